@@ -115,7 +115,7 @@ func newProviderData() *providerdata.ProviderData {
 
 	for _, bundle := range append(slices.Clone(newSecrets.bundles), first) {
 		if err == nil {
-			m.NoteUnused(bundle)
+			m.Ledger().NoteUnused(bundle)
 		}
 	}
 
@@ -131,7 +131,7 @@ func takenForNew(bundle *pki.Bundle) {
 
 	newSecrets.bundles = append(newSecrets.bundles, bundle)
 	for _, m := range newSecrets.processes {
-		m.NoteUnused(bundle)
+		m.Ledger().NoteUnused(bundle)
 	}
 }
 

@@ -400,7 +400,7 @@ func TestAddon_clusterIsReplaced(t *testing.T) {
 	}
 
 	// The run of the apply is another process, which has refreshed nothing.
-	s.machine.Addons.Seen = map[string]bool{}
+	s.Server = s.newProcess(t).Server
 	s.cluster.change(func() { clear(s.cluster.releases) })
 	s.apply(t, config).must(t)
 

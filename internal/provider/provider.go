@@ -130,8 +130,6 @@ func (p *talosopProvider) Configure(
 	m.Progress, diagnostics = p.follower(ctx, config)
 	resp.Diagnostics.Append(diagnostics...)
 
-	m.Owners = providerdata.NewOwners() // a plan and its apply are each configured once
-
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData, resp.ActionData = &m, &m, &m, &m
 	resp.ListResourceData = &m
 }

@@ -80,7 +80,7 @@ func (r *addonResource) see(ctx context.Context, state addonModel, applied addon
 	}
 
 	ctx = to.mask(ctx)
-	r.Addons.Saw(to.Claim(state.Release()))
+	r.Ledger().Refreshed(to.Claim(state.Release()))
 
 	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ReadingAddons, to)
 	if err != nil {

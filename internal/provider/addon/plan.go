@@ -298,7 +298,7 @@ func (r *addonResource) vanished(ctx context.Context, plan addonModel) tf.Verdic
 	}
 
 	to, err := plan.way(ctx, r.ProviderData)
-	if err != nil || r.Addons.SawLately(to.Claim(plan.Release())) {
+	if err != nil || r.Ledger().WasRefreshed(to.Claim(plan.Release())) {
 		return tf.Verdict{}
 	}
 

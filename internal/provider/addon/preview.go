@@ -221,7 +221,7 @@ func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeepe
 	// A release of a resource that is replaced goes before.
 	p.have, p.last = release.Observation{}, true
 	if to, err := p.plan.way(ctx, from); err == nil {
-		p.last = !from.Addons.SawLately(to.Claim(p.Spec.Name))
+		p.last = !from.Ledger().WasRefreshed(to.Claim(p.Spec.Name))
 	}
 }
 

@@ -93,7 +93,7 @@ func (r *addonResource) Create(ctx context.Context, req resource.CreateRequest, 
 		return
 	}
 
-	claim, taken := r.Addons.Claim(run.Claim)
+	claim, taken := r.Ledger().ClaimRelease(run.Claim)
 	if taken {
 		resp.Diagnostics.Append(addonTwice(plan))
 
@@ -105,7 +105,7 @@ func (r *addonResource) Create(ctx context.Context, req resource.CreateRequest, 
 	resp.Diagnostics.Append(diags...)
 
 	if !stored {
-		r.Addons.Release(run.Claim)
+		r.Ledger().UnclaimRelease(run.Claim)
 
 		return
 	}
@@ -207,7 +207,7 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 
 	to, err := state.way(ctx, r.ProviderData)
-	if err == nil && r.Addons.OfOther(to.Claim(state.Release()), applied.Claim) {
+	if err == nil && r.Ledger().OfOther(to.Claim(state.Release()), applied.Claim) {
 		resp.Diagnostics.Append(addonKept(state))
 
 		return
@@ -226,7 +226,7 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 
 	switch {
 	case err == nil:
-		r.Addons.Release(to.Claim(state.Release()))
+		r.Ledger().UnclaimRelease(to.Claim(state.Release()))
 	case forget && (errors.Is(err, api.ErrNoAnswer) || errors.Is(err, errNoWay)):
 		resp.Diagnostics.Append(addonForgotten(state, err))
 	default:

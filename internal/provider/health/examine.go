@@ -81,7 +81,7 @@ func examine(
 
 	defer c.Close()
 
-	r := &lifecycle.Runner{Fleet: m.Sighted(bundle.Mark(), providerdata.Fleet{Fleet: c.Machines})}
+	r := &lifecycle.Runner{Fleet: m.Ledger().Sighted(bundle.Mark(), providerdata.Fleet{Fleet: c.Machines})}
 	if withNodes {
 		r.Kubernetes = c.API
 	}

@@ -46,7 +46,7 @@ func (r *machinesResource[M, P]) assumed(
 	}
 
 	// Keys that the same plan turns over are the only thing that is not known: which they are changes nothing of it.
-	turned, turns := r.RotationOf(p.Secrets)
+	turned, turns := r.Ledger().RotationOf(p.Secrets)
 	if turns {
 		p.Secrets = turned
 	}

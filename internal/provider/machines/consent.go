@@ -45,7 +45,7 @@ func (p writtenSet) createsWithoutConsent(m *providerdata.ProviderData, replaces
 
 	bundle, err := pki.Parse([]byte(p.Secrets))
 
-	return err == nil && !m.Unused(bundle)
+	return err == nil && !m.Ledger().Unused(bundle)
 }
 
 // beginsEtcd reports whether the resource is the one that bootstraps etcd.
@@ -130,19 +130,19 @@ func (p writtenSet) remindOfConsent(before cluster.Phase) finding.List {
 func (p writtenSet) clusterInState(m *providerdata.ProviderData) bool {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 
-	return err == nil && m.Recorded(bundle)
+	return err == nil && m.Ledger().Recorded(bundle)
 }
 
 // noteCluster notes that the state has the cluster of these secrets.
 func (p writtenSet) noteCluster(m *providerdata.ProviderData) {
 	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil && p.OwnsControlPlane() {
-		m.NoteRecorded(bundle)
+		m.Ledger().NoteRecorded(bundle)
 	}
 }
 
 // noteEnd notes that a destroy ended the cluster of these secrets: they have none any more.
 func (p writtenSet) noteEnd(m *providerdata.ProviderData) {
 	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil && p.OwnsControlPlane() && p.Guarded() && !p.Preserves {
-		m.NoteUnused(bundle)
+		m.Ledger().NoteUnused(bundle)
 	}
 }

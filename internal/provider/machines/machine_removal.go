@@ -32,7 +32,7 @@ func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set
 	s.replacement.Removed(err)
 
 	if err == nil {
-		m.Owners.Release(p.Owner)
+		m.Ledger().Release(p.Owner)
 	}
 
 	return s.ended(ctx, recorded, result, err)

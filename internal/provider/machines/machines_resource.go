@@ -147,8 +147,8 @@ func (r *machinesResource[M, P]) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req, resp)...)
 		resp.Diagnostics.Append(tf.ForgetLeft(ctx, resp.Private)...)
-		resp.Diagnostics.Append(r.RememberRemoval(ctx, resp.Private, P(&state).life().OwnerID,
-			r.removal(ctx, state, req.Private))...)
+		r.Ledger().RememberRemoval(P(&state).life().OwnerID, r.removal(ctx, state, req.Private))
+		resp.Diagnostics.Append(tf.StoreOwner(ctx, resp.Private, P(&state).life().OwnerID)...)
 	}
 
 	resp.Diagnostics.Append(tf.Diagnostics(refuseLocked(ctx, P(&plan).MachineSet, P(&state).life(), req.Config))...)
@@ -201,7 +201,7 @@ func (r *machinesResource[M, P]) planDestroy(
 	}
 
 	life := P(state).life()
-	r.ForgetRemoval(life.OwnerID)
+	r.Ledger().ForgetRemoval(life.OwnerID)
 
 	record, found := recordedNow(ctx, r.ProviderData, life, p.Set)
 	found.Append(p.RefuseDestroy(r.kind, life.ID.ValueString(), record)...)
@@ -219,7 +219,7 @@ func (r *machinesResource[M, P]) planRemoval(
 	p machineset.Set, life CommonModel, record machineset.Record,
 ) finding.List {
 	preserve := life.OnDestroy.ValueString() == onDestroyPreserve
-	r.KeepMachines(r.kind, life.ID.ValueString(), p, preserve)
+	r.Ledger().KeepMachines(r.kind, life.ID.ValueString(), p, preserve)
 
 	if preserve {
 		return nil
@@ -239,8 +239,8 @@ func (r *machinesResource[M, P]) planWiped(
 
 	going := p.Spec(machineset.PriorStateOfDestroy(record, p), machineset.Rendered{}).Machines
 
-	return append(r.Owners.PlanWiped(p, r.object(life), going),
-		r.Owners.PlanEnd(p, r.object(life), finding.OperationDestroy)...)
+	return append(r.Ledger().PlanWiped(p, r.object(life), going),
+		r.Ledger().PlanEnd(p, r.object(life), finding.OperationDestroy)...)
 }
 
 // object names a resource in messages about others.
@@ -260,11 +260,11 @@ func (r *machinesResource[M, P]) planOwners(
 	record, found := life.Recorded(ctx, prior)
 	recorded, _ := machineset.NewPriorState(record, p, prior)
 
-	found.Append(r.Owners.PlanHeld(p, r.object(life), p.Spec(recorded, machineset.Rendered{}).Machines,
+	found.Append(r.Ledger().PlanHeld(p, r.object(life), p.Spec(recorded, machineset.Rendered{}).Machines,
 		machineset.AnsweredAt(p, prior, record, recorded))...)
-	found.Append(r.Owners.PlanMade(p, r.object(life), recorded.Added(p, prior))...)
-	found.Append(r.Owners.PlanJoins(p, r.object(life), recorded.Added(p, prior))...)
-	found.Append(r.Owners.PlanWiped(prior, r.object(life), recorded.Removed)...)
+	found.Append(r.Ledger().PlanMade(p, r.object(life), recorded.Added(p, prior))...)
+	found.Append(r.Ledger().PlanJoins(p, r.object(life), recorded.Added(p, prior))...)
+	found.Append(r.Ledger().PlanWiped(prior, r.object(life), recorded.Removed)...)
 
 	return tf.Diagnostics(found)
 }
@@ -279,7 +279,7 @@ func (r *machinesResource[M, P]) planCreate(
 	diags.Append(P(plan).derive(ctx)...)
 
 	replaces := tf.Replaces(ctx, req.Private)
-	if _, tainted, _ := r.Replaced(ctx, req.Private, r.kind, P(plan).life().ID, p.Set); tainted {
+	if _, tainted, _ := r.Ledger().Replaced(ctx, req.Private, r.kind, P(plan).life().ID, p.Set); tainted {
 		replaces = true
 	}
 
@@ -325,7 +325,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	diags.Append(append(more, P(&state).life().protect(ctx, resp.Private, prior.Set)...)...)
 	diags.Append(tf.Diagnostics(prior.takeSecrets(p))...)
 
-	p.NewSecrets = p.Sealed && r.SecretsPlanned()
+	p.NewSecrets = p.Sealed && r.Ledger().SecretsPlanned()
 
 	leaves := p.Replaces(prior.Set)
 	diags.Append(tf.PlannedUpdate(ctx, resp.Private, leaves)...)
@@ -346,7 +346,7 @@ func (r *machinesResource[M, P]) planUpdate(
 		return append(diags, tf.Diagnostics(found)...)
 	}
 
-	r.KeepMachines(r.kind, P(&state).life().ID.ValueString(), prior.Set, true)
+	r.Ledger().KeepMachines(r.kind, P(&state).life().ID.ValueString(), prior.Set, true)
 
 	f, found := planUpdate(ctx, p, prior, P(plan).life(), P(&state).life(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(append(found, r.refuseUnderContract(config, p)...))...)
@@ -440,7 +440,7 @@ func (r *machinesResource[M, P]) Create(
 	}
 
 	P(&plan).setLife(life)
-	r.Owners.Created(r.object(life))
+	r.Ledger().Created(r.object(life))
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)
@@ -496,7 +496,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
-	r.RememberRead(life.OwnerID, r.removal(ctx, state, req.Private))
+	r.Ledger().RememberRead(life.OwnerID, r.removal(ctx, state, req.Private))
 }
 
 func (r *machinesResource[M, P]) Update(

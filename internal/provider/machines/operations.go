@@ -438,9 +438,9 @@ func removeMachines(
 	}
 
 	if state.OnDestroy.ValueString() == onDestroyPreserve {
-		m.Unclaim(p)
-		m.KeepMachines(kind, state.ID.ValueString(), p, true)
-		m.Owners.Release(p.Owner)
+		m.Ledger().UnclaimPoolsOf(p)
+		m.Ledger().KeepMachines(kind, state.ID.ValueString(), p, true)
+		m.Ledger().Release(p.Owner)
 
 		return finding.List{finding.Warn("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they "+

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -19,7 +19,7 @@ import (
 // removal is what a replacement of an object in state would wipe. Few plans ask for it.
 func (r *machinesResource[M, P]) removal(
 	ctx context.Context, state M, private tf.PrivateState,
-) providerdata.Removal {
+) ledger.Removal {
 	life := P(&state).life()
 
 	set := sync.OnceValue(func() machineset.Set {
@@ -29,7 +29,7 @@ func (r *machinesResource[M, P]) removal(
 		return p.Set
 	})
 
-	return providerdata.Removal{
+	return ledger.Removal{
 		Kind: r.kind, ID: life.ID.ValueString(), Set: set,
 		Tell: func() string {
 			record, found := life.Recorded(ctx, set())
@@ -63,11 +63,11 @@ func (r *machinesResource[M, P]) planReplaced(
 	ctx context.Context, plan *M, private tf.PrivateState, planned tf.PrivateStore,
 ) diag.Diagnostics {
 	p, _ := r.set(ctx, plan) // what is wrong with it was said before
-	diags := tf.Diagnostics(r.RefuseReplace(ctx, private, r.kind, P(plan).life().ID, p.Set))
-	leaves := p.Sealed && r.SecretsPlanned() // for a cluster with new secrets
+	diags := tf.Diagnostics(r.Ledger().RefuseReplace(ctx, private, r.kind, P(plan).life().ID, p.Set))
+	leaves := p.Sealed && r.Ledger().SecretsPlanned() // for a cluster with new secrets
 
 	// The removal of a tainted object has the private state of this plan.
-	if replaced, tainted, _ := r.Replaced(ctx, private, r.kind, P(plan).life().ID, p.Set); tainted && p.TakesCluster() {
+	if replaced, tainted, _ := r.Ledger().Replaced(ctx, private, r.kind, P(plan).life().ID, p.Set); tainted && p.TakesCluster() {
 		diags.Append(tf.StorePrivate(ctx, planned, othersKey, replaced.Set().AddressesBeside())...)
 	}
 
@@ -84,12 +84,12 @@ func (r *machinesResource[M, P]) planReset(
 	}
 
 	going := p.Spec(machineset.PriorStateOfDestroy(record, p), machineset.Rendered{}).Machines
-	r.Owners.PlanReplaced(p, r.object(life), going)
+	r.Ledger().PlanReplaced(p, r.object(life), going)
 
 	found := p.WarnOfRemoval(record, cluster.DefaultPolicy())
-	if found.Append(r.Owners.PlanEnd(p, r.object(life), finding.OperationReplace)...); found.HasError() {
+	if found.Append(r.Ledger().PlanEnd(p, r.object(life), finding.OperationReplace)...); found.HasError() {
 		return found
 	}
 
-	return append(found, r.Owners.PlanInTurn(p, next, r.object(life), tainted)...)
+	return append(found, r.Ledger().PlanInTurn(p, next, r.object(life), tainted)...)
 }

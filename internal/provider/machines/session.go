@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/progress"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -53,7 +54,7 @@ func openSession(
 		return nil, err
 	}
 
-	replacement := m.Replacements.Of(p.Identity(bundle), runName(p), p.Addresses())
+	replacement := m.Ledger().Replacement(p.Identity(bundle), runName(p), p.Addresses())
 	follow := m.Follow(ctx, p.Settings.Name, runName(p))
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineconfig.WithImages,
@@ -61,10 +62,10 @@ func openSession(
 			return machineconfig.WithKeys(config, active, keys, bundle.Keyring())
 		},
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
-		Claimed:  m.Owners.ClaimedByOthers(p),
+		Claimed:  m.Ledger().ClaimedByOthers(p),
 		Lock:     lockOf(p, bundle, c.API),
-		Founding: m.Founders.Of(p.Identity(bundle)), Rejoining: replacement.Others,
-		Peers: m.Runs.Of(p.Identity(bundle)),
+		Founding: m.Ledger().Founding(p.Identity(bundle)), Rejoining: replacement.Others,
+		Peers: m.Ledger().Peers(p.Identity(bundle)),
 	}
 
 	runner.Events = func(e lifecycle.Event) {
@@ -128,7 +129,7 @@ func observe(
 	if exam != nil {
 		exam.ExpectImages(s.want.Machines, have, recorded.Record)
 
-		m.KeepSightings(s.mark, s.want.Machines, have)
+		m.Ledger().KeepSightings(s.mark, s.want.Machines, have)
 
 		if exam.onHost, err = s.hostReport(ctx, begun); err != nil {
 			return cluster.Spec{}, cluster.Snapshot{}, err
@@ -166,15 +167,15 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 	s.want.NeedsConsent = p.needsConsent
 	s.want = s.Set.WithUnmanaged(s.want, recorded.Record)
 
-	if taken := m.Hosts.Claim(s.Route, recorded.Machines == nil); taken != "" {
-		return run{err: &providerdata.PoolTakenError{Pool: taken}}
+	if err := m.Ledger().ClaimPools(s.Route.Spec, recorded.Machines == nil); err != nil {
+		return run{err: err}
 	}
 
-	m.Owners.Claim(s.Set, s.want.Machines)
+	m.Ledger().Claim(s.Set, s.want.Machines)
 
 	if made, err := s.ensureHost(ctx, recorded); err != nil {
 		if !made && recorded.Machines == nil {
-			m.Hosts.Release(s.Route)
+			m.Ledger().UnclaimPools(s.Route.Spec)
 		}
 
 		return s.hostNotEnsured(ctx, recorded, made, err)
@@ -242,8 +243,8 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 	}
 
 	if err == nil {
-		m.Hosts.Release(s.Route)
-		m.Owners.Release(p.Owner)
+		m.Ledger().UnclaimPools(s.Route.Spec)
+		m.Ledger().Release(p.Owner)
 	}
 
 	done := s.ended(ctx, recorded, result, err)
@@ -276,7 +277,7 @@ type session struct {
 	// follow is told what the run does.
 	follow *progress.Follow
 	// replacement is what the runs of the process know of each other's replacements.
-	replacement providerdata.Replacement
+	replacement ledger.Replacement
 	Close       func()
 }
 

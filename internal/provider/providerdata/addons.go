@@ -2,7 +2,6 @@ package providerdata
 
 import (
 	"context"
-	"crypto/rand"
 	"sync"
 	"time"
 
@@ -26,10 +25,6 @@ type Addons struct {
 	Mu sync.Mutex
 	// Clients of clusters, which remember what these serve.
 	Clients map[string]*kubernetes.Client
-	// Seen are the releases that this process has refreshed.
-	Seen map[string]bool
-	// claimed are the releases that resources of this process have made, with what tells these apart.
-	claimed map[string]string
 }
 
 func newAddons() *Addons {
@@ -45,57 +40,7 @@ func newAddons() *Addons {
 			}
 		},
 		PlanTimeout: previewLimit, UnreachableTimeout: unreachableTimeout, Clients: map[string]*kubernetes.Client{},
-		claimed: map[string]string{}, Seen: map[string]bool{},
 	}
-}
-
-// Claim takes a release for one resource, and returns what tells that from others; taken is whether another one
-// has it.
-func (a *Addons) Claim(release string) (claim string, taken bool) {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-
-	if _, taken := a.claimed[release]; taken {
-		return "", true
-	}
-
-	a.claimed[release] = rand.Text()
-
-	return a.claimed[release], false
-}
-
-// OfOther is whether a resource of this process has made a release that is not the one of a claim.
-func (a *Addons) OfOther(release, claim string) bool {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-
-	holder, taken := a.claimed[release]
-
-	return taken && holder != claim
-}
-
-// Saw takes note of a refresh of a release.
-func (a *Addons) Saw(release string) {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-
-	a.Seen[release] = true
-}
-
-// SawLately is whether this process has refreshed a release.
-func (a *Addons) SawLately(release string) bool {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-
-	return a.Seen[release]
-}
-
-// Release gives a claim back.
-func (a *Addons) Release(release string) {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-
-	delete(a.claimed, release)
 }
 
 // ReleaseKeeper is what the resource needs of a cluster.

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/progress"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -42,12 +43,6 @@ type ProviderData struct {
 	// through them while ephemeral resources are open.
 	Hosts   *hosts
 	tunnels *containers.Tunnels
-	// Founders are the machines that runs of this process bootstrapped.
-	Founders *founders
-	// Runs are the runs of this process that are at work.
-	Runs *runs
-	// sightings are what this run saw of control planes.
-	sightings *sightings
 	// Progress is who follows the runs of the process.
 	Progress progress.Follower
 	// KubernetesTimeout is how long a Kubernetes API may take to answer before snapshots are taken
@@ -55,18 +50,10 @@ type ProviderData struct {
 	KubernetesTimeout time.Duration
 	// PlanTimeout is how long a plan may look at a store.
 	PlanTimeout time.Duration
-	// Owners are the machines that resources of the process have taken.
-	Owners *Owners
-	// removals is what replacements of resources would wipe.
-	removals *plannedRemovals
-	// Replacements are the control planes that the process replaces.
-	Replacements *replacements
+	// ledger is what the resources of the process tell each other.
+	ledger *ledger.Ledger
 	// Addons is what the addons of a process share.
 	Addons *Addons
-	// secrets is what the resources of a process tell each other about secrets.
-	secrets *secretsUse
-	// origin is what the walk of a CLI knows of where secrets come from.
-	origin *secretsOrigin
 	// Removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
 	// nobody.
 	Removals func(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (Impediments, error)
@@ -81,18 +68,27 @@ func NewProviderData() *ProviderData {
 		Removals:          askForRemovals,
 		KubernetesTimeout: 10 * time.Second,
 		PlanTimeout:       LookLimit,
-		Owners:            NewOwners(),
-		removals:          &plannedRemovals{by: map[string]Removal{}},
-		Replacements:      newReplacements(),
+		ledger:            ledger.New(),
 		Addons:            newAddons(),
-		secrets:           newSecretsUse(),
-		origin:            newSecretsOrigin(),
 		Hosts:             NewHosts(),
-		Founders:          &founders{by: map[string]cluster.Machine{}},
-		Runs:              newRuns(),
-		sightings:         &sightings{by: map[string]*sighting{}},
 		tunnels:           &containers.Tunnels{},
 	}
+}
+
+// Ledger is what the resources of the process tell each other. Before the provider is configured it is an empty one.
+func (m *ProviderData) Ledger() *ledger.Ledger {
+	if m == nil {
+		return ledger.New()
+	}
+
+	return m.ledger
+}
+
+// WithNewWalk is provider data for a walk of its own: the CLIs configure a plan and its apply once each.
+func (m ProviderData) WithNewWalk() ProviderData {
+	m.ledger = m.ledger.NewWalk()
+
+	return m
 }
 
 // Fleet makes the adapter of one package fit the port of another.

@@ -140,7 +140,7 @@ func (m *ProviderData) ClientsOf(
 
 	done := func() {}
 	if access.Kubernetes.All { // it changes the cluster, and may change its machines
-		done = m.sightings.forget
+		done = m.ledger.ForgetSightings
 		done()
 	}
 

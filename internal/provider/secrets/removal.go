@@ -51,7 +51,7 @@ func kept(m *providerdata.ProviderData, bundle string) string {
 		return ""
 	}
 
-	machines := m.KeptMachines(parsed)
+	machines := m.Ledger().KeptMachines(parsed)
 	if len(machines) == 0 {
 		return ""
 	}

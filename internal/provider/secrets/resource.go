@@ -124,7 +124,7 @@ func (r *secretsResource) ModifyPlan(
 			resp.Diagnostics.Append(tf.Diagnostics(r.planDestroy(state))...)
 		}
 	case req.State.Raw.IsNull():
-		r.PlanSecrets(true)
+		r.Ledger().PlanSecrets(true)
 		resp.Diagnostics.Append(planReplace(ctx, req.Private)...)
 	default:
 		r.planUpdate(ctx, req, resp)
@@ -169,8 +169,8 @@ func (r *secretsResource) Create(ctx context.Context, req resource.CreateRequest
 		return
 	}
 
-	r.PlanSecrets(false)
-	r.NoteUnused(bundle)
+	r.Ledger().PlanSecrets(false)
+	r.Ledger().NoteUnused(bundle)
 	resp.Diagnostics.Append(
 		storeSecrets(ctx, bundle, plan.DeletionProtection, plan.Rotate, &resp.State, resp.Private)...)
 }
@@ -220,7 +220,7 @@ func (r *secretsResource) Update(ctx context.Context, req resource.UpdateRequest
 		return
 	}
 
-	r.PlanRotation(bundle, nil)
+	r.Ledger().PlanRotation(bundle, nil)
 	resp.Diagnostics.Append(
 		storeSecrets(ctx, bundle, plan.DeletionProtection, plan.Rotate, &resp.State, resp.Private)...)
 }

@@ -115,7 +115,7 @@ func (r *secretsResource) planUpdate(
 	switch {
 	case unknown || len(kinds) > 0:
 		resp.Diagnostics.Append(tf.Diagnostics(refuseSecondRotation(bundle, kinds))...)
-		r.PlanRotation(bundle, kinds)
+		r.Ledger().PlanRotation(bundle, kinds)
 
 		plan.Bundle, plan.Authorities = types.StringUnknown(), types.MapUnknown(authorityType)
 	case len(bundle.Turning()) > 0:

@@ -1,10 +1,9 @@
-package providerdata
+package ledger
 
 import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -14,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// plannedRemovals is what would become of the machines of resources that a process read or planned an update of, by the
-// id of their owner. It is what the plan of a replacement goes by, which sees no state:
+// Removal is what a replacement of an object in state does to its machines. The plan of the replacement sees no state, and
+// goes by what this process read of the object, or planned of an update:
 //
 //   - Under -replace and replace_triggered_by the CLIs ask for the plan of the update first and then for that of a
 //     create, with the private state of the first. Of the latter they show errors, and no warnings. (Nor can it plan a
@@ -24,12 +23,6 @@ import (
 //   - An object that is tainted is read, and then planned as a create, with neither state nor private state.
 //
 // (Terraform 1.11.4 and OpenTofu 1.12.6, NodeAbstractResourceInstance.plan.)
-type plannedRemovals struct {
-	mu sync.Mutex
-	by map[string]Removal
-}
-
-// Removal is what a replacement of an object does to its machines.
 type Removal struct {
 	Kind, ID string
 	// Set is the machines as state has them, with what protects them.
@@ -44,68 +37,35 @@ type Removal struct {
 	read bool
 }
 
-// RememberRead keeps what would become of the machines of an object that was read.
-func (m *ProviderData) RememberRead(owner types.String, removal Removal) {
+// RememberRead keeps what would become of the machines of an object that was read, by the id of their owner.
+func (l *Ledger) RememberRead(owner types.String, removal Removal) {
 	removal.read = true
-	m.remember(owner, removal)
+	l.RememberRemoval(owner, removal)
 }
 
-// RememberRemoval keeps what tells of the removal of the machines of an owner, and where the plan of a create finds it.
-func (m *ProviderData) RememberRemoval(
-	ctx context.Context, private tf.PrivateStore, owner types.String, removal Removal,
-) diag.Diagnostics {
-	if m == nil {
-		return nil
-	}
-
-	m.remember(owner, removal)
-
-	return tf.StoreOwner(ctx, private, owner)
-}
-
-func (m *ProviderData) remember(owner types.String, removal Removal) {
-	if m == nil {
-		return
-	}
-
-	m.removals.mu.Lock()
-	defer m.removals.mu.Unlock()
-
-	m.removals.by[owner.ValueString()] = removal
+// RememberRemoval keeps what would become of the machines of an owner.
+func (l *Ledger) RememberRemoval(owner types.String, removal Removal) {
+	l.removals.put(owner.ValueString(), removal)
 }
 
 // ForgetRemoval notes that an object is destroyed for good.
-func (m *ProviderData) ForgetRemoval(owner types.String) {
-	if m == nil {
-		return
-	}
-
-	m.removals.mu.Lock()
-	defer m.removals.mu.Unlock()
-
-	delete(m.removals.by, owner.ValueString())
-}
+func (l *Ledger) ForgetRemoval(owner types.String) { l.removals.drop(owner.ValueString()) }
 
 // Replaced is the object that the plan of a create replaces; ok is false where it replaces none that is known. tainted
 // is true where it is only known by its machines.
-func (m *ProviderData) Replaced(
+func (l *Ledger) Replaced(
 	ctx context.Context, private tf.PrivateState, kind string, id types.String, p machineset.Set,
 ) (removal Removal, tainted, ok bool) {
-	if m == nil {
-		return Removal{}, false, false
-	}
-
-	m.removals.mu.Lock()
-	defer m.removals.mu.Unlock()
-
 	if tf.Replaces(ctx, private) {
-		removal, ok = m.removals.by[tf.ReplacedOwner(ctx, private)]
+		removal, ok = l.removals.get(tf.ReplacedOwner(ctx, private))
 
 		return removal, false, ok
 	}
 
-	for _, owner := range slices.Sorted(maps.Keys(m.removals.by)) {
-		if removal := m.removals.by[owner]; removal.read && removal.Kind == kind && removal.isOf(id, p) {
+	known := l.removals.all()
+
+	for _, owner := range slices.Sorted(maps.Keys(known)) {
+		if removal := known[owner]; removal.read && removal.Kind == kind && removal.isOf(id, p) {
 			return removal, true, true
 		}
 	}
@@ -137,10 +97,10 @@ func (r Removal) isOf(id types.String, p machineset.Set) bool {
 }
 
 // RefuseReplace refuses to plan the replacement of a protected resource by a set, and tells what it would wipe.
-func (m *ProviderData) RefuseReplace(
+func (l *Ledger) RefuseReplace(
 	ctx context.Context, private tf.PrivateState, kind string, id types.String, next machineset.Set,
 ) finding.List {
-	removal, tainted, known := m.Replaced(ctx, private, kind, id, next)
+	removal, tainted, known := l.Replaced(ctx, private, kind, id, next)
 	found := refuseRecorded(ctx, private, kind, id, removal)
 
 	if tainted {

@@ -1,4 +1,4 @@
-package providerdata
+package ledger
 
 import (
 	"slices"
@@ -25,25 +25,27 @@ type plannedEnd struct {
 }
 
 // PlanReplaced notes the machines that a plan resets to make the same object of them again.
-func (o *Owners) PlanReplaced(p machineset.Set, object string, machines []cluster.Machine) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (l *Ledger) PlanReplaced(p machineset.Set, object string, machines []cluster.Machine) {
+	of := clusterKey(p.Secrets)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
 
 	for _, m := range machines {
-		for _, key := range plannedKeys(clusterKey(p.Secrets), m, true) {
-			o.wiped[key] = plannedObject{object, p.Owner}
+		for _, key := range plannedKeys(of, m, true) {
+			l.wiped.by[key] = plannedObject{object, p.Owner}
 		}
 	}
 }
 
 // PlanEnd notes that a plan resets the control planes of an object. It refuses a plan that resets every control plane
 // of the cluster where one of them is protected, or others join meanwhile.
-func (o *Owners) PlanEnd(p machineset.Set, object, operation string) finding.List {
+func (l *Ledger) PlanEnd(p machineset.Set, object, operation string) finding.List {
 	if !p.OwnsControlPlane() {
 		return nil
 	}
 
-	end := o.note(p, func(end *plannedEnd) {
+	end := l.planEnd(p, func(end *plannedEnd) {
 		end.going = append(end.going, p)
 		end.replaced = end.replaced || operation == finding.OperationReplace
 
@@ -53,7 +55,7 @@ func (o *Owners) PlanEnd(p machineset.Set, object, operation string) finding.Lis
 	})
 
 	switch {
-	case !o.allGo(end):
+	case !l.allGo(end):
 		return nil
 	case end.protected != "":
 		return finding.List{finding.ProtectedEnd(object, operation, end.protected)}
@@ -71,12 +73,12 @@ func (o *Owners) PlanEnd(p machineset.Set, object, operation string) finding.Lis
 //   - Endpoints that are unknown come from machines that the same plan makes, and the creates wait for all of these.
 //
 // What is tainted waits for no such thing.
-func (o *Owners) PlanInTurn(p, next machineset.Set, object string, tainted bool) finding.List {
+func (l *Ledger) PlanInTurn(p, next machineset.Set, object string, tainted bool) finding.List {
 	if p.Single == nil || !p.OwnsControlPlane() {
 		return nil
 	}
 
-	end := o.note(p, func(end *plannedEnd) {
+	end := l.planEnd(p, func(end *plannedEnd) {
 		end.inTurn = append(end.inTurn, object)
 		end.ordered = end.ordered || !tainted || next.Single != nil && next.Single.Beside == nil
 	})
@@ -93,40 +95,33 @@ func (o *Owners) PlanInTurn(p, next machineset.Set, object string, tainted bool)
 }
 
 // PlanJoins notes the control planes that join a cluster by a plan.
-func (o *Owners) PlanJoins(p machineset.Set, object string, machines []cluster.Machine) finding.List {
+func (l *Ledger) PlanJoins(p machineset.Set, object string, machines []cluster.Machine) finding.List {
 	plane := func(m cluster.Machine) bool { return m.Role == step.ControlPlane }
 	if p.Secrets == "" || !slices.ContainsFunc(machines, plane) {
 		return nil
 	}
 
-	end := o.note(p, func(end *plannedEnd) { end.joins = object })
-	if !o.allGo(end) {
+	end := l.planEnd(p, func(end *plannedEnd) { end.joins = object })
+	if !l.allGo(end) {
 		return nil
 	}
 
 	return end.refuseJoin()
 }
 
-// note changes what is known of the cluster of a set, and tells what is known then.
-func (o *Owners) note(p machineset.Set, change func(*plannedEnd)) plannedEnd {
-	of := clusterKey(p.Secrets)
+// planEnd changes what is known of the cluster of a set, and tells what is known then.
+func (l *Ledger) planEnd(p machineset.Set, change func(*plannedEnd)) plannedEnd {
+	return l.ends.change(clusterKey(p.Secrets), func(end plannedEnd) plannedEnd {
+		change(&end)
 
-	o.mu.Lock()
-	defer o.mu.Unlock()
-
-	if o.ends[of] == nil {
-		o.ends[of] = &plannedEnd{}
-	}
-
-	change(o.ends[of])
-
-	return *o.ends[of]
+		return end
+	})
 }
 
 // allGo reports whether every control plane of a cluster is reset, as far as one of the objects knows it.
-func (o *Owners) allGo(end plannedEnd) bool {
+func (l *Ledger) allGo(end plannedEnd) bool {
 	return slices.ContainsFunc(end.going, func(p machineset.Set) bool {
-		return p.EndsWith(func(others []cluster.Machine) bool { return o.AllPlannedWiped(p, others) })
+		return p.EndsWith(func(others []cluster.Machine) bool { return l.AllPlannedWiped(p, others) })
 	})
 }
 

@@ -1,4 +1,4 @@
-package provider
+package ledger_test
 
 import (
 	"testing"
@@ -6,12 +6,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 )
 
 // The end of a deposed object is planned after the object that takes its place has taken the machines: it resets none
 // of them, also while Kubernetes cannot say so.
-func TestOwners_deposedObject(t *testing.T) {
+func TestLedger_deposedObject(t *testing.T) {
 	t.Parallel()
 
 	bundle, err := pki.Generate()
@@ -24,23 +24,23 @@ func TestOwners_deposedObject(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	o := providerdata.NewOwners()
+	l := ledger.New()
 	machines := []cluster.Machine{{Name: "cp-1", Address: "10.0.0.11"}}
 	deposed := machineset.Set{Secrets: string(encoded), Owner: "old"}
 	created := machineset.Set{Secrets: string(encoded)}
 
-	if found := o.PlanMade(created, `talosop_control_plane "prod"`, machines); len(found) > 0 {
+	if found := l.PlanMade(created, `talosop_control_plane "prod"`, machines); len(found) > 0 {
 		t.Error(found)
 	}
 
-	if found := o.PlanWiped(deposed, `talosop_control_plane "prod"`, machines); !found.HasError() {
+	if found := l.PlanWiped(deposed, `talosop_control_plane "prod"`, machines); !found.HasError() {
 		t.Error("machines may be reset that the same plan makes another object of")
 	}
 
 	created.Owner = "new"
-	o.Claim(created, machines)
+	l.Claim(created, machines)
 
-	if found := o.PlanWiped(deposed, `talosop_control_plane "prod"`, machines); len(found) > 0 {
+	if found := l.PlanWiped(deposed, `talosop_control_plane "prod"`, machines); len(found) > 0 {
 		t.Error(found)
 	}
 }

@@ -1,4 +1,4 @@
-package providerdata
+package ledger
 
 import (
 	"fmt"
@@ -27,21 +27,17 @@ func (h holder) same(other holder) bool {
 	return h.name == other.name
 }
 
-// heldMachines are the machines of the objects that this process planned: by the addresses and UUIDs that they have in
-// the plan, and by the addresses at which they answered when they were read last.
-type heldMachines struct{ planned, answered map[machineKey]holder }
-
-// forget takes out what an earlier plan of an object said.
-func (h heldMachines) forget(self holder) {
-	for _, keys := range []map[machineKey]holder{h.planned, h.answered} {
+// forgetListed takes out what an earlier plan of an object said.
+func (l *Ledger) forgetListed(self holder) {
+	for _, keys := range []map[machineKey]holder{l.listed.by, l.answered.by} {
 		maps.DeleteFunc(keys, func(_ machineKey, other holder) bool { return other.same(self) })
 	}
 }
 
-// of is the object that has a machine, by one of its keys.
-func (h heldMachines) of(keys []machineKey) (holder, bool) {
+// holderOf is the object that has a machine, by one of its keys.
+func (l *Ledger) holderOf(keys []machineKey) (holder, bool) {
 	for _, key := range keys {
-		for _, held := range []map[machineKey]holder{h.planned, h.answered} {
+		for _, held := range []map[machineKey]holder{l.listed.by, l.answered.by} {
 			if other, taken := held[key]; taken {
 				return other, true
 			}
@@ -54,39 +50,39 @@ func (h heldMachines) of(keys []machineKey) (holder, bool) {
 // PlanHeld notes the machines that an object lists by its plan, with the addresses at which those of its state
 // answered, and refuses those that another object of the same cluster has. Machines are compared as far as this process
 // plans them.
-func (o *Owners) PlanHeld(p machineset.Set, object string, planned, answered []cluster.Machine) finding.List {
+func (l *Ledger) PlanHeld(p machineset.Set, object string, planned, answered []cluster.Machine) finding.List {
 	of := heldIn(p)
 	if of == "" || p.Host != nil {
 		return nil
 	}
 
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 
 	self := holder{plannedObject: plannedObject{object, p.Owner}}
-	o.held.forget(self)
+	l.forgetListed(self)
 
 	var found finding.List
 
 	for _, m := range planned {
-		if other, taken := o.held.of(keysOf(of, m)); taken {
+		if other, taken := l.holderOf(keysOf(of, m)); taken {
 			found.Append(takenMachine(p, m, other, holder{self.plannedObject, m.Name}))
 		}
 	}
 
 	for _, m := range answered {
 		for _, key := range keysOf(of, m) {
-			if other, taken := o.held.planned[key]; taken && !listsItself(planned, m) {
+			if other, taken := l.listed.by[key]; taken && !listsItself(planned, m) {
 				found.Append(takenMachine(p, m, holder{self.plannedObject, m.Name}, other))
 			}
 
-			o.held.answered[key] = holder{self.plannedObject, m.Name}
+			l.answered.by[key] = holder{self.plannedObject, m.Name}
 		}
 	}
 
 	for _, m := range planned {
 		for _, key := range keysOf(of, m) {
-			o.held.planned[key] = holder{self.plannedObject, m.Name}
+			l.listed.by[key] = holder{self.plannedObject, m.Name}
 		}
 	}
 
@@ -94,11 +90,11 @@ func (o *Owners) PlanHeld(p machineset.Set, object string, planned, answered []c
 }
 
 // Created notes that an object exists, which this process planned to create: its next plan has an owner id.
-func (o *Owners) Created(object string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (l *Ledger) Created(object string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 
-	o.held.forget(holder{plannedObject: plannedObject{name: object}})
+	l.forgetListed(holder{plannedObject: plannedObject{name: object}})
 }
 
 // listsItself is whether a machine is planned at the address at which it answered: then it was compared already.

@@ -1,8 +1,8 @@
-package providerdata
+package ledger
 
 import (
+	"cmp"
 	"context"
-	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -10,41 +10,26 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
-// sightings are what a run saw of control planes, by the mark of the secrets of their cluster: who looks at the cluster
-// in the same run does not ask them again. The CLIs begin a process for each run. It is safe for concurrent use.
-type sightings struct {
-	mu sync.Mutex
-	by map[string]*sighting
-}
-
-// of is what was seen of a cluster.
-func (s *sightings) of(mark string) *sighting {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	if s.by[mark] == nil {
-		s.by[mark] = &sighting{states: map[string]cluster.MachineState{}, answers: map[string]*answer{}}
-	}
-
-	return s.by[mark]
-}
-
-// forget is for what changes clusters, before and after: what was seen holds no longer, and what is being asked
-// meanwhile is not found by who asks later.
-func (s *sightings) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	clear(s.by)
-}
-
-// sighting is what a run saw of one cluster.
+// sighting is what a run saw of the control planes of one cluster: what looks at the cluster in the same run does not
+// ask them again.
 type sighting struct {
-	mu sync.Mutex
 	// states are how control planes answered when the run refreshed them, by their addresses.
-	states map[string]cluster.MachineState
+	states facts[string, cluster.MachineState]
 	// answers are what their members of etcd said, by address and question.
-	answers map[string]*answer
+	answers facts[string, *answer]
+}
+
+// sighting is what was seen of a cluster, by the mark of its secrets.
+func (l *Ledger) sighting(mark string) *sighting {
+	return l.sightings.change(mark, func(seen *sighting) *sighting {
+		return cmp.Or(seen, &sighting{none[string, cluster.MachineState](l.mu), none[string, *answer](l.mu)})
+	})
+}
+
+// ForgetSightings is for what changes clusters, before and after: what was seen holds no longer, and what is being asked
+// meanwhile is not found by what asks later.
+func (l *Ledger) ForgetSightings() {
+	l.sightings.dropWhere(func(string, *sighting) bool { return true })
 }
 
 // answer is nil until somebody whose turn it is has it.
@@ -53,13 +38,13 @@ type answer struct {
 	value any
 }
 
-// KeepSightings keeps how control planes of a cluster and their members of etcd answered, for who asks for them in this
+// KeepSightings keeps how control planes of a cluster and their members of etcd answered, for what asks for them in this
 // run. One that did not answer is asked again. mark is that of the secrets of the cluster.
-func (m *ProviderData) KeepSightings(mark string, machines []cluster.Machine, have cluster.Snapshot) {
-	seen := m.sightings.of(mark)
+func (l *Ledger) KeepSightings(mark string, machines []cluster.Machine, have cluster.Snapshot) {
+	seen := l.sighting(mark)
 
-	seen.mu.Lock()
-	defer seen.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 
 	for _, machine := range machines {
 		if machine.Role != step.ControlPlane {
@@ -68,9 +53,9 @@ func (m *ProviderData) KeepSightings(mark string, machines []cluster.Machine, ha
 
 		state := have.Machines[machine.Name]
 		if state.Access == step.Member {
-			seen.states[machine.Address] = state
+			seen.states.by[machine.Address] = state
 		} else {
-			delete(seen.states, machine.Address)
+			delete(seen.states.by, machine.Address)
 		}
 
 		view, asked := have.Etcd.Views[state.MemberID]
@@ -88,17 +73,17 @@ const (
 // keep notes an answer, or that there is none any more.
 func (s *sighting) keep(question string, value any, answered bool) {
 	if !answered {
-		delete(s.answers, question)
+		delete(s.answers.by, question)
 
 		return
 	}
 
-	s.answers[question] = &answer{turn: make(chan struct{}, 1), value: value}
+	s.answers.by[question] = &answer{turn: make(chan struct{}, 1), value: value}
 }
 
 // Sighted is a fleet that answers for machines of a cluster as they were seen in this run, and asks all others.
-func (m *ProviderData) Sighted(mark string, fleet lifecycle.Fleet) lifecycle.Fleet {
-	return sightedFleet{fleet, m.sightings.of(mark)}
+func (l *Ledger) Sighted(mark string, fleet lifecycle.Fleet) lifecycle.Fleet {
+	return sightedFleet{fleet, l.sighting(mark)}
 }
 
 type sightedFleet struct {
@@ -119,11 +104,7 @@ type sightedMachine struct {
 
 // Observe implements [lifecycle.Machine].
 func (m sightedMachine) Observe(ctx context.Context) cluster.MachineState {
-	m.seen.mu.Lock()
-	state, seen := m.seen.states[m.address]
-	m.seen.mu.Unlock()
-
-	if seen {
+	if state, seen := m.seen.states.get(m.address); seen {
 		return state
 	}
 
@@ -144,15 +125,9 @@ func (m sightedMachine) EtcdMembers(ctx context.Context) ([]etcdstate.Member, er
 func once[T any](
 	ctx context.Context, seen *sighting, question string, ask func(context.Context) (T, error),
 ) (T, error) {
-	seen.mu.Lock()
-
-	a := seen.answers[question]
-	if a == nil {
-		a = &answer{turn: make(chan struct{}, 1)}
-		seen.answers[question] = a
-	}
-
-	seen.mu.Unlock()
+	a := seen.answers.change(question, func(a *answer) *answer {
+		return cmp.Or(a, &answer{turn: make(chan struct{}, 1)})
+	})
 
 	select {
 	case a.turn <- struct{}{}:

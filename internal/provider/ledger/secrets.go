@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+)
+
+// plannedRotation is the secrets before it, and what is turned over.
+type plannedRotation struct {
+	of    *pki.Bundle
+	kinds []rotation.Kind
+}
+
+// NoteUnused notes that the secrets of a bundle have no cluster.
+func (l *Ledger) NoteUnused(bundle *pki.Bundle) { l.unused.put(bundle.Mark(), true) }
+
+// Unused reports whether this walk knows that the secrets of a bundle have no cluster.
+func (l *Ledger) Unused(bundle *pki.Bundle) bool {
+	unused, _ := l.unused.get(bundle.Mark())
+
+	return unused
+}
+
+// NoteRecorded notes that the state has the cluster of a bundle.
+func (l *Ledger) NoteRecorded(bundle *pki.Bundle) { l.recorded.put(bundle.Mark(), true) }
+
+// Recorded reports whether this walk read the cluster of a bundle from the state.
+func (l *Ledger) Recorded(bundle *pki.Bundle) bool {
+	recorded, _ := l.recorded.get(bundle.Mark())
+
+	return recorded
+}
+
+// PlanSecrets notes whether new secrets are planned and not made yet.
+func (l *Ledger) PlanSecrets(planned bool) { l.secretsPlanned.put(struct{}{}, planned) }
+
+// SecretsPlanned is whether new secrets are planned and not made yet.
+func (l *Ledger) SecretsPlanned() bool {
+	planned, _ := l.secretsPlanned.get(struct{}{})
+
+	return planned
+}
+
+// PlanRotation notes which keys of secrets are planned to be turned over and are not yet.
+func (l *Ledger) PlanRotation(of *pki.Bundle, kinds []rotation.Kind) {
+	l.rotations.put(of.Mark(), plannedRotation{of, kinds})
+}
+
+// RotationOf is the secrets of a cluster with the keys turned over that are planned to be, which no machine will ever
+// carry; false where none are. The secrets that are given only say which cluster: those that a resource with machines
+// has in state are older where an apply ended early.
+func (l *Ledger) RotationOf(secrets string) (string, bool) {
+	planned, _ := l.rotations.get(clusterKey(secrets))
+	if len(planned.kinds) == 0 {
+		return "", false
+	}
+
+	turned, err := planned.of.Rotate(planned.kinds...)
+	if err != nil {
+		return "", false
+	}
+
+	text, err := turned.YAML()
+
+	return string(text), err == nil
+}
+
+// KeepMachines notes whether the machines of a resource go on running after a plan or an apply.
+func (l *Ledger) KeepMachines(kind, id string, p machineset.Set, kept bool) {
+	object := part{clusterKey(p.Secrets), fmt.Sprintf("%s %q", kind, id)}
+
+	switch {
+	case object.cluster == "":
+	case kept:
+		l.kept.put(object, fmt.Sprintf("%s of cluster %q (%s)", finding.Describe(p.Names()), p.Settings.Name, object.name))
+	default:
+		l.kept.drop(object)
+	}
+}
+
+// KeptMachines names the machines that go on running with the secrets of a bundle, as far as this process knows.
+func (l *Ledger) KeptMachines(bundle *pki.Bundle) []string {
+	kept := l.kept.all()
+	maps.DeleteFunc(kept, func(object part, _ string) bool { return object.cluster != bundle.Mark() })
+
+	return slices.Sorted(maps.Values(kept))
+}
