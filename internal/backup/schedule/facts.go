@@ -47,13 +47,25 @@ func FactsOf(cronJob map[string]any, jobs []map[string]any) (Facts, error) {
 
 	facts := Facts{LastRun: timeOf(c.Status.LastScheduleTime), LastSuccess: timeOf(c.Status.LastSuccessfulTime)}
 
-	for _, o := range jobs {
-		job, err := typed[batchv1.Job](o)
+	for _, job := range jobs {
+		done, end, err := EndOf(job)
 		if err != nil {
 			return Facts{}, err
 		}
 
-		facts.count(job)
+		created := (&unstructured.Unstructured{Object: job}).GetCreationTimestamp()
+		if begun := created.UTC(); begun.After(facts.LastRun) {
+			facts.LastRun = begun
+		}
+
+		switch {
+		case !done:
+			facts.Active++
+		case end.Reason == "" && end.At.After(facts.LastSuccess):
+			facts.LastSuccess = end.At
+		case end.Reason != "" && !end.At.Before(facts.LastFailure.At):
+			facts.LastFailure = end
+		}
 	}
 
 	return facts, nil
@@ -67,45 +79,25 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.UTC()
 }
 
-func (f *Facts) count(job batchv1.Job) {
-	if begun := job.CreationTimestamp.UTC(); begun.After(f.LastRun) {
-		f.LastRun = begun
-	}
-
-	switch done, end := endOf(job); {
-	case !done:
-		f.Active++
-	case end.Reason == "" && end.At.After(f.LastSuccess):
-		f.LastSuccess = end.At
-	case end.Reason != "" && !end.At.Before(f.LastFailure.At):
-		f.LastFailure = end
-	}
-}
-
 // EndOf reads whether a Job ended, and how. One that succeeded has no reason of a failure.
-func EndOf(job map[string]any) (done bool, end Failure, err error) {
-	j, err := typed[batchv1.Job](job)
-	done, end = endOf(j)
+func EndOf(o map[string]any) (done bool, end Failure, err error) {
+	job, err := typed[batchv1.Job](o)
 
-	return done, end, err
-}
-
-func endOf(job batchv1.Job) (done bool, end Failure) {
 	for _, c := range job.Status.Conditions {
 		end = Failure{At: c.LastTransitionTime.UTC(), Job: job.Name}
 
 		switch {
 		case c.Status != corev1.ConditionTrue:
 		case c.Type == batchv1.JobComplete:
-			return true, end
+			return true, end, err
 		case c.Type == batchv1.JobFailed:
 			end.Reason = cmp.Or(strings.Trim(c.Reason+": "+c.Message, ": "), "it failed")
 
-			return true, end
+			return true, end, err
 		}
 	}
 
-	return false, Failure{}
+	return false, Failure{}, err
 }
 
 func typed[T any](o map[string]any) (out T, err error) {

@@ -1,20 +1,20 @@
 package schedule
 
 import (
-	"cmp"
+	"bytes"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
+	"text/template"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // Labels and annotations of what is made.
@@ -38,22 +38,6 @@ const (
 	TalosKind = "ServiceAccount"
 	// TalosConfigKey is the key in Talos's Secret (Talos 1.13, constants.TalosconfigFilename).
 	TalosConfigKey = "config"
-)
-
-const (
-	// defaultRegion is what most servers other than AWS call themselves.
-	defaultRegion = "us-east-1"
-	// talosMount is where clients of Talos in pods look for credentials (Talos 1.13, constants.ServiceAccountMountPath).
-	talosMount = "/var/run/secrets/talos.dev"
-	// caMount has the certificates of the bucket's server. Go reads those of SSL_CERT_DIR besides (crypto/x509).
-	caMount    = "/etc/talosop"
-	caKey      = "ca.crt"
-	workFolder = "/tmp"
-	container  = "talos-backup"
-	// user is that of cronjob.sample.yaml.
-	user = 1000
-	// retries of a run that failed: a snapshot may hit an election.
-	retries = 2
 )
 
 // The names of the objects besides the CronJob, which has that of the schedule.
@@ -89,7 +73,7 @@ func Owned(o map[string]any, name string) bool {
 }
 
 func (s Spec) labels() map[string]string {
-	return map[string]string{managedBy: manager, "app.kubernetes.io/name": container, Label: s.Name}
+	return map[string]string{managedBy: manager, "app.kubernetes.io/name": "talos-backup", Label: s.Name}
 }
 
 // Selector finds everything that has the schedule's label.
@@ -118,7 +102,7 @@ func (s Spec) Secret(c Credentials) map[string]any {
 
 	for key, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": c.AccessKeyID, "AWS_SECRET_ACCESS_KEY": c.SecretAccessKey, "AWS_SESSION_TOKEN": c.SessionToken,
-		caKey: s.Bucket.CA,
+		"ca.crt": s.Bucket.CA,
 	} {
 		if value != "" {
 			data[key] = base64.StdEncoding.EncodeToString([]byte(value))
@@ -153,146 +137,45 @@ func Altered(secret map[string]any) string {
 	return ""
 }
 
+//go:embed cronjob.yaml
+var cronJobSpec string
+
+var cronJobTemplate = template.Must(template.New("cronjob.yaml").Funcs(template.FuncMap{
+	"list":    func(all ...string) []string { return all },
+	"seconds": func(d time.Duration) int64 { return int64(d / time.Second) },
+	"json": func(v any) (string, error) {
+		text, err := json.Marshal(v)
+
+		return string(text), err
+	},
+}).Parse(cronJobSpec))
+
 // CronJob runs talos-backup. It does not depend on the credentials, which are not always at hand: what the Secret lacks
 // is not set in the pod.
 func (s Spec) CronJob() map[string]any {
-	labels := metav1.ObjectMeta{Labels: s.labels()}
-	c := batchv1.CronJob{Spec: batchv1.CronJobSpec{
-		Schedule: s.Schedule, Suspend: &s.Suspend,
-		// Two snapshots at once would strain etcd.
-		ConcurrencyPolicy:          batchv1.ForbidConcurrent,
-		SuccessfulJobsHistoryLimit: new(int32(s.Successful)), FailedJobsHistoryLimit: new(int32(s.Failed)),
-		JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: labels, Spec: batchv1.JobSpec{
-			BackoffLimit: new(int32(retries)),
-			// A run that hangs would keep all later ones from beginning.
-			ActiveDeadlineSeconds: new(int64(s.RunTimeout / time.Second)),
-			Template:              corev1.PodTemplateSpec{ObjectMeta: labels, Spec: s.pod()},
-		}},
-	}}
+	var (
+		text bytes.Buffer
+		spec object
+	)
 
-	if s.TimeZone != "" {
-		c.Spec.TimeZone = &s.TimeZone
+	err := cronJobTemplate.Execute(&text, struct {
+		Spec
+
+		Labels                      map[string]string
+		Stem, TalosName, SecretName string
+	}{s, s.labels(), s.stem(), s.talosName(), s.secretName()})
+	if err == nil {
+		err = yaml.Unmarshal(text.Bytes(), &spec)
 	}
 
-	if s.StartingDeadline > 0 {
-		c.Spec.StartingDeadlineSeconds = new(int64(s.StartingDeadline / time.Second))
-	}
-
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
 	if err != nil {
-		panic(err) // a type of the API
+		panic(err) // the template is that of the program, and every field of a Spec is JSON in it
 	}
 
 	cronJob := s.object(batchAPI, "CronJob", s.Name)
-	cronJob.Object["spec"] = withoutEmpty(content)["spec"]
+	cronJob.Object["spec"] = spec
 
 	return cronJob.Object
-}
-
-// withoutEmpty takes out the objects that types have and that are not set: an apply would own these fields.
-func withoutEmpty(o object) object {
-	for key, value := range o {
-		switch value := value.(type) {
-		case object:
-			if len(withoutEmpty(value)) == 0 && key != "emptyDir" {
-				delete(o, key)
-			}
-		case []any:
-			for _, element := range value {
-				if element, ok := element.(object); ok {
-					withoutEmpty(element)
-				}
-			}
-		}
-	}
-
-	return o
-}
-
-func (s Spec) pod() corev1.PodSpec {
-	pod := corev1.PodSpec{
-		// A pod that failed stays, and can be asked why, unlike with OnFailure.
-		RestartPolicy:                corev1.RestartPolicyNever,
-		AutomountServiceAccountToken: new(false),
-		EnableServiceLinks:           new(false),
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
-		Containers: []corev1.Container{{
-			Name: container, Image: s.Image.Repository + ":" + s.Image.Tag, ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:    []string{"/talos-backup"},
-			WorkingDir: workFolder, Env: s.environment(), Resources: s.Resources,
-			// The end of the log is then in the status of a container that failed.
-			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			},
-		}},
-		NodeSelector: s.NodeSelector, Tolerations: s.Tolerations,
-	}
-
-	mount := func(name, path string, readOnly bool, source corev1.VolumeSource) {
-		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: source})
-		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts,
-			corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
-	}
-
-	mount("work", workFolder, false, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
-	mount("talos", talosMount, true,
-		corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: s.talosName()}})
-
-	if s.Bucket.CA != "" {
-		mount("ca", caMount, true, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: s.secretName(), Items: []corev1.KeyToPath{{Key: caKey, Path: caKey}}}})
-	}
-
-	if s.Image.PullSecret != "" {
-		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: s.Image.PullSecret}}
-	}
-
-	return pod
-}
-
-func (s Spec) environment() []corev1.EnvVar {
-	variables := []corev1.EnvVar{
-		{Name: "BUCKET", Value: s.Bucket.Name}, {Name: "CLUSTER_NAME", Value: s.stem()},
-		{Name: "S3_PREFIX", Value: s.Folder()},
-	}
-	region := s.Bucket.Region
-
-	if s.Bucket.Endpoint != "" {
-		region = cmp.Or(region, defaultRegion)
-	}
-
-	for _, v := range []struct {
-		given       bool
-		name, value string
-	}{
-		{region != "", "AWS_REGION", region},
-		{s.Bucket.Endpoint != "", "CUSTOM_S3_ENDPOINT", s.Bucket.Endpoint},
-		// Up to v0.1.0-beta.3 "false" asks for path style, by mistake (pkg/config/service.go there), commit 0b3984d took the
-		// variable away, and it came back as it should be with talos-backup pull request 62.
-		{s.Bucket.PathStyle, "USE_PATH_STYLE", strconv.FormatBool(s.Image.Compresses())},
-		{s.Compress, "ENABLE_COMPRESSION", "true"},
-		{s.Recipient == "", "DISABLE_ENCRYPTION", "true"},
-		{s.Recipient != "", "AGE_X25519_PUBLIC_KEY", s.Recipient},
-		{s.Bucket.CA != "", "SSL_CERT_DIR", "/etc/ssl/certs:" + caMount},
-	} {
-		if v.given {
-			variables = append(variables, corev1.EnvVar{Name: v.name, Value: v.value})
-		}
-	}
-
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
-		variables = append(variables, corev1.EnvVar{Name: name,
-			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-				LocalObjectReference: corev1.LocalObjectReference{Name: s.secretName()}, Key: name, Optional: new(true),
-			}}})
-	}
-
-	return variables
 }
 
 // JobNow is a run on demand of a CronJob that the API has, as `kubectl create job --from` makes it (kubectl 0.36,
