@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
@@ -67,21 +68,15 @@ func (s *Scheduler) observe(ctx context.Context) (seen observed, err error) {
 	}
 
 	jobs, err := s.jobs(ctx)
-	if err != nil {
-		return observed{}, err
+	if err == nil {
+		seen.Facts, err = schedule.FactsOf(found["CronJob"], jobs)
 	}
 
-	if seen.Facts, err = schedule.FactsOf(found["CronJob"], jobs); err != nil {
-		return observed{}, err
+	if account := found[schedule.TalosKind]; account != nil && err == nil {
+		seen.refused, err = s.refusal(ctx, account)
 	}
 
-	if account := found[schedule.TalosKind]; account != nil {
-		if seen.refused, err = s.refusal(ctx, account); err != nil {
-			return observed{}, err
-		}
-	}
-
-	return seen, nil
+	return seen, err
 }
 
 // compare reads an object, nil for none, and in what it is not as it was made.
@@ -148,12 +143,12 @@ func (s *Scheduler) refuseForeign(ctx context.Context) error {
 	var foreign []error
 
 	for _, o := range s.objects() {
-		switch _, err := s.own(ctx, o); {
-		case errors.Is(err, errForeign):
-			foreign = append(foreign, err)
-		case err != nil:
+		_, err := s.own(ctx, o)
+		if err != nil && !errors.Is(err, errForeign) {
 			return err
 		}
+
+		foreign = append(foreign, err)
 	}
 
 	return errors.Join(foreign...)
@@ -316,4 +311,84 @@ func (s *Scheduler) removeNamespace(ctx context.Context) (stays []string, err er
 	}
 
 	return nil, s.API.RequestDeletion(ctx, ref, objects.UIDOf(live))
+}
+
+// runNow makes a Job from the CronJob and waits for it. One of the same wish that still runs, because the process was
+// killed meanwhile, is waited for.
+func (s *Scheduler) runNow(ctx context.Context, wish string) error {
+	cronJob, err := s.API.GetObject(ctx, objects.ReferenceTo(s.Spec.CronJob()))
+	if err != nil {
+		return err
+	}
+
+	job := s.Spec.JobNow(cronJob, wish)
+	ref := objects.ReferenceTo(job)
+
+	if err := s.begin(ctx, ref, job); err != nil {
+		return err
+	}
+
+	err = wait.Until(ctx, s.Pause, func(ctx context.Context) error { return s.ended(ctx, ref) })
+	if err == nil {
+		return nil
+	}
+
+	// There is no time left when that is why it failed.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.gracePeriod)
+	defer cancel()
+
+	pods, unknown := s.API.Job(ctx, ref.Namespace, ref.Name)
+	reasons := []error{fmt.Errorf("run %s: %w", ref, err), unknown}
+
+	for _, pod := range pods {
+		reasons = append(reasons, errors.New(strings.ReplaceAll(pod.Why(), "\n", " | ")))
+	}
+
+	return errors.Join(reasons...)
+}
+
+// begin makes a Job unless there is one that has not ended.
+func (s *Scheduler) begin(ctx context.Context, ref objects.Reference, job map[string]any) error {
+	live, err := s.API.GetObject(ctx, ref)
+	if err != nil {
+		return err
+	}
+
+	if live != nil {
+		done, _, err := schedule.EndOf(live)
+		if err != nil || !done {
+			return err
+		}
+
+		if err := s.API.DeleteObject(ctx, ref, objects.UIDOf(live)); err != nil {
+			return err
+		}
+	}
+
+	_, err = s.API.CreateObject(ctx, job)
+
+	return err
+}
+
+// ended is nil when a Job succeeded, and a permanent error when it never will.
+func (s *Scheduler) ended(ctx context.Context, ref objects.Reference) error {
+	live, err := s.API.GetObject(ctx, ref)
+
+	switch {
+	case err != nil:
+		return objects.Final(err)
+	case live == nil:
+		return wait.Permanent(errors.New("somebody deleted it"))
+	}
+
+	done, end, err := schedule.EndOf(live)
+	if end.Reason != "" {
+		err = errors.New(end.Reason)
+	}
+
+	if err == nil && !done {
+		return errors.New("it has not ended, and goes on")
+	}
+
+	return wait.Permanent(err)
 }

@@ -155,28 +155,26 @@ func (r *scheduleResource) apply(
 		begun, err := s.Establish(ctx, schedule.Credentials{AccessKeyID: key.AccessKeyID,
 			SecretAccessKey: key.SecretAccessKey, SessionToken: key.SessionToken}, state == nil,
 			plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
-		tainted := err != nil && state == nil && begun
+		next := "Correct the cause and apply again; what was made stays and is used."
 
 		switch {
+		case err == nil:
+			diags.Append(r.use(ctx, s, plan, state)...)
+			diags.Append(result.Set(ctx, plan)...)
+
+			return
 		case errors.Is(err, errForeign):
-			diags.Append(ScheduleFailed(ctx, string(op), s, err, "Choose another name, or remove what is there."))
-		case tainted:
-			diags.Append(ScheduleFailed(ctx, string(op), s, err, "Correct the cause and apply again. The resource is tainted: "+
-				"what was made is removed first, and made anew."))
+			next = "Choose another name, or remove what is there."
+		case state == nil && begun:
+			next = "Correct the cause and apply again. The resource is tainted: what was made is removed first, and made anew."
 
 			// What was made is known by its names, and goes when the resource is replaced.
 			plan.fill(s.Spec, observed{})
 			plan.RunNow, plan.Kept, plan.Expired = types.StringNull(), types.Int64Null(), tf.TextList(nil)
-		case err != nil:
-			diags.Append(ScheduleFailed(ctx, string(op), s, err,
-				"Correct the cause and apply again; what was made stays and is used."))
-		default:
-			diags.Append(r.use(ctx, s, plan, state)...)
-		}
-
-		if err == nil || tainted {
 			diags.Append(result.Set(ctx, plan)...)
 		}
+
+		diags.Append(ScheduleFailed(ctx, string(op), s, err, next))
 	})
 }
 
@@ -210,6 +208,8 @@ func (r *scheduleResource) use(ctx context.Context, s *Scheduler, plan, state *s
 
 	seen, err := s.observe(ctx)
 	if err != nil {
+		seen = observed{}
+
 		diags.Append(tf.Warn("Unable to observe etcd backup schedule",
 			finding.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
 	}

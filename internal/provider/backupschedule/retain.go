@@ -42,7 +42,17 @@ func (r *scheduleResource) thinOut(
 		return nil
 	}
 
-	ctx, opened, stored, err := r.list(ctx, m.place(), s.Folder()+"/")
+	ctx, opened, err := m.place().Open(ctx, r.Stores)
+
+	var stored []backupstore.Object
+
+	if err == nil {
+		looking, cancel := context.WithTimeout(ctx, providerdata.LookLimit)
+		stored, err = opened.List(looking, s.Folder()+"/")
+
+		cancel()
+	}
+
 	if err != nil {
 		cause, next := m.place().Diagnosis(err)
 
@@ -72,20 +82,4 @@ func (r *scheduleResource) thinOut(
 	}
 
 	return nil
-}
-
-func (r *scheduleResource) list(
-	ctx context.Context, place store.Place, prefix string,
-) (context.Context, backupstore.Store, []backupstore.Object, error) {
-	ctx, opened, err := place.Open(ctx, r.Stores)
-	if err != nil {
-		return ctx, nil, nil, err
-	}
-
-	bounded, cancel := context.WithTimeout(ctx, providerdata.LookLimit)
-	defer cancel()
-
-	objects, err := opened.List(bounded, prefix)
-
-	return ctx, opened, objects, err
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -35,28 +35,6 @@ const (
 		"the snapshots in the bucket stay."
 )
 
-// text is a string that may be left out, and takes one of the values that are allowed, any where none are listed.
-func text(description string, allowed ...string) schema.StringAttribute {
-	attribute := schema.StringAttribute{Optional: true, MarkdownDescription: description}
-	if len(allowed) > 0 {
-		attribute.Validators = []validator.String{stringvalidator.OneOf(allowed...)}
-	}
-
-	return attribute
-}
-
-func truth(description string) schema.BoolAttribute {
-	return schema.BoolAttribute{Optional: true, MarkdownDescription: description}
-}
-
-func duration(description string) schema.StringAttribute {
-	return schema.StringAttribute{Optional: true, CustomType: tf.DurationType{}, MarkdownDescription: description}
-}
-
-func nested(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: description, Attributes: attributes}
-}
-
 func scheduleAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes := argumentAttributes()
 	maps.Copy(attributes, podAttributes())
@@ -64,7 +42,8 @@ func scheduleAttributes(ctx context.Context) map[string]schema.Attribute {
 
 	attributes["timeouts"] = tf.TimeoutsAttribute(ctx, "", map[string]string{
 		"create": "Time for making everything, and for the run that `run_now` asks for. Default: `30m`.",
-		"read":   "Time for a look at the cluster and the bucket. Default: `1m`. What does not answer in time changes nothing.",
+		"read": "Time for a look at the cluster and the bucket. Default: `1m`. What does not answer in time changes " +
+			"nothing.",
 		"update": "Time for bringing a change to the cluster, and for the run that `run_now` asks for. Default: `30m`.",
 		"delete": "Time for removing everything. Default: `30m`.",
 	})
@@ -84,16 +63,19 @@ func argumentAttributes() map[string]schema.Attribute {
 		},
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
+			Validators: []validator.String{acceptsLabel("name", schedule.LongestName)},
 			MarkdownDescription: "Name of the schedule, of its CronJob and of the folder of its snapshots, such as `nightly`: " +
 				"at most " + fmt.Sprint(schedule.LongestName) + " lower-case letters, digits and hyphens." + movesObjects,
 		},
 		"namespace": schema.StringAttribute{
 			Optional: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChangeFrom(DefaultNamespace)},
+			Validators: []validator.String{acceptsLabel("namespace", 63)},
 			MarkdownDescription: "Namespace of everything that is made, which Talos has to allow " +
 				"([guide](../guides/etcd-backups.md)). Default: `" + DefaultNamespace + "`." + movesObjects,
 		},
-		"create_namespace": truth("Whether the namespace is made when it is missing, with the PodSecurity profile " +
-			"`restricted`. One that was made goes with the last schedule in it, unless it holds anything else. Default: `true`."),
+		"create_namespace": tf.OptionalTruth("Whether the namespace is made when it is missing, with the PodSecurity " +
+			"profile `restricted`. One that was made goes with the last schedule in it, unless it holds anything else. " +
+			"Default: `true`."),
 		"schedule": schema.StringAttribute{
 			Required: true,
 			MarkdownDescription: "When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or " +
@@ -104,19 +86,19 @@ func argumentAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
 				"`" + timetable.DefaultZone + "`." + nextRun,
 		},
-		"suspend": truth("Whether no run begins; one that has begun goes on. Default: `false`."),
+		"suspend": tf.OptionalTruth("Whether no run begins; one that has begun goes on. Default: `false`."),
 		"s3":      bucketAttribute(),
-		"encryption": nested("Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster. "+
-			"Default: snapshots are stored as they are, with every Secret of the cluster in them."+nextRun,
+		"encryption": tf.OptionalObject("Encryption with [age](https://age-encryption.org) before a snapshot leaves the "+
+			"cluster. Default: snapshots are stored as they are, with every Secret of the cluster in them."+nextRun,
 			map[string]schema.Attribute{"recipients": schema.ListAttribute{
 				Required: true, ElementType: types.StringType,
 				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with " +
 					"the secret key opens the snapshots." + nextRun,
 			}}),
-		"compression": text("`zstd`, which `zstd -d` opens, or `none`. Default: `none`."+nextRun,
+		"compression": tf.OptionalChoice("`zstd`, which `zstd -d` opens, or `none`. Default: `none`."+nextRun,
 			etcdbackup.CompressionNone, backup.Zstd),
-		"retain": nested("Which snapshots of this schedule are kept; an apply deletes those that the refresh before "+
-			"it showed in `expired`, oldest first and never the newest. It needs credentials for the bucket where "+
+		"retain": tf.OptionalObject("Which snapshots of this schedule are kept; an apply deletes those that the refresh "+
+			"before it showed in `expired`, oldest first and never the newest. It needs credentials for the bucket where "+
 			"Terraform runs, those of `s3` of the provider or what the default chain of the AWS SDK finds, and never uses "+
 			"the key of the schedule itself. Default: all are kept; a lifecycle rule of the bucket is the other way.",
 			map[string]schema.Attribute{
@@ -125,11 +107,12 @@ func argumentAttributes() map[string]schema.Attribute {
 					MarkdownDescription: "How many of the newest turns of `schedule` are kept, with all snapshots that the " +
 						"bucket got in them by its own clock; at least 1.",
 				},
-				"min_age": duration("How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`."),
+				"min_age": tf.OptionalDuration("How old a snapshot has to be to go, such as `168h`, however many there are. " +
+					"Default: `0s`."),
 			}),
-		"run_now": text("A value of your choice, such as a date: giving it, and every change of it, takes a snapshot " +
-			"at once and waits for it, in a Job that is made from the CronJob. When it fails, the error has what its pods " +
-			"say. Removing it does nothing."),
+		"run_now": tf.OptionalText("A value of your choice, such as a date: giving it, and every change of it, takes a " +
+			"snapshot at once and waits for it, in a Job that is made from the CronJob. When it fails, the error has what its " +
+			"pods say. Removing it does nothing."),
 	}
 }
 
@@ -149,22 +132,22 @@ func bucketAttribute() schema.Attribute {
 		MarkdownDescription: "The bucket that the snapshots go to, on AWS or any server that speaks S3.",
 		Attributes: map[string]schema.Attribute{
 			"bucket": all["bucket"],
-			"prefix": text("Beginning of the keys, without slashes at its ends, such as `talos/backups`: the snapshots are at " +
-				"`<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none." + nextSnapshots),
-			"region": text("Region of the bucket, such as `eu-central-1`, needed without `endpoint`. Default: " +
+			"prefix": tf.OptionalText("Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
+				"snapshots are at `<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none." + nextSnapshots),
+			"region": tf.OptionalText("Region of the bucket, such as `eu-central-1`, needed without `endpoint`. Default: " +
 				"`us-east-1` with `endpoint`." + nextRun),
-			"endpoint": text("URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods " +
-				"of the cluster and `retain` reach it. Default: that of AWS in the region." + nextSnapshots),
-			"path_style": truth("Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in " +
-				"the host name; some builds of talos-backup choose by themselves: the path, but for AWS, Google and Aliyun. " +
-				"Default: `true` with `endpoint`, `false` without." + nextRun),
+			"endpoint": tf.OptionalText("URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as " +
+				"pods of the cluster and `retain` reach it. Default: that of AWS in the region." + nextSnapshots),
+			"path_style": tf.OptionalTruth("Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead " +
+				"of in the host name; some builds of talos-backup choose by themselves: the path, but for AWS, Google and " +
+				"Aliyun. Default: `true` with `endpoint`, `false` without." + nextRun),
 			"ca":                   all["ca"],
 			"access_key_id_wo":     id,
 			"secret_access_key_wo": key("The access key itself."),
 			"session_token_wo": key("Session token of temporary credentials, which come with one and end soon: rather give a " +
 				"key that does not."),
-			"credentials_wo_version": text("A value of your choice that tells another key from the former one: a change of it " +
-				"brings the key that is configured into the cluster."),
+			"credentials_wo_version": tf.OptionalText("A value of your choice that tells another key from the former one: a " +
+				"change of it brings the key that is configured into the cluster."),
 		},
 	}
 }
@@ -172,7 +155,8 @@ func bucketAttribute() schema.Attribute {
 // podAttributes say how the pods run.
 func podAttributes() map[string]schema.Attribute {
 	quantities := func(description string) schema.MapAttribute {
-		return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description + nextRun}
+		return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description + nextRun,
+			Validators: []validator.Map{mapvalidator.ValueStringsAre(acceptsQuantity)}}
 	}
 	count := func(description string) schema.Int64Attribute {
 		return schema.Int64Attribute{Optional: true,
@@ -180,27 +164,30 @@ func podAttributes() map[string]schema.Attribute {
 	}
 
 	return map[string]schema.Attribute{
-		"image": nested("The image of talos-backup.", map[string]schema.Attribute{
-			"repository": text("Registry and repository, without a tag. Default: `" + schedule.DefaultRepository + "`." +
-				nextRun),
-			"tag": text("Tag, with `@sha256:…` behind it for a digest; releases up to `v0.1.0-beta.3` cannot compress, " +
-				"and some S3 servers refuse them. Default: `" + schedule.DefaultTag + "`." + nextRun),
-			"pull_secret": text("Name of a Secret of the namespace with the registry's credentials, which has to exist. " +
-				"Default: none." + nextRun),
+		"image": tf.OptionalObject("The image of talos-backup.", map[string]schema.Attribute{
+			"repository": tf.OptionalText("Registry and repository, without a tag. Default: `"+schedule.DefaultRepository+
+				"`."+nextRun, acceptsRepository),
+			"tag": tf.OptionalText("Tag, with `@sha256:…` behind it for a digest; releases up to `v0.1.0-beta.3` cannot "+
+				"compress, and some S3 servers refuse them. Default: `"+schedule.DefaultTag+"`."+nextRun, acceptsTag),
+			"pull_secret": tf.OptionalText("Name of a Secret of the namespace with the registry's credentials, which has to " +
+				"exist. Default: none." + nextRun),
 		}),
-		"history": nested("How many Jobs that ended are kept, with their pods and logs.", map[string]schema.Attribute{
-			"successful": count("Those that succeeded."),
-			"failed":     count("Those that failed."),
-		}),
-		"starting_deadline": duration("How late a run may still begin when its time was missed, such as `10m`; at least " +
-			"`10s`, because Kubernetes looks that often. Default: any time." + nextRun),
-		"run_timeout": duration("How long a run may take, retries included, before it is ended as failed and later ones " +
-			"may begin. Default: `1h`." + nextRun),
-		"resources": nested("What the pods ask for and may use at most. The snapshot is written to the disk of the node "+
-			"first, up to three times with `compression` and `encryption`. Default: nothing.", map[string]schema.Attribute{
-			"requests": quantities("Quantities by resource, such as `{ memory = \"64Mi\" }`."),
-			"limits":   quantities("Quantities by resource, such as `{ memory = \"1Gi\" }`."),
-		}),
+		"history": tf.OptionalObject("How many Jobs that ended are kept, with their pods and logs.",
+			map[string]schema.Attribute{
+				"successful": count("Those that succeeded."),
+				"failed":     count("Those that failed."),
+			}),
+		"starting_deadline": tf.OptionalDuration("How late a run may still begin when its time was missed, such as `10m`; "+
+			"at least `10s`, because Kubernetes looks that often. Default: any time."+nextRun,
+			acceptsFrom(10*time.Second, "starting_deadline")),
+		"run_timeout": tf.OptionalDuration("How long a run may take, retries included, before it is ended as failed and "+
+			"later ones may begin. Default: `1h`."+nextRun, acceptsFrom(time.Minute, "run_timeout")),
+		"resources": tf.OptionalObject("What the pods ask for and may use at most. The snapshot is written to the disk of "+
+			"the node first, up to three times with `compression` and `encryption`. Default: nothing.",
+			map[string]schema.Attribute{
+				"requests": quantities("Quantities by resource, such as `{ memory = \"64Mi\" }`."),
+				"limits":   quantities("Quantities by resource, such as `{ memory = \"1Gi\" }`."),
+			}),
 		"node_selector": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.Map{tf.MayBeBlank{}},
 			MarkdownDescription: "Labels of the nodes that the pods may run on. Default: any node." + nextRun,
@@ -210,13 +197,14 @@ func podAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without " +
 				"workers are backed up, too; an empty list for none." + nextRun,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"key":      text("Key of the taint. Default: any, with `operator` `Exists`." + nextRun),
-				"operator": text("`Exists` or `Equal`. Default: `Equal`."+nextRun, "Exists", "Equal"),
+				"key":      tf.OptionalText("Key of the taint. Default: any, with `operator` `Exists`." + nextRun),
+				"operator": tf.OptionalChoice("`Exists` or `Equal`. Default: `Equal`."+nextRun, "Exists", "Equal"),
 				"value": schema.StringAttribute{
 					Optional: true, Validators: []validator.String{tf.MayBeBlank{}},
 					MarkdownDescription: "Value of the taint, for `Equal`. Default: none." + nextRun,
 				},
-				"effect": text("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them."+nextRun, "NoSchedule",
+				"effect": tf.OptionalChoice("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of "+
+					"them."+nextRun, "NoSchedule",
 					"PreferNoSchedule", "NoExecute"),
 				"toleration_seconds": schema.Int64Attribute{Optional: true,
 					MarkdownDescription: "How long `NoExecute` is tolerated. Default: for ever." + nextRun},
@@ -227,37 +215,24 @@ func podAttributes() map[string]schema.Attribute {
 
 // resultAttributes are what the cluster and the bucket tell.
 func resultAttributes() map[string]schema.Attribute {
-	told := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
-	}
-	moment := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, CustomType: timetypes.RFC3339Type{}, MarkdownDescription: description}
-	}
-	number := func(description string) schema.Int64Attribute {
-		return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
-	}
-	list := func(description string) schema.ListAttribute {
-		return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
-	}
-
 	return map[string]schema.Attribute{
-		"id": told("Names of the cluster, the namespace and the schedule, with slashes between them."),
-		"key_prefix": told("What the keys of the snapshots begin with: `<prefix>/<cluster>/<name>/<cluster>-<mark>-`, " +
-			"followed by the time (RFC 3339) and `.snap`, with `.zst` and `.age` for what was done to it. `restore_from` " +
-			"takes such a key."),
-		"next_run": moment("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the schedule is " +
-			"suspended."),
-		"last_run": moment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the cluster " +
-			"knows."),
-		"last_success": moment("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far as the " +
-			"cluster knows. A `check` on it tells when backups stopped."),
-		"last_failure": told("The last run that failed, of those that `history` keeps: its time, its Job and the reason. " +
-			"Null for none."),
-		"active": number("How many runs have not ended."),
-		"kept": number("How many snapshots of the schedule the bucket holds. Null without `retain`, and when the bucket " +
-			"could not be asked."),
-		"expired": list("Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes them."),
-		"drift": list("What somebody else changed or removed of what the resource made. The next apply puts it " +
+		"id": tf.ToldByResource("Names of the cluster, the namespace and the schedule, with slashes between them."),
+		"key_prefix": tf.ToldByResource("What the keys of the snapshots begin with: " +
+			"`<prefix>/<cluster>/<name>/<cluster>-<mark>-`, followed by the time (RFC 3339) and `.snap`, with `.zst` and " +
+			"`.age` for what was done to it. `restore_from` takes such a key."),
+		"next_run": tf.ToldMoment("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the " +
+			"schedule is suspended."),
+		"last_run": tf.ToldMoment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the " +
+			"cluster knows."),
+		"last_success": tf.ToldMoment("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far " +
+			"as the cluster knows. A `check` on it tells when backups stopped."),
+		"last_failure": tf.ToldByResource("The last run that failed, of those that `history` keeps: its time, its Job and " +
+			"the reason. Null for none."),
+		"active": tf.ToldNumber("How many runs have not ended."),
+		"kept": tf.ToldNumber("How many snapshots of the schedule the bucket holds. Null without `retain`, and when the " +
+			"bucket could not be asked."),
+		"expired": tf.ToldTexts("Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes them."),
+		"drift": tf.ToldTexts("What somebody else changed or removed of what the resource made. The next apply puts it " +
 			"right."),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
@@ -55,17 +56,32 @@ func (m scheduleModel) validate(ctx context.Context) diag.Diagnostics {
 	wrong.Append(etcdbackup.ValidateRetain(ctx, m.Retain)...)
 
 	m.validateCluster(ctx, wrong)
-	m.validateNames(wrong)
-	m.validateTimes(wrong)
 	m.validateEncryption(wrong)
-	m.validateImage(wrong)
-	m.validatePod(wrong)
+
+	if text := m.Schedule.ValueString(); !m.Schedule.IsUnknown() {
+		if _, err := timetable.Read(text, m.TimeZone.ValueString()); err != nil {
+			wrong.Append(timetable.Invalid(path.Root("schedule"), text, err))
+		}
+	}
+
+	r := &tf.Reader{}
 
 	// talos-backup makes the name of AWS's server of the region (commit 0b3984d, pkg/s3/s3.go).
-	bucket := (&tf.Reader{}).Fields(m.S3)
+	bucket := r.Fields(m.S3)
 	wrong.unless(m.S3.IsNull() || m.S3.IsUnknown() || !bucket.Absent("region") || !bucket.Absent("endpoint"),
 		path.Root("s3").AtName("region"), "region", "found neither region nor endpoint",
 		"allowed is a bucket on AWS with its region, or one at an endpoint", "set the region of the bucket")
+
+	tag, _ := r.Fields(m.Image).Value("tag")
+	wrong.unless(m.Compression.ValueString() != backup.Zstd || tag == "" || (schedule.Image{Tag: tag}).Compresses(),
+		path.Root("compression"), "compression", "found zstd with talos-backup "+tag,
+		"allowed is a build after v0.1.0-beta.3, which is the first that compresses", "leave image.tag out, or compression")
+
+	for _, name := range []string{"successful", "failed"} {
+		kept := r.Fields(m.History).Number(name, 0)
+		wrong.unless(kept >= 0 && kept <= 1000, path.Root("history").AtName(name), name, fmt.Sprintf("found %d", kept),
+			"allowed is 0 to 1000", "write how many Jobs are kept")
+	}
 
 	return wrong.Diagnostics
 }
@@ -87,38 +103,6 @@ func (m scheduleModel) validateCluster(ctx context.Context, wrong *mistakes) {
 	wrong.unless(handle.Name.IsUnknown() || !strings.Contains(name, "/") && strings.Trim(name, ".") != "",
 		at.AtName("name"), "name", "found "+finding.Quote(name),
 		"allowed is a name without slashes: it is a folder in the bucket", "use the name that the cluster has")
-}
-
-func (m scheduleModel) validateNames(wrong *mistakes) {
-	label := func(name string, value types.String, longest int) {
-		text := value.ValueString()
-		wrong.unless(value.IsNull() || value.IsUnknown() || tf.Label.MatchString(text) && len(text) <= longest,
-			path.Root(name), name, "found "+finding.Quote(text),
-			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits and hyphens, and no hyphen at the ends", longest),
-			"choose such a name")
-	}
-
-	label("name", m.Name, schedule.LongestName)
-	label("namespace", m.Namespace, 63)
-}
-
-func (m scheduleModel) validateTimes(wrong *mistakes) {
-	if text := m.Schedule.ValueString(); !m.Schedule.IsUnknown() {
-		if _, err := timetable.Read(text, m.TimeZone.ValueString()); err != nil {
-			wrong.Append(timetable.Invalid(path.Root("schedule"), text, err))
-		}
-	}
-
-	// Kubernetes counts in seconds. The type of durations speaks of what is none.
-	atLeast := func(name string, value tf.Duration, least time.Duration) {
-		d, err := time.ParseDuration(value.ValueString())
-		wrong.unless(err != nil || d >= least && d%time.Second == 0, path.Root(name), name,
-			"found "+finding.Quote(value.ValueString()), fmt.Sprintf("allowed are whole seconds, %s or more", least),
-			"write such as 10m")
-	}
-
-	atLeast("starting_deadline", m.StartingDeadline, 10*time.Second)
-	atLeast("run_timeout", m.RunTimeout, time.Minute)
 }
 
 func (m scheduleModel) validateEncryption(wrong *mistakes) {
@@ -150,44 +134,44 @@ func (m scheduleModel) validateEncryption(wrong *mistakes) {
 	}
 }
 
+// accepts is the validator of texts that are what is allowed. Of blank ones tf.BlankTexts speaks.
+func accepts(what string, is func(text string) bool, allowed, remedy string) validator.String {
+	return tf.StringCheck{Allowed: allowed, Check: func(at path.Path, text string) diag.Diagnostic {
+		if tf.IsBlank(text) || is(text) {
+			return nil
+		}
+
+		return tf.Invalid(at, what, "found "+finding.Quote(text), allowed, remedy)
+	}}
+}
+
+func acceptsLabel(name string, longest int) validator.String {
+	return accepts(name, func(text string) bool { return tf.Label.MatchString(text) && len(text) <= longest },
+		fmt.Sprintf("allowed are 1 to %d lower-case letters, digits and hyphens, and no hyphen at the ends", longest),
+		"choose such a name")
+}
+
+// acceptsFrom is for durations: Kubernetes counts in seconds. Their type speaks of what is none.
+func acceptsFrom(least time.Duration, name string) validator.String {
+	return accepts(name, func(text string) bool {
+		d, err := time.ParseDuration(text)
+
+		return err != nil || d >= least && d%time.Second == 0
+	}, fmt.Sprintf("allowed are whole seconds, %s or more", least), "write such as 10m")
+}
+
 var (
-	repositories = regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$`)
-	tags         = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?$`)
-)
-
-func (m scheduleModel) validateImage(wrong *mistakes) {
-	image, at := (&tf.Reader{}).Fields(m.Image), path.Root("image")
-
-	repository, given := image.Value("repository")
-	wrong.unless(!given || repositories.MatchString(repository), at.AtName("repository"), "repository",
-		"found "+finding.Quote(repository),
+	acceptsRepository = accepts("repository",
+		regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$`).MatchString,
 		"allowed is a registry with a repository, such as registry.example.org/talos-backup",
 		"leave out what begins with https://, and give the tag as tag")
-
-	tag, given := image.Value("tag")
-	wrong.unless(!given || tags.MatchString(tag), at.AtName("tag"), "tag", "found "+finding.Quote(tag),
+	acceptsTag = accepts("tag",
+		regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?$`).MatchString,
 		"allowed is a tag such as "+schedule.DefaultTag+", with @sha256:… behind it for a digest",
 		"copy it from the registry")
-	wrong.unless(m.Compression.ValueString() != backup.Zstd || tag == "" || (schedule.Image{Tag: tag}).Compresses(),
-		path.Root("compression"), "compression", "found zstd with talos-backup "+tag,
-		"allowed is a build after v0.1.0-beta.3, which is the first that compresses", "leave image.tag out, or compression")
-}
+	acceptsQuantity = accepts("quantity", func(text string) bool {
+		_, err := apiresource.ParseQuantity(text)
 
-func (m scheduleModel) validatePod(wrong *mistakes) {
-	r := &tf.Reader{}
-
-	for _, name := range []string{"successful", "failed"} {
-		kept := r.Fields(m.History).Number(name, 0)
-		wrong.unless(kept >= 0 && kept <= 1000, path.Root("history").AtName(name), name, fmt.Sprintf("found %d", kept),
-			"allowed is 0 to 1000", "write how many Jobs are kept")
-	}
-
-	for _, name := range []string{"requests", "limits"} {
-		for key, text := range r.Fields(m.Resources).TextMap(name) {
-			_, err := apiresource.ParseQuantity(text)
-			wrong.unless(err == nil || text == "", path.Root("resources").AtName(name).AtMapKey(key), "quantity",
-				"found "+finding.Quote(text), "allowed is a number with a unit, such as 64Mi or 100m",
-				"write it as Kubernetes does")
-		}
-	}
-}
+		return err == nil
+	}, "allowed is a number with a unit, such as 64Mi or 100m", "write it as Kubernetes does")
+)

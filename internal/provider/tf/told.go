@@ -1,8 +1,10 @@
 package tf
 
 import (
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
 // Told is an attribute that is read only.
@@ -13,4 +15,19 @@ func Told(description string) schema.StringAttribute {
 // ToldByResource is Told for a resource.
 func ToldByResource(description string) resource.StringAttribute {
 	return resource.StringAttribute{Computed: true, MarkdownDescription: description}
+}
+
+// ToldNumber is a number of a resource that is read only.
+func ToldNumber(description string) resource.Int64Attribute {
+	return resource.Int64Attribute{Computed: true, MarkdownDescription: description}
+}
+
+// ToldMoment is a time of a resource that is read only.
+func ToldMoment(description string) resource.StringAttribute {
+	return resource.StringAttribute{Computed: true, CustomType: timetypes.RFC3339Type{}, MarkdownDescription: description}
+}
+
+// ToldTexts is a list of texts of a resource that is read only.
+func ToldTexts(description string) resource.ListAttribute {
+	return resource.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
 }
