@@ -67,11 +67,8 @@ func addonPlace() map[string]schema.Attribute {
 				defaultAddonNamespace + "`." +
 				movesRelease,
 		},
-		"create_namespace": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether the namespace is made when it is missing; it is never removed. Default: `true`." +
-				nextUpgrade,
-		},
+		"create_namespace": tf.OptionalBool("Whether the namespace is made when it is missing; it is never removed. " +
+			"Default: `true`." + nextUpgrade),
 	}
 }
 
@@ -82,16 +79,10 @@ func addonKubeconfig() schema.Attribute {
 			"and `kubeconfig` is given. One of another cluster replaces the resource; all other changes touch nothing in the " +
 			"cluster.",
 		Attributes: map[string]schema.Attribute{
-			"path": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Path of a file that is there whenever Terraform runs, relative to its working " +
-					"directory or beginning with `~/`. Exactly one of `path`, `content` and `cluster` is given." + touchesNothing,
-			},
-			"cluster": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Name of one of `clusters` of the provider that has a `kubeconfig`, which is in no state." +
-					touchesNothing,
-			},
+			"path": tf.OptionalString("Path of a file that is there whenever Terraform runs, relative to its working " +
+				"directory or beginning with `~/`. Exactly one of `path`, `content` and `cluster` is given." + touchesNothing),
+			"cluster": tf.OptionalString("Name of one of `clusters` of the provider that has a `kubeconfig`, which is in no " +
+				"state." + touchesNothing),
 			"content": schema.StringAttribute{
 				Optional: true, Sensitive: true,
 				MarkdownDescription: "The kubeconfig itself, in YAML or JSON: stored in state, because a refresh and a " +
@@ -99,10 +90,8 @@ func addonKubeconfig() schema.Attribute {
 					"`talosop_kubeconfig`, cannot be used for longer than they last." +
 					touchesNothing,
 			},
-			"context": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Name of the context that is used. Default: `current-context` of the file." + touchesNothing,
-			},
+			"context": tf.OptionalString("Name of the context that is used. Default: `current-context` of the " +
+				"file." + touchesNothing),
 		},
 	}
 }
@@ -116,41 +105,20 @@ func addonChart() map[string]schema.Attribute {
 				"reference, the `https://` URL of a package, or the path of a folder or a package (`.tgz`), relative to the " +
 				"working directory of Terraform and beginning with `./`, `../` or `/`." + perhapsUpgrades,
 		},
-		"repository": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "URL of the repository that has the chart: `https://helm.cilium.io`, or " +
-				"`oci://ghcr.io/example/charts` for a registry. Default: none, `chart` says all." + perhapsUpgrades,
-		},
-		"version": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Version of the chart, exact such as `1.18.2`, or a range such as `~1.18`; not for " +
-				"charts in folders, which have one. With a range or without a version, every plan takes the newest that " +
-				"there is, so that two plans may differ." +
-				perhapsUpgrades,
-		},
-		"devel": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether versions before a release, such as `2.0.0-rc.1`, count as newest where `version` " +
-				"names no exact one. Default: `false`." + perhapsUpgrades,
-		},
-		"dependency_update": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether the dependencies of a chart in a folder are fetched when they are missing there, in " +
-				"a copy of it: the folder itself stays as it is. Default: `false`." + perhapsUpgrades,
-		},
-		"verify": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether the package has to come with a signature (provenance file, `.prov`) of a key in " +
-				"`keyring` whenever a plan or an apply fetches it. Default: `false`." +
-				touchesNothing,
-		},
-		"keyring": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Path of the file with the public keys for `verify` in the binary format of GnuPG (`gpg " +
-				"--export`), relative to the working directory of Terraform, or beginning with `~/`. Required with " +
-				"`verify`; counts for nothing without." +
-				touchesNothing,
-		},
+		"repository": tf.OptionalString("URL of the repository that has the chart: `https://helm.cilium.io`, or " +
+			"`oci://ghcr.io/example/charts` for a registry. Default: none, `chart` says all." + perhapsUpgrades),
+		"version": tf.OptionalString("Version of the chart, exact such as `1.18.2`, or a range such as `~1.18`; not for " +
+			"charts in folders, which have one. With a range or without a version, every plan takes the newest that there is, " +
+			"so that two plans may differ." + perhapsUpgrades),
+		"devel": tf.OptionalBool("Whether versions before a release, such as `2.0.0-rc.1`, count as newest where " +
+			"`version` names no exact one. Default: `false`." + perhapsUpgrades),
+		"dependency_update": tf.OptionalBool("Whether the dependencies of a chart in a folder are fetched when they are " +
+			"missing there, in a copy of it: the folder itself stays as it is. Default: `false`." + perhapsUpgrades),
+		"verify": tf.OptionalBool("Whether the package has to come with a signature (provenance file, `.prov`) of a key " +
+			"in `keyring` whenever a plan or an apply fetches it. Default: `false`." + touchesNothing),
+		"keyring": tf.OptionalString("Path of the file with the public keys for `verify` in the binary format of GnuPG " +
+			"(`gpg --export`), relative to the working directory of Terraform, or beginning with `~/`. Required with " +
+			"`verify`; counts for nothing without." + touchesNothing),
 		"registry": addonRegistry(),
 	}
 }
@@ -199,10 +167,10 @@ func addonValues() map[string]schema.Attribute {
 		"values": schema.ListAttribute{
 			Validators: []validator.List{tf.MayBeBlank{}},
 			Optional:   true, ElementType: types.StringType,
-			MarkdownDescription: "Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or `yamlencode({ … " +
-				"})`, merged in their order: later ones win, in mappings key by key, and `null` takes a default of the chart away; " +
-				"numbers are float64 in templates, as with `-f` of `helm`. " +
-				"They are shown in plans, and stored; comments, order and format may change without a plan." +
+			MarkdownDescription: "Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or `yamlencode({ … })`, " +
+				"merged in their order: later ones win, in mappings key by key, and `null` takes a default of the chart away; " +
+				"numbers are float64 in templates, as with `-f` of `helm`. They are shown in plans, and stored; comments, order " +
+				"and format may change without a plan." +
 				upgradesRelease,
 		},
 		"set": addonSettings(false, "Single values, which win over `values`, in their order, as `--set` of `helm`."),
@@ -216,12 +184,9 @@ func addonValues() map[string]schema.Attribute {
 				"`values_wo_version`, which changes with them. In the cluster they are where Helm keeps the values of " +
 				"releases, in a Secret of `namespace`." + tf.WriteOnlyText,
 		},
-		"values_wo_version": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "A value of your choice that tells other `values_wo` from the former ones, such as a number " +
-				"or a date. Required with `values_wo`, and refused without. A change of it upgrades the release unless the " +
-				"values prove to be the same.",
-		},
+		"values_wo_version": tf.OptionalString("A value of your choice that tells other `values_wo` from the former ones, " +
+			"such as a number or a date. Required with `values_wo`, and refused without. A change of it upgrades the release " +
+			"unless the values prove to be the same."),
 		"patches": addonPatches(),
 	}
 }
@@ -244,13 +209,9 @@ func addonSettings(sensitive bool, description string) schema.Attribute {
 					"written as `\\\\,`." +
 					upgradesRelease,
 			},
-			"type": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "What the text is: `auto` takes numbers, `true`, `false` and `null` for what they look " +
-					"like, `string` takes all for text, `literal` takes it as it is, without lists and backslashes, and `json` is " +
-					"any JSON. Default: `auto`." +
-					upgradesRelease,
-			},
+			"type": tf.OptionalString("What the text is: `auto` takes numbers, `true`, `false` and `null` for what they look " +
+				"like, `string` takes all for text, `literal` takes it as it is, without lists and backslashes, and `json` is " +
+				"any JSON. Default: `auto`." + upgradesRelease),
 		}},
 	}
 }

@@ -1,10 +1,7 @@
 package addon
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -51,10 +48,8 @@ func addonRendering() map[string]schema.Attribute {
 			"Whether templates may look up names in DNS (`getHostByName`), from the computer that runs Terraform.",
 			upgradesRelease),
 		"sub_notes": truthAttribute("Whether `notes` has those of subcharts, too.", nextUpgrade),
-		"description": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Text of the revision, as `helm history` shows it. Default: Helm's own." + nextUpgrade,
-		},
+		"description": tf.OptionalString("Text of the revision, as `helm history` shows it. Default: Helm's " +
+			"own." + nextUpgrade),
 		"reuse_values": truthAttribute("Whether values of the revision before go below the given ones, with the "+
 			"defaults that the chart had then, so that what is taken out of the configuration stays; not together with "+
 			"`reset_then_reuse_values`.", upgradesRelease),
@@ -67,18 +62,11 @@ func addonRendering() map[string]schema.Attribute {
 // addonUpgrading decides how a release gets into the cluster.
 func addonUpgrading() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"wait": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether installs and upgrades end when the objects are ready (pods run, volumes are " +
-				"bound, services have addresses), and uninstalls when they are gone. Default: `true`." + nextUpgrade,
-		},
+		"wait": tf.OptionalBool("Whether installs and upgrades end when the objects are ready (pods run, volumes are " +
+			"bound, services have addresses), and uninstalls when they are gone. Default: `true`." + nextUpgrade),
 		"wait_for_jobs": truthAttribute("Whether `wait` waits for Jobs to complete, too.", nextUpgrade),
-		"wait_timeout": schema.StringAttribute{
-			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How long each wait for objects, and each hook, may take, such as `5m`; `timeouts` " +
-				"bounds the whole. Default: `" +
-				defaultAddonTimeout + "`." + nextUpgrade,
-		},
+		"wait_timeout": tf.OptionalDuration("How long each wait for objects, and each hook, may take, such as `5m`; " +
+			"`timeouts` bounds the whole. Default: `" + defaultAddonTimeout + "`." + nextUpgrade),
 		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a "+
 			"failed upgrade goes back to the last revision that was deployed, and a failed first install is uninstalled, "+
 			"unless objects of it were there before; needs `wait`.",
@@ -107,14 +95,10 @@ func addonUpgrading() map[string]schema.Attribute {
 // addonCare decides what is done about trouble.
 func addonCare() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"drift_detection": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(driftObjects, driftPresence, driftRelease)},
-			MarkdownDescription: "How closely a refresh looks for `drift`: `release` compares Helm's record (revision, " +
-				"status, values), `presence` also whether all objects are there, and `objects` also whether the fields that " +
-				"the chart renders are as it renders them. Default: `objects`." +
-				touchesNothing,
-		},
+		"drift_detection": tf.OptionalOneOf("How closely a refresh looks for `drift`: `release` compares Helm's record "+
+			"(revision, status, values), `presence` also whether all objects are there, and `objects` also whether the fields "+
+			"that the chart renders are as it renders them. Default: "+
+			"`objects`."+touchesNothing, driftObjects, driftPresence, driftRelease),
 		"ignore_drift": schema.ListNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "What others change by right, such as certificates that a controller writes into a webhook, " +
@@ -130,14 +114,10 @@ func addonCare() map[string]schema.Attribute {
 				},
 			}},
 		},
-		"on_unreachable": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(onUnreachableError, onUnreachableForget)},
-			MarkdownDescription: "What a destroy does when the cluster does not answer: `error` fails, and can be " +
-				"repeated; `forget`, which has to be applied before the destroy, asks for half a minute, then ends with a " +
-				"warning and leaves the release where it is. Default: `error`." +
-				touchesNothing,
-		},
+		"on_unreachable": tf.OptionalOneOf("What a destroy does when the cluster does not answer: `error` fails, and can "+
+			"be repeated; `forget`, which has to be applied before the destroy, asks for half a minute, then ends with a "+
+			"warning and leaves the release where it is. Default: "+
+			"`error`."+touchesNothing, onUnreachableError, onUnreachableForget),
 		"on_incomplete": tf.OnIncomplete("What a create reports that began its work and did not finish: `warn` stores " +
 			"the resource with its `status` and a warning, and the next apply goes on in place; `error` fails and taints " +
 			"the resource, and the next apply uninstalls what is there and installs anew." + touchesNothing),
@@ -150,34 +130,25 @@ func ignoreAttribute(description string) schema.StringAttribute {
 
 // addonResults are what the cluster and the chart tell.
 func addonResults() map[string]schema.Attribute {
-	text := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
-	}
-	moment := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, CustomType: timetypes.RFC3339Type{}, MarkdownDescription: description}
-	}
-
 	return map[string]schema.Attribute{
-		"id": text("Namespace and name of the release, with a slash between them."),
-		"revision": schema.Int64Attribute{
-			Computed:            true,
-			MarkdownDescription: "Number of the revision, as `helm history` shows it.",
-		},
-		"status": text("Status of the revision in the words of Helm: `deployed` when all is well. Anything else is drift, " +
-			"and the next apply recovers the release."),
-		"chart_name":    text("Name of the chart that is installed."),
-		"chart_version": text("Version of the chart that is installed."),
-		"app_version":   text("Version of what the chart installs, as the chart says; null when it does not."),
-		"chart_digest": text("Digest of the package of the chart, such as `sha256:0f…`, which repositories and registries " +
-			"name, too; of a chart in a folder that of its files. A plan upgrades the release when the chart has another one " +
-			"by then, under the same version or not. Null after an import, until an apply, when the chart was not compared."),
+		"id":       tf.ToldByResource("Namespace and name of the release, with a slash between them."),
+		"revision": tf.ToldNumber("Number of the revision, as `helm history` shows it."),
+		"status": tf.ToldByResource("Status of the revision in the words of Helm: `deployed` when all is well. Anything " +
+			"else is drift, and the next apply recovers the release."),
+		"chart_name":    tf.ToldByResource("Name of the chart that is installed."),
+		"chart_version": tf.ToldByResource("Version of the chart that is installed."),
+		"app_version":   tf.ToldByResource("Version of what the chart installs, as the chart says; null when it does not."),
+		"chart_digest": tf.ToldByResource("Digest of the package of the chart, such as `sha256:0f…`, which repositories " +
+			"and registries name, too; of a chart in a folder that of its files. A plan upgrades the release when the chart " +
+			"has another one by then, under the same version or not. Null after an import, until an apply, when the chart was " +
+			"not compared."),
 		"objects": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Objects of the release, such as `Deployment kube-system/metrics-server`, without those of " +
 				"hooks.",
 		},
-		"first_deployed": moment("When the release was installed (RFC 3339, UTC)."),
-		"last_deployed":  moment("When the revision was made (RFC 3339, UTC)."),
+		"first_deployed": tf.ToldTime("When the release was installed (RFC 3339, UTC)."),
+		"last_deployed":  tf.ToldTime("When the revision was made (RFC 3339, UTC)."),
 		"notes": schema.StringAttribute{
 			Computed: true, Sensitive: true,
 			MarkdownDescription: "Notes of the chart, as `helm` prints them after an install. They may hold secrets, and are " +

@@ -73,7 +73,7 @@ func argumentAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Namespace of everything that is made, which Talos has to allow " +
 				"([guide](../guides/etcd-backups.md)). Default: `" + DefaultNamespace + "`." + movesObjects,
 		},
-		"create_namespace": tf.OptionalTruth("Whether the namespace is made when it is missing, with the PodSecurity " +
+		"create_namespace": tf.OptionalBool("Whether the namespace is made when it is missing, with the PodSecurity " +
 			"profile `restricted`. One that was made goes with the last schedule in it, unless it holds anything else. " +
 			"Default: `true`."),
 		"schedule": schema.StringAttribute{
@@ -81,12 +81,9 @@ func argumentAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or " +
 				"`@hourly`, `@daily`, `@every 6h` and the like, as Kubernetes takes it." + nextRun,
 		},
-		"time_zone": schema.StringAttribute{
-			Optional: true, Validators: []validator.String{timetable.TimeZone},
-			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
-				"`" + timetable.DefaultZone + "`." + nextRun,
-		},
-		"suspend": tf.OptionalTruth("Whether no run begins; one that has begun goes on. Default: `false`."),
+		"time_zone": tf.OptionalString("Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. "+
+			"Default: `"+timetable.DefaultZone+"`."+nextRun, timetable.TimeZone),
+		"suspend": tf.OptionalBool("Whether no run begins; one that has begun goes on. Default: `false`."),
 		"s3":      bucketAttribute(),
 		"encryption": tf.OptionalObject("Encryption with [age](https://age-encryption.org) before a snapshot leaves the "+
 			"cluster. Default: snapshots are stored as they are, with every Secret of the cluster in them."+nextRun,
@@ -95,7 +92,7 @@ func argumentAttributes() map[string]schema.Attribute {
 				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with " +
 					"the secret key opens the snapshots." + nextRun,
 			}}),
-		"compression": tf.OptionalChoice("`zstd`, which `zstd -d` opens, or `none`. Default: `none`."+nextRun,
+		"compression": tf.OptionalOneOf("`zstd`, which `zstd -d` opens, or `none`. Default: `none`."+nextRun,
 			etcdbackup.CompressionNone, backup.Zstd),
 		"retain": tf.OptionalObject("Which snapshots of this schedule are kept; an apply deletes those that the refresh "+
 			"before it showed in `expired`, oldest first and never the newest. It needs credentials for the bucket where "+
@@ -110,7 +107,7 @@ func argumentAttributes() map[string]schema.Attribute {
 				"min_age": tf.OptionalDuration("How old a snapshot has to be to go, such as `168h`, however many there are. " +
 					"Default: `0s`."),
 			}),
-		"run_now": tf.OptionalText("A value of your choice, such as a date: giving it, and every change of it, takes a " +
+		"run_now": tf.OptionalString("A value of your choice, such as a date: giving it, and every change of it, takes a " +
 			"snapshot at once and waits for it, in a Job that is made from the CronJob. When it fails, the error has what its " +
 			"pods say. Removing it does nothing."),
 	}
@@ -132,13 +129,13 @@ func bucketAttribute() schema.Attribute {
 		MarkdownDescription: "The bucket that the snapshots go to, on AWS or any server that speaks S3.",
 		Attributes: map[string]schema.Attribute{
 			"bucket": all["bucket"],
-			"prefix": tf.OptionalText("Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
+			"prefix": tf.OptionalString("Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
 				"snapshots are at `<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none." + nextSnapshots),
-			"region": tf.OptionalText("Region of the bucket, such as `eu-central-1`, needed without `endpoint`. Default: " +
+			"region": tf.OptionalString("Region of the bucket, such as `eu-central-1`, needed without `endpoint`. Default: " +
 				"`us-east-1` with `endpoint`." + nextRun),
-			"endpoint": tf.OptionalText("URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as " +
-				"pods of the cluster and `retain` reach it. Default: that of AWS in the region." + nextSnapshots),
-			"path_style": tf.OptionalTruth("Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead " +
+			"endpoint": tf.OptionalString("URL of the server where it is not AWS, such as `https://minio.example.org:9000`, " +
+				"as pods of the cluster and `retain` reach it. Default: that of AWS in the region." + nextSnapshots),
+			"path_style": tf.OptionalBool("Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead " +
 				"of in the host name; some builds of talos-backup choose by themselves: the path, but for AWS, Google and " +
 				"Aliyun. Default: `true` with `endpoint`, `false` without." + nextRun),
 			"ca":                   all["ca"],
@@ -146,7 +143,7 @@ func bucketAttribute() schema.Attribute {
 			"secret_access_key_wo": key("The access key itself."),
 			"session_token_wo": key("Session token of temporary credentials, which come with one and end soon: rather give a " +
 				"key that does not."),
-			"credentials_wo_version": tf.OptionalText("A value of your choice that tells another key from the former one: a " +
+			"credentials_wo_version": tf.OptionalString("A value of your choice that tells another key from the former one: a " +
 				"change of it brings the key that is configured into the cluster."),
 		},
 	}
@@ -165,11 +162,11 @@ func podAttributes() map[string]schema.Attribute {
 
 	return map[string]schema.Attribute{
 		"image": tf.OptionalObject("The image of talos-backup.", map[string]schema.Attribute{
-			"repository": tf.OptionalText("Registry and repository, without a tag. Default: `"+schedule.DefaultRepository+
+			"repository": tf.OptionalString("Registry and repository, without a tag. Default: `"+schedule.DefaultRepository+
 				"`."+nextRun, acceptsRepository),
-			"tag": tf.OptionalText("Tag, with `@sha256:…` behind it for a digest; releases up to `v0.1.0-beta.3` cannot "+
+			"tag": tf.OptionalString("Tag, with `@sha256:…` behind it for a digest; releases up to `v0.1.0-beta.3` cannot "+
 				"compress, and some S3 servers refuse them. Default: `"+schedule.DefaultTag+"`."+nextRun, acceptsTag),
-			"pull_secret": tf.OptionalText("Name of a Secret of the namespace with the registry's credentials, which has to " +
+			"pull_secret": tf.OptionalString("Name of a Secret of the namespace with the registry's credentials, which has to " +
 				"exist. Default: none." + nextRun),
 		}),
 		"history": tf.OptionalObject("How many Jobs that ended are kept, with their pods and logs.",
@@ -197,13 +194,10 @@ func podAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without " +
 				"workers are backed up, too; an empty list for none." + nextRun,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"key":      tf.OptionalText("Key of the taint. Default: any, with `operator` `Exists`." + nextRun),
-				"operator": tf.OptionalChoice("`Exists` or `Equal`. Default: `Equal`."+nextRun, "Exists", "Equal"),
-				"value": schema.StringAttribute{
-					Optional: true, Validators: []validator.String{tf.MayBeBlank{}},
-					MarkdownDescription: "Value of the taint, for `Equal`. Default: none." + nextRun,
-				},
-				"effect": tf.OptionalChoice("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of "+
+				"key":      tf.OptionalString("Key of the taint. Default: any, with `operator` `Exists`." + nextRun),
+				"operator": tf.OptionalOneOf("`Exists` or `Equal`. Default: `Equal`."+nextRun, "Exists", "Equal"),
+				"value":    tf.OptionalString("Value of the taint, for `Equal`. Default: none."+nextRun, tf.MayBeBlank{}),
+				"effect": tf.OptionalOneOf("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of "+
 					"them."+nextRun, "NoSchedule",
 					"PreferNoSchedule", "NoExecute"),
 				"toleration_seconds": schema.Int64Attribute{Optional: true,
@@ -220,19 +214,19 @@ func resultAttributes() map[string]schema.Attribute {
 		"key_prefix": tf.ToldByResource("What the keys of the snapshots begin with: " +
 			"`<prefix>/<cluster>/<name>/<cluster>-<mark>-`, followed by the time (RFC 3339) and `.snap`, with `.zst` and " +
 			"`.age` for what was done to it. `restore_from` takes such a key."),
-		"next_run": tf.ToldMoment("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the " +
+		"next_run": tf.ToldTime("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the " +
 			"schedule is suspended."),
-		"last_run": tf.ToldMoment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the " +
+		"last_run": tf.ToldTime("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the " +
 			"cluster knows."),
-		"last_success": tf.ToldMoment("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far " +
+		"last_success": tf.ToldTime("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far " +
 			"as the cluster knows. A `check` on it tells when backups stopped."),
 		"last_failure": tf.ToldByResource("The last run that failed, of those that `history` keeps: its time, its Job and " +
 			"the reason. Null for none."),
 		"active": tf.ToldNumber("How many runs have not ended."),
 		"kept": tf.ToldNumber("How many snapshots of the schedule the bucket holds. Null without `retain`, and when the " +
 			"bucket could not be asked."),
-		"expired": tf.ToldTexts("Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes them."),
-		"drift": tf.ToldTexts("What somebody else changed or removed of what the resource made. The next apply puts it " +
+		"expired": tf.ToldStrings("Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes them."),
+		"drift": tf.ToldStrings("What somebody else changed or removed of what the resource made. The next apply puts it " +
 			"right."),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -54,26 +53,15 @@ func etcdBackupArguments() map[string]schema.Attribute {
 					MarkdownDescription: "Passphrase that opens the snapshots. Making a key of it takes a second and 256 MiB of " +
 						"memory." + tf.WriteOnlyText,
 				},
-				"passphrase_wo_version": schema.StringAttribute{
-					Optional: true,
-					MarkdownDescription: "A value of your choice that tells another `passphrase_wo` from the former one, such as a " +
-						"number or a date." + takesAnother,
-				},
+				"passphrase_wo_version": tf.OptionalString("A value of your choice that tells another `passphrase_wo` from the " +
+					"former one, such as a number or a date." + takesAnother),
 			},
 		},
-		"compression": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(CompressionNone, backup.Zstd)},
-			MarkdownDescription: "`zstd`, which `zstd -d` opens and which makes snapshots a fraction of their size as a " +
-				"rule, or `none`. Default: `none`." +
-				takesAnother,
-		},
-		"include_secrets": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether the secrets bundle of the cluster is stored beside each snapshot, encrypted in " +
-				"the same way, with the versions of Talos and Kubernetes: together they are all it takes to build the " +
-				"cluster anew; only with `encryption`. Default: `false`." + takesAnother,
-		},
+		"compression": tf.OptionalOneOf("`zstd`, which `zstd -d` opens and which makes snapshots a fraction of their size "+
+			"as a rule, or `none`. Default: `none`."+takesAnother, CompressionNone, backup.Zstd),
+		"include_secrets": tf.OptionalBool("Whether the secrets bundle of the cluster is stored beside each snapshot, " +
+			"encrypted in the same way, with the versions of Talos and Kubernetes: together they are all it takes to build " +
+			"the cluster anew; only with `encryption`. Default: `false`." + takesAnother),
 	}
 }
 
@@ -90,11 +78,8 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 					Required:            true,
 					MarkdownDescription: "How many of the newest snapshots are kept; at least 1." + store.AnyTime,
 				},
-				"min_age": schema.StringAttribute{
-					Optional: true, CustomType: tf.DurationType{},
-					MarkdownDescription: "How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`." +
-						store.AnyTime,
-				},
+				"min_age": tf.OptionalDuration("How old a snapshot has to be to go, such as `168h`, however many there are. " +
+					"Default: `0s`." + store.AnyTime),
 			},
 		},
 		"triggers": schema.MapAttribute{
@@ -103,27 +88,16 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 			MarkdownDescription: "Values of your choice, such as versions or a date: any change of them takes a new snapshot, " +
 				"before what depends on this resource goes on.",
 		},
-		"schedule": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{timetable.Expression},
-			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of " +
-				"five fields in `time_zone`, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every " +
-				"6h` for some time after the last snapshot; none is due by default. A plan after `next_due` takes one new " +
-				"snapshot, however many times were missed; nothing happens without a plan. A change takes none by itself " +
-				"and counts from its apply.",
-		},
-		"time_zone": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{timetable.TimeZone},
-			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
-				"`UTC`." + store.AnyTime,
-		},
-		"delete_on_destroy": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether the snapshot of `key` is deleted when the resource is destroyed, which needs " +
-				"credentials that are not write-only, such as those of `s3` of the provider; earlier ones stay in any case. " +
-				"Default: `false`." + store.AnyTime,
-		},
+		"schedule": tf.OptionalString("When snapshots are due, for those who run Terraform on a timer: a cron expression of "+
+			"five fields in `time_zone`, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` "+
+			"for some time after the last snapshot; none is due by default. A plan after `next_due` takes one new snapshot, "+
+			"however many times were missed; nothing happens without a plan. A change takes none by itself and counts from "+
+			"its apply.", timetable.Expression),
+		"time_zone": tf.OptionalString("Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. "+
+			"Default: `UTC`."+store.AnyTime, timetable.TimeZone),
+		"delete_on_destroy": tf.OptionalBool("Whether the snapshot of `key` is deleted when the resource is destroyed, " +
+			"which needs credentials that are not write-only, such as those of `s3` of the provider; earlier ones stay in any " +
+			"case. Default: `false`." + store.AnyTime),
 		"timeouts": backupTimeouts(ctx),
 	}
 }
@@ -160,13 +134,13 @@ func etcdBackupResults() map[string]schema.Attribute {
 		"hash":     tf.ToldByResource("Hash of the database in hexadecimal, as `etcdutl snapshot status` prints it."),
 		"member": tf.ToldByResource("Name of the member of etcd that gave the snapshot: a healthy one, and not the leader " +
 			"where there is another."),
-		"time":          tf.ToldMoment("When the snapshot was taken (RFC 3339, UTC)."),
+		"time":          tf.ToldTime("When the snapshot was taken (RFC 3339, UTC)."),
 		"talos_version": tf.ToldByResource("Talos version of the machine that gave the snapshot."),
 		"kubernetes_version": tf.ToldByResource("Kubernetes version of the API server when the snapshot was taken; that of " +
 			"the handle when it did not answer. A snapshot is not restored into an older minor version."),
 		"kept": tf.ToldNumber("How many snapshots of this cluster the place held after the last apply that changed " +
 			"something here. Null when it could not be asked."),
-		"next_due": tf.ToldMoment("When `schedule` wants the next snapshot (RFC 3339, UTC): the first time that it names " +
+		"next_due": tf.ToldTime("When `schedule` wants the next snapshot (RFC 3339, UTC): the first time that it names " +
 			"after `time`, or after the apply that changed it. Null without `schedule`."),
 	}
 }

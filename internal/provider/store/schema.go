@@ -29,9 +29,9 @@ func KeepsBackups() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3; " +
-				"`checksums` and `conditional_writes` are for servers that lack them, and the " +
-				"[guide to backups](../guides/etcd-backups.md) has the permissions that it takes. Exactly one of `s3` and `file` is given." + movesBackups,
+			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3; `checksums` and " +
+				"`conditional_writes` are for servers that lack them, and the [guide to backups](../guides/etcd-backups.md) has " +
+				"the permissions that it takes. Exactly one of `s3` and `file` is given." + movesBackups,
 			Attributes: bucket,
 		},
 		"file": schema.SingleNestedAttribute{
@@ -127,49 +127,23 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 			Required:            true,
 			MarkdownDescription: "Name of the bucket, which has to exist, such as `prod-backups`." + moved,
 		},
-		"prefix": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
-				"snapshots of a cluster are at `<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved,
-		},
-		"endpoint": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`. Default: " +
-				"that of AWS in the region." +
-				moved,
-		},
-		"region": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Region of the bucket, such as `eu-central-1`. Default: that of the environment or the " +
-				"profile; with `endpoint`, `us-east-1` where these say nothing." + reached,
-		},
-		"path_style": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the " +
-				"host name. Default: `true` with `endpoint`, `false` without." + reached,
-		},
-		"ca": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Certificates in PEM that are trusted besides those of the system, for a server whose " +
-				"certificate a private authority signed." +
-				reached,
-		},
-		"insecure_skip_tls_verify": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether any certificate of the server is trusted, so that anybody on the way may read and " +
-				"change what is sent. Default: `false`." + reached,
-		},
-		"checksums": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether requests carry checksums (`x-amz-checksum-…`), which some servers refuse; without " +
-				"them a stored object is read back and compared. Default: `true`." + reached,
-		},
-		"profile": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Default: those of " +
-				"`s3` of the provider, then what the default chain of the AWS SDK finds: the environment, shared files, the " +
-				"identity of the machine." + reached,
-		},
+		"prefix": tf.OptionalString("Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
+			"snapshots of a cluster are at `<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved),
+		"endpoint": tf.OptionalString("URL of the server where it is not AWS, such as `https://minio.example.org:9000`. " +
+			"Default: that of AWS in the region." + moved),
+		"region": tf.OptionalString("Region of the bucket, such as `eu-central-1`. Default: that of the environment or the " +
+			"profile; with `endpoint`, `us-east-1` where these say nothing." + reached),
+		"path_style": tf.OptionalBool("Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead " +
+			"of in the host name. Default: `true` with `endpoint`, `false` without." + reached),
+		"ca": tf.OptionalString("Certificates in PEM that are trusted besides those of the system, for a server whose " +
+			"certificate a private authority signed." + reached),
+		"insecure_skip_tls_verify": tf.OptionalBool("Whether any certificate of the server is trusted, so that anybody on " +
+			"the way may read and change what is sent. Default: `false`." + reached),
+		"checksums": tf.OptionalBool("Whether requests carry checksums (`x-amz-checksum-…`), which some servers refuse; " +
+			"without them a stored object is read back and compared. Default: `true`." + reached),
+		"profile": tf.OptionalString("Profile of the shared AWS configuration files whose credentials are used. Default: " +
+			"those of `s3` of the provider, then what the default chain of the AWS SDK finds: the environment, shared files, " +
+			"the identity of the machine." + reached),
 		"role": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Role that is assumed with the credentials. Default: that of `s3` of the provider, as long " +
@@ -179,18 +153,9 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 					Required:            true,
 					MarkdownDescription: RoleARN + reached,
 				},
-				"external_id": schema.StringAttribute{
-					Optional:            true,
-					MarkdownDescription: RoleExternalID + reached,
-				},
-				"session_name": schema.StringAttribute{
-					Optional:            true,
-					MarkdownDescription: RoleSessionName + reached,
-				},
-				"endpoint": schema.StringAttribute{
-					Optional:            true,
-					MarkdownDescription: RoleEndpoint + reached,
-				},
+				"external_id":  tf.OptionalString(RoleExternalID + reached),
+				"session_name": tf.OptionalString(RoleSessionName + reached),
+				"endpoint":     tf.OptionalString(RoleEndpoint + reached),
 			},
 		},
 	}
@@ -230,22 +195,12 @@ func keyAttributes() map[string]schema.Attribute {
 // storingAttributes say how a server stores objects.
 func storingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"conditional_writes": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether the server is asked to replace no object (`If-None-Match`), which some servers " +
-				"refuse; without it, each object is looked for before it is stored. Default: `true`." + nextBackups,
-		},
-		"sse": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "How the server encrypts the objects on its disks: `AES256`, `aws:kms` or " +
-				"`aws:kms:dsse`; with `encryption` not even the server can read a snapshot. Default: as the bucket says." + nextBackups,
-		},
-		"kms_key": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Id, alias or ARN of the key for `aws:kms` and `aws:kms:dsse`. Default: that of the bucket, " +
-				"then the one AWS manages." +
-				nextBackups,
-		},
+		"conditional_writes": tf.OptionalBool("Whether the server is asked to replace no object (`If-None-Match`), which " +
+			"some servers refuse; without it, each object is looked for before it is stored. Default: `true`." + nextBackups),
+		"sse": tf.OptionalString("How the server encrypts the objects on its disks: `AES256`, `aws:kms` or `aws:kms:dsse`; " +
+			"with `encryption` not even the server can read a snapshot. Default: as the bucket says." + nextBackups),
+		"kms_key": tf.OptionalString("Id, alias or ARN of the key for `aws:kms` and `aws:kms:dsse`. Default: that of the " +
+			"bucket, then the one AWS manages." + nextBackups),
 		"object_lock": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Lock that keeps each object from being deleted for a time, in a bucket made with object " +

@@ -6,28 +6,28 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
-// OptionalText is a text of a resource that may be left out.
-func OptionalText(description string, checks ...validator.String) schema.StringAttribute {
+// OptionalString is a string of a resource.
+func OptionalString(description string, checks ...validator.String) schema.StringAttribute {
 	return schema.StringAttribute{Optional: true, MarkdownDescription: description, Validators: checks}
 }
 
-// OptionalChoice is a text that may be left out, and is one of those that are allowed.
-func OptionalChoice(description string, allowed ...string) schema.StringAttribute {
-	return OptionalText(description, stringvalidator.OneOf(allowed...))
+// OptionalOneOf is a string of a resource that is one of those allowed.
+func OptionalOneOf(description string, allowed ...string) schema.StringAttribute {
+	return OptionalString(description, stringvalidator.OneOf(allowed...))
 }
 
-// OptionalTruth is a truth of a resource that may be left out.
-func OptionalTruth(description string) schema.BoolAttribute {
-	return schema.BoolAttribute{Optional: true, MarkdownDescription: description}
-}
-
-// OptionalDuration is a duration of a resource that may be left out.
+// OptionalDuration is a duration of a resource.
 func OptionalDuration(description string, checks ...validator.String) schema.StringAttribute {
 	return schema.StringAttribute{Optional: true, CustomType: DurationType{}, MarkdownDescription: description,
 		Validators: checks}
 }
 
-// OptionalObject is attributes of a resource that may be left out together.
+// OptionalBool is a boolean of a resource.
+func OptionalBool(description string) schema.BoolAttribute {
+	return schema.BoolAttribute{Optional: true, MarkdownDescription: description}
+}
+
+// OptionalObject is a nested object of a resource.
 func OptionalObject(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: description, Attributes: attributes}
 }

@@ -22,12 +22,12 @@ func ToldNumber(description string) resource.Int64Attribute {
 	return resource.Int64Attribute{Computed: true, MarkdownDescription: description}
 }
 
-// ToldMoment is a time of a resource that is read only.
-func ToldMoment(description string) resource.StringAttribute {
+// ToldTime is a time of a resource that is read only.
+func ToldTime(description string) resource.StringAttribute {
 	return resource.StringAttribute{Computed: true, CustomType: timetypes.RFC3339Type{}, MarkdownDescription: description}
 }
 
-// ToldTexts is a list of texts of a resource that is read only.
-func ToldTexts(description string) resource.ListAttribute {
+// ToldStrings is a list of strings of a resource that is read only.
+func ToldStrings(description string) resource.ListAttribute {
 	return resource.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
 }
