@@ -13,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Removal is what a replacement of an object in state does to its machines. The plan of the replacement sees no state, and
-// goes by what this process read of the object, or planned of an update:
+// Removal is what a replacement of an object in state does to its machines. The plan of the replacement sees no state,
+// and goes by what this process read of the object, or planned of an update:
 //
 //   - Under -replace and replace_triggered_by the CLIs ask for the plan of the update first and then for that of a
 //     create, with the private state of the first. Of the latter they show errors, and no warnings. (Nor can it plan a

@@ -10,31 +10,30 @@ import (
 func (l *Ledger) Founding(identity string) lifecycle.Founding { return founding{l, identity} }
 
 type founding struct {
-	*Ledger
-
+	ledger  *Ledger
 	cluster string
 }
 
 // Founder implements [lifecycle.Founding].
-func (f founding) Founder() (cluster.Machine, bool) { return f.founders.get(f.cluster) }
+func (f founding) Founder() (cluster.Machine, bool) { return f.ledger.founders.get(f.cluster) }
 
 // Claim implements [lifecycle.Founding].
 func (f founding) Claim(m cluster.Machine) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.ledger.mu.Lock()
+	defer f.ledger.mu.Unlock()
 
-	if other, ok := f.founders.by[f.cluster]; ok && other.Address != m.Address {
+	if other, ok := f.ledger.founders.by[f.cluster]; ok && other.Address != m.Address {
 		return false
 	}
 
-	f.founders.by[f.cluster] = m
+	f.ledger.founders.by[f.cluster] = m
 
 	return true
 }
 
 // Release implements [lifecycle.Founding].
 func (f founding) Release(m cluster.Machine) {
-	f.founders.dropWhere(func(of string, founder cluster.Machine) bool {
+	f.ledger.founders.dropWhere(func(of string, founder cluster.Machine) bool {
 		return of == f.cluster && founder.Address == m.Address
 	})
 }
@@ -43,8 +42,7 @@ func (f founding) Release(m cluster.Machine) {
 func (l *Ledger) Peers(identity string) lifecycle.Peers { return peers{l, identity} }
 
 type peers struct {
-	*Ledger
-
+	ledger  *Ledger
 	cluster string
 }
 
@@ -60,13 +58,13 @@ func (p peers) Enter(s cluster.Standing) lifecycle.Peer {
 type peer struct{ peers }
 
 // Tell implements [lifecycle.Peer].
-func (p *peer) Tell(s cluster.Standing) { p.runs.put(p, s) }
+func (p *peer) Tell(s cluster.Standing) { p.ledger.runs.put(p, s) }
 
 // Others implements [lifecycle.Peer].
 func (p *peer) Others() cluster.Standing {
 	var others cluster.Standing
 
-	for run, s := range p.runs.all() {
+	for run, s := range p.ledger.runs.all() {
 		if run != p && run.cluster == p.cluster {
 			others = others.And(s)
 		}
@@ -76,4 +74,4 @@ func (p *peer) Others() cluster.Standing {
 }
 
 // Leave implements [lifecycle.Peer].
-func (p *peer) Leave() { p.runs.drop(p) }
+func (p *peer) Leave() { p.ledger.runs.drop(p) }

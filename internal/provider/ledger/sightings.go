@@ -32,7 +32,7 @@ func (l *Ledger) ForgetSightings() {
 	l.sightings.dropWhere(func(string, *sighting) bool { return true })
 }
 
-// answer is nil until somebody whose turn it is has it.
+// answer has a nil value until the one whose turn it is has it.
 type answer struct {
 	turn  chan struct{}
 	value any
@@ -121,7 +121,7 @@ func (m sightedMachine) EtcdMembers(ctx context.Context) ([]etcdstate.Member, er
 	return once(ctx, m.seen, m.address+listed, m.Machine.EtcdMembers)
 }
 
-// once asks what nobody has an answer to: who asks for the same meanwhile waits for that, and asks when there is none.
+// once asks what has no answer yet: what asks for the same meanwhile waits for it, and asks when there is none.
 func once[T any](
 	ctx context.Context, seen *sighting, question string, ask func(context.Context) (T, error),
 ) (T, error) {
