@@ -25,8 +25,8 @@ func (f facts[K, V]) get(key K) (value V, known bool) {
 
 func (f facts[K, V]) put(key K, value V) { f.change(key, func(V) V { return value }) }
 
-// change replaces what is known, which is the zero value for nothing, and returns what is known then. It holds the mutex
-// meanwhile.
+// change replaces what is known, which is the zero value for nothing, and returns what is known then. It holds the
+// mutex meanwhile.
 func (f facts[K, V]) change(key K, change func(V) V) V {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -52,8 +52,8 @@ type Ledger struct {
 type part struct{ cluster, name string }
 
 // walk is what one walk of a CLI learns. The CLIs repeat a plan within the apply without the first one's private state
-// (Terraform 1.15, OpenTofu 1.12: node_resource_abstract_instance.go, plan), so that nothing else tells new secrets from
-// older ones.
+// (Terraform 1.15, OpenTofu 1.12: node_resource_abstract_instance.go, plan), so that nothing else tells new secrets
+// from older ones.
 type walk struct {
 	// claimed are the owner ids of the resources that have taken machines. The marks on nodes say the same across
 	// processes; this knows it before there is a mark, and while Kubernetes is down.

@@ -38,7 +38,8 @@ func (r Replacement) Beside() []cluster.Machine {
 // Others are the control planes of other objects that are on their way back.
 func (r Replacement) Others() []cluster.Rejoining {
 	others := r.ledger.rejoining.all()
-	maps.DeleteFunc(others, func(p part, _ cluster.Rejoining) bool { return p.cluster != r.object.cluster || p == r.object })
+	maps.DeleteFunc(others,
+		func(p part, _ cluster.Rejoining) bool { return p.cluster != r.object.cluster || p == r.object })
 
 	return slices.SortedFunc(maps.Values(others),
 		func(a, b cluster.Rejoining) int { return strings.Compare(a.Name, b.Name) })

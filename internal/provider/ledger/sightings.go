@@ -26,8 +26,8 @@ func (l *Ledger) sighting(mark string) *sighting {
 	})
 }
 
-// ForgetSightings is for what changes clusters, before and after: what was seen holds no longer, and what is being asked
-// meanwhile is not found by what asks later.
+// ForgetSightings is for what changes clusters, before and after: what was seen holds no longer, and what is being
+// asked meanwhile is not found by what asks later.
 func (l *Ledger) ForgetSightings() {
 	l.sightings.dropWhere(func(string, *sighting) bool { return true })
 }
@@ -38,8 +38,8 @@ type answer struct {
 	value any
 }
 
-// KeepSightings keeps how control planes of a cluster and their members of etcd answered, for what asks for them in this
-// run. One that did not answer is asked again. mark is that of the secrets of the cluster.
+// KeepSightings keeps how control planes of a cluster and their members of etcd answered, for what asks for them in
+// this run. One that did not answer is asked again. mark is that of the secrets of the cluster.
 func (l *Ledger) KeepSightings(mark string, machines []cluster.Machine, have cluster.Snapshot) {
 	seen := l.sighting(mark)
 
