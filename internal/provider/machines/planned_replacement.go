@@ -67,7 +67,8 @@ func (r *machinesResource[M, P]) planReplaced(
 	leaves := p.Sealed && r.Ledger().SecretsPlanned() // for a cluster with new secrets
 
 	// The removal of a tainted object has the private state of this plan.
-	if replaced, tainted, _ := r.Ledger().Replaced(ctx, private, r.kind, P(plan).life().ID, p.Set); tainted && p.TakesCluster() {
+	replaced, tainted, _ := r.Ledger().Replaced(ctx, private, r.kind, P(plan).life().ID, p.Set)
+	if tainted && p.TakesCluster() {
 		diags.Append(tf.StorePrivate(ctx, planned, othersKey, replaced.Set().AddressesBeside())...)
 	}
 
