@@ -66,7 +66,7 @@ func (g *Generator) base(m Machine) (*documents, error) {
 		return nil, fmt.Errorf("generate %s configuration: %w", m.Role, err)
 	}
 
-	provider, err := container.New(known...)
+	provider, err := container.New(g.putSettings(known, main, m)...)
 	if err != nil {
 		return nil, fmt.Errorf("generate %s configuration: %w", m.Role, err)
 	}

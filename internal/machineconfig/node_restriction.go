@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
 )
 
 // A worker changes its Kubernetes node with the credentials of its kubelet, and a control plane as an administrator
@@ -33,20 +34,42 @@ func (f Facts) refusedByKubernetes(m Machine) []string {
 	return refused
 }
 
-// warnOfNodeRestriction adds what NodeRestriction keeps from the node of a worker to what has no effect.
+// warnOfNodeRestriction adds what NodeRestriction keeps from the node of a worker to what has no effect, where it is
+// said: in settings, else in a patch.
 func (g *Generator) warnOfNodeRestriction(d *documents, facts Facts, m Machine) {
 	refused := facts.refusedByKubernetes(m)
+
+	for _, l := range slices.Backward(g.levels(m)) {
+		for _, of := range []*setting.Setting{setting.Labels, setting.Taints} {
+			said := func(key string) bool { return slices.Contains(l.values.Keys(of), key) }
+
+			if here := slices.DeleteFunc(slices.Clone(refused), func(key string) bool { return !said(key) }); len(here) > 0 {
+				d.ineffective = append(d.ineffective, refusedByKubernetes(l.prefix+of.Name, here))
+			}
+
+			refused = slices.DeleteFunc(refused, said)
+		}
+	}
+
 	if len(refused) == 0 {
 		return
 	}
 
-	allowed := func(d *documents) bool { return len(factsOf(d.known).refusedByKubernetes(m)) == 0 }
+	allowed := func(d *documents) bool {
+		still := factsOf(d.known).refusedByKubernetes(m)
 
-	d.ineffective = append(d.ineffective, &FieldError{
-		Field: g.origin(m, allowed),
-		Found: strings.Join(refused, ", ") + " among the labels and taints of a worker",
+		return !slices.ContainsFunc(refused, func(key string) bool { return slices.Contains(still, key) })
+	}
+
+	d.ineffective = append(d.ineffective, refusedByKubernetes(g.origin(m, allowed), refused))
+}
+
+func refusedByKubernetes(field string, keys []string) *FieldError {
+	return &FieldError{
+		Field: field,
+		Found: strings.Join(keys, ", ") + " among the labels and taints of a worker",
 		Allowed: "Kubernetes does not let a kubelet set it on its own node (NodeRestriction), and refuses all labels, " +
 			"annotations and taints that come with it",
 		Fix: "leave it out of the configuration, and set it with kubectl or another provider",
-	})
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
@@ -29,7 +30,9 @@ var ErrNotRecoverable = errors.New("no settings can be read from the configurati
 // The contract is the newest one with which the settings make the very configuration, the images of Kubernetes aside,
 // else the newest whose form it has. The version of Kubernetes is that of the kubelet, which an upgrade reaches last;
 // what images the machine has besides is for Images to tell. Errors do not quote the configuration.
-func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
+//
+// Of the settings that several levels may have, those in levels are read, as the machine's own.
+func SettingsOf(cfg []byte, bundle *pki.Bundle, levels ...*setting.Setting) (Cluster, Machine, error) {
 	provider, err := knownIn(cfg)
 	if err != nil {
 		return Cluster{}, Machine{}, fmt.Errorf("read settings: %w", err)
@@ -58,7 +61,13 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
 
 	m := recoverMachine(main, known)
 	m.System = system.Read(known, main, inDocuments)
-	c.Contract = recoverContract(c, m, cfg, inDocuments, bundle)
+
+	read := func(contract *coreconfig.VersionContract) setting.Values {
+		return setting.Read(setting.Config{Main: main, Documents: known, Contract: contract}, levels)
+	}
+
+	contract := recoverContract(c, m, cfg, read, inDocuments, bundle)
+	c.Contract, m.Settings = contract.String(), read(contract)
 
 	return c, m, nil
 }
@@ -180,16 +189,20 @@ func versionOfImage(reference string) string {
 // recoverContract is the contract whose generated configuration comes closest, the newest of several: patches make some
 // difference to each. Where the cluster has a document it is one of those that make it, and no other: patches do not
 // move what a machine belongs to.
-func recoverContract(c Cluster, m Machine, cfg []byte, inDocuments bool, bundle *pki.Bundle) string {
-	closest, fewest, found := lastOfFields, 0, false
-
+func recoverContract(
+	c Cluster, m Machine, cfg []byte, read func(*coreconfig.VersionContract) setting.Values, inDocuments bool,
+	bundle *pki.Bundle,
+) *coreconfig.VersionContract {
 	newest, oldest := lastFieldsMinor, int(minTalosMinor)
 	if inDocuments {
-		closest, newest, oldest = DocumentsContract, maxContractMinor, lastFieldsMinor+1
+		newest, oldest = maxContractMinor, lastFieldsMinor+1
 	}
 
+	closest, fewest, found := &coreconfig.VersionContract{Major: 1, Minor: max(oldest, lastFieldsMinor)}, 0, false
+
 	for minor := newest; minor >= oldest && (!found || fewest > 0); minor-- {
-		c.Contract = (&coreconfig.VersionContract{Major: 1, Minor: minor}).String()
+		contract := &coreconfig.VersionContract{Major: 1, Minor: minor}
+		c.Contract, m.Settings = contract.String(), read(contract)
 
 		made, err := Generate(c, m, bundle)
 		if err != nil {
@@ -198,7 +211,7 @@ func recoverContract(c Cluster, m Machine, cfg []byte, inDocuments bool, bundle 
 
 		changes, err := Diff(made.Bytes, cfg)
 		if err == nil && (!found || len(changes) < fewest) {
-			closest, fewest, found = c.Contract, len(changes), true
+			closest, fewest, found = contract, len(changes), true
 		}
 	}
 

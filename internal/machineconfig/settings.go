@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"net/netip"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
 
@@ -53,6 +54,8 @@ type Cluster struct {
 	ImageCache bool
 	// Registries says how container images are pulled.
 	Registries Registries
+	// Settings are those that pools and machines may have as well.
+	Settings setting.Values
 	// Patches are applied to all machines, before those of pools and machines. ProvidedPatches follow them at once;
 	// they are of the provider's configuration, and in no state.
 	Patches, ProvidedPatches []string
@@ -173,6 +176,9 @@ type Machine struct {
 	System system.Settings
 	// TalosVersion is what the machine is to run. What it does not know is a mistake; empty means that nobody asks.
 	TalosVersion string
+	// PoolSettings are those of the pool the machine belongs to, Settings its own. They go before those of the cluster:
+	// see setting.Merge.
+	PoolSettings, Settings setting.Values
 	// PoolPatches are those of the pool the machine belongs to, Patches its own. They are applied in
 	// this order, after those of the cluster. ProvidedPatches are the last; they are of the provider's configuration, and
 	// in no state.

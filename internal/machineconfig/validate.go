@@ -68,6 +68,7 @@ func checkCluster(c Cluster, s strictness) error {
 	checkCNI(&found, c, s)
 	checkRegistries(&found, c, s)
 	checkIsolated(&found, c)
+	checkSettings(&found, level{"", c.Settings}, c, false, s)
 
 	if c.Container && c.ImageCache {
 		found.add("image_cache", "true", "false", "the cache is kept on the system disk, and containers have none")

@@ -38,6 +38,8 @@ func checkMachine(found *problems, c Cluster, m Machine, s strictness) {
 	}
 
 	checkSystem(found, c, m, s)
+	checkSettings(found, level{"pool.", m.PoolSettings}, c, m.Role == Worker, s)
+	checkSettings(found, level{"machine.", m.Settings}, c, m.Role == Worker, s)
 }
 
 // checkKernelArgs refuses what has no place in a document for the installation: the installer takes the arguments that

@@ -1,0 +1,59 @@
+package setting
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/labels"
+)
+
+// Taints are taints of the Kubernetes node by their keys, each <effect> or <value>:<effect>.
+var Taints = define(definition[map[string]string]{
+	name:   "taints",
+	empty:  isEmptyMap,
+	levels: byKey{},
+
+	put: func(c *Config, value map[string]string) {
+		if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](*c); ok {
+			node.TaintsConfig = with(node.TaintsConfig, value)
+		} else {
+			c.Main.MachineConfig.MachineNodeTaints = with(c.Main.MachineConfig.MachineNodeTaints, value)
+		}
+	},
+
+	read: func(c Config) map[string]string {
+		node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c)
+		if !ok {
+			return beyond(c.Main.MachineConfig.MachineNodeTaints, nil)
+		}
+
+		if !c.controlPlane() {
+			return beyond(node.TaintsConfig, nil)
+		}
+
+		// That of control planes is the setting for scheduling.
+		return beyond(node.TaintsConfig, map[string]string{
+			constants.LabelNodeRoleControlPlane: constants.TaintEffectNoSchedule})
+	},
+
+	check: func(value map[string]string, found *problems, t Target) {
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			field := under("taints", key)
+			checkQualifiedName(found, field, key)
+
+			taint, effect := labels.ParseTaint(value[key])
+
+			switch {
+			case value[key] == "" && t.Partial:
+			case !slices.Contains(constants.ValidEffects, effect):
+				found.add(field, quoted(value[key]), "one of the effects "+strings.Join(constants.ValidEffects, ", ")+
+					", or a value and a colon before it, such as gpu:NoSchedule", "write the effect as it is here")
+			case labels.ValidateLabelValue(taint) != nil:
+				found.add(field, quoted(value[key]), "a value of "+labelValueShape, "correct the part before the colon")
+			}
+		}
+	},
+})
