@@ -169,7 +169,7 @@ func InvalidField(p *FieldError, machines []string) Finding {
 		found += ", for " + Briefly(machines)
 	}
 
-	return Invalid(p.At, p.At.last(), found, Prefixed("allowed: ", p.Field.Allowed), p.Field.Fix)
+	return Invalid(p.At, p.At.Last(), found, Prefixed("allowed: ", p.Field.Allowed), p.Field.Fix)
 }
 
 // MistakesAt shows mistakes that internal/machineconfig found in the value of one attribute.

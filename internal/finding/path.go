@@ -75,7 +75,7 @@ func (p Path) name(what string) string {
 	switch {
 	case len(p.steps) < 2: //nolint:mnd // the CLIs show the line of an attribute of the resource itself
 		return what
-	case what == p.last():
+	case what == p.Last():
 		return p.String()
 	default:
 		return what + ": " + p.String()
@@ -83,7 +83,7 @@ func (p Path) name(what string) string {
 }
 
 // last is the innermost attribute of a path; "value" where it has none.
-func (p Path) last() string {
+func (p Path) Last() string {
 	for _, step := range slices.Backward(p.steps) {
 		if name, ok := step.(Name); ok {
 			return string(name)

@@ -16,7 +16,7 @@ type Config struct {
 	Warnings []string
 	// Facts are what the configuration says that decisions read.
 	Facts Facts
-	// Ineffective is what patches say without effect. It is shared, and not to be changed.
+	// Ineffective is what patches and settings say without effect. It is shared, and not to be changed.
 	Ineffective []*FieldError
 }
 

@@ -67,7 +67,7 @@ func (p Set) locate(field *machineconfig.FieldError, g *Group, machine string) f
 	case "machine":
 		return p.locateMachine(steps[1:], machine)
 	case "pool":
-		return finding.Along(g.At.AtName("config_patches"), steps[min(2, len(steps)):])
+		return finding.Along(g.At, attributeSteps(steps[1:]))
 	case "talos_version":
 		return g.VersionAt
 	case "patches":
@@ -104,12 +104,21 @@ func (p Set) locateMachine(steps []any, machine string) finding.Path {
 	case p.Host != nil:
 		return at // nothing else is said of single machines
 	case steps[0] == "patches":
-		return finding.Along(at.AtName("config_patches"), steps[1:])
+		return finding.Along(at, attributeSteps(steps))
 	case steps[0] == "install" && !p.Machines[machine].OwnInstall:
 		return finding.Along(p.Machines[machine].Group.At, steps)
 	default:
 		return finding.Along(at, steps)
 	}
+}
+
+// attributeSteps are those of a setting of a group or a machine, whose patches are called otherwise in attributes.
+func attributeSteps(steps []any) []any {
+	if len(steps) > 0 && steps[0] == "patches" {
+		steps[0] = "config_patches"
+	}
+
+	return steps
 }
 
 func (p Set) machinePath(machine string) finding.Path {

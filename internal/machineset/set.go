@@ -413,14 +413,14 @@ func (p Set) check() (warnings finding.List, err error) {
 	return warnings, errors.Join(append(problems, err)...)
 }
 
-// withIneffective adds warnings of what patches say without effect. A patch of several machines has one.
+// withIneffective adds warnings of what patches and settings say without effect. Those of several machines have one.
 func (p Set) withIneffective(
 	warnings finding.List, machine string, ineffective []*machineconfig.FieldError,
 ) finding.List {
 	for _, field := range ineffective {
 		found := *field
 		at := p.locate(&found, p.groupOf(machine), machine)
-		warning := finding.Questionable(at, "config_patches", "found "+found.Found,
+		warning := finding.Questionable(at, at.Last(), "found "+found.Found,
 			cmp.Or(found.Allowed, "It has no effect there"), found.Fix)
 
 		if !slices.ContainsFunc(warnings, func(f finding.Finding) bool {

@@ -6,6 +6,7 @@
 package setting
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,6 +82,16 @@ func (v *Values) Set(s *Setting, value any) {
 	}
 
 	(*v)[s] = value
+}
+
+// MarshalJSON encodes the values by the names of their settings.
+func (v Values) MarshalJSON() ([]byte, error) {
+	named := make(map[string]any, len(v))
+	for s, value := range v {
+		named[s.Name] = value
+	}
+
+	return json.Marshal(named)
 }
 
 // Keys are those of the value of a setting that is a map.

@@ -1,12 +1,16 @@
 package clusterhandle
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
 
 // The phrases that descriptions end with: what a change does to running machines. A nested attribute has one only where
 // it differs from the block that it is in. tf.TerraformOnly is the one of attributes that touch no machine.
 const (
 	// AppliedLive is said of what Talos takes while it runs.
-	AppliedLive = " A change is applied without a reboot."
+	AppliedLive = tf.AppliedLive
 	// ReplacesCluster is said of what a cluster cannot change.
 	ReplacesCluster = " A change replaces the cluster: every machine is wiped, etcd included."
 	// ReplacesWorkers is what ReplacesCluster is for a pool of workers.
@@ -25,7 +29,7 @@ const (
 
 // The phrases that descriptions begin with where an argument is for one mode only. What is nested has none.
 const (
-	MetalOnly      = "Metal only. "
+	MetalOnly      = tf.MetalOnly
 	ContainersOnly = "Containers only. "
 )
 

@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -29,6 +30,7 @@ type HandleModel struct {
 	AccessModel
 
 	SettingsModel
+	settings.NodeModel
 
 	ConfigPatches types.List `tfsdk:"config_patches"`
 }
@@ -118,6 +120,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 // HandleAttributes describe the handle where a user gives it.
 func HandleAttributes() map[string]schema.Attribute {
 	attributes := tf.Retold(ClusterAttributes(), handleText)
+	maps.Copy(attributes, tf.Retold(settings.Attributes(settings.Cluster), handleText))
 	maps.Copy(attributes, accessAttributes())
 
 	attributes["config_patches"] = schema.ListAttribute{
@@ -252,7 +255,7 @@ func UnknownHandle() HandleModel {
 	access := UnknownAccess()
 	access.Host = types.ObjectUnknown(tf.AttributesOf(nested["host"]))
 
-	return HandleModel{
+	unknown := HandleModel{
 		AccessModel: access,
 		SettingsModel: SettingsModel{
 			CertSANs: text, PodCIDRs: text, ServiceCIDRs: text, DNSDomain: types.StringUnknown(),
@@ -263,6 +266,9 @@ func UnknownHandle() HandleModel {
 		},
 		ConfigPatches: text,
 	}
+	settings.Unknown(&unknown)
+
+	return unknown
 }
 
 // EndpointsOf are the control planes of a handle, each once.

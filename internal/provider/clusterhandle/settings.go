@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -28,6 +29,7 @@ func (h HandleModel) Settings(ctx context.Context, r *tf.Reader) machineconfig.C
 		AirGapped:         r.Truth(h.AirGapped, false),
 		ImageCache:        r.Truth(h.ImageCache, false),
 		Registries:        readRegistries(ctx, r, h.Registries),
+		Settings:          settings.Read(ctx, r, h),
 		Patches:           r.Texts(h.ConfigPatches),
 	}
 

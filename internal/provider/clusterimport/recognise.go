@@ -25,6 +25,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -279,24 +280,24 @@ func belongs(s cluster.MachineState, role step.Role) error {
 func SettingsOfAll(
 	found map[string]Recognised, file SecretsFile,
 ) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
-	var settings machineconfig.Cluster
+	var common machineconfig.Cluster
 
 	machines := map[string]machineconfig.Machine{}
 
 	for i, name := range slices.Sorted(maps.Keys(found)) {
-		c, m, err := machineconfig.SettingsOf(found[name].Config, file.Bundle)
+		c, m, err := machineconfig.SettingsOf(found[name].Config, file.Bundle, settings.Settings()...)
 		if err != nil {
-			return settings, nil, fmt.Errorf("%s: %w", name, err)
+			return common, nil, fmt.Errorf("%s: %w", name, err)
 		}
 
 		if i == 0 {
-			settings = c
+			common = c
 		}
 
 		machines[name] = m
 	}
 
-	return settings, machines, nil
+	return common, machines, nil
 }
 
 // HandleSeen is the handle of a cluster as the resource that made its control planes
@@ -375,6 +376,7 @@ func HandleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.Handl
 	h.Registries = types.ObjectNull(tf.AttributesOf(nested["registries"]))
 	h.CNI = types.ObjectNull(tf.AttributesOf(nested["cni"]))
 	h.Host = types.ObjectNull(tf.AttributesOf(nested["host"]))
+	h.NodeModel = settings.None[settings.NodeModel]() // each machine tells its own
 
 	if c.CNI.Name == "" || reflect.DeepEqual(c.CNI, machineconfig.CNI{Name: machineconfig.CNIFlannel}) {
 		return h, nil

@@ -9,46 +9,69 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// clusterFrom is the model of a whole cluster as its machines describe it.
+// clusterFrom is the model of a whole cluster as its machines describe it. What all machines have in common is of the
+// cluster where there are workers, too: others of control planes alone may join later.
 func clusterFrom(
 	ctx context.Context, file clusterimport.SecretsFile, planes map[string]clusterimport.Recognised,
 	pools map[string]map[string]clusterimport.Recognised,
 ) (ClusterModel, diag.Diagnostics) {
-	settings, machines, err := clusterimport.SettingsOfAll(planes, file)
+	of, ofPlanes, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
 		return ClusterModel{}, clusterimport.ImportFailed("read the configurations of the control planes", err, "")
 	}
 
-	plane, diags := poolFrom(ctx, machineset.Group{}, machines, planes, true)
-	handle, more := clusterimport.HandleOf(ctx, settings)
+	ofPools, common := map[string]map[string]machineconfig.Machine{}, setting.Values(nil)
+
+	for name, pool := range pools {
+		if _, ofPools[name], err = clusterimport.SettingsOfAll(pool, file); err != nil {
+			return ClusterModel{}, clusterimport.ImportFailed("read the configurations of the workers", err, "")
+		}
+	}
+
+	if len(pools) > 0 {
+		common = alike(append(slices.Collect(maps.Values(ofPools)), ofPlanes)...)
+	}
+
+	plane, diags := poolFrom(ctx, machineset.Group{}, beside(common, ofPlanes), planes, true)
+	handle, more := clusterimport.HandleOf(ctx, of)
 	diags.Append(more...)
 
-	model := ClusterModel{CommonModel: plane.CommonModel, settingsModel: settingsFrom(handle, file, settings),
+	model := ClusterModel{CommonModel: plane.CommonModel, settingsModel: settingsFrom(handle, file, of),
 		TalosVersion: plane.TalosVersion}
 	model.ID = handle.Name
+	diags.Append(settings.Write(ctx, common, &model.NodeModel)...)
 
 	block, more := types.ObjectValueFrom(ctx, blockType(), plane.asBlock())
 	diags.Append(more...)
 
 	model.ControlPlane = block
-	values := map[string]attr.Value{}
 
 	seen, unread := plane.remembered()
 	diags.Append(tf.Diagnostics(unread)...)
 
-	for _, name := range slices.Sorted(maps.Keys(pools)) {
-		_, machines, err := clusterimport.SettingsOfAll(pools[name], file)
-		if err != nil {
-			return model, append(diags, clusterimport.ImportFailed("read the configurations of the workers", err, "")...)
-		}
+	return model, append(diags, model.poolsFrom(ctx, common, pools, ofPools, seen)...)
+}
 
-		pool, more := poolFrom(ctx, machineset.Group{Prefix: name + machineset.PoolSeparator}, machines, pools[name], true)
+// poolsFrom fills in the pools of workers. seen is what is remembered of the control planes.
+func (m *ClusterModel) poolsFrom(
+	ctx context.Context, common setting.Values, pools map[string]map[string]clusterimport.Recognised,
+	ofPools map[string]map[string]machineconfig.Machine, seen record.Machines,
+) (diags diag.Diagnostics) {
+	values := map[string]attr.Value{}
+
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		pool, more := poolFrom(ctx, machineset.Group{Prefix: name + machineset.PoolSeparator},
+			beside(common, ofPools[name]), pools[name], true)
 		diags.Append(more...)
 
 		imported, unread := pool.remembered()
@@ -56,7 +79,7 @@ func clusterFrom(
 		maps.Copy(seen, imported)
 
 		workers := workersModel{machinesModel: pool.asBlock(), TalosVersion: pool.TalosVersion}
-		if workers.TalosVersion.Equal(model.TalosVersion) {
+		if workers.TalosVersion.Equal(m.TalosVersion) {
 			workers.TalosVersion = types.StringNull()
 		}
 
@@ -66,13 +89,14 @@ func clusterFrom(
 		values[name] = value
 	}
 
-	model.remember(seen)
-	model.Workers = types.MapNull(types.ObjectType{AttrTypes: workersType()})
+	m.remember(seen)
+	m.Workers = types.MapNull(types.ObjectType{AttrTypes: workersType()})
+
 	if len(values) > 0 {
-		model.Workers = types.MapValueMust(types.ObjectType{AttrTypes: workersType()}, values)
+		m.Workers = types.MapValueMust(types.ObjectType{AttrTypes: workersType()}, values)
 	}
 
-	return model, diags
+	return diags
 }
 
 // asBlock is the machines of a set as a block of talosop_cluster has them, in which

@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -22,6 +23,7 @@ import (
 type ClusterModel struct {
 	CommonModel
 	settingsModel
+	settings.NodeModel
 
 	TalosVersion types.String `tfsdk:"talos_version"`
 	ControlPlane types.Object `tfsdk:"control_plane"`
@@ -54,7 +56,10 @@ func (m ClusterModel) handle(ctx context.Context) clusterhandle.HandleModel {
 		endpoints = m.talosEndpoints(ctx, plane)
 	}
 
-	return m.handleAs(m.TalosVersion, m.Phase, endpoints)
+	handle := m.handleAs(m.TalosVersion, m.Phase, endpoints)
+	handle.NodeModel = m.NodeModel
+
+	return handle
 }
 
 func (m *ClusterModel) align(given ClusterModel, state *ClusterModel) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -19,6 +20,7 @@ import (
 func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes := lifeAttributes(ctx, protectionAttribute(true, protectsTheWhole))
 	maps.Copy(attributes, settingsAttributes())
+	maps.Copy(attributes, settings.Attributes(settings.Cluster))
 
 	attributes["talos_version"] = talosVersionAttribute(
 		"the machines of the cluster run, unless a pool of workers has its own")

@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
@@ -92,8 +93,7 @@ func workersFrom(
 	return model, diags
 }
 
-// poolFrom describes machines. Install settings that are the same on all of them
-// are those of the pool.
+// poolFrom describes machines. Settings that are the same on all of them are those of the pool.
 func poolFrom(
 	ctx context.Context, of machineset.Group, machines map[string]machineconfig.Machine,
 	found map[string]clusterimport.Recognised, protect bool,
@@ -115,8 +115,11 @@ func poolFrom(
 		CommonModel: untoldLife(ctx, protect),
 	}
 
-	settings, volumes, systemDiags := system.Shared(ctx, machines, names)
-	model.Model, model.SystemVolumes = settings, volumes
+	ofSystem, volumes, diags := system.Shared(ctx, machines, names)
+	model.Model, model.SystemVolumes = ofSystem, volumes
+
+	common := alike(machines)
+	diags.Append(settings.Write(ctx, common, &model.NodeModel)...)
 
 	if reference, err := image.ParseReference(first.Image); err == nil {
 		if installer, ok := reference.Installer(); ok && installer.Schematic != "" && installer.Registry == "" {
@@ -129,8 +132,6 @@ func poolFrom(
 	derived := writeGroup(machineset.Group{}, model.machinesModel, model.TalosVersion, types.StringNull()).installer(r,
 		types.StringNull())
 
-	diags := systemDiags
-
 	model.Install = types.ObjectNull(installType())
 	if shared {
 		install, more := installValue(ctx, first, derived)
@@ -139,7 +140,7 @@ func poolFrom(
 
 	var more diag.Diagnostics
 
-	model.Machines, more = importedMachines(ctx, of, found, machines,
+	model.Machines, more = importedMachines(ctx, of, found, beside(common, machines),
 		func(install machineconfig.Install) (types.Object, diag.Diagnostics) {
 			if shared {
 				return types.ObjectNull(installType()), nil
@@ -192,11 +193,14 @@ func importedMachines(
 			volumes, diags = own, append(diags, more...)
 		}
 
-		value, more := types.ObjectValueFrom(ctx, machineType(), machineModel{
+		one := machineModel{
 			Address: types.StringValue(found[name].Address), Access: endpoint.Imported(found[name].Through), Hostname: hostname,
 			Install: install, SystemVolumes: volumes,
 			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
-		})
+		}
+		diags.Append(settings.Write(ctx, machines[name].Settings, &one.NodeModel)...)
+
+		value, more := types.ObjectValueFrom(ctx, machineType(), one)
 		diags.Append(more...)
 
 		values[name] = value

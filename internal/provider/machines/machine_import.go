@@ -73,6 +73,7 @@ func oneMachineFrom(
 	}
 	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches
 	model.Model, model.SystemVolumes = shared.Model, shared.SystemVolumes
+	model.machineModel.NodeModel = shared.groupModel.NodeModel
 	model.setLife(shared.CommonModel)
 
 	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)

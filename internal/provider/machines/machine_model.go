@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
@@ -137,7 +138,7 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagn
 
 	written := untoldReplicas(machinesModel{
 		Machines: machines,
-		groupModel: groupModel{Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
+		groupModel: groupModel{NodeModel: settings.None[settings.NodeModel](), Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
 			ConfigPatches: types.ListNull(types.StringType), Model: m.Model, SystemVolumes: system.NoVolumes()},
 	})
 

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -31,6 +32,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 
 	maps.Copy(attributes, machinesAttribute("", "install").NestedObject.Attributes)
 	maps.Copy(attributes, system.Attributes(patchChange, imageChange))
+	maps.Copy(attributes, settings.Attributes(settings.OneMachine))
 
 	attributes["address"] = addressOfOne(attributes["address"])
 	attributes["hostname"] = hostnameAttribute("`name`")

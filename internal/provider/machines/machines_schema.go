@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -31,6 +33,8 @@ type machineModel struct {
 	SystemVolumes types.Map    `tfsdk:"system_volumes"`
 	ConfigPatches types.List   `tfsdk:"config_patches"`
 	Meta          types.Map    `tfsdk:"meta"`
+
+	settings.NodeModel
 }
 
 func (m machineModel) place() endpoint.Place {
@@ -61,6 +65,9 @@ type diskSelectorModel struct {
 var machineName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
 func machinesAttribute(role, install string) schema.MapNestedAttribute {
+	attributes := machineAttributes(install)
+	maps.Copy(attributes, settings.Attributes(settings.Machine))
+
 	return schema.MapNestedAttribute{
 		Optional: true,
 		Validators: []validator.Map{
@@ -71,47 +78,52 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 		MarkdownDescription: clusterhandle.MetalOnly + "The " + role + " machines, required, by their names (default of " +
 			"`hostname`); workers may be none (`{}`). One that is added joins the cluster; one that is taken out is drained, " +
 			"leaves etcd and is reset, and its node is deleted; another name for the same `address` or `uuid` changes nothing.",
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			// Required, which the framework would also ask of a machine that is unknown as a whole: see validateAddresses.
-			"address": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Required: IP address or host name of the machine, with a port unless its Talos API is on " +
-					"50000. A change makes talosop look for the same machine at " +
-					"both addresses; nothing is reset, and another machine found there is refused.",
-			},
-			"talos_endpoint":      endpoint.Attribute(),
-			"maintenance_address": endpoint.MaintenanceAddress(),
-			"access":              endpoint.Access("How Terraform reaches a worker"),
-			"uuid": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; other hardware at `address` is " +
-					"refused (default: what the first apply saw). Another one exchanges the hardware: see the " +
-					"[guide](../guides/metal-machines).",
-			},
-			"fingerprint": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Fingerprint that the console of the machine shows in maintenance mode, new with every " +
-					"boot (base64 of the SHA-256 of its public key): its configuration is sent to no other." + tf.TerraformOnly,
-			},
-			"rejoin": schema.BoolAttribute{
-				Optional: true,
-				MarkdownDescription: "Lets a machine without a hardware UUID join again after it was wiped, though nothing " +
-					"proves that it is the same one; for one apply.",
-			},
-			"locked": rollout.Locked(),
-			"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
-				"`talosop_cluster`"),
-			"install":        installAgain(install),
-			"system_volumes": volumesAgain(strings.TrimSuffix(install, "install") + "system_volumes"),
-			"config_patches": schema.ListAttribute{
-				Validators:  []validator.List{tf.MayBeBlank{}},
-				Optional:    true,
-				ElementType: types.StringType,
-				MarkdownDescription: "Patches of this machine's configuration, as `config_patches` of all, applied " +
-					"last: addresses, labels, taints.",
-			},
-			"meta": metaAttribute(),
-		}},
+		NestedObject: schema.NestedAttributeObject{Attributes: attributes},
+	}
+}
+
+// machineAttributes are what is said of single machines alone.
+func machineAttributes(install string) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		// Required, which the framework would also ask of a machine that is unknown as a whole: see validateAddresses.
+		"address": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Required: IP address or host name of the machine, with a port unless its Talos API is on " +
+				"50000. A change makes talosop look for the same machine at " +
+				"both addresses; nothing is reset, and another machine found there is refused.",
+		},
+		"talos_endpoint":      endpoint.Attribute(),
+		"maintenance_address": endpoint.MaintenanceAddress(),
+		"access":              endpoint.Access("How Terraform reaches a worker"),
+		"uuid": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; other hardware at `address` is " +
+				"refused (default: what the first apply saw). Another one exchanges the hardware: see the " +
+				"[guide](../guides/metal-machines).",
+		},
+		"fingerprint": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Fingerprint that the console of the machine shows in maintenance mode, new with every " +
+				"boot (base64 of the SHA-256 of its public key): its configuration is sent to no other." + tf.TerraformOnly,
+		},
+		"rejoin": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Lets a machine without a hardware UUID join again after it was wiped, though nothing " +
+				"proves that it is the same one; for one apply.",
+		},
+		"locked": rollout.Locked(),
+		"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
+			"`talosop_cluster`"),
+		"install":        installAgain(install),
+		"system_volumes": volumesAgain(strings.TrimSuffix(install, "install") + "system_volumes"),
+		"config_patches": schema.ListAttribute{
+			Validators:  []validator.List{tf.MayBeBlank{}},
+			Optional:    true,
+			ElementType: types.StringType,
+			MarkdownDescription: "Patches of this machine's configuration, as `config_patches` of all, applied " +
+				"last: addresses, labels, taints.",
+		},
+		"meta": metaAttribute(),
 	}
 }
 

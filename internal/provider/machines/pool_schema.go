@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -39,6 +40,7 @@ type groupModel struct {
 	Platform      types.String `tfsdk:"platform"`
 	ConfigPatches types.List   `tfsdk:"config_patches"`
 
+	settings.NodeModel
 	system.Model
 
 	SystemVolumes types.Map `tfsdk:"system_volumes"`
@@ -193,6 +195,7 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 
 	attributes["system_volumes"] = system.Volumes("the "+role+" machines", patchChange)
 	maps.Copy(attributes, system.Attributes(patchChange, imageChange))
+	maps.Copy(attributes, settings.Attributes(settings.Workers))
 	maps.Copy(attributes, replicaAttributes(role))
 
 	return attributes

@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
@@ -54,7 +55,7 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, at endpoint.Li
 			Secrets: m.Secrets, TalosVersion: tf.Version(talosVersion), KubernetesVersion: tf.Version(m.KubernetesVersion),
 			VersionContract: m.VersionContract, Phase: phase, Host: clusterhandle.HostForHandle(m.Host),
 		},
-		SettingsModel: m.SettingsModel, ConfigPatches: m.ClusterPatches,
+		SettingsModel: m.SettingsModel, NodeModel: settings.None[settings.NodeModel](), ConfigPatches: m.ClusterPatches,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -234,6 +235,8 @@ func (g *writtenGroup) machine(
 		Install:      install,
 		System:       g.machines.Read(ctx, r, volumes),
 		TalosVersion: g.TalosVersion,
+		PoolSettings: settings.Read(ctx, r, g.machines.NodeModel),
+		Settings:     settings.Read(ctx, r, one.NodeModel),
 		PoolPatches:  r.Texts(g.machines.ConfigPatches),
 		Patches:      r.Texts(one.ConfigPatches),
 	}
@@ -308,11 +311,11 @@ func (g *writtenGroup) count() (count int, known bool) {
 
 // addReplicas adds the machines in containers of a group. Which there are, and where they answer, is read with named.
 func addReplicas(
-	ctx context.Context, p *machineset.Set, named, settings *tf.Reader, g *writtenGroup, host types.Object,
+	ctx context.Context, p *machineset.Set, named, r *tf.Reader, g *writtenGroup, host types.Object,
 ) {
 	count, known := g.count()
 	named.Unknown = named.Unknown || !known || g.HostPool() == ""
-	settings.Unknown = settings.Unknown || g.machines.ReplicaPatches.IsUnknown()
+	r.Unknown = r.Unknown || g.machines.ReplicaPatches.IsUnknown()
 
 	image := p.Host.Image
 	if version := g.TalosVersion; image != "" && version != "" {
@@ -320,7 +323,7 @@ func addReplicas(
 	}
 
 	all, _ := host.Attributes()["pod"].(types.Object)
-	pod := clusterhandle.PodOf(ctx, settings, g.machines.Pod, all)
+	pod := clusterhandle.PodOf(ctx, r, g.machines.Pod, all)
 
 	if g.HostPool() == "" {
 		return // a pool of workers whose name is not known yet
@@ -336,8 +339,9 @@ func addReplicas(
 			Config: machineconfig.Machine{
 				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.NameOf(p.Settings.Name, identity),
 				CertSANs: finding.NonEmpty(address),
-				System:   g.machines.Read(ctx, settings, system.NoVolumes()), TalosVersion: g.TalosVersion,
-				PoolPatches: settings.Texts(g.machines.ConfigPatches), Patches: g.patchesOf(settings, n),
+				System:   g.machines.Read(ctx, r, system.NoVolumes()), TalosVersion: g.TalosVersion,
+				PoolSettings: settings.Read(ctx, r, g.machines.NodeModel),
+				PoolPatches:  r.Texts(g.machines.ConfigPatches), Patches: g.patchesOf(r, n),
 			},
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // thousands.
 func decode[T any](v types.Object) (out T, ok bool) {
 	target := reflect.ValueOf(&out).Elem()
-	attributes, fields := v.Attributes(), fieldsOf(target.Type())
+	attributes, fields := v.Attributes(), FieldsOf(target.Type())
 
 	if len(attributes) != len(fields) {
 		return out, false
@@ -34,7 +34,8 @@ func decode[T any](v types.Object) (out T, ok bool) {
 // structs are the fields of structs by their tags, and where they are, for as long as the process lives.
 var structs sync.Map
 
-func fieldsOf(of reflect.Type) map[string][]int {
+// FieldsOf are the fields of a struct by their tags, and where they are.
+func FieldsOf(of reflect.Type) map[string][]int {
 	if known, ok := structs.Load(of); ok {
 		if fields, ok := known.(map[string][]int); ok {
 			return fields

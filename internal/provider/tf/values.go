@@ -174,5 +174,11 @@ func TimeIn(text types.String) time.Time {
 	return t
 }
 
+// AppliedLive ends the description of attributes that Talos takes while it runs.
+const AppliedLive = " A change is applied without a reboot."
+
+// MetalOnly begins the description of attributes that machines in containers do not have.
+const MetalOnly = "Metal only. "
+
 // TerraformOnly ends the description of attributes that touch no machine.
 const TerraformOnly = " A change touches no machine."

@@ -1,0 +1,139 @@
+package settings
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Level is where a setting is given.
+type Level int
+
+// The levels, the most general one first.
+const (
+	// Cluster is all machines of a cluster, in the resource of a whole cluster and in the handle.
+	Cluster Level = iota
+	// ControlPlanes and Workers are the machines of one role in a resource.
+	ControlPlanes
+	Workers
+	// Machine is one of several machines.
+	Machine
+	// OneMachine is the resource of one machine.
+	OneMachine
+)
+
+var everywhere = []Level{Cluster, ControlPlanes, Workers, Machine, OneMachine}
+
+// Attributes are those of a level.
+func Attributes(at Level) map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{}
+
+	for _, r := range table {
+		if slices.Contains(r.on, at) {
+			attributes[r.setting.Name] = r.kind.attribute(r.text(at), r.secret)
+		}
+	}
+
+	return attributes
+}
+
+// text is the description of an attribute.
+func (r row) text(at Level) string {
+	what := r.what
+	if r.setting.Metal {
+		what = tf.MetalOnly + what
+	}
+
+	switch {
+	case at == Machine:
+		return "`" + r.setting.Name + "` of this machine. " + r.kind.beside("that of its group") + r.cost
+	case at != Cluster && slices.Contains(r.on, Cluster):
+		return tf.FirstSentence(what) + " " + r.kind.beside("`"+r.setting.Name+"` of the cluster") + r.cost
+	default:
+		return what + r.cost
+	}
+}
+
+// Settings are all that an import reads back.
+func Settings() []*setting.Setting {
+	all := make([]*setting.Setting, 0, len(table))
+	for _, r := range table {
+		all = append(all, r.setting)
+	}
+
+	return all
+}
+
+// Read reads the settings of one level from its models.
+func Read(ctx context.Context, r *tf.Reader, models ...any) setting.Values {
+	var values setting.Values
+
+	for _, row := range table {
+		for _, model := range models {
+			if field, ok := fieldOf(reflect.ValueOf(model), row.setting.Name); ok {
+				value, is := field.Interface().(attr.Value)
+				if read := row.kind.read(ctx, r, value); is && read != nil {
+					values.Set(row.setting, read)
+				}
+			}
+		}
+	}
+
+	return values
+}
+
+// Write writes the settings of one level into pointers to its models, null where there are none. Settings that the
+// level does not have are left out.
+func Write(ctx context.Context, values setting.Values, models ...any) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	for _, row := range table {
+		for _, model := range models {
+			field, ok := fieldOf(reflect.ValueOf(model).Elem(), row.setting.Name)
+			if !ok {
+				continue
+			}
+
+			value, more := row.kind.write(ctx, values[row.setting])
+			diags.Append(more...)
+			field.Set(reflect.ValueOf(value))
+		}
+	}
+
+	return diags
+}
+
+// Unknown fills pointers to models with unknown values.
+func Unknown(models ...any) {
+	for _, row := range table {
+		for _, model := range models {
+			if field, ok := fieldOf(reflect.ValueOf(model).Elem(), row.setting.Name); ok {
+				field.Set(reflect.ValueOf(tf.Unknown(row.kind.attribute("", false).GetType())))
+			}
+		}
+	}
+}
+
+// None is a model without settings.
+func None[M any]() (model M) {
+	Write(context.Background(), nil, &model) // null values have no mistakes
+
+	return model
+}
+
+// fieldOf is the field of a model for a setting.
+func fieldOf(model reflect.Value, name string) (reflect.Value, bool) {
+	at, ok := tf.FieldsOf(model.Type())[name]
+	if !ok {
+		return reflect.Value{}, false
+	}
+
+	return model.FieldByIndex(at), true
+}

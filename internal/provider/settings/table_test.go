@@ -1,0 +1,94 @@
+package settings
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// modelsOf are the models of a level, which have a field for each of its attributes.
+var modelsOf = map[Level][]any{
+	Cluster: {NodeModel{}}, ControlPlanes: {NodeModel{}}, Workers: {NodeModel{}}, Machine: {NodeModel{}},
+	OneMachine: {NodeModel{}},
+}
+
+func TestTable_modelsHaveTheAttributesOfTheirLevel(t *testing.T) {
+	for level, models := range modelsOf {
+		fields := map[string]bool{}
+
+		for _, model := range models {
+			for name := range tf.FieldsOf(reflect.TypeOf(model)) {
+				fields[name] = true
+			}
+		}
+
+		for name, attribute := range Attributes(level) {
+			field := reflect.Value{}
+			for _, model := range models {
+				if found, ok := fieldOf(reflect.ValueOf(model), name); ok {
+					field = found
+				}
+			}
+
+			if value := reflect.TypeOf(attribute.GetType().ValueType(context.Background())); !field.IsValid() ||
+				field.Type() != value {
+				t.Errorf("level %d: no field of type %s for %s", level, value, name)
+			}
+
+			delete(fields, name)
+		}
+
+		if len(fields) > 0 {
+			t.Errorf("level %d: no attributes for the fields %v", level, fields)
+		}
+	}
+}
+
+// Each setting is one row.
+func TestTable_settingsOnce(t *testing.T) {
+	var names []string
+	for _, s := range Settings() {
+		names = append(names, s.Name)
+	}
+
+	slices.Sort(names)
+
+	if len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("the settings are %q", names)
+	}
+}
+
+// What is written into models is read back, and what is unknown is remembered.
+func TestWrite_isReadBack(t *testing.T) {
+	ctx := context.Background()
+
+	var values setting.Values
+	values.Set(setting.Labels, map[string]string{"rack": "b2", "empty": ""})
+	values.Set(setting.Taints, map[string]string{"gpu": "NoSchedule"})
+
+	var model NodeModel
+	if diags := Write(ctx, values, &model); diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	if !model.Annotations.Equal(types.MapNull(types.StringType)) {
+		t.Errorf("annotations are %s", model.Annotations)
+	}
+
+	r := &tf.Reader{}
+	if got := Read(ctx, r, model); !reflect.DeepEqual(got, values) || r.Unknown {
+		t.Errorf("got %v, want %v", got, values)
+	}
+
+	Unknown(&model)
+
+	if got := Read(ctx, r, model); len(got) > 0 || !r.Unknown {
+		t.Errorf("of an unknown model %v is known", got)
+	}
+}
