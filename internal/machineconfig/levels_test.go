@@ -17,6 +17,36 @@ var testSettings = map[*setting.Setting]func(*rand.Rand, string) any{
 	setting.Labels:      randomTexts("example.com/label", "a.b_C-1", ""),
 	setting.Annotations: randomTexts("example.com/note", "any text: {of} \"all\" kinds\n", "true"),
 	setting.Taints:      randomTexts("example.com/taint", "NoSchedule", "gpu:NoExecute", ":PreferNoSchedule"),
+	setting.Sysctls:     randomTexts("net.test.param", "1", "4096 87380", "any text"),
+	setting.OIDC:        randomOIDC,
+	setting.VIP: func(r *rand.Rand, _ string) any {
+		return &setting.VIPConfig{Address: []string{"10.0.0.10", "fd00::10"}[r.IntN(2)], Link: "eth0"}
+	},
+}
+
+func randomOIDC(r *rand.Rand, contract string) any {
+	some := func(texts ...string) string { return texts[r.IntN(len(texts))] }
+
+	oidc := &setting.OIDCConfig{IssuerURL: "https://id.test/realm", ClientID: "kube",
+		UsernameClaim: some("", "name"), UsernamePrefix: some("", "-", "oidc:"), GroupsClaim: some("", "groups")}
+	if oidc.GroupsClaim != "" {
+		oidc.GroupsPrefix = some("", "oidc:")
+	}
+
+	for range r.IntN(2) {
+		oidc.RequiredClaims = map[string]string{"hd": some("example.com", "a=b")}
+	}
+
+	if contract == DocumentsContract && r.IntN(2) > 0 {
+		oidc.CA, oidc.RequiredClaims = "PEM\n", map[string]string{"a": "b", "c": "d"}
+	}
+
+	// Both are the same in the configuration of authentication, where no prefix is read.
+	if r.IntN(3) == 0 {
+		oidc.UsernameClaim, oidc.UsernamePrefix = "email", some("", "oidc:")
+	}
+
+	return oidc
 }
 
 // randomTexts is a map of up to three entries with one of the values each.

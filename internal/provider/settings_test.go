@@ -44,6 +44,17 @@ func TestSettings_mistakesAtTheirLevel(t *testing.T) {
 		"role in a handle": {"talosop_worker", handle + `.AttributeName("labels")`,
 			with(baseWorker(), "", "cluster", "labels", "node-role.kubernetes.io/storage"),
 			tfprotov6.DiagnosticSeverityWarning},
+		"sysctl of the cluster": {"talosop_cluster", `AttributeName("sysctls").ElementKeyString("vm")`,
+			with(baseCluster(), "1", "sysctls", "vm"), tfprotov6.DiagnosticSeverityError},
+		"issuer of the control plane": {"talosop_control_plane", `AttributeName("oidc").AttributeName("issuer_url")`,
+			with(baseControlPlane(), configuration{"issuer_url": "http://id.test", "client_id": "kube"}, "oidc"),
+			tfprotov6.DiagnosticSeverityError},
+		"virtual IP in a handle": {"talosop_machine", handle + `.AttributeName("vip").AttributeName("address")`,
+			with(baseMachine(), configuration{"address": "10.0.0.300", "link": "eth0"}, "cluster", "vip"),
+			tfprotov6.DiagnosticSeverityError},
+		"virtual IP of a worker": {"talosop_cluster", machine + `.AttributeName("vip")`,
+			with(baseCluster(), configuration{"address": "10.0.0.100", "link": "eth0"}, "workers", "batch", "machines", "w-1",
+				"vip"), tfprotov6.DiagnosticSeverityError},
 		"label of one machine": {"talosop_machine", `AttributeName("labels").ElementKeyString("a b")`,
 			with(baseMachine(), "c", "labels", "a b"), tfprotov6.DiagnosticSeverityError},
 	} {
@@ -85,12 +96,14 @@ func (s *site) levelled(talos string) configuration {
 		"control_plane": configuration{
 			"install": configuration{"disk": "/dev/sda"}, "schematic": noExtensions, "labels": configuration{"plane": "yes"},
 			"taints":   configuration{"example.com/plane": "PreferNoSchedule"},
+			"vip":      configuration{"address": "10.5.0.100", "link": "eth0"},
+			"oidc":     configuration{"issuer_url": "https://id.test", "client_id": "kube", "groups_claim": "groups"},
 			"machines": configuration{"cp-1": configuration{"address": s.controlPlane[0].Address().String()}},
 		},
 		"workers": configuration{"batch": configuration{
 			"install": configuration{"disk": "/dev/sda"}, "schematic": noExtensions, "labels": configuration{"rack": "b2"},
 			"machines": configuration{
-				"w-1": configuration{"address": s.workers[0].Address().String(), "labels": configuration{"disk": "ssd"}},
+				"w-1": configuration{"address": s.workers[0].Address().String(), "labels": configuration{"disk": "ssd"}, "sysctls": configuration{"vm.max_map_count": "262144"}},
 				"w-2": configuration{"address": s.workers[1].Address().String()},
 			},
 		}},

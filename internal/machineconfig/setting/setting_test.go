@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
 func of(s *Setting, value any, more ...any) Values {
@@ -67,6 +68,22 @@ func TestValues_check(t *testing.T) {
 			want: []string{`annotations["a/b/c"]`, `annotations["talos.dev/owned-labels"]`}},
 		"taint": {values: of(Taints, texts{"gpu": "Never", "x": "a b:NoSchedule", "y": ""}),
 			want: []string{`taints["gpu"]`, `taints["x"]`, `taints["y"]`}},
+		"sysctl": {values: of(Sysctls, texts{"vm.max_map_count": "1", "net/ipv4/conf/eth0.1/forwarding": "1", "vm": "1",
+			"vm max": "2"}), want: []string{`sysctls["vm"]`, `sysctls["vm max"]`}},
+		"sysctl in a container": {values: of(Sysctls, texts{"vm.swappiness": "1"}), target: Target{Container: true},
+			want: []string{"sysctls"}},
+		"oidc": {values: of(OIDC, &OIDCConfig{IssuerURL: "http://id.test", GroupsPrefix: "x"}),
+			want: []string{"oidc.issuer_url", "oidc.client_id", "oidc.groups_prefix"}},
+		"oidc that is not known yet": {values: of(OIDC, &OIDCConfig{}), target: Target{Partial: true}},
+		"oidc of fields": {values: of(OIDC, &OIDCConfig{IssuerURL: "https://id.test", ClientID: "kube", CA: "PEM",
+			RequiredClaims: texts{"a": "b", "c": "d"}}), target: Target{Contract: config.TalosVersion1_13},
+			want: []string{"oidc.ca", "oidc.required_claims"}},
+		"oidc of documents": {values: of(OIDC, &OIDCConfig{IssuerURL: "https://id.test", ClientID: "kube", CA: "PEM",
+			RequiredClaims: texts{"a": "b", "c": "d"}}), target: Target{Contract: config.TalosVersion1_14}},
+		"oidc of a worker": {values: of(OIDC, &OIDCConfig{IssuerURL: "https://id.test", ClientID: "kube"}),
+			target: Target{Worker: true}, want: []string{"oidc"}},
+		"vip":                         {values: of(VIP, &VIPConfig{Address: "10.0.0.1/24"}), want: []string{"vip.address", "vip.link"}},
+		"vip of a container":          {values: of(VIP, &VIPConfig{}), target: Target{Container: true}, want: []string{"vip"}},
 		"taint that is not known yet": {values: of(Taints, texts{"y": ""}), target: Target{Partial: true}},
 	} {
 		var got []string

@@ -31,6 +31,7 @@ type HandleModel struct {
 
 	SettingsModel
 	settings.NodeModel
+	settings.PlaneModel
 
 	ConfigPatches types.List `tfsdk:"config_patches"`
 }

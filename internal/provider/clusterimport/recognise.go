@@ -376,7 +376,8 @@ func HandleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.Handl
 	h.Registries = types.ObjectNull(tf.AttributesOf(nested["registries"]))
 	h.CNI = types.ObjectNull(tf.AttributesOf(nested["cni"]))
 	h.Host = types.ObjectNull(tf.AttributesOf(nested["host"]))
-	h.NodeModel = settings.None[settings.NodeModel]() // each machine tells its own
+	// Each machine tells its own.
+	h.NodeModel, h.PlaneModel = settings.None[settings.NodeModel](), settings.None[settings.PlaneModel]()
 
 	if c.CNI.Name == "" || reflect.DeepEqual(c.CNI, machineconfig.CNI{Name: machineconfig.CNIFlannel}) {
 		return h, nil

@@ -49,9 +49,12 @@ func clusterFrom(
 	model := ClusterModel{CommonModel: plane.CommonModel, settingsModel: settingsFrom(handle, file, of),
 		TalosVersion: plane.TalosVersion}
 	model.ID = handle.Name
-	diags.Append(settings.Write(ctx, common, &model.NodeModel)...)
+	diags.Append(settings.Write(ctx, common, &model.NodeModel, &model.PlaneModel)...)
 
-	block, more := types.ObjectValueFrom(ctx, blockType(), plane.asBlock())
+	planesOfBlock := planesModel{machinesModel: plane.asBlock()}
+	diags.Append(settings.Write(ctx, alike(beside(common, ofPlanes)), &planesOfBlock.PlaneModel)...)
+
+	block, more := types.ObjectValueFrom(ctx, planesType(), planesOfBlock)
 	diags.Append(more...)
 
 	model.ControlPlane = block
@@ -112,7 +115,7 @@ func (m machineSetModel) asBlock() machinesModel {
 	return block
 }
 
-func blockType() map[string]attr.Type { return tf.ObjectOf(blockAttributes("", "")).AttrTypes }
+func planesType() map[string]attr.Type { return tf.ObjectOf(planesAttributes()).AttrTypes }
 
 func workersType() map[string]attr.Type {
 	return tf.ObjectOf(workersAttribute().NestedObject.Attributes).AttrTypes

@@ -24,10 +24,17 @@ type ClusterModel struct {
 	CommonModel
 	settingsModel
 	settings.NodeModel
+	settings.PlaneModel
 
 	TalosVersion types.String `tfsdk:"talos_version"`
 	ControlPlane types.Object `tfsdk:"control_plane"`
 	Workers      types.Map    `tfsdk:"workers"`
+}
+
+// planesModel is the control plane of a cluster.
+type planesModel struct {
+	machinesModel
+	settings.PlaneModel
 }
 
 // workersModel is one pool of workers of a cluster.
@@ -52,12 +59,12 @@ func (m *ClusterModel) setLife(life CommonModel) {
 func (m ClusterModel) handle(ctx context.Context) clusterhandle.HandleModel {
 	endpoints := endpoint.UnknownLists()
 
-	if plane, ok := tf.Object[machinesModel](ctx, &tf.Reader{}, m.ControlPlane); ok {
-		endpoints = m.talosEndpoints(ctx, plane)
+	if plane, ok := tf.Object[planesModel](ctx, &tf.Reader{}, m.ControlPlane); ok {
+		endpoints = m.talosEndpoints(ctx, plane.machinesModel)
 	}
 
 	handle := m.handleAs(m.TalosVersion, m.Phase, endpoints)
-	handle.NodeModel = m.NodeModel
+	handle.NodeModel, handle.PlaneModel = m.NodeModel, m.PlaneModel
 
 	return handle
 }
@@ -77,7 +84,7 @@ func (m *ClusterModel) derive(ctx context.Context) diag.Diagnostics {
 	m.ID = m.Name
 
 	patches := types.ListUnknown(types.StringType)
-	if plane, ok := tf.Object[machinesModel](ctx, &tf.Reader{}, m.ControlPlane); ok {
+	if plane, ok := tf.Object[planesModel](ctx, &tf.Reader{}, m.ControlPlane); ok {
 		patches = plane.ConfigPatches
 	}
 
@@ -111,9 +118,11 @@ func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup 
 
 	at, versionAt := finding.Root("control_plane"), finding.Root("talos_version")
 
-	if plane, ok := tf.Object[machinesModel](ctx, r, m.ControlPlane); ok {
-		groups = append(groups, writeGroup(machineset.Group{Role: step.ControlPlane, At: at, VersionAt: versionAt}, plane,
-			m.TalosVersion, types.StringNull()))
+	if plane, ok := tf.Object[planesModel](ctx, r, m.ControlPlane); ok {
+		g := writeGroup(machineset.Group{Role: step.ControlPlane, At: at, VersionAt: versionAt}, plane.machinesModel,
+			m.TalosVersion, types.StringNull())
+		g.planes = plane.PlaneModel
+		groups = append(groups, g)
 	}
 
 	pools := tf.Objects[workersModel](ctx, r, m.Workers)

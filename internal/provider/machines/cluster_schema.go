@@ -28,10 +28,18 @@ func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute 
 		Required: true,
 		MarkdownDescription: "The control plane: its machines, and the settings they share. In `observed` and `operations` " +
 			"they go by their names.",
-		Attributes: blockAttributes("control-plane", "`control_plane`"),
+		Attributes: planesAttributes(),
 	}
 	attributes["workers"] = workersAttribute()
 	attributes["health_checks"] = healthchecks.AttributeAsIn("worker", rollout.PositiveDuration)
+
+	return attributes
+}
+
+// planesAttributes are those of planesModel.
+func planesAttributes() map[string]schema.Attribute {
+	attributes := blockAttributes("control-plane", "`control_plane`")
+	maps.Copy(attributes, settings.Attributes(settings.ControlPlaneBlock))
 
 	return attributes
 }

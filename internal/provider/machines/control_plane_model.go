@@ -11,12 +11,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 )
 
 // ControlPlaneModel is the resource talosop_control_plane.
 type ControlPlaneModel struct {
 	machineSetModel
 	settingsModel
+	settings.PlaneModel
 }
 
 func (m ControlPlaneModel) life() CommonModel { return m.withSettings(m.CommonModel) }
@@ -34,7 +36,7 @@ func (m ControlPlaneModel) handle(ctx context.Context) clusterhandle.HandleModel
 // MachineSet reads the model as machines of one role in one cluster.
 func (m ControlPlaneModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics) {
 	p, diags := m.machineSetModel.MachineSet(ctx, m.handle(ctx), m.Host, machineset.Group{Role: step.ControlPlane},
-		types.StringNull())
+		types.StringNull(), m.PlaneModel)
 
 	m.putOwn(ctx, &p.Set)
 	p.allowBootstrap = m.AllowBootstrap

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -41,6 +42,7 @@ func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequ
 	attributes := poolAttributes(ctx, "control-plane", true)
 	attributes["health_checks"] = healthchecks.AttributeAsIn("worker", rollout.PositiveDuration)
 	maps.Copy(attributes, settingsAttributes())
+	maps.Copy(attributes, settings.Attributes(settings.ControlPlane))
 
 	resp.Schema = schema.Schema{
 		Version: schemaVersion,

@@ -30,20 +30,21 @@ import (
 func controlPlaneFrom(
 	ctx context.Context, file clusterimport.SecretsFile, found map[string]clusterimport.Recognised,
 ) (ControlPlaneModel, diag.Diagnostics) {
-	settings, machines, err := clusterimport.SettingsOfAll(found, file)
+	of, machines, err := clusterimport.SettingsOfAll(found, file)
 	if err != nil {
 		return ControlPlaneModel{}, clusterimport.ImportFailed("read the configurations", err, "")
 	}
 
 	pool, diags := poolFrom(ctx, machineset.Group{}, machines, found, true)
-	handle, more := clusterimport.HandleOf(ctx, settings)
+	handle, more := clusterimport.HandleOf(ctx, of)
 	diags.Append(more...)
 
 	model := ControlPlaneModel{
 		machineSetModel: pool,
-		settingsModel:   settingsFrom(handle, file, settings),
+		settingsModel:   settingsFrom(handle, file, of),
 	}
 	model.ID = handle.Name
+	diags.Append(settings.Write(ctx, alike(machines), &model.PlaneModel)...)
 
 	return model, diags
 }
@@ -198,7 +199,7 @@ func importedMachines(
 			Install: install, SystemVolumes: volumes,
 			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
 		}
-		diags.Append(settings.Write(ctx, machines[name].Settings, &one.NodeModel)...)
+		diags.Append(settings.Write(ctx, machines[name].Settings, &one.MachineModel)...)
 
 		value, more := types.ObjectValueFrom(ctx, machineType(), one)
 		diags.Append(more...)

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -51,7 +52,7 @@ func oneMachineFrom(
 		planes = found // of a worker that was moved here nothing tells where they are
 	}
 
-	settings, _, err := clusterimport.SettingsOfAll(planes, file)
+	of, _, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
 		return model, clusterimport.ImportFailed("read the configurations of the control planes", err, "")
 	}
@@ -73,10 +74,10 @@ func oneMachineFrom(
 	}
 	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches
 	model.Model, model.SystemVolumes = shared.Model, shared.SystemVolumes
-	model.machineModel.NodeModel = shared.groupModel.NodeModel
+	diags.Append(settings.Write(ctx, alike(machines), &model.MachineModel)...)
 	model.setLife(shared.CommonModel)
 
-	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)
+	handle, more := clusterimport.HandleSeen(ctx, of, file, planes)
 	model.Cluster = handle
 
 	return model, append(diags, more...)

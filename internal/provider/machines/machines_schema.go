@@ -34,7 +34,7 @@ type machineModel struct {
 	ConfigPatches types.List   `tfsdk:"config_patches"`
 	Meta          types.Map    `tfsdk:"meta"`
 
-	settings.NodeModel
+	settings.MachineModel
 }
 
 func (m machineModel) place() endpoint.Place {

@@ -55,7 +55,8 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, at endpoint.Li
 			Secrets: m.Secrets, TalosVersion: tf.Version(talosVersion), KubernetesVersion: tf.Version(m.KubernetesVersion),
 			VersionContract: m.VersionContract, Phase: phase, Host: clusterhandle.HostForHandle(m.Host),
 		},
-		SettingsModel: m.SettingsModel, NodeModel: settings.None[settings.NodeModel](), ConfigPatches: m.ClusterPatches,
+		SettingsModel: m.SettingsModel, NodeModel: settings.None[settings.NodeModel](),
+		PlaneModel: settings.None[settings.PlaneModel](), ConfigPatches: m.ClusterPatches,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 )
 
 // WorkerModel is a pool of workers in a cluster that it knows by its handle.
@@ -26,7 +27,8 @@ func (m WorkerModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnosti
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	p, more := m.machineSetModel.MachineSet(ctx, handle, m.Host,
-		machineset.Group{Role: step.Worker, Pool: m.Name.ValueString()}, m.MaxUnavailable)
+		machineset.Group{Role: step.Worker, Pool: m.Name.ValueString()}, m.MaxUnavailable,
+		settings.PlaneModel{})
 	p.Object, p.InHandle = "workers", true
 	diags.Append(more...)
 

@@ -48,7 +48,9 @@ type writtenSet struct {
 type writtenGroup struct {
 	*machineset.Group
 
-	machines                     machinesModel
+	machines machinesModel
+	// planes is settings of control planes alone.
+	planes                       settings.PlaneModel
 	talosVersion, maxUnavailable types.String
 }
 
@@ -105,11 +107,14 @@ func hasControlPlane(groups []*writtenGroup) bool {
 // of its one group beside the model.
 func (m machineSetModel) MachineSet(
 	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, g machineset.Group,
-	maxUnavailable types.String,
+	maxUnavailable types.String, planes settings.PlaneModel,
 ) (writtenSet, diag.Diagnostics) {
 	g.At, g.VersionAt = finding.Path{}, finding.Root("talos_version")
 
-	p, diags := machineSetOf(ctx, handle, own, writeGroup(g, m.machinesModel, m.TalosVersion, maxUnavailable))
+	written := writeGroup(g, m.machinesModel, m.TalosVersion, maxUnavailable)
+	written.planes = planes
+
+	p, diags := machineSetOf(ctx, handle, own, written)
 	m.Put(ctx, &p.Set)
 
 	return p, diags
@@ -235,8 +240,8 @@ func (g *writtenGroup) machine(
 		Install:      install,
 		System:       g.machines.Read(ctx, r, volumes),
 		TalosVersion: g.TalosVersion,
-		PoolSettings: settings.Read(ctx, r, g.machines.NodeModel),
-		Settings:     settings.Read(ctx, r, one.NodeModel),
+		PoolSettings: settings.Read(ctx, r, g.machines.NodeModel, g.planes),
+		Settings:     settings.Read(ctx, r, one.MachineModel),
 		PoolPatches:  r.Texts(g.machines.ConfigPatches),
 		Patches:      r.Texts(one.ConfigPatches),
 	}
@@ -340,7 +345,7 @@ func addReplicas(
 				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.NameOf(p.Settings.Name, identity),
 				CertSANs: finding.NonEmpty(address),
 				System:   g.machines.Read(ctx, r, system.NoVolumes()), TalosVersion: g.TalosVersion,
-				PoolSettings: settings.Read(ctx, r, g.machines.NodeModel),
+				PoolSettings: settings.Read(ctx, r, g.machines.NodeModel, g.planes),
 				PoolPatches:  r.Texts(g.machines.ConfigPatches), Patches: g.patchesOf(r, n),
 			},
 		}

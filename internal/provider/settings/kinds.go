@@ -45,13 +45,24 @@ func (texts) read(_ context.Context, r *tf.Reader, v attr.Value) any {
 	return r.TextMap(entries)
 }
 
-func (texts) write(ctx context.Context, value any) (attr.Value, diag.Diagnostics) {
-	entries, ok := value.(map[string]string)
-	if !ok {
-		return types.MapNull(types.StringType), nil
+func (texts) write(_ context.Context, value any) (attr.Value, diag.Diagnostics) {
+	entries, _ := value.(map[string]string)
+
+	return mapOrNull(entries), nil
+}
+
+// mapOrNull is a map of strings, or null for none.
+func mapOrNull(entries map[string]string) types.Map {
+	if len(entries) == 0 {
+		return types.MapNull(types.StringType)
 	}
 
-	return types.MapValueFrom(ctx, types.StringType, entries)
+	values := make(map[string]attr.Value, len(entries))
+	for key, text := range entries {
+		values[key] = types.StringValue(text)
+	}
+
+	return types.MapValueMust(types.StringType, values)
 }
 
 func (texts) beside(general string) string { return "Merged by key over " + general + "." }

@@ -20,8 +20,10 @@ type Level int
 const (
 	// Cluster is all machines of a cluster, in the resource of a whole cluster and in the handle.
 	Cluster Level = iota
-	// ControlPlanes and Workers are the machines of one role in a resource.
-	ControlPlanes
+	// ControlPlane is the resource of the control planes of a cluster, which has no more general level.
+	ControlPlane
+	// ControlPlaneBlock and Workers are the machines of one role beside a more general level.
+	ControlPlaneBlock
 	Workers
 	// Machine is one of several machines.
 	Machine
@@ -29,7 +31,7 @@ const (
 	OneMachine
 )
 
-var everywhere = []Level{Cluster, ControlPlanes, Workers, Machine, OneMachine}
+var everywhere = []Level{Cluster, ControlPlane, ControlPlaneBlock, Workers, Machine, OneMachine}
 
 // Attributes are those of a level.
 func Attributes(at Level) map[string]schema.Attribute {
@@ -53,8 +55,13 @@ func (r row) text(at Level) string {
 
 	switch {
 	case at == Machine:
-		return "`" + r.setting.Name + "` of this machine. " + r.kind.beside("that of its group") + r.cost
-	case at != Cluster && slices.Contains(r.on, Cluster):
+		only := ""
+		if r.setting.ControlPlanes {
+			only = "Control planes only. "
+		}
+
+		return only + "`" + r.setting.Name + "` of this machine. " + r.kind.beside("that of its group") + r.cost
+	case at > ControlPlane:
 		return tf.FirstSentence(what) + " " + r.kind.beside("`"+r.setting.Name+"` of the cluster") + r.cost
 	default:
 		return what + r.cost

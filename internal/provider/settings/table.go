@@ -17,6 +17,20 @@ type NodeModel struct {
 	Labels      types.Map `tfsdk:"labels"`
 	Annotations types.Map `tfsdk:"annotations"`
 	Taints      types.Map `tfsdk:"taints"`
+	Sysctls     types.Map `tfsdk:"sysctls"`
+}
+
+// PlaneModel is the settings that levels of control planes alone have beside them.
+type PlaneModel struct {
+	OIDC types.Object `tfsdk:"oidc"`
+	VIP  types.Object `tfsdk:"vip"`
+}
+
+// MachineModel is the settings of one machine.
+type MachineModel struct {
+	NodeModel
+
+	VIP types.Object `tfsdk:"vip"`
 }
 
 // row is one setting.
@@ -47,5 +61,22 @@ var table = []row{
 		setting: setting.Taints, kind: texts{}, cost: tf.AppliedLive, on: everywhere,
 		what: "Taints of the Kubernetes nodes by their keys, each `<effect>` or `<value>:<effect>`, such as " +
 			"`gpu:NoSchedule`. Workers need Talos v1.14 for them, which gives them when the node registers.",
+	},
+	{
+		setting: setting.Sysctls, kind: texts{}, cost: tf.AppliedLive, on: everywhere,
+		what: "Kernel parameters (sysctl), such as `vm.max_map_count`, as strings. One that is taken out gets the value that " +
+			"it had before.",
+	},
+	{
+		setting: setting.OIDC, kind: oidc, cost: " A change restarts the API servers, one control plane after the other.",
+		on: []Level{Cluster, ControlPlane, ControlPlaneBlock},
+		what: "OpenID Connect issuer whose tokens the API server takes: the `oidc-` arguments of the API server, and from " +
+			"contract v1.14 its structured authentication.",
+	},
+	{
+		setting: setting.VIP, kind: vip, cost: tf.AppliedLive, on: []Level{Cluster, ControlPlane, ControlPlaneBlock, Machine,
+			OneMachine},
+		what: "Virtual IP of the control planes, for `endpoint`: one of them has the address at a time. It needs all " +
+			"of them in one network of layer 2.",
 	},
 }

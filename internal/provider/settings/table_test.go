@@ -14,8 +14,9 @@ import (
 
 // modelsOf are the models of a level, which have a field for each of its attributes.
 var modelsOf = map[Level][]any{
-	Cluster: {NodeModel{}}, ControlPlanes: {NodeModel{}}, Workers: {NodeModel{}}, Machine: {NodeModel{}},
-	OneMachine: {NodeModel{}},
+	Cluster: {NodeModel{}, PlaneModel{}}, ControlPlane: {NodeModel{}, PlaneModel{}},
+	ControlPlaneBlock: {NodeModel{}, PlaneModel{}}, Workers: {NodeModel{}}, Machine: {MachineModel{}},
+	OneMachine: {MachineModel{}},
 }
 
 func TestTable_modelsHaveTheAttributesOfTheirLevel(t *testing.T) {
@@ -72,8 +73,16 @@ func TestWrite_isReadBack(t *testing.T) {
 	values.Set(setting.Labels, map[string]string{"rack": "b2", "empty": ""})
 	values.Set(setting.Taints, map[string]string{"gpu": "NoSchedule"})
 
-	var model NodeModel
-	if diags := Write(ctx, values, &model); diags.HasError() {
+	values.Set(setting.VIP, &setting.VIPConfig{Address: "10.0.0.10", Link: "eth0"})
+	values.Set(setting.OIDC, &setting.OIDCConfig{IssuerURL: "https://id.test", ClientID: "kube", UsernameClaim: "name",
+		RequiredClaims: map[string]string{"hd": "example.com"}})
+
+	var (
+		model  NodeModel
+		planes PlaneModel
+	)
+
+	if diags := Write(ctx, values, &model, &planes); diags.HasError() {
 		t.Fatal(diags)
 	}
 
@@ -82,13 +91,13 @@ func TestWrite_isReadBack(t *testing.T) {
 	}
 
 	r := &tf.Reader{}
-	if got := Read(ctx, r, model); !reflect.DeepEqual(got, values) || r.Unknown {
+	if got := Read(ctx, r, model, planes); !reflect.DeepEqual(got, values) || r.Unknown {
 		t.Errorf("got %v, want %v", got, values)
 	}
 
-	Unknown(&model)
+	Unknown(&model, &planes)
 
-	if got := Read(ctx, r, model); len(got) > 0 || !r.Unknown {
+	if got := Read(ctx, r, model, planes); len(got) > 0 || !r.Unknown {
 		t.Errorf("of an unknown model %v is known", got)
 	}
 }

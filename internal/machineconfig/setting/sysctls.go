@@ -1,0 +1,58 @@
+package setting
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
+)
+
+// Sysctls are parameters of the kernel below /proc/sys. Talos follows them while it runs, and sets one that is gone back
+// to what it was (Talos 1.14, runtime/kernel_param_spec.go). The kernel of a container is that of its host.
+var Sysctls = define(definition[map[string]string]{
+	name:   "sysctls",
+	metal:  true,
+	empty:  isEmptyMap,
+	levels: byKey{},
+
+	put: func(c *Config, value map[string]string) {
+		if !c.Contract.MultidocSysctlConfigSupported() {
+			c.Main.MachineConfig.MachineSysctls = with(c.Main.MachineConfig.MachineSysctls, value)
+
+			return
+		}
+
+		params, ok := document[*runtime.SysctlConfigV1Alpha1](*c)
+		if !ok {
+			params = runtime.NewSysctlConfigV1Alpha1()
+			c.Documents = append(c.Documents, params)
+		}
+
+		params.Params = with(params.Params, value)
+	},
+
+	read: func(c Config) map[string]string {
+		if !c.Contract.MultidocSysctlConfigSupported() {
+			return beyond(c.Main.MachineConfig.MachineSysctls, nil)
+		}
+
+		params, ok := document[*runtime.SysctlConfigV1Alpha1](c)
+		if !ok {
+			return nil
+		}
+
+		return beyond(params.Params, nil)
+	},
+
+	check: func(value map[string]string, found *problems, _ Target) {
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if !sysctlName.MatchString(key) {
+				found.add(under("sysctls", key), quoted(key), "the name of a parameter below /proc/sys, such as "+
+					"vm.max_map_count, or net/ipv6/conf/eth0.100/disable_ipv6 where a part has a dot in it", "correct the name")
+			}
+		}
+	},
+})
+
+var sysctlName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_:@*-]+)+$|^[A-Za-z0-9_-]+(/[A-Za-z0-9_.:@*-]+)+$`)
