@@ -164,6 +164,7 @@ var changePhrases = []string{
 	"upgrades them, as that of the cluster does",
 	"is refused: make another pool with it",
 	"is refused: destroy the cluster and create another one",
+	"restarts the API servers, without a reboot",
 	"replaces the pods, each drained first",
 	"replaces the cluster: every machine is wiped, etcd included",
 	"replaces the resource: its workers are drained, wiped, and join anew",

@@ -9,13 +9,7 @@ data "talosop_machine_config" "autoscaled" {
   cluster       = var.cluster
   talos_version = "v1.13.0"
   platform      = "aws"
-
-  config_patches = [yamlencode({
-    machine = {
-      nodeLabels = { "example.com/pool" = "autoscaled" }
-      nodeTaints = { "example.com/pool" = "autoscaled:NoSchedule" }
-    }
-  })]
+  labels        = { "example.com/pool" = "autoscaled" }
 }
 
 # In place of a launch template of a cloud: VMs are made anew only when a version of the image changes, and not with each

@@ -35,10 +35,10 @@ resource "talosop_cluster" "prod" {
 
 # What the autoscaler gives its machines as user data. The label is the one of the group.
 data "talosop_machine_config" "spot" {
-  cluster        = talosop_cluster.prod.cluster
-  talos_version  = "v1.13.0"
-  platform       = "aws"
-  config_patches = [yamlencode({ machine = { nodeLabels = { "example.com/group" = "spot" } } })]
+  cluster       = talosop_cluster.prod.cluster
+  talos_version = "v1.13.0"
+  platform      = "aws"
+  labels        = { "example.com/group" = "spot" }
 }
 
 resource "terraform_data" "launch_template" {

@@ -7,16 +7,6 @@ terraform {
   }
 }
 
-locals {
-  # Control planes hold the address of the endpoint among themselves, where that is no load balancer's.
-  virtual_ip = var.virtual_ip == null ? [] : [yamlencode({
-    apiVersion = "v1alpha1"
-    kind       = "Layer2VIPConfig"
-    name       = var.virtual_ip.address
-    link       = var.virtual_ip.link
-  })]
-}
-
 resource "talosop_secrets" "this" {
   deletion_protection = var.deletion_protection
 }
@@ -44,10 +34,10 @@ resource "talosop_cluster" "this" {
   }
 
   control_plane = {
-    install        = var.install
-    platform       = var.platform
-    machines       = var.control_planes
-    config_patches = local.virtual_ip
+    install  = var.install
+    platform = var.platform
+    machines = var.control_planes
+    vip      = var.virtual_ip # null where the endpoint is a load balancer
   }
 
   workers = {

@@ -18,26 +18,19 @@ resource "talosop_cluster" "prod" {
     }
 
     # The host of the endpoint is a virtual IP that the control planes hold among themselves.
-    config_patches = [yamlencode({
-      apiVersion = "v1alpha1"
-      kind       = "Layer2VIPConfig"
-      name       = "10.0.0.10"
-      link       = "eth0"
-    })]
+    vip = { address = "10.0.0.10", link = "eth0" }
   }
 
   workers = {
     batch = {
       install = { disk = "/dev/sda" }
 
+      labels = { "example.com/pool" = "batch" }
+
       machines = {
         w-1 = { address = "10.0.0.21" }
-        w-2 = { address = "10.0.0.22" }
+        w-2 = { address = "10.0.0.22", labels = { "example.com/disk" = "fast" } }
       }
-
-      config_patches = [yamlencode({
-        machine = { nodeLabels = { pool = "batch" } }
-      })]
     }
 
     storage = {
@@ -49,9 +42,12 @@ resource "talosop_cluster" "prod" {
     }
   }
 
-  # Patches of every machine of the cluster.
+  # Of every machine of the cluster.
+  sysctls = { "net.core.somaxconn" = "65535" }
+
+  # What has no attribute is patched.
   cluster_config_patches = [yamlencode({
-    machine = { sysctls = { "net.core.somaxconn" = "65535" } }
+    machine = { time = { servers = ["time.cloudflare.com"] } }
   })]
 
   lifecycle {

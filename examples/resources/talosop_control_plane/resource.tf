@@ -16,12 +16,14 @@ resource "talosop_control_plane" "prod" {
   }
 
   # The host of the endpoint is a virtual IP that the control planes hold among themselves.
-  config_patches = [yamlencode({
-    apiVersion = "v1alpha1"
-    kind       = "Layer2VIPConfig"
-    name       = "10.0.0.10"
-    link       = "eth0"
-  })]
+  vip = { address = "10.0.0.10", link = "eth0" }
+
+  # Tokens of this issuer are taken by the Kubernetes API.
+  oidc = {
+    issuer_url   = "https://id.example.com/realms/prod"
+    client_id    = "kubernetes"
+    groups_claim = "groups"
+  }
 
   # Patches of every machine of the cluster, workers included.
   cluster_config_patches = [yamlencode({

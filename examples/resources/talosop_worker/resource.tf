@@ -24,12 +24,8 @@ resource "talosop_worker" "batch" {
   # Any NVMe disk that is large enough.
   install = { disk_selector = { type = "nvme", size = ">= 500GB" } }
 
-  config_patches = [yamlencode({
-    machine = {
-      nodeLabels = { "example.com/pool" = "batch" }
-      nodeTaints = { "example.com/pool" = "batch:NoSchedule" }
-    }
-  })]
+  labels  = { "example.com/pool" = "batch" }
+  sysctls = { "vm.max_map_count" = "262144" }
 
   lifecycle {
     postcondition {

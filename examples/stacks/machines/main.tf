@@ -59,7 +59,7 @@ resource "talosop_machine" "control_plane" {
   bootstrap           = each.key == sort(keys(local.control_planes))[0] # exactly one begins etcd, the others join it
   talos_version       = each.value.talos_version
   install             = { disk = each.value.disk }
-  config_patches      = [yamlencode({ machine = { nodeLabels = each.value.labels } })]
+  labels              = each.value.labels
   deletion_protection = var.deletion_protection
 
   lifecycle {
@@ -82,7 +82,7 @@ resource "talosop_machine" "worker" {
   address             = each.value.address
   talos_version       = each.value.talos_version
   install             = { disk = each.value.disk }
-  config_patches      = [yamlencode({ machine = { nodeLabels = each.value.labels } })]
+  labels              = each.value.labels
   deletion_protection = var.deletion_protection
 
   lifecycle {

@@ -121,7 +121,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 // HandleAttributes describe the handle where a user gives it.
 func HandleAttributes() map[string]schema.Attribute {
 	attributes := tf.Retold(ClusterAttributes(), handleText)
-	maps.Copy(attributes, tf.Retold(settings.Attributes(settings.Cluster), handleText))
+	maps.Copy(attributes, settings.Attributes(settings.Handle))
 	maps.Copy(attributes, accessAttributes())
 
 	attributes["config_patches"] = schema.ListAttribute{

@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -12,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -26,6 +28,7 @@ type ConfiguredModel struct {
 // ConfiguredAttributes are those of ConfiguredModel, without what a change does: nothing follows one.
 func ConfiguredAttributes() map[string]schema.Attribute {
 	attributes := groupAttributes("", "install")
+	maps.Copy(attributes, settings.Attributes(settings.Configured))
 	attributes["talos_version"], attributes["hostname"] = talosVersionAttribute(""), hostnameAttribute("")
 
 	for _, name := range []string{"machines", "replicas", "replica_config_patches", "pod"} {

@@ -121,7 +121,7 @@ func machineAttributes(install string) map[string]schema.Attribute {
 			Optional:    true,
 			ElementType: types.StringType,
 			MarkdownDescription: "Patches of this machine's configuration, as `config_patches` of all, applied " +
-				"last: addresses, labels, taints.",
+				"last, for what has no attribute, such as addresses.",
 		},
 		"meta": metaAttribute(),
 	}

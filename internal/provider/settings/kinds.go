@@ -19,7 +19,7 @@ type kind interface {
 	read(ctx context.Context, r *tf.Reader, v attr.Value) any
 	// write is the reverse of it.
 	write(ctx context.Context, value any) (attr.Value, diag.Diagnostics)
-	// beside says what becomes of the value of a more general level.
+	// beside ends a sentence with what becomes of the value of a more general level.
 	beside(general string) string
 }
 
@@ -65,7 +65,7 @@ func mapOrNull(entries map[string]string) types.Map {
 	return types.MapValueMust(types.StringType, values)
 }
 
-func (texts) beside(general string) string { return "Merged by key over " + general + "." }
+func (texts) beside(general string) string { return ", merged by key over " + general }
 
 // noNulls refuses null as a value of a map: no level takes away what a more general one gives.
 type noNulls struct{}

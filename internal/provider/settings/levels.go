@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -18,20 +19,23 @@ type Level int
 
 // The levels, the most general one first.
 const (
-	// Cluster is all machines of a cluster, in the resource of a whole cluster and in the handle.
+	// Cluster is all machines of a cluster, in its resource, and Handle the same in its handle.
 	Cluster Level = iota
+	Handle
 	// ControlPlane is the resource of the control planes of a cluster, which has no more general level.
 	ControlPlane
 	// ControlPlaneBlock and Workers are the machines of one role beside a more general level.
 	ControlPlaneBlock
 	Workers
+	// Configured is machines that others make, with a configuration of talosop: no change reaches them.
+	Configured
 	// Machine is one of several machines.
 	Machine
 	// OneMachine is the resource of one machine.
 	OneMachine
 )
 
-var everywhere = []Level{Cluster, ControlPlane, ControlPlaneBlock, Workers, Machine, OneMachine}
+var everywhere = []Level{Cluster, Handle, ControlPlane, ControlPlaneBlock, Workers, Configured, Machine, OneMachine}
 
 // Attributes are those of a level.
 func Attributes(at Level) map[string]schema.Attribute {
@@ -48,23 +52,31 @@ func Attributes(at Level) map[string]schema.Attribute {
 
 // text is the description of an attribute.
 func (r row) text(at Level) string {
-	what := r.what
+	metal, cost, name := "", r.cost, "`"+r.setting.Name+"`"
 	if r.setting.Metal {
-		what = tf.MetalOnly + what
+		metal = tf.MetalOnly
 	}
 
-	switch {
-	case at == Machine:
-		only := ""
+	if at == Configured || at == Handle && cost != tf.AppliedLive {
+		cost = ""
+	}
+
+	first := strings.TrimSuffix(tf.FirstSentence(r.what), ".")
+
+	switch at {
+	case Cluster, ControlPlane:
+		return metal + r.what + cost
+	case Handle:
+		return metal + first + "." + cost
+	case Machine:
+		machine := "machine"
 		if r.setting.ControlPlanes {
-			only = "Control planes only. "
+			machine = "control plane"
 		}
 
-		return only + "`" + r.setting.Name + "` of this machine. " + r.kind.beside("that of its group") + r.cost
-	case at > ControlPlane:
-		return tf.FirstSentence(what) + " " + r.kind.beside("`"+r.setting.Name+"` of the cluster") + r.cost
+		return name + " of this " + machine + r.kind.beside("that of its group") + "." + cost
 	default:
-		return what + r.cost
+		return metal + first + r.kind.beside(name+" of the cluster") + "." + cost
 	}
 }
 

@@ -64,19 +64,19 @@ var table = []row{
 	},
 	{
 		setting: setting.Sysctls, kind: texts{}, cost: tf.AppliedLive, on: everywhere,
-		what: "Kernel parameters (sysctl), such as `vm.max_map_count`, as strings. One that is taken out gets the value that " +
-			"it had before.",
+		what: "Kernel parameters (sysctl) by their names, such as `vm.max_map_count`; one that is taken out gets the value " +
+			"that it had before.",
 	},
 	{
-		setting: setting.OIDC, kind: oidc, cost: " A change restarts the API servers, one control plane after the other.",
-		on: []Level{Cluster, ControlPlane, ControlPlaneBlock},
+		setting: setting.OIDC, kind: oidc, cost: " A change restarts the API servers, without a reboot.",
+		on: []Level{Cluster, Handle, ControlPlane, ControlPlaneBlock},
 		what: "OpenID Connect issuer whose tokens the API server takes: the `oidc-` arguments of the API server, and from " +
 			"contract v1.14 its structured authentication.",
 	},
 	{
-		setting: setting.VIP, kind: vip, cost: tf.AppliedLive, on: []Level{Cluster, ControlPlane, ControlPlaneBlock, Machine,
-			OneMachine},
-		what: "Virtual IP of the control planes, for `endpoint`: one of them has the address at a time. It needs all " +
-			"of them in one network of layer 2.",
+		setting: setting.VIP, kind: vip, cost: tf.AppliedLive, on: []Level{Cluster, Handle, ControlPlane,
+			ControlPlaneBlock, Machine, OneMachine},
+		what: "Virtual IP of the control planes, for `endpoint`: one of them has it at a time, and all are in one network of " +
+			"layer 2.",
 	},
 }

@@ -24,7 +24,7 @@ run "virtual_ip_is_the_endpoint" {
   }
 
   assert {
-    condition     = yamldecode(talosop_cluster.this.control_plane.config_patches[0]).name == "192.0.2.10"
+    condition     = talosop_cluster.this.control_plane.vip.address == "192.0.2.10"
     error_message = "No control plane holds the virtual IP."
   }
 

@@ -77,8 +77,8 @@ var arguments = map[string]string{
 		"(default `metal`).",
 	"system_volumes": "Volumes that Talos keeps its own data on: `STATE`, `EPHEMERAL`, and from Talos v1.14 `ETCD`, " +
 		"`CRI`, `KUBELET` and `LOG`, else directories of `EPHEMERAL` ([guide](../guides/disks-and-security)).",
-	"config_patches": "Patches of the configuration, after those of the cluster: labels, taints and such of the " +
-		"machines. " + machines.PatchFormat,
+	"config_patches": "Patches of the configuration, after those of the cluster, for what has no attribute. " +
+		machines.PatchFormat,
 }
 
 // describe gives an argument a text of its own.
