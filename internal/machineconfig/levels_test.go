@@ -116,6 +116,29 @@ func TestSettingsOf_readsSettingsOfLevelsBack(t *testing.T) {
 	}
 }
 
+// What often is a secret by its name is no setting of an import.
+func TestSettingsOf_leavesOutSecrets(t *testing.T) {
+	t.Parallel()
+
+	for _, contract := range []string{"v1.13", "v1.14"} {
+		m := testMachine(Worker)
+		m.Settings.Set(setting.Annotations, map[string]string{"example.com/join-token": "x", "example.com/rack": "b2"})
+		m.Settings.Set(setting.Labels, map[string]string{"password": "x"})
+
+		_, got, err := SettingsOf(generated(t, testCluster(contract), m).Bytes, testBundle(t), allSettings()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var want setting.Values
+		want.Set(setting.Annotations, map[string]string{"example.com/rack": "b2"})
+
+		if diff := cmp.Diff(want, got.Settings); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", contract, diff)
+		}
+	}
+}
+
 // A more specific level goes before a more general one, and a patch before all of them.
 func TestGenerate_settingsOfLevels(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,8 @@ var ErrNotRecoverable = errors.New("no settings can be read from the configurati
 // else the newest whose form it has. The version of Kubernetes is that of the kubelet, which an upgrade reaches last;
 // what images the machine has besides is for Images to tell. Errors do not quote the configuration.
 //
-// Of the settings that several levels may have, those in levels are read, as the machine's own.
+// Of the settings that several levels may have, those in levels are read, as the machine's own, without entries of maps
+// that often are secrets by their names.
 func SettingsOf(cfg []byte, bundle *pki.Bundle, levels ...*setting.Setting) (Cluster, Machine, error) {
 	provider, err := knownIn(cfg)
 	if err != nil {
@@ -63,7 +64,7 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle, levels ...*setting.Setting) (Clu
 	m.System = system.Read(known, main, inDocuments)
 
 	read := func(contract *coreconfig.VersionContract) setting.Values {
-		return setting.Read(setting.Config{Main: main, Documents: known, Contract: contract}, levels)
+		return setting.Read(setting.Config{Main: main, Documents: known, Contract: contract}, levels).Without(namesSecret)
 	}
 
 	contract := recoverContract(c, m, cfg, read, inDocuments, bundle)

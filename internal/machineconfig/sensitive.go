@@ -63,8 +63,12 @@ func oftenSecret(kind string, path fieldpath.Path) bool {
 		last, _ = path[len(path)-2].(string) // of an element the list
 	}
 
-	return slices.Contains(path, any("env")) ||
-		slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(strings.ToLower(last), word) })
+	return slices.Contains(path, any("env")) || namesSecret(last)
+}
+
+// namesSecret says whether a name is one that secrets often have.
+func namesSecret(name string) bool {
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(strings.ToLower(name), word) })
 }
 
 // plainSettings are parts of documents, by kind, whose values are settings that people put in reviews. The main

@@ -94,6 +94,24 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return json.Marshal(named)
 }
 
+// Without are the values without entries of maps by their keys.
+func (v Values) Without(key func(string) bool) Values {
+	var rest Values
+
+	for s, value := range v {
+		if entries, ok := value.(map[string]string); ok {
+			kept := maps.Clone(entries)
+			maps.DeleteFunc(kept, func(name, _ string) bool { return key(name) })
+
+			value = kept
+		}
+
+		rest.Set(s, value)
+	}
+
+	return rest
+}
+
 // Keys are those of the value of a setting that is a map.
 func (v Values) Keys(s *Setting) []string {
 	entries, _ := v[s].(map[string]string)

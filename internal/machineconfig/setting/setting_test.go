@@ -34,12 +34,12 @@ func TestValues_divided(t *testing.T) {
 	}
 
 	for _, values := range []Values{one, two} {
-		if diff := cmp.Diff(values, Merge(common, values.Without(common))); diff != "" {
+		if diff := cmp.Diff(values, Merge(common, values.Beside(common))); diff != "" {
 			t.Errorf("both together (-want +got):\n%s", diff)
 		}
 	}
 
-	if diff := cmp.Diff(of(Labels, texts{"rack": "1"}), one.Without(common)); diff != "" {
+	if diff := cmp.Diff(of(Labels, texts{"rack": "1"}), one.Beside(common)); diff != "" {
 		t.Errorf("the rest (-want +got):\n%s", diff)
 	}
 

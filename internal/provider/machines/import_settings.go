@@ -27,7 +27,7 @@ func beside(general setting.Values, machines map[string]machineconfig.Machine) m
 
 	for _, name := range slices.Collect(maps.Keys(own)) {
 		m := own[name]
-		m.Settings = m.Settings.Without(general)
+		m.Settings = m.Settings.Beside(general)
 		own[name] = m
 	}
 
