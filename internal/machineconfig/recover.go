@@ -64,7 +64,7 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle, levels ...*setting.Setting) (Clu
 	m.System = system.Read(known, main, inDocuments)
 
 	read := func(contract *coreconfig.VersionContract) setting.Values {
-		return setting.Read(setting.Config{Main: main, Documents: known, Contract: contract}, levels).Without(namesSecret)
+		return setting.Read(setting.Config{Main: main, Documents: known, Contract: contract}, levels).WithoutKeys(namesSecret)
 	}
 
 	contract := recoverContract(c, m, cfg, read, inDocuments, bundle)

@@ -68,7 +68,9 @@ func oftenSecret(kind string, path fieldpath.Path) bool {
 
 // namesSecret says whether a name is one that secrets often have.
 func namesSecret(name string) bool {
-	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(strings.ToLower(name), word) })
+	name = strings.ToLower(name)
+
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // plainSettings are parts of documents, by kind, whose values are settings that people put in reviews. The main

@@ -103,7 +103,8 @@ func (s *site) levelled(talos string) configuration {
 		"workers": configuration{"batch": configuration{
 			"install": configuration{"disk": "/dev/sda"}, "schematic": noExtensions, "labels": configuration{"rack": "b2"},
 			"machines": configuration{
-				"w-1": configuration{"address": s.workers[0].Address().String(), "labels": configuration{"disk": "ssd"}, "sysctls": configuration{"vm.max_map_count": "262144"}},
+				"w-1": configuration{"address": s.workers[0].Address().String(),
+					"labels": configuration{"disk": "ssd"}, "sysctls": configuration{"vm.max_map_count": "262144"}},
 				"w-2": configuration{"address": s.workers[1].Address().String()},
 			},
 		}},

@@ -42,7 +42,7 @@ var Labels = define(definition[map[string]string]{
 	},
 })
 
-// generatedLabels are those that the generator of the library gives to control planes (machinery 1.14, config/generate).
+// generatedLabels are those that the library gives to control planes by itself (machinery 1.14, config/generate).
 func generatedLabels(c Config) map[string]string {
 	generated := map[string]string{}
 

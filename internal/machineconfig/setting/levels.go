@@ -98,9 +98,9 @@ func Common(all ...Values) Values {
 	return common
 }
 
-// Beside is what a machine has for itself beside what is general, so that both together are all that it has. General
+// Own is what a machine has for itself beside what is general, so that both together are all that it has. General
 // is what Common returned for it.
-func (v Values) Beside(general Values) Values {
+func (v Values) Own(general Values) Values {
 	var rest Values
 
 	for s, value := range v {

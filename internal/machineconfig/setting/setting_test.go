@@ -34,12 +34,12 @@ func TestValues_divided(t *testing.T) {
 	}
 
 	for _, values := range []Values{one, two} {
-		if diff := cmp.Diff(values, Merge(common, values.Beside(common))); diff != "" {
+		if diff := cmp.Diff(values, Merge(common, values.Own(common))); diff != "" {
 			t.Errorf("both together (-want +got):\n%s", diff)
 		}
 	}
 
-	if diff := cmp.Diff(of(Labels, texts{"rack": "1"}), one.Beside(common)); diff != "" {
+	if diff := cmp.Diff(of(Labels, texts{"rack": "1"}), one.Own(common)); diff != "" {
 		t.Errorf("the rest (-want +got):\n%s", diff)
 	}
 
@@ -62,7 +62,8 @@ func TestValues_check(t *testing.T) {
 		target Target
 		want   []string
 	}{
-		"valid": {values: of(Labels, texts{"example.com/a": "b", "c": ""}, Taints, texts{"gpu": "x:NoExecute", "y": "NoSchedule"})},
+		"valid": {values: of(Labels, texts{"example.com/a": "b", "c": ""},
+			Taints, texts{"gpu": "x:NoExecute", "y": "NoSchedule"})},
 		"label": {values: of(Labels, texts{"a b": "c", "d": "e f"}), want: []string{`labels["a b"]`, `labels["d"]`}},
 		"annotation": {values: of(Annotations, texts{"a/b/c": "d", "talos.dev/owned-labels": "e", "talos.dev/f": "any text"}),
 			want: []string{`annotations["a/b/c"]`, `annotations["talos.dev/owned-labels"]`}},
@@ -82,8 +83,10 @@ func TestValues_check(t *testing.T) {
 			RequiredClaims: texts{"a": "b", "c": "d"}}), target: Target{Contract: config.TalosVersion1_14}},
 		"oidc of a worker": {values: of(OIDC, &OIDCConfig{IssuerURL: "https://id.test", ClientID: "kube"}),
 			target: Target{Worker: true}, want: []string{"oidc"}},
-		"vip":                         {values: of(VIP, &VIPConfig{Address: "10.0.0.1/24"}), want: []string{"vip.address", "vip.link"}},
-		"vip of a container":          {values: of(VIP, &VIPConfig{}), target: Target{Container: true}, want: []string{"vip"}},
+		"vip": {values: of(VIP, &VIPConfig{Address: "10.0.0.1/24"}),
+			want: []string{"vip.address", "vip.link"}},
+		"vip of a container": {values: of(VIP, &VIPConfig{}), target: Target{Container: true},
+			want: []string{"vip"}},
 		"taint that is not known yet": {values: of(Taints, texts{"y": ""}), target: Target{Partial: true}},
 	} {
 		var got []string

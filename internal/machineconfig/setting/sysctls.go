@@ -8,8 +8,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 )
 
-// Sysctls are parameters of the kernel below /proc/sys. Talos follows them while it runs, and sets one that is gone back
-// to what it was (Talos 1.14, runtime/kernel_param_spec.go). The kernel of a container is that of its host.
+// Sysctls are parameters of the kernel below /proc/sys. Talos follows them while it runs, and sets one that is gone
+// back to what it was (Talos 1.14, runtime/kernel_param_spec.go). The kernel of a container is that of its host.
 var Sysctls = define(definition[map[string]string]{
 	name:   "sysctls",
 	metal:  true,

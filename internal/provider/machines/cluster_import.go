@@ -39,10 +39,10 @@ func clusterFrom(
 	}
 
 	if len(pools) > 0 {
-		common = alike(append(slices.Collect(maps.Values(ofPools)), ofPlanes)...)
+		common = commonSettings(append(slices.Collect(maps.Values(ofPools)), ofPlanes)...)
 	}
 
-	plane, diags := poolFrom(ctx, machineset.Group{}, beside(common, ofPlanes), planes, true)
+	plane, diags := poolFrom(ctx, machineset.Group{}, withoutSettings(common, ofPlanes), planes, true)
 	handle, more := clusterimport.HandleOf(ctx, of)
 	diags.Append(more...)
 
@@ -52,7 +52,7 @@ func clusterFrom(
 	diags.Append(settings.Write(ctx, common, &model.NodeModel, &model.PlaneModel)...)
 
 	planesOfBlock := planesModel{machinesModel: plane.asBlock()}
-	diags.Append(settings.Write(ctx, alike(beside(common, ofPlanes)), &planesOfBlock.PlaneModel)...)
+	diags.Append(settings.Write(ctx, commonSettings(withoutSettings(common, ofPlanes)), &planesOfBlock.PlaneModel)...)
 
 	block, more := types.ObjectValueFrom(ctx, planesType(), planesOfBlock)
 	diags.Append(more...)
@@ -74,7 +74,7 @@ func (m *ClusterModel) poolsFrom(
 
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		pool, more := poolFrom(ctx, machineset.Group{Prefix: name + machineset.PoolSeparator},
-			beside(common, ofPools[name]), pools[name], true)
+			withoutSettings(common, ofPools[name]), pools[name], true)
 		diags.Append(more...)
 
 		imported, unread := pool.remembered()

@@ -44,7 +44,7 @@ func controlPlaneFrom(
 		settingsModel:   settingsFrom(handle, file, of),
 	}
 	model.ID = handle.Name
-	diags.Append(settings.Write(ctx, alike(machines), &model.PlaneModel)...)
+	diags.Append(settings.Write(ctx, commonSettings(machines), &model.PlaneModel)...)
 
 	return model, diags
 }
@@ -119,7 +119,7 @@ func poolFrom(
 	ofSystem, volumes, diags := system.Shared(ctx, machines, names)
 	model.Model, model.SystemVolumes = ofSystem, volumes
 
-	common := alike(machines)
+	common := commonSettings(machines)
 	diags.Append(settings.Write(ctx, common, &model.NodeModel)...)
 
 	if reference, err := image.ParseReference(first.Image); err == nil {
@@ -141,7 +141,7 @@ func poolFrom(
 
 	var more diag.Diagnostics
 
-	model.Machines, more = importedMachines(ctx, of, found, beside(common, machines),
+	model.Machines, more = importedMachines(ctx, of, found, withoutSettings(common, machines),
 		func(install machineconfig.Install) (types.Object, diag.Diagnostics) {
 			if shared {
 				return types.ObjectNull(installType()), nil

@@ -1,15 +1,12 @@
 package machines
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
 )
 
-// alike is the settings that machines of an import have in common.
-func alike(groups ...map[string]machineconfig.Machine) setting.Values {
+// commonSettings is the settings that machines of an import have in common.
+func commonSettings(groups ...map[string]machineconfig.Machine) setting.Values {
 	var all []setting.Values
 
 	for _, machines := range groups {
@@ -21,13 +18,14 @@ func alike(groups ...map[string]machineconfig.Machine) setting.Values {
 	return setting.Common(all...)
 }
 
-// beside are machines without the settings that a more general level gives them.
-func beside(general setting.Values, machines map[string]machineconfig.Machine) map[string]machineconfig.Machine {
-	own := maps.Clone(machines)
+// withoutSettings are machines without the settings that a more general level gives them.
+func withoutSettings(
+	general setting.Values, machines map[string]machineconfig.Machine,
+) map[string]machineconfig.Machine {
+	own := map[string]machineconfig.Machine{}
 
-	for _, name := range slices.Collect(maps.Keys(own)) {
-		m := own[name]
-		m.Settings = m.Settings.Beside(general)
+	for name, m := range machines {
+		m.Settings = m.Settings.Own(general)
 		own[name] = m
 	}
 

@@ -138,7 +138,8 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagn
 
 	written := untoldReplicas(machinesModel{
 		Machines: machines,
-		groupModel: groupModel{NodeModel: settings.None[settings.NodeModel](), Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
+		groupModel: groupModel{NodeModel: settings.None[settings.NodeModel](), Install: types.ObjectNull(installType()),
+			Schematic: m.Schematic, Platform: m.Platform,
 			ConfigPatches: types.ListNull(types.StringType), Model: m.Model, SystemVolumes: system.NoVolumes()},
 	})
 

@@ -19,8 +19,8 @@ type kind interface {
 	read(ctx context.Context, r *tf.Reader, v attr.Value) any
 	// write is the reverse of it.
 	write(ctx context.Context, value any) (attr.Value, diag.Diagnostics)
-	// beside ends a sentence with what becomes of the value of a more general level.
-	beside(general string) string
+	// over ends a sentence with what becomes of the value of a more general level.
+	over(general string) string
 }
 
 // texts is a map of strings, which may be empty where blank is set.
@@ -65,7 +65,7 @@ func mapOrNull(entries map[string]string) types.Map {
 	return types.MapValueMust(types.StringType, values)
 }
 
-func (texts) beside(general string) string { return ", merged by key over " + general }
+func (texts) over(general string) string { return ", merged by key over " + general }
 
 // noNulls refuses null as a value of a map: no level takes away what a more general one gives.
 type noNulls struct{}

@@ -74,9 +74,9 @@ func (r row) text(at Level) string {
 			machine = "control plane"
 		}
 
-		return name + " of this " + machine + r.kind.beside("that of its group") + "." + cost
+		return name + " of this " + machine + r.kind.over("that of its group") + "." + cost
 	default:
-		return metal + first + r.kind.beside(name+" of the cluster") + "." + cost
+		return metal + first + r.kind.over(name+" of the cluster") + "." + cost
 	}
 }
 

@@ -51,7 +51,7 @@ func (k object[M, V]) write(ctx context.Context, value any) (attr.Value, diag.Di
 	return types.ObjectValueFrom(ctx, of, k.encode(*given))
 }
 
-func (object[M, V]) beside(general string) string { return ", in place of " + general }
+func (object[M, V]) over(general string) string { return ", in place of " + general }
 
 type oidcModel struct {
 	IssuerURL      types.String `tfsdk:"issuer_url"`

@@ -76,7 +76,7 @@ var table = []row{
 	{
 		setting: setting.VIP, kind: vip, cost: tf.AppliedLive, on: []Level{Cluster, Handle, ControlPlane,
 			ControlPlaneBlock, Machine, OneMachine},
-		what: "Virtual IP of the control planes, for `endpoint`: one of them has it at a time, and all are in one network of " +
-			"layer 2.",
+		what: "Virtual IP of the control planes, for `endpoint`: one of them has it at a time, and all are in one network " +
+			"of layer 2.",
 	},
 }

@@ -14,9 +14,9 @@ import (
 
 // modelsOf are the models of a level, which have a field for each of its attributes.
 var modelsOf = map[Level][]any{
-	Cluster: {NodeModel{}, PlaneModel{}}, Handle: {NodeModel{}, PlaneModel{}}, ControlPlane: {NodeModel{}, PlaneModel{}},
-	ControlPlaneBlock: {NodeModel{}, PlaneModel{}}, Workers: {NodeModel{}}, Configured: {NodeModel{}}, Machine: {MachineModel{}},
-	OneMachine: {MachineModel{}},
+	Cluster: {NodeModel{}, PlaneModel{}}, Handle: {NodeModel{}, PlaneModel{}},
+	ControlPlane: {NodeModel{}, PlaneModel{}}, ControlPlaneBlock: {NodeModel{}, PlaneModel{}},
+	Workers: {NodeModel{}}, Configured: {NodeModel{}}, Machine: {MachineModel{}}, OneMachine: {MachineModel{}},
 }
 
 func TestTable_modelsHaveTheAttributesOfTheirLevel(t *testing.T) {
