@@ -64,19 +64,17 @@ var table = []row{
 	},
 	{
 		setting: setting.Sysctls, kind: texts{}, cost: tf.AppliedLive, on: everywhere,
-		what: "Kernel parameters (sysctl) by their names, such as `vm.max_map_count`; one that is taken out gets the value " +
-			"that it had before.",
+		what: "Kernel parameters (sysctl) by their names, such as `vm.max_map_count`.",
 	},
 	{
 		setting: setting.OIDC, kind: oidc, cost: " A change restarts the API servers, without a reboot.",
 		on: []Level{Cluster, Handle, ControlPlane, ControlPlaneBlock},
-		what: "OpenID Connect issuer whose tokens the API server takes: the `oidc-` arguments of the API server, and from " +
-			"contract v1.14 its structured authentication.",
+		what: "OpenID Connect issuer whose tokens the API server takes. Up to contract v1.13 it is written as arguments " +
+			"(`oidc-issuer-url`), from v1.14 on as structured authentication.",
 	},
 	{
 		setting: setting.VIP, kind: vip, cost: tf.AppliedLive, on: []Level{Cluster, Handle, ControlPlane,
 			ControlPlaneBlock, Machine, OneMachine},
-		what: "Virtual IP of the control planes, for `endpoint`: one of them has it at a time, and all are in one network " +
-			"of layer 2.",
+		what: "Virtual IP that the control planes share in one layer 2 network, for `endpoint`.",
 	},
 }
