@@ -92,12 +92,12 @@ const noExtensions = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d6
 func (s *site) levelled(talos string) configuration {
 	return configuration{
 		"mode": "metal", "name": "test", "endpoint": s.endpoint, "talos_version": talos, "kubernetes_version": "v1.36.2",
+		"vip":    configuration{"address": "10.5.0.100", "link": "eth0"},
+		"oidc":   configuration{"issuer_url": "https://id.test", "client_id": "kube", "groups_claim": "groups"},
 		"labels": configuration{"site": "a"}, "annotations": configuration{"example.com/owner": "team a"},
 		"control_plane": configuration{
 			"install": configuration{"disk": "/dev/sda"}, "schematic": noExtensions, "labels": configuration{"plane": "yes"},
 			"taints":   configuration{"example.com/plane": "PreferNoSchedule"},
-			"vip":      configuration{"address": "10.5.0.100", "link": "eth0"},
-			"oidc":     configuration{"issuer_url": "https://id.test", "client_id": "kube", "groups_claim": "groups"},
 			"machines": configuration{"cp-1": configuration{"address": s.controlPlane[0].Address().String()}},
 		},
 		"workers": configuration{"batch": configuration{

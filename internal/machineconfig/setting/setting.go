@@ -94,6 +94,19 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return json.Marshal(named)
 }
 
+// OfControlPlanes are the values of settings that workers have no place for.
+func (v Values) OfControlPlanes() Values {
+	var rest Values
+
+	for s, value := range v {
+		if s.ControlPlanes {
+			rest.Set(s, value)
+		}
+	}
+
+	return rest
+}
+
 // WithoutKeys are the values without entries of maps by their keys.
 func (v Values) WithoutKeys(key func(string) bool) Values {
 	var rest Values

@@ -42,6 +42,8 @@ func clusterFrom(
 		common = commonSettings(append(slices.Collect(maps.Values(ofPools)), ofPlanes)...)
 	}
 
+	common = setting.Merge(common, commonSettings(ofPlanes).OfControlPlanes())
+
 	plane, diags := poolFrom(ctx, machineset.Group{}, withoutSettings(common, ofPlanes), planes, true)
 	handle, more := clusterimport.HandleOf(ctx, of)
 	diags.Append(more...)
@@ -51,10 +53,9 @@ func clusterFrom(
 	model.ID = handle.Name
 	diags.Append(settings.Write(ctx, common, &model.NodeModel, &model.PlaneModel)...)
 
-	planesOfBlock := planesModel{machinesModel: plane.asBlock()}
-	diags.Append(settings.Write(ctx, commonSettings(withoutSettings(common, ofPlanes)), &planesOfBlock.PlaneModel)...)
-
-	block, more := types.ObjectValueFrom(ctx, planesType(), planesOfBlock)
+	// The settings of control planes alone are those of the cluster, or of single machines.
+	block, more := types.ObjectValueFrom(ctx, planesType(),
+		planesModel{machinesModel: plane.asBlock(), VIPModel: settings.None[settings.VIPModel]()})
 	diags.Append(more...)
 
 	model.ControlPlane = block

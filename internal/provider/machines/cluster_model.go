@@ -34,7 +34,7 @@ type ClusterModel struct {
 // planesModel is the control plane of a cluster.
 type planesModel struct {
 	machinesModel
-	settings.PlaneModel
+	settings.VIPModel
 }
 
 // workersModel is one pool of workers of a cluster.
@@ -121,7 +121,7 @@ func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup 
 	if plane, ok := tf.Object[planesModel](ctx, r, m.ControlPlane); ok {
 		g := writeGroup(machineset.Group{Role: step.ControlPlane, At: at, VersionAt: versionAt}, plane.machinesModel,
 			m.TalosVersion, types.StringNull())
-		g.planes = plane.PlaneModel
+		g.planes.VIPModel = plane.VIPModel
 		groups = append(groups, g)
 	}
 

@@ -35,6 +35,9 @@ const (
 	OneMachine
 )
 
+// below is whether another level of the same resource describes the setting.
+func (l Level) below() bool { return l == ControlPlaneBlock || l == Machine }
+
 var everywhere = []Level{Cluster, Handle, ControlPlane, ControlPlaneBlock, Workers, Configured, Machine, OneMachine}
 
 // Attributes are those of a level.
@@ -44,6 +47,12 @@ func Attributes(at Level) map[string]schema.Attribute {
 	for _, r := range table {
 		if slices.Contains(r.on, at) {
 			attributes[r.setting.Name] = r.kind.attribute(r.text(at), r.secret)
+		}
+
+		// What is in it is described on the level above.
+		if nested, ok := attributes[r.setting.Name].(schema.SingleNestedAttribute); ok && at.below() {
+			nested.Attributes = tf.AsThere(nested.Attributes)
+			attributes[r.setting.Name] = nested
 		}
 	}
 
@@ -68,13 +77,10 @@ func (r row) text(at Level) string {
 		return metal + r.what + cost
 	case Handle:
 		return metal + first + "." + cost
+	case ControlPlaneBlock:
+		return name + " of the control planes" + r.kind.over("that of the cluster") + "."
 	case Machine:
-		machine := "machine"
-		if r.setting.ControlPlanes {
-			machine = "control plane"
-		}
-
-		return name + " of this " + machine + r.kind.over("that of its group") + "." + cost
+		return name + " of this machine" + r.kind.over("that of its group") + "."
 	default:
 		return metal + first + r.kind.over(name+" of the cluster") + "." + cost
 	}

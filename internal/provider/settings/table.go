@@ -20,17 +20,22 @@ type NodeModel struct {
 	Sysctls     types.Map `tfsdk:"sysctls"`
 }
 
-// PlaneModel is the settings that levels of control planes alone have beside them.
+// VIPModel is the settings that levels below the whole control plane have beside them.
+type VIPModel struct {
+	VIP types.Object `tfsdk:"vip"`
+}
+
+// PlaneModel is the settings that the whole control plane has beside NodeModel.
 type PlaneModel struct {
+	VIPModel
+
 	OIDC types.Object `tfsdk:"oidc"`
-	VIP  types.Object `tfsdk:"vip"`
 }
 
 // MachineModel is the settings of one machine.
 type MachineModel struct {
 	NodeModel
-
-	VIP types.Object `tfsdk:"vip"`
+	VIPModel
 }
 
 // row is one setting.
@@ -68,7 +73,7 @@ var table = []row{
 	},
 	{
 		setting: setting.OIDC, kind: oidc, cost: " A change restarts the API servers, without a reboot.",
-		on: []Level{Cluster, Handle, ControlPlane, ControlPlaneBlock},
+		on: []Level{Cluster, Handle, ControlPlane},
 		what: "OpenID Connect issuer whose tokens the API server takes. Up to contract v1.13 it is written as arguments " +
 			"(`oidc-issuer-url`), from v1.14 on as structured authentication.",
 	},

@@ -15,7 +15,7 @@ import (
 // modelsOf are the models of a level, which have a field for each of its attributes.
 var modelsOf = map[Level][]any{
 	Cluster: {NodeModel{}, PlaneModel{}}, Handle: {NodeModel{}, PlaneModel{}},
-	ControlPlane: {NodeModel{}, PlaneModel{}}, ControlPlaneBlock: {NodeModel{}, PlaneModel{}},
+	ControlPlane: {NodeModel{}, PlaneModel{}}, ControlPlaneBlock: {NodeModel{}, VIPModel{}},
 	Workers: {NodeModel{}}, Configured: {NodeModel{}}, Machine: {MachineModel{}}, OneMachine: {MachineModel{}},
 }
 
