@@ -14,11 +14,12 @@ import (
 
 // testSettings are those that are tested, with a random value that is valid for a contract.
 var testSettings = map[*setting.Setting]func(*rand.Rand, string) any{
-	setting.Labels:      randomTexts("example.com/label", "a.b_C-1", ""),
-	setting.Annotations: randomTexts("example.com/note", "any text: {of} \"all\" kinds\n", "true"),
-	setting.Taints:      randomTexts("example.com/taint", "NoSchedule", "gpu:NoExecute", ":PreferNoSchedule"),
-	setting.Sysctls:     randomTexts("net.test.param", "1", "4096 87380", "any text"),
-	setting.OIDC:        randomOIDC,
+	setting.Labels:           randomTexts("example.com/label", "a.b_C-1", ""),
+	setting.Annotations:      randomTexts("example.com/note", "any text: {of} \"all\" kinds\n", "true"),
+	setting.Taints:           randomTexts("example.com/taint", "NoSchedule", "gpu:NoExecute", ":PreferNoSchedule"),
+	setting.Sysctls:          randomTexts("net.test.param", "1", "4096 87380", "any text"),
+	setting.KubeletExtraArgs: randomTexts("argument", "true", "a=b,c=d", "0"),
+	setting.OIDC:             randomOIDC,
 	setting.VIP: func(r *rand.Rand, _ string) any {
 		return &setting.VIPConfig{Address: []string{"10.0.0.10", "fd00::10"}[r.IntN(2)], Link: "eth0"}
 	},

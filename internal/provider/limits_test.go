@@ -165,6 +165,7 @@ var changePhrases = []string{
 	"is refused: make another pool with it",
 	"is refused: destroy the cluster and create another one",
 	"restarts the API servers, without a reboot",
+	"restarts the kubelet; pods go on running",
 	"replaces the pods, each drained first",
 	"replaces the cluster: every machine is wiped, etcd included",
 	"replaces the resource: its workers are drained, wiped, and join anew",

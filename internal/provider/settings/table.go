@@ -14,10 +14,11 @@ import (
 
 // NodeModel is the settings that every level has.
 type NodeModel struct {
-	Labels      types.Map `tfsdk:"labels"`
-	Annotations types.Map `tfsdk:"annotations"`
-	Taints      types.Map `tfsdk:"taints"`
-	Sysctls     types.Map `tfsdk:"sysctls"`
+	Labels           types.Map `tfsdk:"labels"`
+	Annotations      types.Map `tfsdk:"annotations"`
+	Taints           types.Map `tfsdk:"taints"`
+	Sysctls          types.Map `tfsdk:"sysctls"`
+	KubeletExtraArgs types.Map `tfsdk:"kubelet_extra_args"`
 }
 
 // VIPModel is the settings that levels below the whole control plane have beside them.
@@ -70,6 +71,12 @@ var table = []row{
 	{
 		setting: setting.Sysctls, kind: texts{}, cost: tf.AppliedLive, on: everywhere,
 		what: "Kernel parameters (sysctl) by their names, such as `vm.max_map_count`.",
+	},
+	{
+		setting: setting.KubeletExtraArgs, kind: texts{}, on: everywhere,
+		cost: " A change restarts the kubelet; pods go on running.",
+		what: "Arguments of the kubelet by their names without dashes, such as `feature-gates`. Those that Talos sets itself " +
+			"are refused.",
 	},
 	{
 		setting: setting.OIDC, kind: oidc, cost: " A change restarts the API servers, without a reboot.",

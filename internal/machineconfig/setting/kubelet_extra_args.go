@@ -1,0 +1,90 @@
+package setting
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"go.yaml.in/yaml/v4"
+)
+
+// KubeletExtraArgs are arguments of the kubelet by their names, without dashes.
+var KubeletExtraArgs = define(definition[map[string]string]{
+	name:   "kubelet_extra_args",
+	empty:  isEmptyMap,
+	levels: byKey{},
+
+	put: func(c *Config, value map[string]string) {
+		arguments := kubeletArguments(*c)
+		if arguments == nil {
+			c.Main.MachineConfig.MachineKubelet = &v1alpha1.KubeletConfig{}
+			arguments = kubeletArguments(*c)
+		}
+
+		if *arguments == nil {
+			*arguments = meta.Args{}
+		}
+
+		for name, text := range value {
+			(*arguments)[name] = meta.NewArgValue(text, nil)
+		}
+	},
+
+	read: func(c Config) map[string]string {
+		texts, arguments := map[string]string{}, kubeletArguments(c)
+		if arguments == nil {
+			return nil
+		}
+
+		for name, argument := range *arguments {
+			// The library shows in the encoding alone whether it is one value or a list.
+			encoded, err := argument.MarshalYAML()
+			if node, ok := encoded.(*yaml.Node); err == nil && ok && node.Kind == yaml.ScalarNode {
+				texts[name] = node.Value
+			}
+		}
+
+		return texts
+	},
+
+	check: func(value map[string]string, found *problems, t Target) {
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			field := under("kubelet_extra_args", name)
+
+			switch {
+			case !argumentName.MatchString(name):
+				found.add(field, quoted(name), "the name of an argument in lower case, such as feature-gates",
+					"leave out the dashes before it")
+			case slices.Contains(ownKubeletArguments, name):
+				found.add(field, "an argument that Talos sets itself", "any other than "+strings.Join(ownKubeletArguments, ", "),
+					"remove it: with it Talos starts no kubelet, or one whose node has another name")
+			case value[name] == "" && !t.Partial:
+				found.add(field, "an empty value", "a value, such as true", "write the value, or remove the argument")
+			}
+		}
+	},
+})
+
+// kubeletArguments is where the arguments are in the form of a configuration; nil where it has no such place.
+func kubeletArguments(c Config) *meta.Args {
+	if kubelet, ok := document[*k8s.KubeletConfigV1Alpha1](c); ok {
+		return &kubelet.KubeletArgs
+	}
+
+	if c.Main.MachineConfig.MachineKubelet == nil {
+		return nil
+	}
+
+	return &c.Main.MachineConfig.MachineKubelet.KubeletExtraArgs
+}
+
+// ownKubeletArguments are those that Talos refuses, so that its kubelet does not start (Talos 1.14,
+// k8s/kubelet_spec.go, MergeDenied), and the one that would give the node another name than the machine has.
+var ownKubeletArguments = []string{"bootstrap-kubeconfig", "cert-dir", "config", "container-runtime",
+	"container-runtime-endpoint", "hostname-override", "kubeconfig"}
+
+var argumentName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
