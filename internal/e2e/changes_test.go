@@ -188,7 +188,7 @@ func bootIDs(t *testing.T, w *clitest.Workspace) map[string]string {
 
 	boots := map[string]string{}
 
-	for _, machines := range seenOf(t, w) {
+	for _, machines := range observed(t, w) {
 		for name, m := range machines {
 			boots[name] = m.BootID
 		}

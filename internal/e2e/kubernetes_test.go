@@ -101,8 +101,8 @@ func (s site) runs(t *testing.T, w *clitest.Workspace, version string) {
 	}
 
 	for resource, machines := range observed(t, w) {
-		for name, machine := range machines.(map[string]any) {
-			for component, running := range machine.(map[string]any)["kubernetes"].(map[string]any) {
+		for name, machine := range machines {
+			for component, running := range machine.Running {
 				if running != version {
 					t.Errorf("%s says that %s of %s runs %v, want %s", resource, component, name, running, version)
 				}

@@ -152,7 +152,7 @@ func (s *site) upgradedDespiteAKill(t *testing.T, w *clitest.Workspace) {
 	rebooted(t, w, before)
 	s.schedulable(t, api)
 
-	for _, m := range seenOf(t, w) {
+	for _, m := range observed(t, w) {
 		for name, machine := range m {
 			if machine.TalosVersion != s.talosAfter {
 				t.Errorf("%s runs Talos %s after the upgrade to %s", name, machine.TalosVersion, s.talosAfter)

@@ -64,14 +64,8 @@ func bootsIn(t *testing.T, w *clitest.Workspace) map[string]string {
 	boots := map[string]string{}
 
 	for _, machines := range observed(t, w) {
-		seen, ok := machines.(map[string]any)
-		if !ok {
-			t.Fatalf("observed is a %T", machines)
-		}
-
-		for name, machine := range seen {
-			attributes, _ := machine.(map[string]any)
-			boots[name], _ = attributes["boot_id"].(string)
+		for name, machine := range machines {
+			boots[name] = machine.BootID
 		}
 	}
 

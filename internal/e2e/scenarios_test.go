@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // quickstart is the example that all scenarios apply.
@@ -190,7 +191,7 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	plansNothing(t, imported, "after import and apply")
 
 	// Only the run that installed an image knows which one it was.
-	unknown := cmpopts.IgnoreMapEntries(func(attribute string, _ any) bool { return attribute == "installer" })
+	unknown := cmpopts.IgnoreFields(record.Machine{}, "Installer")
 
 	if diff := cmp.Diff(before, observed(t, imported), unknown); diff != "" {
 		t.Errorf("import and apply changed machines (-before +after):\n%s", diff)
@@ -206,13 +207,22 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	s.destroy(t, imported)
 }
 
-// observed is what the state says of the machines, digests of their configurations and ids of their boots included.
-func observed(t *testing.T, w *clitest.Workspace) map[string]any {
+// observed is what the state remembers of the machines, by resource and name, digests of their configurations and ids
+// of their boots included.
+func observed(t *testing.T, w *clitest.Workspace) map[string]record.Machines {
 	t.Helper()
 
-	out := map[string]any{}
+	out := map[string]record.Machines{}
+
 	for _, address := range []string{"talosop_control_plane.this", "talosop_worker.this"} {
-		out[address] = w.Attribute(address, "observed")
+		text, _ := w.Attribute(address, "record").(string)
+
+		machines, err := record.Decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		out[address] = machines
 	}
 
 	return out

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // talosctl is Talos's own client, as the judge of what the provider says.
@@ -57,37 +57,11 @@ func (c talosctl) ask(machine string, args ...string) string {
 	return string(out)
 }
 
-// seen is what the state says of a machine.
-type seen struct {
-	TalosVersion string `json:"talos_version"`
-	Stage        string `json:"stage"`
-	MemberID     string `json:"member_id"`
-	Schematic    string `json:"schematic"`
-	BootID       string `json:"boot_id"`
-}
-
-// seenOf is what the state says of all machines, by resource and name.
-func seenOf(t *testing.T, w *clitest.Workspace) map[string]map[string]seen {
-	t.Helper()
-
-	encoded, err := json.Marshal(observed(t, w))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var resources map[string]map[string]seen
-	if err := json.Unmarshal(encoded, &resources); err != nil {
-		t.Fatal(err)
-	}
-
-	return resources
-}
-
 // agrees compares what the state says with what talosctl reads: the member list, versions and stages.
 func (s site) agrees(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
-	resources := seenOf(t, w)
+	resources := observed(t, w)
 	c := s.talosctl(t, bundle(t, w))
 
 	var members []string
@@ -120,7 +94,7 @@ func (s site) agrees(t *testing.T, w *clitest.Workspace) {
 }
 
 // agreesOn compares one machine.
-func agreesOn(t *testing.T, c talosctl, address string, m seen) {
+func agreesOn(t *testing.T, c talosctl, address string, m record.Machine) {
 	t.Helper()
 
 	if version := c.ask(address, "version", "--short"); m.TalosVersion == "" ||
