@@ -11,7 +11,7 @@ import (
 
 // A refresh learns the addresses of machines that it sees for the first time, and of those that were blank. Of all
 // others it is known whether they have one.
-func TestRecordPeers_ofMachinesThatWereBlank(t *testing.T) {
+func TestPeerAddress_isRecorded(t *testing.T) {
 	t.Parallel()
 
 	report := &HostReport{Peers: map[string]netip.Addr{}}
