@@ -82,7 +82,7 @@ func (p Path) name(what string) string {
 	}
 }
 
-// last is the innermost attribute of a path; "value" where it has none.
+// Last is the innermost attribute of a path; "value" where it has none.
 func (p Path) Last() string {
 	for _, step := range slices.Backward(p.steps) {
 		if name, ok := step.(Name); ok {

@@ -220,8 +220,9 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			Via: p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade,
 			InstallTarget: m.installTarget(),
 			WantedNode:    files.Nodes[name],
-			NodeName:      node, MemberID: lostMember(known, recorded.Seen[name].MemberID), Joined: recorded.Seen[name].MemberID != "",
-			Meta: m.Meta.Keyed(), OwnedByOther: known.Claimed,
+			NodeName:      node, MemberID: lostMember(known, recorded.Seen[name].MemberID),
+			Joined: recorded.Seen[name].MemberID != "",
+			Meta:   m.Meta.Keyed(), OwnedByOther: known.Claimed,
 			InService: known.Access == step.Member && p.Host == nil, Pinned: m.Fingerprint != "", Rejoin: m.Rejoin,
 			Locked: m.Locked, Staged: known.StagedDigest != "", Through: m.Through,
 		})

@@ -19,7 +19,8 @@ import (
 // recorded one. Machines that leave are judged, too: a resource that grew in a run that was killed finds its new pods
 // as such, and its next plan wants them.
 func WithTroubles(
-	drift map[string]record.Drift, want cluster.Spec, have cluster.Snapshot, recorded PriorState, troubles []health.Trouble,
+	drift map[string]record.Drift, want cluster.Spec, have cluster.Snapshot, recorded PriorState,
+	troubles []health.Trouble,
 ) map[string]record.Drift {
 	reasons, etcd := map[string]string{}, ""
 

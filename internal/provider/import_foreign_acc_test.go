@@ -221,7 +221,7 @@ func importsOfTalosctl(t *testing.T, cli clitest.CLI, contract string) {
 	w.Init()
 
 	text := generated(t, w, 1)
-	for _, want := range []string{"net.core.somaxconn", "RegistryMirrorConfig", "rack: a", "hostDNS", "from: w-2"} {
+	for _, want := range []string{"net.core.somaxconn", "RegistryMirrorConfig", `rack = "a"`, "hostDNS", `from = "w-2"`} {
 		if strings.Count(text, want) != 1 {
 			t.Errorf("the generated configuration has %s %d times:\n%s", want, strings.Count(text, want), text)
 		}
@@ -381,7 +381,7 @@ func TestAccImport_ofTalhelper(t *testing.T) {
 		w.Init()
 
 		text := generated(t, w, 1)
-		for _, want := range []string{"net.core.somaxconn", "UserVolumeConfig", "rack: r-cp-2", "br_netfilter", "w-2-in",
+		for _, want := range []string{"net.core.somaxconn", "UserVolumeConfig", `rack = "r-cp-2"`, "br_netfilter", "w-2-in",
 			"home.local", `v: \"3\"`, "10.42.0.0/16"} {
 			if strings.Count(text, want) != 1 {
 				t.Errorf("the generated configuration has %s %d times:\n%s", want, strings.Count(text, want), text)
