@@ -311,10 +311,12 @@ func TestAccRelease_plansNothing(t *testing.T) {
 			places["@registry@"] = map[string]string{"terraform": "registry.terraform.io", "tofu": "registry.opentofu.org"}[cli.Name]
 
 			w := clitest.NewWorkspace(t, cli)
-			w.Write("main.tf", placed(config, places))
+			// The secrets of the release begin another cluster here.
+			w.Write("main.tf", strings.ReplaceAll(placed(config, places), "mode  ", "allow_bootstrap = true\n  mode  "))
 			w.Write("terraform.tfstate", mixed(t, placed(kept, places), "", secretTypes))
 			w.Init()
 			w.MustRun("apply", "-auto-approve")
+			w.Write("main.tf", placed(config, places))
 
 			// From here on it is the cluster of the release.
 			now := w.Read("terraform.tfstate")
