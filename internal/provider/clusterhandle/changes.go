@@ -1,16 +1,10 @@
 package clusterhandle
 
-import (
-	"strings"
-
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
-)
+import "strings"
 
 // The phrases that descriptions end with: what a change does to running machines. A nested attribute has one only where
 // it differs from the block that it is in. tf.TerraformOnly is the one of attributes that touch no machine.
 const (
-	// AppliedLive is said of what Talos takes while it runs.
-	AppliedLive = tf.AppliedLive
 	// ReplacesCluster is said of what a cluster cannot change.
 	ReplacesCluster = " A change replaces the cluster: every machine is wiped, etcd included."
 	// ReplacesWorkers is what ReplacesCluster is for a pool of workers.
@@ -27,11 +21,9 @@ const (
 	keptByMachines = " A change is refused: make another pool with it."
 )
 
-// The phrases that descriptions begin with where an argument is for one mode only. What is nested has none.
-const (
-	MetalOnly      = tf.MetalOnly
-	ContainersOnly = "Containers only. "
-)
+// ContainersOnly is what descriptions begin with where an argument is for containers alone, as tf.MetalOnly is for metal.
+// What is nested has none.
+const ContainersOnly = "Containers only. "
 
 // Renamed is what another name of a cluster does, where a change of what makes a cluster another one has a cost.
 func Renamed(cost string) string {

@@ -53,7 +53,7 @@ type SettingsModel struct {
 
 // CertSANsDescription describes cert_sans.
 const CertSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the " +
-	"Talos API. The host of `endpoint` and the addresses of the machines are always in them." + AppliedLive
+	"Talos API. The host of `endpoint` and the addresses of the machines are always in them." + tf.AppliedLive
 
 // ClusterAttributes are the settings of a whole cluster, as they are on the
 // resource that makes the control plane and in the handle.
@@ -88,13 +88,13 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"kube_proxy": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether Talos deploys kube-proxy (default `true`). Set it to `false` for network plugins " +
-				"that replace it." + AppliedLive,
+				"that replace it." + tf.AppliedLive,
 		},
 		"discovery": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees " +
 				"encrypted data only and which KubeSpan needs. Default: `true`, `false` with `air_gapped` or `isolated`." +
-				AppliedLive,
+				tf.AppliedLive,
 		},
 		"isolated": schema.BoolAttribute{
 			Optional: true,
@@ -107,7 +107,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 			Optional: true,
 			MarkdownDescription: "Whether the machines reach no public network (default `false`): switches the " +
 				"discovery service off, and time synchronisation too unless a patch configures it. Images have to come from " +
-				"`registries` or the image cache." + AppliedLive,
+				"`registries` or the image cache." + tf.AppliedLive,
 		},
 		"image_cache": schema.BoolAttribute{
 			Optional: true,
@@ -194,13 +194,13 @@ func describe(attributes map[string]schema.Attribute, name, more string) {
 // withoutMachines takes out of the texts what a change does to machines: that is done by the resource
 // that has them. replaces is the text about what would replace a cluster.
 func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
-	return tf.Retold(attributes, strings.NewReplacer(AppliedLive, "", ReplacesCluster, replaces, rollsPods, "",
+	return tf.Retold(attributes, strings.NewReplacer(tf.AppliedLive, "", ReplacesCluster, replaces, rollsPods, "",
 		hostInPlace, "").Replace)
 }
 
 // handleText is the text of a setting of a cluster in the handle: what it is, and what a change does.
 func handleText(description string) string {
-	for _, change := range []string{AppliedLive, ReplacesCluster} {
+	for _, change := range []string{tf.AppliedLive, ReplacesCluster} {
 		if text, ok := strings.CutSuffix(description, change); ok {
 			return tf.FirstSentence(text) + change
 		}

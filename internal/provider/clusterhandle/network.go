@@ -41,7 +41,7 @@ func cniAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "The network plugin (CNI) that Talos installs when the cluster is bootstrapped. Without it " +
-			"Talos installs Flannel." + AppliedLive,
+			"Talos installs Flannel." + tf.AppliedLive,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required: true,
@@ -109,7 +109,7 @@ func registriesAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Container registries of all machines of the cluster: mirrors, credentials and trust." +
-			AppliedLive,
+			tf.AppliedLive,
 		Attributes: map[string]schema.Attribute{
 			"mirrors": schema.MapNestedAttribute{
 				Optional:            true,

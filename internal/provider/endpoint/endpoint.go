@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -21,7 +20,7 @@ func Attribute() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "Host or host:port where Terraform reaches the machine, whose certificates get the host, when " +
-			"not at `address` ([guide](../guides/nat))." + clusterhandle.AppliedLive,
+			"not at `address` ([guide](../guides/nat))." + tf.AppliedLive,
 	}
 }
 

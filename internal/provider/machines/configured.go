@@ -35,8 +35,8 @@ func ConfiguredAttributes() map[string]schema.Attribute {
 		delete(attributes, name)
 	}
 
-	return tf.Retold(attributes, strings.NewReplacer(patchChange, "", imageChange, "", clusterhandle.AppliedLive, "",
-		clusterhandle.JoinOnly, "", clusterhandle.MetalOnly, "").Replace)
+	return tf.Retold(attributes, strings.NewReplacer(patchChange, "", imageChange, "", tf.AppliedLive, "",
+		clusterhandle.JoinOnly, "", tf.MetalOnly, "").Replace)
 }
 
 // MachineSet reads the model as the only machine of a set, which has no address. Without a host name it has none in its

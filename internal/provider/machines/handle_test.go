@@ -47,7 +47,7 @@ func TestHandle_ofReadersNamesNoEffects(t *testing.T) {
 	}
 
 	texts := strings.Join(descriptionsOf(nil, clusterhandle.JoinHandle(clusterhandle.ReplacesWorkers)), "")
-	if !strings.Contains(texts, clusterhandle.AppliedLive) || strings.Contains(texts, clusterhandle.ReplacesCluster) ||
+	if !strings.Contains(texts, tf.AppliedLive) || strings.Contains(texts, clusterhandle.ReplacesCluster) ||
 		!strings.Contains(texts, clusterhandle.ReplacesWorkers) || !strings.Contains(texts, "upgrades the machines") {
 		t.Error("the handle of workers does not say what a change does to them")
 	}

@@ -75,7 +75,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
 					"or digit")),
 		},
-		MarkdownDescription: clusterhandle.MetalOnly + "The " + role + " machines, required, by their names (default of " +
+		MarkdownDescription: tf.MetalOnly + "The " + role + " machines, required, by their names (default of " +
 			"`hostname`); workers may be none (`{}`). One that is added joins the cluster; one that is taken out is drained, " +
 			"leaves etcd and is reset, and its node is deleted; another name for the same `address` or `uuid` changes nothing.",
 		NestedObject: schema.NestedAttributeObject{Attributes: attributes},
@@ -164,7 +164,7 @@ func volumesAgain(where string) schema.MapNestedAttribute {
 func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: clusterhandle.MetalOnly + "How Talos is installed on the disk of " + of + ": `disk` or " +
+		MarkdownDescription: tf.MetalOnly + "How Talos is installed on the disk of " + of + ": `disk` or " +
 			"`disk_selector` is needed, unless a machine booted from a disk already" + inheritance + "." +
 			clusterhandle.JoinOnly,
 		Attributes: map[string]schema.Attribute{

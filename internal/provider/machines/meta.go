@@ -15,7 +15,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/metavalues"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -31,7 +30,7 @@ func metaAttribute() schema.MapAttribute {
 			"`download_url` (0x0b), `user_1` to `user_3` (0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10). " +
 			"A key that is taken out here keeps its value, and an empty string empties it: see the " +
 			"[guide](../guides/metal-machines)." +
-			clusterhandle.AppliedLive,
+			tf.AppliedLive,
 	}
 }
 

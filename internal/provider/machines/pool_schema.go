@@ -155,7 +155,7 @@ func talosVersionAttribute(of string) schema.StringAttribute {
 }
 
 // platformText describes platform, with a default and without one.
-const platformText = clusterhandle.MetalOnly + "Platform of the installer image of a `schematic`, in the words of " +
+const platformText = tf.MetalOnly + "Platform of the installer image of a `schematic`, in the words of " +
 	"Talos, such as `nocloud` or `aws` (default `metal`)." + imageChange
 
 // imageChange says what another installer image does.
@@ -172,7 +172,7 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 			Optional: true,
 			PlanModifiers: []planmodifier.String{
 				tf.KeepSpelling(schematic.Same, "A schematic and its id are the same one.")},
-			MarkdownDescription: clusterhandle.MetalOnly + "Id or content (YAML) of an Image Factory schematic " +
+			MarkdownDescription: tf.MetalOnly + "Id or content (YAML) of an Image Factory schematic " +
 				"with system extensions and kernel arguments; without it any is right until the next upgrade, which installs " +
 				"plain Talos. A change upgrades machines that run to the same Talos with the new schematic.",
 		},

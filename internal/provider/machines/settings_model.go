@@ -217,7 +217,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as " +
 				"`https://10.0.0.10:6443`: of a load balancer, a virtual IP, a DNS name, or a single control plane. Required " +
 				"on metal; default in containers: that of the Service, `https://<name>.<namespace>.svc.<dns_domain>:6443`." +
-				clusterhandle.AppliedLive,
+				tf.AppliedLive,
 		},
 		"secrets": schema.StringAttribute{
 			Optional:  true,
@@ -262,7 +262,7 @@ func settingsAttributes() map[string]schema.Attribute {
 		"allow_scheduling_on_control_planes": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether ordinary pods may run on control-plane machines (default `false`)." +
-				clusterhandle.AppliedLive,
+				tf.AppliedLive,
 		},
 		"cluster": schema.SingleNestedAttribute{
 			Computed: true,

@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -20,18 +19,18 @@ func Attributes(patched, imaged string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"workload_isolation": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: clusterhandle.MetalOnly + "Whether containers run apart from the rest of the system (Talos " +
+			MarkdownDescription: tf.MetalOnly + "Whether containers run apart from the rest of the system (Talos " +
 				"v1.14); default: `true` from `version_contract` v1.14, `false` before." + patched,
 		},
 		"image_verification": schema.ListNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Rules for the images that machines run (Talos v1.13): the first whose `image` matches " +
-				"decides, and images that none matches are not verified." + clusterhandle.AppliedLive,
+				"decides, and images that none matches are not verified." + tf.AppliedLive,
 			NestedObject: schema.NestedAttributeObject{Attributes: ruleAttributes()},
 		},
 		"secure_boot": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: clusterhandle.MetalOnly + "Whether the installer image is the Image Factory's for UEFI " +
+			MarkdownDescription: tf.MetalOnly + "Whether the installer image is the Image Factory's for UEFI " +
 				"Secure Boot (default `false`); see the " + guide + "." + imaged,
 		},
 	}
@@ -41,7 +40,7 @@ func Attributes(patched, imaged string) map[string]schema.Attribute {
 func Volumes(what, patched string) schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Optional: true,
-		MarkdownDescription: clusterhandle.MetalOnly + "Volumes that Talos keeps its own data on, on " + what + ": `STATE`, " +
+		MarkdownDescription: tf.MetalOnly + "Volumes that Talos keeps its own data on, on " + what + ": `STATE`, " +
 			"`EPHEMERAL`, and from Talos v1.14 `ETCD`, `CRI`, `KUBELET` and `LOG`, else directories of `EPHEMERAL`; what a disk " +
 			"with data does not take is refused (" + guide + ")." + patched,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
