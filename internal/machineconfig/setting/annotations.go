@@ -16,19 +16,12 @@ var Annotations = define(definition[map[string]string]{
 	levels: byKey{},
 
 	put: func(c *Config, value map[string]string) {
-		if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](*c); ok {
-			node.AnnotationsConfig = with(node.AnnotationsConfig, value)
-		} else {
-			c.Main.MachineConfig.MachineNodeAnnotations = with(c.Main.MachineConfig.MachineNodeAnnotations, value)
-		}
+		at := nodeAnnotations(*c)
+		*at = with(*at, value)
 	},
 
 	read: func(c Config) map[string]string {
-		if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); ok {
-			return beyond(node.AnnotationsConfig, nil)
-		}
-
-		return beyond(c.Main.MachineConfig.MachineNodeAnnotations, nil)
+		return beyond(*nodeAnnotations(c), nil)
 	},
 
 	check: func(value map[string]string, found *problems, _ Target) {
@@ -54,4 +47,13 @@ func size(value map[string]string) (bytes int64) {
 	}
 
 	return bytes
+}
+
+// nodeAnnotations is where the annotations are in the form of a configuration.
+func nodeAnnotations(c Config) *map[string]string {
+	if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); ok {
+		return &node.AnnotationsConfig
+	}
+
+	return &c.Main.MachineConfig.MachineNodeAnnotations
 }

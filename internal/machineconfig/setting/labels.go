@@ -16,19 +16,12 @@ var Labels = define(definition[map[string]string]{
 	levels: byKey{},
 
 	put: func(c *Config, value map[string]string) {
-		if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](*c); ok {
-			node.LabelsConfig = with(node.LabelsConfig, value)
-		} else {
-			c.Main.MachineConfig.MachineNodeLabels = with(c.Main.MachineConfig.MachineNodeLabels, value)
-		}
+		at := nodeLabels(*c)
+		*at = with(*at, value)
 	},
 
 	read: func(c Config) map[string]string {
-		if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); ok {
-			return beyond(node.LabelsConfig, generatedLabels(c))
-		}
-
-		return beyond(c.Main.MachineConfig.MachineNodeLabels, generatedLabels(c))
+		return beyond(*nodeLabels(c), generatedLabels(c))
 	},
 
 	check: func(value map[string]string, found *problems, _ Target) {
@@ -69,4 +62,13 @@ func checkQualifiedName(found *problems, field, name string) {
 		found.add(field, quoted(name), "a name of "+labelValueShape+", with or without a DNS name and a slash before it, "+
 			"such as example.com/rack", "correct the name")
 	}
+}
+
+// nodeLabels is where the labels are in the form of a configuration.
+func nodeLabels(c Config) *map[string]string {
+	if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); ok {
+		return &node.LabelsConfig
+	}
+
+	return &c.Main.MachineConfig.MachineNodeLabels
 }

@@ -17,25 +17,17 @@ var Taints = define(definition[map[string]string]{
 	levels: byKey{},
 
 	put: func(c *Config, value map[string]string) {
-		if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](*c); ok {
-			node.TaintsConfig = with(node.TaintsConfig, value)
-		} else {
-			c.Main.MachineConfig.MachineNodeTaints = with(c.Main.MachineConfig.MachineNodeTaints, value)
-		}
+		at := nodeTaints(*c)
+		*at = with(*at, value)
 	},
 
 	read: func(c Config) map[string]string {
-		node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c)
-		if !ok {
-			return beyond(c.Main.MachineConfig.MachineNodeTaints, nil)
-		}
-
-		if !c.controlPlane() {
-			return beyond(node.TaintsConfig, nil)
+		if _, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); !ok || !c.controlPlane() {
+			return beyond(*nodeTaints(c), nil)
 		}
 
 		// That of control planes is the setting for scheduling.
-		return beyond(node.TaintsConfig, map[string]string{
+		return beyond(*nodeTaints(c), map[string]string{
 			constants.LabelNodeRoleControlPlane: constants.TaintEffectNoSchedule})
 	},
 
@@ -57,3 +49,12 @@ var Taints = define(definition[map[string]string]{
 		}
 	},
 })
+
+// nodeTaints is where the taints are in the form of a configuration.
+func nodeTaints(c Config) *map[string]string {
+	if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); ok {
+		return &node.TaintsConfig
+	}
+
+	return &c.Main.MachineConfig.MachineNodeTaints
+}
