@@ -34,8 +34,10 @@ type keptState struct {
 	Resources []struct {
 		Type, Name string
 		Instances  []struct {
-			Version    int64           `json:"schema_version"`
-			Attributes json.RawMessage `json:"attributes"`
+			Version         int64                      `json:"schema_version"`
+			Attributes      json.RawMessage            `json:"attributes"`
+			IdentityVersion int64                      `json:"identity_schema_version"`
+			Identity        map[string]json.RawMessage `json:"identity"`
 		}
 	}
 }
@@ -56,6 +58,8 @@ func TestRelease_statesAreRead(t *testing.T) {
 
 	server := providerServer(t)
 	read := map[string]bool{}
+	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
+	must(t, err)
 
 	for _, file := range releaseFiles(t, "state.json") {
 		for _, r := range stateIn(t, readFile(t, file)).Resources {
@@ -73,6 +77,10 @@ func TestRelease_statesAreRead(t *testing.T) {
 
 				where, now := file+": "+r.Type+"."+r.Name, decoded(t, typeOf(t, r.Type), resp.UpgradedState)
 				keepsAll(t, where, remembersAll(t, where, one.Attributes, now), plain(t, now))
+
+				if identity := identities.IdentitySchemas[r.Type]; one.Identity != nil {
+					readsIdentity(t, server, where, r.Type, identity, one.IdentityVersion, one.Identity)
+				}
 			}
 		}
 	}
@@ -84,6 +92,40 @@ func TestRelease_statesAreRead(t *testing.T) {
 			t.Errorf("no state has a %s: put it into %s/main.tf", name, releases)
 		}
 	}
+}
+
+// readsIdentity checks that an identity is read as what it was, and that one of the present version lacks no attribute,
+// which OpenTofu refuses.
+func readsIdentity(t *testing.T, server tfprotov6.ProviderServer, where, name string,
+	schema *tfprotov6.ResourceIdentitySchema, version int64, was map[string]json.RawMessage,
+) {
+	t.Helper()
+
+	if version == schema.Version {
+		for _, a := range schema.IdentityAttributes {
+			if _, has := was[a.Name]; !has {
+				t.Errorf("%s: the identity of version %d lacks %s: raise clusterimport.IdentityVersion", where, version, a.Name)
+			}
+		}
+
+		return
+	}
+
+	raw, err := json.Marshal(was)
+	must(t, err)
+
+	resp, err := server.UpgradeResourceIdentity(t.Context(), &tfprotov6.UpgradeResourceIdentityRequest{
+		TypeName: name, Version: version, RawIdentity: &tfprotov6.RawState{JSON: raw},
+	})
+	if err != nil || len(resp.Diagnostics) > 0 {
+		t.Errorf("%s: identity of version %d: %v %s", where, version, err, show(resp.Diagnostics))
+
+		return
+	}
+
+	now, err := resp.UpgradedIdentity.IdentityData.Unmarshal(schema.ValueType())
+	must(t, err)
+	keepsAll(t, where, raw, plain(t, now))
 }
 
 // operationNames are resources whose type one of them stands for.

@@ -175,6 +175,10 @@ func (b *boot) startServices(ctx context.Context) error {
 		return err
 	}
 
+	if err := b.m.Delays.Boots.Pass(ctx); err != nil {
+		return err
+	}
+
 	b.Services.Start("cri")
 	b.Spawn(b.kubelet.Serve)
 

@@ -21,7 +21,7 @@ const (
 	keptByMachines = " A change is refused: make another pool with it."
 )
 
-// ContainersOnly is what descriptions begin with where an argument is for containers alone, as tf.MetalOnly is for metal.
+// ContainersOnly begins the description of an argument for containers alone, as tf.MetalOnly does for metal.
 // What is nested has none.
 const ContainersOnly = "Containers only. "
 

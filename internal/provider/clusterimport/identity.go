@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -30,6 +31,25 @@ const (
 	identityWorkers      = "workers"
 	identityAccess       = "access"
 )
+
+// IdentityVersion is the version of all identities. Each attribute that an identity gains raises it: OpenTofu 1.12
+// refuses a stored identity of the same version that lacks one.
+const IdentityVersion = 1
+
+// UpgradeIdentity reads identities of former versions: what they lack is null.
+func UpgradeIdentity(schema identityschema.Schema) map[int64]resource.IdentityUpgrader {
+	upgraders := map[int64]resource.IdentityUpgrader{}
+
+	for version := range int64(IdentityVersion) {
+		upgraders[version] = resource.IdentityUpgrader{PriorSchema: &schema, IdentityUpgrader: func(
+			_ context.Context, req resource.UpgradeIdentityRequest, resp *resource.UpgradeIdentityResponse,
+		) {
+			resp.Identity.Raw = req.Identity.Raw
+		}}
+	}
+
+	return upgraders
+}
 
 // SourceIdentity is the part of an identity that says where the secrets of the cluster are.
 func SourceIdentity() map[string]identityschema.Attribute {
@@ -103,7 +123,7 @@ func IdentitySchema(kind Kind) identityschema.Schema {
 		}
 	}
 
-	return identityschema.Schema{Attributes: attributes}
+	return identityschema.Schema{Version: IdentityVersion, Attributes: attributes}
 }
 
 // SetIdentity stores the identity of machines; CLIs without identities have none to store.

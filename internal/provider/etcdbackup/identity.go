@@ -59,7 +59,7 @@ func identitySchema() identityschema.Schema {
 		}
 	}
 
-	return identityschema.Schema{Attributes: attributes}
+	return identityschema.Schema{Version: clusterimport.IdentityVersion, Attributes: attributes}
 }
 
 // IdentitySchema implements resource.ResourceWithIdentity.
@@ -67,6 +67,11 @@ func (r *Resource) IdentitySchema(
 	_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse,
 ) {
 	resp.IdentitySchema = identitySchema()
+}
+
+// UpgradeIdentity implements resource.ResourceWithUpgradeIdentity.
+func (r *Resource) UpgradeIdentity(context.Context) map[int64]resource.IdentityUpgrader {
+	return clusterimport.UpgradeIdentity(identitySchema())
 }
 
 // setIdentity stores the identity of the snapshot that was taken last; CLIs without identities have none to store.

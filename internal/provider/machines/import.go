@@ -24,6 +24,11 @@ func (r *machinesResource[M, P]) IdentitySchema(
 	resp.IdentitySchema = clusterimport.IdentitySchema(r.imports)
 }
 
+// UpgradeIdentity implements resource.ResourceWithUpgradeIdentity.
+func (r *machinesResource[M, P]) UpgradeIdentity(context.Context) map[int64]resource.IdentityUpgrader {
+	return clusterimport.UpgradeIdentity(clusterimport.IdentitySchema(r.imports))
+}
+
 // readingOff reads a model off the machines that it finds.
 type readingOff[M any] func(context.Context, clusterimport.Request, clusterimport.SecretsFile) (
 	M, map[string]clusterimport.Recognised, diag.Diagnostics)

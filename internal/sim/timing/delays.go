@@ -18,6 +18,8 @@ type Delays struct {
 	Reboot time.Duration
 	// Boot runs from the moment the configured API is served to cri and kubelet running.
 	Boot time.Duration
+	// Boots is where a boot waits before cri and the kubelet start, for as long as a test wants it.
+	Boots *Gate
 	// EtcdStart runs from an accepted Bootstrap (or a restart of a member) to etcd healthy.
 	EtcdStart time.Duration
 	// EtcdJoin runs from the moment another member can be asked to being its learner.

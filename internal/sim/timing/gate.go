@@ -1,0 +1,55 @@
+package timing
+
+import (
+	"context"
+	"sync"
+)
+
+// Gate holds what a machine does until a test lets it go on. The zero value and nil are open.
+type Gate struct {
+	mu      sync.Mutex
+	opening chan struct{} // nil when the gate is open
+}
+
+// Shut lets nothing more pass. It may be called again.
+func (g *Gate) Shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	if g.opening == nil {
+		g.opening = make(chan struct{})
+	}
+}
+
+// Open lets everything pass. It may be called again.
+func (g *Gate) Open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	if g.opening != nil {
+		close(g.opening)
+		g.opening = nil
+	}
+}
+
+// Pass returns when the gate is open, or with the error of ctx when that ends first.
+func (g *Gate) Pass(ctx context.Context) error {
+	if g == nil {
+		return nil
+	}
+
+	g.mu.Lock()
+	opening := g.opening
+	g.mu.Unlock()
+
+	if opening == nil {
+		return nil
+	}
+
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-opening:
+		return nil
+	}
+}
