@@ -15,12 +15,12 @@ import (
 // recorded of each machine, and maintenance mode for those it knows nothing of.
 // The control planes beside are taken to work in a cluster that has an etcd.
 // It asks no machine, so both planning passes of one apply agree.
-func Assume(want Spec, recorded map[string]MachineState) Snapshot {
+func Assume(want Spec, recorded map[string]step.MachineState) Snapshot {
 	if lostOnRecord(want, recorded) {
 		return assumeLost(want, recorded)
 	}
 
-	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: kubestate.State{Owners: map[string]string{}}}
+	have := Snapshot{Machines: map[string]step.MachineState{}, Kubernetes: kubestate.State{Owners: map[string]string{}}}
 	want.NodesBecomeReady = want.NodesBecomeReady || readyOnRecord(recorded)
 	founded := want.Bootstrapped || !want.OwnsBootstrap() || foundedOnRecord(want, recorded)
 
@@ -45,10 +45,10 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	lives := (want.Bootstrapped || !want.OwnsBootstrap()) && len(lost) == 0
 
 	for _, m := range want.OtherControlPlanes {
-		have.Machines[m.Name] = MachineState{Access: step.Maintenance, Stage: StageMaintenance}
+		have.Machines[m.Name] = step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance}
 
 		if lives {
-			have.Machines[m.Name] = MachineState{Access: step.Member, Role: step.ControlPlane}
+			have.Machines[m.Name] = step.MachineState{Access: step.Member, Role: step.ControlPlane}
 			settle(want, &have, m)
 		}
 	}
@@ -63,25 +63,25 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 }
 
 // waiting is a machine that nothing is recorded of: it waits for its first configuration, and is the one meant.
-func waiting(m Machine) MachineState {
-	return MachineState{Access: step.Maintenance, Stage: StageMaintenance, UUID: m.UUID}
+func waiting(m Machine) step.MachineState {
+	return step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance, UUID: m.UUID}
 }
 
 // keepOutOfEtcd lets a control plane of the model that was seen to have left etcd be without a member.
-func (s *Snapshot) keepOutOfEtcd(m Machine, seen MachineState) {
-	if m.Role != step.ControlPlane || seen.EtcdService != ServiceFinished {
+func (s *Snapshot) keepOutOfEtcd(m Machine, seen step.MachineState) {
+	if m.Role != step.ControlPlane || seen.EtcdService != step.ServiceFinished {
 		return
 	}
 
 	state := s.Machines[m.Name]
-	state.EtcdService, state.MemberID = ServiceFinished, ""
+	state.EtcdService, state.MemberID = step.ServiceFinished, ""
 	s.Machines[m.Name] = state
 	s.removeMember(memberIn(m))
 }
 
 // readyOnRecord reports whether a machine was seen ready, which it only is with a Ready node
 // (Talos 1.13): there is a network then, whoever brought it.
-func readyOnRecord(recorded map[string]MachineState) bool {
+func readyOnRecord(recorded map[string]step.MachineState) bool {
 	for _, s := range recorded {
 		if s.Access == step.Member && s.Ready {
 			return true
@@ -93,22 +93,22 @@ func readyOnRecord(recorded map[string]MachineState) bool {
 
 // foundedOnRecord reports whether a control plane was seen running, which it only is with etcd (Talos 1.13). A worker
 // runs without a cluster, too.
-func foundedOnRecord(want Spec, recorded map[string]MachineState) bool {
+func foundedOnRecord(want Spec, recorded map[string]step.MachineState) bool {
 	return slices.ContainsFunc(want.everyControlPlane(), func(m Machine) bool {
 		s := recorded[m.Name]
 
-		return s.Access == step.Member && s.Stage == StageRunning
+		return s.Access == step.Member && s.Stage == step.StageRunning
 	})
 }
 
 // lostOnRecord reports whether a snapshot is to bring back an etcd that no control plane has
 // any data of, as far as the record knows: none was seen to run. One that was configured and
 // waits for etcd is booting until then (Talos 1.13).
-func lostOnRecord(want Spec, recorded map[string]MachineState) bool {
+func lostOnRecord(want Spec, recorded map[string]step.MachineState) bool {
 	runs := func(m Machine) bool {
 		s := recorded[m.Name]
 
-		return s.Access == step.Member && (s.Stage == StageRunning || restoredAnew(want, s))
+		return s.Access == step.Member && (s.Stage == step.StageRunning || restoredAnew(want, s))
 	}
 
 	return want.RestoreFrom != "" && want.OwnsBootstrap() && want.Bootstrapped &&
@@ -117,8 +117,8 @@ func lostOnRecord(want Spec, recorded map[string]MachineState) bool {
 
 // assumeLost is Assume for that: nobody answers for etcd and Kubernetes, and workers go on as
 // they are.
-func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
-	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: kubestate.State{Owners: map[string]string{}},
+func assumeLost(want Spec, recorded map[string]step.MachineState) Snapshot {
+	have := Snapshot{Machines: map[string]step.MachineState{}, Kubernetes: kubestate.State{Owners: map[string]string{}},
 		networked: readyOnRecord(recorded)}
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
@@ -128,7 +128,7 @@ func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
 		case !ok:
 			s = waiting(m)
 		case s.Access == step.Member && m.Role == step.ControlPlane:
-			s.Stage, s.EtcdService = StageBooting, ServicePreparing
+			s.Stage, s.EtcdService = step.StageBooting, step.ServicePreparing
 		default:
 			s.Ready = false // until Kubernetes answers again
 		}
@@ -239,7 +239,7 @@ func (s *Snapshot) advance(want Spec, op step.Step) {
 		s.Machines[m.Name] = state
 		s.mark(op.Node, want.Owner)
 	case step.LeaveEtcd:
-		state.EtcdService, state.MemberID = ServiceFinished, ""
+		state.EtcdService, state.MemberID = step.ServiceFinished, ""
 		s.Machines[m.Name] = state
 		s.removeMember(op.Member)
 		s.cordon(op.Node, true)
@@ -275,37 +275,27 @@ func (s *Snapshot) advance(want Spec, op step.Step) {
 }
 
 // upgrade gives a machine of the model another Talos, or another pod.
-func (s *Snapshot) upgrade(want Spec, m Machine, step step.Upgrade) {
+func (s *Snapshot) upgrade(want Spec, m Machine, op step.Upgrade) {
 	state := started(m, s.Machines[m.Name])
-	state.boot()
-	state.Current = m.Container && step.To == m.TalosVersion
-	state.TalosVersion = step.To
-	s.tellTalos(m, step.To)
+	state.Boot()
+	state.Current = m.Container && op.To == m.TalosVersion
+	state.TalosVersion = op.To
+	s.tellTalos(m, op.To)
 
-	if step.Schematic != "" {
-		state.Schematic = step.Schematic
+	if op.Schematic != "" {
+		state.Schematic = op.Schematic
 	}
 
-	state.Upgraded = UpgradeMark{BootID: state.BootID, Version: step.To, Schematic: step.Schematic}
+	state.Upgraded = step.UpgradeMark{BootID: state.BootID, Version: op.To, Schematic: op.Schematic}
 	s.Machines[m.Name] = state
 	s.noteStaged(m)
-	s.cordon(step.Node, true)
-	s.loseData(m, step)
-	s.Etcd.Run(state.MemberID, m.etcdWith(step.To))
+	s.cordon(op.Node, true)
+	s.loseData(m, op)
+	s.Etcd.Run(state.MemberID, m.etcdWith(op.To))
 	s.joinAll(want)
 
 	if have := etcdVersions(want, *s); have.GoesBack && have.Newest == have.Data {
 		s.Etcd.EndDowngrade() // as the last member does that goes back (etcd 3.6, CancelDowngradeIfNeeded)
-	}
-}
-
-// boot begins the etcd of a machine of the model that was told to leave it: it joins again after a reboot.
-// What was staged for it becomes the active configuration.
-func (s *MachineState) boot() {
-	s.ConfigDigest, s.StagedDigest = cmp.Or(s.StagedDigest, s.ConfigDigest), ""
-
-	if s.EtcdService == ServiceFinished {
-		s.Stage, s.EtcdService = StageBooting, ServicePreparing
 	}
 }
 
@@ -333,11 +323,11 @@ func (s *Snapshot) configure(want Spec, m Machine, op step.ApplyConfig) {
 	state.Keys = op.Keys
 
 	if !fresh {
-		state.boot()
+		state.Boot()
 	}
 
 	if fresh {
-		state.Fresh, state.Stage, state.EtcdService = true, StageBooting, ServicePreparing
+		state.Fresh, state.Stage, state.EtcdService = true, step.StageBooting, step.ServicePreparing
 		state.TalosVersion, state.Schematic = m.TalosVersion, m.Schematic
 		state.NodeName = cmp.Or(m.WantedNode, state.NodeName)
 		state.Images = named
@@ -494,7 +484,7 @@ func (s *Snapshot) joinAll(want Spec) {
 	}
 
 	for _, m := range want.Machines {
-		if state := s.Machines[m.Name]; state.Access == step.Member && (state.Stage != StageRunning || !state.Ready) {
+		if state := s.Machines[m.Name]; state.Access == step.Member && (state.Stage != step.StageRunning || !state.Ready) {
 			settle(want, s, m)
 		}
 	}
@@ -503,7 +493,7 @@ func (s *Snapshot) joinAll(want Spec) {
 // settle makes a machine of the model a working part of its cluster.
 func settle(want Spec, s *Snapshot, m Machine) {
 	state := s.Machines[m.Name]
-	state.Stage, state.Ready, state.Unmet = StageRunning, true, nil
+	state.Stage, state.Ready, state.Unmet = step.StageRunning, true, nil
 
 	if m.Container {
 		state.Addresses = []string{m.Address}
@@ -511,7 +501,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	}
 
 	if m.Role == step.ControlPlane {
-		state.EtcdService = ServiceRunning
+		state.EtcdService = step.ServiceRunning
 
 		if _, ok := s.MemberOf(m); !ok {
 			s.Etcd.Members = append(s.Etcd.Members,

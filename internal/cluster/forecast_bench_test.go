@@ -9,10 +9,10 @@ import (
 )
 
 // fleet is a cluster of that many machines, all of which have an upgrade before them.
-func fleet(size int, budget cluster.Budget) (cluster.Spec, map[string]cluster.MachineState) {
+func fleet(size int, budget cluster.Budget) (cluster.Spec, map[string]step.MachineState) {
 	want := cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true,
 		Pools: map[string]cluster.Budget{"": budget}}
-	recorded := map[string]cluster.MachineState{}
+	recorded := map[string]step.MachineState{}
 
 	for i := range size {
 		m := cluster.Machine{
@@ -26,8 +26,8 @@ func fleet(size int, budget cluster.Budget) (cluster.Spec, map[string]cluster.Ma
 		}
 
 		want.Machines = append(want.Machines, m)
-		recorded[m.Name] = cluster.MachineState{
-			Access: step.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: newDigest, TalosVersion: "v1.12.3",
+		recorded[m.Name] = step.MachineState{
+			Access: step.Member, Stage: step.StageRunning, Ready: true, ConfigDigest: newDigest, TalosVersion: "v1.12.3",
 			NodeName: m.Name,
 		}
 	}

@@ -81,13 +81,13 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 }
 
 // refreshed is what state has of machines after a refresh: those that do not answer keep what it had of them.
-func (t *trial) refreshed(before map[string]cluster.MachineState) map[string]cluster.MachineState {
+func (t *trial) refreshed(before map[string]step.MachineState) map[string]step.MachineState {
 	watch := newEye(t.site, t.want)
 	watch.observe()
 
 	record := maps.Clone(before)
 	if record == nil {
-		record = map[string]cluster.MachineState{}
+		record = map[string]step.MachineState{}
 	}
 
 	for _, m := range slices.Concat(t.want.Machines, t.want.Removed) {
@@ -100,22 +100,22 @@ func (t *trial) refreshed(before map[string]cluster.MachineState) map[string]clu
 
 		switch s.Access {
 		case step.Member, step.Maintenance:
-			record[m.Name] = cluster.MachineState{
+			record[m.Name] = step.MachineState{
 				Access: s.Access, Role: m.Role, Stage: s.Stage, Ready: s.Ready, UUID: s.UUID, BootID: s.BootID,
 				TalosVersion: s.TalosVersion, Schematic: s.Schematic, Platform: s.Platform, NodeName: s.NodeName,
 				ConfigDigest: s.ConfigDigest, StagedDigest: s.StagedDigest, Images: s.Images, Meta: s.Meta, RebootFor: s.RebootFor,
 			}
 
-			if s.EtcdService == cluster.ServiceFinished { // which is drift
+			if s.EtcdService == step.ServiceFinished { // which is drift
 				left := record[m.Name]
 				left.EtcdService = s.EtcdService
 				record[m.Name] = left
 			}
 		case step.Gone:
-			record[m.Name] = cluster.MachineState{Access: step.Gone, NodeName: s.NodeName}
+			record[m.Name] = step.MachineState{Access: step.Gone, NodeName: s.NodeName}
 
 			if !slices.ContainsFunc(t.want.Removed, func(r cluster.Machine) bool { return r.Name == m.Name }) {
-				record[m.Name] = cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance}
+				record[m.Name] = step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance}
 			}
 		default:
 		}
@@ -125,7 +125,7 @@ func (t *trial) refreshed(before map[string]cluster.MachineState) map[string]clu
 }
 
 // recordNames tells the spec what is on record of its machines, and what is left of those that go.
-func (t *trial) recordNames(recorded map[string]cluster.MachineState) {
+func (t *trial) recordNames(recorded map[string]step.MachineState) {
 	for i, m := range t.want.Machines {
 		if s := recorded[m.Name]; s.Access == step.Member {
 			t.want.Machines[i].UUID, t.want.Machines[i].NodeName, t.want.Machines[i].Joined = s.UUID, s.NodeName, true
@@ -134,7 +134,7 @@ func (t *trial) recordNames(recorded map[string]cluster.MachineState) {
 
 	for name, s := range recorded {
 		if s.Role == step.ControlPlane && s.Access == step.Member && len(t.members) == 0 {
-			s.EtcdService = cluster.ServicePreparing
+			s.EtcdService = step.ServicePreparing
 			recorded[name] = s
 		}
 	}

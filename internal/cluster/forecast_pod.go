@@ -30,16 +30,16 @@ func (s *Snapshot) loseData(m Machine, step step.Upgrade) {
 
 // started is a machine of the model whose pod was replaced: one in whose pod nothing ran goes
 // on with the data that its volumes have.
-func started(m Machine, s MachineState) MachineState {
+func started(m Machine, s step.MachineState) step.MachineState {
 	if !s.Stopped {
 		return s
 	}
 
 	s.Stopped, s.Cause = false, ""
-	s.Access, s.Stage = step.Maintenance, StageMaintenance
+	s.Access, s.Stage = step.Maintenance, step.StageMaintenance
 
 	if s.NodeName != "" || s.ConfigDigest != "" || m.MemberID != "" {
-		s.Access, s.Stage, s.Ready, s.ConfigDigest = step.Member, StageRunning, true, m.ConfigDigest
+		s.Access, s.Stage, s.Ready, s.ConfigDigest = step.Member, step.StageRunning, true, m.ConfigDigest
 	}
 
 	return s

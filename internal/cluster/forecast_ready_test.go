@@ -35,11 +35,11 @@ func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 		"Talos brings it":       {talos: true, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
 	} {
 		want.NodesBecomeReady = test.talos
-		recorded := map[string]cluster.MachineState{}
+		recorded := map[string]step.MachineState{}
 
 		for _, m := range slices.Concat(want.Machines, want.Removed) {
-			recorded[m.Name] = cluster.MachineState{
-				Access: step.Member, Role: m.Role, Stage: cluster.StageRunning, TalosVersion: "v1.13.0",
+			recorded[m.Name] = step.MachineState{
+				Access: step.Member, Role: m.Role, Stage: step.StageRunning, TalosVersion: "v1.13.0",
 				Ready: slices.Contains(test.ready, m.Name),
 			}
 		}
@@ -86,9 +86,9 @@ func TestForecast_drainsAfterARestoreOfTheNetwork(t *testing.T) {
 	}
 
 	for _, ready := range []bool{true, false} {
-		recorded := map[string]cluster.MachineState{
-			"cp-1": {Access: step.Maintenance, Stage: cluster.StageMaintenance},
-			"w-1": {Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, TalosVersion: "v1.13.0",
+		recorded := map[string]step.MachineState{
+			"cp-1": {Access: step.Maintenance, Stage: step.StageMaintenance},
+			"w-1": {Access: step.Member, Role: step.Worker, Stage: step.StageRunning, TalosVersion: "v1.13.0",
 				Ready: ready},
 		}
 

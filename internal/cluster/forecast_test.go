@@ -107,8 +107,8 @@ func TestForecast_endsInReady(t *testing.T) {
 
 // randomRecord is what the state recorded of the machines of a cluster: some run an older
 // Talos or another configuration, and some are to be removed.
-func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.MachineState {
-	recorded := map[string]cluster.MachineState{}
+func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]step.MachineState {
+	recorded := map[string]step.MachineState{}
 	old := []string{"v1.13.0", "v1.12.3", "v1.11.6", "v1.13.1"}[random.IntN(4)]
 	controlPlanes := 0
 
@@ -125,8 +125,8 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 		want.Machines[i].AllowDowngrade = true
 
 		if want.Bootstrapped && (m.Role == step.ControlPlane || random.IntN(2) == 0) {
-			s := cluster.MachineState{
-				Access: step.Member, Stage: cluster.StageRunning, Ready: true,
+			s := step.MachineState{
+				Access: step.Member, Stage: step.StageRunning, Ready: true,
 				ConfigDigest: []string{"new", "old"}[random.IntN(2)],
 				TalosVersion: []string{"v1.13.0", old}[random.IntN(2)],
 			}
@@ -135,7 +135,7 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 			}
 
 			if random.IntN(4) == 0 { // seen in the middle of a boot
-				s.Stage, s.Ready = cluster.StageBooting, false
+				s.Stage, s.Ready = step.StageBooting, false
 			}
 
 			recorded[m.Name] = s
@@ -157,7 +157,7 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 
 		m := cluster.Machine{Name: fmt.Sprintf("old-%d", i), Role: role, Address: fmt.Sprintf("10.0.1.%d", i)}
 		want.Removed = append(want.Removed, m)
-		recorded[m.Name] = cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true}
+		recorded[m.Name] = step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true}
 	}
 
 	return recorded
@@ -166,7 +166,7 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 // recordKubernetes is what was recorded of the Kubernetes of the machines: all run the same,
 // and new ones join with it where their spec has control planes to tell. It returns how many
 // minor versions each has before it.
-func recordKubernetes(random *rand.Rand, want *cluster.Spec, recorded map[string]cluster.MachineState) map[string]int {
+func recordKubernetes(random *rand.Rand, want *cluster.Spec, recorded map[string]step.MachineState) map[string]int {
 	hops := map[string]int{}
 	path := []string{"v1.34.2", "v1.35.4", "v1.36.3"}
 
@@ -230,7 +230,7 @@ func expectKubernetes(want cluster.Spec, hops, steps map[string]int) {
 }
 
 // expected are the steps that the machines have before them.
-func expected(want cluster.Spec, recorded map[string]cluster.MachineState) map[string]int {
+func expected(want cluster.Spec, recorded map[string]step.MachineState) map[string]int {
 	steps := map[string]int{}
 	add := func(s step.Step, machine string, n int) {
 		if n > 0 {
@@ -307,13 +307,13 @@ func TestForecast_ofARestore(t *testing.T) {
 		},
 	}
 
-	lost := func(uuid string) cluster.MachineState {
-		return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance, UUID: uuid}
+	lost := func(uuid string) step.MachineState {
+		return step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance, UUID: uuid}
 	}
-	worker := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "n-11",
+	worker := step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true, NodeName: "n-11",
 		TalosVersion: "v1.13.0"}
-	waiting := cluster.MachineState{Access: step.Member, Stage: cluster.StageBooting, TalosVersion: "v1.13.0"}
-	restored := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true,
+	waiting := step.MachineState{Access: step.Member, Stage: step.StageBooting, TalosVersion: "v1.13.0"}
+	restored := step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true,
 		TalosVersion: "v1.13.0", RestoredAt: time.Unix(1, 0)}
 
 	installs := "apply configuration to %s: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane"
@@ -321,16 +321,16 @@ func TestForecast_ofARestore(t *testing.T) {
 	restore := "restore etcd on cp-1 from key"
 
 	for name, test := range map[string]struct {
-		recorded map[string]cluster.MachineState
+		recorded map[string]step.MachineState
 		steps    []string
 	}{
-		"all are lost": {map[string]cluster.MachineState{"cp-1": lost("aaaa"), "cp-2": lost("bbbb"), "w-1": worker},
+		"all are lost": {map[string]step.MachineState{"cp-1": lost("aaaa"), "cp-2": lost("bbbb"), "w-1": worker},
 			[]string{first, second, restore}},
-		"one is configured": {map[string]cluster.MachineState{"cp-1": lost("aaaa"), "cp-2": waiting, "w-1": worker},
+		"one is configured": {map[string]step.MachineState{"cp-1": lost("aaaa"), "cp-2": waiting, "w-1": worker},
 			[]string{first, restore}},
-		"all are configured": {map[string]cluster.MachineState{"cp-1": waiting, "cp-2": waiting, "w-1": worker},
+		"all are configured": {map[string]step.MachineState{"cp-1": waiting, "cp-2": waiting, "w-1": worker},
 			[]string{restore}},
-		"one is restored": {map[string]cluster.MachineState{"cp-1": restored, "cp-2": waiting, "w-1": worker}, nil},
+		"one is restored": {map[string]step.MachineState{"cp-1": restored, "cp-2": waiting, "w-1": worker}, nil},
 	} {
 		steps, last := cluster.Forecast(want, cluster.Assume(want, test.recorded), cluster.DefaultPolicy())
 		if !last.Done() {

@@ -29,7 +29,7 @@ func TestForecast_ofLostVolumes(t *testing.T) {
 			first: "replace volumes of control plane cp-0 (its data is lost)"},
 	} {
 		want := cluster.Spec{Name: "dev", Bootstrapped: true, RestoreFrom: test.restore, NodesBecomeReady: true}
-		recorded := map[string]cluster.MachineState{}
+		recorded := map[string]step.MachineState{}
 
 		for i := range test.planes {
 			m := cluster.Machine{
@@ -39,10 +39,10 @@ func TestForecast_ofLostVolumes(t *testing.T) {
 			}
 			want.Machines = append(want.Machines, m)
 
-			recorded[m.Name] = cluster.MachineState{Access: step.Unreachable, VolumesLost: true, NodeName: m.NodeName}
+			recorded[m.Name] = step.MachineState{Access: step.Unreachable, VolumesLost: true, NodeName: m.NodeName}
 			if i >= test.lost {
-				recorded[m.Name] = cluster.MachineState{
-					Access: step.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0", NodeName: m.NodeName,
+				recorded[m.Name] = step.MachineState{
+					Access: step.Member, Stage: step.StageRunning, Ready: true, TalosVersion: "v1.13.0", NodeName: m.NodeName,
 				}
 			}
 		}
@@ -55,34 +55,34 @@ func TestForecast_ofLostVolumes(t *testing.T) {
 func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 	t.Parallel()
 
-	works := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true,
+	works := step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true,
 		TalosVersion: "v1.13.0"}
-	lost := cluster.MachineState{Access: step.Unreachable, VolumesLost: true}
+	lost := step.MachineState{Access: step.Unreachable, VolumesLost: true}
 
 	for name, test := range map[string]struct {
 		joined   int  // of the three, the first
 		beside   bool // are those that are not recorded
-		recorded []cluster.MachineState
+		recorded []step.MachineState
 		first    string // step
 		refused  string
 	}{
-		"two that never joined": {joined: 1, recorded: []cluster.MachineState{works, lost, lost},
+		"two that never joined": {joined: 1, recorded: []step.MachineState{works, lost, lost},
 			first: "replace volumes of control plane cp-1 (its data is lost)"},
-		"the only member": {joined: 1, recorded: []cluster.MachineState{lost},
+		"the only member": {joined: 1, recorded: []step.MachineState{lost},
 			refused: "the data of 1 of 1 control planes in etcd is lost (cp-0)"},
-		"one of two members": {joined: 2, recorded: []cluster.MachineState{works, lost},
+		"one of two members": {joined: 2, recorded: []step.MachineState{works, lost},
 			refused: "the data of 1 of 2 control planes in etcd is lost (cp-1)"},
-		"one that is not recorded": {joined: 2, recorded: []cluster.MachineState{works, lost, works},
+		"one that is not recorded": {joined: 2, recorded: []step.MachineState{works, lost, works},
 			first: "replace volumes of control plane cp-1 (its data is lost)"},
 		"one of three, two beside": {
-			joined: 1, beside: true, recorded: []cluster.MachineState{lost},
+			joined: 1, beside: true, recorded: []step.MachineState{lost},
 			first: "replace volumes of control plane cp-0 (its data is lost)",
 		},
-		"nobody is recorded": {recorded: []cluster.MachineState{works, lost, lost},
+		"nobody is recorded": {recorded: []step.MachineState{works, lost, lost},
 			refused: "the data of 2 of 3 control planes is lost (cp-1)"},
 	} {
 		want := cluster.Spec{Name: "dev", Bootstrapped: true, NodesBecomeReady: true}
-		recorded := map[string]cluster.MachineState{}
+		recorded := map[string]step.MachineState{}
 
 		for i := range 3 {
 			m := cluster.Machine{
@@ -108,7 +108,7 @@ func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 // checkForecast is a forecast from what is recorded that begins with a step and comes to an end, or one that has no
 // step and is refused.
 func checkForecast(
-	t *testing.T, name string, want cluster.Spec, recorded map[string]cluster.MachineState, first, refused string,
+	t *testing.T, name string, want cluster.Spec, recorded map[string]step.MachineState, first, refused string,
 ) {
 	t.Helper()
 

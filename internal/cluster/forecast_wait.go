@@ -43,11 +43,11 @@ func told(before, more []step.Hold) []step.Hold {
 func (s *Snapshot) awaitBoots(want Spec, _ Policy) (changed bool) {
 	for _, m := range want.Known() {
 		state := s.Machines[m.Name]
-		if state.Access != step.Member || state.Stage == StageBooting || state.Stage == StageRunning {
+		if state.Access != step.Member || state.Stage == step.StageBooting || state.Stage == step.StageRunning {
 			continue
 		}
 
-		state.Stage = StageBooting
+		state.Stage = step.StageBooting
 		s.Machines[m.Name] = state
 		changed = true
 	}

@@ -17,26 +17,26 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 		return cluster.Machine{Name: name, Role: step.ControlPlane, Address: address, ConfigDigest: "new",
 			TalosVersion: "v1.13.0", Via: []cluster.Release{{Version: "v1.12.5"}}}
 	}
-	seen := func(stage cluster.Stage, etcd cluster.ServiceState, version string) cluster.MachineState {
-		return cluster.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: stage, EtcdService: etcd,
-			ConfigDigest: "new", TalosVersion: version, Ready: stage == cluster.StageRunning}
+	seen := func(stage step.Stage, etcd step.ServiceState, version string) step.MachineState {
+		return step.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: stage, EtcdService: etcd,
+			ConfigDigest: "new", TalosVersion: version, Ready: stage == step.StageRunning}
 	}
 	three := []cluster.Machine{plane("cp-1", "10.0.0.1"), plane("cp-2", "10.0.0.2"), plane("cp-3", "10.0.0.3")}
 	worker := cluster.Machine{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", ConfigDigest: "new",
 		TalosVersion: "v1.13.0"}
-	lost := cluster.MachineState{Access: step.Unreachable, Role: step.Worker, VolumesLost: true, NodeName: "w-2"}
+	lost := step.MachineState{Access: step.Unreachable, Role: step.Worker, VolumesLost: true, NodeName: "w-2"}
 
 	for name, test := range map[string]struct {
 		want     cluster.Spec
-		recorded map[string]cluster.MachineState
+		recorded map[string]step.MachineState
 		waits    string
 		steps    []string
 	}{
 		"a create that was interrupted while the first machine was installed": {
 			want: cluster.Spec{Machines: []cluster.Machine{three[0], worker}},
-			recorded: map[string]cluster.MachineState{
-				"cp-1": seen(cluster.StageInstalling, cluster.ServicePreparing, "v1.13.0"),
-				"w-1": {Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, ConfigDigest: "new",
+			recorded: map[string]step.MachineState{
+				"cp-1": seen(step.StageInstalling, step.ServicePreparing, "v1.13.0"),
+				"w-1": {Access: step.Member, Role: step.Worker, Stage: step.StageRunning, ConfigDigest: "new",
 					TalosVersion: "v1.13.0"},
 			},
 			waits: "cp-1: its etcd is Preparing",
@@ -44,9 +44,9 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 		},
 		"a control plane that left etcd joins again when it is upgraded": {
 			want: cluster.Spec{Bootstrapped: true, Machines: three},
-			recorded: map[string]cluster.MachineState{
-				"cp-1": seen(cluster.StageRunning, cluster.ServiceFinished, "v1.11.6"),
-				"cp-2": seen(cluster.StageRunning, "", "v1.12.5"), "cp-3": seen(cluster.StageRunning, "", "v1.13.0"),
+			recorded: map[string]step.MachineState{
+				"cp-1": seen(step.StageRunning, step.ServiceFinished, "v1.11.6"),
+				"cp-2": seen(step.StageRunning, "", "v1.12.5"), "cp-3": seen(step.StageRunning, "", "v1.13.0"),
 			},
 			steps: []string{
 				"upgrade Talos on cp-1: v1.11.6 -> v1.12.5 (drain, reboot)", "upgrade Talos on cp-1: v1.12.5 -> v1.13.0 (drain, reboot)",
@@ -56,8 +56,8 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 		"a container that leaves and never answers again": {
 			want: cluster.Spec{Bootstrapped: true, Machines: []cluster.Machine{three[0]},
 				Removed: []cluster.Machine{{Name: "w-2", Role: step.Worker, Address: "10.0.0.12", Container: true}}},
-			recorded: map[string]cluster.MachineState{
-				"cp-1": seen(cluster.StageRunning, "", "v1.13.0"), "w-2": lost,
+			recorded: map[string]step.MachineState{
+				"cp-1": seen(step.StageRunning, "", "v1.13.0"), "w-2": lost,
 			},
 			waits: "w-2: is to be removed and does not answer",
 			steps: []string{"delete pod and volumes of worker w-2", "delete node w-2 of w-2 from Kubernetes"},

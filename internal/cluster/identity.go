@@ -35,7 +35,7 @@ const (
 type Mismatch struct {
 	Kind    MismatchKind
 	Machine Machine
-	State   MachineState
+	State   step.MachineState
 	// Names are those of all machines that answer so; of SameHardware only.
 	Names []string
 	// Is is the name of the machine that answers; of OtherHardware only, and empty where it is none of the cluster.
@@ -132,7 +132,7 @@ func (s Snapshot) WithoutMismatches(want Spec) Snapshot {
 	for _, m := range Mismatches(want.Ordered(), s) {
 		known := m.Kind == SameHardware && m.Machine.UUID != ""
 		if m.State.Answers() && !known && machines[m.Machine.Name].Access != step.Foreign {
-			machines[m.Machine.Name] = MachineState{Access: step.Foreign, Cause: m.String()}
+			machines[m.Machine.Name] = step.MachineState{Access: step.Foreign, Cause: m.String()}
 		}
 	}
 
@@ -140,9 +140,6 @@ func (s Snapshot) WithoutMismatches(want Spec) Snapshot {
 
 	return s
 }
-
-// Answers is true for a machine that told something about itself.
-func (s MachineState) Answers() bool { return s.Access == step.Member || s.Access == step.Maintenance }
 
 // MayReport says whether a hardware UUID is one that the machine may answer with:
 // the one that is known, or the one that is written over it in META.
@@ -154,19 +151,19 @@ func (m Machine) MayReport(uuid string) bool {
 
 // isOther is true for a machine that answers with the UUID of other hardware. Containers
 // have no hardware of their own.
-func (m Machine) isOther(s MachineState) bool {
+func (m Machine) isOther(s step.MachineState) bool {
 	return !m.Container && m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID)
 }
 
 // isOtherNode is true for a member with another node than the recorded one, where no UUID says who
 // it is. Containers are told by their pods.
-func (m Machine) isOtherNode(s MachineState) bool {
+func (m Machine) isOtherNode(s step.MachineState) bool {
 	return s.Access == step.Member && !m.Container && (m.UUID == "" || s.UUID == "") &&
 		m.NodeName != "" && s.NodeName != "" && m.NodeName != s.NodeName
 }
 
 // hasOtherRole is true for a member of the cluster with another role than the wanted one.
-func (m Machine) hasOtherRole(s MachineState) bool {
+func (m Machine) hasOtherRole(s step.MachineState) bool {
 	return s.Access == step.Member && s.Role != "" && s.Role != m.Role
 }
 

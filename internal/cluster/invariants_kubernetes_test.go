@@ -123,11 +123,11 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 		s := have.Machines[m.Name]
 
 		if calm {
-			s = cluster.MachineState{
-				Access: step.Member, Stage: cluster.StageRunning, Ready: true, EtcdService: cluster.ServiceRunning,
+			s = step.MachineState{
+				Access: step.Member, Stage: step.StageRunning, Ready: true, EtcdService: step.ServiceRunning,
 				ConfigDigest: "new",
 				TalosVersion: m.TalosVersion, NodeName: m.Name, Meta: m.Meta,
-				Busy: []string{"", "in progress"}[max(0, random.IntN(100)-98)],
+				Run: step.Run{Busy: []string{"", "in progress"}[max(0, random.IntN(100)-98)]},
 			}
 			if ill*random.IntN(8) == 1 {
 				s.Ready, s.Unmet = false, []string{"staticPods: kube-system/kube-apiserver not ready"}
@@ -152,7 +152,7 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 }
 
 // randomNode is the node, and the member of etcd, of a machine that is in the cluster.
-func randomNode(random *rand.Rand, m cluster.Machine, s cluster.MachineState, have *cluster.Snapshot) {
+func randomNode(random *rand.Rand, m cluster.Machine, s step.MachineState, have *cluster.Snapshot) {
 	version, _ := kubenames.ImageVersion(s.Images[kubenames.Kubelet])
 	node := kubestate.Node{
 		Name: m.Name, Addresses: []string{m.Address}, Ready: s.Ready, ControlPlane: m.Role == step.ControlPlane,

@@ -68,9 +68,10 @@ func randomPodStates(random *rand.Rand, want *cluster.Spec, have *cluster.Snapsh
 
 		switch {
 		case some(10):
-			s = cluster.MachineState{Access: step.Gone, Since: s.Since}
+			s = step.MachineState{Access: step.Gone, Run: step.Run{Since: s.Since}}
 		case some(8):
-			s = cluster.MachineState{Access: step.Unreachable, Stopped: true, VolumesLost: some(2), Since: s.Since}
+			s = step.MachineState{Access: step.Unreachable, Stopped: true, VolumesLost: some(2),
+				Run: step.Run{Since: s.Since}}
 		case s.Access == step.Member && some(2):
 			s.TalosVersion = "v1.12.0"
 		}
@@ -88,7 +89,7 @@ func randomPodStates(random *rand.Rand, want *cluster.Spec, have *cluster.Snapsh
 		}
 
 		if have.Etcd.Known && some(2) {
-			s.Stage, s.EtcdService, s.Ready = cluster.StageRunning, cluster.ServiceRunning, true
+			s.Stage, s.EtcdService, s.Ready = step.StageRunning, step.ServiceRunning, true
 		}
 
 		have.Machines[m.Name] = s
@@ -209,7 +210,7 @@ func TestForecast_ofPods(t *testing.T) {
 		return cluster.Machine{Name: name, Role: role, Address: name + ".x", NodeName: name, ConfigDigest: "new",
 			TalosVersion: "v1.13.0", Installer: "talos:v1.13.0", Container: true}
 	}
-	runs := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, ConfigDigest: "new",
+	runs := step.MachineState{Access: step.Member, Stage: step.StageRunning, ConfigDigest: "new",
 		TalosVersion: "v1.13.0"}
 
 	want := cluster.Spec{Name: "dev", NodesBecomeReady: true, Bootstrapped: true}
@@ -223,7 +224,7 @@ func TestForecast_ofPods(t *testing.T) {
 	want.Removed[0].MemberID = "m3"
 
 	steps, last := cluster.Forecast(want,
-		cluster.Assume(want, map[string]cluster.MachineState{"cp-0": runs, "cp-1": runs, "cp-2": runs, "cp-3": runs}),
+		cluster.Assume(want, map[string]step.MachineState{"cp-0": runs, "cp-1": runs, "cp-2": runs, "cp-3": runs}),
 		cluster.DefaultPolicy())
 
 	got := texts(steps)

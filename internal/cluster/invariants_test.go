@@ -269,7 +269,7 @@ func randomSpec(random *rand.Rand) cluster.Spec {
 
 func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	have := cluster.Snapshot{Time: now, Machines: map[string]cluster.MachineState{}}
+	have := cluster.Snapshot{Time: now, Machines: map[string]step.MachineState{}}
 	have.Kubernetes.Reachable = random.IntN(2) == 0
 	have.Etcd.Known = random.IntN(3) == 0
 	quiet := random.IntN(2) == 0 // half of the clusters have an easy life, or bootstraps would be rare
@@ -277,10 +277,11 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 	for _, m := range want.Machines {
 		s := randomState(random, now, m)
 		if quiet {
-			s = cluster.MachineState{Access: step.Member, Stage: cluster.StageBooting, EtcdService: cluster.ServicePreparing,
-				ConfigDigest: "new", Since: now}
+			s = step.MachineState{Access: step.Member, Stage: step.StageBooting, EtcdService: step.ServicePreparing,
+				ConfigDigest: "new", Run: step.Run{Since: now}}
 			if random.IntN(6) == 0 {
-				s = cluster.MachineState{Access: step.Unreachable, Fresh: random.IntN(2) == 0, Since: now.Add(-time.Hour)}
+				s = step.MachineState{Access: step.Unreachable,
+					Run: step.Run{Fresh: random.IntN(2) == 0, Since: now.Add(-time.Hour)}}
 			}
 		}
 
@@ -302,17 +303,19 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 	return have
 }
 
-func randomState(random *rand.Rand, now time.Time, m cluster.Machine) cluster.MachineState {
+func randomState(random *rand.Rand, now time.Time, m cluster.Machine) step.MachineState {
 	pick := func(options ...string) string { return options[random.IntN(len(options))] }
-	s := cluster.MachineState{
+	s := step.MachineState{
 		Access: step.Access(pick("", "unreachable", "maintenance", "maintenance", "member", "member", "member",
 			"member", "member")),
-		Stage:        cluster.Stage(pick("booting", "running", "installing", "rebooting")),
-		EtcdService:  cluster.ServiceState(pick("", "Preparing", "Preparing", "Running", "Finished", "Failed")),
-		ConfigDigest: pick("", "old", "new"), Fresh: random.IntN(2) == 0, Resetting: random.IntN(5) == 0,
+		Stage:        step.Stage(pick("booting", "running", "installing", "rebooting")),
+		EtcdService:  step.ServiceState(pick("", "Preparing", "Preparing", "Running", "Finished", "Failed")),
+		ConfigDigest: pick("", "old", "new"),
+		Run:          step.Run{Fresh: random.IntN(2) == 0, Resetting: random.IntN(5) == 0},
+
 		BootstrapRequested: random.IntN(8) == 0, Ready: random.IntN(2) == 0,
-		Since: now.Add(-time.Duration(random.IntN(30)) * time.Minute),
 	}
+	s.Since = now.Add(-time.Duration(random.IntN(30)) * time.Minute)
 
 	if len(m.Meta) > 0 && random.IntN(2) == 0 {
 		s.Meta = map[uint8]string{0x0a: pick("old", "new"), 0x0c: pick("old", "new")}

@@ -40,11 +40,11 @@ func (u kubernetesUpgrade) skewed(m Machine, c kubenames.Component) string {
 // LeftBehind are the nodes, but for those of the given machines, whose kubelets are too old
 // for a version of kube-apiserver.
 func LeftBehind(machines []Machine, nodes []kubestate.Node, version string) []kubestate.Node {
-	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: kubestate.State{Nodes: nodes}}
+	have := Snapshot{Machines: map[string]step.MachineState{}, Kubernetes: kubestate.State{Nodes: nodes}}
 	ours := map[string]bool{}
 
 	for _, m := range machines {
-		have.Machines[m.Name] = MachineState{NodeName: m.NodeName}
+		have.Machines[m.Name] = step.MachineState{NodeName: m.NodeName}
 		if node, ok := have.NodeOf(m); ok {
 			ours[node.Name] = true
 		}

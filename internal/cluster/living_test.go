@@ -15,10 +15,10 @@ func TestLivingMembers_stopARestore(t *testing.T) {
 
 	const host = "10.0.0.11"
 
-	blank := cluster.MachineState{Access: step.Maintenance, UUID: "aaaa"}
-	runs := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, UUID: "bbbb"}
-	boots := func(etcd cluster.ServiceState) cluster.MachineState {
-		return cluster.MachineState{Access: step.Member, Stage: cluster.StageBooting, EtcdService: etcd}
+	blank := step.MachineState{Access: step.Maintenance, UUID: "aaaa"}
+	runs := step.MachineState{Access: step.Member, Stage: step.StageRunning, UUID: "bbbb"}
+	boots := func(etcd step.ServiceState) step.MachineState {
+		return step.MachineState{Access: step.Member, Stage: step.StageBooting, EtcdService: etcd}
 	}
 	same := runs
 	same.UUID = blank.UUID
@@ -28,14 +28,14 @@ func TestLivingMembers_stopARestore(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		change      func(*cluster.Spec)
-		own, found  cluster.MachineState
+		own, found  step.MachineState
 		asks, stops bool
 	}{
 		"it runs":                 {own: blank, found: runs, asks: true, stops: true},
-		"it is silent":            {own: blank, found: cluster.MachineState{Access: step.Unreachable}, asks: true},
-		"it was reset":            {own: blank, found: cluster.MachineState{Access: step.Maintenance}, asks: true},
-		"it has other keys":       {own: blank, found: cluster.MachineState{Access: step.Foreign}, asks: true},
-		"it waits for etcd":       {own: blank, found: boots(cluster.ServicePreparing), asks: true},
+		"it is silent":            {own: blank, found: step.MachineState{Access: step.Unreachable}, asks: true},
+		"it was reset":            {own: blank, found: step.MachineState{Access: step.Maintenance}, asks: true},
+		"it has other keys":       {own: blank, found: step.MachineState{Access: step.Foreign}, asks: true},
+		"it waits for etcd":       {own: blank, found: boots(step.ServicePreparing), asks: true},
 		"its etcd is broken":      {own: blank, found: boots("Stopping"), asks: true, stops: true},
 		"it is the same hardware": {own: blank, found: same, asks: true},
 		"it is a machine of the resource": {own: blank, found: runs,
@@ -54,14 +54,14 @@ func TestLivingMembers_stopARestore(t *testing.T) {
 				test.change(&spec)
 			}
 
-			have := cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-1": test.own}}
+			have := cluster.Snapshot{Machines: map[string]step.MachineState{"cp-1": test.own}}
 			hosts := cluster.HostsToAsk(spec, have, []string{host})
 
 			if asks := len(hosts) > 0; asks != test.asks {
 				t.Fatalf("asks %v, want %t", hosts, test.asks)
 			}
 
-			found := map[string]cluster.MachineState{}
+			found := map[string]step.MachineState{}
 			for _, h := range hosts {
 				found[h] = test.found
 			}

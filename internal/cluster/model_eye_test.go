@@ -16,7 +16,7 @@ import (
 type eye struct {
 	site   *site
 	want   cluster.Spec
-	states map[string]cluster.MachineState
+	states map[string]step.MachineState
 	views  map[string]etcdstate.View
 	peers  []cluster.Machine
 	// manifests is the version of the bootstrap manifests that were synced.
@@ -24,7 +24,7 @@ type eye struct {
 }
 
 func newEye(s *site, want cluster.Spec) *eye {
-	return &eye{site: s, want: want, states: map[string]cluster.MachineState{}, views: map[string]etcdstate.View{}}
+	return &eye{site: s, want: want, states: map[string]step.MachineState{}, views: map[string]etcdstate.View{}}
 }
 
 func (e *eye) machines() []cluster.Machine { return slices.Concat(e.want.Known(), e.peers) }
@@ -36,8 +36,8 @@ func (e *eye) machine(name string) cluster.Machine {
 }
 
 func (e *eye) observe() cluster.Snapshot {
-	have := cluster.Snapshot{Time: e.site.now, Machines: map[string]cluster.MachineState{},
-		Peers: map[string]cluster.MachineState{}}
+	have := cluster.Snapshot{Time: e.site.now, Machines: map[string]step.MachineState{},
+		Peers: map[string]step.MachineState{}}
 
 	for _, m := range e.machines() {
 		e.ask(m)
@@ -133,22 +133,22 @@ func (e *eye) ask(m cluster.Machine) {
 }
 
 // answer is what a machine says when it is asked.
-func (s *site) answer(m cluster.Machine) cluster.MachineState {
+func (s *site) answer(m cluster.Machine) step.MachineState {
 	b := s.at(m.Address)
 
 	switch {
 	case b == nil:
-		return cluster.MachineState{Access: step.Unreachable, Cause: "no route to host"}
+		return step.MachineState{Access: step.Unreachable, Cause: "no route to host"}
 	case b.foreign:
-		return cluster.MachineState{Access: step.Foreign, Cause: "unknown authority"}
+		return step.MachineState{Access: step.Foreign, Cause: "unknown authority"}
 	case b.impostor:
-		return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance}
+		return step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance}
 	case b.life == maintenance:
-		return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance, UUID: b.uuid}
+		return step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance, UUID: b.uuid}
 	}
 
-	state := cluster.MachineState{
-		Access: step.Member, Stage: cluster.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot),
+	state := step.MachineState{
+		Access: step.Member, Stage: step.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot),
 		TalosVersion: b.version,
 		Schematic:    b.schematic, Platform: "metal", Role: step.Worker, NodeName: b.name, ConfigDigest: b.digest,
 		Ready:  s.well(b) && !s.noCNI,
@@ -197,14 +197,14 @@ func (s *site) unmet(b *box) []string {
 	return unmet
 }
 
-func (s *site) etcdService(b *box) cluster.ServiceState {
+func (s *site) etcdService(b *box) step.ServiceState {
 	switch {
 	case s.etcdUp(b):
-		return cluster.ServiceRunning
+		return step.ServiceRunning
 	case b.left:
-		return cluster.ServiceFinished
+		return step.ServiceFinished
 	case !b.data:
-		return cluster.ServicePreparing
+		return step.ServicePreparing
 	default:
 		return "Starting"
 	}

@@ -140,11 +140,11 @@ func (s *site) connected() int {
 }
 
 // podAnswer is what the host cluster adds to what a machine says.
-func (s *site) podAnswer(b *box, state cluster.MachineState) cluster.MachineState {
+func (s *site) podAnswer(b *box, state step.MachineState) step.MachineState {
 	p := b.pod
 
 	if b.life == gone {
-		return cluster.MachineState{Access: step.Gone}
+		return step.MachineState{Access: step.Gone}
 	}
 
 	state.UUID, state.Schematic = "", ""

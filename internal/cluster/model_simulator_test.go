@@ -180,11 +180,11 @@ type picture struct {
 
 type machinePicture struct {
 	Access               step.Access
-	Stage                cluster.Stage
+	Stage                step.Stage
 	Ready                bool
 	TalosVersion, Digest string
 	Role                 step.Role
-	Etcd                 cluster.ServiceState
+	Etcd                 step.ServiceState
 	Member, Learner      bool
 	Node                 string
 }
@@ -202,7 +202,7 @@ func (w *twins) picture(have cluster.Snapshot, digest func(string) string) pictu
 				digest(s.ConfigDigest), s.Role
 
 			seen.Etcd = s.EtcdService
-			if s.Stage == cluster.StageRunning && s.Ready && seen.Etcd == cluster.ServiceRunning {
+			if s.Stage == step.StageRunning && s.Ready && seen.Etcd == step.ServiceRunning {
 				seen.Etcd = "" // nobody has to ask
 			}
 		}

@@ -287,7 +287,7 @@ func (e *eye) ended(next step.Step, err error) {
 				unseen(&s)
 			}
 		case step.Upgrade:
-			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: next.To, Schematic: next.Schematic}
+			s.Upgraded = step.UpgradeMark{BootID: s.BootID, Version: next.To, Schematic: next.Schematic}
 			upgraded(&s)
 		case step.ReplaceVolumes:
 			unseen(&s)
@@ -310,7 +310,7 @@ func (e *eye) ended(next step.Step, err error) {
 }
 
 // upgraded notes what an upgrade left behind, as lifecycle does.
-func upgraded(s *cluster.MachineState) {
+func upgraded(s *step.MachineState) {
 	switch {
 	case s.Access == step.Maintenance:
 	case s.Stopped:
@@ -322,7 +322,7 @@ func upgraded(s *cluster.MachineState) {
 	unseen(s)
 }
 
-func unseen(s *cluster.MachineState) {
+func unseen(s *step.MachineState) {
 	s.Access, s.Stage, s.Ready, s.Cause = step.Unreachable, "", false, "just rebooted"
 	s.Stopped, s.VolumesLost = false, false
 }

@@ -27,13 +27,8 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 			"restored before, or destroy the resource and create the cluster anew")
 }
 
-// WithoutEtcd is true for a machine that proves to hold no etcd data.
-func (s MachineState) WithoutEtcd() bool {
-	return s.Access == step.Maintenance || s.Access == step.Member && s.EtcdService.WithoutData() && !s.BootstrapRequested
-}
-
 // withoutData is true for a control plane that holds no etcd data, and that this run did not tell to begin with any.
-func withoutData(s MachineState) bool {
+func withoutData(s step.MachineState) bool {
 	return s.WithoutEtcd() && (s.Access == step.Maintenance || !s.BootstrapSent)
 }
 
@@ -190,7 +185,7 @@ func AwaitsRestore(want Spec, have Snapshot) bool {
 }
 
 // restoredAnew is true for a machine whose etcd began as a snapshot that is not on record yet.
-func restoredAnew(want Spec, s MachineState) bool {
+func restoredAnew(want Spec, s step.MachineState) bool {
 	return s.BootstrapSent || !s.RestoredAt.IsZero() && !s.RestoredAt.Equal(want.RestoredAt)
 }
 
@@ -222,7 +217,7 @@ func etcdBeginning(machines []Machine, have Snapshot) bool {
 	for _, m := range machines {
 		s := have.Machines[m.Name]
 
-		if s.Access == step.Member && (s.BootstrapRequested || s.EtcdService == ServiceRunning) {
+		if s.Access == step.Member && (s.BootstrapRequested || s.EtcdService == step.ServiceRunning) {
 			return true
 		}
 	}
@@ -232,7 +227,7 @@ func etcdBeginning(machines []Machine, have Snapshot) bool {
 
 // mayHoldEtcd says why a control plane cannot be taken to be without etcd data;
 // empty when it can.
-func mayHoldEtcd(s MachineState) string {
+func mayHoldEtcd(s step.MachineState) string {
 	switch {
 	case s.Access == step.Maintenance, s.Access == step.Gone, readyForBootstrap(s):
 		return ""
@@ -251,12 +246,12 @@ func mayHoldEtcd(s MachineState) string {
 
 // readyForBootstrap is true for a configured control plane whose etcd waits to be
 // bootstrapped or to join. The machine stays in stage booting until then (Talos 1.13).
-func readyForBootstrap(s MachineState) bool {
+func readyForBootstrap(s step.MachineState) bool {
 	return s.Access == step.Member && s.Busy == "" && s.EtcdService.WithoutData() && !s.BootstrapRequested &&
-		(s.Stage == StageBooting || s.Stage == StageRunning)
+		(s.Stage == step.StageBooting || s.Stage == step.StageRunning)
 }
 
-func stageOf(s MachineState) string {
+func stageOf(s step.MachineState) string {
 	if s.Access == step.Member && s.Stage != "" {
 		return "is " + string(s.Stage) + Because(s.Cause)
 	}

@@ -113,9 +113,9 @@ func leftEtcd(have Snapshot, m Machine) bool {
 	s := have.Machines[m.Name]
 	_, member := have.MemberOf(m)
 
-	return m.Role == step.ControlPlane && !m.Container && s.Access == step.Member && s.Stage == StageRunning &&
-		s.EtcdService == ServiceFinished && !s.BootstrapRequested && have.Etcd.Known && !member && s.Busy == "" &&
-		!s.goingDown()
+	return m.Role == step.ControlPlane && !m.Container && s.Access == step.Member && s.Stage == step.StageRunning &&
+		s.EtcdService == step.ServiceFinished && !s.BootstrapRequested && have.Etcd.Known && !member && s.Busy == "" &&
+		!s.GoingDown()
 }
 
 // EvacuationOf is how a machine is taken out of service. It is not drained when its node is
@@ -180,7 +180,7 @@ func planRegistrations(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
-		runs := s.Access == step.Member && s.Stage == StageRunning && !s.goingDown() && s.NodeName != "" && s.Busy == ""
+		runs := s.Access == step.Member && s.Stage == step.StageRunning && !s.GoingDown() && s.NodeName != "" && s.Busy == ""
 
 		late := s.NodeMissing || have.Time.Sub(s.Since) > p.RegisterTimeout && have.Time.Sub(k.Since) > p.RegisterTimeout
 
@@ -285,9 +285,9 @@ func (r rollout) inTransit(m Machine, change step.Step) string {
 	_, upgrade := change.(step.Upgrade)
 
 	switch {
-	case s.inSequence():
+	case s.InSequence():
 		return "it is " + string(s.Stage)
-	case upgrade && s.Stage == StageBooting && r.have.Time.Sub(s.Since) <= r.policy.BootTimeout:
+	case upgrade && s.Stage == step.StageBooting && r.have.Time.Sub(s.Since) <= r.policy.BootTimeout:
 		return "it is booting"
 	case s.RebootedFrom != "" && NotReady(r.want, r.have, m) != "":
 		return "it was rebooted and " + NotReady(r.want, r.have, m)
@@ -302,7 +302,7 @@ func hasEtcd(want Spec, have Snapshot) bool {
 		slices.ContainsFunc(want.sorted(step.ControlPlane), func(m Machine) bool {
 			s := have.Machines[m.Name]
 
-			return s.Access == step.Member && (s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == StageRunning &&
+			return s.Access == step.Member && (s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == step.StageRunning &&
 				s.Ready)
 		})
 }

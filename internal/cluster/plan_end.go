@@ -152,7 +152,7 @@ func withoutEtcdData(want Spec, have Snapshot) bool {
 
 // ForecastRemoval lists the steps of [PlanRemoval] as far as a plan can know: in a cluster
 // whose other control planes work, or that ends where it is known to have no others.
-func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) (steps []step.Step, last Decision) {
+func ForecastRemoval(want Spec, recorded map[string]step.MachineState, p Policy) (steps []step.Step, last Decision) {
 	const other = "another control plane"
 
 	want = want.Ordered()
@@ -162,7 +162,7 @@ func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) (ste
 	if want.OtherControlPlanes == nil {
 		have.Etcd.Members = append(have.Etcd.Members, etcdstate.Member{ID: other, Name: other})
 		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{Name: other, Ready: true, ControlPlane: true})
-		have.Peers = map[string]MachineState{other: {Access: step.Member, Stage: StageRunning, Ready: true}}
+		have.Peers = map[string]step.MachineState{other: {Access: step.Member, Stage: step.StageRunning, Ready: true}}
 	}
 
 	return forecast(want, have, p, func(s Snapshot) Decision { return PlanRemoval(want, s, p) })

@@ -16,14 +16,14 @@ import (
 func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 	t.Parallel()
 
-	running := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "cp-3"}
+	running := step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true, NodeName: "cp-3"}
 	plane := cluster.Spec{Joins: true, Bootstrapped: true, NodesBecomeReady: true, Removed: []cluster.Machine{
 		{Name: "cp-3", Role: step.ControlPlane, Address: "10.0.0.3"},
 	}}
 
 	var got []string
 
-	steps, last := cluster.ForecastRemoval(plane, map[string]cluster.MachineState{"cp-3": running},
+	steps, last := cluster.ForecastRemoval(plane, map[string]step.MachineState{"cp-3": running},
 		cluster.DefaultPolicy())
 	if !last.Done() {
 		t.Errorf("after all steps there still is:\n%s", render(last))

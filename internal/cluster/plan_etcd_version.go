@@ -162,7 +162,7 @@ func (r rollout) spokesman(d *Decision) string {
 
 	for _, m := range r.want.sorted(step.ControlPlane) {
 		member, ok := r.have.MemberOf(m)
-		if ok && q.Healthy[member.ID] && !r.have.Machines[m.Name].goingDown() && !d.concerns(m.Name) {
+		if ok && q.Healthy[member.ID] && !r.have.Machines[m.Name].GoingDown() && !d.concerns(m.Name) {
 			return m.Name
 		}
 	}

@@ -67,13 +67,13 @@ func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
 			return other.Name + " is " + s.Busy
 		case memberMoved(have, other) != "":
 			return other.Name + " " + memberMoved(have, other)
-		case s.goingDown() || s.RebootedFrom != "" && s.Access != step.Member:
+		case s.GoingDown() || s.RebootedFrom != "" && s.Access != step.Member:
 			return other.Name + " was rebooted and is not back" + Because(s.Cause)
 		case s.RebootedFrom != "" && NotReady(want, have, other) != "":
 			return other.Name + " was rebooted and " + NotReady(want, have, other)
-		case s.Access == step.Member && s.inSequence():
+		case s.Access == step.Member && s.InSequence():
 			return fmt.Sprintf("%s is %s", other.Name, s.Stage)
-		case (s.Access == step.Unreachable || s.Stage == StageBooting) && have.Time.Sub(s.Since) <= p.DeadAfter:
+		case (s.Access == step.Unreachable || s.Stage == step.StageBooting) && have.Time.Sub(s.Since) <= p.DeadAfter:
 			return other.Name + " may be about to come back" + Because(s.Cause)
 		}
 	}
@@ -111,7 +111,7 @@ func othersUnfit(want Spec, have Snapshot, m Machine) string {
 }
 
 // memberUnfit says what is wrong with the machine of a member.
-func memberUnfit(want Spec, have Snapshot, member etcdstate.Member, name string, s MachineState) string {
+func memberUnfit(want Spec, have Snapshot, member etcdstate.Member, name string, s step.MachineState) string {
 	switch {
 	case member.Learner:
 		return name + " is a learner in etcd, not promoted yet"
@@ -119,7 +119,7 @@ func memberUnfit(want Spec, have Snapshot, member etcdstate.Member, name string,
 		return fmt.Sprintf("etcd member %s of %s does not answer%s", member.ID, name, Because(s.Cause))
 	case s.Busy != "":
 		return name + " is " + s.Busy
-	case s.Stage != StageRunning || s.goingDown():
+	case s.Stage != step.StageRunning || s.GoingDown():
 		return fmt.Sprintf("%s is %s", name, s.Stage)
 	case unready(want, have, s) != "":
 		return name + " " + unready(want, have, s)

@@ -30,7 +30,7 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 		case replaceable(m, s):
 		case s.Access == step.Unreachable:
 			d.hold(m.Name, "no answer from %s: %s%s", m.Address, s.Cause, hung(have, m, p))
-		case s.goingDown():
+		case s.GoingDown():
 			d.hold(m.Name, "is about to reboot")
 		case s.Access == step.Maintenance:
 			planJoin(want, have, m, p, keys, d)
@@ -182,7 +182,7 @@ func formerNode(want Spec, have Snapshot, m Machine) (kubestate.Node, bool) {
 // after it was taken, and those whose hostname was changed.
 func planFormerNodes(want Spec, have Snapshot, d *Decision) {
 	if !have.Kubernetes.Reachable ||
-		slices.ContainsFunc(want.all(), func(m Machine) bool { return have.Machines[m.Name].nameless() }) {
+		slices.ContainsFunc(want.all(), func(m Machine) bool { return have.Machines[m.Name].Nameless() }) {
 		return
 	}
 
@@ -200,12 +200,6 @@ func planFormerNodes(want Spec, have Snapshot, d *Decision) {
 			d.step(step.DeleteNode{Machine: m.Name, Node: m.NodeName})
 		}
 	}
-}
-
-// nameless is true for a machine that may run a node of any name, because it does not say
-// which.
-func (s MachineState) nameless() bool {
-	return s.Access != step.Maintenance && (s.Access != step.Member || s.NodeName == "")
 }
 
 // abandoned reports whether no kubelet runs a node. One of a control plane in a snapshot that

@@ -32,8 +32,8 @@ func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 		want.Machines[0].Keys = c.wanted
 		want.OtherHolders = rotation.Cluster{{Name: "theirs", ControlPlane: true, Keys: c.others, Settled: true}}
 
-		steps, _ := cluster.Forecast(want, cluster.Assume(want, map[string]cluster.MachineState{"cp-2": {
-			Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageRunning, Ready: true, ConfigDigest: "d",
+		steps, _ := cluster.Forecast(want, cluster.Assume(want, map[string]step.MachineState{"cp-2": {
+			Access: step.Member, Role: step.ControlPlane, Stage: step.StageRunning, Ready: true, ConfigDigest: "d",
 			Keys: c.has,
 		}}), cluster.DefaultPolicy())
 
@@ -67,8 +67,8 @@ func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 			want.OtherHolders[0].Keys = keysOf(c.others)
 		}
 
-		steps, _ := cluster.Forecast(want, cluster.Assume(want, map[string]cluster.MachineState{"w-1": {
-			Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, Ready: true, ConfigDigest: "d",
+		steps, _ := cluster.Forecast(want, cluster.Assume(want, map[string]step.MachineState{"w-1": {
+			Access: step.Member, Role: step.Worker, Stage: step.StageRunning, Ready: true, ConfigDigest: "d",
 			Keys: keysOf(c.has),
 		}}), cluster.DefaultPolicy())
 
@@ -83,8 +83,8 @@ func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 func TestNotReady_beforeTalosMakesPodsForOtherKeys(t *testing.T) {
 	m := cluster.Machine{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1"}
 	want := cluster.Spec{Machines: []cluster.Machine{m}, Bootstrapped: true, NodesBecomeReady: true}
-	have := cluster.Assume(want, map[string]cluster.MachineState{"cp-1": {
-		Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageRunning, Ready: true,
+	have := cluster.Assume(want, map[string]step.MachineState{"cp-1": {
+		Access: step.Member, Role: step.ControlPlane, Stage: step.StageRunning, Ready: true,
 	}})
 
 	for _, c := range []struct{ before, wanted, runs, reason string }{

@@ -303,9 +303,9 @@ func (u kubernetesUpgrade) beyondCure(m Machine) string {
 	s := u.have.Machines[m.Name]
 
 	switch {
-	case s.goingDown():
+	case s.GoingDown():
 		return "is about to reboot"
-	case s.Stage != StageRunning:
+	case s.Stage != step.StageRunning:
 		return fmt.Sprintf("is %s", s.Stage)
 	case m.Role == step.ControlPlane:
 		return memberNotReady(u.have, m)

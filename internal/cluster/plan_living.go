@@ -50,8 +50,8 @@ func begins(want Spec, have Snapshot) bool {
 
 // holdsEtcd is true for a control plane whose etcd has data. That of a machine which runs and is ready is not asked
 // for.
-func holdsEtcd(s MachineState) bool {
-	return s.EtcdService.ProvesData() || s.EtcdService == "" && s.Stage == StageRunning
+func holdsEtcd(s step.MachineState) bool {
+	return s.EtcdService.ProvesData() || s.EtcdService == "" && s.Stage == step.StageRunning
 }
 
 // anyWaits reports whether a machine of the spec has no configuration yet. One that has it has joined whatever it
@@ -111,7 +111,7 @@ func HostsToAsk(want Spec, have Snapshot, hosts []string) []string {
 
 // RefuseLivingMembers refuses a restore while a control plane that the snapshot was taken of still runs, by what was
 // found at its host. The same hardware as a machine of the spec is that machine, at another address.
-func RefuseLivingMembers(want Spec, have Snapshot, found map[string]MachineState) []step.Refusal {
+func RefuseLivingMembers(want Spec, have Snapshot, found map[string]step.MachineState) []step.Refusal {
 	var living []string
 
 	for _, host := range slices.Sorted(maps.Keys(found)) {

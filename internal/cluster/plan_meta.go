@@ -38,8 +38,8 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 
 // acceptsMeta is true for members that no sequence is running on: during an
 // installation META is not on the disk yet.
-func acceptsMeta(s MachineState) bool {
-	return s.Access == step.Member && s.Busy == "" && (s.Stage == StageBooting || s.Stage == StageRunning)
+func acceptsMeta(s step.MachineState) bool {
+	return s.Access == step.Member && s.Busy == "" && (s.Stage == step.StageBooting || s.Stage == step.StageRunning)
 }
 
 // networkMustStay says why the network of a machine is not changed now; empty when it

@@ -20,28 +20,28 @@ import (
 const podMissing = "its pod does not exist"
 
 // removedAndGone is true for a machine that is given up, and of which nothing is left.
-func removedAndGone(want Spec, m Machine, s MachineState) bool {
+func removedAndGone(want Spec, m Machine, s step.MachineState) bool {
 	return s.Access == step.Gone && !slices.ContainsFunc(want.Machines, func(w Machine) bool { return w.Name == m.Name })
 }
 
 // outdated is true for a container whose pod has to be replaced, until this run did.
-func outdated(m Machine, s MachineState) bool {
+func outdated(m Machine, s step.MachineState) bool {
 	return m.Container && m.Replace != "" && !s.Current && s.Upgraded.Version == ""
 }
 
 // replaceable is true for a container that does not answer because nothing runs in its pod,
 // where the pod was made of something else than is wanted: that may be why.
-func replaceable(m Machine, s MachineState) bool {
+func replaceable(m Machine, s step.MachineState) bool {
 	return s.Access == step.Unreachable && s.Stopped && !s.VolumesLost && s.Busy == "" && outdated(m, s)
 }
 
 // startsWanted is true for a container that runs nothing older than what is wanted, whether it
 // answers or not: its pod is made of that.
-func startsWanted(m Machine, s MachineState) bool { return m.Container && s.Current }
+func startsWanted(m Machine, s step.MachineState) bool { return m.Container && s.Current }
 
 // passed is true for a release that a machine has before it no more, because of the Talos that
 // ran in it last.
-func passed(m Machine, s MachineState, via Release) bool {
+func passed(m Machine, s step.MachineState, via Release) bool {
 	if versions.Older(m.TalosVersion, via.Version) {
 		return versions.Older(s.TalosVersion, via.Version)
 	}

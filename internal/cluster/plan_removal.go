@@ -110,7 +110,7 @@ func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 	switch {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
-	case s.Resetting && TeardownLeft(m, have, p) == "" && !s.ended(m):
+	case s.Resetting && TeardownLeft(m, have, p) == "" && !m.ended(s):
 		d.hold(m.Name, "%s%s", notEnded(m), Because(s.Cause))
 	default:
 		return false
@@ -121,10 +121,10 @@ func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 
 // mayVote is true for a control plane whose etcd runs, as far as is known. In a run, that
 // of a machine which is running and ready was not asked for, because it does.
-func mayVote(have Snapshot, s MachineState) bool {
-	unasked := have.Etcd.Views != nil && s.EtcdService == "" && s.Stage == StageRunning && s.Ready
+func mayVote(have Snapshot, s step.MachineState) bool {
+	unasked := have.Etcd.Views != nil && s.EtcdService == "" && s.Stage == step.StageRunning && s.Ready
 
-	return s.MemberID != "" || s.EtcdService == ServiceRunning || unasked
+	return s.MemberID != "" || s.EtcdService == step.ServiceRunning || unasked
 }
 
 // removalInHand names the control plane whose removal is under way.
@@ -158,7 +158,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	}
 
 	// An etcd that does not run cannot leave by itself.
-	if etcd := have.Machines[m.Name].EtcdService; etcd != "" && etcd != ServiceRunning {
+	if etcd := have.Machines[m.Name].EtcdService; etcd != "" && etcd != step.ServiceRunning {
 		planExpulsion(want, have, m, member, d)
 
 		return

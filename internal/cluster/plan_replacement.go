@@ -94,7 +94,7 @@ func (d *Decision) awaitRejoining(m Machine, other Rejoining, have Snapshot, p P
 func (d *Decision) awaitMissing(m, other Machine, have Snapshot, p Policy) {
 	s := have.Machines[other.Name]
 	// The etcd of a machine that runs is on its way, or did not answer just now. A replacement has its own limit.
-	runs := s.Access == step.Member && s.Stage == StageRunning
+	runs := s.Access == step.Member && s.Stage == step.StageRunning
 	limited := !slices.ContainsFunc(have.Rejoining, func(r Rejoining) bool { return !r.Failed })
 
 	if !runs && limited && !s.Since.IsZero() && have.Time.Sub(s.Since) > p.RejoinTimeout {

@@ -20,7 +20,7 @@ import (
 func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Joins: true, Bootstrapped: true, NodesBecomeReady: true, Replaced: true,
 		OtherControlPlanes: []cluster.Machine{}}
-	have := cluster.Snapshot{Time: time.Unix(1000, 0), Machines: map[string]cluster.MachineState{}}
+	have := cluster.Snapshot{Time: time.Unix(1000, 0), Machines: map[string]step.MachineState{}}
 	have.Kubernetes.Reachable, have.Kubernetes.Owners = true, map[string]string{}
 	have.Etcd.Known, have.Etcd.Views = true, map[string]etcdstate.View{}
 
@@ -34,8 +34,8 @@ func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
 			want.OtherControlPlanes = append(want.OtherControlPlanes, m)
 		}
 
-		have.Machines[name] = cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true,
-			NodeName: name, MemberID: name, EtcdService: cluster.ServiceRunning, Since: time.Unix(0, 0)}
+		have.Machines[name] = step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true,
+			NodeName: name, MemberID: name, EtcdService: step.ServiceRunning, Run: step.Run{Since: time.Unix(0, 0)}}
 		have.Etcd.Members = append(have.Etcd.Members, etcdstate.Member{ID: name, Name: name,
 			PeerURLs: []string{"https://" + m.Address + ":2380"}})
 		have.Etcd.Views[name] = etcdstate.View{Member: name, Leader: "cp-1"}
@@ -47,8 +47,8 @@ func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
 
 // leftEtcd takes a machine out of etcd, wiped for a while.
 func leftEtcd(have *cluster.Snapshot, name string, since time.Duration) {
-	have.Machines[name] = cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance,
-		Since: have.Time.Add(-since)}
+	have.Machines[name] = step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance,
+		Run: step.Run{Since: have.Time.Add(-since)}}
 	have.Etcd.Members = slices.DeleteFunc(have.Etcd.Members, func(m etcdstate.Member) bool { return m.ID == name })
 	have.Kubernetes.Nodes = slices.DeleteFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == name })
 }
@@ -83,7 +83,7 @@ func TestPlanRemoval_ofAReplacedControlPlane(t *testing.T) {
 			w.OtherControlPlanes = w.OtherControlPlanes[1:]
 		}, "leaves"},
 		"an address is listed twice": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
-			s.Peers = map[string]cluster.MachineState{"cp-2": s.Machines["cp-2"], "cp-3": s.Machines["cp-3"]}
+			s.Peers = map[string]step.MachineState{"cp-2": s.Machines["cp-2"], "cp-3": s.Machines["cp-3"]}
 			w.OtherControlPlanes = []cluster.Machine{{Name: "vip", Role: step.ControlPlane, Address: "10.0.0.100"}}
 		}, "leaves"},
 		"one that rejoins":      {3, rejoining(cluster.Rejoining{Since: at(soon)}), "waits"},
@@ -115,8 +115,8 @@ func TestPlanRemoval_ofAReplacedControlPlane(t *testing.T) {
 		}, "waits"},
 		"it left etcd already": {3, func(_ *cluster.Spec, s *cluster.Snapshot) {
 			s.Etcd.Members = s.Etcd.Members[1:]
-			s.Machines["cp-1"] = cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, NodeName: "cp-1",
-				EtcdService: cluster.ServiceFinished}
+			s.Machines["cp-1"] = step.MachineState{Access: step.Member, Stage: step.StageRunning, NodeName: "cp-1",
+				EtcdService: step.ServiceFinished}
 			leftEtcd(s, "cp-2", soon)
 		}, "resets"},
 	} {

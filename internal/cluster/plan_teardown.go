@@ -65,7 +65,7 @@ func livingControlPlanes(want Spec, have Snapshot, p Policy) []Machine {
 
 	for _, m := range want.sorted(step.ControlPlane) {
 		s := have.Machines[m.Name]
-		if !s.ended(m) && TeardownLeft(m, have, p) == "" {
+		if !m.ended(s) && TeardownLeft(m, have, p) == "" {
 			alive = append(alive, m)
 		}
 	}
@@ -77,7 +77,7 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	s := have.Machines[m.Name]
 
 	switch {
-	case s.ended(m), TeardownLeft(m, have, p) != "":
+	case m.ended(s), TeardownLeft(m, have, p) != "":
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting:
@@ -114,7 +114,7 @@ func notEnded(m Machine) string {
 // planNodeRemoval deletes the node of a worker that left.
 func planNodeRemoval(m Machine, have Snapshot, p Policy, d *Decision) {
 	s := have.Machines[m.Name]
-	left := s.ended(m) || AwayAfterReset(m, have, p)
+	left := m.ended(s) || AwayAfterReset(m, have, p)
 
 	if p.KeepNodes || !left || s.Busy != "" || !have.Kubernetes.Reachable {
 		return

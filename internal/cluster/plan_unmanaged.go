@@ -47,7 +47,7 @@ func (s Spec) upgradesOnly(have Snapshot, name string) bool {
 
 // outgrown is true for a machine that no resource has and that is not older than what is wanted, or not the one whose
 // node was seen: it is never given another Talos.
-func outgrown(m Machine, s MachineState) bool {
+func outgrown(m Machine, s step.MachineState) bool {
 	return m.unmanaged() && (s.NodeName != m.NodeName || !versions.Older(s.TalosVersion, m.TalosVersion))
 }
 

@@ -43,13 +43,13 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (step.Upgrade, bool) {
 // and the installation brings the wanted one. Talos refuses to upgrade it ("machine is not installed", Talos 1.13,
 // machined/internal/server/v1alpha1). A machine that was never recorded as a member and has not booted completely may
 // be one of them.
-func onMedium(m Machine, s MachineState) bool {
-	return s.Uninstalled || s.Stage == StageInstalling || !m.Container && !m.InService && s.Stage == StageBooting
+func onMedium(m Machine, s step.MachineState) bool {
+	return s.Uninstalled || s.Stage == step.StageInstalling || !m.Container && !m.InService && s.Stage == step.StageBooting
 }
 
 // reinstalls is true for a machine that runs the wanted Talos from another image, until
 // this run upgraded it: nothing that a machine says tells one image from another.
-func reinstalls(m Machine, s MachineState) bool {
+func reinstalls(m Machine, s step.MachineState) bool {
 	return m.Reinstall && s.TalosVersion == m.TalosVersion && s.Upgraded.Version != m.TalosVersion
 }
 
@@ -89,7 +89,7 @@ func (r *rollout) findHops() {
 		}
 
 		// Nobody knows whose reboot this is: an earlier run may have begun it.
-		if release, ok := nextRelease(m, s.TalosVersion); s.Stage == StageBooting && ok &&
+		if release, ok := nextRelease(m, s.TalosVersion); s.Stage == step.StageBooting && ok &&
 			release.Version != s.TalosVersion && r.have.Time.Sub(s.Since) <= r.policy.BootTimeout {
 			r.hops.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
 		}
@@ -146,7 +146,7 @@ func (h hops) before(upgrade step.Upgrade) string {
 }
 
 // runs reports whether a machine runs a Talos; an empty schematic is any.
-func runs(s MachineState, version, schematic string) bool {
+func runs(s step.MachineState, version, schematic string) bool {
 	return s.TalosVersion == version && (schematic == "" || s.Schematic == schematic)
 }
 
@@ -179,7 +179,7 @@ func nextRelease(m Machine, from string) (r Release, ok bool) {
 }
 
 // downgrades reports whether the machine is to run an older Talos.
-func downgrades(m Machine, s MachineState) bool {
+func downgrades(m Machine, s step.MachineState) bool {
 	return versions.Older(m.TalosVersion, s.TalosVersion)
 }
 
@@ -241,7 +241,7 @@ func awaitRolledBack(want Spec, have Snapshot, d *Decision) {
 }
 
 // RolledBack is true for a machine that booted since this run upgraded it, and does not run what it was upgraded to.
-func RolledBack(s MachineState) bool {
+func RolledBack(s step.MachineState) bool {
 	mark := s.Upgraded
 
 	return mark.Version != "" && s.BootID != "" && s.BootID != mark.BootID && !runs(s, mark.Version, mark.Schematic)

@@ -22,7 +22,7 @@ func quorumOf(want Spec, have Snapshot) etcdstate.Quorum {
 		view, asked := have.Etcd.Views[member.ID]
 		sees := have.Etcd.Views == nil || asked && view.Leader != "" && len(view.Errors) == 0
 
-		if state.Access == step.Member && state.Stage == StageRunning && sees {
+		if state.Access == step.Member && state.Stage == step.StageRunning && sees {
 			q.Healthy[member.ID] = true
 		}
 	}
@@ -38,7 +38,7 @@ func (s Snapshot) Leads(m Machine) bool {
 }
 
 // ownerOf finds the machine that a member is on: one of the spec's, or a peer.
-func ownerOf(want Spec, have Snapshot, member etcdstate.Member) (string, MachineState) {
+func ownerOf(want Spec, have Snapshot, member etcdstate.Member) (string, step.MachineState) {
 	for _, m := range want.sorted(step.ControlPlane) {
 		if found, ok := have.MemberOf(m); ok && found.ID == member.ID {
 			return m.Name, have.Machines[m.Name]

@@ -35,7 +35,7 @@ func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 
 // quorumLost names the control planes that have lost their data, and says of how many, when
 // those which are left can never be a quorum, and no snapshot is to take the place of what they had.
-func quorumLost(want Spec, machines map[string]MachineState) (lost []string, of int) {
+func quorumLost(want Spec, machines map[string]step.MachineState) (lost []string, of int) {
 	if !want.OwnsBootstrap() || want.RestoreFrom != "" {
 		return nil, 0
 	}
@@ -84,7 +84,7 @@ func tooFewVoters(want Spec, have Snapshot) string {
 // ask it: one that has yet to join has nothing that a quorum could miss. One that came up since
 // is no longer such: without etcd it would be booting (Talos 1.13). those of other resources are not on
 // record and count, and where no member is recorded at all, any control plane does.
-func votersOnRecord(want Spec, machines map[string]MachineState) []Machine {
+func votersOnRecord(want Spec, machines map[string]step.MachineState) []Machine {
 	all := want.everyControlPlane()
 	recorded := func(m Machine) bool { return m.Joined || m.MemberID != "" || machines[m.Name].MemberID != "" }
 
@@ -96,7 +96,7 @@ func votersOnRecord(want Spec, machines map[string]MachineState) []Machine {
 		s := machines[m.Name]
 		beside := slices.ContainsFunc(want.OtherControlPlanes, func(b Machine) bool { return b.Name == m.Name })
 
-		return !recorded(m) && !beside && (s.Access != step.Member || s.Stage != StageRunning)
+		return !recorded(m) && !beside && (s.Access != step.Member || s.Stage != step.StageRunning)
 	})
 }
 
@@ -118,7 +118,7 @@ func (r RecordedMembers) LosesQuorum() bool { return r.Count-len(r.Lost) < etcds
 
 // MembersOnRecord sorts the control planes of a change by what state recorded of them. Removing many
 // machines at once loses no quorum, since they leave one by one.
-func MembersOnRecord(want Spec, recorded map[string]MachineState) RecordedMembers {
+func MembersOnRecord(want Spec, recorded map[string]step.MachineState) RecordedMembers {
 	var r RecordedMembers
 
 	for _, m := range OfRole(want.Removed, step.ControlPlane) {

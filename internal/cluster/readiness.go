@@ -21,11 +21,11 @@ func NotReady(want Spec, have Snapshot, m Machine) string {
 		return "is not a member of the cluster yet"
 	}
 
-	if s.goingDown() {
+	if s.GoingDown() {
 		return "is about to reboot"
 	}
 
-	if s.Stage != StageRunning {
+	if s.Stage != step.StageRunning {
 		return fmt.Sprintf("is %s%s", s.Stage, Because(strings.Join(s.Unmet, ", ")))
 	}
 
@@ -84,7 +84,7 @@ func nodeNotReady(want Spec, have Snapshot, m Machine) string {
 
 // unready says what a machine that runs lacks by its own account; empty when nothing, or
 // only the network that Talos does not bring.
-func unready(want Spec, have Snapshot, s MachineState) string {
+func unready(want Spec, have Snapshot, s step.MachineState) string {
 	unmet := s.Unmet
 	if !nodesBecomeReady(want, have) {
 		unmet = slices.DeleteFunc(slices.Clone(unmet), func(c string) bool { return conditionName(c) == "nodeReady" })

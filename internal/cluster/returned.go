@@ -17,7 +17,7 @@ func (m Machine) joinedBefore() bool { return m.NodeName != "" || m.MemberID != 
 // Proven reports whether a machine in maintenance mode shows that it is the one meant: with the hardware UUID that is
 // known, with the fingerprint that is given, or because the user says so. Nobody asks that of one that never joined and
 // of which no UUID is known. UUIDs are compared elsewhere: another one is a [Mismatch].
-func (m Machine) Proven(s MachineState) bool {
+func (m Machine) Proven(s step.MachineState) bool {
 	switch {
 	case m.Container || m.Pinned || m.Rejoin:
 		return true
@@ -30,13 +30,13 @@ func (m Machine) Proven(s MachineState) bool {
 
 // hidesHardware is true where whoever waits in maintenance mode at the address of a machine does not show the hardware
 // UUID that is known of it, and this run did not reset it: the machine may be at work elsewhere.
-func (m Machine) hidesHardware(s MachineState) bool {
+func (m Machine) hidesHardware(s step.MachineState) bool {
 	return s.Access == step.Maintenance && !s.Resetting && m.UUID != "" && !m.Proven(s)
 }
 
 // UUIDToCompare is the hardware UUID that a machine has to have when something is sent to it. One that waits in
 // maintenance mode and shows none is only let through by [Machine.Proven].
-func (m Machine) UUIDToCompare(s MachineState) string {
+func (m Machine) UUIDToCompare(s step.MachineState) string {
 	if s.Access == step.Maintenance && s.UUID == "" {
 		return ""
 	}
@@ -82,7 +82,7 @@ const howToProve = "Nothing was sent to it. When you know that this machine was 
 
 // uuidMayCome is true for a short while after a machine was first seen in maintenance mode: early in a boot its
 // hardware is not read yet.
-func uuidMayCome(have Snapshot, m Machine, s MachineState, p Policy) bool {
+func uuidMayCome(have Snapshot, m Machine, s step.MachineState, p Policy) bool {
 	return m.UUID != "" && !s.Since.IsZero() && have.Time.Sub(s.Since) <= p.HardwareTimeout
 }
 

@@ -231,11 +231,11 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 
 	now := clock
 	have := cluster.Snapshot{
-		Time: now, Machines: map[string]cluster.MachineState{}, Peers: map[string]cluster.MachineState{},
+		Time: now, Machines: map[string]step.MachineState{}, Peers: map[string]step.MachineState{},
 		Kubernetes: kubestate.State{Reachable: true, Owners: map[string]string{}},
 	}
 
-	var defaults cluster.MachineState
+	var defaults step.MachineState
 
 	for _, f := range lines(text) {
 		switch f[0] {
@@ -404,10 +404,10 @@ func machineIn(want cluster.Spec, name string) cluster.Machine {
 	return cluster.Machine{Address: "192.0.2.1"}
 }
 
-func parseState(t *testing.T, now time.Time, fields []string, defaults cluster.MachineState) cluster.MachineState {
+func parseState(t *testing.T, now time.Time, fields []string, defaults step.MachineState) step.MachineState {
 	t.Helper()
 
-	s := cluster.MachineState{Access: step.Access(fields[0]), Since: now}
+	s := step.MachineState{Access: step.Access(fields[0]), Run: step.Run{Since: now}}
 
 	switch s.Access {
 	case step.Member, step.Maintenance, step.Unreachable, step.Foreign, step.Gone:
@@ -430,7 +430,7 @@ func parseState(t *testing.T, now time.Time, fields []string, defaults cluster.M
 	return s
 }
 
-func parseFlag(s *cluster.MachineState, key string) bool {
+func parseFlag(s *step.MachineState, key string) bool {
 	switch key {
 	case "ready":
 		s.Ready = true
@@ -473,7 +473,7 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 	return true
 }
 
-func parseVersions(s *cluster.MachineState, key, value string) bool {
+func parseVersions(s *step.MachineState, key, value string) bool {
 	switch key {
 	case "ca":
 		s.Keys = keysOf(value)
@@ -504,7 +504,7 @@ func parseVersions(s *cluster.MachineState, key, value string) bool {
 	return true
 }
 
-func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value string) {
+func parseField(t *testing.T, now time.Time, s *step.MachineState, key, value string) {
 	t.Helper()
 
 	switch key {
@@ -513,7 +513,7 @@ func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value
 	case "unmet":
 		s.Unmet = strings.Split(value, ",")
 	case "etcd":
-		s.EtcdService = cluster.ServiceState(value)
+		s.EtcdService = step.ServiceState(value)
 	case "digest":
 		s.ConfigDigest = value
 	case "staged":
@@ -541,18 +541,18 @@ func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value
 	}
 }
 
-func parseStage(t *testing.T, value string) cluster.Stage {
+func parseStage(t *testing.T, value string) step.Stage {
 	t.Helper()
 
-	known := []cluster.Stage{
-		cluster.StageUnknown, cluster.StageMaintenance, cluster.StageBooting, cluster.StageRunning, cluster.StageInstalling,
-		cluster.StageRebooting, cluster.StageShuttingDown, cluster.StageResetting, cluster.StageUpgrading,
+	known := []step.Stage{
+		step.StageUnknown, step.StageMaintenance, step.StageBooting, step.StageRunning, step.StageInstalling,
+		step.StageRebooting, step.StageShuttingDown, step.StageResetting, step.StageUpgrading,
 	}
-	if !slices.Contains(known, cluster.Stage(value)) {
+	if !slices.Contains(known, step.Stage(value)) {
 		t.Fatalf("unknown stage %q", value)
 	}
 
-	return cluster.Stage(value)
+	return step.Stage(value)
 }
 
 func age(t *testing.T, text string) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
@@ -12,7 +13,7 @@ import (
 // configuration yet. The kubelet takes a change up within twenty seconds, and until then
 // the old pod is there and ready, so the readiness of the machine does not show it. Nor does what Talos wants in the
 // moment after a configuration with other keys was sent.
-func staleStaticPod(s MachineState, node kubestate.Node) string {
+func staleStaticPod(s step.MachineState, node kubestate.Node) string {
 	for _, name := range slices.Sorted(maps.Keys(s.StaticPods)) {
 		pod, exists := node.StaticPods[name]
 

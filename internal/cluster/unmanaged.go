@@ -56,7 +56,7 @@ func (s *Snapshot) addUnmanaged(want Spec) {
 		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, node)
 
 		if m, ok := want.Find(UnmanagedName(node.Name)); ok {
-			s.Machines[m.Name] = MachineState{Access: step.Member, Role: m.Role, Stage: StageRunning, Ready: true,
+			s.Machines[m.Name] = step.MachineState{Access: step.Member, Role: m.Role, Stage: step.StageRunning, Ready: true,
 				NodeName: node.Name, TalosVersion: node.TalosVersion}
 		}
 	}

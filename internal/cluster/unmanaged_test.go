@@ -37,7 +37,7 @@ func TestUnmanaged_isWhatNoResourceHas(t *testing.T) {
 		OtherControlPlanes: []cluster.Machine{{Name: "10.0.0.2", Role: step.ControlPlane, Address: "10.0.0.2"}},
 	}
 	have := cluster.Snapshot{
-		Machines: map[string]cluster.MachineState{"cp-1": {Access: step.Member, NodeName: "cp-1"},
+		Machines: map[string]step.MachineState{"cp-1": {Access: step.Member, NodeName: "cp-1"},
 			"w-2": {Access: step.Member, NodeName: "other-name"}},
 		Kubernetes: kubestate.State{Reachable: true, Nodes: []kubestate.Node{
 			node("cp-1", "10.0.0.1"), node("silent", "10.9.9.9"), node("other-name", "10.0.0.12"), node("leaves", "10.9.9.8"),
@@ -70,8 +70,8 @@ func TestForecast_knowsUnmanagedNodes(t *testing.T) {
 		Machines: []cluster.Machine{{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.1",
 			ConfigDigest: "d"}},
 		Unmanaged: []kubestate.Node{{Name: "auto", Addresses: []string{"10.0.0.30"}, Ready: true}}}
-	recorded := map[string]cluster.MachineState{"cp-1": {Access: step.Member, Role: step.ControlPlane,
-		NodeName: "cp-1", Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0", ConfigDigest: "d"}}
+	recorded := map[string]step.MachineState{"cp-1": {Access: step.Member, Role: step.ControlPlane,
+		NodeName: "cp-1", Stage: step.StageRunning, Ready: true, TalosVersion: "v1.13.0", ConfigDigest: "d"}}
 
 	drained := func() bool {
 		steps, last := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())

@@ -18,11 +18,11 @@ func TestPlan_yieldsOutsideOfTheWindow(t *testing.T) {
 		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
 		{Name: "w-1", Role: step.Worker, Address: "10.0.0.2", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
 	}}
-	recorded := func(talos, worker string) map[string]cluster.MachineState {
-		return map[string]cluster.MachineState{
-			"cp-1": {Access: step.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: talos,
+	recorded := func(talos, worker string) map[string]step.MachineState {
+		return map[string]step.MachineState{
+			"cp-1": {Access: step.Member, Stage: step.StageRunning, Ready: true, TalosVersion: talos,
 				ConfigDigest: newDigest},
-			"w-1": {Access: step.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0",
+			"w-1": {Access: step.Member, Stage: step.StageRunning, Ready: true, TalosVersion: "v1.13.0",
 				ConfigDigest: worker},
 		}
 	}

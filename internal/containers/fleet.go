@@ -73,17 +73,17 @@ type containerMachine struct {
 
 // Observe asks the host before the machine, never the other way round: a restart in between
 // then shows as one that is still to come, and not as one that the machine has survived.
-func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
+func (m *containerMachine) Observe(ctx context.Context) step.MachineState {
 	seen, err := m.Watch.Look(ctx, time.Now().Add(-m.Watch.fresh))
 	if err != nil {
-		return cluster.MachineState{Access: step.Unreachable, Cause: HostSilent(err)}
+		return step.MachineState{Access: step.Unreachable, Cause: HostSilent(err)}
 	}
 
 	pod := seen.Machines[m.Name]
 
 	switch {
 	case !pod.Exists:
-		return cluster.MachineState{Access: step.Gone,
+		return step.MachineState{Access: step.Gone,
 			Cause: "the host cluster has no StatefulSet, no pod and no volumes of it"}
 	case pod.Container == "":
 		return m.Watch.stopped(m.Name, pod)
@@ -96,11 +96,11 @@ func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
 	if m.Watch.changed(m.Name, pod.Container) {
 		again, err := m.Watch.Look(ctx, asked)
 		if err != nil {
-			return cluster.MachineState{Access: step.Unreachable, Cause: HostSilent(err)}
+			return step.MachineState{Access: step.Unreachable, Cause: HostSilent(err)}
 		}
 
 		if now := again.Machines[m.Name]; now.Container != pod.Container {
-			return onHost(cluster.MachineState{Access: step.Unreachable, Cause: "it was restarted just now"}, now)
+			return onHost(step.MachineState{Access: step.Unreachable, Cause: "it was restarted just now"}, now)
 		}
 	}
 
@@ -115,7 +115,7 @@ func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
 func HostSilent(err error) string { return "the host cluster does not answer: " + err.Error() }
 
 // onHost adds what the host knows of a machine to what its Talos said.
-func onHost(state cluster.MachineState, pod workload.MachineState) cluster.MachineState {
+func onHost(state step.MachineState, pod workload.MachineState) step.MachineState {
 	state.BootID, state.VolumesLost = pod.Container, pod.VolumesLost
 	state.Current = pod.Exists && len(pod.Outdated) == 0
 
@@ -319,7 +319,7 @@ func (w *hostWatch) Saw(machine, container, version string) {
 }
 
 // stopped describes a machine in whose pod nothing runs.
-func (w *hostWatch) stopped(machine string, pod workload.MachineState) cluster.MachineState {
+func (w *hostWatch) stopped(machine string, pod workload.MachineState) step.MachineState {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 
@@ -328,6 +328,6 @@ func (w *hostWatch) stopped(machine string, pod workload.MachineState) cluster.M
 		cause = "" // it says more
 	}
 
-	return onHost(cluster.MachineState{Access: step.Unreachable, Stopped: true, Cause: cause,
+	return onHost(step.MachineState{Access: step.Unreachable, Stopped: true, Cause: cause,
 		TalosVersion: w.Versions[machine]}, pod)
 }

@@ -206,7 +206,7 @@ func (s *site) configured(name string) lifecycle.Machine {
 	}
 
 	err := wait.Until(bounded(s.t), 10*time.Millisecond, func(ctx context.Context) error {
-		if etcd := api.Observe(ctx).EtcdService; etcd != cluster.ServicePreparing {
+		if etcd := api.Observe(ctx).EtcdService; etcd != step.ServicePreparing {
 			return fmt.Errorf("etcd is %s", etcd)
 		}
 

@@ -45,7 +45,7 @@ func (g *checkGate) open(ctx context.Context, step step.Step, have cluster.Snaps
 func takesOut(op step.Step, have cluster.Snapshot) bool {
 	s := have.Machines[op.On()]
 
-	return op.Disrupts() && s.Access == step.Member && s.Stage == cluster.StageRunning && !s.EtcdDown()
+	return op.Disrupts() && s.Access == step.Member && s.Stage == step.StageRunning && !s.EtcdDown()
 }
 
 // settled reports whether nothing is left to be asked at the end of a run.

@@ -38,7 +38,7 @@ type mistakenMachine struct {
 	in string
 }
 
-func (m mistakenMachine) Observe(ctx context.Context) cluster.MachineState {
+func (m mistakenMachine) Observe(ctx context.Context) step.MachineState {
 	if m.in == "observe" {
 		panic("swordfish")
 	}

@@ -14,7 +14,7 @@ import (
 type Awaited interface {
 	// Await returns once that may be so, also when it is gone. It changes nothing. An error says that nothing was awaited,
 	// or that the context ended.
-	Await(ctx context.Context, said cluster.MachineState) error
+	Await(ctx context.Context, said step.MachineState) error
 }
 
 // AwaitedNodes is a [Kubernetes] that tells of its nodes.
@@ -58,12 +58,12 @@ type waiter struct {
 // sight is what of a machine is awaited to change.
 type sight struct {
 	access step.Access
-	stage  cluster.Stage
+	stage  step.Stage
 	ready  bool
 	boot   string
 }
 
-func sightOf(s cluster.MachineState) sight { return sight{s.Access, s.Stage, s.Ready, s.BootID} }
+func sightOf(s step.MachineState) sight { return sight{s.Access, s.Stage, s.Ready, s.BootID} }
 
 // awaitNews has an observer await nodes and, from its next look on, machines.
 func (o *observer) awaitNews(ctx context.Context) {
@@ -163,7 +163,7 @@ func (n *news) pause(name string, said sight) time.Duration {
 }
 
 // await begins a waiter. One that hears nothing stays until the machine is seen to be another way.
-func (n *news) await(m cluster.Machine, api Awaited, state cluster.MachineState) {
+func (n *news) await(m cluster.Machine, api Awaited, state step.MachineState) {
 	ctx, end := n.derive()
 	w := &waiter{said: sightOf(state), end: end, rarely: m.Role == step.Worker && state.Answers()}
 

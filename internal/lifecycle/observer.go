@@ -38,7 +38,7 @@ type observer struct {
 	slots, silent chan struct{}
 
 	mu     sync.Mutex
-	states map[string]cluster.MachineState
+	states map[string]step.MachineState
 	nodes  *kubestate.State // nil until the first answer
 	// manifests is the version of the bootstrap manifests that this run synced.
 	manifests string
@@ -73,7 +73,7 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 		runner: r, want: want, known: slices.Clip(want.Known()),
 		slots:  make(chan struct{}, atOnce),
 		silent: make(chan struct{}, silentAtOnce),
-		states: map[string]cluster.MachineState{},
+		states: map[string]step.MachineState{},
 		asking: map[string]chan struct{}{},
 		asked:  map[string]question{},
 
@@ -389,7 +389,7 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 		api := o.runner.Fleet.Machine(m)
 
 		var (
-			state cluster.MachineState
+			state step.MachineState
 			view  etcdstate.View
 			seen  bool
 		)
@@ -399,7 +399,7 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 			state = api.Observe(ctx)
 			view, seen = o.view(ctx, m, api, state)
 		}); err != nil {
-			state, view, seen = cluster.MachineState{Access: step.Unreachable, Cause: err.Error()}, etcdstate.View{}, false
+			state, view, seen = step.MachineState{Access: step.Unreachable, Cause: err.Error()}, etcdstate.View{}, false
 		}
 
 		o.keep(ctx, m.Name, epoch, state)
@@ -412,7 +412,7 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 // keep stores an answer and carries on what only this run knows. It drops an
 // answer that says nothing: the machine was changed while it was asked, or an
 // interrupt cut the question off.
-func (o *observer) keep(ctx context.Context, name string, epoch int, fresh cluster.MachineState) {
+func (o *observer) keep(ctx context.Context, name string, epoch int, fresh step.MachineState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -422,45 +422,7 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 		return
 	}
 
-	old := o.states[name]
-	fresh.Since = old.Since
-
-	if old.Access != fresh.Access || old.Stage != fresh.Stage || old.Since.IsZero() {
-		fresh.Since = time.Now()
-	}
-
-	fresh.WasMember = old.WasMember || fresh.Access == step.Member
-	fresh.BootstrapSent, fresh.Pulled, fresh.Operated = old.BootstrapSent, old.Pulled, old.Operated
-	fresh.KubeletRestarted = old.KubeletRestarted && (fresh.BootID == "" || fresh.BootID == old.BootID)
-	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
-	fresh.Upgraded.Booted = old.Upgraded.Booted ||
-		old.Upgraded.Version != "" && fresh.BootID != "" && fresh.BootID != old.Upgraded.BootID
-
-	if fresh.BootID == "" || fresh.BootID == old.BootID {
-		fresh.StampsBefore = old.StampsBefore
-	}
-
-	fresh.FirstBoot = old.FirstBoot && !fresh.WithoutEtcd()
-	unbroken := old.Fresh && (fresh.Answers() || fresh.FirstBoot)
-	fresh.Fresh = (unbroken || fresh.WithoutEtcd()) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
-		!fresh.EtcdService.ProvesData()
-	// One that went away and is a member again was not reset.
-	fresh.Resetting = old.Resetting && (fresh.Access != step.Member || old.Access == step.Member)
-
-	if fresh.NodeName == "" {
-		fresh.NodeName = old.NodeName
-	}
-
-	// Silence does not make it another machine.
-	if fresh.Access == step.Unreachable {
-		fresh.UUID = old.UUID
-	}
-
-	if fresh.Stopped && fresh.TalosVersion == "" {
-		fresh.TalosVersion = old.TalosVersion
-	}
-
-	o.states[name] = fresh
+	o.states[name] = o.states[name].Next(fresh, time.Now())
 }
 
 // etcd asks the control planes for the member list, one after the other, until one answers. What was known before
@@ -528,7 +490,7 @@ func (o *observer) snapshot() cluster.Snapshot {
 	return have
 }
 
-func (o *observer) state(name string) cluster.MachineState {
+func (o *observer) state(name string) step.MachineState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -537,18 +499,7 @@ func (o *observer) state(name string) cluster.MachineState {
 
 // busy notes that a step runs on a machine; it is not asked until the step ends.
 func (o *observer) busy(name string, op step.Step) {
-	o.update(name, func(s *cluster.MachineState) {
-		s.Busy, s.BeginsEtcd = "in progress: "+op.String(), step.BeginsEtcd(op)
-
-		switch op := op.(type) {
-		case step.ApplyConfig:
-			s.FirstBoot = s.FirstBoot || op.Access != step.Member
-		case step.Upgrade:
-			s.Upgraded = cluster.UpgradeMark{}
-		case step.PullImages, step.UpgradeComponent, step.SyncManifests:
-			s.InUpgrade = true
-		}
-	})
+	o.update(name, func(s *step.MachineState) { s.Begin(op) })
 }
 
 // changed notes that a step ended, and what follows from it before the machine
@@ -570,87 +521,10 @@ func (o *observer) changed(name string, op step.Step, err error) {
 		o.outdate(o.controlPlanes()...)
 	}
 
-	o.update(name, func(s *cluster.MachineState) {
-		s.Busy, s.InUpgrade, s.BeginsEtcd = "", false, false
-
-		if err != nil {
-			return
-		}
-
-		switch op := op.(type) {
-		case step.ApplyConfig:
-			switch {
-			case s.Access == step.Maintenance:
-				unseen(s, "it just left maintenance mode")
-			case op.Staged != "":
-				s.StagedDigest = op.Digest
-			case op.Reboot != "":
-				s.RebootedFrom = s.BootID
-				unseen(s, "it just rebooted for its configuration")
-			case !s.Keys.SamePods(op.Keys):
-				s.StampsBefore = s.StaticPods
-			}
-		case step.Upgrade:
-			upgraded(s, op)
-		case step.ReplaceVolumes:
-			unseen(s, "its volumes were just replaced")
-		case step.Bootstrap, step.Restore:
-			s.BootstrapRequested = true
-		case step.Reset:
-			s.Resetting = true
-		case step.Operate:
-			operated(s, op)
-		case step.RestartKubelet:
-			s.KubeletRestarted = true
-		case step.PullImages:
-			s.Pulled = op.Version
-		case step.UpgradeComponent:
-			s.Images = maps.Clone(s.Images)
-			s.Images[op.Component] = op.Image
-		}
-	})
+	o.update(name, func(s *step.MachineState) { s.End(op, err, time.Now()) })
 }
 
-// operated notes that an operation was done.
-func operated(s *cluster.MachineState, step step.Operate) {
-	s.Operated = true
-
-	if step.Reboots() {
-		s.RebootedFrom = s.BootID
-		unseen(s, "it just rebooted")
-	}
-}
-
-// upgraded notes what an upgrade left behind. A blank pod that was replaced was in nobody's
-// service, so nobody waits for it. The step ends when a former pod is gone, so that whatever
-// runs from then on is the outcome, even when the pod was right and stayed: it may be well at
-// once, and no other boot is waited for.
-func upgraded(s *cluster.MachineState, op step.Upgrade) {
-	boot, cause := s.BootID, "it just rebooted for its upgrade"
-	if op.Container {
-		boot, cause = neverStarted, "its pod was just replaced"
-	}
-
-	s.Upgraded = cluster.UpgradeMark{BootID: boot, Version: op.To, Schematic: op.Schematic}
-
-	if s.Access != step.Maintenance {
-		s.RebootedFrom = boot
-	}
-
-	unseen(s, cause)
-}
-
-// neverStarted stands for a boot that no machine answers from.
-const neverStarted = "none"
-
-// unseen notes that what was observed of a machine no longer holds, and that nobody has to
-// wait for its next words.
-func unseen(s *cluster.MachineState, cause string) {
-	s.Access, s.Stage, s.Ready, s.Cause, s.Since = step.Unreachable, "", false, cause, time.Now()
-	s.Stopped, s.VolumesLost = false, false
-}
-
-func (o *observer) update(name string, change func(*cluster.MachineState)) {
+func (o *observer) update(name string, change func(*step.MachineState)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 

@@ -21,7 +21,7 @@ type Machine interface {
 	// Observe asks the machine what it is. It has no error: a machine that does
 	// not answer, or answers with another identity, is described by Access and Cause.
 	// The authenticated connection is tried first, maintenance mode second.
-	Observe(ctx context.Context) cluster.MachineState
+	Observe(ctx context.Context) step.MachineState
 	// ApplyConfig sends a configuration. access says how the machine answered
 	// when it was observed: in Maintenance the configuration is sent without
 	// authentication (pinned to the certificate fingerprint when one is given)

@@ -41,10 +41,10 @@ func (w *work) fetch(ctx context.Context, d cluster.Decision, have cluster.Snaps
 
 // ask observes the control planes that the snapshot was taken of, by their hosts: another endpoint does not show
 // whether they still run. Machines of the run are observed already.
-func (w *work) ask(ctx context.Context, have cluster.Snapshot) map[string]cluster.MachineState {
+func (w *work) ask(ctx context.Context, have cluster.Snapshot) map[string]step.MachineState {
 	var (
 		mu    sync.Mutex
-		found = map[string]cluster.MachineState{}
+		found = map[string]step.MachineState{}
 	)
 
 	asking, ctx := panics.WithContext(ctx)

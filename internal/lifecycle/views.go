@@ -28,7 +28,7 @@ func (o *observer) withoutEtcd() *observer {
 
 // view asks a control plane how it sees etcd.
 func (o *observer) view(
-	ctx context.Context, m cluster.Machine, api Machine, s cluster.MachineState,
+	ctx context.Context, m cluster.Machine, api Machine, s step.MachineState,
 ) (etcdstate.View, bool) {
 	if o.views == nil || m.Role != step.ControlPlane || s.Access != step.Member || s.EtcdDown() {
 		return etcdstate.View{}, false
@@ -79,7 +79,7 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 		}
 	}
 
-	have.Peers = map[string]cluster.MachineState{}
+	have.Peers = map[string]step.MachineState{}
 	peers := o.peers[:0:0]
 
 	for _, member := range cluster.Unowned(o.want, *have) {

@@ -65,7 +65,7 @@ type failure struct {
 
 type decided struct {
 	step  step.Step
-	state cluster.MachineState
+	state step.MachineState
 }
 
 func newWork(r *Runner, want cluster.Spec) *work {
@@ -240,14 +240,14 @@ func (w *work) confirm(ctx context.Context, op step.Step, watch *observer, have 
 
 // confirmBeginning observes every control plane once more right before etcd begins on a machine, and claims that for
 // the process. From then on this run asks no other machine, whatever becomes of the call.
-func (w *work) confirmBeginning(ctx context.Context, step step.Step, watch *observer) error {
+func (w *work) confirmBeginning(ctx context.Context, op step.Step, watch *observer) error {
 	now, err := w.newSnapshot(ctx, watch, watch.everybody()...)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
 
-	reason := cluster.Preflight(w.want, now, w.runner.Policy, step)
-	if reason == "" && w.runner.Founding != nil && !w.runner.Founding.Claim(watch.machine(step.On())) {
+	reason := cluster.Preflight(w.want, now, w.runner.Policy, op)
+	if reason == "" && w.runner.Founding != nil && !w.runner.Founding.Claim(watch.machine(op.On())) {
 		reason = "another resource bootstraps etcd"
 	}
 
@@ -255,7 +255,7 @@ func (w *work) confirmBeginning(ctx context.Context, step step.Step, watch *obse
 		return fmt.Errorf("%w: %s", errUnconfirmed, reason)
 	}
 
-	watch.update(step.On(), func(s *cluster.MachineState) { s.BootstrapSent, s.Fresh = true, false })
+	watch.update(op.On(), func(s *step.MachineState) { s.BootstrapSent, s.Fresh = true, false })
 
 	return nil
 }
@@ -295,7 +295,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 }
 
 // repeats reports whether a step would be run again although it had no effect.
-func (w *work) repeats(step step.Step, state cluster.MachineState) bool {
+func (w *work) repeats(step step.Step, state step.MachineState) bool {
 	if w.disrupted[step.Purpose()] || w.times[step] >= mostTimes {
 		return true
 	}
@@ -490,7 +490,7 @@ func showsInState(op step.Step) bool {
 }
 
 // sameState compares what was observed of a machine, but for the times.
-func sameState(a, b cluster.MachineState) bool {
+func sameState(a, b step.MachineState) bool {
 	a.Since, b.Since = time.Time{}, time.Time{}
 
 	return reflect.DeepEqual(a, b)

@@ -41,21 +41,21 @@ func (w *workers) Observe(context.Context) kubestate.State {
 	return kubestate.State{Reachable: true, Nodes: w.nodes}
 }
 
-func (m worker) Observe(context.Context) cluster.MachineState {
+func (m worker) Observe(context.Context) step.MachineState {
 	m.of.observed.Add(1)
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
 
 	for _, n := range m.of.nodes {
 		if n.Name == m.want.Name {
-			return cluster.MachineState{
-				Access: step.Member, Stage: cluster.StageRunning, Ready: true, Role: step.Worker, NodeName: n.Name,
+			return step.MachineState{
+				Access: step.Member, Stage: step.StageRunning, Ready: true, Role: step.Worker, NodeName: n.Name,
 				ConfigDigest: m.want.ConfigDigest,
 			}
 		}
 	}
 
-	return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance}
+	return step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance}
 }
 
 func (m worker) ApplyConfig(context.Context, []byte, step.Access, string) error {
@@ -232,14 +232,14 @@ func (m mute) Machine(w cluster.Machine) lifecycle.Machine {
 	return worker{of: m.workers, want: w}
 }
 
-func (s silentWorker) Observe(ctx context.Context) cluster.MachineState {
+func (s silentWorker) Observe(ctx context.Context) step.MachineState {
 	select {
 	case <-s.of.begun:
 		<-ctx.Done()
 	default:
 	}
 
-	return cluster.MachineState{Access: step.Unreachable, Cause: "no answer"}
+	return step.MachineState{Access: step.Unreachable, Cause: "no answer"}
 }
 
 // Many machines that nobody can connect to do not keep a run from asking those that answer.

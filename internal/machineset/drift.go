@@ -145,7 +145,7 @@ func DriftOf(
 	return drift
 }
 
-func driftOfAddress(m cluster.Machine, s cluster.MachineState) record.Drift {
+func driftOfAddress(m cluster.Machine, s step.MachineState) record.Drift {
 	if s.FoundAt == "" {
 		return nil
 	}
@@ -153,7 +153,7 @@ func driftOfAddress(m cluster.Machine, s cluster.MachineState) record.Drift {
 	return record.Drift{{Kind: record.AddressDiffers, Found: s.FoundAt, Wanted: m.Address}}
 }
 
-func driftOfTalos(m cluster.Machine, s cluster.MachineState) record.Drift {
+func driftOfTalos(m cluster.Machine, s step.MachineState) record.Drift {
 	var drift record.Drift
 
 	if s.TalosVersion != "" && s.TalosVersion != m.TalosVersion {
@@ -169,7 +169,7 @@ func driftOfTalos(m cluster.Machine, s cluster.MachineState) record.Drift {
 
 // driftOfImages compares the images of Kubernetes with those of the configuration. A
 // configuration that leaves an image to Talos names none.
-func driftOfImages(m cluster.Machine, s cluster.MachineState) record.Drift {
+func driftOfImages(m cluster.Machine, s step.MachineState) record.Drift {
 	var drift record.Drift
 
 	for _, c := range componentsOf(m.Images) {
@@ -236,7 +236,7 @@ func missing(m cluster.Machine, have cluster.Snapshot) record.Drift {
 	if m.Role == step.ControlPlane && have.Etcd.Known {
 		if _, ok := have.MemberOf(m); !ok {
 			kind := record.NoMember
-			if have.Machines[m.Name].EtcdService == cluster.ServiceFinished {
+			if have.Machines[m.Name].EtcdService == step.ServiceFinished {
 				kind = record.LeftEtcd
 			}
 

@@ -21,7 +21,7 @@ func sightOf() (cluster.Spec, cluster.Snapshot) {
 		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
 		{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
 	}}
-	have := snapshotOf(map[string]cluster.MachineState{
+	have := snapshotOf(map[string]step.MachineState{
 		"cp-1": {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
 		"w-1":  {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "w-1"},
 	})
@@ -45,13 +45,13 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 		"nothing": {change: func(*cluster.Spec, *cluster.Snapshot) {}},
 		"another Talos": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["w-1"] = cluster.MachineState{Access: step.Member, TalosVersion: "v1.13.2", NodeName: "w-1"}
+				have.Machines["w-1"] = step.MachineState{Access: step.Member, TalosVersion: "v1.13.2", NodeName: "w-1"}
 			},
 			w: []string{"Talos: v1.13.2 runs, not v1.13.0"},
 		},
 		"another address": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["w-1"] = cluster.MachineState{Access: step.Member, TalosVersion: "v1.13.0", NodeName: "w-1",
+				have.Machines["w-1"] = step.MachineState{Access: step.Member, TalosVersion: "v1.13.0", NodeName: "w-1",
 					FoundAt: "10.0.0.9"}
 			},
 			w: []string{"address: it answers at 10.0.0.9, not at 10.0.0.11"},
@@ -61,7 +61,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 			w:      []string{"schematic: none runs, not ce4c980550dd…"},
 		},
 		"any schematic": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-			have.Machines["w-1"] = cluster.MachineState{Access: step.Member, TalosVersion: "v1.13.0", Schematic: schematic,
+			have.Machines["w-1"] = step.MachineState{Access: step.Member, TalosVersion: "v1.13.0", Schematic: schematic,
 				NodeName: "w-1"}
 		}},
 		"configuration": {
@@ -72,7 +72,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 		},
 		"wiped": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["cp-1"] = cluster.MachineState{Access: step.Maintenance}
+				have.Machines["cp-1"] = step.MachineState{Access: step.Maintenance}
 			},
 			cp: []string{"it waits in maintenance mode, without a configuration"},
 		},
@@ -85,7 +85,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 			have.Etcd, have.Kubernetes = etcdstate.State{}, kubestate.State{}
 		}},
 		"the machine does not answer": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-			have.Machines["w-1"] = cluster.MachineState{Access: step.Unreachable}
+			have.Machines["w-1"] = step.MachineState{Access: step.Unreachable}
 		}},
 	} {
 		want, have := sightOf()
@@ -202,7 +202,7 @@ func TestDrift_isComparedWithState(t *testing.T) {
 
 		exam.Expect(machines, Record{
 			Phase: test.phase, Seen: record.Machines{"cp-1": {Drift: test.drift}},
-			Machines: map[string]cluster.MachineState{"cp-1": {ConfigDigest: "recorded"}},
+			Machines: map[string]step.MachineState{"cp-1": {ConfigDigest: "recorded"}},
 		})
 
 		if got := machines[0].ConfigDigest; got != test.want {
@@ -229,7 +229,7 @@ func hardwareOf(name string) string {
 // ours and theirs are the hardware of two machines.
 var ours, theirs = hardwareOf("w-1"), hardwareOf("w-2")
 
-func snapshotOf(machines map[string]cluster.MachineState) cluster.Snapshot {
+func snapshotOf(machines map[string]step.MachineState) cluster.Snapshot {
 	return cluster.Snapshot{Machines: machines}
 }
 

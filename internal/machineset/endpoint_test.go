@@ -109,7 +109,7 @@ func TestNewPriorState_leftBehindIsReachedAsItsPool(t *testing.T) {
 		}}
 
 		r, _ := NewPriorState(Record{
-			Machines: map[string]cluster.MachineState{"batch/left": {Access: step.Member}},
+			Machines: map[string]step.MachineState{"batch/left": {Access: step.Member}},
 			Seen:     record.Machines{"batch/left": {Address: "10.0.0.9"}},
 		}, prior, prior)
 		if len(r.Removed) != 1 || r.Removed[0].Through != through {
@@ -140,7 +140,7 @@ func TestDialedAt_ofMachinesThatLeave(t *testing.T) {
 		"stays": {Address: "10.0.0.3"}, "is new": {Address: "10.0.0.2", UUID: "bbbb", WaitsAt: "10.0.0.102"},
 	})
 
-	r, diags := NewPriorState(Record{Machines: map[string]cluster.MachineState{
+	r, diags := NewPriorState(Record{Machines: map[string]step.MachineState{
 		"leaves": {Access: step.Member}, "is passed": {Access: step.Member, UUID: "aaaa"},
 		"stays": {Access: step.Member},
 	}}, p, prior)

@@ -59,9 +59,9 @@ func TestEtcdImageMisfit_byTalosAndData(t *testing.T) {
 func TestAssume_knowsThatEtcdGoesBack(t *testing.T) {
 	t.Parallel()
 
-	member := cluster.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageRunning, Ready: true,
+	member := step.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: step.StageRunning, Ready: true,
 		TalosVersion: "v1.14.1", ConfigDigest: "d", UUID: "u"}
-	stored := Record{Machines: map[string]cluster.MachineState{"cp-1": member},
+	stored := Record{Machines: map[string]step.MachineState{"cp-1": member},
 		Seen: record.Machines{"cp-1": {Drift: record.Drift{{Kind: record.EtcdGoesBack, Wanted: "3.6"}}}}}
 
 	for talos, want := range map[string]string{

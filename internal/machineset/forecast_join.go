@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
@@ -12,8 +11,8 @@ import (
 
 // wasWhole is whether a machine was seen to work, so that its record has all that there is to say of it: a run that was
 // killed may have stored less. Boards without SMBIOS have no UUID.
-func wasWhole(p Set, known cluster.MachineState) bool {
-	return known.Access == step.Member && known.Stage == cluster.StageRunning && known.TalosVersion != "" &&
+func wasWhole(p Set, known step.MachineState) bool {
+	return known.Access == step.Member && known.Stage == step.StageRunning && known.TalosVersion != "" &&
 		(known.BootID != "" || p.Host != nil)
 }
 
@@ -22,7 +21,7 @@ func (r PriorState) exchanged(name string) bool { return r.recordOf(name) != nam
 
 // join opens what only the apply finds out of a machine that joins. known is what was recorded under its name, and node
 // the name that its configuration gives to its node.
-func (f *MachineForecast) join(p Set, m Machine, known cluster.MachineState, node string, other bool) {
+func (f *MachineForecast) join(p Set, m Machine, known step.MachineState, node string, other bool) {
 	f.Open = append(f.Open, FieldStage, FieldReady, FieldNodeName, FieldKubernetesVersion, FieldDrift)
 
 	if known.NodeName != "" && known.NodeName == node {

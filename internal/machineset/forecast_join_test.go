@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
@@ -25,8 +24,8 @@ func joining() (Set, Rendered) {
 }
 
 // wiped is a machine that waits in maintenance mode, and whose node the cluster still has.
-func wiped(name string) cluster.MachineState {
-	return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance, UUID: hardwareOf(name),
+func wiped(name string) step.MachineState {
+	return step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance, UUID: hardwareOf(name),
 		Platform: "metal", TalosVersion: "v1.13.0", Installer: "example.org/installer:v1.13.0"}
 }
 
@@ -40,7 +39,7 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		machine string
-		record  func(*cluster.MachineState)
+		record  func(*step.MachineState)
 		set     func(Set)
 		steps   []step.Step
 		more    []Field
@@ -51,31 +50,31 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		"its node is deleted before": {machine: "batch/w-1", keeps: true,
 			steps: []step.Step{step.DeleteNode{Machine: "batch/w-1", Node: "batch-w-1"}}},
 		"its node is gone": {machine: "batch/w-1", more: []Field{FieldNodeName},
-			record: func(s *cluster.MachineState) { s.NodeName = "" }},
+			record: func(s *step.MachineState) { s.NodeName = "" }},
 		"it is to have another name": {machine: "batch/w-1", more: []Field{FieldNodeName},
-			record: func(s *cluster.MachineState) { s.NodeName = "storage-w-1" }},
+			record: func(s *step.MachineState) { s.NodeName = "storage-w-1" }},
 		"a board without SMBIOS": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
-			record: func(s *cluster.MachineState) { s.UUID = "" }},
+			record: func(s *step.MachineState) { s.UUID = "" }},
 		"its UUID is written over": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
 			steps: []step.Step{step.WriteMeta{Machine: "batch/w-1", Keys: "0x0f"}}},
 		"booted from other media": {machine: "batch/w-1", keeps: true,
 			more: []Field{FieldTalosVersion},
-			record: func(s *cluster.MachineState) {
+			record: func(s *step.MachineState) {
 				s.TalosVersion, s.Platform, s.Installer = "v1.12.1", "nocloud", "example.org/other:v1.12.1"
 			}},
 		"a run that was killed after the configuration": {machine: "batch/w-1",
 			more: []Field{FieldTalosVersion, FieldUUID, FieldNodeName},
-			record: func(s *cluster.MachineState) {
-				*s = cluster.MachineState{Access: step.Member, Stage: cluster.StageUnknown}
+			record: func(s *step.MachineState) {
+				*s = step.MachineState{Access: step.Member, Stage: step.StageUnknown}
 			}},
 		"etcd begins": {machine: "batch/w-1", keeps: true,
 			steps:  []step.Step{step.Restore{Machine: "cp-1"}},
-			record: func(s *cluster.MachineState) { *s = working(*s) }},
+			record: func(s *step.MachineState) { *s = working(*s) }},
 		"it is reset by the plan": {machine: "batch/w-1", keeps: true,
 			steps:  []step.Step{step.Reset{Machine: "batch/w-1"}},
-			record: func(s *cluster.MachineState) { *s = working(*s) }},
+			record: func(s *step.MachineState) { *s = working(*s) }},
 		"other hardware": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
-			record: func(s *cluster.MachineState) { *s = working(*s) },
+			record: func(s *step.MachineState) { *s = working(*s) },
 			set: func(p Set) {
 				m := p.Machines["batch/w-1"]
 				m.UUID = other
@@ -123,8 +122,8 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 }
 
 // working is a machine that was seen to work as a whole.
-func working(s cluster.MachineState) cluster.MachineState {
-	s.Access, s.Stage, s.Ready, s.BootID, s.ConfigDigest = step.Member, cluster.StageRunning, true, "boot", "digest"
+func working(s step.MachineState) step.MachineState {
+	s.Access, s.Stage, s.Ready, s.BootID, s.ConfigDigest = step.Member, step.StageRunning, true, "boot", "digest"
 
 	return s
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -73,7 +72,7 @@ func (r PriorState) recordOf(name string) string {
 }
 
 func (r PriorState) forecastMachine(
-	p Set, name string, known cluster.MachineState, files Rendered, steps []step.Step, begins bool,
+	p Set, name string, known step.MachineState, files Rendered, steps []step.Step, begins bool,
 ) MachineForecast {
 	f := MachineForecast{
 		From: cmp.Or(r.Renamed[name], name), Open: r.unsettled(name, known), Texts: map[Field]string{},
@@ -98,7 +97,7 @@ func (r PriorState) forecastMachine(
 }
 
 // unsettled are the fields of a machine that was not seen at rest: an apply waits for it.
-func (r PriorState) unsettled(name string, known cluster.MachineState) []Field {
+func (r PriorState) unsettled(name string, known step.MachineState) []Field {
 	var open []Field
 
 	if !known.Ready {

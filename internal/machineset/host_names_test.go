@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
@@ -37,12 +36,12 @@ func TestWithNames_keepsTheNamesOfNodes(t *testing.T) {
 		m.OwnHostname, m.Config = c.Own != "", machineconfig.Machine{Hostname: c.Hostname}
 		p.Machines["batch/w-1"] = m
 
-		state := cluster.MachineState{NodeName: c.Node}
+		state := step.MachineState{NodeName: c.Node}
 		if c.wiped {
 			state.Access = step.Maintenance
 		}
 
-		stored := Record{Machines: map[string]cluster.MachineState{"batch/w-1": state},
+		stored := Record{Machines: map[string]step.MachineState{"batch/w-1": state},
 			Seen: record.Machines{"batch/w-1": {HostnameUnset: c.unset}}}
 
 		if got := p.WithNames(stored).Machines["batch/w-1"].Config.Hostname; got != c.want {

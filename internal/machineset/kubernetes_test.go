@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
@@ -22,15 +23,15 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 		Drift    []string
 	}{
 		"as recorded": {Recorded: Record{Phase: cluster.Ready,
-			Machines: map[string]cluster.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}}}},
+			Machines: map[string]step.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}}}},
 		"changed": {
 			Recorded: Record{Phase: cluster.Ready,
-				Machines: map[string]cluster.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: was}}}},
+				Machines: map[string]step.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: was}}}},
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 		"told before": {
 			Recorded: Record{
-				Phase: cluster.Ready, Machines: map[string]cluster.MachineState{
+				Phase: cluster.Ready, Machines: map[string]step.MachineState{
 					"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}},
 				Seen: record.Machines{"w-1": {Drift: record.Drift{
 					{Kind: record.ImageDiffers, Component: kubenames.Kubelet, Found: is}}}},
@@ -39,7 +40,7 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 		},
 		"after an update that failed": {
 			Recorded: Record{Phase: cluster.Degraded,
-				Machines: map[string]cluster.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}}},
+				Machines: map[string]step.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}}},
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 	} {

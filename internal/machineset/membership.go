@@ -121,7 +121,7 @@ func (r *PriorState) seek(name, now string, places ...string) {
 
 // exchanged reports whether the user says that a machine is other hardware than the one
 // that was recorded.
-func exchanged(now, before Machine, known cluster.MachineState) bool {
+func exchanged(now, before Machine, known step.MachineState) bool {
 	if now.UUID == "" || known.UUID == "" || strings.EqualFold(now.UUID, before.UUID) {
 		return false
 	}
@@ -172,7 +172,7 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 
 // successor is the machine of a set that has the address or the hardware of one which
 // is not listed any more; empty when it is really gone.
-func (p Set) successor(before Machine, known cluster.MachineState) string {
+func (p Set) successor(before Machine, known step.MachineState) string {
 	for _, name := range slices.Sorted(maps.Keys(p.Machines)) {
 		now := p.Machines[name]
 		told := now.UUID != "" && known.UUID != ""

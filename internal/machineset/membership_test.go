@@ -40,10 +40,10 @@ func listing(machines map[string]string) Set {
 // recordOf is a record in which every machine of a pool is a member with the UUID of its
 // name.
 func recordOf(p Set) Record {
-	r := Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{}, Seen: record.Machines{}}
+	r := Record{Phase: cluster.Ready, Machines: map[string]step.MachineState{}, Seen: record.Machines{}}
 
 	for name, m := range p.Machines {
-		r.Machines[name] = cluster.MachineState{Access: step.Member, Role: m.Group.Role, UUID: hardwareOf(name),
+		r.Machines[name] = step.MachineState{Access: step.Member, Role: m.Group.Role, UUID: hardwareOf(name),
 			NodeName: "node-" + name}
 		r.Seen[name] = record.Machine{}
 
@@ -202,10 +202,10 @@ func TestMembership_removesLeftovers(t *testing.T) {
 
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
 	stored := recordOf(p)
-	stored.Machines["batch/w-9 (replaced)"] = cluster.MachineState{Access: step.Member, UUID: hardwareOf("w-9"),
+	stored.Machines["batch/w-9 (replaced)"] = step.MachineState{Access: step.Member, UUID: hardwareOf("w-9"),
 		NodeName: "old-worker"}
 	stored.Seen["batch/w-9 (replaced)"] = record.Machine{Address: "10.0.0.19"}
-	stored.Machines["cp-2 (replaced)"] = cluster.MachineState{Access: step.Member, UUID: ours, NodeName: "old"}
+	stored.Machines["cp-2 (replaced)"] = step.MachineState{Access: step.Member, UUID: ours, NodeName: "old"}
 	stored.Seen["cp-2 (replaced)"] = record.Machine{MemberID: "member", Address: "10.0.0.2"}
 
 	r, _ := NewPriorState(stored, p, p)
@@ -232,7 +232,7 @@ func TestMembership_destroysLeftovers(t *testing.T) {
 	stored := recordOf(p)
 
 	for name, address := range map[string]string{"cp-2 (replaced)": "10.0.0.2", "cp-2 (replaced)'": "10.0.0.7"} {
-		stored.Machines[name] = cluster.MachineState{Access: step.Member, UUID: ours, NodeName: "old"}
+		stored.Machines[name] = step.MachineState{Access: step.Member, UUID: ours, NodeName: "old"}
 		stored.Seen[name] = record.Machine{Address: address}
 	}
 
@@ -251,8 +251,8 @@ func TestMembership_leavesWipedMachinesAlone(t *testing.T) {
 
 	prior := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
 	record := recordOf(prior)
-	record.Machines["batch/w-1"] = cluster.MachineState{Access: step.Maintenance, UUID: ours}
-	record.Machines["batch/w-2"] = cluster.MachineState{Access: step.Maintenance, UUID: theirs, NodeName: "still-there"}
+	record.Machines["batch/w-1"] = step.MachineState{Access: step.Maintenance, UUID: ours}
+	record.Machines["batch/w-2"] = step.MachineState{Access: step.Maintenance, UUID: theirs, NodeName: "still-there"}
 
 	r, _ := NewPriorState(record, listing(map[string]string{"cp-1": "10.0.0.1"}), prior)
 
@@ -388,10 +388,10 @@ func TestSet_askedBeforeEtcd(t *testing.T) {
 	}{
 		"its own works": {change: func(*Set, *Record) {}},
 		"its own is silent": {change: func(_ *Set, r *Record) {
-			r.Machines["cp-1"] = cluster.MachineState{Role: step.ControlPlane, Access: step.Unreachable}
+			r.Machines["cp-1"] = step.MachineState{Role: step.ControlPlane, Access: step.Unreachable}
 		}},
 		"its own was wiped": {change: func(_ *Set, r *Record) {
-			r.Machines["cp-1"] = cluster.MachineState{Role: step.ControlPlane, Access: step.Maintenance}
+			r.Machines["cp-1"] = step.MachineState{Role: step.ControlPlane, Access: step.Maintenance}
 		}, asked: true},
 		"it is restored": {change: func(p *Set, _ *Record) { p.Restore.From = "file:a" }, asked: true},
 		"it is new":      {change: func(_ *Set, r *Record) { r.Machines = nil }},

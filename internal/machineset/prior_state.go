@@ -19,7 +19,7 @@ import (
 type Record struct {
 	Phase cluster.Phase
 	// Machines are machines as the planner begins with them.
-	Machines map[string]cluster.MachineState
+	Machines map[string]step.MachineState
 	// Seen is what state remembers of machines, which Machines is made of.
 	Seen record.Machines
 	// Manifests is the Kubernetes whose bootstrap manifests the cluster has.
@@ -34,7 +34,7 @@ type Record struct {
 // HasMembers reports whether a machine is known to run as a member.
 func (r Record) HasMembers() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(r.Machines)),
-		func(m cluster.MachineState) bool { return m.Access == step.Member })
+		func(m step.MachineState) bool { return m.Access == step.Member })
 }
 
 // carry moves what is known of a machine to another name.

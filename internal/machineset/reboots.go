@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -71,7 +70,7 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 
 // talosAtChange is the Talos that a machine runs when it is given another configuration: that of the configuration
 // comes after an upgrade and before a downgrade (cluster, changeOf).
-func (p Set) talosAtChange(name string, state cluster.MachineState) string {
+func (p Set) talosAtChange(name string, state step.MachineState) string {
 	now, running := machineconfig.ReadTalosVersion(state.TalosVersion)
 
 	then, err := machineconfig.ParseTalosVersion(p.Machines[name].Group.TalosVersion)

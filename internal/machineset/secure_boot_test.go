@@ -43,7 +43,7 @@ func TestUnexpected_secureBoot(t *testing.T) {
 				says = test.off
 			}
 
-			diags := Unexpected(p, want, cluster.Snapshot{Machines: map[string]cluster.MachineState{
+			diags := Unexpected(p, want, cluster.Snapshot{Machines: map[string]step.MachineState{
 				"w-1": {Access: step.Member, SecureBoot: verifies}}})
 			if diags.HasError() || (len(diags) > 0) != (says != "") || says != "" &&
 				(diags[0].Summary != says || !strings.Contains(diags[0].Detail, "w-1")) {

@@ -247,7 +247,7 @@ func (p Set) budgets() map[string]cluster.Budget {
 // reinstalls reports whether a machine was installed from another image than is wanted.
 // Without an image and a schematic of one's own any is right. The tag is left out of it:
 // versions are compared with what runs.
-func reinstalls(m Machine, known cluster.MachineState) bool {
+func reinstalls(m Machine, known step.MachineState) bool {
 	given, own := m.installImage()
 	wanted, err := image.ParseReference(given)
 	installed, unknown := image.ParseReference(known.Installer)
@@ -264,7 +264,7 @@ func reinstalls(m Machine, known cluster.MachineState) bool {
 
 // lostMember is the member that etcd still has of a machine which lost its configuration,
 // as far as state knows.
-func lostMember(known cluster.MachineState, member string) string {
+func lostMember(known step.MachineState, member string) string {
 	if known.Access == step.Member {
 		return ""
 	}

@@ -47,7 +47,7 @@ func refuseTalosVersion(p Set, recorded PriorState) finding.List {
 
 // obstacle says why a machine cannot be brought to the wanted Talos. kubernetes is the
 // versions that it runs.
-func (p Set) obstacle(m Machine, state cluster.MachineState, kubernetes []runningComponent) obstacle {
+func (p Set) obstacle(m Machine, state step.MachineState, kubernetes []runningComponent) obstacle {
 	to, err := machineconfig.ParseTalosVersion(m.Group.TalosVersion)
 	from, known := machineconfig.ReadTalosVersion(state.TalosVersion)
 

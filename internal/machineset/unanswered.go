@@ -136,7 +136,7 @@ func Lost(want cluster.Spec, have cluster.Snapshot, recorded PriorState) bool {
 }
 
 // StateOf describes a machine as it was last seen.
-func StateOf(s cluster.MachineState) string {
+func StateOf(s step.MachineState) string {
 	switch s.Access {
 	case step.Maintenance:
 		return "in maintenance mode"

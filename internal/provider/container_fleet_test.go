@@ -152,27 +152,27 @@ func (h *fakeHost) Close() {
 }
 
 // talosFleet is machines that say what a test lets them say.
-type talosFleet func(name string) cluster.MachineState
+type talosFleet func(name string) step.MachineState
 
 func (f talosFleet) Machine(m cluster.Machine) lifecycle.Machine {
-	return talosMachine{observe: func() cluster.MachineState { return f(m.Name) }}
+	return talosMachine{observe: func() step.MachineState { return f(m.Name) }}
 }
 
 // talosMachine answers observations; any other call panics.
 type talosMachine struct {
 	lifecycle.Machine
 
-	observe func() cluster.MachineState
+	observe func() step.MachineState
 }
 
-func (m talosMachine) Observe(context.Context) cluster.MachineState { return m.observe() }
+func (m talosMachine) Observe(context.Context) step.MachineState { return m.observe() }
 
 func (m talosMachine) Reboot(context.Context, string) error {
 	return wait.Permanent(fmt.Errorf("reboot: %w", talos.ErrUnsupported))
 }
 
-func memberAlways(string) cluster.MachineState {
-	return cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true, BootID: "of the kernel"}
+func memberAlways(string) step.MachineState {
+	return step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true, BootID: "of the kernel"}
 }
 
 // containersOn is machines in the pods of a host.
@@ -185,7 +185,7 @@ func containersOn(h containers.Host, talos talosFleet, fresh time.Duration, name
 	return containers.ContainerFleet{Inner: talos, Watch: containers.NewHostWatch(h, spec, fresh)}
 }
 
-func observeOn(t *testing.T, f containers.ContainerFleet, name string) cluster.MachineState {
+func observeOn(t *testing.T, f containers.ContainerFleet, name string) step.MachineState {
 	t.Helper()
 
 	return f.Machine(cluster.Machine{Name: name}).Observe(t.Context())
@@ -231,7 +231,7 @@ func TestContainer_restartsWhileObserved(t *testing.T) {
 
 			h := newFakeHost("cp-0")
 
-			var talos talosFleet = func(string) cluster.MachineState {
+			var talos talosFleet = func(string) step.MachineState {
 				s := memberAlways("")
 				s.TalosVersion = "v1.13.0"
 
@@ -260,7 +260,7 @@ func TestContainer_restartsTwice(t *testing.T) {
 	runs := 1
 	restarts := false
 
-	f := containersOn(h, func(string) cluster.MachineState {
+	f := containersOn(h, func(string) step.MachineState {
 		if restarts {
 			runs++
 			h.set("cp-0", func(s *workload.MachineState) { s.Container = fmt.Sprintf("cp-0 run %d", runs) })
@@ -287,8 +287,8 @@ func TestContainer_restartsTwice(t *testing.T) {
 func TestContainer_isGoneOnlyIfTheHostSaysSo(t *testing.T) {
 	t.Parallel()
 
-	silent := func(string) cluster.MachineState {
-		return cluster.MachineState{Access: step.Unreachable, Cause: "no answer"}
+	silent := func(string) step.MachineState {
+		return step.MachineState{Access: step.Unreachable, Cause: "no answer"}
 	}
 
 	h := newFakeHost("cp-0", "cp-1")
@@ -322,10 +322,10 @@ func TestContainer_podThatDoesNotRun(t *testing.T) {
 		s.Container, s.Diagnosis, s.VolumesLost = "", "pod dev-cp-0-0: ErrImagePull", true
 	})
 
-	got := observeOn(t, containersOn(h, func(string) cluster.MachineState {
+	got := observeOn(t, containersOn(h, func(string) step.MachineState {
 		t.Error("the machine was asked")
 
-		return cluster.MachineState{}
+		return step.MachineState{}
 	}, 0, "cp-0"), "cp-0")
 
 	if got.Access != step.Unreachable || got.Cause != "pod dev-cp-0-0: ErrImagePull" || !got.VolumesLost ||

@@ -12,7 +12,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -140,7 +139,7 @@ func TestPeerAddress_onlyForNewMachines(t *testing.T) {
 	p := machineset.Set{Machines: map[string]machineset.Machine{"cp-0": {Group: planes}, "cp-1": {Group: planes},
 		"cp-2": {Group: planes}, "cp-3": {Group: planes}, "worker-0": {Group: workers}}}
 	recorded := machineset.Record{
-		Machines: map[string]cluster.MachineState{
+		Machines: map[string]step.MachineState{
 			"cp-0": {Access: step.Member}, "cp-1": {Access: step.Maintenance}, "cp-3": {Access: step.Member},
 		},
 		Seen: record.Machines{"cp-3": {PeerAddress: "10.96.0.3"}, "worker-0": {PeerAddress: "10.96.0.4"}},

@@ -364,11 +364,11 @@ func TestSources_followersFirst(t *testing.T) {
 
 	have := cluster.Snapshot{
 		Time: time.Now(),
-		Machines: map[string]cluster.MachineState{
+		Machines: map[string]step.MachineState{
 			"10.0.0.11": {Access: step.Member, MemberID: "1", TalosVersion: "v1.13.0"},
 			"10.0.0.12": {Access: step.Member, MemberID: "2", TalosVersion: "v1.13.1"},
 		},
-		Peers: map[string]cluster.MachineState{"3": {Access: step.Member, MemberID: "3", TalosVersion: "v1.13.2"}},
+		Peers: map[string]step.MachineState{"3": {Access: step.Member, MemberID: "3", TalosVersion: "v1.13.2"}},
 		Etcd: etcdstate.State{
 			Known: true, Members: []etcdstate.Member{member("1", "cp-1"), member("2", "cp-2"), member("3", "cp-3"),
 				member("4", "cp-4"), learner},

@@ -38,7 +38,7 @@ func TestObserve_atAFormerAddress(t *testing.T) {
 	runsWith(t, api, withSysctl(t, config))
 	must(t, api.Reboot(t.Context(), m.UUID()))
 
-	observed(t, api, "came back", func(s cluster.MachineState) bool {
+	observed(t, api, "came back", func(s step.MachineState) bool {
 		return waitsForBootstrap(s) &&
 			s.BootID != seen.BootID
 	})

@@ -7,7 +7,6 @@ import (
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -136,7 +135,7 @@ func (m *Machine) leftMaintenance(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case stage == cluster.StageMaintenance:
+	case stage == step.StageMaintenance:
 		return errors.New("it is still in maintenance mode")
 	default:
 		return nil

@@ -12,7 +12,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -24,7 +23,7 @@ var errNotAwaited = errors.New("it has to be asked")
 // or it takes connections where it did not answer. It changes nothing, and reads nothing but the status. The error is
 // the context's, or says that a machine has to be asked: one behind a control plane, or one that is no member of the
 // cluster.
-func (m *Machine) Await(ctx context.Context, said cluster.MachineState) error {
+func (m *Machine) Await(ctx context.Context, said step.MachineState) error {
 	switch {
 	case m.asWanted().Through:
 		return errNotAwaited
@@ -38,7 +37,7 @@ func (m *Machine) Await(ctx context.Context, said cluster.MachineState) error {
 }
 
 // awaitStatus follows the status of a machine on the connection that is there.
-func (m *Machine) awaitStatus(ctx context.Context, said cluster.MachineState) error {
+func (m *Machine) awaitStatus(ctx context.Context, said step.MachineState) error {
 	m.mu.Lock()
 	s := m.session
 	m.mu.Unlock()
@@ -91,18 +90,18 @@ func (m *Machine) awaitStatus(ctx context.Context, said cluster.MachineState) er
 }
 
 // tells is whether a status is another one than a machine said.
-func tells(spec []byte, said cluster.MachineState) bool {
+func tells(spec []byte, said step.MachineState) bool {
 	var status runtimeapi.MachineStatusSpec
 	if len(spec) == 0 || proto.Unmarshal(spec, &status) != nil {
 		return false
 	}
 
 	// An installation that a document asks for is told from a boot by more than the status.
-	if said.Stage == cluster.StageInstalling {
+	if said.Stage == step.StageInstalling {
 		return false
 	}
 
-	stage := cluster.Stage(runtime.MachineStage(status.GetStage()).String())
+	stage := step.Stage(runtime.MachineStage(status.GetStage()).String())
 
 	return stage != said.Stage || status.GetStatus().GetReady() != said.Ready
 }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
 // awaiting begins to await what a machine says after it said that.
-func awaiting(t *testing.T, api *talos.Machine, said cluster.MachineState) <-chan error {
+func awaiting(t *testing.T, api *talos.Machine, said step.MachineState) <-chan error {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
@@ -38,15 +37,15 @@ func TestAwait_untilTheMachineIsAnotherWay(t *testing.T) {
 	m.PowerOff()
 	must(t, <-goes)
 
-	gone := observed(t, api, "is gone", func(s cluster.MachineState) bool { return s.Access == step.Unreachable })
+	gone := observed(t, api, "is gone", func(s step.MachineState) bool { return s.Access == step.Unreachable })
 	returns := awaiting(t, api, gone)
 
 	m.PowerOn()
 	must(t, <-returns)
 
-	boots := observed(t, api, "answers", func(s cluster.MachineState) bool { return s.Access == step.Member })
+	boots := observed(t, api, "answers", func(s step.MachineState) bool { return s.Access == step.Member })
 
-	boots.Stage = cluster.StageShuttingDown // as if it had said that before
+	boots.Stage = step.StageShuttingDown // as if it had said that before
 	must(t, <-awaiting(t, api, boots))
 }
 
@@ -59,7 +58,7 @@ func TestAwait_isCutOff(t *testing.T) {
 	m, api, _ := waiting(t, simulator, o, o.fleet(t, nil))
 	said := api.Observe(t.Context())
 
-	for name, state := range map[string]cluster.MachineState{
+	for name, state := range map[string]step.MachineState{
 		"a member": said, "one that is silent": {Access: step.Unreachable},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -76,7 +75,7 @@ func TestAwait_isCutOff(t *testing.T) {
 	for name, api := range map[string]func() error{
 		"behind a control plane": func() error { return o.fleet(t, nil).Machine(behind).Await(t.Context(), said) },
 		"another cluster's": func() error {
-			return api.Await(t.Context(), cluster.MachineState{Access: step.Foreign})
+			return api.Await(t.Context(), step.MachineState{Access: step.Foreign})
 		},
 	} {
 		if err := api(); err == nil {

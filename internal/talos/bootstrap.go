@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -50,9 +49,9 @@ func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (wanted, reque
 	switch {
 	case err != nil:
 		return false, false, err
-	case requested, etcd == cluster.ServiceRunning, etcd == preparingWithData, etcd == failedWithData:
+	case requested, etcd == step.ServiceRunning, etcd == preparingWithData, etcd == failedWithData:
 		return false, requested, nil
-	case etcd == cluster.ServicePreparing, etcd == cluster.ServiceFailed:
+	case etcd == step.ServicePreparing, etcd == step.ServiceFailed:
 		// A control plane that nobody bootstraps is Preparing for half an hour,
 		// then Failed, and accepts it in both.
 		return true, false, nil

@@ -262,7 +262,7 @@ func TestBootstrap_once(t *testing.T) {
 			}
 
 			m.ClearFaults()
-			observed(t, api, "came back", func(s cluster.MachineState) bool {
+			observed(t, api, "came back", func(s step.MachineState) bool {
 				return s.Access == step.Member && (s.EtcdService != "" || settled(s))
 			})
 
@@ -294,7 +294,7 @@ func TestBootstrap_ofAnEtcdThatGaveUp(t *testing.T) {
 	simulator := site(t, sim.Options{Delays: &delays})
 	o := newOwner(t, simulator)
 	_, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
-	observed(t, api, "gave up", func(s cluster.MachineState) bool { return s.EtcdService == cluster.ServiceFailed })
+	observed(t, api, "gave up", func(s step.MachineState) bool { return s.EtcdService == step.ServiceFailed })
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)
 
@@ -325,7 +325,7 @@ func TestBootstrap_isReported(t *testing.T) {
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	must(t, api.Bootstrap(t.Context()))
 
-	if got := api.Observe(t.Context()); !got.BootstrapRequested || got.EtcdService == cluster.ServiceRunning {
+	if got := api.Observe(t.Context()); !got.BootstrapRequested || got.EtcdService == step.ServiceRunning {
 		t.Errorf("while etcd starts: %+v", got)
 	}
 
@@ -346,7 +346,7 @@ func TestBootstrap_ofAWorker(t *testing.T) {
 	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
 
 	_, worker := member(t, simulator, o, f, machinetype.TypeWorker)
-	observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == step.Member })
+	observed(t, worker, "joined", func(s step.MachineState) bool { return s.Access == step.Member })
 
 	// The API restarts for a moment when the worker learns its name.
 	err := retried(t, worker.Bootstrap)
@@ -400,7 +400,7 @@ func TestReset_withFaults(t *testing.T) {
 			}
 
 			observed(t, api, "waited in maintenance mode",
-				func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
+				func(s step.MachineState) bool { return s.Access == step.Maintenance })
 
 			if n := len(simulator.CallsTo("Reset")); n != test.calls || !m.Installed() || m.Configured() {
 				t.Errorf("%d calls, want %d; installed %t, configured %t", n, test.calls, m.Installed(), m.Configured())
@@ -426,7 +426,7 @@ func TestReset_whenTheLastUpgradeIsNotProved(t *testing.T) {
 	}
 
 	observed(t, api, "waited in maintenance mode",
-		func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
+		func(s step.MachineState) bool { return s.Access == step.Maintenance })
 }
 
 func TestReset_refuses(t *testing.T) {
@@ -491,7 +491,7 @@ func TestReset_ofAContainer(t *testing.T) {
 	api := waitingContainer(t)
 
 	must(t, api.Reset(t.Context(), false))
-	observed(t, api, "ended", func(s cluster.MachineState) bool { return s.Access == step.Unreachable })
+	observed(t, api, "ended", func(s step.MachineState) bool { return s.Access == step.Unreachable })
 }
 
 func TestChanges_endWithTheirContext(t *testing.T) {
@@ -547,7 +547,7 @@ func TestReset_wipesVolumesOfTheirOwn(t *testing.T) {
 			observed(t, api, "became ready", settled)
 			must(t, api.Reset(t.Context(), false))
 			observed(t, api, "waited in maintenance mode",
-				func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
+				func(s step.MachineState) bool { return s.Access == step.Maintenance })
 
 			if calls := simulator.CallsTo("Reset"); len(calls) != 1 || calls[0].Detail != test.wiped {
 				t.Errorf("wiped %v, want %s", calls, test.wiped)

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
@@ -90,10 +89,10 @@ func (s *session) listEtcdMembers(ctx context.Context, own bool) ([]etcdstate.Me
 
 // etcdService returns the state of the etcd service; empty before Talos has loaded
 // it, and on workers.
-func (s *session) etcdService(ctx context.Context) (cluster.ServiceState, error) {
+func (s *session) etcdService(ctx context.Context) (step.ServiceState, error) {
 	service, err := s.service(ctx, etcdServiceID)
 
-	return cluster.ServiceState(service.GetState()), err
+	return step.ServiceState(service.GetState()), err
 }
 
 // service returns what Talos tells about one of its services; nil before it has loaded it,
@@ -120,14 +119,14 @@ func (s *session) service(ctx context.Context, id string) (*machineapi.ServiceIn
 // look like one that waits to be bootstrapped: the machine may hold the cluster's
 // data.
 const (
-	preparingWithData cluster.ServiceState = "Preparing to start with the data it has"
-	failedWithData    cluster.ServiceState = "Failed to start with the data it has"
+	preparingWithData step.ServiceState = "Preparing to start with the data it has"
+	failedWithData    step.ServiceState = "Failed to start with the data it has"
 )
 
 // withData names a state in which an etcd may have data or not, for one that has.
-var withData = map[cluster.ServiceState]cluster.ServiceState{
-	cluster.ServicePreparing: preparingWithData,
-	cluster.ServiceFailed:    failedWithData,
+var withData = map[step.ServiceState]step.ServiceState{
+	step.ServicePreparing: preparingWithData,
+	step.ServiceFailed:    failedWithData,
 }
 
 // etcdHasData reports whether etcd's data directory holds anything, which is what
@@ -207,8 +206,8 @@ func notThere(text string) bool { return strings.HasSuffix(text, syscall.ENOENT.
 // etcdProgress is how far the etcd of a control plane is, and whether this boot saw
 // a bootstrap that is not over. Preparing and Failed are the states of an etcd without
 // data; one with data is in a state of its own.
-func (m *Machine) etcdProgress(ctx context.Context, s *session) (etcd cluster.ServiceState, requested bool, err error) {
-	if etcd, err = bounded(ctx, m, s.etcdService); err != nil || etcd == cluster.ServiceRunning {
+func (m *Machine) etcdProgress(ctx context.Context, s *session) (etcd step.ServiceState, requested bool, err error) {
+	if etcd, err = bounded(ctx, m, s.etcdService); err != nil || etcd == step.ServiceRunning {
 		return etcd, false, err
 	}
 
@@ -218,14 +217,14 @@ func (m *Machine) etcdProgress(ctx context.Context, s *session) (etcd cluster.Se
 
 	// A bootstrap first stops the etcd that waits, which makes that one Failed: only what is
 	// read after the trace is the outcome (BootstrapEtcd, Talos 1.13).
-	if requested && etcd == cluster.ServiceFailed {
+	if requested && etcd == step.ServiceFailed {
 		if etcd, err = bounded(ctx, m, s.etcdService); err != nil {
 			return etcd, requested, err
 		}
 	}
 
 	held, ambiguous := withData[etcd]
-	if !ambiguous || requested && etcd != cluster.ServiceFailed {
+	if !ambiguous || requested && etcd != step.ServiceFailed {
 		return etcd, requested, nil
 	}
 
@@ -246,7 +245,7 @@ func (m *Machine) etcdProgress(ctx context.Context, s *session) (etcd cluster.Se
 // etcdFailure is what Talos says of an etcd service that failed; empty of any other.
 func (s *session) etcdFailure(ctx context.Context) (string, error) {
 	service, err := s.service(ctx, etcdServiceID)
-	if err != nil || cluster.ServiceState(service.GetState()) != cluster.ServiceFailed {
+	if err != nil || step.ServiceState(service.GetState()) != step.ServiceFailed {
 		return "", err
 	}
 

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // talosAPI is the part of a machine that a bootstrap asks. It stands for states that
@@ -146,7 +146,7 @@ func TestEtcdProgress_fromEventsAndFiles(t *testing.T) {
 
 	tests := map[string]struct {
 		api       *talosAPI
-		etcd      cluster.ServiceState
+		etcd      step.ServiceState
 		requested bool
 		class     error
 		// bootstraps that a Bootstrap makes, and the class of its error.
@@ -157,16 +157,16 @@ func TestEtcdProgress_fromEventsAndFiles(t *testing.T) {
 	}{
 		"waits": {
 			api:  &talosAPI{etcd: "Preparing", events: append(noise(1000), waiting, unknown), files: []string{}},
-			etcd: cluster.ServicePreparing, bootstraps: 1,
+			etcd: step.ServicePreparing, bootstraps: 1,
 		},
 		"waits, without a directory": {
 			api:  &talosAPI{etcd: "Preparing", events: []*machineapi.Event{waiting}},
-			etcd: cluster.ServicePreparing, bootstraps: 1,
+			etcd: step.ServicePreparing, bootstraps: 1,
 		},
 		"waits, with a file that just went": {
 			api: &talosAPI{etcd: "Preparing", events: noise(1), files: []string{},
 				entryError: "lstat /var/lib/etcd/x: no such file or directory"},
-			etcd: cluster.ServicePreparing, bootstraps: 1,
+			etcd: step.ServicePreparing, bootstraps: 1,
 		},
 		"cannot read its directory": {
 			api: &talosAPI{etcd: "Preparing", events: noise(1), files: []string{},
@@ -188,39 +188,39 @@ func TestEtcdProgress_fromEventsAndFiles(t *testing.T) {
 		},
 		"was asked, first in the log": {
 			api:  &talosAPI{etcd: "Preparing", events: append([]*machineapi.Event{trace}, noise(800)...), files: []string{}},
-			etcd: cluster.ServicePreparing, requested: true,
+			etcd: step.ServicePreparing, requested: true,
 		},
 		"was asked, last in the log": {
 			api:  &talosAPI{etcd: "Preparing", events: append(noise(800), trace), files: []string{}},
-			etcd: cluster.ServicePreparing, requested: true,
+			etcd: step.ServicePreparing, requested: true,
 		},
 		"starts with its data after a reboot": {
 			api:  &talosAPI{etcd: "Preparing", events: noise(3), files: []string{"member", "member/snap"}},
 			etcd: preparingWithData,
 		},
-		"runs": {api: &talosAPI{etcd: "Running"}, etcd: cluster.ServiceRunning},
+		"runs": {api: &talosAPI{etcd: "Running"}, etcd: step.ServiceRunning},
 		"gave up joining": {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{}},
-			etcd: cluster.ServiceFailed, bootstraps: 1},
+			etcd: step.ServiceFailed, bootstraps: 1},
 		"failed with its data": {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{"member"}},
 			etcd: failedWithData},
 		"was asked, and failed": {api: &talosAPI{etcd: "Failed", events: append(noise(3), trace)},
-			etcd: cluster.ServiceFailed, bootstraps: 1},
+			etcd: step.ServiceFailed, bootstraps: 1},
 		"was asked, and failed with data": {
 			api:  &talosAPI{etcd: "Failed", events: append(noise(3), trace), files: []string{"member"}},
 			etcd: failedWithData, requested: true,
 		},
 		"was stopped by a bootstrap this very moment": {
 			api:  &talosAPI{etcd: "Failed", then: "Finished", events: append(noise(3), trace), files: []string{}},
-			etcd: cluster.ServiceFinished, requested: true,
+			etcd: step.ServiceFinished, requested: true,
 		},
 		"waits for its network": {api: &talosAPI{etcd: "Waiting", events: noise(3)}, etcd: "Waiting",
 			bootstrapClass: ErrInProgress},
 		"an event stream that ends early": {
-			api: &talosAPI{etcd: "Preparing", ends: true}, etcd: cluster.ServicePreparing, class: ErrUnreachable,
+			api: &talosAPI{etcd: "Preparing", ends: true}, etcd: step.ServicePreparing, class: ErrUnreachable,
 			bootstrapClass: ErrUnreachable,
 		},
 		"a log without an event": {
-			api: &talosAPI{etcd: "Preparing"}, etcd: cluster.ServicePreparing, class: ErrUnreachable,
+			api: &talosAPI{etcd: "Preparing"}, etcd: step.ServicePreparing, class: ErrUnreachable,
 			bootstrapClass: ErrUnreachable, limit: time.Second,
 		},
 	}

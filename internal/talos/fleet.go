@@ -34,21 +34,21 @@ type Options struct {
 	// prints it on its console. A machine without an entry is not pinned.
 	Fingerprints map[string][]string
 	// Digest normalises a machine configuration and hashes it. Without it
-	// [cluster.MachineState] has no ConfigDigest.
+	// [step.MachineState] has no ConfigDigest.
 	Digest func(config []byte) (string, error)
 	// Images reads the images of Kubernetes from a machine configuration. Without it
-	// [cluster.MachineState] has no Images.
+	// [step.MachineState] has no Images.
 	Images func(config []byte) (kubenames.Images, error)
-	// Keys reads which keys a machine configuration carries. Without it [cluster.MachineState] has no Keys.
+	// Keys reads which keys a machine configuration carries. Without it [step.MachineState] has no Keys.
 	Keys func(config []byte) (rotation.Keys, error)
 	// RebootFor lists the fields for which a machine, given by its name and the version of
 	// Talos that it runs, has to reboot to go from its active configuration to the wanted one; none when it takes the
 	// change at once. It is asked when the digests of the two differ. Without it
-	// [cluster.MachineState] has no RebootFor.
+	// [step.MachineState] has no RebootFor.
 	RebootFor func(machine, talos string, active []byte) ([]string, error)
 	// DiskProblem says why the wanted configuration of a machine, given by its name, cannot install Talos on one of its
 	// disks; empty where it can. It is asked about machines in maintenance mode that Talos is not installed on. Without
-	// it, [cluster.MachineState] has no DiskProblem.
+	// it, [step.MachineState] has no DiskProblem.
 	DiskProblem func(machine string, disks []*block.Disk) (string, error)
 	// Takes says why a member that has one configuration cannot be given another, which Talos would accept and not boot
 	// with; nil where it can. Nothing is sent then. Without it nobody is asked.

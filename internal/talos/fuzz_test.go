@@ -244,7 +244,7 @@ func FuzzObserve(f *testing.F) {
 }
 
 // checkObserved checks what is decided by: the identity and the stage of a machine.
-func checkObserved(t *testing.T, out cluster.MachineState, err error, access step.Access, mayQuote bool) {
+func checkObserved(t *testing.T, out step.MachineState, err error, access step.Access, mayQuote bool) {
 	t.Helper()
 
 	if err != nil {
@@ -259,7 +259,7 @@ func checkObserved(t *testing.T, out cluster.MachineState, err error, access ste
 		t.Errorf("it is %s with the UUID %q", out.Access, out.UUID)
 	}
 
-	if access == step.Maintenance && (out.Stage != cluster.StageMaintenance || out.Role != "" || out.BootID != "") {
+	if access == step.Maintenance && (out.Stage != step.StageMaintenance || out.Role != "" || out.BootID != "") {
 		t.Errorf("in maintenance mode it is %+v", out)
 	}
 }
@@ -268,7 +268,7 @@ func checkObserved(t *testing.T, out cluster.MachineState, err error, access ste
 func asked(ctx context.Context, m *Machine, s *session) {
 	_ = s.inspect(ctx, &Info{})
 
-	out := cluster.MachineState{Role: step.ControlPlane, EtcdService: cluster.ServiceFailed}
+	out := step.MachineState{Role: step.ControlPlane, EtcdService: step.ServiceFailed}
 	_ = m.observeNodeName(ctx, s, &machineSection{}, &out)
 	_ = m.observeStaticPods(ctx, s, &out)
 	_ = m.observeEtcd(ctx, s, &out)

@@ -12,7 +12,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
@@ -23,7 +22,7 @@ type Info struct {
 	Access step.Access
 	// Role is empty in maintenance mode.
 	Role  step.Role
-	Stage cluster.Stage
+	Stage step.Stage
 	Ready bool
 	// TalosVersion such as v1.13.0; empty in maintenance mode before Talos 1.13.
 	TalosVersion string

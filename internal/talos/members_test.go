@@ -12,7 +12,6 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"google.golang.org/grpc/codes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -40,7 +39,7 @@ func controlPlanes(t *testing.T, simulator *sim.Simulator, n int) ([]*sim.Machin
 	must(t, apis[0].Bootstrap(t.Context()))
 
 	for _, api := range apis {
-		observed(t, api, "joined and voted", func(s cluster.MachineState) bool {
+		observed(t, api, "joined and voted", func(s step.MachineState) bool {
 			members, err := api.EtcdMembers(t.Context())
 
 			return settled(s) && err == nil && len(members) == n &&

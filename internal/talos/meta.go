@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -113,7 +112,7 @@ func (m *Machine) keepsAnswering() func(context.Context) error {
 }
 
 // observeMeta fills in what META holds, when any of it is wanted.
-func (m *Machine) observeMeta(ctx context.Context, s *session, out *cluster.MachineState) error {
+func (m *Machine) observeMeta(ctx context.Context, s *session, out *step.MachineState) error {
 	if len(m.asWanted().Meta) == 0 {
 		return nil
 	}
@@ -171,7 +170,7 @@ func (s *session) meta(ctx context.Context) (map[uint8]string, error) {
 // observeUUID fills in the hardware UUID: the recorded one of a machine that proved by
 // its certificate to be the node it was recorded for, where that is enough, else the
 // one that the machine reports. The certificate of one behind a control plane is not seen.
-func (m *Machine) observeUUID(ctx context.Context, s *session, out *cluster.MachineState) error {
+func (m *Machine) observeUUID(ctx context.Context, s *session, out *step.MachineState) error {
 	if recorded := m.asWanted(); m.fleet.options.TrustNodeNames && recorded.NodeName != "" && s.relay == "" {
 		uuid := usableUUID(recorded.UUID)
 		names := []string{s.peer.nodeName(false), s.peer.nodeName(true)}

@@ -12,7 +12,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
@@ -30,14 +29,14 @@ import (
 // ExtensionStatus and the id of the boot are asked once in a connection. One that is on its way costs up to five more:
 // its node's name, the services, the event log in two calls, and the content of etcd's data directory; one whose etcd
 // failed, the services once or twice again.
-func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
+func (m *Machine) Observe(ctx context.Context) step.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 
 	ctx, cancel := context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("%w: no complete answer within %s", ErrUnreachable, limit))
 	defer cancel()
 
-	var seen cluster.MachineState
+	var seen step.MachineState
 
 	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
 		seen, err = m.observe(ctx, s)
@@ -52,10 +51,10 @@ func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	}
 
 	if errors.Is(err, ErrForeign) {
-		return cluster.MachineState{Access: step.Foreign, Cause: cause(err, ErrForeign)}
+		return step.MachineState{Access: step.Foreign, Cause: cause(err, ErrForeign)}
 	}
 
-	out := cluster.MachineState{Access: step.Unreachable, Cause: cause(err, ErrUnreachable), Refuses: refuses(err)}
+	out := step.MachineState{Access: step.Unreachable, Cause: cause(err, ErrUnreachable), Refuses: refuses(err)}
 
 	if invalid := (certificateError{}); errors.As(err, &invalid) {
 		out.Certificate = invalid.certificate
@@ -86,7 +85,7 @@ func cause(err, class error) string {
 	return strings.Replace(err.Error(), class.Error()+": ", "", 1)
 }
 
-func (m *Machine) observe(ctx context.Context, s *session) (cluster.MachineState, error) {
+func (m *Machine) observe(ctx context.Context, s *session) (step.MachineState, error) {
 	if s.peer.access == step.Maintenance {
 		return m.observeMaintenance(ctx, s)
 	}
@@ -99,8 +98,8 @@ func (m *Machine) observe(ctx context.Context, s *session) (cluster.MachineState
 // The maintenance API is up for a moment before the machine waits and after it
 // accepted a configuration; the stage is booting then, and the machine cannot be
 // given one. That counts as unreachable, because it passes.
-func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.MachineState, error) {
-	out := cluster.MachineState{Access: step.Maintenance}
+func (m *Machine) observeMaintenance(ctx context.Context, s *session) (step.MachineState, error) {
+	out := step.MachineState{Access: step.Maintenance}
 
 	calls, ctx := panics.WithContext(ctx)
 	calls.Go(func() (err error) {
@@ -124,7 +123,7 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.M
 		return out, err
 	}
 
-	if out.Stage != cluster.StageMaintenance {
+	if out.Stage != step.StageMaintenance {
 		return out, fmt.Errorf("%w: it is %s, on its way into or out of maintenance mode", ErrUnreachable, out.Stage)
 	}
 
@@ -151,8 +150,8 @@ func (m *Machine) diskProblem(ctx context.Context, s *session) (string, error) {
 	return m.fleet.options.DiskProblem(m.name, disks)
 }
 
-func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.MachineState, error) {
-	out := cluster.MachineState{Access: step.Member, Certificate: s.peer.certificate}
+func (m *Machine) observeMember(ctx context.Context, s *session) (step.MachineState, error) {
+	out := step.MachineState{Access: step.Member, Certificate: s.peer.certificate}
 
 	var (
 		section *machineSection
@@ -209,7 +208,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 }
 
 // observeImage fills in what the booted image was made of.
-func (m *Machine) observeImage(ctx context.Context, s *session, out *cluster.MachineState) error {
+func (m *Machine) observeImage(ctx context.Context, s *session, out *step.MachineState) error {
 	image, err := bounded(ctx, m, s.booted)
 	if image != nil {
 		out.Schematic, out.Extensions = image.schematic, image.extensions
@@ -220,7 +219,7 @@ func (m *Machine) observeImage(ctx context.Context, s *session, out *cluster.Mac
 
 // observeSecureBoot fills in whether the firmware verified what it started, where anybody wants to know. Containers
 // have no firmware, and say that it did not.
-func (m *Machine) observeSecureBoot(ctx context.Context, s *session, out *cluster.MachineState) error {
+func (m *Machine) observeSecureBoot(ctx context.Context, s *session, out *step.MachineState) error {
 	if !m.fleet.options.SecureBoot {
 		return nil
 	}
@@ -241,8 +240,8 @@ func (m *Machine) observeSecureBoot(ctx context.Context, s *session, out *cluste
 
 // observeInstallation tells the installation of a document, in which the stage stays booting, from a boot (since Talos
 // 1.14, runtime/unattended_install.go), and why it does not get on.
-func (m *Machine) observeInstallation(ctx context.Context, s *session, out *cluster.MachineState) error {
-	if out.Stage != cluster.StageBooting || !talosversion.Of(out.TalosVersion).InstallsUnattended {
+func (m *Machine) observeInstallation(ctx context.Context, s *session, out *step.MachineState) error {
+	if out.Stage != step.StageBooting || !talosversion.Of(out.TalosVersion).InstallsUnattended {
 		return nil
 	}
 
@@ -257,7 +256,7 @@ func (m *Machine) observeInstallation(ctx context.Context, s *session, out *clus
 		// Another configuration may mend it: it takes one as any machine that boots.
 		out.Cause, out.Unmet = problem, append([]string{problem}, out.Unmet...)
 	case under:
-		out.Stage, out.Ready = cluster.StageInstalling, false
+		out.Stage, out.Ready = step.StageInstalling, false
 	}
 
 	return nil
@@ -271,13 +270,13 @@ func (m *Machine) installation(ctx context.Context, s *session) (under bool, pro
 }
 
 // settled machines need no closer inspection.
-func settled(have *cluster.MachineState) bool {
-	return have.Stage == cluster.StageRunning && have.Ready
+func settled(have *step.MachineState) bool {
+	return have.Stage == step.StageRunning && have.Ready
 }
 
 // observeEtcd asks a control plane that is on its way how far its etcd is, and where that is
 // wanted what it began as: in this order, because a member that runs has its first snapshot.
-func (m *Machine) observeEtcd(ctx context.Context, s *session, out *cluster.MachineState) (err error) {
+func (m *Machine) observeEtcd(ctx context.Context, s *session, out *step.MachineState) (err error) {
 	if out.Role != step.ControlPlane {
 		return nil
 	}
@@ -301,8 +300,8 @@ func (m *Machine) observeEtcd(ctx context.Context, s *session, out *cluster.Mach
 
 // observeEtcdFailure adds to what a machine lacks why its etcd service failed: Talos itself
 // only says there that it does not run.
-func (m *Machine) observeEtcdFailure(ctx context.Context, s *session, out *cluster.MachineState) error {
-	if out.EtcdService != cluster.ServiceFailed && out.EtcdService != failedWithData {
+func (m *Machine) observeEtcdFailure(ctx context.Context, s *session, out *step.MachineState) error {
+	if out.EtcdService != step.ServiceFailed && out.EtcdService != failedWithData {
 		return nil
 	}
 
@@ -318,7 +317,7 @@ func (m *Machine) observeEtcdFailure(ctx context.Context, s *session, out *clust
 // at its last word or, where this run never asked and its configuration was read, at its
 // certificate, so that reading a running cluster costs no call for it.
 func (m *Machine) observeNodeName(
-	ctx context.Context, s *session, section *machineSection, out *cluster.MachineState,
+	ctx context.Context, s *session, section *machineSection, out *step.MachineState,
 ) error {
 	m.mu.Lock()
 	name := m.nodeName
@@ -345,7 +344,7 @@ func (m *Machine) observeNodeName(
 	return nil
 }
 
-func (m *Machine) status(ctx context.Context, s *session) (cluster.Stage, bool, []string, error) {
+func (m *Machine) status(ctx context.Context, s *session) (step.Stage, bool, []string, error) {
 	ctx, cancel := m.callContext(ctx)
 	defer cancel()
 
@@ -353,7 +352,7 @@ func (m *Machine) status(ctx context.Context, s *session) (cluster.Stage, bool, 
 }
 
 // observeBoot fills in the id of the boot, by which only changes are followed.
-func (m *Machine) observeBoot(ctx context.Context, s *session, out *cluster.MachineState) (err error) {
+func (m *Machine) observeBoot(ctx context.Context, s *session, out *step.MachineState) (err error) {
 	if !m.fleet.options.TrustNodeNames {
 		out.BootID, err = bounded(ctx, m, s.bootID)
 	}
@@ -365,7 +364,7 @@ func (m *Machine) observeBoot(ctx context.Context, s *session, out *cluster.Mach
 //
 // Where none of that is wanted, the configuration is not read: the role is told without it, and the section is nil.
 func (m *Machine) configuration(
-	ctx context.Context, s *session, out *cluster.MachineState,
+	ctx context.Context, s *session, out *step.MachineState,
 ) (section *machineSection, raw []byte, err error) {
 	if !m.fleet.options.wantsConfigurations() {
 		out.Role, err = bounded(ctx, m, s.machineType)
@@ -392,7 +391,7 @@ func (m *Machine) configuration(
 
 // observeReboot fills in what the change from a configuration to the wanted one needs a reboot for, by the Talos that
 // the machine runs.
-func (m *Machine) observeReboot(raw []byte, out *cluster.MachineState) (err error) {
+func (m *Machine) observeReboot(raw []byte, out *step.MachineState) (err error) {
 	rebootFor, want := m.fleet.options.RebootFor, m.asWanted().ConfigDigest
 
 	if rebootFor == nil || raw == nil || out.ConfigDigest == "" || want == "" || want == out.ConfigDigest {
@@ -408,7 +407,7 @@ func (m *Machine) observeReboot(raw []byte, out *cluster.MachineState) (err erro
 
 // observeStaged fills in the digest of the configuration that the machine starts with the next time, where it may be
 // another than the active one: where it was seen to be, and where the active one is not what is wanted.
-func (m *Machine) observeStaged(ctx context.Context, s *session, out *cluster.MachineState) error {
+func (m *Machine) observeStaged(ctx context.Context, s *session, out *step.MachineState) error {
 	digest, wanted := m.fleet.options.Digest, m.asWanted()
 
 	may := wanted.Staged || wanted.ConfigDigest != "" && wanted.ConfigDigest != out.ConfigDigest
@@ -532,7 +531,7 @@ func (m *Machine) parse(raw []byte) (parsedConfig, error) {
 
 // version fills in version and platform. Maintenance mode before Talos 1.13 does
 // not tell them.
-func (m *Machine) version(ctx context.Context, s *session, out *cluster.MachineState) error {
+func (m *Machine) version(ctx context.Context, s *session, out *step.MachineState) error {
 	v, err := bounded(ctx, m, s.version)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestObserve_maintenance(t *testing.T) {
 			m := add(t, simulator, test.options)
 
 			got := newOwner(t, simulator).fleet(t, nil).Machine(wanted(m)).Observe(t.Context())
-			if got.Access != step.Maintenance || got.Stage != cluster.StageMaintenance || got.TalosVersion != test.version {
+			if got.Access != step.Maintenance || got.Stage != step.StageMaintenance || got.TalosVersion != test.version {
 				t.Errorf("state %+v", got)
 			}
 
@@ -71,7 +71,7 @@ func TestObserve_followsAMachine(t *testing.T) {
 	must(t, api.ApplyConfig(t.Context(), configuration, step.Maintenance, m.UUID()))
 
 	waiting := observed(t, api, "waited for its bootstrap", waitsForBootstrap)
-	if waiting.Stage != cluster.StageBooting || waiting.Ready || len(waiting.Unmet) == 0 || waiting.BootstrapRequested {
+	if waiting.Stage != step.StageBooting || waiting.Ready || len(waiting.Unmet) == 0 || waiting.BootstrapRequested {
 		t.Errorf("before bootstrap: %+v", waiting)
 	}
 
@@ -82,8 +82,8 @@ func TestObserve_followsAMachine(t *testing.T) {
 	digest, err := machineconfig.Digest(configuration)
 	must(t, err)
 
-	want := cluster.MachineState{
-		Access: step.Member, Stage: cluster.StageRunning, Ready: true, UUID: m.UUID(), TalosVersion: "v1.13.0",
+	want := step.MachineState{
+		Access: step.Member, Stage: step.StageRunning, Ready: true, UUID: m.UUID(), TalosVersion: "v1.13.0",
 		Schematic: "376567988ad3", Platform: "metal", Role: step.ControlPlane, NodeName: "cp-one", ConfigDigest: digest,
 	}
 	if got.ConfigDigest != want.ConfigDigest || got.NodeName != want.NodeName || got.Role != want.Role ||
@@ -128,7 +128,7 @@ func TestObserve_followsAMachine(t *testing.T) {
 	// Whether its firmware verifies what it starts is one more, for whom it matters.
 	m.SetSecureBoot(true)
 	must(t, api.Reboot(t.Context(), m.UUID()))
-	observed(t, api, "became ready again", func(s cluster.MachineState) bool { return settled(s) && s.BootID != got.BootID })
+	observed(t, api, "became ready again", func(s step.MachineState) bool { return settled(s) && s.BootID != got.BootID })
 
 	firmware := o.fleet(t, func(o *talos.Options) { o.SecureBoot = true }).Machine(recorded).Observe(t.Context())
 	if firmware.SecureBoot == nil || !*firmware.SecureBoot || state.SecureBoot != nil {
@@ -191,7 +191,7 @@ func TestObserve_worker(t *testing.T) {
 
 	// Without a control plane a worker gets no certificate and its API is closed.
 	closed := observed(t, worker, "closed its API",
-		func(s cluster.MachineState) bool { return s.Access == step.Unreachable })
+		func(s step.MachineState) bool { return s.Access == step.Unreachable })
 	if closed.Cause == "" || closed.Stage != "" {
 		t.Errorf("state %+v, want a cause and nothing else", closed)
 	}
@@ -199,7 +199,7 @@ func TestObserve_worker(t *testing.T) {
 	_, first := member(t, simulator, o, f, machinetype.TypeControlPlane)
 	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
 
-	joined := observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == step.Member })
+	joined := observed(t, worker, "joined", func(s step.MachineState) bool { return s.Access == step.Member })
 	if joined.Role != step.Worker || joined.EtcdService != "" || joined.BootstrapRequested {
 		t.Errorf("state %+v", joined)
 	}
@@ -480,7 +480,7 @@ func TestObserve_disks(t *testing.T) {
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	must(t, api.Reset(t.Context(), false))
 
-	again := observed(t, api, "waited again", func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
+	again := observed(t, api, "waited again", func(s step.MachineState) bool { return s.Access == step.Maintenance })
 	if again.DiskProblem != "" {
 		t.Errorf("with Talos on its disk it says %q", again.DiskProblem)
 	}

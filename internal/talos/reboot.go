@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -38,7 +37,7 @@ func (m *Machine) Reboot(ctx context.Context, uuid string) error {
 }
 
 func (m *Machine) reboot(ctx context.Context, uuid string) error {
-	s, begun, err := m.interrupting(ctx, uuid, cluster.StageRebooting)
+	s, begun, err := m.interrupting(ctx, uuid, step.StageRebooting)
 	if err != nil || begun {
 		return err
 	}
@@ -139,7 +138,7 @@ func (m *Machine) sendReboot(ctx context.Context, s *session) error {
 // is true when the machine is in the stage of that very call already; in any other one that
 // is not idle it is ErrInProgress.
 func (m *Machine) interrupting(
-	ctx context.Context, uuid string, own cluster.Stage,
+	ctx context.Context, uuid string, own step.Stage,
 ) (s *session, begun bool, err error) {
 	s, err = m.changing(ctx, step.Member, uuid)
 	if err != nil {
@@ -160,8 +159,8 @@ func (m *Machine) interrupting(
 
 // idle machines run no sequence that a reset, a reboot or an upgrade has to wait for:
 // Talos lets them take over the boot.
-func idle(stage cluster.Stage) bool {
-	return stage == cluster.StageBooting || stage == cluster.StageRunning || stage == cluster.StageUnknown
+func idle(stage step.Stage) bool {
+	return stage == step.StageBooting || stage == step.StageRunning || stage == step.StageUnknown
 }
 
 // leftIdle tells whether the machine left the stage it was told to go down in. One

@@ -62,7 +62,7 @@ func TestReboot_withFaults(t *testing.T) {
 				must(t, api.Reboot(t.Context(), m.UUID()))
 			}
 
-			observed(t, api, "came back in another boot", func(s cluster.MachineState) bool {
+			observed(t, api, "came back in another boot", func(s step.MachineState) bool {
 				return waitsForBootstrap(s) && s.BootID != "" && s.BootID != boot && s.BootID == m.BootID()
 			})
 
@@ -154,7 +154,7 @@ func TestReboot_ofAContainer(t *testing.T) {
 
 			digest, err := machineconfig.Digest(next)
 			must(t, err)
-			observed(t, api, "started again", func(s cluster.MachineState) bool {
+			observed(t, api, "started again", func(s step.MachineState) bool {
 				return s.Access == step.Member && s.ConfigDigest == digest && waitsForBootstrap(s)
 			})
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
@@ -38,7 +38,7 @@ func (m *Machine) Reset(ctx context.Context, graceful bool) error {
 }
 
 func (m *Machine) reset(ctx context.Context, graceful bool) error {
-	s, begun, err := m.interrupting(ctx, m.knownUUID(), cluster.StageResetting)
+	s, begun, err := m.interrupting(ctx, m.knownUUID(), step.StageResetting)
 	if err != nil || begun {
 		return err
 	}

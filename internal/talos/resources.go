@@ -23,7 +23,6 @@ import (
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
@@ -95,12 +94,12 @@ func optional(err error) error {
 }
 
 // machineStatus reads stage and readiness. A machine that has none yet is in
-// [cluster.StageUnknown].
-func (s *session) machineStatus(ctx context.Context) (stage cluster.Stage, ready bool, unmet []string, err error) {
+// [step.StageUnknown].
+func (s *session) machineStatus(ctx context.Context) (stage step.Stage, ready bool, unmet []string, err error) {
 	res, err := get[*runtime.MachineStatus](ctx, s, runtime.NamespaceName, runtime.MachineStatusType,
 		runtime.MachineStatusID)
 	if err != nil {
-		return cluster.StageUnknown, false, nil, optional(err)
+		return step.StageUnknown, false, nil, optional(err)
 	}
 
 	spec := res.TypedSpec()
@@ -108,7 +107,7 @@ func (s *session) machineStatus(ctx context.Context) (stage cluster.Stage, ready
 		unmet = append(unmet, c.Name+": "+c.Reason)
 	}
 
-	return cluster.Stage(spec.Stage.String()), spec.Status.Ready, unmet, nil
+	return step.Stage(spec.Stage.String()), spec.Status.Ready, unmet, nil
 }
 
 // installation reads whether an unattended installation is under way, and why it does not get on.

@@ -9,7 +9,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -146,10 +145,10 @@ func (m *Machine) awaitRestored(ctx context.Context, boot string) error {
 			return err
 		}
 
-		switch cluster.ServiceState(etcd.GetState()) {
-		case cluster.ServiceRunning:
+		switch step.ServiceState(etcd.GetState()) {
+		case step.ServiceRunning:
 			return nil
-		case cluster.ServiceFailed:
+		case step.ServiceFailed:
 			refusal, err = m.refusal(ctx, s, lastSaid(etcd))
 
 			return err

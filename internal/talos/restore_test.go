@@ -17,7 +17,6 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"google.golang.org/grpc/codes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
@@ -47,7 +46,7 @@ func lost(t *testing.T, simulator *sim.Simulator, change func(*talos.Options)) (
 	m.PowerOn()
 
 	api := o.fleet(t, change).Machine(wanted(m))
-	observed(t, api, "was blank", func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
+	observed(t, api, "was blank", func(s step.MachineState) bool { return s.Access == step.Maintenance })
 	must(t, former.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, m.UUID()))
 	observed(t, api, "waited again", waitsForBootstrap)
 	simulator.ForgetCalls()
@@ -121,7 +120,7 @@ func TestRestore_once(t *testing.T) {
 			}
 
 			m.ClearFaults()
-			observed(t, api, "came back", func(s cluster.MachineState) bool {
+			observed(t, api, "came back", func(s step.MachineState) bool {
 				return s.Access == step.Member && (s.EtcdService != "" || settled(s))
 			})
 
@@ -207,7 +206,7 @@ func TestRestore_ofABrokenSnapshot(t *testing.T) {
 			}
 		}
 
-		seen := observed(t, api, "failed", func(s cluster.MachineState) bool { return s.EtcdService.ProvesData() })
+		seen := observed(t, api, "failed", func(s step.MachineState) bool { return s.EtcdService.ProvesData() })
 		if seen.EtcdService.WithoutData() ||
 			!strings.Contains(strings.Join(seen.Unmet, "\n"),
 				"etcd: Failed to run pre stage: error recovering from the snapshot") {

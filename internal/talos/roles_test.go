@@ -47,7 +47,7 @@ func TestObserve_withTheRolesItNeeds(t *testing.T) {
 	must(t, admin.Bootstrap(t.Context()))
 	want := observed(t, admin, "settled", settled)
 
-	as := func(change func(*talos.Options)) cluster.MachineState {
+	as := func(change func(*talos.Options)) step.MachineState {
 		simulator.ForgetCalls()
 
 		return o.fleet(t, func(options *talos.Options) {

@@ -173,14 +173,14 @@ func member(
 
 // observed waits until the machine looks as it should.
 func observed(
-	t *testing.T, api *talos.Machine, what string, condition func(cluster.MachineState) bool,
-) cluster.MachineState {
+	t *testing.T, api *talos.Machine, what string, condition func(step.MachineState) bool,
+) step.MachineState {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
 	defer cancel()
 
-	var state cluster.MachineState
+	var state step.MachineState
 
 	err := wait.Until(ctx, 5*time.Millisecond, func(ctx context.Context) error {
 		if state = api.Observe(ctx); condition(state) {
@@ -196,12 +196,12 @@ func observed(
 	return state
 }
 
-func waitsForBootstrap(s cluster.MachineState) bool {
-	return s.Access == step.Member && s.EtcdService == cluster.ServicePreparing
+func waitsForBootstrap(s step.MachineState) bool {
+	return s.Access == step.Member && s.EtcdService == step.ServicePreparing
 }
 
-func settled(s cluster.MachineState) bool {
-	return s.Access == step.Member && s.Stage == cluster.StageRunning && s.Ready
+func settled(s step.MachineState) bool {
+	return s.Access == step.Member && s.Stage == step.StageRunning && s.Ready
 }
 
 func must(t *testing.T, err error) {

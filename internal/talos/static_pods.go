@@ -8,14 +8,13 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // observeStaticPods fills in the pods that Talos wants on a control plane, by which only
 // changes are followed.
-func (m *Machine) observeStaticPods(ctx context.Context, s *session, out *cluster.MachineState) (err error) {
+func (m *Machine) observeStaticPods(ctx context.Context, s *session, out *step.MachineState) (err error) {
 	if m.fleet.options.TrustNodeNames || out.Role != step.ControlPlane {
 		return nil
 	}

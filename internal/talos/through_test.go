@@ -122,12 +122,12 @@ func TestThrough_isTheOnlyWay(t *testing.T) {
 
 	boot := seen.BootID
 	must(t, api.Reboot(t.Context(), s.worker.UUID()))
-	observed(t, api, "rebooted", func(now cluster.MachineState) bool { return settled(now) && now.BootID != boot })
+	observed(t, api, "rebooted", func(now step.MachineState) bool { return settled(now) && now.BootID != boot })
 
 	must(t, api.PullImage(t.Context(), newer))
 	must(t, api.Upgrade(t.Context(), newer, s.worker.UUID(), confirmed))
 	observed(t, api, "came back with the new version",
-		func(now cluster.MachineState) bool { return settled(now) && now.TalosVersion == "v1.13.1" })
+		func(now step.MachineState) bool { return settled(now) && now.TalosVersion == "v1.13.1" })
 
 	resources, release, err := api.Resources(t.Context())
 	must(t, err)
@@ -138,7 +138,7 @@ func TestThrough_isTheOnlyWay(t *testing.T) {
 	}
 
 	must(t, api.Reset(t.Context(), false))
-	observed(t, api, "was reset", func(now cluster.MachineState) bool { return now.Access == step.Unreachable })
+	observed(t, api, "was reset", func(now step.MachineState) bool { return now.Access == step.Unreachable })
 
 	if s.reached(s.worker) || !s.reached(s.controlPlanes[0]) {
 		t.Errorf("dialed %v", s.dialed)
@@ -231,7 +231,7 @@ func TestThrough_upgradeThatLosesItsControlPlane(t *testing.T) {
 	}))
 	// Its etcd has lost its quorum, so that no node becomes ready.
 	observed(t, api, "came back with the new version",
-		func(now cluster.MachineState) bool { return now.TalosVersion == "v1.13.1" })
+		func(now step.MachineState) bool { return now.TalosVersion == "v1.13.1" })
 }
 
 // What is not the machine that is meant gets nothing: neither another one of the cluster, nor one of another cluster,

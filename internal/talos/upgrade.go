@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -43,7 +43,7 @@ func (m *Machine) Upgrade(ctx context.Context, image, uuid string, confirm func(
 }
 
 func (m *Machine) upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error {
-	s, begun, err := m.interrupting(ctx, uuid, cluster.StageUpgrading)
+	s, begun, err := m.interrupting(ctx, uuid, step.StageUpgrading)
 	if err != nil || begun {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -88,7 +88,7 @@ func TestUpgrade_byTalosVersion(t *testing.T) {
 				t.Errorf("calls %v, want %v", got, test.changes)
 			}
 
-			observed(t, api, "came back with the new version", func(s cluster.MachineState) bool {
+			observed(t, api, "came back with the new version", func(s step.MachineState) bool {
 				return settled(s) && s.TalosVersion == test.want && s.BootID != boot
 			})
 		})
@@ -179,7 +179,7 @@ func TestUpgrade_again(t *testing.T) {
 			}
 
 			observed(t, api, "came back with the new version",
-				func(s cluster.MachineState) bool { return settled(s) && s.TalosVersion == want })
+				func(s step.MachineState) bool { return settled(s) && s.TalosVersion == want })
 
 			if got := changes(simulator); !slices.Equal(got, test.changes) {
 				t.Errorf("calls %v, want %v", got, test.changes)

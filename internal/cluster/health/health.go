@@ -149,7 +149,7 @@ type plane struct {
 	title string
 	// name is that of its node, or of its member; empty when neither is known. address may be empty, too.
 	name, address string
-	state         cluster.MachineState
+	state         step.MachineState
 	// member is the ID of its etcd member; empty when none is known.
 	member string
 }
@@ -229,7 +229,7 @@ func (p plane) unready() (reason string, known bool) {
 	switch s := p.state; {
 	case s.Role == step.Worker:
 		return "is a worker", true
-	case s.Stage != cluster.StageRunning:
+	case s.Stage != step.StageRunning:
 		return "is in stage " + string(s.Stage), true
 	case !s.Ready:
 		return "is not ready" + cluster.Because(strings.Join(s.Unmet, ", ")), true

@@ -52,8 +52,8 @@ func (w *watched) of() health.Cluster {
 }
 
 func newWatched() *watched {
-	running := func(node string) cluster.MachineState {
-		return cluster.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageRunning,
+	running := func(node string) step.MachineState {
+		return step.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: step.StageRunning,
 			Ready: true, NodeName: node, Certificate: lasting(oldest, day)}
 	}
 	member := func(id, name, host string) etcdstate.Member {
@@ -74,8 +74,8 @@ func newWatched() *watched {
 		talosCA: lasting(oldest, 3650*day),
 		have: cluster.Snapshot{
 			Time:     newest,
-			Machines: map[string]cluster.MachineState{"10.0.0.1": running("cp-1"), "10.0.0.2": running("cp-2")},
-			Peers:    map[string]cluster.MachineState{"a3": running("cp-3")},
+			Machines: map[string]step.MachineState{"10.0.0.1": running("cp-1"), "10.0.0.2": running("cp-2")},
+			Peers:    map[string]step.MachineState{"a3": running("cp-3")},
 			Etcd: etcdstate.State{
 				Known: true,
 				Members: []etcdstate.Member{member("a3", "cp-3", "10.0.0.3"), member("a1", "cp-1", "10.0.0.1"),
@@ -91,7 +91,7 @@ func newWatched() *watched {
 
 // silent takes a machine of the spec, its member and its node away.
 func (w *watched) silent(address, member string) {
-	w.have.Machines[address] = cluster.MachineState{Access: step.Unreachable,
+	w.have.Machines[address] = step.MachineState{Access: step.Unreachable,
 		Cause: "read tcp 10.9.9.9:51234->" + address + ": i/o timeout"}
 	delete(w.have.Etcd.Views, member)
 }
@@ -234,8 +234,8 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		"a control plane has no member": {
 			breaks: func(w *watched) {
 				w.have.Etcd.Members = w.have.Etcd.Members[:2]
-				w.have.Machines["10.0.0.2"] = cluster.MachineState{
-					Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageBooting, NodeName: "cp-2",
+				w.have.Machines["10.0.0.2"] = step.MachineState{
+					Access: step.Member, Role: step.ControlPlane, Stage: step.StageBooting, NodeName: "cp-2",
 				}
 				w.have.Etcd.Views = map[string]etcdstate.View{
 					"a1": {Member: "a1", Leader: "a1", Members: []string{"a1", "a3"}},
@@ -248,7 +248,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		"a control plane was wiped, and another is not ready": {
 			breaks: func(w *watched) {
 				w.silent("10.0.0.1", "a1")
-				w.have.Machines["10.0.0.1"] = cluster.MachineState{Access: step.Maintenance}
+				w.have.Machines["10.0.0.1"] = step.MachineState{Access: step.Maintenance}
 				s := w.have.Machines["10.0.0.2"]
 				s.Ready, s.Unmet = false, []string{"services: kubelet not healthy"}
 				w.have.Machines["10.0.0.2"] = s
@@ -263,11 +263,11 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		"somebody else has the address, and another is a worker": {
 			breaks: func(w *watched) {
 				w.silent("10.0.0.1", "a1")
-				w.have.Machines["10.0.0.1"] = cluster.MachineState{Access: step.Foreign}
+				w.have.Machines["10.0.0.1"] = step.MachineState{Access: step.Foreign}
 				w.want.Machines = append(w.want.Machines,
 					cluster.Machine{Name: "10.0.0.9", Role: step.ControlPlane, Address: "10.0.0.9"})
-				w.have.Machines["10.0.0.9"] = cluster.MachineState{
-					Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, Ready: true, NodeName: "w-1",
+				w.have.Machines["10.0.0.9"] = step.MachineState{
+					Access: step.Member, Role: step.Worker, Stage: step.StageRunning, Ready: true, NodeName: "w-1",
 				}
 			},
 			wrong: []string{

@@ -85,7 +85,7 @@ func (p plane) machine(node *kubestate.Node, have cluster.Snapshot, etcd Etcd) M
 	}
 
 	// A stage that is not running says enough.
-	if reason != "" && (p.state.Access != step.Member || p.state.Stage == cluster.StageRunning) {
+	if reason != "" && (p.state.Access != step.Member || p.state.Stage == step.StageRunning) {
 		m.Talos = reason
 	}
 

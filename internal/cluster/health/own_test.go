@@ -115,7 +115,7 @@ func TestTroubles_ofWorkers(t *testing.T) {
 	w := newWatched()
 	w.want.Machines = []cluster.Machine{{Name: "batch-1", Role: step.Worker, Address: "10.0.0.9"}}
 	w.have.Etcd = etcdstate.State{}
-	w.have.Machines = map[string]cluster.MachineState{"batch-1": {Access: step.Unreachable, NodeName: "w-1"}}
+	w.have.Machines = map[string]step.MachineState{"batch-1": {Access: step.Unreachable, NodeName: "w-1"}}
 
 	if got := health.TroublesOf(w.want, w.have); got != nil {
 		t.Errorf("a silent worker whose node is Ready: %v", got)

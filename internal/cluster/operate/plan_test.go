@@ -15,11 +15,11 @@ import (
 // running is a cluster that works, of three control planes and some workers.
 func running(workers int) (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.10:6443", Joins: true, NodesBecomeReady: true}
-	recorded := map[string]cluster.MachineState{}
+	recorded := map[string]step.MachineState{}
 
 	add := func(name, address string, role step.Role) {
 		want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: role, Address: address})
-		recorded[name] = cluster.MachineState{Access: step.Member, Role: role, Stage: cluster.StageRunning, Ready: true}
+		recorded[name] = step.MachineState{Access: step.Member, Role: role, Stage: step.StageRunning, Ready: true}
 	}
 
 	for i := range 3 {
@@ -44,7 +44,7 @@ func all(want cluster.Spec) []string {
 	return names
 }
 
-func change(have cluster.Snapshot, name string, to func(*cluster.MachineState)) {
+func change(have cluster.Snapshot, name string, to func(*step.MachineState)) {
 	s := have.Machines[name]
 	to(&s)
 	have.Machines[name] = s
@@ -73,13 +73,13 @@ func TestPlan_oneControlPlaneAtATime(t *testing.T) {
 		t.Errorf("%v, %s", steps, held)
 	}
 
-	change(have, "cp-1", func(s *cluster.MachineState) { s.Busy = "in progress: reboot" })
+	change(have, "cp-1", func(s *step.MachineState) { s.Busy = "in progress: reboot" })
 
 	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held, "cp-1: in progress") {
 		t.Errorf("beside one that reboots: %v, %s", steps, held)
 	}
 
-	change(have, "cp-1", func(s *cluster.MachineState) {
+	change(have, "cp-1", func(s *step.MachineState) {
 		s.Busy, s.Operated, s.RebootedFrom, s.Access = "", true, "boot-1", step.Unreachable
 	})
 
@@ -87,7 +87,7 @@ func TestPlan_oneControlPlaneAtATime(t *testing.T) {
 		t.Errorf("before one is back: %v, %s", steps, held)
 	}
 
-	change(have, "cp-1", func(s *cluster.MachineState) { s.Access, s.BootID = step.Member, "boot-2" })
+	change(have, "cp-1", func(s *step.MachineState) { s.Access, s.BootID = step.Member, "boot-2" })
 
 	if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot cp-2 (drain)"}) {
 		t.Errorf("after that: %v, %s", steps, held)
@@ -99,7 +99,7 @@ func TestPlan_waitsForOthersOfEtcd(t *testing.T) {
 	t.Parallel()
 
 	want, have := running(1)
-	change(have, "cp-3", func(s *cluster.MachineState) { s.Access = step.Unreachable })
+	change(have, "cp-3", func(s *step.MachineState) { s.Access = step.Unreachable })
 
 	for _, machines := range [][]string{{"cp-1"}, {"w-1"}} {
 		d := operate.Plan(want, have, cluster.DefaultPolicy(), operate.Order{Operation: reboot, Machines: machines})
@@ -116,7 +116,7 @@ func TestPlan_workersWithinTheirBudget(t *testing.T) {
 	want.Pools = map[string]cluster.Budget{"": {Count: 2}}
 
 	for i := range 3 {
-		change(have, fmt.Sprintf("cp-%d", i+1), func(s *cluster.MachineState) { s.Operated = true })
+		change(have, fmt.Sprintf("cp-%d", i+1), func(s *step.MachineState) { s.Operated = true })
 	}
 
 	for _, next := range []string{"w-1", "w-2"} {
@@ -124,7 +124,7 @@ func TestPlan_workersWithinTheirBudget(t *testing.T) {
 			t.Errorf("%v, %s", steps, held)
 		}
 
-		change(have, next, func(s *cluster.MachineState) { s.Busy = "in progress" })
+		change(have, next, func(s *step.MachineState) { s.Busy = "in progress" })
 	}
 
 	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held, "2 of the workers may be") {
@@ -137,7 +137,7 @@ func TestPlan_endsWhenAllIsDone(t *testing.T) {
 
 	want, have := running(1)
 	for _, name := range all(want) {
-		change(have, name, func(s *cluster.MachineState) { s.Operated = true })
+		change(have, name, func(s *step.MachineState) { s.Operated = true })
 	}
 
 	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || held != "[] []" {
@@ -154,7 +154,7 @@ func TestPlan_refusesWhatCannotBe(t *testing.T) {
 		t.Error(held)
 	}
 
-	change(have, "cp-2", func(s *cluster.MachineState) { s.Access = step.Maintenance })
+	change(have, "cp-2", func(s *step.MachineState) { s.Access = step.Maintenance })
 
 	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held,
 		"cp-2: it does not answer as a machine of this cluster") {

@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -118,4 +119,19 @@ func (s ApplyConfig) Purpose() string {
 	}
 
 	return s.Machine + " configuration " + s.Digest
+}
+
+func (s ApplyConfig) begins(m *MachineState) { m.FirstBoot = m.FirstBoot || s.Access != Member }
+
+func (s ApplyConfig) ends(m *MachineState, at time.Time) {
+	switch {
+	case m.Access == Maintenance:
+		m.unsee("it just left maintenance mode", at)
+	case s.Staged != "":
+		m.StagedDigest = s.Digest
+	case s.Reboot != "":
+		m.reboot("it just rebooted for its configuration", at)
+	case !m.Keys.SamePods(s.Keys):
+		m.StampsBefore = m.StaticPods
+	}
 }

@@ -1,5 +1,7 @@
 package step
 
+import "time"
+
 // Bootstrap makes a control plane the first member of a new etcd. It happens once in the life of a cluster.
 type Bootstrap struct {
 	plain
@@ -11,3 +13,5 @@ type Bootstrap struct {
 func (s Bootstrap) On() string { return s.Machine }
 
 func (s Bootstrap) String() string { return "bootstrap etcd on " + s.Machine }
+
+func (Bootstrap) ends(m *MachineState, _ time.Time) { m.BootstrapRequested = true }

@@ -1,6 +1,10 @@
 package step
 
-import "github.com/talosop/terraform-provider-talosop/internal/operation"
+import (
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
+)
 
 // Operate does on a member what somebody asked for.
 type Operate struct {
@@ -30,3 +34,11 @@ func (s Operate) ChangesEtcd() bool { return s.OfControlPlanes() }
 
 // Purpose is the operation.
 func (s Operate) Purpose() string { return s.Machine + " " + string(s.Kind) }
+
+func (s Operate) ends(m *MachineState, at time.Time) {
+	m.Operated = true
+
+	if s.Reboots() {
+		m.reboot("it just rebooted", at)
+	}
+}

@@ -1,6 +1,9 @@
 package step
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // PullImages makes a machine fetch the images of Kubernetes that it is going to run, before
 // any component changes. It is safe to repeat.
@@ -21,3 +24,8 @@ func (s PullImages) String() string {
 
 // Outdates is the machine alone.
 func (PullImages) Outdates(Role) Reach { return ItsMachine }
+
+// UpgradesKubernetes is true.
+func (PullImages) UpgradesKubernetes() bool { return true }
+
+func (s PullImages) ends(m *MachineState, _ time.Time) { m.Pulled = s.Version }

@@ -1,6 +1,9 @@
 package step
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // ReplaceVolumes gives a container new volumes in the place of those that are lost for good,
 // so that it comes back without data and joins anew. Destructive.
@@ -32,4 +35,8 @@ func colon(text string) string {
 	}
 
 	return ": " + text
+}
+
+func (s ReplaceVolumes) ends(m *MachineState, at time.Time) {
+	m.unsee("its volumes were just replaced", at)
 }

@@ -1,6 +1,9 @@
 package step
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Reset wipes a machine's state and reboots it into maintenance mode.
 type Reset struct {
@@ -49,3 +52,5 @@ func (s Reset) Disrupts() bool { return s.Node != "" || s.Shared }
 func (s Reset) Impact() Impact {
 	return Impact{Drains: s.Drain, Wipes: true, EndsCluster: s.Last && s.Role == ControlPlane}
 }
+
+func (Reset) ends(m *MachineState, _ time.Time) { m.Resetting = true }

@@ -1,5 +1,7 @@
 package step
 
+import "time"
+
 // RestartKubelet restarts the kubelet of a member that has no node in Kubernetes: a kubelet
 // registers when it starts, and at no other time. Pods go on.
 type RestartKubelet struct {
@@ -14,3 +16,5 @@ func (s RestartKubelet) On() string { return s.Machine }
 func (s RestartKubelet) String() string {
 	return "restart the kubelet of " + s.Machine + ", which registers its missing node"
 }
+
+func (RestartKubelet) ends(m *MachineState, _ time.Time) { m.KubeletRestarted = true }

@@ -1,6 +1,9 @@
 package step
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Restore makes a control plane the first member of a new etcd that begins with the data of
 // a snapshot. Like [Bootstrap], it happens while no control plane holds data of etcd.
@@ -16,3 +19,5 @@ type Restore struct {
 func (s Restore) On() string { return s.Machine }
 
 func (s Restore) String() string { return fmt.Sprintf("restore etcd on %s from %s", s.Machine, s.From) }
+
+func (Restore) ends(m *MachineState, _ time.Time) { m.BootstrapRequested = true }

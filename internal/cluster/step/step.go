@@ -6,6 +6,7 @@ package step
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Step is one effect on one machine. Steps are small comparable values, so that
@@ -29,6 +30,13 @@ type Step interface {
 	Outdates(role Role) Reach
 	// Purpose tells what a reboot was for; empty for steps that reboot nothing, or that cannot end where they began.
 	Purpose() string
+	// UpgradesKubernetes reports whether the step is a part of an upgrade of Kubernetes.
+	UpgradesKubernetes() bool
+
+	// begins notes on the machine what holds from now on, also when the step fails.
+	begins(*MachineState)
+	// ends notes on the machine what the step did, before the machine is asked again.
+	ends(s *MachineState, at time.Time)
 }
 
 // Reach is whose state may be another one once a step has ended.
@@ -83,6 +91,13 @@ func (plain) Outdates(role Role) Reach {
 
 // Purpose is empty.
 func (plain) Purpose() string { return "" }
+
+// UpgradesKubernetes is false.
+func (plain) UpgradesKubernetes() bool { return false }
+
+func (plain) begins(*MachineState) {}
+
+func (plain) ends(*MachineState, time.Time) {}
 
 // BeginsEtcd reports whether a step makes a control plane the first member of a new etcd.
 func BeginsEtcd(step Step) bool {

@@ -37,3 +37,6 @@ func (s SyncManifests) String() string {
 
 // OneByOne is always true.
 func (s SyncManifests) OneByOne() bool { return true }
+
+// UpgradesKubernetes is true.
+func (SyncManifests) UpgradesKubernetes() bool { return true }

@@ -1,6 +1,9 @@
 package step
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // dataGoes is said of a pod that has all data of its machine.
 const dataGoes = "its data goes with it"
@@ -96,3 +99,26 @@ func ShortID(id string) string {
 
 // Purpose is what it upgraded to.
 func (s Upgrade) Purpose() string { return s.Machine + " upgrade " + s.To + " " + s.Schematic }
+
+func (s Upgrade) begins(m *MachineState) { m.Upgraded = UpgradeMark{} }
+
+// ends when a former pod is gone, so that whatever runs from then on is the outcome, even when the pod was right and
+// stayed: it may be well at once, and no other boot is waited for. A blank pod that was replaced was in no service, so
+// its reboot is not waited for.
+func (s Upgrade) ends(m *MachineState, at time.Time) {
+	boot, cause := m.BootID, "it just rebooted for its upgrade"
+	if s.Container {
+		boot, cause = neverStarted, "its pod was just replaced"
+	}
+
+	m.Upgraded = UpgradeMark{BootID: boot, Version: s.To, Schematic: s.Schematic}
+
+	if m.Access != Maintenance {
+		m.RebootedFrom = boot
+	}
+
+	m.unsee(cause, at)
+}
+
+// neverStarted stands for a boot that no machine answers from.
+const neverStarted = "none"

@@ -2,6 +2,8 @@ package step
 
 import (
 	"fmt"
+	"maps"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
@@ -60,3 +62,11 @@ func (s UpgradeComponent) OneByOne() bool { return s.Role == ControlPlane }
 
 // Impact is that of the drain.
 func (s UpgradeComponent) Impact() Impact { return Impact{Drains: s.Drain} }
+
+// UpgradesKubernetes is true.
+func (UpgradeComponent) UpgradesKubernetes() bool { return true }
+
+func (s UpgradeComponent) ends(m *MachineState, _ time.Time) {
+	m.Images = maps.Clone(m.Images)
+	m.Images[s.Component] = s.Image
+}

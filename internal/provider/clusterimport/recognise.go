@@ -188,7 +188,7 @@ type Recognised struct {
 	Address string
 	// Through is whether it was reached through a control plane.
 	Through bool
-	State   cluster.MachineState
+	State   step.MachineState
 	Config  []byte
 }
 
@@ -262,7 +262,7 @@ func askAll(ctx context.Context, fleet *talos.Fleet, machines []cluster.Machine)
 const machinesAtOnce = 32
 
 // belongs says why a machine cannot be imported.
-func belongs(s cluster.MachineState, role step.Role) error {
+func belongs(s step.MachineState, role step.Role) error {
 	switch {
 	case s.Access == step.Maintenance:
 		return errors.New("it waits in maintenance mode and belongs to no cluster; list it in the configuration, and apply")

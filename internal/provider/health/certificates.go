@@ -110,11 +110,11 @@ func ended(want cluster.Spec, bundle *pki.Bundle, now time.Time) (have cluster.S
 
 		cause := fmt.Sprintf("it is not asked, because the %s ended at %s, and no client certificate can be made",
 			authorityNames[name], authority.NotAfter.Format(time.RFC3339))
-		have = cluster.Snapshot{Time: now, Machines: map[string]cluster.MachineState{},
+		have = cluster.Snapshot{Time: now, Machines: map[string]step.MachineState{},
 			Kubernetes: kubestate.State{Cause: cause}}
 
 		for _, m := range want.Machines {
-			have.Machines[m.Name] = cluster.MachineState{Access: step.Unreachable, Cause: cause}
+			have.Machines[m.Name] = step.MachineState{Access: step.Unreachable, Cause: cause}
 		}
 
 		return have, true

@@ -14,7 +14,7 @@ import (
 // ask them again.
 type sighting struct {
 	// states are how control planes answered when the run refreshed them, by their addresses.
-	states facts[string, cluster.MachineState]
+	states facts[string, step.MachineState]
 	// answers are what their members of etcd said, by address and question.
 	answers facts[string, *answer]
 }
@@ -22,7 +22,7 @@ type sighting struct {
 // sighting is what was seen of a cluster, by the mark of its secrets.
 func (l *Ledger) sighting(mark string) *sighting {
 	return l.sightings.change(mark, func(seen *sighting) *sighting {
-		return cmp.Or(seen, &sighting{none[string, cluster.MachineState](l.mu), none[string, *answer](l.mu)})
+		return cmp.Or(seen, &sighting{none[string, step.MachineState](l.mu), none[string, *answer](l.mu)})
 	})
 }
 
@@ -103,7 +103,7 @@ type sightedMachine struct {
 }
 
 // Observe implements [lifecycle.Machine].
-func (m sightedMachine) Observe(ctx context.Context) cluster.MachineState {
+func (m sightedMachine) Observe(ctx context.Context) step.MachineState {
 	if state, seen := m.seen.states.get(m.address); seen {
 		return state
 	}

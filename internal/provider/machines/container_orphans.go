@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -48,7 +49,7 @@ func openAll(
 func recordOrphans(seen record.Machines, orphans []cluster.Machine) {
 	for _, m := range orphans {
 		if _, known := seen[m.Name]; !known {
-			seen[m.Name] = record.Machine{Address: m.Address, Stage: string(cluster.StageMaintenance)}
+			seen[m.Name] = record.Machine{Address: m.Address, Stage: string(step.StageMaintenance)}
 		}
 	}
 }

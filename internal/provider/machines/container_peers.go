@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -94,7 +94,7 @@ func (h *HostReport) recordPeers(seen, last record.Machines) {
 		switch {
 		case seen[name].Stage == record.StageGone:
 		case known && before.Stage != record.StageGone &&
-			(before.PeerAddress != "" || before.Stage != string(cluster.StageMaintenance)):
+			(before.PeerAddress != "" || before.Stage != string(step.StageMaintenance)):
 		default:
 			seen.Change(name, func(m *record.Machine) { m.PeerAddress = peer.String() })
 		}

@@ -28,7 +28,7 @@ func TestPeerAddress_isRecorded(t *testing.T) {
 	seen := last.Clone()
 	seen["new"] = record.Machine{Stage: "running"}
 	// A machine that is gone has no address, whatever it had.
-	seen["gone"] = seenMachine(cluster.Machine{Name: "gone"}, cluster.MachineState{Access: step.Gone}, cluster.Snapshot{},
+	seen["gone"] = seenMachine(cluster.Machine{Name: "gone"}, step.MachineState{Access: step.Gone}, cluster.Snapshot{},
 		last["gone"])
 	seen["back"], seen["moved"] = record.Machine{Stage: "maintenance"},
 		record.Machine{Stage: "maintenance", PeerAddress: "10.96.0.1"}

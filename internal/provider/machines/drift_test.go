@@ -37,10 +37,10 @@ func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 		want.Machines[i].TalosVersion, want.Machines[i].Installer = "v1.13.2", "installer"
 	}
 
-	states := map[string]cluster.MachineState{}
+	states := map[string]step.MachineState{}
 	for name, version := range map[string]string{"batch/w-1": "v1.13.2", "batch/w-2": "v1.13.0"} {
-		states[name] = cluster.MachineState{
-			Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, Ready: true, UUID: hardwareOf(name),
+		states[name] = step.MachineState{
+			Access: step.Member, Role: step.Worker, Stage: step.StageRunning, Ready: true, UUID: hardwareOf(name),
 			TalosVersion: version, NodeName: name, ConfigDigest: "new",
 		}
 	}
@@ -106,7 +106,7 @@ func sightOf() (cluster.Spec, cluster.Snapshot) {
 		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
 		{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
 	}}
-	have := snapshotOf(map[string]cluster.MachineState{
+	have := snapshotOf(map[string]step.MachineState{
 		"cp-1": {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
 		"w-1":  {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "w-1"},
 	})

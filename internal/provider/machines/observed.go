@@ -73,7 +73,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 
 	r := &tf.Reader{}
 	out := machineset.Record{
-		Phase: m.recordedPhase(), Machines: map[string]cluster.MachineState{}, Seen: seen,
+		Phase: m.recordedPhase(), Machines: map[string]step.MachineState{}, Seen: seen,
 		Manifests:    m.manifests.ValueString(),
 		RestoredFrom: m.restored.From.ValueString(), RestoredAt: m.restored.when(),
 		Unmanaged: unmanaged.Recorded(ctx, r, m.others),
@@ -99,10 +99,10 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 }
 
 // recordedMachine is a machine as it was last seen, as a plan begins with it.
-func recordedMachine(m record.Machine, role step.Role, phase cluster.Phase) cluster.MachineState {
-	state := cluster.MachineState{
+func recordedMachine(m record.Machine, role step.Role, phase cluster.Phase) step.MachineState {
+	state := step.MachineState{
 		Access: step.Member, Role: role,
-		Stage: cluster.Stage(m.Stage), Ready: m.Ready, UUID: m.UUID, BootID: m.BootID, TalosVersion: m.TalosVersion,
+		Stage: step.Stage(m.Stage), Ready: m.Ready, UUID: m.UUID, BootID: m.BootID, TalosVersion: m.TalosVersion,
 		Platform: m.Platform, Schematic: m.Schematic, Extensions: m.Extensions, Installer: m.Installer,
 		NodeName: m.NodeName, ConfigDigest: m.ConfigDigest, StagedDigest: m.StagedDigest, Images: m.Images,
 		Keys: rotation.ParseKeys(m.Keys), RestoredAt: m.RestoredAt,
@@ -110,18 +110,18 @@ func recordedMachine(m record.Machine, role step.Role, phase cluster.Phase) clus
 	}
 
 	// A pod that is missing is made before anything else happens, and waits for its configuration.
-	if state.Stage == cluster.StageMaintenance || m.Stage == record.StageGone {
-		state.Access, state.Stage = step.Maintenance, cluster.StageMaintenance
+	if state.Stage == step.StageMaintenance || m.Stage == record.StageGone {
+		state.Access, state.Stage = step.Maintenance, step.StageMaintenance
 	}
 
 	// A control plane that was configured and has no member waits for etcd to
 	// begin, and says Preparing until then (Talos 1.10 to 1.13).
 	if role == step.ControlPlane && state.Access == step.Member && m.MemberID == "" && !machineset.Bootstrapped(phase) {
-		state.EtcdService = cluster.ServicePreparing
+		state.EtcdService = step.ServicePreparing
 	}
 
 	if m.Drift.Has(record.LeftEtcd) {
-		state.EtcdService = cluster.ServiceFinished
+		state.EtcdService = step.ServiceFinished
 	}
 
 	if m.Drift.Has(record.HostVolumesLost) {
@@ -154,7 +154,7 @@ func observed(want cluster.Spec, have cluster.Snapshot, last record.Machines) re
 
 // seenMachine describes one machine. What only Kubernetes and etcd know is
 // kept from the last time while they do not answer.
-func seenMachine(m cluster.Machine, s cluster.MachineState, have cluster.Snapshot, last record.Machine) record.Machine {
+func seenMachine(m cluster.Machine, s step.MachineState, have cluster.Snapshot, last record.Machine) record.Machine {
 	now := record.Machine{
 		Address: cmp.Or(s.FoundAt, m.Address), Stage: stageOf(s), Ready: s.Ready && s.Access == step.Member,
 		// Whoever answers without a hardware UUID does not take away the one that is known.
@@ -183,10 +183,10 @@ func seenMachine(m cluster.Machine, s cluster.MachineState, have cluster.Snapsho
 	return now
 }
 
-func stageOf(s cluster.MachineState) string {
+func stageOf(s step.MachineState) string {
 	switch s.Access {
 	case step.Maintenance:
-		return string(cluster.StageMaintenance)
+		return string(step.StageMaintenance)
 	case step.Gone:
 		return record.StageGone
 	default:

@@ -4,7 +4,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
@@ -83,4 +83,4 @@ func machineAsPlanned(plan, seen attr.Value) attr.Value {
 }
 
 // neverSeen is what is shown of a machine that has not answered yet.
-func neverSeen() types.Object { return shownOne(record.Machine{Stage: string(cluster.StageUnknown)}) }
+func neverSeen() types.Object { return shownOne(record.Machine{Stage: string(step.StageUnknown)}) }

@@ -50,7 +50,7 @@ func (r run) sawEtcd() bool {
 	}
 
 	for _, m := range have.Machines {
-		if m.BootstrapRequested || m.EtcdService == cluster.ServiceRunning {
+		if m.BootstrapRequested || m.EtcdService == step.ServiceRunning {
 			return true
 		}
 	}
@@ -174,9 +174,9 @@ func (r run) addressOf(name string) string {
 }
 
 // configured describes a machine that was not seen again since it got its configuration.
-func configured(sent step.ApplyConfig, s cluster.MachineState, last record.Machine, address string) record.Machine {
+func configured(sent step.ApplyConfig, s step.MachineState, last record.Machine, address string) record.Machine {
 	last.Address, last.Drift = address, nil
-	last.Stage, last.Ready = cmp.Or(string(s.Stage), string(cluster.StageUnknown)), false
+	last.Stage, last.Ready = cmp.Or(string(s.Stage), string(step.StageUnknown)), false
 	last.ConfigDigest, last.Keys = sent.Digest, sent.Keys.String()
 	last.UUID = cmp.Or(s.UUID, last.UUID)
 

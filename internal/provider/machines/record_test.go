@@ -33,14 +33,14 @@ func oneMachine(uuid string) cluster.Spec {
 		{Name: "w-1", Role: step.Worker, Address: "10.0.0.21", UUID: uuid, Meta: map[uint8]string{}}}}
 }
 
-func joined(uuid string) cluster.MachineState {
-	return cluster.MachineState{
-		Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, Ready: true, UUID: uuid,
+func joined(uuid string) step.MachineState {
+	return step.MachineState{
+		Access: step.Member, Role: step.Worker, Stage: step.StageRunning, Ready: true, UUID: uuid,
 		ConfigDigest: "sent", NodeName: "node",
 	}
 }
 
-func snapshotOf(machines map[string]cluster.MachineState) cluster.Snapshot {
+func snapshotOf(machines map[string]step.MachineState) cluster.Snapshot {
 	return cluster.Snapshot{Machines: machines}
 }
 
@@ -71,21 +71,21 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)
-	prior := observed(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil)
+	prior := observed(want, snapshotOf(map[string]step.MachineState{"w-1": joined(ours)}), nil)
 
-	waiting := cluster.MachineState{Access: step.Maintenance, UUID: theirs}
+	waiting := step.MachineState{Access: step.Maintenance, UUID: theirs}
 	controlPlane := joined(ours)
 	controlPlane.Role = step.ControlPlane
 
 	for name, test := range map[string]struct {
-		State cluster.MachineState
+		State step.MachineState
 		says  string
 	}{
 		"a member":              {State: joined(theirs), says: "UUID " + theirs + ", expected " + ours},
 		"in maintenance mode":   {State: waiting, says: "UUID " + theirs + ", expected " + ours},
 		"one of the other role": {State: controlPlane, says: "a control plane, expected a worker"},
 	} {
-		have := snapshotOf(map[string]cluster.MachineState{"w-1": test.State}).WithoutMismatches(want)
+		have := snapshotOf(map[string]step.MachineState{"w-1": test.State}).WithoutMismatches(want)
 
 		if got := observed(want, have, prior); !reflect.DeepEqual(got, prior) {
 			t.Errorf("%s: the record is %v", name, got)
@@ -96,7 +96,7 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 		}
 
 		if machineset.Lost(want, have,
-			machineset.PriorState{Record: machineset.Record{Machines: map[string]cluster.MachineState{"w-1": joined(ours)}}}) {
+			machineset.PriorState{Record: machineset.Record{Machines: map[string]step.MachineState{"w-1": joined(ours)}}}) {
 			t.Errorf("%s: it is taken for the loss of the machine", name)
 		}
 	}
@@ -106,9 +106,9 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 func TestRecord_ofHardwareReplacedOnPurpose(t *testing.T) {
 	t.Parallel()
 
-	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil)
+	prior := observed(oneMachine(ours), snapshotOf(map[string]step.MachineState{"w-1": joined(ours)}), nil)
 	want := oneMachine(theirs)
-	have := snapshotOf(map[string]cluster.MachineState{"w-1": joined(theirs)}).WithoutMismatches(want)
+	have := snapshotOf(map[string]step.MachineState{"w-1": joined(theirs)}).WithoutMismatches(want)
 
 	if got := observed(want, have, prior)["w-1"].UUID; got != theirs {
 		t.Errorf("the UUID is %s", got)
@@ -122,7 +122,7 @@ func TestRecord_ofAMachineListedTwice(t *testing.T) {
 	want := oneMachine(ours)
 	want.Machines = append(want.Machines, cluster.Machine{Name: "w-0", Role: step.Worker, Address: "10.0.0.21"})
 
-	have := snapshotOf(map[string]cluster.MachineState{"w-0": joined(ours), "w-1": joined(ours)}).WithoutMismatches(want)
+	have := snapshotOf(map[string]step.MachineState{"w-0": joined(ours), "w-1": joined(ours)}).WithoutMismatches(want)
 	seen := observed(want, have, nil)
 
 	if _, there := seen["w-0"]; there || len(seen) != 1 {
@@ -136,13 +136,13 @@ func TestPhase_ofFailedRuns(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{Machines: []cluster.Machine{{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.11"}}}
-	silent := snapshotOf(map[string]cluster.MachineState{"cp-1": {Access: step.Unreachable}})
-	accepted := snapshotOf(map[string]cluster.MachineState{
-		"cp-1": {Access: step.Member, Stage: cluster.StageBooting, BootstrapRequested: true}})
+	silent := snapshotOf(map[string]step.MachineState{"cp-1": {Access: step.Unreachable}})
+	accepted := snapshotOf(map[string]step.MachineState{
+		"cp-1": {Access: step.Member, Stage: step.StageBooting, BootstrapRequested: true}})
 	withEtcd := silent
 	withEtcd.Etcd = etcdstate.State{Known: true, Members: []etcdstate.Member{{Name: "cp-1"}}}
 
-	whole := snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)})
+	whole := snapshotOf(map[string]step.MachineState{"w-1": joined(ours)})
 	whole.Kubernetes = kubestate.State{Reachable: true, Nodes: []kubestate.Node{{Name: "node", Ready: true}}}
 
 	for name, test := range map[string]struct {
@@ -185,11 +185,11 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 		cluster.Machine{Name: "w-2", Role: step.Worker, Address: "10.0.0.22"},
 		cluster.Machine{Name: "w-3", Role: step.Worker, Address: "10.0.0.23"})
 
-	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil)
+	prior := observed(oneMachine(ours), snapshotOf(map[string]step.MachineState{"w-1": joined(ours)}), nil)
 	done := run{began: true,
 		want: want, err: errStopped, Seen: prior,
 		result: lifecycle.Result{
-			Snapshot: snapshotOf(map[string]cluster.MachineState{
+			Snapshot: snapshotOf(map[string]step.MachineState{
 				"w-1": {Access: step.Unreachable}, "w-2": {Access: step.Unreachable, UUID: theirs},
 				"w-3": {Access: step.Unreachable},
 			}),
@@ -243,7 +243,7 @@ func TestRecord_ofInstalledImages(t *testing.T) {
 	want := oneMachine(ours)
 	want.Machines[0].Installer = "new:v1.13.0"
 
-	have := snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)})
+	have := snapshotOf(map[string]step.MachineState{"w-1": joined(ours)})
 	upgrade := func(image string) step.Step { return step.Upgrade{Machine: "w-1", Installer: image} }
 
 	for name, test := range map[string]struct {
@@ -273,13 +273,13 @@ func TestRecord_ofInstalledImages(t *testing.T) {
 
 // failedExchange is a run that put another machine in the place of w-1, which was remembered as before, and stopped.
 // The old one waits in maintenance mode.
-func failedExchange(before record.Machine, now cluster.MachineState, done ...step.Step) run {
+func failedExchange(before record.Machine, now step.MachineState, done ...step.Step) run {
 	const left = "w-1" + machineset.ReplacedSuffix
 
 	want := oneMachine(theirs)
 	want.Removed = []cluster.Machine{{Name: left, Role: step.Worker, UUID: ours, NodeName: "old"}}
 
-	have := snapshotOf(map[string]cluster.MachineState{"w-1": now, left: {Access: step.Maintenance}})
+	have := snapshotOf(map[string]step.MachineState{"w-1": now, left: {Access: step.Maintenance}})
 	have.Kubernetes.Reachable = true
 
 	return run{began: true,
@@ -293,8 +293,8 @@ func failedExchange(before record.Machine, now cluster.MachineState, done ...ste
 func TestRecord_ofReplacedHardware(t *testing.T) {
 	t.Parallel()
 
-	silent := cluster.MachineState{Access: step.Unreachable}
-	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil)
+	silent := step.MachineState{Access: step.Unreachable}
+	prior := observed(oneMachine(ours), snapshotOf(map[string]step.MachineState{"w-1": joined(ours)}), nil)
 	life, before := storedAs(prior), prior["w-1"]
 
 	for name, test := range map[string]struct {
@@ -343,10 +343,10 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 func TestRecord_keepsReplacedHardwareUntilItLeft(t *testing.T) {
 	t.Parallel()
 
-	life := storedAs(observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil))
+	life := storedAs(observed(oneMachine(ours), snapshotOf(map[string]step.MachineState{"w-1": joined(ours)}), nil))
 
 	done := failedExchange(remembering(t, life)["w-1"], joined(theirs))
-	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = cluster.MachineState{Access: step.Unreachable}
+	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = step.MachineState{Access: step.Unreachable}
 
 	before := OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(ours)}}
 	before.setLife(life)
@@ -382,7 +382,7 @@ func TestRecord_ofPodsThatNeverAnswered(t *testing.T) {
 	done := run{began: true,
 		want: cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: step.ControlPlane, Container: true}}},
 		result: lifecycle.Result{Snapshot: cluster.Snapshot{
-			Machines: map[string]cluster.MachineState{"cp-0": {Access: step.Unreachable}}}},
+			Machines: map[string]step.MachineState{"cp-0": {Access: step.Unreachable}}}},
 		Pods: map[string]string{"cp-0": "digest"},
 	}
 
@@ -398,7 +398,7 @@ func TestRecord_ofOneMachine(t *testing.T) {
 
 	remembered := func(name, uuid string) record.Machines {
 		spec := cluster.Spec{Machines: []cluster.Machine{{Name: name, Role: step.Worker, Address: "10.0.0.21"}}}
-		have := snapshotOf(map[string]cluster.MachineState{name: joined(uuid)})
+		have := snapshotOf(map[string]step.MachineState{name: joined(uuid)})
 
 		return observed(spec, have, nil)
 	}

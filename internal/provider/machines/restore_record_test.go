@@ -26,13 +26,13 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		done    []step.Step
-		machine cluster.MachineState
+		machine step.MachineState
 		err     error
 		want    restored
 		told    bool
 	}{
 		"restored": {
-			done: []step.Step{step.Restore{Machine: "cp-1"}}, machine: cluster.MachineState{RestoredAt: began},
+			done: []step.Step{step.Restore{Machine: "cp-1"}}, machine: step.MachineState{RestoredAt: began},
 			want: restored{types.StringValue("newer.db"), tf.TimeOrNull(began)},
 		},
 		"restored, then stopped before anything was seen": {
@@ -40,14 +40,14 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 			want: restored{types.StringValue("newer.db"), types.StringNull()},
 		},
 		"stopped while it was restored": {
-			machine: cluster.MachineState{BootstrapRequested: true}, err: context.DeadlineExceeded, want: older,
+			machine: step.MachineState{BootstrapRequested: true}, err: context.DeadlineExceeded, want: older,
 		},
 		"found restored": {
-			machine: cluster.MachineState{RestoredAt: began},
+			machine: step.MachineState{RestoredAt: began},
 			want:    restored{types.StringValue("newer.db"), tf.TimeOrNull(began)}, told: true,
 		},
 		"the etcd on record": {
-			machine: cluster.MachineState{RestoredAt: began.Add(-time.Hour)}, err: context.Canceled, want: older,
+			machine: step.MachineState{RestoredAt: began.Add(-time.Hour)}, err: context.Canceled, want: older,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 			r := run{began: true,
 				want: cluster.Spec{Name: "prod", RestoreFrom: "newer.db", RestoredAt: older.when()}, err: c.err,
 				result: lifecycle.Result{Done: c.done,
-					Snapshot: cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-1": c.machine}}},
+					Snapshot: cluster.Snapshot{Machines: map[string]step.MachineState{"cp-1": c.machine}}},
 			}
 
 			if got := r.restored(older); got != c.want {
@@ -70,7 +70,7 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 	}
 
 	r := restored{From: types.StringValue("newer.db"), At: types.StringNull()}
-	have := cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-1": {RestoredAt: began}}}
+	have := cluster.Snapshot{Machines: map[string]step.MachineState{"cp-1": {RestoredAt: began}}}
 
 	if got := r.complete(have); got.when() != began {
 		t.Errorf("completed: %v", got)

@@ -38,7 +38,7 @@ type seen struct {
 
 func newSeen() *seen {
 	s := &seen{want: cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.10:6443"}, have: cluster.Snapshot{
-		Time: began, Machines: map[string]cluster.MachineState{},
+		Time: began, Machines: map[string]step.MachineState{},
 		Etcd: etcdstate.State{Known: true, Views: map[string]etcdstate.View{}},
 		Kubernetes: kubestate.State{Reachable: true,
 			Endpoint: kubestate.Endpoint{URL: "https://10.0.0.10:6443", Asked: true}},
@@ -48,8 +48,8 @@ func newSeen() *seen {
 		name, address, member := fmt.Sprintf("cp-%d", i), fmt.Sprintf("10.0.0.1%d", i), fmt.Sprintf("a%d", i)
 		s.want.Machines = append(s.want.Machines,
 			cluster.Machine{Name: address, Role: step.ControlPlane, Address: address})
-		s.have.Machines[address] = cluster.MachineState{Access: step.Member, Role: step.ControlPlane,
-			Stage: cluster.StageRunning, Ready: true, NodeName: name, TalosVersion: "v1.13.0", MemberID: member,
+		s.have.Machines[address] = step.MachineState{Access: step.Member, Role: step.ControlPlane,
+			Stage: step.StageRunning, Ready: true, NodeName: name, TalosVersion: "v1.13.0", MemberID: member,
 			Certificate: kubestate.Certificate{NotBefore: began, NotAfter: began.AddDate(0, 0, 1)}}
 		s.have.Etcd.Members = append(s.have.Etcd.Members,
 			etcdstate.Member{ID: member, Name: name, PeerURLs: []string{"https://" + address + ":2380"}})
@@ -74,11 +74,11 @@ func (s *seen) addNode(name, address string, controlPlane bool) {
 
 // degrade takes a control plane away, raises an alarm, makes one a learner, and cordons workers.
 func (s *seen) degrade() {
-	s.have.Machines["10.0.0.13"] = cluster.MachineState{Access: step.Unreachable, Cause: "i/o timeout"}
+	s.have.Machines["10.0.0.13"] = step.MachineState{Access: step.Unreachable, Cause: "i/o timeout"}
 	delete(s.have.Etcd.Views, "a3")
 
 	m := s.have.Machines["10.0.0.11"]
-	m.Stage, m.Ready, m.Unmet = cluster.StageBooting, false, []string{"services: kubelet not healthy"}
+	m.Stage, m.Ready, m.Unmet = step.StageBooting, false, []string{"services: kubelet not healthy"}
 	s.have.Machines["10.0.0.11"] = m
 
 	view := s.have.Etcd.Views["a2"]
@@ -97,7 +97,7 @@ func (s *seen) degrade() {
 // silence lets nobody answer.
 func (s *seen) silence() {
 	for address := range s.have.Machines {
-		s.have.Machines[address] = cluster.MachineState{Access: step.Unreachable, Cause: "i/o timeout"}
+		s.have.Machines[address] = step.MachineState{Access: step.Unreachable, Cause: "i/o timeout"}
 	}
 
 	s.have.Etcd, s.have.Kubernetes = etcdstate.State{}, kubestate.State{Cause: "connection refused"}
