@@ -212,66 +212,7 @@ func (s Snapshot) clone() Snapshot {
 // they then do by themselves.
 func (s *Snapshot) advance(want Spec, op step.Step) {
 	m, _ := want.Find(op.On())
-	state := s.Machines[m.Name]
-
-	switch op := op.(type) {
-	case step.ApplyConfig:
-		s.configure(want, m, op)
-	case step.Bootstrap, step.Restore:
-		s.Etcd.Known, s.Kubernetes.Reachable = true, true
-		state.BootstrapSent = true
-		s.Machines[m.Name] = state
-		settle(want, s, m)
-		s.joinAll(want)
-	case step.WriteMeta:
-		state.Meta = maps.Clone(m.Meta)
-		s.Machines[m.Name] = state
-	case step.Upgrade:
-		s.upgrade(want, m, op)
-	case step.DowngradeEtcd:
-		s.Etcd.GoBack(op.To)
-	case step.CancelEtcdDowngrade:
-		s.Etcd.EndDowngrade()
-	case step.Uncordon:
-		s.cordon(op.Node, false)
-	case step.TakeOwnership:
-		state.Claimed, state.MarkUnproven = false, false
-		s.Machines[m.Name] = state
-		s.mark(op.Node, want.Owner)
-	case step.LeaveEtcd:
-		state.EtcdService, state.MemberID = step.ServiceFinished, ""
-		s.Machines[m.Name] = state
-		s.removeMember(op.Member)
-		s.cordon(op.Node, true)
-	case step.RemoveMember:
-		s.removeMember(op.Member)
-	case step.Reset:
-		s.wipe(m, op.Container)
-	case step.ReplaceVolumes:
-		s.wipe(m, false)
-	case step.PullImages:
-		state.Pulled = op.Version
-		s.Machines[m.Name] = state
-	case step.UpgradeComponent:
-		if op.Component == kubenames.KubeProxy {
-			s.Kubernetes.KubeProxy = cmp.Or(s.Kubernetes.KubeProxy, op.From) // until the manifests are synced
-		}
-
-		state.Images = maps.Clone(state.Images)
-		state.Images[op.Component] = op.Image
-		s.Machines[m.Name] = state
-		s.Kubernetes.Reachable = s.Kubernetes.Reachable || op.Component == kubenames.KubeAPIServer
-		settle(want, s, m)
-		s.cordon(op.Node, true)
-	case step.SyncManifests:
-		s.Kubernetes.Manifests, s.Kubernetes.KubeProxy = op.Version, state.Images[kubenames.KubeProxy]
-	case step.RestartKubelet:
-		state.KubeletRestarted = true
-		s.Machines[m.Name] = state
-		settle(want, s, m)
-	case step.DeleteNode:
-		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == op.Node })
-	}
+	step.Forecast(op, happening{have: s, want: want, on: m})
 }
 
 // upgrade gives a machine of the model another Talos, or another pod.

@@ -302,8 +302,8 @@ func hasEtcd(want Spec, have Snapshot) bool {
 		slices.ContainsFunc(want.sorted(step.ControlPlane), func(m Machine) bool {
 			s := have.Machines[m.Name]
 
-			return s.Access == step.Member && (s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == step.StageRunning &&
-				s.Ready)
+			return s.Access == step.Member &&
+				(s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == step.StageRunning && s.Ready)
 		})
 }
 

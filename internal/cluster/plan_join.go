@@ -101,7 +101,8 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 
 	d.step(step.ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
-		Access: step.Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: joinsWith(want, have),
+		Access: step.Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion,
+		Installer: m.Installer, Kubernetes: joinsWith(want, have),
 		Keys: keys.next(m),
 	})
 }
@@ -261,8 +262,7 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member etcdstate.Member,
 // one changes at a time.
 func (d *Decision) membershipChange() string {
 	for _, s := range d.Steps {
-		switch s.(type) {
-		case step.LeaveEtcd, step.RemoveMember, step.Bootstrap, step.Restore:
+		if s.ChangesMembers() {
 			return s.On()
 		}
 	}

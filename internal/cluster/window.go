@@ -20,12 +20,7 @@ type Window struct {
 // disrupts is true for a step that takes a machine out of service which is in it: not a blank one, nor one that is
 // lost.
 func disrupts(op step.Step, have Snapshot) bool {
-	switch op.(type) {
-	case step.RemoveMember, step.ReplaceVolumes:
-		return false
-	default:
-		return op.Disrupts() && have.Machines[op.On()].Access != step.Maintenance
-	}
+	return op.Disrupts() && !op.OnLost() && have.Machines[op.On()].Access != step.Maintenance
 }
 
 // holdOutside keeps the steps of a decision that disrupt until the window opens. Where nobody waits for it the run is

@@ -302,7 +302,7 @@ func (w *work) repeats(step step.Step, state step.MachineState) bool {
 
 	before, ok := w.finished[step.On()]
 
-	return ok && before.step == step && showsInState(step) && sameState(before.state, state)
+	return ok && before.step == step && step.ShowsInState() && sameState(before.state, state)
 }
 
 // mostTimes is how often a step may succeed in one run whose effect shows late, or not in
@@ -473,20 +473,6 @@ func (w *work) failures() []step.Hold {
 	slices.SortFunc(holds, func(a, b step.Hold) int { return strings.Compare(a.Machine, b.Machine) })
 
 	return holds
-}
-
-// showsInState is true for steps whose effect is seen in the state of the machine. That
-// of others is seen in Kubernetes, where an API server that lags behind may still show the
-// old one once more, or in the list of etcd's members.
-func showsInState(op step.Step) bool {
-	switch op.(type) {
-	case step.DeleteNode, step.Uncordon, step.TakeOwnership, step.NoteStaged, step.LeaveEtcd,
-		step.RemoveMember, step.UpgradeComponent, step.SyncManifests, step.DowngradeEtcd,
-		step.CancelEtcdDowngrade, step.Operate:
-		return false
-	default:
-		return true
-	}
 }
 
 // sameState compares what was observed of a machine, but for the times.

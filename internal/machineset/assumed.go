@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -95,8 +96,8 @@ func (p Set) anythingMayChange(machines map[string]MachineForecast) map[string]M
 		}
 
 		f.Texts = maps.Clone(f.Texts)
-		f.Open = append(slices.Clone(f.Open), FieldStage, FieldReady, FieldNodeName, FieldKubernetesVersion,
-			FieldDrift, FieldTalosVersion, FieldAddress)
+		f.Open = append(slices.Clone(f.Open), step.FieldTalosVersion, step.FieldAddress)
+		f.Open = append(f.Open, ofJoins...)
 
 		for _, field := range f.Open {
 			delete(f.Texts, field)

@@ -136,7 +136,7 @@ func (f Forecast) with(
 	f.Operations = append(p.operationsOf(before, steps, recorded.changes, recorded.Removed),
 		keptLines(last.Kept, recorded.changes)...)
 	f.Impact = ImpactOf(steps, recorded.Removed)
-	f.LeavesKubernetes = !touchesKubernetes(steps)
+	f.LeavesKubernetes = !step.TotalOf(steps).UpgradesKubernetes
 	f.UpgradesUnmanaged = p.Unmanaged != nil && slices.ContainsFunc(steps, cluster.OfUnmanaged)
 	f.Resumes = f.Resumes || len(waits) > 0
 	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&

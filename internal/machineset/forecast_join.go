@@ -19,26 +19,31 @@ func wasWhole(p Set, known step.MachineState) bool {
 // exchanged is whether a machine is other hardware than the one that had its name.
 func (r PriorState) exchanged(name string) bool { return r.recordOf(name) != name }
 
+// ofJoins are the fields that only the apply finds out of any machine that joins.
+var ofJoins = []step.Field{
+	step.FieldStage, step.FieldReady, step.FieldNodeName, step.FieldKubernetesVersion, step.FieldDrift,
+}
+
 // join opens what only the apply finds out of a machine that joins. known is what was recorded under its name, and node
 // the name that its configuration gives to its node.
 func (f *MachineForecast) join(p Set, m Machine, known step.MachineState, node string, other bool) {
-	f.Open = append(f.Open, FieldStage, FieldReady, FieldNodeName, FieldKubernetesVersion, FieldDrift)
+	f.Open = append(f.Open, ofJoins...)
 
 	if known.NodeName != "" && known.NodeName == node {
-		f.Texts[FieldNodeName] = node // a node that is deleted comes back under its name
+		f.Texts[step.FieldNodeName] = node // a node that is deleted comes back under its name
 	}
 
 	container := p.Host != nil
 
 	if known.TalosVersion != machineconfig.CanonicalVersion(m.Group.TalosVersion) {
-		f.Open = append(f.Open, FieldTalosVersion)
+		f.Open = append(f.Open, step.FieldTalosVersion)
 	}
 
 	if known.UUID == "" || container || other {
-		f.Open = append(f.Open, FieldUUID)
+		f.Open = append(f.Open, step.FieldUUID)
 	}
 
 	if container {
-		f.Open = append(f.Open, FieldAddress)
+		f.Open = append(f.Open, step.FieldAddress)
 	}
 }

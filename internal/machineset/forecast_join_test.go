@@ -30,7 +30,7 @@ func wiped(name string) step.MachineState {
 }
 
 // everything is the fields of a record that has nothing to say of the machine that joins.
-var everything = []Field{FieldStage, FieldReady, FieldKubernetesVersion, FieldDrift}
+var everything = []step.Field{step.FieldStage, step.FieldReady, step.FieldKubernetesVersion, step.FieldDrift}
 
 // What tells a machine from others stays in a plan by which it joins, whatever happened to it; what is not recorded of
 // it, or may become another, is open.
@@ -42,28 +42,28 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		record  func(*step.MachineState)
 		set     func(Set)
 		steps   []step.Step
-		more    []Field
+		more    []step.Field
 		keeps   bool // the name of its node
 	}{
 		"a wiped worker":        {machine: "batch/w-1", keeps: true},
 		"a wiped control plane": {machine: "cp-1", keeps: true},
 		"its node is deleted before": {machine: "batch/w-1", keeps: true,
 			steps: []step.Step{step.DeleteNode{Machine: "batch/w-1", Node: "batch-w-1"}}},
-		"its node is gone": {machine: "batch/w-1", more: []Field{FieldNodeName},
+		"its node is gone": {machine: "batch/w-1", more: []step.Field{step.FieldNodeName},
 			record: func(s *step.MachineState) { s.NodeName = "" }},
-		"it is to have another name": {machine: "batch/w-1", more: []Field{FieldNodeName},
+		"it is to have another name": {machine: "batch/w-1", more: []step.Field{step.FieldNodeName},
 			record: func(s *step.MachineState) { s.NodeName = "storage-w-1" }},
-		"a board without SMBIOS": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
+		"a board without SMBIOS": {machine: "batch/w-1", keeps: true, more: []step.Field{step.FieldUUID},
 			record: func(s *step.MachineState) { s.UUID = "" }},
-		"its UUID is written over": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
+		"its UUID is written over": {machine: "batch/w-1", keeps: true, more: []step.Field{step.FieldUUID},
 			steps: []step.Step{step.WriteMeta{Machine: "batch/w-1", Keys: "0x0f"}}},
 		"booted from other media": {machine: "batch/w-1", keeps: true,
-			more: []Field{FieldTalosVersion},
+			more: []step.Field{step.FieldTalosVersion},
 			record: func(s *step.MachineState) {
 				s.TalosVersion, s.Platform, s.Installer = "v1.12.1", "nocloud", "example.org/other:v1.12.1"
 			}},
 		"a run that was killed after the configuration": {machine: "batch/w-1",
-			more: []Field{FieldTalosVersion, FieldUUID, FieldNodeName},
+			more: []step.Field{step.FieldTalosVersion, step.FieldUUID, step.FieldNodeName},
 			record: func(s *step.MachineState) {
 				*s = step.MachineState{Access: step.Member, Stage: step.StageUnknown}
 			}},
@@ -73,7 +73,7 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		"it is reset by the plan": {machine: "batch/w-1", keeps: true,
 			steps:  []step.Step{step.Reset{Machine: "batch/w-1"}},
 			record: func(s *step.MachineState) { *s = working(*s) }},
-		"other hardware": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
+		"other hardware": {machine: "batch/w-1", keeps: true, more: []step.Field{step.FieldUUID},
 			record: func(s *step.MachineState) { *s = working(*s) },
 			set: func(p Set) {
 				m := p.Machines["batch/w-1"]
@@ -105,10 +105,11 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		r, _ := NewPriorState(stored, p, prior)
 		got := r.forecastMachines(p, files, c.steps)[c.machine]
 
-		want := MachineForecast{Joins: true, From: c.machine, Open: slices.Concat(everything, c.more),
-			Texts: map[Field]string{}}
+		want := MachineForecast{From: c.machine, Shown: step.Shown{
+			Joins: true, Open: slices.Concat(everything, c.more), Texts: map[step.Field]string{},
+		}}
 		if c.keeps {
-			want.Texts[FieldNodeName] = files.Nodes[c.machine]
+			want.Texts[step.FieldNodeName] = files.Nodes[c.machine]
 		}
 
 		slices.Sort(want.Open)
@@ -152,7 +153,7 @@ func TestAssuming_tellsOfHardwareThatMayLeave(t *testing.T) {
 		p.Machines[name] = m
 	}
 
-	got := p.mayBeExchanged(map[string]MachineForecast{"cp-1": {Joins: true}, "batch/w-1": {}})
+	got := p.mayBeExchanged(map[string]MachineForecast{"cp-1": {Shown: step.Shown{Joins: true}}, "batch/w-1": {}})
 	if want := []string{"batch/w-1 is reset and leaves if its uuid turns out to be another one"}; !cmp.Equal(want, got) {
 		t.Errorf("it says %q", got)
 	}

@@ -28,9 +28,9 @@ func TestKubeletsBehind_areNamed(t *testing.T) {
 
 	var f MachineForecast
 
-	f.add(op)
+	f.Add(op)
 
-	if want := []Field{FieldKubernetesVersion}; !slices.Equal(f.Open, want) {
+	if want := []step.Field{step.FieldKubernetesVersion}; !slices.Equal(f.Open, want) {
 		t.Errorf("the plan leaves %v open, want %v", f.Open, want)
 	}
 

@@ -80,24 +80,12 @@ func laterMinor(version, other string) bool {
 // warnOfKubernetes warns of what an upgrade of Kubernetes does and meets, by what state
 // knows. path is its way and steps are those of the plan.
 func (p Set) warnOfKubernetes(way KubernetesPath, recorded PriorState, steps []step.Step) finding.List {
-	diags := p.warnOfUnready(recorded, len(way.hops()) > 0 || touchesKubernetes(steps))
+	diags := p.warnOfUnready(recorded, len(way.hops()) > 0 || step.TotalOf(steps).UpgradesKubernetes)
 	diags.Append(warnOfTakenBack(way, steps)...)
 	diags.Append(recorded.warnOfRunning(steps)...)
 	diags.Append(p.warnOfNotPassed(way)...)
 
 	return diags
-}
-
-// touchesKubernetes reports whether any step is one of an upgrade of Kubernetes.
-func touchesKubernetes(steps []step.Step) bool {
-	return slices.ContainsFunc(steps, func(s step.Step) bool {
-		switch s.(type) {
-		case step.PullImages, step.UpgradeComponent, step.SyncManifests:
-			return true
-		default:
-			return false
-		}
-	})
 }
 
 // warnOfUnready names the machines that hold an upgrade of Kubernetes.

@@ -9,7 +9,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
@@ -173,60 +172,30 @@ func placesOf(op step.Step, changes map[string][]machineconfig.Change) string {
 
 // summaryOf says in one line what a long list of steps does.
 func summaryOf(lines int, steps []step.Step) string {
-	var (
-		machines, joining, leaving []string
-		talos, kubernetes          versionPath
-		impact                     = ImpactOf(steps, nil)
-	)
+	total, impact := step.TotalOf(steps), ImpactOf(steps, nil)
 
+	var machines []string
 	for _, op := range steps {
 		machines = append(machines, op.On())
-
-		switch s := op.(type) {
-		case step.ApplyConfig:
-			if s.Access != step.Member {
-				joining = append(joining, s.Machine)
-			}
-		case step.Upgrade:
-			talos.pass(s.From, s.To)
-		case step.UpgradeComponent:
-			from, _ := kubenames.ImageVersion(s.From)
-			to, _ := kubenames.ImageVersion(s.Image)
-			kubernetes.pass(from, to)
-		case step.Reset:
-			leaving = append(leaving, s.Machine)
-		}
 	}
 
 	parts := finding.NonEmpty(
-		counted(joining, "joins", "join"), talos.text("Talos"), kubernetes.text("Kubernetes"),
+		counted(total.Joining, "joins", "join"), wayOf("Talos", total.Talos), wayOf("Kubernetes", total.Kubernetes),
 		counted(impact.Drained, "is drained", "are drained"), counted(impact.Rebooted, "reboots", "reboot"),
-		counted(impact.PodsReplaced, "gets another pod", "get other pods"), counted(leaving, "is reset", "are reset"),
+		counted(impact.PodsReplaced, "gets another pod", "get other pods"), counted(total.Reset, "is reset", "are reset"),
 	)
 
 	return strings.TrimSuffix(fmt.Sprintf("in all: %d operations on %s; %s", lines, machinesCounted(machines),
 		strings.Join(parts, ", ")), "; ")
 }
 
-// versionPath is what a rollout goes through.
-type versionPath struct{ passed []string }
-
-// pass adds a step of the way.
-func (v *versionPath) pass(from, to string) {
-	for _, version := range []string{from, to} {
-		if version != "" && !slices.Contains(v.passed, version) {
-			v.passed = append(v.passed, version)
-		}
-	}
-}
-
-// text names the versions in the order in which they are passed; empty when there is no way to go.
-func (v *versionPath) text(of string) string {
-	if len(v.passed) < 2 {
+// wayOf names the versions that a rollout passes, in order; empty when there is no way to go.
+func wayOf(of string, passed []string) string {
+	if len(passed) < 2 {
 		return ""
 	}
 
-	return of + " " + strings.Join(v.passed, " -> ")
+	return of + " " + strings.Join(passed, " -> ")
 }
 
 func machinesCounted(names []string) string {

@@ -35,62 +35,34 @@ func (p Set) remindOfRejoin(recorded PriorState) finding.List {
 
 // warnOfSteps warns of the steps of a plan that take machines out of service.
 func warnOfSteps(p Set, steps []step.Step) finding.List {
-	var (
-		diags                    finding.List
-		drained, rebooted, wiped []string
-		emptied, expelled        []string
-		begun                    string
-	)
+	var diags finding.List
 
-	for _, op := range steps {
-		switch s := op.(type) {
-		case step.LeaveEtcd:
-			if s.Drain {
-				emptied = append(emptied, s.Machine)
-			}
-		case step.RemoveMember:
-			expelled = append(expelled, s.Machine)
-		case step.Restore:
-			begun = s.From
-		case step.Upgrade:
-			sortInto(s.Machine, s.Drain, &drained, &rebooted)
-		case step.ApplyConfig:
-			if s.Access == step.Member && s.Reboot != "" {
-				sortInto(s.Machine, s.Drain, &drained, &rebooted)
-			}
-		case step.Reset:
-			wiped = append(wiped, s.Machine)
+	total := step.TotalOf(steps)
 
-			if s.Drain {
-				emptied = append(emptied, s.Machine)
-			}
-		}
+	if len(total.Drained)+len(total.Rebooted) > 0 {
+		diags.Append(finding.Warn("Machines will "+p.reboot(), disruptionOf(total.Drained, total.Rebooted)))
 	}
 
-	if len(drained)+len(rebooted) > 0 {
-		diags.Append(finding.Warn("Machines will "+p.reboot(), disruptionOf(drained, rebooted)))
-	}
-
-	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(slices.Concat(drained, rebooted), alone) {
+	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(slices.Concat(total.Drained, total.Rebooted), alone) {
 		diags.Append(finding.Warn("The API of the cluster will be away",
 			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it %ss. Pods on workers keep running.",
 				alone, p.reboot())))
 	}
 
-	if begun != "" {
-		diags.Append(finding.Warn("Etcd will begin with a snapshot", goingBack(begun)))
+	if total.RestoredFrom != "" {
+		diags.Append(finding.Warn("Etcd will begin with a snapshot", goingBack(total.RestoredFrom)))
 	}
 
-	if len(wiped) > 0 {
+	if len(total.Reset) > 0 {
 		diags.Append(finding.Warn("Machines will be "+p.wiped(),
-			p.removalOf(wiped, emptied)+p.beforeTheirVMs(wiped, steps)))
+			p.removalOf(total.Reset, total.Emptied)+p.beforeTheirVMs(total.Reset, steps)))
 	}
 
-	if len(expelled) > 0 {
+	if len(total.Expelled) > 0 {
 		diags.Append(finding.Warn("Members of etcd will be removed",
 			fmt.Sprintf("%s %s a member of etcd whose data is gone with the machine or its configuration. The other control "+
 				"planes remove it.",
-				finding.Describe(expelled), finding.Verb(expelled, "has", "each have"))))
+				finding.Describe(total.Expelled), finding.Verb(total.Expelled, "has", "each have"))))
 	}
 
 	return diags
@@ -168,34 +140,9 @@ func (p Set) beforeTheirVMs(wiped []string, steps []step.Step) string {
 
 // leavesEtcd are the machines whose members leave etcd, and how many members it had before.
 func (p Set) leavesEtcd(steps []step.Step) (leaving []string, before int) {
-	before = len(p.controlPlanes())
+	total := step.TotalOf(steps)
 
-	for _, op := range steps {
-		switch s := op.(type) {
-		case step.LeaveEtcd:
-			leaving = append(leaving, s.Machine)
-			before++
-		case step.ApplyConfig:
-			if s.Access == step.Maintenance && s.Role == step.ControlPlane {
-				before-- // it joins
-			}
-		}
-	}
-
-	return leaving, before
-}
-
-// sortInto lists a machine once, by what happens to it.
-func sortInto(machine string, drain bool, drained, rebooted *[]string) {
-	if slices.Contains(*drained, machine) || slices.Contains(*rebooted, machine) {
-		return
-	}
-
-	if drain {
-		*drained = append(*drained, machine)
-	} else {
-		*rebooted = append(*rebooted, machine)
-	}
+	return total.LeavingEtcd, len(p.controlPlanes()) + len(total.LeavingEtcd) - total.JoiningEtcd
 }
 
 func disruptionOf(drained, rebooted []string) string {

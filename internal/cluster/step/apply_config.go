@@ -21,8 +21,8 @@ type ApplyConfig struct {
 	Access Access
 	// Install is the disk that Talos installs itself to; empty where it does not.
 	Install string
-	// TalosVersion that is installed.
-	TalosVersion string
+	// TalosVersion that is installed, from the image Installer.
+	TalosVersion, Installer string
 	// Kubernetes is the version that a machine joins with, or that a member keeps where its
 	// configuration names none, when the cluster does not run the wanted one yet; else empty.
 	Kubernetes string
@@ -133,5 +133,26 @@ func (s ApplyConfig) ends(m *MachineState, at time.Time) {
 		m.reboot("it just rebooted for its configuration", at)
 	case !m.Keys.SamePods(s.Keys):
 		m.StampsBefore = m.StaticPods
+	}
+}
+
+func (s ApplyConfig) forecast(m Model) { m.Configure(s) }
+
+func (s ApplyConfig) shows(f *Shown) { f.Joins = f.Joins || s.Access != Member }
+
+func (s ApplyConfig) sums(t *Total) {
+	switch {
+	case s.Access != Member:
+		t.Joining = append(t.Joining, s.Machine)
+
+		if s.Access == Maintenance {
+			t.Installers[s.Machine] = s.Installer
+		}
+
+		if s.Access == Maintenance && s.Role == ControlPlane {
+			t.JoiningEtcd++
+		}
+	case s.Reboot != "":
+		t.takeDown(s.Machine, s.Drain)
 	}
 }

@@ -15,3 +15,8 @@ func (s Bootstrap) On() string { return s.Machine }
 func (s Bootstrap) String() string { return "bootstrap etcd on " + s.Machine }
 
 func (Bootstrap) ends(m *MachineState, _ time.Time) { m.BootstrapRequested = true }
+
+func (Bootstrap) forecast(m Model) { m.BeginEtcd() }
+
+// ChangesMembers is true.
+func (Bootstrap) ChangesMembers() bool { return true }

@@ -1,6 +1,10 @@
 package step
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+)
 
 // CancelEtcdDowngrade takes a [DowngradeEtcd] back.
 type CancelEtcdDowngrade struct {
@@ -23,3 +27,8 @@ func (s CancelEtcdDowngrade) OneByOne() bool { return true }
 
 // ChangesEtcd is true.
 func (CancelEtcdDowngrade) ChangesEtcd() bool { return true }
+
+func (CancelEtcdDowngrade) forecast(m Model) { m.Etcd((*etcdstate.State).EndDowngrade) }
+
+// ShowsInState is false.
+func (CancelEtcdDowngrade) ShowsInState() bool { return false }

@@ -1,6 +1,11 @@
 package step
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+)
 
 // DeleteNode removes the Kubernetes Node object of a machine that was reset; Talos never removes it.
 type DeleteNode struct {
@@ -19,3 +24,14 @@ func (s DeleteNode) String() string {
 
 // Outdates is what Kubernetes tells.
 func (DeleteNode) Outdates(Role) Reach { return AndKubernetes }
+
+func (s DeleteNode) forecast(m Model) {
+	m.Kubernetes(func(k *kubestate.State) {
+		k.Nodes = slices.DeleteFunc(k.Nodes, func(n kubestate.Node) bool { return n.Name == s.Node })
+	})
+}
+
+func (DeleteNode) shows(f *Shown) { f.Open = append(f.Open, FieldNodeName, FieldKubernetesVersion) }
+
+// ShowsInState is false.
+func (DeleteNode) ShowsInState() bool { return false }

@@ -1,6 +1,10 @@
 package step
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+)
 
 // DowngradeEtcd tells etcd to take its data back to the minor version before, which the members of that one read, too,
 // and waits until the machine's member did. Nothing restarts; it is what an older Talos needs first.
@@ -31,3 +35,8 @@ func (s DowngradeEtcd) OneByOne() bool { return true }
 
 // ChangesEtcd is true.
 func (DowngradeEtcd) ChangesEtcd() bool { return true }
+
+func (s DowngradeEtcd) forecast(m Model) { m.Etcd(func(e *etcdstate.State) { e.GoBack(s.To) }) }
+
+// ShowsInState is false.
+func (DowngradeEtcd) ShowsInState() bool { return false }

@@ -26,3 +26,26 @@ func (s LeaveEtcd) Disrupts() bool { return true }
 
 // Impact is that of the drain.
 func (s LeaveEtcd) Impact() Impact { return Impact{Drains: s.Drain} }
+
+func (s LeaveEtcd) forecast(m Model) {
+	m.Change(func(state *MachineState) { state.EtcdService, state.MemberID = ServiceFinished, "" })
+	m.RemoveMember(s.Member)
+	m.Cordon(s.Node, true)
+}
+
+// ShowsInState is false.
+func (LeaveEtcd) ShowsInState() bool { return false }
+
+// ChangesMembers is true.
+func (LeaveEtcd) ChangesMembers() bool { return true }
+
+// TakesOut is true.
+func (LeaveEtcd) TakesOut() bool { return true }
+
+func (s LeaveEtcd) sums(t *Total) {
+	t.LeavingEtcd = append(t.LeavingEtcd, s.Machine)
+
+	if s.Drain {
+		t.Emptied = append(t.Emptied, s.Machine)
+	}
+}

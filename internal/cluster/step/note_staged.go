@@ -25,3 +25,6 @@ func (s NoteStaged) String() string {
 
 // Outdates is what Kubernetes tells.
 func (NoteStaged) Outdates(Role) Reach { return AndKubernetes }
+
+// ShowsInState is false.
+func (NoteStaged) ShowsInState() bool { return false }

@@ -42,3 +42,6 @@ func (s Operate) ends(m *MachineState, at time.Time) {
 		m.reboot("it just rebooted", at)
 	}
 }
+
+// ShowsInState is false.
+func (Operate) ShowsInState() bool { return false }

@@ -29,3 +29,5 @@ func (PullImages) Outdates(Role) Reach { return ItsMachine }
 func (PullImages) UpgradesKubernetes() bool { return true }
 
 func (s PullImages) ends(m *MachineState, _ time.Time) { m.Pulled = s.Version }
+
+func (s PullImages) forecast(m Model) { did(s, m) }

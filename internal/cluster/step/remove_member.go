@@ -22,3 +22,19 @@ func (s RemoveMember) String() string {
 
 // Disrupts is always true.
 func (s RemoveMember) Disrupts() bool { return true }
+
+func (s RemoveMember) forecast(m Model) { m.RemoveMember(s.Member) }
+
+// ShowsInState is false.
+func (RemoveMember) ShowsInState() bool { return false }
+
+// ChangesMembers is true.
+func (RemoveMember) ChangesMembers() bool { return true }
+
+// TakesOut is true.
+func (RemoveMember) TakesOut() bool { return true }
+
+// OnLost is true.
+func (RemoveMember) OnLost() bool { return true }
+
+func (s RemoveMember) sums(t *Total) { t.Expelled = append(t.Expelled, s.Machine) }

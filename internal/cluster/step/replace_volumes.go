@@ -40,3 +40,10 @@ func colon(text string) string {
 func (s ReplaceVolumes) ends(m *MachineState, at time.Time) {
 	m.unsee("its volumes were just replaced", at)
 }
+
+func (ReplaceVolumes) forecast(m Model) { m.Wipe(false) }
+
+func (ReplaceVolumes) shows(f *Shown) { f.Joins = true }
+
+// OnLost is true.
+func (ReplaceVolumes) OnLost() bool { return true }

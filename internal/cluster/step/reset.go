@@ -54,3 +54,18 @@ func (s Reset) Impact() Impact {
 }
 
 func (Reset) ends(m *MachineState, _ time.Time) { m.Resetting = true }
+
+func (s Reset) forecast(m Model) { m.Wipe(s.Container) }
+
+func (Reset) shows(f *Shown) { f.Joins = true }
+
+// TakesOut is true for a control plane.
+func (s Reset) TakesOut() bool { return s.Role == ControlPlane }
+
+func (s Reset) sums(t *Total) {
+	t.Reset = append(t.Reset, s.Machine)
+
+	if s.Drain {
+		t.Emptied = append(t.Emptied, s.Machine)
+	}
+}

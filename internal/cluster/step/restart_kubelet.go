@@ -18,3 +18,10 @@ func (s RestartKubelet) String() string {
 }
 
 func (RestartKubelet) ends(m *MachineState, _ time.Time) { m.KubeletRestarted = true }
+
+func (s RestartKubelet) forecast(m Model) {
+	did(s, m)
+	m.Settle()
+}
+
+func (RestartKubelet) shows(f *Shown) { f.Open = append(f.Open, FieldNodeName, FieldKubernetesVersion) }

@@ -21,3 +21,10 @@ func (s Restore) On() string { return s.Machine }
 func (s Restore) String() string { return fmt.Sprintf("restore etcd on %s from %s", s.Machine, s.From) }
 
 func (Restore) ends(m *MachineState, _ time.Time) { m.BootstrapRequested = true }
+
+func (Restore) forecast(m Model) { m.BeginEtcd() }
+
+// ChangesMembers is true.
+func (Restore) ChangesMembers() bool { return true }
+
+func (s Restore) sums(t *Total) { t.RestoredFrom = s.From }

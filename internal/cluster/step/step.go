@@ -32,11 +32,25 @@ type Step interface {
 	Purpose() string
 	// UpgradesKubernetes reports whether the step is a part of an upgrade of Kubernetes.
 	UpgradesKubernetes() bool
+	// ChangesMembers reports whether etcd gains or loses a member by the step. One such step runs at a time.
+	ChangesMembers() bool
+	// TakesOut reports whether a control plane leaves its cluster by the step.
+	TakesOut() bool
+	// OnLost reports whether the machine is lost already, so that the step takes nothing out of service that is in it.
+	OnLost() bool
+	// ShowsInState reports whether the effect of the step is seen in the state of its machine. That of others is seen in
+	// Kubernetes, where an API server that lags behind may still show the old one once more, or in the members of etcd.
+	ShowsInState() bool
 
 	// begins notes on the machine what holds from now on, also when the step fails.
 	begins(*MachineState)
 	// ends notes on the machine what the step did, before the machine is asked again.
 	ends(s *MachineState, at time.Time)
+	// forecast lets the step happen in a model, and shows notes what it changes in what people see of its machine.
+	forecast(m Model)
+	shows(f *Shown)
+	// sums adds what the step does to what a plan comes to.
+	sums(t *Total)
 }
 
 // Reach is whose state may be another one once a step has ended.
@@ -95,9 +109,27 @@ func (plain) Purpose() string { return "" }
 // UpgradesKubernetes is false.
 func (plain) UpgradesKubernetes() bool { return false }
 
+// ChangesMembers is false.
+func (plain) ChangesMembers() bool { return false }
+
+// TakesOut is false.
+func (plain) TakesOut() bool { return false }
+
+// OnLost is false.
+func (plain) OnLost() bool { return false }
+
+// ShowsInState is true.
+func (plain) ShowsInState() bool { return true }
+
 func (plain) begins(*MachineState) {}
 
 func (plain) ends(*MachineState, time.Time) {}
+
+func (plain) forecast(Model) {}
+
+func (plain) shows(*Shown) {}
+
+func (plain) sums(*Total) {}
 
 // BeginsEtcd reports whether a step makes a control plane the first member of a new etcd.
 func BeginsEtcd(step Step) bool {

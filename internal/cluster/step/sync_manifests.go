@@ -1,6 +1,11 @@
 package step
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+)
 
 // SyncManifests applies the bootstrap manifests that a control plane renders to the cluster,
 // such as those of kube-proxy and CoreDNS, and prunes what is not among them any more.
@@ -40,3 +45,13 @@ func (s SyncManifests) OneByOne() bool { return true }
 
 // UpgradesKubernetes is true.
 func (SyncManifests) UpgradesKubernetes() bool { return true }
+
+func (s SyncManifests) forecast(m Model) {
+	var proxy string
+
+	m.Change(func(state *MachineState) { proxy = state.Images[kubenames.KubeProxy] })
+	m.Kubernetes(func(k *kubestate.State) { k.Manifests, k.KubeProxy = s.Version, proxy })
+}
+
+// ShowsInState is false.
+func (SyncManifests) ShowsInState() bool { return false }

@@ -30,3 +30,11 @@ func (s TakeOwnership) String() string {
 
 // Outdates is what Kubernetes tells.
 func (TakeOwnership) Outdates(Role) Reach { return AndKubernetes }
+
+func (s TakeOwnership) forecast(m Model) {
+	m.Change(func(state *MachineState) { state.Claimed, state.MarkUnproven = false, false })
+	m.Own(s.Node)
+}
+
+// ShowsInState is false.
+func (TakeOwnership) ShowsInState() bool { return false }

@@ -17,3 +17,8 @@ func (s Uncordon) String() string { return fmt.Sprintf("uncordon node %s of %s",
 
 // Outdates is what Kubernetes tells.
 func (Uncordon) Outdates(Role) Reach { return AndKubernetes }
+
+func (s Uncordon) forecast(m Model) { m.Cordon(s.Node, false) }
+
+// ShowsInState is false.
+func (Uncordon) ShowsInState() bool { return false }

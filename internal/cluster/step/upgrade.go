@@ -122,3 +122,21 @@ func (s Upgrade) ends(m *MachineState, at time.Time) {
 
 // neverStarted stands for a boot that no machine answers from.
 const neverStarted = "none"
+
+func (s Upgrade) forecast(m Model) { m.Upgrade(s) }
+
+// A pod is another one after it.
+func (s Upgrade) shows(f *Shown) {
+	f.Joins = f.Joins || s.Loses
+	f.Texts[FieldTalosVersion] = s.To
+
+	if s.Container {
+		f.Open = append(f.Open, FieldUUID, FieldAddress)
+	}
+}
+
+func (s Upgrade) sums(t *Total) {
+	t.takeDown(s.Machine, s.Drain)
+	t.Talos = pass(t.Talos, s.From, s.To)
+	t.Installers[s.Machine] = s.Installer
+}

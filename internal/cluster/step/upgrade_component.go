@@ -1,11 +1,13 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -69,4 +71,40 @@ func (UpgradeComponent) UpgradesKubernetes() bool { return true }
 func (s UpgradeComponent) ends(m *MachineState, _ time.Time) {
 	m.Images = maps.Clone(m.Images)
 	m.Images[s.Component] = s.Image
+}
+
+func (s UpgradeComponent) forecast(m Model) {
+	did(s, m)
+	m.Kubernetes(func(k *kubestate.State) {
+		if s.Component == kubenames.KubeProxy {
+			k.KubeProxy = cmp.Or(k.KubeProxy, s.From) // until the manifests are synced
+		}
+
+		k.Reachable = k.Reachable || s.Component == kubenames.KubeAPIServer
+	})
+	m.Settle()
+	m.Cordon(s.Node, true)
+}
+
+// The version of Kubernetes on a machine is that of its kubelet.
+func (s UpgradeComponent) shows(f *Shown) {
+	if s.Component != kubenames.Kubelet {
+		return
+	}
+
+	version, known := kubenames.ImageVersion(s.Image)
+	if s.Awaits || !known { // a later apply may make the change
+		f.Open = append(f.Open, FieldKubernetesVersion)
+
+		return
+	}
+
+	f.Texts[FieldKubernetesVersion] = version
+}
+
+// ShowsInState is false.
+func (UpgradeComponent) ShowsInState() bool { return false }
+
+func (s UpgradeComponent) sums(t *Total) {
+	t.Kubernetes = pass(t.Kubernetes, versionsOf(s.From, s.Image)...)
 }

@@ -39,3 +39,11 @@ func (s WriteMeta) OneByOne() bool { return s.ChangesNetwork() }
 
 // Outdates is the machine alone.
 func (WriteMeta) Outdates(Role) Reach { return ItsMachine }
+
+func (WriteMeta) forecast(m Model) { m.WriteMeta() }
+
+func (s WriteMeta) shows(f *Shown) {
+	if strings.Contains(s.Keys, metakey.Text(metakey.UUIDOverride)) {
+		f.Open = append(f.Open, FieldUUID)
+	}
+}

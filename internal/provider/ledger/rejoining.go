@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
@@ -47,17 +46,7 @@ func (r Replacement) Others() []cluster.Rejoining {
 
 // Begun notes that a step takes a control plane out of its cluster.
 func (r Replacement) Begun(e lifecycle.Event) {
-	switch op := e.Step.(type) {
-	case step.LeaveEtcd, step.RemoveMember:
-	case step.Reset:
-		if op.Role != step.ControlPlane {
-			return
-		}
-	default:
-		return
-	}
-
-	if e.State == lifecycle.StepStarted {
+	if e.State == lifecycle.StepStarted && e.Step.TakesOut() {
 		r.change(true, func(*cluster.Rejoining) {})
 	}
 }

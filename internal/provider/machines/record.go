@@ -93,7 +93,7 @@ func (r run) observed() record.Machines {
 		seen.Change(name, func(m *record.Machine) { m.PeerAddress = peer })
 	}
 
-	for name, image := range r.installed() {
+	for name, image := range step.TotalOf(r.result.Done).Installers {
 		seen.Change(name, func(m *record.Machine) { m.Installer = image })
 	}
 
@@ -141,25 +141,6 @@ func manifestsSeen(want cluster.Spec, have cluster.Snapshot, before types.String
 	}
 
 	return types.StringValue(have.Kubernetes.Manifests)
-}
-
-// installed is the images that the run installed, by machine.
-func (r run) installed() map[string]string {
-	installers := map[string]string{}
-
-	for _, op := range r.result.Done {
-		switch s := op.(type) {
-		case step.ApplyConfig:
-			if i := slices.IndexFunc(r.want.Machines, func(m cluster.Machine) bool { return m.Name == s.Machine }); i >= 0 &&
-				s.Access == step.Maintenance {
-				installers[s.Machine] = r.want.Machines[i].Installer
-			}
-		case step.Upgrade:
-			installers[s.Machine] = s.Installer
-		}
-	}
-
-	return installers
 }
 
 // addressOf is the address of a machine of the run.

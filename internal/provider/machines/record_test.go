@@ -241,8 +241,6 @@ func TestRecord_ofInstalledImages(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)
-	want.Machines[0].Installer = "new:v1.13.0"
-
 	have := snapshotOf(map[string]step.MachineState{"w-1": joined(ours)})
 	upgrade := func(image string) step.Step { return step.Upgrade{Machine: "w-1", Installer: image} }
 
@@ -254,8 +252,8 @@ func TestRecord_ofInstalledImages(t *testing.T) {
 		"nothing was done": {want: "old:v1.12.4"},
 		"a configuration": {done: []step.Step{step.ApplyConfig{Machine: "w-1", Access: step.Member}},
 			want: "old:v1.12.4"},
-		"an installation": {done: []step.Step{step.ApplyConfig{Machine: "w-1", Access: step.Maintenance}},
-			want: "new:v1.13.0"},
+		"an installation": {done: []step.Step{step.ApplyConfig{Machine: "w-1", Access: step.Maintenance,
+			Installer: "new:v1.13.0"}}, want: "new:v1.13.0"},
 		"an upgrade of two": {done: []step.Step{upgrade("between:v1.12.9"), upgrade("new:v1.13.0")},
 			want: "new:v1.13.0"},
 		"one, and then no more": {done: []step.Step{upgrade("between:v1.12.9")}, err: errStopped, want: "between:v1.12.9"},

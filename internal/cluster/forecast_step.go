@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"maps"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+)
+
+// happening is the model of a forecast in which a step happens to a machine.
+type happening struct {
+	have *Snapshot
+	want Spec
+	on   Machine
+}
+
+var _ step.Model = happening{}
+
+func (h happening) Change(change func(*step.MachineState)) {
+	state := h.have.Machines[h.on.Name]
+	change(&state)
+	h.have.Machines[h.on.Name] = state
+}
+
+func (h happening) Etcd(change func(*etcdstate.State)) { change(&h.have.Etcd) }
+
+func (h happening) Kubernetes(change func(*kubestate.State)) { change(&h.have.Kubernetes) }
+
+func (h happening) Configure(op step.ApplyConfig) { h.have.configure(h.want, h.on, op) }
+
+func (h happening) Upgrade(op step.Upgrade) { h.have.upgrade(h.want, h.on, op) }
+
+func (h happening) WriteMeta() {
+	h.Change(func(s *step.MachineState) { s.Meta = maps.Clone(h.on.Meta) })
+}
+
+func (h happening) BeginEtcd() {
+	h.have.Etcd.Known, h.have.Kubernetes.Reachable = true, true
+	h.Change(func(s *step.MachineState) { s.BootstrapSent = true })
+	h.Settle()
+	h.have.joinAll(h.want)
+}
+
+func (h happening) Settle() { settle(h.want, h.have, h.on) }
+
+func (h happening) Wipe(gone bool) { h.have.wipe(h.on, gone) }
+
+func (h happening) Cordon(node string, cordoned bool) { h.have.cordon(node, cordoned) }
+
+func (h happening) Own(node string) { h.have.mark(node, h.want.Owner) }
+
+func (h happening) RemoveMember(id string) { h.have.removeMember(id) }
