@@ -26,6 +26,8 @@ type Cluster struct {
 	// talosctl's docker provisioner. They install nothing, and get the settings that Talos needs there. What is about
 	// hardware or the kernel has no effect, see container.go.
 	Container bool
+	// FindsLinks is true where machines are asked which links have their addresses, see Machine.Link.
+	FindsLinks bool
 	// PodCIDRs and ServiceCIDRs have at most one network for each address family; the first is the primary
 	// one. Defaults: 10.244.0.0/16 and 10.96.0.0/12, whatever the family of the endpoint; those of containers are
 	// ContainerPodCIDR and ContainerServiceCIDR.
@@ -168,6 +170,9 @@ type Machine struct {
 	// first configuration on, because a running etcd does not take it. Not valid means the address of the container. All
 	// other machines have none.
 	PeerAddress netip.Addr
+	// Link is the one that has the address of the machine, which has the virtual IP where no other one is given. Empty
+	// while it is not known.
+	Link string
 	// EndpointAddress is where a container finds the endpoint of its cluster without DNS. Not valid means by its name.
 	EndpointAddress netip.Addr
 	// Install says where Talos is installed. A container has none.

@@ -58,7 +58,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 // ForecastUpdate forecasts an update, and refuses what cannot be done. prior is the set of
 // the state, and record what is known of its machines.
 func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Forecast, finding.List) {
-	p, prior = p.WithPeers(stored.Peers()), prior.WithPeers(stored.Peers())
+	p, prior = p.WithPeers(stored.Peers()).WithLinks(stored), prior.WithPeers(stored.Peers()).WithLinks(stored)
 	p.FormerSecrets = prior.Secrets
 	f := Forecast{Resumes: stored.Phase != cluster.Ready, Makes: p.makes(stored),
 		UpgradesUnmanaged: p.Unmanaged != nil || p.Unknown}
@@ -244,6 +244,7 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	diags.Append(refuseLostQuorum(p, prior, recorded)...)
 	diags.Append(p.RefuseNewSecrets(prior, recorded.Record)...)
 	diags.Append(refuseHostChanges(p, prior, recorded)...)
+	diags.Append(p.refuseUnknownLinks(recorded)...)
 
 	if p.Restore.Asked(recorded.RestoredFrom) != "" {
 		diags.Append(p.refuseForeignSnapshot()...)

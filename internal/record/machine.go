@@ -47,6 +47,8 @@ type Machine struct {
 	// control planes find its etcd.
 	PodDigest   string `json:"pod_digest,omitempty"`
 	PeerAddress string `json:"peer_address,omitempty"`
+	// Link is the one that has the address of a control plane.
+	Link string `json:"link,omitempty"`
 	// Drift is how the machine differs from what was applied last.
 	Drift Drift `json:"drift,omitempty"`
 }

@@ -82,6 +82,8 @@ type Options struct {
 	Restores bool
 	// SecureBoot lets an observation read whether the firmware verified what it started.
 	SecureBoot bool
+	// Links lets an observation read which link of a control plane has its address.
+	Links bool
 	// Timeouts bound every call beside its context.
 	Timeouts Timeouts
 }

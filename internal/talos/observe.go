@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"strings"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -24,7 +26,8 @@ import (
 //
 // A member that is running and ready costs four calls, side by side: MachineStatus, MachineConfig, Version and
 // ExtensionStatus; where nothing of configurations is wanted, MachineType and the node's name instead of MachineConfig.
-// MetaKeys is one more where values in META are wanted, SecurityState where [Options].SecureBoot is set.
+// MetaKeys is one more where values in META are wanted, SecurityState where [Options].SecureBoot is set, AddressStatus
+// where [Options].Links is.
 // SystemInformation and the id of the boot are two more unless [Options].TrustNodeNames is set. Version,
 // ExtensionStatus and the id of the boot are asked once in a connection. One that is on its way costs up to five more:
 // its node's name, the services, the event log in two calls, and the content of etcd's data directory; one whose etcd
@@ -113,6 +116,7 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (step.Mach
 		return err
 	})
 	calls.Go(func() error { return m.version(ctx, s, &out) })
+	calls.Go(func() error { return m.observeLink(ctx, s, &out) })
 	calls.Go(func() (err error) {
 		out.DiskProblem, err = bounded(ctx, m, func(ctx context.Context) (string, error) { return m.diskProblem(ctx, s) })
 
@@ -174,6 +178,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (step.MachineSt
 	calls.Go(func() error { return m.observeBoot(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeMeta(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeSecureBoot(callCtx, s, &out) })
+	calls.Go(func() error { return m.observeLink(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeImage(callCtx, s, &out) })
 
 	if err := calls.Wait(); err != nil {
@@ -234,6 +239,31 @@ func (m *Machine) observeSecureBoot(ctx context.Context, s *session, out *step.M
 	}
 
 	out.SecureBoot = &res.TypedSpec().SecureBoot
+
+	return nil
+}
+
+// observeLink fills in which link has the address of a control plane, where anybody wants to know. One whose address
+// leads through a NAT has none of it.
+func (m *Machine) observeLink(ctx context.Context, s *session, out *step.MachineState) error {
+	own, err := netip.ParseAddr(m.address)
+	if err != nil || !m.fleet.options.Links || m.wanted.Role != step.ControlPlane {
+		return nil //nolint:nilerr // a name is no address of a link
+	}
+
+	ctx, cancel := m.callContext(ctx)
+	defer cancel()
+
+	addresses, err := list[*network.AddressStatus](ctx, s)
+	if err != nil {
+		return err
+	}
+
+	for address := range addresses.All() {
+		if spec := address.TypedSpec(); spec.Address.Addr().Unmap() == own.Unmap() {
+			out.Link = spec.LinkName
+		}
+	}
 
 	return nil
 }

@@ -112,6 +112,8 @@ type MachineState struct {
 	// Installer is the image that an earlier run installed on the machine, as recorded;
 	// empty when none is known. No machine tells.
 	Installer string
+	// Link is the one that has the address of a control plane; empty when nobody asked.
+	Link string
 	// Platform is Talos's platform name, such as metal or container.
 	Platform string
 	Role     Role

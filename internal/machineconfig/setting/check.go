@@ -24,6 +24,8 @@ type Target struct {
 	Container bool
 	// Worker is true for settings of workers alone.
 	Worker bool
+	// FindsLinks is true where the machine is asked which link has its address.
+	FindsLinks bool
 	// Partial is true while some values may be missing because they are not known yet; they are empty.
 	Partial bool
 }

@@ -143,6 +143,8 @@ type Config struct {
 	// Documents are all of them, the main one included.
 	Documents []config.Document
 	Contract  *coreconfig.VersionContract
+	// Link is the one that has the address of the machine; empty while that is not known.
+	Link string
 }
 
 func (c Config) controlPlane() bool { return c.Main.Machine().Type().IsControlPlane() }

@@ -85,6 +85,7 @@ func TestValues_check(t *testing.T) {
 			target: Target{Worker: true}, want: []string{"oidc"}},
 		"vip": {values: of(VIP, &VIPConfig{Address: "10.0.0.1/24"}),
 			want: []string{"vip.address", "vip.link"}},
+		"vip of a machine that is asked": {values: of(VIP, &VIPConfig{Address: "10.0.0.1"}), target: Target{FindsLinks: true}},
 		"vip of a container": {values: of(VIP, &VIPConfig{}), target: Target{Container: true},
 			want: []string{"vip"}},
 		"taint that is not known yet": {values: of(Taints, texts{"y": ""}), target: Target{Partial: true}},

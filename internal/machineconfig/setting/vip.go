@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"net/netip"
 	"reflect"
 
@@ -11,9 +12,12 @@ import (
 // VIPConfig is a virtual IP.
 type VIPConfig struct {
 	Address string
-	// Link is the name or the alias of the link that has it.
+	// Link is the name or the alias of the link that has it; empty for the one that has the address of the machine.
 	Link string
 }
+
+// unknownLink stands for a link that the machine tells before its configuration is sent.
+const unknownLink = "unknown"
 
 // VIP is an address that one of the control planes has at a time: the one that holds the lease in etcd announces it.
 var VIP = define(definition[*VIPConfig]{
@@ -24,6 +28,8 @@ var VIP = define(definition[*VIPConfig]{
 	levels:        whole[*VIPConfig]{},
 
 	put: func(c *Config, value *VIPConfig) {
+		value = &VIPConfig{Address: value.Address, Link: cmp.Or(value.Link, c.Link, unknownLink)}
+
 		if c.Contract.MultidocNetworkConfigSupported() {
 			own := network.NewLayer2VIPConfigV1Alpha1(value.Address)
 			own.LinkName = value.Link
@@ -75,8 +81,9 @@ var VIP = define(definition[*VIPConfig]{
 				"use a free address of the network of the control planes")
 		}
 
-		if value.Link == "" && !t.Partial {
-			found.add("vip.link", "no link", "the name or alias of a link, such as enp1s0", "set it")
+		if value.Link == "" && !t.Partial && !t.FindsLinks {
+			found.add("vip.link", "no link", "the name or alias of a link, such as enp1s0: no machine is asked for it here",
+				"set it")
 		}
 	},
 })

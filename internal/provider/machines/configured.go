@@ -49,6 +49,7 @@ func (m ConfiguredModel) MachineSet(
 
 	p, diags := machineSetOf(ctx, handle, types.ObjectNull(clusterhandle.WorkerHostType()), g)
 	p.InHandle, p.Single = true, &machineset.Single{}
+	p.Settings.FindsLinks = false // it asks no machine
 
 	r, one := &tf.Reader{}, machineModel{Hostname: m.Hostname}
 	_, ownImage := g.installOf(ctx, r, one)

@@ -162,6 +162,7 @@ func seenMachine(m cluster.Machine, s step.MachineState, have cluster.Snapshot, 
 		Schematic: s.Schematic, Extensions: s.Extensions, Installer: last.Installer,
 		ConfigDigest: s.ConfigDigest, StagedDigest: s.StagedDigest, Keys: s.Keys.String(), Images: s.Images,
 		NodeName: s.NodeName, RestoredAt: s.RestoredAt.UTC(), PodDigest: last.PodDigest,
+		Link: cmp.Or(s.Link, last.Link),
 	}
 
 	if s.Access != step.Gone {

@@ -93,6 +93,10 @@ func (r run) observed() record.Machines {
 		seen.Change(name, func(m *record.Machine) { m.PeerAddress = peer })
 	}
 
+	for name, link := range r.Links {
+		seen.Change(name, func(m *record.Machine) { m.Link = link })
+	}
+
 	for name, image := range step.TotalOf(r.result.Done).Installers {
 		seen.Change(name, func(m *record.Machine) { m.Installer = image })
 	}

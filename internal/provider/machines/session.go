@@ -33,7 +33,7 @@ func openSession(
 		return nil, err
 	}
 
-	p = p.WithPeers(recorded.Peers()).WithNames(recorded.Record)
+	p = p.WithPeers(recorded.Peers()).WithLinks(recorded.Record).WithNames(recorded.Record)
 	bundle = bundle.KnowingFormer(recorded.Carried()...)
 
 	var files machineset.Rendered
@@ -44,6 +44,12 @@ func openSession(
 	}
 
 	want := p.Spec(recorded, files)
+
+	if render && len(p.Unlinked()) > 0 {
+		asking := *m
+		asking.Talos.Links = true
+		m = &asking
+	}
 
 	c, err := m.WithConfigurations(files).LookingFor(want).ClientsOf(ctx, access, p, recorded, bundle,
 		api.Options{
@@ -109,7 +115,7 @@ func observe(
 
 	if exam != nil {
 		reading.Talos.RebootFor = exam.Look
-		reading.Talos.SecureBoot = p.Host == nil
+		reading.Talos.SecureBoot, reading.Talos.Links = p.Host == nil, p.Host == nil
 	}
 
 	s, err := openSession(ctx, &reading, pki.Observing, p, recorded, false)
@@ -172,6 +178,10 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 	}
 
 	m.Ledger().Claim(s.Set, s.want.Machines)
+
+	if err := s.findLinks(ctx); err != nil {
+		return run{err: err}
+	}
 
 	if made, err := s.ensureHost(ctx, recorded); err != nil {
 		if !made && recorded.Machines == nil {
@@ -308,6 +318,8 @@ type run struct {
 	Pods map[string]string
 	// Peers are the addresses at which the etcd of control planes in containers is found, by their configurations.
 	Peers map[string]string
+	// Links are those that have the addresses of control planes on metal.
+	Links map[string]string
 	// workers are those that a host cluster still has when their cluster is gone; nil for none.
 	workers *workload.WorkersLeftError
 	// host is the host cluster of containers, as far as it may be known, and gone those of state that it had nothing of.
@@ -333,6 +345,6 @@ func (s *session) ended(
 		began: true, want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,
 		Seen:      recorded.Seen,
 		anonymous: s.anonymous(), ranOut: tf.RanOut(ctx),
-		Pods: s.podsOf(result.Snapshot), Peers: s.Set.Peers(), host: s.host, gone: s.gone,
+		Pods: s.podsOf(result.Snapshot), Peers: s.Set.Peers(), Links: s.Set.Links(), host: s.host, gone: s.gone,
 	}
 }

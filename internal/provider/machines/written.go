@@ -147,7 +147,7 @@ func machineSetOf(
 
 		ModeUnknown: handle.Mode.IsUnknown(),
 	}
-	p.Settings.Container = p.Host != nil
+	p.Settings.Container, p.Settings.FindsLinks = p.Host != nil, true
 
 	if p.Host != nil {
 		named.Text(handle.Name) // machines are called by it

@@ -99,13 +99,14 @@ type vipModel struct {
 var vip = object[vipModel, setting.VIPConfig]{
 	attributes: map[string]schema.Attribute{
 		"address": required("The address, IPv4 or IPv6, which no machine has by itself"),
-		"link":    required("Name or alias of the link that gets it, such as `enp1s0`"),
+		"link": optional("Name or alias of the link that gets it, such as `enp1s0`. Default: the one that has `address` of the " +
+			"machine, which is asked for it; `talosop_machine_config` asks none and needs it"),
 	},
 	decode: func(r *tf.Reader, m vipModel) setting.VIPConfig {
 		return setting.VIPConfig{Address: r.Text(m.Address), Link: r.Text(m.Link)}
 	},
 	encode: func(v setting.VIPConfig) vipModel {
-		return vipModel{Address: types.StringValue(v.Address), Link: types.StringValue(v.Link)}
+		return vipModel{Address: types.StringValue(v.Address), Link: tf.TextOrNull(v.Link)}
 	},
 }
 

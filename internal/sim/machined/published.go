@@ -104,12 +104,20 @@ func (b *Boot) PublishHardware() error {
 		})
 	}
 
+	Modify(b, network.NewAddressStatus(network.NamespaceName, network.AddressID(linkName, netip.PrefixFrom(m.Address(), 24))),
+		func(r *network.AddressStatus) {
+			r.TypedSpec().Address, r.TypedSpec().LinkName = netip.PrefixFrom(m.Address(), 24), linkName
+		})
+
 	if m.Platform == Metal {
 		b.publishMetal()
 	}
 
 	return b.publishConfig()
 }
+
+// linkName is that of the only link of a machine.
+const linkName = "eth0"
 
 func (b *Boot) publishMetal() {
 	m := b.Hardware
