@@ -68,7 +68,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return filepath.EvalSymlinks(path)
 	}
 
-	root, err := moduleRoot()
+	root, err := Repository()
 	if err != nil {
 		return "", err
 	}
@@ -92,8 +92,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// moduleRoot returns the folder of the module that the test belongs to.
-func moduleRoot() (string, error) {
+// Repository returns the folder of the module that the test belongs to, where examples and guides are.
+func Repository() (string, error) {
 	out, err := exec.CommandContext(context.Background(), "go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module's folder: %w", err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	providerpkg "github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	resourcepkg "github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -142,16 +143,30 @@ func quickProviders() map[string]func() (tfprotov6.ProviderServer, error) {
 
 func providersWith(m *providerdata.ProviderData) map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"talosop": providerserver.NewProtocol6WithError(quickProvider{&talosopProvider{version: "test", ProviderData: m}}),
+		"talosop": providerserver.NewProtocol6WithError(newQuickProvider(m)),
 		"echo":    echoprovider.NewProviderServer(),
 	}
 }
 
+// complete is all that the provider offers.
+type complete interface {
+	providerpkg.ProviderWithActions
+	providerpkg.ProviderWithConfigValidators
+	providerpkg.ProviderWithEphemeralResources
+	providerpkg.ProviderWithFunctions
+	providerpkg.ProviderWithListResources
+}
+
 // quickProvider is a provider that makes secrets without seconds for a key.
-type quickProvider struct{ *talosopProvider }
+type quickProvider struct{ complete }
+
+// newQuickProvider is one of given data.
+func newQuickProvider(m *providerdata.ProviderData) providerpkg.Provider {
+	return quickProvider{NewOf("test", m).(complete)}
+}
 
 func (p quickProvider) Resources(ctx context.Context) []func() resourcepkg.Resource {
-	all := p.talosopProvider.Resources(ctx)
+	all := p.complete.Resources(ctx)
 
 	for i, newResource := range all {
 		var named resourcepkg.MetadataResponse

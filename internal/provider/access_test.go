@@ -241,35 +241,60 @@ func passes(t *testing.T, access pki.Access, what string, err error, may bool) {
 	}
 }
 
-// Credentials for others have the least role, and an end that is near; what says otherwise is refused in the plan.
-func TestCredentials_validatesEphemerals(t *testing.T) {
+// Machines are asked with certificates that are made for one operation and end with it.
+func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
 	t.Parallel()
 
-	server := serving(t, nil)
+	s := newSite(t, 1, 0)
+	config := baseControlPlane()
+	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.35.4"
+	config["machines"] = configuration{s.controlPlane[0].Name(): configuration{
+		"address": s.controlPlane[0].Address().String()}}
+	config["timeouts"] = configuration{"create": "40m"}
 
-	for _, test := range []struct {
-		kind   string
-		config configuration
-		says   string
+	plane := drive(t, "talosop_control_plane", nil)
+	before := map[string]string{} // serial numbers, and by whom
+
+	for _, op := range []struct {
+		name  string
+		run   func()
+		lasts time.Duration
 	}{
-		{"talosop_kubeconfig", configuration{"ttl": "24h"}, ""},
-		{"talosop_kubeconfig", configuration{"ttl": unknownValue{}}, ""},
-		{"talosop_kubeconfig", configuration{"ttl": "24h1s"}, `Found "24h1s". Allowed is a duration of more than nothing and ` +
-			"at most 24h"},
-		{"talosop_talosconfig", configuration{"ttl": "0s"}, `Found "0s"`},
-		{"talosop_talosconfig", configuration{"ttl": "8760h"}, "Give the credentials the length of a run"},
-		{"talosop_talosconfig", configuration{"roles": []any{"os:root"}}, `Found "os:root". Allowed are os:admin`},
+		{"create", func() { plane.apply(t, config).must(t) }, 45 * time.Minute},
+		{"refresh", func() { plane.refresh(t).must(t) }, pki.OperationLifetime},
+		{"another refresh", func() { plane.refresh(t).must(t) }, pki.OperationLifetime},
 	} {
-		test.config["cluster"] = writtenHandle("10.0.0.11")
+		s.ForgetCalls()
 
-		typ := schemas(t).EphemeralResourceSchemas[test.kind].ValueType()
+		began := time.Now().Truncate(time.Second)
+		op.run()
 
-		resp, err := server.ValidateEphemeralResourceConfig(t.Context(), &tfprotov6.ValidateEphemeralResourceConfigRequest{
-			TypeName: test.kind, Config: dynamic(t, valueOf(t, typ, test.config))})
-		must(t, err)
+		used := map[string]string{}
 
-		if said := show(resp.Diagnostics); !strings.Contains(said, test.says) || (said == "") != (test.says == "") {
-			t.Errorf("%s %v: %s", test.kind, test.config["ttl"], said)
+		for _, c := range s.Calls() {
+			if c.Personality != fault.Configured {
+				continue
+			}
+
+			if by := before[c.Client]; by != "" || c.Client == "" {
+				t.Errorf("%s used the certificate %q of %s", op.name, c.Client, by)
+			}
+
+			// A plan is an operation of its own.
+			if c.ClientEnds.Before(c.Time) || c.ClientEnds.Before(began.Add(pki.OperationLifetime)) ||
+				c.ClientEnds.After(time.Now().Add(op.lasts)) {
+				t.Errorf("%s used a certificate until %s, begun at %s", op.name, c.ClientEnds, began)
+			}
+
+			used[c.Client] = op.name
+		}
+
+		if len(used) == 0 {
+			t.Errorf("%s asked nobody", op.name)
+		}
+
+		for serial, by := range used {
+			before[serial] = by
 		}
 	}
 }

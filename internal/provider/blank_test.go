@@ -163,7 +163,11 @@ type validation struct {
 func validations(t *testing.T) []validation {
 	t.Helper()
 
-	server, ok := providerServer(t).(served)
+	server, ok := providerServer(t).(interface {
+		tfprotov6.ProviderServer
+		tfprotov6.ActionServer
+		tfprotov6.ListResourceServer
+	})
 	if !ok {
 		t.Fatal("the provider serves no actions, or no lists")
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -40,7 +39,7 @@ func certificateIn(t *testing.T, state tftypes.Value, name string) map[string]tf
 
 	var all []tftypes.Value
 
-	must(t, attributesIn(t, state)["certificates"].As(&all))
+	must(t, fieldsOf(t, state)["certificates"].As(&all))
 
 	for _, c := range all {
 		var fields map[string]tftypes.Value
@@ -52,7 +51,7 @@ func certificateIn(t *testing.T, state tftypes.Value, name string) map[string]tf
 		}
 	}
 
-	t.Fatalf("there is no %s in %s", name, attributesIn(t, state)["certificates"])
+	t.Fatalf("there is no %s in %s", name, fieldsOf(t, state)["certificates"])
 
 	return nil
 }
@@ -103,64 +102,6 @@ func TestClusterHealth_authoritiesThatEnd(t *testing.T) {
 				t.Errorf("diagnostics are %s", said)
 			}
 		})
-	}
-}
-
-// Machines are asked with certificates that are made for one operation and end with it.
-func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
-	t.Parallel()
-
-	s := newSite(t, 1, 0)
-	config := baseControlPlane()
-	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.35.4"
-	config["machines"] = configuration{s.controlPlane[0].Name(): configuration{
-		"address": s.controlPlane[0].Address().String()}}
-	config["timeouts"] = configuration{"create": "40m"}
-
-	plane := drive(t, "talosop_control_plane", nil)
-	before := map[string]string{} // serial numbers, and by whom
-
-	for _, op := range []struct {
-		name  string
-		run   func()
-		lasts time.Duration
-	}{
-		{"create", func() { plane.apply(t, config).must(t) }, 45 * time.Minute},
-		{"refresh", func() { plane.refresh(t).must(t) }, pki.OperationLifetime},
-		{"another refresh", func() { plane.refresh(t).must(t) }, pki.OperationLifetime},
-	} {
-		s.ForgetCalls()
-
-		began := time.Now().Truncate(time.Second)
-		op.run()
-
-		used := map[string]string{}
-
-		for _, c := range s.Calls() {
-			if c.Personality != fault.Configured {
-				continue
-			}
-
-			if by := before[c.Client]; by != "" || c.Client == "" {
-				t.Errorf("%s used the certificate %q of %s", op.name, c.Client, by)
-			}
-
-			// A plan is an operation of its own.
-			if c.ClientEnds.Before(c.Time) || c.ClientEnds.Before(began.Add(pki.OperationLifetime)) ||
-				c.ClientEnds.After(time.Now().Add(op.lasts)) {
-				t.Errorf("%s used a certificate until %s, begun at %s", op.name, c.ClientEnds, began)
-			}
-
-			used[c.Client] = op.name
-		}
-
-		if len(used) == 0 {
-			t.Errorf("%s asked nobody", op.name)
-		}
-
-		for serial, by := range used {
-			before[serial] = by
-		}
 	}
 }
 

@@ -39,7 +39,7 @@ func look(t *testing.T, name string, config configuration) (tftypes.Value, []*tf
 		return nil, ctx.Err()
 	}
 
-	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m})()
+	server, err := providerserver.NewProtocol6WithError(NewOf("test", m))()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,18 +74,6 @@ func writtenHandle(endpoints ...any) configuration {
 		"talos_endpoints": endpoints}
 }
 
-// attributesIn are the attributes of a state.
-func attributesIn(t *testing.T, state tftypes.Value) map[string]tftypes.Value {
-	t.Helper()
-
-	var attributes map[string]tftypes.Value
-	if err := state.As(&attributes); err != nil {
-		t.Fatal(err)
-	}
-
-	return attributes
-}
-
 // A cluster that does not answer is a result, after the time that was given and with a
 // warning; so is one of which no control plane is known.
 func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
@@ -116,7 +104,7 @@ func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 					t.Errorf("diagnostics are %s", show(diagnostics))
 				}
 
-				attributes := attributesIn(t, state)
+				attributes := fieldsOf(t, state)
 				if !attributes["healthy"].Equal(tftypes.NewValue(tftypes.Bool, false)) {
 					t.Errorf("healthy is %s", attributes["healthy"])
 				}
@@ -155,8 +143,8 @@ func TestClusterHealth_drawsOperations(t *testing.T) {
 
 		var markdown, svg string
 
-		must(t, attributesIn(t, state)["markdown"].As(&markdown))
-		must(t, attributesIn(t, state)["svg"].As(&svg))
+		must(t, fieldsOf(t, state)["markdown"].As(&markdown))
+		must(t, fieldsOf(t, state)["svg"].As(&svg))
 
 		if !strings.HasPrefix(markdown, "### ❔ Cluster `prod`: Unreachable\n") || !strings.Contains(markdown, test.want) ||
 			strings.Contains(markdown, "Pending") != (test.want != "") || strings.Contains(svg, "Pending") != (test.want != "") {

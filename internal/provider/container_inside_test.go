@@ -52,7 +52,7 @@ func TestAccContainer_addonAndBackup(t *testing.T) {
 
 	handle := attributeOf(t, plane.state, "cluster")
 
-	takesAddon(t, drive(addonResourceType), handle, s.inside(t, secrets, "dev-cp-0-0"))
+	takesAddon(t, drive("talosop_addon"), handle, s.inside(t, secrets, "dev-cp-0-0"))
 	takesBackups(t, drive("talosop_etcd_backup"), handle)
 
 	s.destroy(t, plane, "dev")

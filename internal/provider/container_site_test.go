@@ -23,8 +23,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(parentRole); role != "" {
-		beParentOrChild(role)
+	if role := os.Getenv(ParentRole); role != "" {
+		BeParentOrChild(role)
 
 		return
 	}

@@ -1,11 +1,7 @@
 package provider
 
 import (
-	"crypto/sha256"
-	"crypto/tls"
-	"encoding/base64"
 	"encoding/json"
-	"net"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -138,116 +134,4 @@ func talosconfigWorks(t *testing.T, file string) {
 	if _, err := api.Kubeconfig(t.Context()); err == nil {
 		t.Error("a reader was given the kubeconfig")
 	}
-}
-
-// The data source tells the same machine in maintenance mode and as a member.
-func TestAccMachineInfo_inMaintenanceAndAsMember(t *testing.T) {
-	t.Parallel()
-
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 0)
-		m := s.controlPlane[0]
-		info := func(name string) tfjsonpath.Path { return tfjsonpath.New(name) }
-
-		waiting := `
-data "talosop_machine_info" "this" {
-  address = "` + m.Address().String() + `"
-}
-`
-		joined := secretsHCL + s.controlPlaneHCL("") + `
-data "talosop_machine_info" "this" {
-  address = "` + m.Address().String() + `"
-  cluster = talosop_control_plane.this.cluster
-}
-`
-
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
-			Steps: []resource.TestStep{
-				{
-					Config: waiting,
-					ConfigStateChecks: []statecheck.StateCheck{
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("maintenance"), knownvalue.Bool(true)),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("uuid"), knownvalue.StringExact(m.UUID())),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("talos_version"),
-							knownvalue.StringExact("v1.13.0")),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("certificate_fingerprint"),
-							knownvalue.NotNull()),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("disks").AtSliceIndex(0).AtMapKey("path"),
-							knownvalue.StringExact("/dev/sda")),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("addresses"),
-							knownvalue.ListPartial(map[int]knownvalue.Check{0: knownvalue.StringExact(m.Address().String())})),
-					},
-				},
-				{Config: waiting + `
-data "talosop_machine_info" "pinned" {
-  address     = "` + m.Address().String() + `"
-  fingerprint = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-}`, ExpectError: message("Unable to read machine")},
-				{
-					Config: joined,
-					ConfigStateChecks: []statecheck.StateCheck{
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("maintenance"), knownvalue.Bool(false)),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("stage"), knownvalue.StringExact("running")),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("uuid"), knownvalue.StringExact(m.UUID())),
-					},
-				},
-				{Config: secretsHCL + s.controlPlaneHCL("") + waiting, ExpectError: message("Unable to read machine")},
-			},
-		})
-	})
-}
-
-// A configuration goes only to the machine that showed this certificate. Once it was reset
-// it shows another one, and counts as done all the same.
-func TestAccFingerprint_mustMatch(t *testing.T) {
-	t.Parallel()
-
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 0)
-		address := s.controlPlane[0].Address().String()
-
-		asked := `
-data "talosop_machine_info" "this" { address = "` + address + `" }
-`
-		pinned := func(fingerprint string) string {
-			return secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""),
-				`cp-1 = { address = "`+address+`", fingerprint = `+fingerprint+` }`)
-		}
-
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
-			Steps: []resource.TestStep{
-				{Config: asked + pinned(`"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="`),
-					ExpectError: message("Unable to create control plane")},
-				{PreConfig: func() { s.nothingWasSent(t) }, Config: asked},
-				{Config: pinned(`"` + s.fingerprint(t, address) + `"`)},
-			},
-		})
-
-		s.expectReset(t)
-	})
-}
-
-// fingerprint is that of the certificate which a machine shows now, as its console does.
-func (s *site) fingerprint(t *testing.T, address string) string {
-	t.Helper()
-
-	//nolint:gosec // a machine in maintenance mode has made its certificate itself
-	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp",
-		net.JoinHostPort(address, "50000"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	defer conn.Close()
-
-	secure, ok := conn.(*tls.Conn)
-	if !ok {
-		t.Fatalf("the connection is a %T", conn)
-	}
-
-	sum := sha256.Sum256(secure.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
-
-	return base64.StdEncoding.EncodeToString(sum[:])
 }

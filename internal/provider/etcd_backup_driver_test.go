@@ -47,7 +47,7 @@ type walked struct {
 func serve(t *testing.T, m *providerdata.ProviderData, provider configuration) tfprotov6.ProviderServer {
 	t.Helper()
 
-	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m})()
+	server, err := providerserver.NewProtocol6WithError(NewOf("test", m))()
 	if err != nil {
 		t.Fatal(err)
 	}

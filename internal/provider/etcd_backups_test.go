@@ -88,7 +88,7 @@ func TestBackups_ofAFolder(t *testing.T) {
 		t.Fatalf("it says %s", show(said))
 	}
 
-	got := attributesIn(t, state)
+	got := fieldsOf(t, state)
 	if !got["latest"].IsNull() {
 		t.Errorf("latest is %s, which anybody can have put there", got["latest"])
 	}
@@ -134,7 +134,7 @@ func TestBackups_ofAMissingFolder(t *testing.T) {
 		t.Fatalf("it says %s", show(said))
 	}
 
-	got := attributesIn(t, state)
+	got := fieldsOf(t, state)
 
 	var backups []tftypes.Value
 	if err := got["backups"].As(&backups); err != nil || backups == nil || len(backups) > 0 || !got["latest"].IsNull() {

@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,8 +51,11 @@ func (s *site) quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 		values[name] = v
 	}
 
+	root, err := clitest.Repository()
+	must(t, err)
+
 	w := clitest.NewWorkspace(t, cli)
-	w.CopyFrom("../../examples/quickstart")
+	w.CopyFrom(filepath.Join(root, "examples/quickstart"))
 	w.Write("site.auto.tfvars.json", encoded(t, values))
 	w.Init()
 

@@ -87,7 +87,7 @@ func newLifeWalk(t *testing.T, state lifeState) *lifeWalk {
 	m.Interval = 30 * time.Millisecond
 	m.Policy.RegisterTimeout, m.Policy.ResetTimeout, m.Policy.RejoinTimeout = 2*time.Second, 10*time.Second, 5*time.Second
 
-	server, err := providerserver.NewProtocol6WithError(quickProvider{&talosopProvider{version: "test", ProviderData: m}})()
+	server, err := providerserver.NewProtocol6WithError(newQuickProvider(m))()
 	must(t, err)
 	must(t, configure(server))
 

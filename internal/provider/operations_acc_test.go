@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+
+	"encoding/json"
 )
 
 // operatedHCL is a cluster of one control plane and one worker, with what is to be done to it.
@@ -146,4 +148,47 @@ resource "talosop_machine_reboot" "worker" {
 			}
 		}
 	})
+}
+
+// The plan file of a change that triggers an action has the configuration of the action, with the secrets of the
+// handle. The CLI marks them as sensitive, because the resource does that the handle comes from.
+func TestAccActions_planFileHasTheHandle(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1)
+	w := clitest.NewWorkspace(t, clitest.Newest(t))
+
+	w.Write("providers.tf", talosopRequired)
+	w.Write("main.tf", operatedHCL(s, restartHCL("a")))
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+	w.Write("main.tf", operatedHCL(s, restartHCL("b")))
+
+	shown, _ := w.SavedPlan("triggered.plan")
+
+	var plan struct {
+		Invocations []struct {
+			Values    map[string]any `json:"config_values"`
+			Sensitive any            `json:"config_sensitive"`
+		} `json:"action_invocations"`
+	}
+
+	must(t, json.Unmarshal([]byte(shown), &plan))
+
+	if len(plan.Invocations) != 1 {
+		t.Fatalf("the plan invokes %d actions", len(plan.Invocations))
+	}
+
+	invoked := plan.Invocations[0]
+	token := bundleIn(t, w).Secrets().TrustdInfo.Token
+
+	if token == "" || !strings.Contains(encoded(t, invoked.Values), token) {
+		t.Error("the configuration of the action lacks the machine token of the cluster")
+	}
+
+	if strings.Contains(encoded(t, visible(invoked.Values, invoked.Sensitive)), token) {
+		t.Error("the machine token is not marked as sensitive")
+	}
+
+	w.MustRun("destroy", "-auto-approve")
 }

@@ -14,7 +14,7 @@ import (
 func invoke(t *testing.T, name string, config configuration) (told []string, said string) {
 	t.Helper()
 
-	server, ok := serving(t, nil).(walked).ProviderServer.(served)
+	server, ok := serving(t, nil).(walked).ProviderServer.(tfprotov6.ProviderServerWithActions)
 	if !ok {
 		t.Fatal("the provider serves no actions")
 	}

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// parentRole names what a process of this test binary does instead of the tests: start a child, or be that.
-const parentRole = "TALOSOP_TEST_PARENT_ROLE"
+// ParentRole names what a process of this test binary does instead of the tests: start a child, or be that.
+const ParentRole = "TALOSOP_TEST_PARENT_ROLE"
 
-func beParentOrChild(role string) {
+func BeParentOrChild(role string) {
 	if role == "parent" {
 		startChild()
 		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
@@ -29,7 +29,7 @@ func beParentOrChild(role string) {
 // startChild starts this program as the child, with the same standard output.
 func startChild() {
 	command := exec.CommandContext(context.Background(), os.Args[0])
-	command.Env = append(os.Environ(), parentRole+"=child")
+	command.Env = append(os.Environ(), ParentRole+"=child")
 	command.Stdout = os.Stdout
 
 	if err := command.Start(); err != nil {
@@ -47,7 +47,7 @@ func TestAwait_parentIsKilled(t *testing.T) {
 	}
 
 	command := exec.CommandContext(t.Context(), os.Args[0])
-	command.Env = append(os.Environ(), parentRole+"=parent")
+	command.Env = append(os.Environ(), ParentRole+"=parent")
 	command.Stdout = write
 
 	if _, err := command.StdinPipe(); err != nil { // open until the process ends

@@ -52,7 +52,7 @@ func configured() (tfprotov6.ProviderServer, error) {
 
 	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return roomyHost{}, nil }
 
-	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m})()
+	server, err := providerserver.NewProtocol6WithError(NewOf("test", m))()
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func configure(server tfprotov6.ProviderServer) error {
 
 // nothingConfigured is the configuration of a provider that says nothing.
 var nothingConfigured = sync.OnceValues(func() (*tfprotov6.DynamicValue, error) {
-	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test"})()
+	server, err := providerserver.NewProtocol6WithError(NewOf("test", nil))()
 	if err != nil {
 		return nil, err
 	}

@@ -45,9 +45,12 @@ var (
 // New returns a constructor of the provider, as providerserver.Serve takes it.
 // version is that of the release, "dev" for any other build.
 func New(version string) func() provider.Provider {
-	return func() provider.Provider {
-		return &talosopProvider{version: version, ProviderData: providerdata.NewProviderData()}
-	}
+	return func() provider.Provider { return NewOf(version, providerdata.NewProviderData()) }
+}
+
+// NewOf is New for a provider that reaches machines, clusters and hosts through given data.
+func NewOf(version string, data *providerdata.ProviderData) provider.Provider {
+	return &talosopProvider{version: version, ProviderData: data}
 }
 
 // talosopProvider has no configuration but credentials for buckets and for host clusters, the secrets of clusters that

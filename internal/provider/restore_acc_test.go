@@ -192,7 +192,7 @@ func slowProviders() map[string]func() (tfprotov6.ProviderServer, error) {
 	m.Interval = 100 * time.Millisecond
 
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"talosop": providerserver.NewProtocol6WithError(&talosopProvider{version: "test", ProviderData: m}),
+		"talosop": providerserver.NewProtocol6WithError(NewOf("test", m)),
 	}
 }
 

@@ -275,3 +275,28 @@ func TestSchema_wholeHandlesOfStatesAreRead(t *testing.T) {
 		}
 	}
 }
+
+// What is write-only is so wherever a resource has it, and data sources have none of it.
+func TestStore_keysAreWriteOnly(t *testing.T) {
+	t.Parallel()
+
+	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+		switch a.Name {
+		case "passphrase", "identities":
+			// Those of disks are in the configurations of machines, which each refresh compares: as passwords of registries
+			// they are in state, or in the provider block.
+			if !strings.HasSuffix(where, ".encryption_keys.passphrase") || !a.Sensitive {
+				t.Errorf("%s may be stored", where)
+			}
+		case "access_key_id", "secret_access_key", "session_token":
+			if !strings.HasPrefix(where, "provider") {
+				t.Errorf("%s may be stored", where)
+			}
+		}
+
+		// The handle of a cluster is cluster everywhere, also where it is write-only with all that is in it.
+		if strings.HasSuffix(a.Name, "_wo") != a.WriteOnly && !strings.Contains(where+".", ".cluster.") {
+			t.Errorf("%s: write-only attributes, and no others, end in _wo", where)
+		}
+	})
+}

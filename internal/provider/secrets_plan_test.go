@@ -155,8 +155,7 @@ func TestSecrets_namesMachinesThatStay(t *testing.T) {
 func secretsServer(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
-	server, err := providerserver.NewProtocol6WithError(
-		&talosopProvider{version: "test", ProviderData: providerdata.NewProviderData()})()
+	server, err := providerserver.NewProtocol6WithError(NewOf("test", providerdata.NewProviderData()))()
 	if err == nil {
 		err = configure(server)
 	}

@@ -1,14 +1,11 @@
 package provider
 
 import (
-	"encoding/json"
 	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
 var (
@@ -46,47 +43,4 @@ func TestSecurity_namesTestsThatExist(t *testing.T) {
 			t.Errorf("SECURITY.md names the test %s, which does not exist", found[1])
 		}
 	}
-}
-
-// The plan file of a change that triggers an action has the configuration of the action, with the secrets of the
-// handle. The CLI marks them as sensitive, because the resource does that the handle comes from.
-func TestAccActions_planFileHasTheHandle(t *testing.T) {
-	t.Parallel()
-
-	s := newSite(t, 1, 1)
-	w := clitest.NewWorkspace(t, clitest.Newest(t))
-
-	w.Write("providers.tf", talosopRequired)
-	w.Write("main.tf", operatedHCL(s, restartHCL("a")))
-	w.Init()
-	w.MustRun("apply", "-auto-approve")
-	w.Write("main.tf", operatedHCL(s, restartHCL("b")))
-
-	shown, _ := w.SavedPlan("triggered.plan")
-
-	var plan struct {
-		Invocations []struct {
-			Values    map[string]any `json:"config_values"`
-			Sensitive any            `json:"config_sensitive"`
-		} `json:"action_invocations"`
-	}
-
-	must(t, json.Unmarshal([]byte(shown), &plan))
-
-	if len(plan.Invocations) != 1 {
-		t.Fatalf("the plan invokes %d actions", len(plan.Invocations))
-	}
-
-	invoked := plan.Invocations[0]
-	token := bundleIn(t, w).Secrets().TrustdInfo.Token
-
-	if token == "" || !strings.Contains(encoded(t, invoked.Values), token) {
-		t.Error("the configuration of the action lacks the machine token of the cluster")
-	}
-
-	if strings.Contains(encoded(t, visible(invoked.Values, invoked.Sensitive)), token) {
-		t.Error("the machine token is not marked as sensitive")
-	}
-
-	w.MustRun("destroy", "-auto-approve")
 }

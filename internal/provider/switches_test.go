@@ -35,10 +35,10 @@ func TestStaticKubeconfigs_inTheEnvironment(t *testing.T) {
 
 	for value, runs := range map[string]bool{"1": false, "t": false, "TRUE": false, "true": false, "0": true, "false": true} {
 		t.Run(value, func(t *testing.T) {
-			t.Setenv(staticKubeconfigs, value)
+			t.Setenv("TALOSOP_STATIC_KUBECONFIGS", value)
 
 			kubeconfig, ran := execKubeconfig(t)
-			addon := drive(t, addonResourceType, configuration{"static_kubeconfigs": false})
+			addon := drive(t, "talosop_addon", configuration{"static_kubeconfigs": false})
 			planned := addon.plan(t, configuration{"kubeconfig": configuration{"content": kubeconfig}, "name": "simple",
 				"namespace": "early", "chart": archive})
 
@@ -58,7 +58,7 @@ func TestStaticKubeconfigs_inTheEnvironment(t *testing.T) {
 func TestStaticKubeconfigs_unreadableInTheEnvironment(t *testing.T) {
 	for _, value := range []string{"", "yes", "on", "2", "true "} {
 		t.Run(value, func(t *testing.T) {
-			t.Setenv(staticKubeconfigs, value)
+			t.Setenv("TALOSOP_STATIC_KUBECONFIGS", value)
 
 			server, err := providerserver.NewProtocol6WithError(New("test")())()
 			must(t, err)
@@ -70,7 +70,7 @@ func TestStaticKubeconfigs_unreadableInTheEnvironment(t *testing.T) {
 
 			said := show(resp.Diagnostics)
 			if len(resp.Diagnostics) != 1 || resp.Diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError ||
-				!strings.Contains(said, staticKubeconfigs) || !strings.Contains(said, "allowed are true, false, 1 and 0") {
+				!strings.Contains(said, "TALOSOP_STATIC_KUBECONFIGS") || !strings.Contains(said, "allowed are true, false, 1 and 0") {
 				t.Errorf("it says %s", said)
 			}
 		})

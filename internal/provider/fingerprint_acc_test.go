@@ -1,0 +1,67 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"net"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// A configuration goes only to the machine that showed this certificate. Once it was reset
+// it shows another one, and counts as done all the same.
+func TestAccFingerprint_mustMatch(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 0)
+		address := s.controlPlane[0].Address().String()
+
+		asked := `
+data "talosop_machine_info" "this" { address = "` + address + `" }
+`
+		pinned := func(fingerprint string) string {
+			return secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""),
+				`cp-1 = { address = "`+address+`", fingerprint = `+fingerprint+` }`)
+		}
+
+		unitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: quickProviders(),
+			Steps: []resource.TestStep{
+				{Config: asked + pinned(`"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="`),
+					ExpectError: message("Unable to create control plane")},
+				{PreConfig: func() { s.nothingWasSent(t) }, Config: asked},
+				{Config: pinned(`"` + s.fingerprint(t, address) + `"`)},
+			},
+		})
+
+		s.expectReset(t)
+	})
+}
+
+// fingerprint is that of the certificate which a machine shows now, as its console does.
+func (s *site) fingerprint(t *testing.T, address string) string {
+	t.Helper()
+
+	//nolint:gosec // a machine in maintenance mode has made its certificate itself
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp",
+		net.JoinHostPort(address, "50000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer conn.Close()
+
+	secure, ok := conn.(*tls.Conn)
+	if !ok {
+		t.Fatalf("the connection is a %T", conn)
+	}
+
+	sum := sha256.Sum256(secure.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
+
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
