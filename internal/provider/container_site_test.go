@@ -11,7 +11,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/siderolabs/talos/pkg/machinery/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	talossecrets "github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
@@ -271,7 +271,7 @@ func quickBundle() (*pki.Bundle, error) {
 	}
 
 	// For so old a Talos the key is not one of RSA.
-	generated, err := secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Hour)), config.TalosVersion1_6)
+	generated, err := talossecrets.NewBundle(talossecrets.NewFixedClock(time.Now().Add(-time.Hour)), config.TalosVersion1_6)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ type walked struct {
 }
 
 // serve is a provider with a configuration, on a machinery.
-func serve(t *testing.T, m *providerdata.ProviderData, provider configuration) tfprotov6.ProviderServer {
+func serve(t *testing.T, m *providerdata.ProviderData, config configuration) tfprotov6.ProviderServer {
 	t.Helper()
 
 	server, err := providerserver.NewProtocol6WithError(NewOf("test", m))()
@@ -52,9 +52,9 @@ func serve(t *testing.T, m *providerdata.ProviderData, provider configuration) t
 		t.Fatal(err)
 	}
 
-	config := dynamic(t, valueOf(t, schemas(t).Provider.ValueType(), provider))
+	given := dynamic(t, valueOf(t, schemas(t).Provider.ValueType(), config))
 
-	resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: config})
+	resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: given})
 	if err != nil || len(resp.Diagnostics) > 0 {
 		t.Fatal(err, show(resp.Diagnostics))
 	}
@@ -62,7 +62,7 @@ func serve(t *testing.T, m *providerdata.ProviderData, provider configuration) t
 	return walked{server, func(t *testing.T) tfprotov6.ProviderServer {
 		t.Helper()
 
-		return serve(t, m, provider)
+		return serve(t, m, config)
 	}}
 }
 

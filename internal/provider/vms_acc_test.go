@@ -302,7 +302,7 @@ func TestAccVMs_underSingleMachines(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 5, 2)
-		s.applyVMs(t, cli, s.singlyOnVMs, []changedVMs{
+		s.applyVMs(t, cli, func(machines map[string]string) string { return s.singlyOnVMs(machines) }, []changedVMs{
 			{name: "the create", members: 3,
 				machines: map[string]string{"cp-1": "cp-1", "cp-2": "cp-2", "cp-3": "cp-3", "w-1": "w-1"}},
 			{name: "a control plane and a worker replaced", members: 3,
