@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"errors"
@@ -21,46 +21,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
-// rolesUsed lists what members of the cluster were asked for with each set of roles: methods, and resources by their
-// type.
-func (s *site) rolesUsed() map[string][]string {
-	found := map[string][]string{}
-
-	for _, c := range s.Calls() {
-		if c.Personality != fault.Configured {
-			continue
-		}
-
-		what := c.Method
-		if kind, _, resource := strings.Cut(c.Detail, ".talos.dev"); resource {
-			what, _, _ = strings.Cut(kind, ".")
-		}
-
-		if !slices.Contains(found[c.Roles], what) {
-			found[c.Roles] = append(found[c.Roles], what)
-		}
-	}
-
-	for _, calls := range found {
-		slices.Sort(calls)
-	}
-
-	return found
-}
-
 // reads reads a data source.
-func (s *site) reads(t *testing.T, name string, config configuration) {
+func reads(t *testing.T, s *sitetest.Site, name string, config tftest.Config) {
 	t.Helper()
 
-	typ := schemas(t).DataSourceSchemas[name].ValueType()
+	typ := tftest.Schemas(t).DataSourceSchemas[name].ValueType()
 
-	resp, err := serving(t, nil).ReadDataSource(t.Context(),
-		&tfprotov6.ReadDataSourceRequest{TypeName: name, Config: dynamic(t, valueOf(t, typ, config))})
+	resp, err := tftest.Serve(t, nil).ReadDataSource(t.Context(),
+		&tfprotov6.ReadDataSourceRequest{TypeName: name, Config: tftest.Dynamic(t, tftest.ValueOf(t, typ, config))})
 	if err != nil || len(resp.Diagnostics) > 0 {
-		t.Fatal(err, show(resp.Diagnostics))
+		t.Fatal(err, tftest.Show(resp.Diagnostics))
 	}
 }
 
@@ -69,19 +44,19 @@ func (s *site) reads(t *testing.T, name string, config configuration) {
 func TestAccess_rolesThatMachinesSee(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	first := s.controlPlane[0].Address().String()
+	s := sitetest.New(t, 1, 0)
+	first := s.ControlPlane[0].Address().String()
 
-	config := baseControlPlane()
-	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.35.4"
-	config["machines"] = configuration{s.controlPlane[0].Name(): configuration{"address": first}}
-	handle := configuration{"name": "test", "endpoint": s.endpoint, "secrets": bundleOnce(),
+	config := tftest.BaseControlPlane()
+	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.URL, "v1.35.4"
+	config["machines"] = tftest.Config{s.ControlPlane[0].Name(): tftest.Config{"address": first}}
+	handle := tftest.Config{"name": "test", "endpoint": s.URL, "secrets": tftest.Bundle(),
 		"kubernetes_version": "v1.35.4", "talos_endpoints": []any{first}}
 
 	secrets := filepath.Join(t.TempDir(), "secrets.yaml")
-	must(t, os.WriteFile(secrets, []byte(bundleOnce()), 0o600))
+	tftest.Must(t, os.WriteFile(secrets, []byte(tftest.Bundle()), 0o600))
 
-	plane := drive(t, "talosop_control_plane", nil)
+	plane := tftest.Drive(t, "talosop_control_plane", nil)
 
 	for _, op := range []struct {
 		access pki.Access
@@ -89,26 +64,26 @@ func TestAccess_rolesThatMachinesSee(t *testing.T) {
 		// more is what is asked for with the roles that are not os:reader.
 		more []string
 	}{
-		{pki.Changing, func() { plane.apply(t, config).must(t) }, nil},
+		{pki.Changing, func() { plane.Apply(t, config).Must(t) }, nil},
 		{pki.Observing, func() {
-			plane.refresh(t).must(t)
-			plane.plan(t, config).must(t)
+			plane.Refresh(t).Must(t)
+			plane.Plan(t, config).Must(t)
 		}, []string{"MachineConfigs"}},
 		{pki.Examining, func() {
-			s.reads(t, "talosop_cluster_health", configuration{"cluster": handle})
-			s.reads(t, "talosop_etcd_members", configuration{"cluster": handle})
+			reads(t, s, "talosop_cluster_health", tftest.Config{"cluster": handle})
+			reads(t, s, "talosop_etcd_members", tftest.Config{"cluster": handle})
 		}, nil},
 		{pki.Inspecting, func() {
-			s.reads(t, "talosop_machine_info", configuration{"cluster": handle, "address": first})
+			reads(t, s, "talosop_machine_info", tftest.Config{"cluster": handle, "address": first})
 		}, nil},
 		{pki.BackingUp, func() {
-			drive(t, "talosop_etcd_backup", nil).apply(t,
-				configuration{"cluster": handle, "file": configuration{"path": t.TempDir()}}).must(t)
+			tftest.Drive(t, "talosop_etcd_backup", nil).Apply(t,
+				tftest.Config{"cluster": handle, "file": tftest.Config{"path": t.TempDir()}}).Must(t)
 		}, []string{"EtcdSnapshot"}},
-		{pki.Checking, func() { plane.plan(t, with(config, "v1.36.2", "kubernetes_version")).must(t) }, nil},
+		{pki.Checking, func() { plane.Plan(t, tftest.With(config, "v1.36.2", "kubernetes_version")).Must(t) }, nil},
 		{pki.Importing, func() {
-			drive(t, "talosop_control_plane", nil).imports(t, encoded(t, configuration{
-				"secrets": secrets, "machines": configuration{s.controlPlane[0].Name(): first}})).must(t)
+			tftest.Drive(t, "talosop_control_plane", nil).Import(t, tftest.JSON(t, tftest.Config{
+				"secrets": secrets, "machines": tftest.Config{s.ControlPlane[0].Name(): first}})).Must(t)
 		}, []string{"MachineConfigs"}},
 	} {
 		s.ForgetCalls()
@@ -119,7 +94,7 @@ func TestAccess_rolesThatMachinesSee(t *testing.T) {
 			want = append(want, strings.Join(op.access.Part.Roles, ", "))
 		}
 
-		used := s.rolesUsed()
+		used := s.RolesUsed()
 		if got := slices.Collect(maps.Keys(used)); !slices.Equal(slices.Sorted(slices.Values(got)),
 			slices.Sorted(slices.Values(want))) {
 			t.Errorf("%s: asked %v, want %v", op.access.Operation, used, want)
@@ -145,7 +120,7 @@ func TestAccess_tableOfTheGuide(t *testing.T) {
 	}
 
 	guide, err := os.ReadFile("../../templates/guides/credentials.md.tmpl")
-	must(t, err)
+	tftest.Must(t, err)
 
 	if !strings.Contains(string(guide), "\n\n"+table+"\n") {
 		t.Errorf("templates/guides/credentials.md.tmpl has another table than\n\n%s", table)
@@ -193,16 +168,16 @@ func kubernetesInGuide(k pki.KubernetesAccess) string {
 func TestAccess_limitsOfKubernetes(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	config := baseControlPlane()
-	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.36.2"
-	config["machines"] = configuration{s.controlPlane[0].Name(): configuration{
-		"address": s.controlPlane[0].Address().String()}}
+	s := sitetest.New(t, 1, 0)
+	config := tftest.BaseControlPlane()
+	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.URL, "v1.36.2"
+	config["machines"] = tftest.Config{s.ControlPlane[0].Name(): tftest.Config{
+		"address": s.ControlPlane[0].Address().String()}}
 
-	drive(t, "talosop_control_plane", nil).apply(t, config).must(t)
+	tftest.Drive(t, "talosop_control_plane", nil).Apply(t, config).Must(t)
 
-	bundle, err := pki.Parse([]byte(bundleOnce()))
-	must(t, err)
+	bundle, err := pki.Parse([]byte(tftest.Bundle()))
+	tftest.Must(t, err)
 
 	for _, access := range pki.Accesses() {
 		if access.Kubernetes.None {
@@ -210,8 +185,8 @@ func TestAccess_limitsOfKubernetes(t *testing.T) {
 		}
 
 		api, err := providerdata.KubernetesOf(t.Context(), access,
-			machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}, bundle, api.Options{})
-		must(t, err)
+			machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.URL}}, bundle, api.Options{})
+		tftest.Must(t, err)
 		t.Cleanup(api.Close)
 
 		if left := time.Until(api.ValidUntil); left > pki.OperationLifetime {
@@ -245,14 +220,14 @@ func passes(t *testing.T, access pki.Access, what string, err error, may bool) {
 func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	config := baseControlPlane()
-	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.35.4"
-	config["machines"] = configuration{s.controlPlane[0].Name(): configuration{
-		"address": s.controlPlane[0].Address().String()}}
-	config["timeouts"] = configuration{"create": "40m"}
+	s := sitetest.New(t, 1, 0)
+	config := tftest.BaseControlPlane()
+	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.URL, "v1.35.4"
+	config["machines"] = tftest.Config{s.ControlPlane[0].Name(): tftest.Config{
+		"address": s.ControlPlane[0].Address().String()}}
+	config["timeouts"] = tftest.Config{"create": "40m"}
 
-	plane := drive(t, "talosop_control_plane", nil)
+	plane := tftest.Drive(t, "talosop_control_plane", nil)
 	before := map[string]string{} // serial numbers, and by whom
 
 	for _, op := range []struct {
@@ -260,9 +235,9 @@ func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
 		run   func()
 		lasts time.Duration
 	}{
-		{"create", func() { plane.apply(t, config).must(t) }, 45 * time.Minute},
-		{"refresh", func() { plane.refresh(t).must(t) }, pki.OperationLifetime},
-		{"another refresh", func() { plane.refresh(t).must(t) }, pki.OperationLifetime},
+		{"create", func() { plane.Apply(t, config).Must(t) }, 45 * time.Minute},
+		{"refresh", func() { plane.Refresh(t).Must(t) }, pki.OperationLifetime},
+		{"another refresh", func() { plane.Refresh(t).Must(t) }, pki.OperationLifetime},
 	} {
 		s.ForgetCalls()
 

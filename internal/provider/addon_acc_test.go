@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -45,7 +46,7 @@ func newRealAddons(t *testing.T) *realAddons {
 	r := &realAddons{
 		Cluster: kubetest.Shared(t), repository: kubetest.NewRepository(t, chartCredentials),
 		registry: kubetest.NewRegistry(t, chartCredentials),
-		machine:  quickProviderData(),
+		machine:  tftest.QuickProviderData(),
 	}
 	r.helm = kubetest.Helm(t, r.Cluster)
 	r.repository.Add(t, kubetest.Simple.Package("1.0.0"), kubetest.Simple.Package("1.1.0"), kubetest.Echo.Package("1.0.0"),
@@ -62,11 +63,11 @@ func newRealAddons(t *testing.T) *realAddons {
 }
 
 // drive is an addon that does not exist yet, of a provider process that all of them share.
-func (r *realAddons) drive(t *testing.T) *driven {
+func (r *realAddons) drive(t *testing.T) *tftest.Driven {
 	t.Helper()
 
-	d := drive(t, addonResourceType, nil)
-	d.Server = serve(t, r.machine, nil)
+	d := tftest.Drive(t, addonResourceType, nil)
+	d.Server = tftest.ServeWith(t, r.machine, nil)
 
 	return d
 }
@@ -75,22 +76,22 @@ func (r *realAddons) drive(t *testing.T) *driven {
 func (r *realAddons) process(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
-	m := quickProviderData()
+	m := tftest.QuickProviderData()
 	m.Addons.Open = r.machine.Addons.Open
 
-	return serve(t, m, nil)
+	return tftest.ServeWith(t, m, nil)
 }
 
 // chart is a configuration of a chart in the repository.
-func (r *realAddons) chart(t *testing.T, namespace string, sample kubetest.Sample, version string) configuration {
+func (r *realAddons) chart(t *testing.T, namespace string, sample kubetest.Sample, version string) tftest.Config {
 	t.Helper()
 
-	return configuration{
-		"cluster": configuration{"name": "prod", "endpoint": r.Endpoint(), "secrets": r.Secrets(t),
+	return tftest.Config{
+		"cluster": tftest.Config{"name": "prod", "endpoint": r.Endpoint(), "secrets": r.Secrets(t),
 			"kubernetes_version": "v1.36.3"},
 		"name":      string(sample),
 		"namespace": namespace, "chart": string(sample), "repository": r.repository.URL, "version": version, "wait_timeout": "5m",
-		"registry": configuration{"username": chartUser, "password_wo": chartPassword, "ca": r.repository.CA},
+		"registry": tftest.Config{"username": chartUser, "password_wo": chartPassword, "ca": r.repository.CA},
 	}
 }
 
@@ -120,45 +121,45 @@ func (r *realAddons) testLife(t *testing.T) {
 
 	namespace := "life"
 	config := r.chart(t, namespace, kubetest.Simple, "1.0.0")
-	config = with(with(config, repository.URL, "repository"), repository.CA, "registry", "ca")
+	config = tftest.With(tftest.With(config, repository.URL, "repository"), repository.CA, "registry", "ca")
 	d := r.drive(t)
 
-	d.plan(t, config).must(t).tells(t, "Release life/simple", "4 objects added", "Deployment life/simple")
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the create", config)
+	d.Plan(t, config).Must(t).Tells(t, "Release life/simple", "4 objects added", "Deployment life/simple")
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the create", config)
 
-	if got := text(t, d.state, "status") + " " + text(t, d.state, "revision") + " " +
-		text(t, d.state, "chart_version"); got != "deployed 1 1.0.0" {
+	if got := tftest.Text(t, d.State, "status") + " " + tftest.Text(t, d.State, "revision") + " " +
+		tftest.Text(t, d.State, "chart_version"); got != "deployed 1 1.0.0" {
 		t.Errorf("it is %s", got)
 	}
 
 	repository.Forget()
-	d.expectEmpty(t, "once more", config)
+	d.ExpectEmpty(t, "once more", config)
 
 	if n := repository.Requests("/simple-"); n > 0 {
 		t.Errorf("a plan that does nothing fetched the chart %d times", n)
 	}
 
 	// What changes no input runs no Helm.
-	config = with(with(config, "2m", "wait_timeout"), 3, "max_history")
-	d.apply(t, config).must(t)
+	config = tftest.With(tftest.With(config, "2m", "wait_timeout"), 3, "max_history")
+	d.Apply(t, config).Must(t)
 
-	if revision := text(t, d.state, "revision"); revision != "1" {
+	if revision := tftest.Text(t, d.State, "revision"); revision != "1" {
 		t.Errorf("the revision is %s", revision)
 	}
 
-	changed := with(with(config, "1.1.0", "version"), []any{"message: changed\nreplicas: 2\n"}, "values")
-	d.plan(t, changed).must(t).tells(t, "Addon changes objects", "Release life/simple", "ConfigMap life/simple",
+	changed := tftest.With(tftest.With(config, "1.1.0", "version"), []any{"message: changed\nreplicas: 2\n"}, "values")
+	d.Plan(t, changed).Must(t).Tells(t, "Addon changes objects", "Release life/simple", "ConfigMap life/simple",
 		"data.message", "spec.replicas")
-	d.apply(t, changed).must(t)
-	d.expectEmpty(t, "after the upgrade", changed)
+	d.Apply(t, changed).Must(t)
+	d.ExpectEmpty(t, "after the upgrade", changed)
 
 	r.alter(t, namespace)
 
-	read := d.refresh(t).must(t)
-	read.tells(t, `ConfigMap life/simple: data.message is "by hand"`, "Service life/simple is missing")
-	d.apply(t, changed).must(t)
-	d.expectEmpty(t, "after the repair", changed)
+	read := d.Refresh(t).Must(t)
+	read.Tells(t, `ConfigMap life/simple: data.message is "by hand"`, "Service life/simple is missing")
+	d.Apply(t, changed).Must(t)
+	d.ExpectEmpty(t, "after the repair", changed)
 
 	live, err := r.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple", metav1.GetOptions{})
 	if err != nil || live.Data["message"] != "changed" {
@@ -171,12 +172,12 @@ func (r *realAddons) testLife(t *testing.T) {
 		t.Fatal(err, stderr)
 	}
 
-	d.refresh(t).must(t).tells(t, "revision is 4 instead of 3", "replicas",
+	d.Refresh(t).Must(t).Tells(t, "revision is 4 instead of 3", "replicas",
 		"chart is simple 1.0.0 instead of simple 1.1.0")
-	d.apply(t, changed).must(t)
-	d.expectEmpty(t, "after helm was undone", changed)
+	d.Apply(t, changed).Must(t)
+	d.ExpectEmpty(t, "after helm was undone", changed)
 
-	d.apply(t, nil).must(t)
+	d.Apply(t, nil).Must(t)
 	r.nothingLeft(t, namespace)
 }
 
@@ -186,7 +187,7 @@ func (r *realAddons) alter(t *testing.T, namespace string) {
 
 	maps := r.API().CoreV1().ConfigMaps(namespace)
 
-	must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	tftest.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		live, err := maps.Get(t.Context(), "simple", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -197,7 +198,7 @@ func (r *realAddons) alter(t *testing.T, namespace string) {
 
 		return err
 	}))
-	must(t, r.API().CoreV1().Services(namespace).Delete(t.Context(), "simple", metav1.DeleteOptions{}))
+	tftest.Must(t, r.API().CoreV1().Services(namespace).Delete(t.Context(), "simple", metav1.DeleteOptions{}))
 }
 
 // nothingLeft checks that neither objects nor records nor a Lease are left.
@@ -210,7 +211,7 @@ func (r *realAddons) nothingLeft(t *testing.T, namespace string) {
 	}
 
 	secrets, err := r.API().CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
-	must(t, err)
+	tftest.Must(t, err)
 
 	if len(secrets.Items) > 0 {
 		t.Errorf("%d records are left", len(secrets.Items))
@@ -221,22 +222,23 @@ func (r *realAddons) nothingLeft(t *testing.T, namespace string) {
 func (r *realAddons) testRegistry(t *testing.T) {
 	config := r.chart(t, "registry", kubetest.Simple, "1.0.0")
 	config["chart"], config["registry"] = r.registry.URL+"/simple",
-		configuration{"username": chartUser, "password_wo": chartPassword, "ca": r.registry.CA}
+		tftest.Config{"username": chartUser, "password_wo": chartPassword, "ca": r.registry.CA}
 	delete(config, "repository")
 
 	d := r.drive(t)
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the create", config)
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the create", config)
 
 	files := kubetest.Simple.Files("1.0.0")
 	files["templates/more.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n"
 	r.registry.Push(t, kubetest.Chart("simple", "1.0.0", files))
 
 	d.Server = r.process(t)
-	d.plan(t, config).must(t).tells(t, "another content", text(t, d.state, "chart_digest"), "ConfigMap registry/more")
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the new content", config)
-	d.apply(t, nil).must(t)
+	d.Plan(t, config).Must(t).Tells(t, "another content", tftest.Text(t, d.State, "chart_digest"),
+		"ConfigMap registry/more")
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the new content", config)
+	d.Apply(t, nil).Must(t)
 }
 
 // A chart in a folder, whose files decide.
@@ -246,8 +248,8 @@ func (r *realAddons) testFolder(t *testing.T) {
 	write := func(files map[string]string) {
 		for name, content := range files {
 			at := filepath.Join(folder, filepath.FromSlash(name))
-			must(t, os.MkdirAll(filepath.Dir(at), 0o700))
-			must(t, os.WriteFile(at, []byte(content), 0o600))
+			tftest.Must(t, os.MkdirAll(filepath.Dir(at), 0o700))
+			tftest.Must(t, os.WriteFile(at, []byte(content), 0o600))
 		}
 	}
 	write(kubetest.Simple.Files("1.0.0"))
@@ -260,14 +262,14 @@ func (r *realAddons) testFolder(t *testing.T) {
 	}
 
 	d := r.drive(t)
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the create", config)
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the create", config)
 
 	write(map[string]string{"templates/more.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n"})
-	d.plan(t, config).must(t).tells(t, "another content", "ConfigMap folder/more")
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the change", config)
-	d.apply(t, nil).must(t)
+	d.Plan(t, config).Must(t).Tells(t, "another content", "ConfigMap folder/more")
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the change", config)
+	d.Apply(t, nil).Must(t)
 }
 
 // Values reach the templates with the types that helm install -f gives them.
@@ -275,14 +277,14 @@ func (r *realAddons) testValues(t *testing.T) {
 	values := "list: [1, two, 3.5]\nbig: 1000000\nzero: \"007\"\ntruth: \"true\"\nversion: \"1.10\"\nexponent: " +
 		"\"1e3\"\ntext: |\n  one\n\n    two\n" +
 		"unicode: Grüße ☃ 日本\nempty: \"\"\nnested: {a: {b: [x, {y: \"0x1F\"}]}}\nlong: 12345678901234567\n"
-	config := with(r.chart(t, "values", kubetest.Echo, "1.0.0"), []any{values}, "values")
+	config := tftest.With(r.chart(t, "values", kubetest.Echo, "1.0.0"), []any{values}, "values")
 
 	d := r.drive(t)
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the create", config)
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the create", config)
 
 	live, err := r.API().CoreV1().ConfigMaps("values").Get(t.Context(), "echo", metav1.GetOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	for name, want := range map[string]string{
 		"big": "float64 1e+06", "zero": "string 007", "truth": "string true", "version": "string 1.10",
@@ -299,7 +301,7 @@ func (r *realAddons) testValues(t *testing.T) {
 		t.Errorf("nested arrives as %q", got)
 	}
 
-	d.apply(t, nil).must(t)
+	d.Apply(t, nil).Must(t)
 }
 
 // A release of the real helm is adopted with an empty plan.
@@ -316,43 +318,43 @@ func (r *realAddons) testImport(t *testing.T) {
 		delete(config, name)
 	}
 
-	config["kubeconfig"], config["values"] = configuration{"path": r.Kubeconfig()},
+	config["kubeconfig"], config["values"] = tftest.Config{"path": r.Kubeconfig()},
 		[]any{"# as helm has them\nmessage: theirs\nreplicas: 2\n"}
 
 	d := r.drive(t)
-	id := encoded(t, map[string]any{
+	id := tftest.JSON(t, map[string]any{
 		"kubeconfig": map[string]string{"path": r.Kubeconfig()}, "namespace": "import", "name": "simple", "chart": "simple",
 		"repository": r.repository.URL,
 		"version":    "1.0.0",
 	})
 
 	// The repository wants credentials, which an import has not.
-	d.imports(t, id).must(t).tells(t, "is taken on trust")
+	d.Import(t, id).Must(t).Tells(t, "is taken on trust")
 
-	read := d.refresh(t).must(t)
-	planned := d.plan(t, config).must(t)
+	read := d.Refresh(t).Must(t)
+	planned := d.Plan(t, config).Must(t)
 
-	if !planned.Value.Equal(d.state) || len(read.diagnostics) > 0 {
-		differences, _ := d.state.Diff(planned.Value)
-		t.Errorf("the plan after the import is not empty: %v, %s", differences, show(read.diagnostics))
+	if !planned.Value.Equal(d.State) || len(read.Diagnostics) > 0 {
+		differences, _ := d.State.Diff(planned.Value)
+		t.Errorf("the plan after the import is not empty: %v, %s", differences, tftest.Show(read.Diagnostics))
 	}
 
-	d.apply(t, with(config, []any{"message: ours\n"}, "values")).tells(t, "Unable to fetch chart", "registry.ca")
+	d.Apply(t, tftest.With(config, []any{"message: ours\n"}, "values")).Tells(t, "Unable to fetch chart", "registry.ca")
 
-	config["registry"] = configuration{"username": chartUser, "password_wo": chartPassword, "ca": r.repository.CA}
-	d.apply(t, with(config, []any{"message: ours\n"}, "values")).must(t)
+	config["registry"] = tftest.Config{"username": chartUser, "password_wo": chartPassword, "ca": r.repository.CA}
+	d.Apply(t, tftest.With(config, []any{"message: ours\n"}, "values")).Must(t)
 
-	if got := text(t, d.state, "revision"); got != "2" {
+	if got := tftest.Text(t, d.State, "revision"); got != "2" {
 		t.Errorf("the revision is %s", got)
 	}
 
 	for _, wrong := range []string{"simple", "a/b/c", `{"name": ""}`, "import/nothing"} {
-		if failed := r.drive(t).imports(t, wrong); !failed.failed() {
+		if failed := r.drive(t).Import(t, wrong); !failed.Failed() {
 			t.Errorf("%s is imported", wrong)
 		}
 	}
 
-	d.apply(t, nil).must(t)
+	d.Apply(t, nil).Must(t)
 }
 
 // Many addons share a download, and nothing else.
@@ -372,13 +374,14 @@ func (r *realAddons) testTwenty(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 
-				config := with(with(r.chart(t, "twenty", kubetest.Echo, "2.0.0"), name, "name"), []any{"message: " + name + "\n"},
+				config := tftest.With(tftest.With(r.chart(t, "twenty", kubetest.Echo, "2.0.0"), name, "name"),
+					[]any{"message: " + name + "\n"},
 					"values")
 
 				d := r.drive(t)
 				d.Server = server
-				d.apply(t, config).must(t)
-				d.expectEmpty(t, "after the create", config)
+				d.Apply(t, config).Must(t)
+				d.ExpectEmpty(t, "after the create", config)
 			})
 		}
 	})

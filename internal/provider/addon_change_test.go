@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 var metricsServer = release.Name{Namespace: "kube-system", Name: "metrics-server"}
@@ -24,19 +25,19 @@ func TestAddon_failedCreate(t *testing.T) {
 	s := newAddonSite(t)
 	s.cluster.failing = errors.New("not ready, a-secret-token")
 
-	failed := s.apply(t, with(fullAddon(), "error", "on_incomplete"))
-	failed.tells(t, "ImagePullBackOff", "back-off", "It stays failed.", "done: made revision 1", "revision 1 is failed",
+	failed := s.Apply(t, tftest.With(fullAddon(), "error", "on_incomplete"))
+	failed.Tells(t, "ImagePullBackOff", "back-off", "It stays failed.", "done: made revision 1", "revision 1 is failed",
 		"tainted")
 
-	if !failed.failed() || s.state.IsNull() || strings.Contains(show(failed.diagnostics), "a-secret-token") {
-		t.Errorf("it ends with %s", show(failed.diagnostics))
+	if !failed.Failed() || s.State.IsNull() || strings.Contains(tftest.Show(failed.Diagnostics), "a-secret-token") {
+		t.Errorf("it ends with %s", tftest.Show(failed.Diagnostics))
 	}
 
 	s = newAddonSite(t)
 	s.cluster.failing = errors.New("not ready")
-	s.apply(t, fullAddon()).must(t).tells(t, "Incomplete addon", "goes on in place")
+	s.Apply(t, fullAddon()).Must(t).Tells(t, "Incomplete addon", "goes on in place")
 
-	if status := text(t, s.state, "status"); status != release.Failed {
+	if status := tftest.Text(t, s.State, "status"); status != release.Failed {
 		t.Errorf("the status is %s", status)
 	}
 
@@ -44,22 +45,22 @@ func TestAddon_failedCreate(t *testing.T) {
 
 	for _, refreshed := range []bool{false, true} {
 		if refreshed {
-			s.refresh(t).must(t)
+			s.Refresh(t).Must(t)
 		}
 
-		if planned := s.plan(t, fullAddon()).must(t); text(t, planned.Value, "revision") != "unknown" {
+		if planned := s.Plan(t, fullAddon()).Must(t); tftest.Text(t, planned.Value, "revision") != "unknown" {
 			t.Errorf("refreshed %v: nothing is planned", refreshed)
 		}
 	}
 
-	s.apply(t, fullAddon()).must(t)
+	s.Apply(t, fullAddon()).Must(t)
 
-	if status, revision := text(t, s.state, "status"),
-		text(t, s.state, "revision"); status != release.Deployed || revision != "2" {
+	if status, revision := tftest.Text(t, s.State, "status"),
+		tftest.Text(t, s.State, "revision"); status != release.Deployed || revision != "2" {
 		t.Errorf("the status is %s of revision %s", status, revision)
 	}
 
-	s.expectEmpty(t, "after going on", fullAddon())
+	s.ExpectEmpty(t, "after going on", fullAddon())
 }
 
 // An update that failed keeps the configuration of before, and is planned again.
@@ -67,19 +68,19 @@ func TestAddon_failedUpdate(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, fullAddon()).must(t)
+	s.Apply(t, fullAddon()).Must(t)
 
-	before, wanted := s.state, with(fullAddon(), []any{"replicas: 3\n"}, "values")
+	before, wanted := s.State, tftest.With(fullAddon(), []any{"replicas: 3\n"}, "values")
 	s.cluster.failing = errors.New("no room")
 
-	if failed := s.apply(t, wanted); !failed.failed() || !s.state.Equal(before) {
-		t.Errorf("the state changed: %s", show(failed.diagnostics))
+	if failed := s.Apply(t, wanted); !failed.Failed() || !s.State.Equal(before) {
+		t.Errorf("the state changed: %s", tftest.Show(failed.Diagnostics))
 	}
 
 	s.cluster.failing = nil
-	s.refresh(t).tells(t, "is not finished", "the last apply failed: revision 2 is failed")
-	s.apply(t, wanted).must(t)
-	s.expectEmpty(t, "after the second try", wanted)
+	s.Refresh(t).Tells(t, "is not finished", "the last apply failed: revision 2 is failed")
+	s.Apply(t, wanted).Must(t)
+	s.ExpectEmpty(t, "after the second try", wanted)
 }
 
 // After an upgrade that failed and was taken back, the former configuration is what there is, and the other one is still
@@ -92,31 +93,32 @@ func TestAddon_formerConfigurationAfterARollback(t *testing.T) {
 			t.Parallel()
 
 			s, file := newAddonSite(t), kubeconfigFile(t)
-			config := with(with(without(baseAddon(), "cluster"), file, "kubeconfig", "path"), true, "atomic")
-			s.apply(t, config).must(t)
+			config := tftest.With(tftest.With(tftest.Without(baseAddon(), "cluster"), file, "kubeconfig", "path"), true,
+				"atomic")
+			s.Apply(t, config).Must(t)
 
 			if imported {
 				s.imported(t, file, nil)
-				s.apply(t, config).must(t)
+				s.Apply(t, config).Must(t)
 			}
 
-			wanted := with(maps.Clone(config), []any{"replicas: 3\n"}, "values")
+			wanted := tftest.With(maps.Clone(config), []any{"replicas: 3\n"}, "values")
 
 			s.cluster.change(func() { s.cluster.failing, s.cluster.undone = errors.New("not ready"), true })
 
-			if failed := s.apply(t, wanted); !failed.failed() {
+			if failed := s.Apply(t, wanted); !failed.Failed() {
 				t.Fatal("the upgrade did not fail")
 			}
 
 			for range 2 {
-				if read := s.refresh(t).must(t); len(read.diagnostics) > 0 {
-					t.Errorf("the refresh says %s", show(read.diagnostics))
+				if read := s.Refresh(t).Must(t); len(read.Diagnostics) > 0 {
+					t.Errorf("the refresh says %s", tftest.Show(read.Diagnostics))
 				}
 			}
 
-			s.expectEmpty(t, "the former configuration", config)
+			s.ExpectEmpty(t, "the former configuration", config)
 
-			if planned := s.plan(t, wanted).must(t); text(t, planned.Value, "revision") != "unknown" {
+			if planned := s.Plan(t, wanted).Must(t); tftest.Text(t, planned.Value, "revision") != "unknown" {
 				t.Error("what failed is not planned again")
 			}
 
@@ -124,21 +126,21 @@ func TestAddon_formerConfigurationAfterARollback(t *testing.T) {
 				history := s.cluster.releases[metricsServer]
 				history[len(history)-1].Values = map[string]any{"replicas": float64(7)}
 			})
-			s.refresh(t).must(t).tells(t, "replicas")
+			s.Refresh(t).Must(t).Tells(t, "replicas")
 		})
 	}
 }
 
 // imported makes the release one that helm made, and imports it into another resource.
-func (s *addonSite) imported(t *testing.T, kubeconfig string, registry configuration) {
+func (s *addonSite) imported(t *testing.T, kubeconfig string, registry tftest.Config) {
 	t.Helper()
 
 	s.cluster.change(func() { s.cluster.releases[metricsServer][0].Inputs = "" })
 
-	s.driven = s.Another(t)
-	s.imports(t, encoded(t, map[string]any{"kubeconfig": map[string]string{"path": kubeconfig},
+	s.Driven = s.Another(t)
+	s.Import(t, tftest.JSON(t, map[string]any{"kubeconfig": map[string]string{"path": kubeconfig},
 		"namespace": metricsServer.Namespace, "name": metricsServer.Name, "chart": "metrics-server",
-		"repository": "https://charts.example.org", "version": "3.13.0", "registry": registry})).must(t)
+		"repository": "https://charts.example.org", "version": "3.13.0", "registry": registry})).Must(t)
 }
 
 // kubeconfigFile is one that leads nowhere.
@@ -146,7 +148,7 @@ func kubeconfigFile(t *testing.T) string {
 	t.Helper()
 
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(file, []byte(
+	tftest.Must(t, os.WriteFile(file, []byte(
 		"apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"+
 			"clusters: [{name: a, cluster: {server: 'https://10.0.0.10:6443'}}]\n"), 0o600))
 
@@ -185,33 +187,33 @@ func TestAddon_driftIsRepaired(t *testing.T) {
 			t.Parallel()
 
 			s := newAddonSite(t)
-			config := without(without(fullAddon(), "values_wo"), "values_wo_version")
-			s.apply(t, config).must(t)
-			s.expectEmpty(t, "after the create", config)
+			config := tftest.Without(tftest.Without(fullAddon(), "values_wo"), "values_wo_version")
+			s.Apply(t, config).Must(t)
+			s.ExpectEmpty(t, "after the create", config)
 
 			// What touches nothing in the cluster forgets nothing either.
-			config = with(config, "9m", "wait_timeout")
-			s.apply(t, config).must(t)
+			config = tftest.With(config, "9m", "wait_timeout")
+			s.Apply(t, config).Must(t)
 			s.cluster.change(func() { test.do(s.cluster, &s.cluster.releases[metricsServer][0]) })
 
 			for range 2 {
-				read := s.refresh(t).must(t)
-				read.tells(t, append(test.says, "Addon is not as it was made", "Release kube-system/metrics-server")...)
+				read := s.Refresh(t).Must(t)
+				read.Tells(t, append(test.says, "Addon is not as it was made", "Release kube-system/metrics-server")...)
 
-				if said := show(read.diagnostics); strings.Contains(said, "hidden-by-hand") ||
+				if said := tftest.Show(read.Diagnostics); strings.Contains(said, "hidden-by-hand") ||
 					strings.Contains(said, "a-secret-token") {
 					t.Errorf("it shows a secret: %s", said)
 				}
 			}
 
 			applies := len(s.cluster.applies)
-			s.apply(t, config).must(t)
+			s.Apply(t, config).Must(t)
 
 			if len(s.cluster.applies) != applies+1 || s.cluster.applies[applies].Create {
 				t.Errorf("the engine was called with %v", s.cluster.applies[applies:])
 			}
 
-			s.expectEmpty(t, "after the repair", config)
+			s.ExpectEmpty(t, "after the repair", config)
 		})
 	}
 }
@@ -221,14 +223,14 @@ func TestAddon_driftOfWriteOnlyValues(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, fullAddon()).must(t)
-	s.expectEmpty(t, "after the create", fullAddon())
+	s.Apply(t, fullAddon()).Must(t)
+	s.ExpectEmpty(t, "after the create", fullAddon())
 	s.cluster.change(func() { s.cluster.releases[metricsServer][0].Values["password"] = "by-hand" })
 
-	read := s.refresh(t).must(t)
-	read.tells(t, "values are not those that were applied")
+	read := s.Refresh(t).Must(t)
+	read.Tells(t, "values are not those that were applied")
 
-	if strings.Contains(show(read.diagnostics), "by-hand") {
+	if strings.Contains(tftest.Show(read.Diagnostics), "by-hand") {
 		t.Error("it shows a secret")
 	}
 }
@@ -238,38 +240,38 @@ func TestAddon_releaseGoneOrClusterSilent(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, baseAddon()).must(t)
+	s.Apply(t, baseAddon()).Must(t)
 
 	s.cluster.change(func() { s.cluster.silent = true })
-	s.refresh(t).must(t).tells(t, "could not be looked at", "nobody is at home", "as it was last seen")
+	s.Refresh(t).Must(t).Tells(t, "could not be looked at", "nobody is at home", "as it was last seen")
 
-	if s.state.IsNull() || !s.plan(t, baseAddon()).must(t).Value.Equal(s.state) {
+	if s.State.IsNull() || !s.Plan(t, baseAddon()).Must(t).Value.Equal(s.State) {
 		t.Error("an addon that is not seen is not kept")
 	}
 
-	if failed := s.apply(t, nil); !failed.failed() || s.state.IsNull() {
-		t.Errorf("a destroy without an answer: %s", show(failed.diagnostics))
+	if failed := s.Apply(t, nil); !failed.Failed() || s.State.IsNull() {
+		t.Errorf("a destroy without an answer: %s", tftest.Show(failed.Diagnostics))
 	} else {
-		failed.tells(t, "on_unreachable", "terraform state rm")
+		failed.Tells(t, "on_unreachable", "terraform state rm")
 	}
 
 	s.cluster.change(func() { s.cluster.silent = false })
-	s.apply(t, with(baseAddon(), "forget", "on_unreachable")).must(t)
+	s.Apply(t, tftest.With(baseAddon(), "forget", "on_unreachable")).Must(t)
 	s.cluster.change(func() { s.cluster.silent = true })
-	s.apply(t, nil).must(t).tells(t, "was forgotten", "helm uninstall metrics-server -n kube-system")
+	s.Apply(t, nil).Must(t).Tells(t, "was forgotten", "helm uninstall metrics-server -n kube-system")
 
-	if asked := len(s.cluster.removed); !s.state.IsNull() || asked < 3 {
-		t.Errorf("it was asked %d times, and is in state: %v", asked, !s.state.IsNull())
+	if asked := len(s.cluster.removed); !s.State.IsNull() || asked < 3 {
+		t.Errorf("it was asked %d times, and is in state: %v", asked, !s.State.IsNull())
 	}
 
 	s.cluster.change(func() { s.cluster.silent, s.cluster.releases = false, map[release.Name][]release.Revision{} })
 
 	s = newAddonSite(t)
-	s.apply(t, baseAddon()).must(t)
+	s.Apply(t, baseAddon()).Must(t)
 	s.cluster.change(func() { clear(s.cluster.releases) })
-	s.refresh(t).must(t).tells(t, "is gone")
+	s.Refresh(t).Must(t).Tells(t, "is gone")
 
-	if !s.state.IsNull() {
+	if !s.State.IsNull() {
 		t.Error("what is gone is still in state")
 	}
 }
@@ -279,8 +281,8 @@ func TestAddon_destroyUsesItsArguments(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, fullAddon()).must(t)
-	s.apply(t, nil).must(t)
+	s.Apply(t, fullAddon()).Must(t)
+	s.Apply(t, nil).Must(t)
 
 	o := s.cluster.removed[0]
 	if !o.KeepHistory || o.DisableHooks || !o.Wait || o.Timeout.String() != "5m0s" ||
@@ -294,34 +296,34 @@ func TestAddon_releaseOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, baseAddon()).must(t)
+	s.Apply(t, baseAddon()).Must(t)
 
 	other := s.Another(t)
-	failed := other.apply(t, baseAddon())
-	failed.tells(t, "another talosop_addon")
+	failed := other.Apply(t, baseAddon())
+	failed.Tells(t, "another talosop_addon")
 
-	if !failed.failed() || !other.state.IsNull() {
-		t.Errorf("two resources have one release: %s", show(failed.diagnostics))
+	if !failed.Failed() || !other.State.IsNull() {
+		t.Errorf("two resources have one release: %s", tftest.Show(failed.Diagnostics))
 	}
 
-	s.apply(t, nil).must(t)
-	other.apply(t, baseAddon()).must(t)
+	s.Apply(t, nil).Must(t)
+	other.Apply(t, baseAddon()).Must(t)
 
 	s = newAddonSite(t)
 	s.cluster.releases[metricsServer] = []release.Revision{
 		{Number: 4, Status: release.Deployed, ChartName: "metrics-server", ChartVersion: "3.0.0"}}
-	s.plan(t, baseAddon()).must(t).tells(t, "exists already", "terraform import")
+	s.Plan(t, baseAddon()).Must(t).Tells(t, "exists already", "terraform import")
 
-	if failed := s.apply(t, baseAddon()); !failed.failed() || !s.state.IsNull() ||
+	if failed := s.Apply(t, baseAddon()); !failed.Failed() || !s.State.IsNull() ||
 		len(s.cluster.releases[metricsServer]) != 1 {
-		t.Errorf("somebody's release was taken: %s", show(failed.diagnostics))
+		t.Errorf("somebody's release was taken: %s", tftest.Show(failed.Diagnostics))
 	} else {
-		failed.tells(t, "adopt = true", "terraform import")
+		failed.Tells(t, "adopt = true", "terraform import")
 	}
 
-	s.apply(t, with(baseAddon(), true, "adopt")).must(t)
+	s.Apply(t, tftest.With(baseAddon(), true, "adopt")).Must(t)
 
-	if revision := text(t, s.state, "revision"); revision != "5" {
+	if revision := tftest.Text(t, s.State, "revision"); revision != "5" {
 		t.Errorf("the revision is %s", revision)
 	}
 }
@@ -357,31 +359,31 @@ func TestAddon_anotherClusterReplacesIt(t *testing.T) {
 	}
 
 	folder := t.TempDir()
-	kubeconfig := func(name, server string) configuration {
+	kubeconfig := func(name, server string) tftest.Config {
 		at := filepath.Join(folder, name)
-		must(t, os.WriteFile(at, []byte(
+		tftest.Must(t, os.WriteFile(at, []byte(
 			"apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"+
 				"users: [{name: a, user: {token: hunter22}}]\nclusters: [{name: a, cluster: {server: '"+server+"'}}]\n"), 0o600))
 
-		return with(without(baseAddon(), "cluster"), at, "kubeconfig", "path")
+		return tftest.With(tftest.Without(baseAddon(), "cluster"), at, "kubeconfig", "path")
 	}
 
 	s := newAddonSite(t)
-	s.apply(t, kubeconfig("one", "https://10.0.0.10:6443")).must(t)
+	s.Apply(t, kubeconfig("one", "https://10.0.0.10:6443")).Must(t)
 
 	for name, replaces := range map[string]bool{"https://10.0.0.10:6443": false, "https://10.0.0.20:6443": true} {
-		typ := typeOf(t, addonResourceType)
-		wanted := valueOf(t, typ, kubeconfig("two", name))
+		typ := tftest.TypeOf(t, addonResourceType)
+		wanted := tftest.ValueOf(t, typ, kubeconfig("two", name))
 
 		resp, err := s.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-			TypeName: s.Name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)),
-			Config:       dynamic(t, wanted),
-			PriorPrivate: s.private,
+			TypeName: s.Name, PriorState: tftest.Dynamic(t, s.State), ProposedNewState: tftest.Dynamic(t, s.Proposed(t, wanted)),
+			Config:       tftest.Dynamic(t, wanted),
+			PriorPrivate: s.Private,
 		})
-		must(t, err)
+		tftest.Must(t, err)
 
 		if got := len(resp.RequiresReplace) > 0; got != replaces {
-			t.Errorf("%s replaces the resource: %v; %s", name, got, show(resp.Diagnostics))
+			t.Errorf("%s replaces the resource: %v; %s", name, got, tftest.Show(resp.Diagnostics))
 		}
 	}
 }
@@ -391,25 +393,26 @@ func TestAddon_clusterIsReplaced(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	config := with(baseAddon(), "Ready", "cluster", "phase")
-	s.apply(t, config).must(t)
+	config := tftest.With(baseAddon(), "Ready", "cluster", "phase")
+	s.Apply(t, config).Must(t)
 
-	if planned := s.plan(t, with(with(baseAddon(), "Ready", "cluster", "phase"), unknownValue{}, "cluster", "phase")).must(
-		t); text(t, planned.Value, "revision") != "unknown" {
-		t.Errorf("the plan promises revision %s", text(t, planned.Value, "revision"))
+	if planned := s.Plan(t, tftest.With(tftest.With(baseAddon(), "Ready", "cluster", "phase"), tftest.Unknown{},
+		"cluster", "phase")).Must(
+		t); tftest.Text(t, planned.Value, "revision") != "unknown" {
+		t.Errorf("the plan promises revision %s", tftest.Text(t, planned.Value, "revision"))
 	}
 
 	// The run of the apply is another process, which has refreshed nothing.
 	s.Server = s.newProcess(t).Server
 	s.cluster.change(func() { clear(s.cluster.releases) })
-	s.apply(t, config).must(t)
+	s.Apply(t, config).Must(t)
 
 	if len(s.cluster.releases[metricsServer]) != 1 {
 		t.Error("it is not installed again")
 	}
 
 	applies := len(s.cluster.applies)
-	s.apply(t, with(config, "v1.13.1", "cluster", "talos_version")).must(t)
+	s.Apply(t, tftest.With(config, "v1.13.1", "cluster", "talos_version")).Must(t)
 
 	if len(s.cluster.applies) != applies {
 		t.Error("an addon that is there was applied")

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -87,18 +89,18 @@ func TestAccAddon_lifecycle(t *testing.T) {
 	repository := kubetest.NewRepository(t, kubetest.ServerOptions{Username: "reader", Password: addonRegistryWords})
 	repository.Add(t, kubetest.Simple.Package("1.0.0"))
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		namespace := strings.ToLower(cli.Name)
 
 		w := clitest.NewWorkspace(t, cli).KeepTrace()
 		w.Write("main.tf", addonHCL(cluster.Endpoint(), repository.URL, namespace))
 		w.Write("secrets.yaml", cluster.Secrets(t))
 		w.Write("repository.pem", repository.CA)
-		w.Setenv("TF_VAR_secret", encoded(t, map[string]string{"values": addonWritten, "repository": addonRegistryWords}))
+		w.Setenv("TF_VAR_secret", tftest.JSON(t, map[string]string{"values": addonWritten, "repository": addonRegistryWords}))
 		w.Init()
 
 		output := w.MustRun("apply", "-auto-approve").Output()
-		expectNoChanges(t, w, "after the create")
+		sitetest.ExpectNoChanges(t, w, "after the create")
 
 		secret, err := cluster.API().CoreV1().Secrets(namespace).Get(t.Context(), "simple", metav1.GetOptions{})
 		if err != nil || string(secret.Data["password"]) != addonWritten {
@@ -107,14 +109,14 @@ func TestAccAddon_lifecycle(t *testing.T) {
 
 		changed := []string{"-var", "run=2", "-var", "message=two"}
 		plan := w.MustRun(append([]string{"plan", "-out", "addon.plan"}, changed...)...)
-		says(t, plan, "Release "+namespace+"/simple", "1 object changed")
-		says(t, plan, `data.message`)
+		sitetest.Says(t, plan, "Release "+namespace+"/simple", "1 object changed")
+		sitetest.Says(t, plan, `data.message`)
 
 		output += plan.Output()
 		planned := w.MustRun("show", "addon.plan").Output()
 		encodedPlan, planFile := w.MustRun("show", "-json", "addon.plan").Output(), w.PlanFile("addon.plan")
 
-		must(t, cluster.API().CoreV1().ConfigMaps(namespace).Delete(t.Context(), "simple", metav1.DeleteOptions{}))
+		tftest.Must(t, cluster.API().CoreV1().ConfigMaps(namespace).Delete(t.Context(), "simple", metav1.DeleteOptions{}))
 
 		output += w.MustRun("apply", "addon.plan").Output()
 
@@ -123,7 +125,7 @@ func TestAccAddon_lifecycle(t *testing.T) {
 			t.Errorf("the ConfigMap is %v, %v", live, err)
 		}
 
-		says(t, w.MustRun(append([]string{"plan"}, changed...)...), "No changes.")
+		sitetest.Says(t, w.MustRun(append([]string{"plan"}, changed...)...), "No changes.")
 
 		state := w.Read("terraform.tfstate")
 
@@ -132,9 +134,9 @@ func TestAccAddon_lifecycle(t *testing.T) {
 			t.Error("a plan with wrong credentials is fine")
 		}
 
-		says(t, wrong, "401 Unauthorized")
+		sitetest.Says(t, wrong, "401 Unauthorized")
 
-		output += wrong.Output() + countedAway(t, w, "addon", changed...).Output()
+		output += wrong.Output() + sitetest.CountedAway(t, w, "addon", changed...).Output()
 
 		for _, hidden := range []string{addonWritten, addonRegistryWords, addonSensitive} {
 			places := map[string]string{"output": output, "log": w.Trace(), "plan": planned}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -7,55 +7,57 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // What cannot succeed is found by the plan.
 func (r *realAddons) testFoundByThePlan(t *testing.T) {
-	base := func(sample kubetest.Sample) configuration { return r.chart(t, "found-by-plan", sample, "1.0.0") }
+	base := func(sample kubetest.Sample) tftest.Config { return r.chart(t, "found-by-plan", sample, "1.0.0") }
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		says   []string
 	}{
-		"credentials": {with(base(kubetest.Simple), "wrong-password", "registry", "password_wo"),
+		"credentials": {tftest.With(base(kubetest.Simple), "wrong-password", "registry", "password_wo"),
 			[]string{"credentials", `"registry"`}},
-		"version":    {with(base(kubetest.Simple), "9.9.9", "version"), []string{"9.9.9", "1.1.0", `"version"`}},
-		"chart":      {with(base(kubetest.Simple), "complex", "chart"), []string{"complex", `"chart"`}},
+		"version":    {tftest.With(base(kubetest.Simple), "9.9.9", "version"), []string{"9.9.9", "1.1.0", `"version"`}},
+		"chart":      {tftest.With(base(kubetest.Simple), "complex", "chart"), []string{"complex", `"chart"`}},
 		"template":   {base(kubetest.Broken), []string{"a value for name is needed", `"chart"`}},
 		"kubernetes": {base(kubetest.NeedsKubernetes), []string{"Kubernetes", `"chart"`}},
-		"schema": {with(base(kubetest.WithSchema), []any{"replicas: none\n"}, "values"),
+		"schema": {tftest.With(base(kubetest.WithSchema), []any{"replicas: none\n"}, "values"),
 			[]string{"replicas", `"values"`}},
-		"type": {with(base(kubetest.Simple), []any{"replicas: two\n"}, "values"),
+		"type": {tftest.With(base(kubetest.Simple), []any{"replicas: two\n"}, "values"),
 			[]string{"Deployment found-by-plan/simple: spec.replicas is of the type string", `"values"`}},
-		"patch": {with(base(kubetest.Simple),
-			[]any{configuration{"patch": "- {op: remove, path: /nothing}", "target": configuration{"kind": "Service"}}},
+		"patch": {tftest.With(base(kubetest.Simple),
+			[]any{tftest.Config{"patch": "- {op: remove, path: /nothing}", "target": tftest.Config{"kind": "Service"}}},
 			"patches"),
 			[]string{"/nothing", `"patches"`}},
 	} {
-		planned := r.drive(t).plan(t, test.config)
-		if !planned.failed() {
+		planned := r.drive(t).Plan(t, test.config)
+		if !planned.Failed() {
 			t.Errorf("%s: the plan is fine", name)
 		}
 
-		planned.tells(t, test.says...)
+		planned.Tells(t, test.says...)
 
-		if strings.Contains(show(planned.diagnostics), "wrong-password") {
+		if strings.Contains(tftest.Show(planned.Diagnostics), "wrong-password") {
 			t.Errorf("%s: the password is shown", name)
 		}
 	}
 
 	// A cluster that does not exist yet is no reason not to say so.
-	unborn := with(base(kubetest.NeedsKubernetes), unknownValue{}, "cluster", "phase")
-	if planned := r.drive(t).plan(t, unborn); !planned.failed() {
+	unborn := tftest.With(base(kubetest.NeedsKubernetes), tftest.Unknown{}, "cluster", "phase")
+	if planned := r.drive(t).Plan(t, unborn); !planned.Failed() {
 		t.Error("a chart for another Kubernetes is fine for a cluster that is still to be made")
 	}
 
-	r.drive(t).plan(t, with(base(kubetest.Simple), unknownValue{}, "cluster", "phase")).must(t).tells(t, "4 objects added",
+	r.drive(t).Plan(t, tftest.With(base(kubetest.Simple), tftest.Unknown{}, "cluster", "phase")).Must(t).Tells(t,
+		"4 objects added",
 		"made or changed first")
 
 	// A server that nobody can reach is a warning.
-	r.drive(t).plan(t, with(base(kubetest.Simple), "https://127.0.0.1:1", "repository")).must(t).tells(t,
+	r.drive(t).Plan(t, tftest.With(base(kubetest.Simple), "https://127.0.0.1:1", "repository")).Must(t).Tells(t,
 		"could not be looked at")
 }
 
@@ -66,68 +68,71 @@ const failingFor = "8s"
 // A pod and a hook that fail are named with what they say; what was begun goes on, or is undone.
 func (r *realAddons) testFailures(t *testing.T) {
 	failing := fmt.Sprintf("podAnnotations: {%s: \"true\"}\n", kubetest.MissingImageAnnotation)
-	config := with(with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"), failingFor, "wait_timeout")
+	config := tftest.With(tftest.With(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"),
+		failingFor, "wait_timeout")
 
 	d := r.drive(t)
-	d.apply(t, with(config, "warn", "on_incomplete")).must(t).tells(t, "Incomplete addon", "Deployment failures/simple",
+	d.Apply(t, tftest.With(config, "warn", "on_incomplete")).Must(t).Tells(t, "Incomplete addon",
+		"Deployment failures/simple",
 		"ImagePullBackOff", "goes on in place")
 
-	mended := with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), "warn", "on_incomplete")
-	d.refresh(t).must(t).tells(t, "revision 1 is failed")
-	d.apply(t, mended).must(t)
-	d.expectEmpty(t, "after the recovery", mended)
+	mended := tftest.With(r.chart(t, "failures", kubetest.Simple, "1.0.0"), "warn", "on_incomplete")
+	d.Refresh(t).Must(t).Tells(t, "revision 1 is failed")
+	d.Apply(t, mended).Must(t)
+	d.ExpectEmpty(t, "after the recovery", mended)
 
-	broken := with(with(with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"), failingFor,
+	broken := tftest.With(tftest.With(tftest.With(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing},
+		"values"), failingFor,
 		"wait_timeout"), true, "atomic")
-	failed := d.apply(t, broken)
-	failed.tells(t, "Unable to upgrade addon", "ImagePullBackOff", "rolled back")
+	failed := d.Apply(t, broken)
+	failed.Tells(t, "Unable to upgrade addon", "ImagePullBackOff", "rolled back")
 
-	if !failed.failed() {
+	if !failed.Failed() {
 		t.Error("an upgrade that failed is none")
 	}
 
-	d.refresh(t).must(t)
-	d.expectEmpty(t, "after the rollback", mended)
-	d.apply(t, nil).must(t)
+	d.Refresh(t).Must(t)
+	d.ExpectEmpty(t, "after the rollback", mended)
+	d.Apply(t, nil).Must(t)
 
-	hook := with(r.chart(t, "failures", kubetest.WithHooks, "1.0.0"),
+	hook := tftest.With(r.chart(t, "failures", kubetest.WithHooks, "1.0.0"),
 		[]any{fmt.Sprintf("pre: {%s: \"exit code 3: the database is not there\"}\n", kubetest.FailAnnotation)}, "values")
 	d = r.drive(t)
-	failed = d.apply(t, with(hook, "error", "on_incomplete"))
-	failed.tells(t, "Unable to install addon", "Job failures/hooks-pre", "the database is not there", "tainted")
+	failed = d.Apply(t, tftest.With(hook, "error", "on_incomplete"))
+	failed.Tells(t, "Unable to install addon", "Job failures/hooks-pre", "the database is not there", "tainted")
 
-	if !failed.failed() || d.state.IsNull() {
+	if !failed.Failed() || d.State.IsNull() {
 		t.Error("an install whose hook failed is not stored as failed")
 	}
 
-	d.apply(t, nil).must(t)
+	d.Apply(t, nil).Must(t)
 }
 
 // A cluster that does not answer keeps its addons, and lets them be forgotten.
 func (r *realAddons) testSilence(t *testing.T) {
 	proxy := r.Proxy(t)
-	config := without(r.chart(t, "silence", kubetest.Simple, "1.0.0"), "cluster")
-	config["kubeconfig"] = configuration{"path": proxy.Kubeconfig()}
-	config["timeouts"] = configuration{"read": "10s"}
+	config := tftest.Without(r.chart(t, "silence", kubetest.Simple, "1.0.0"), "cluster")
+	config["kubeconfig"] = tftest.Config{"path": proxy.Kubeconfig()}
+	config["timeouts"] = tftest.Config{"read": "10s"}
 
 	d := r.drive(t)
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the create", config)
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the create", config)
 
 	proxy.Fail(kubetest.Always(nil, kubetest.Cut))
-	d.refresh(t).must(t).tells(t, "could not be looked at")
+	d.Refresh(t).Must(t).Tells(t, "could not be looked at")
 
-	if planned := d.plan(t, config).must(t); !planned.Value.Equal(d.state) {
+	if planned := d.Plan(t, config).Must(t); !planned.Value.Equal(d.State) {
 		t.Error("silence changes the plan")
 	}
 
-	if failed := d.apply(t, nil); !failed.failed() {
+	if failed := d.Apply(t, nil); !failed.Failed() {
 		t.Error("a destroy without an answer is fine")
 	}
 
-	config = with(config, "forget", "on_unreachable")
-	d.apply(t, config).must(t)
-	d.apply(t, nil).must(t).tells(t, "was forgotten")
+	config = tftest.With(config, "forget", "on_unreachable")
+	d.Apply(t, config).Must(t)
+	d.Apply(t, nil).Must(t).Tells(t, "was forgotten")
 
 	if _, err := r.API().AppsV1().Deployments("silence").Get(t.Context(), "simple", metav1.GetOptions{}); err != nil {
 		t.Errorf("what was forgotten is gone: %v", err)

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // fakeCluster keeps releases in memory: each is one ConfigMap with its values. It is told what
@@ -238,7 +239,7 @@ func (f *fakeCharts) change(do func()) {
 
 // addonSite is a provider whose addons meet a cluster and a chart of the test.
 type addonSite struct {
-	*driven
+	*tftest.Driven
 
 	cluster *fakeCluster
 	Charts  *fakeCharts
@@ -251,21 +252,21 @@ func newAddonSite(t *testing.T) *addonSite {
 	s := &addonSite{
 		cluster: &fakeCluster{releases: map[release.Name][]release.Revision{}},
 		Charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}},
-		machine: quickProviderData(),
+		machine: tftest.QuickProviderData(),
 	}
 	s.machine.Addons.Charts, s.machine.Addons.UnreachableTimeout = s.Charts, 100*time.Millisecond
 	s.machine.Addons.Open = func(context.Context, *kubernetes.Client) providerdata.ReleaseKeeper { return s.cluster }
-	s.driven = s.Another(t)
+	s.Driven = s.Another(t)
 
 	return s
 }
 
 // Another resource of the same provider process.
-func (s *addonSite) Another(t *testing.T) *driven {
+func (s *addonSite) Another(t *testing.T) *tftest.Driven {
 	t.Helper()
 
-	d := drive(t, addonResourceType, nil)
-	d.Server = serve(t, s.machine, nil)
+	d := tftest.Drive(t, addonResourceType, nil)
+	d.Server = tftest.ServeWith(t, s.machine, nil)
 
 	return d
 }

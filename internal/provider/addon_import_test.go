@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // Only who wrote an id that cannot be read is told how ids are written.
@@ -40,19 +42,19 @@ func TestAddon_refusedImports(t *testing.T) {
 		"no secrets": {id: `{"secrets": "/gone.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "name": "shop"}`,
 			says: "talosctl gen secrets"},
 	} {
-		failed := s.Another(t).imports(t, test.id)
-		if !failed.failed() {
+		failed := s.Another(t).Import(t, test.id)
+		if !failed.Failed() {
 			t.Fatalf("%s: it was imported", name)
 		}
 
-		failed.tells(t, test.says)
+		failed.Tells(t, test.says)
 
-		if strings.Contains(show(failed.diagnostics), "hunter22") {
+		if strings.Contains(tftest.Show(failed.Diagnostics), "hunter22") {
 			t.Errorf("%s: it shows a password", name)
 		}
 
-		if got := strings.Contains(show(failed.diagnostics), "metrics-server"); got != test.example {
-			t.Errorf("%s: an example is shown: %t\n%s", name, got, show(failed.diagnostics))
+		if got := strings.Contains(tftest.Show(failed.Diagnostics), "metrics-server"); got != test.example {
+			t.Errorf("%s: an example is shown: %t\n%s", name, got, tftest.Show(failed.Diagnostics))
 		}
 	}
 }
@@ -61,23 +63,24 @@ func TestAddon_refusedImports(t *testing.T) {
 func TestAddon_importTakesRegistry(t *testing.T) {
 	t.Parallel()
 
-	for name, registry := range map[string]configuration{
+	for name, registry := range map[string]tftest.Config{
 		"without TLS": {"plain_http": true},
-		"all": {"username": "reader", "pass_credentials": true, "ca": testCertificate, "client_certificate": testCertificate,
+		"all": {"username": "reader", "pass_credentials": true, "ca": tftest.Certificate,
+			"client_certificate":       tftest.Certificate,
 			"insecure_skip_tls_verify": false, "plain_http": false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			s, file := newAddonSite(t), kubeconfigFile(t)
-			config := with(without(baseAddon(), "cluster"), file, "kubeconfig", "path")
+			config := tftest.With(tftest.Without(baseAddon(), "cluster"), file, "kubeconfig", "path")
 			config["registry"] = registry
-			s.apply(t, config).must(t)
+			s.Apply(t, config).Must(t)
 
 			s.imported(t, file, registry)
-			s.expectEmpty(t, "after the import", config)
+			s.ExpectEmpty(t, "after the import", config)
 
-			if digest := text(t, s.state, "chart_digest"); digest != "sha256:0001" {
+			if digest := tftest.Text(t, s.State, "chart_digest"); digest != "sha256:0001" {
 				t.Errorf("the digest of the chart is %q", digest)
 			}
 
@@ -98,10 +101,10 @@ func TestAddon_codeOfTheGuide(t *testing.T) {
 	t.Parallel()
 
 	guide, err := os.ReadFile("../../templates/guides/addons.md.tmpl")
-	must(t, err)
+	tftest.Must(t, err)
 
 	page, err := os.ReadFile("../../examples/resources/talosop_addon/import.sh")
-	must(t, err)
+	tftest.Must(t, err)
 
 	blocks := regexp.MustCompile("(?s)```(\\w*)\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
 	commands := string(page)
@@ -122,8 +125,8 @@ func TestAddon_codeOfTheGuide(t *testing.T) {
 	s := newAddonSite(t)
 
 	for _, command := range found {
-		failed := s.Another(t).imports(t, command[1]+command[2])
-		if said := show(failed.diagnostics); !failed.failed() || strings.Contains(said, "read the import id") {
+		failed := s.Another(t).Import(t, command[1]+command[2])
+		if said := tftest.Show(failed.Diagnostics); !failed.Failed() || strings.Contains(said, "read the import id") {
 			t.Errorf("%s: %s", command[0], said)
 		}
 	}
@@ -136,7 +139,7 @@ func TestAddon_codeOfTheGuide(t *testing.T) {
 	}
 
 	folders, err := os.ReadDir("../../examples/guides/addons")
-	must(t, err)
+	tftest.Must(t, err)
 
 	if len(examples) != len(folders) {
 		t.Errorf("the guide shows %d of %d examples", len(examples), len(folders))

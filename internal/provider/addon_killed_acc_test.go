@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -28,7 +30,7 @@ func TestAccAddon_continuesAfterAnInterruptedRun(t *testing.T) {
 	w.Write("simple-1.0.0.tgz", string(kubetest.Simple.Package("1.0.0")))
 
 	write := func(message, annotation string) {
-		w.Write("main.tf", secretsProvider+fmt.Sprintf(`
+		w.Write("main.tf", sitetest.ProviderHCL+fmt.Sprintf(`
 provider "talosop" {
   clusters = { early = { kubeconfig = file(%q) } }
 }
@@ -57,7 +59,7 @@ resource "talosop_addon" "this" {
 
 	write("two", "example.org/fine")
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after the run that was killed")
+	sitetest.ExpectNoChanges(t, w, "after the run that was killed")
 
 	write("three", kubetest.NeverReadyAnnotation)
 
@@ -73,12 +75,12 @@ resource "talosop_addon" "this" {
 	awaitStatus(t, cluster, "early", release.Failed)
 	write("four", "example.org/fine")
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after the run that was interrupted")
+	sitetest.ExpectNoChanges(t, w, "after the run that was interrupted")
 
 	kubeconfig, err := os.ReadFile(cluster.Kubeconfig())
-	must(t, err)
+	tftest.Must(t, err)
 
-	if leak := leaked(string(kubeconfig), w.Read("terraform.tfstate*")); leak != "" {
+	if leak := sitetest.Leaked(string(kubeconfig), w.Read("terraform.tfstate*")); leak != "" {
 		t.Errorf("state holds %s of the kubeconfig", leak)
 	}
 
@@ -97,7 +99,7 @@ func awaitStatus(t *testing.T, cluster *kubetest.Cluster, namespace, status stri
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
-	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		records, err := cluster.API().CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
 		if err != nil {
 			return err

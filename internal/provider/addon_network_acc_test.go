@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
@@ -23,12 +25,12 @@ func TestAccAddon_bringsThePodNetwork(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccCreate_withoutCNI", "TestAccAddon_lifecycle")
 	t.Parallel()
 
-	s := newSiteWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
+	s := sitetest.NewWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
 	cluster := kubetest.Attach(t, s.Simulator)
 
 	w := clitest.NewWorkspace(t, clitest.Any(t))
 	w.Write("cni-1.0.0.tgz", string(kubetest.CNI.Package("1.0.0")))
-	w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL(`
+	w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL(`
   cni                                = { name = "none" }
   allow_scheduling_on_control_planes = true
 `)+`
@@ -40,7 +42,7 @@ resource "talosop_addon" "network" {
 }
 `)
 	w.Init()
-	says(t, w.MustRun("plan"), "Release kube-system/cni", "1 object added")
+	sitetest.Says(t, w.MustRun("plan"), "Release kube-system/cni", "1 object added")
 	w.MustRun("apply", "-auto-approve")
 
 	if status := w.Attribute("talosop_addon.network", "status"); status != "deployed" {
@@ -52,7 +54,7 @@ resource "talosop_addon" "network" {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
-	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		nodes, err := cluster.API().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -69,15 +71,15 @@ resource "talosop_addon" "network" {
 		return fmt.Errorf("none of %d nodes is ready", len(nodes.Items))
 	}))
 
-	expectNoChanges(t, w, "after the one apply")
+	sitetest.ExpectNoChanges(t, w, "after the one apply")
 
 	w.Setenv("KUBECONFIG", cluster.Kubeconfig())
 	w.Write("secrets.yaml", cluster.Secrets(t))
 
 	for _, id := range []string{
 		"kube-system/cni",
-		encoded(t, map[string]any{
-			"secrets": "secrets.yaml", "control_plane": map[string]string{"cp-1": s.controlPlane[0].Address().String()},
+		tftest.JSON(t, map[string]any{
+			"secrets": "secrets.yaml", "control_plane": map[string]string{"cp-1": s.ControlPlane[0].Address().String()},
 			"namespace": "kube-system", "name": "cni",
 			"chart": "./cni-1.0.0.tgz",
 		}),
@@ -85,9 +87,9 @@ resource "talosop_addon" "network" {
 		w.MustRun("state", "rm", "talosop_addon.network")
 		w.MustRun("import", "talosop_addon.network", id)
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the import of "+id)
+		sitetest.ExpectNoChanges(t, w, "after the import of "+id)
 
-		if revision := encoded(t, w.Attribute("talosop_addon.network", "revision")); revision != "1" {
+		if revision := tftest.JSON(t, w.Attribute("talosop_addon.network", "revision")); revision != "1" {
 			t.Errorf("an import and an apply that change nothing make revision %s", revision)
 		}
 	}

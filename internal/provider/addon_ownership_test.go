@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"strings"
@@ -7,38 +7,40 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // onlyReplaced plans a replacement, and gives what the first of its two plans says.
-func (s *addonSite) onlyReplaced(t *testing.T, config configuration) outcome {
+func (s *addonSite) onlyReplaced(t *testing.T, config tftest.Config) tftest.Outcome {
 	t.Helper()
 
-	typ := typeOf(t, addonResourceType)
-	wanted := valueOf(t, typ, config)
+	typ := tftest.TypeOf(t, addonResourceType)
+	wanted := tftest.ValueOf(t, typ, config)
 
 	resp, err := s.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: s.Name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)),
-		Config: dynamic(t, wanted), PriorPrivate: s.private,
+		TypeName: s.Name, PriorState: tftest.Dynamic(t, s.State), ProposedNewState: tftest.Dynamic(t, s.Proposed(t, wanted)),
+		Config: tftest.Dynamic(t, wanted), PriorPrivate: s.Private,
 	})
-	must(t, err)
+	tftest.Must(t, err)
 
 	if len(resp.RequiresReplace) == 0 {
 		t.Error("nothing is replaced")
 	}
 
-	return outcome{decoded(t, typ, resp.PlannedState), resp.PlannedPrivate, resp.Diagnostics}
+	return tftest.Outcome{Value: tftest.Decoded(t, typ, resp.PlannedState), Private: resp.PlannedPrivate,
+		Diagnostics: resp.Diagnostics}
 }
 
 // newProcess is a provider process that remembers nothing of what others did.
-func (s *addonSite) newProcess(t *testing.T) *driven {
+func (s *addonSite) newProcess(t *testing.T) *tftest.Driven {
 	t.Helper()
 
-	m := quickProviderData()
+	m := tftest.QuickProviderData()
 	m.Addons.Charts, m.Addons.UnreachableTimeout, m.Addons.Open = s.Charts, s.machine.Addons.UnreachableTimeout,
 		s.machine.Addons.Open
 
-	d := drive(t, addonResourceType, nil)
-	d.Server = serve(t, m, nil)
+	d := tftest.Drive(t, addonResourceType, nil)
+	d.Server = tftest.ServeWith(t, m, nil)
 
 	return d
 }
@@ -48,29 +50,30 @@ func TestAddon_releaseOfAnotherState(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, baseAddon()).must(t)
+	s.Apply(t, baseAddon()).Must(t)
 
-	planned := s.newProcess(t).plan(t, baseAddon()).must(t)
-	planned.tells(t, "Addon is taken over", "Release kube-system/metrics-server", "another state", "for both")
+	planned := s.newProcess(t).Plan(t, baseAddon()).Must(t)
+	planned.Tells(t, "Addon is taken over", "Release kube-system/metrics-server", "another state", "for both")
 
-	if strings.Contains(show(planned.diagnostics), "added") {
-		t.Errorf("it is said to be added: %s", show(planned.diagnostics))
+	if strings.Contains(tftest.Show(planned.Diagnostics), "added") {
+		t.Errorf("it is said to be added: %s", tftest.Show(planned.Diagnostics))
 	}
 
 	other := s.newProcess(t)
-	wanted := with(baseAddon(), []any{"replicas: 9\n"}, "values")
-	other.plan(t, wanted).must(t).tells(t, "Addon exists already", "Release kube-system/metrics-server",
+	wanted := tftest.With(baseAddon(), []any{"replicas: 9\n"}, "values")
+	other.Plan(t, wanted).Must(t).Tells(t, "Addon exists already", "Release kube-system/metrics-server",
 		"terraform import")
 
-	if failed := other.apply(t, wanted); !failed.failed() || !other.state.IsNull() {
-		t.Errorf("a release of another state is taken: %s", show(failed.diagnostics))
+	if failed := other.Apply(t, wanted); !failed.Failed() || !other.State.IsNull() {
+		t.Errorf("a release of another state is taken: %s", tftest.Show(failed.Diagnostics))
 	}
 
 	// A process that was killed has stored nothing, and goes on.
 	other = s.newProcess(t)
-	other.apply(t, baseAddon()).must(t)
+	other.Apply(t, baseAddon()).Must(t)
 
-	if revision := text(t, other.state, "revision"); revision != "1" || len(s.cluster.releases[metricsServer]) != 1 {
+	if revision := tftest.Text(t, other.State, "revision"); revision != "1" ||
+		len(s.cluster.releases[metricsServer]) != 1 {
 		t.Errorf("the revision is %s", revision)
 	}
 }
@@ -80,23 +83,23 @@ func TestAddon_createBeforeDestroy(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, baseAddon()).must(t)
+	s.Apply(t, baseAddon()).Must(t)
 
 	next := s.newProcess(t)
-	old := &driven{Server: next.Server, Name: s.Name, state: s.state, private: s.private}
+	old := &tftest.Driven{Server: next.Server, Name: s.Name, State: s.State, Private: s.Private}
 
-	old.refresh(t).must(t)
-	next.plan(t, baseAddon()).must(t).tells(t, "is taken over", "1 object added")
-	next.apply(t, baseAddon()).must(t)
-	old.apply(t, nil).must(t).tells(t, "Addon stays installed", "Release kube-system/metrics-server",
+	old.Refresh(t).Must(t)
+	next.Plan(t, baseAddon()).Must(t).Tells(t, "is taken over", "1 object added")
+	next.Apply(t, baseAddon()).Must(t)
+	old.Apply(t, nil).Must(t).Tells(t, "Addon stays installed", "Release kube-system/metrics-server",
 		"create_before_destroy")
 
-	if !old.state.IsNull() || len(s.cluster.releases[metricsServer]) != 1 || len(s.cluster.removed) != 0 {
+	if !old.State.IsNull() || len(s.cluster.releases[metricsServer]) != 1 || len(s.cluster.removed) != 0 {
 		t.Error("the release went with the old resource")
 	}
 
-	next.expectEmpty(t, "after the replacement", baseAddon())
-	next.apply(t, nil).must(t)
+	next.ExpectEmpty(t, "after the replacement", baseAddon())
+	next.Apply(t, nil).Must(t)
 
 	if len(s.cluster.releases[metricsServer]) != 0 {
 		t.Error("the release is not removed by whom it belongs to")
@@ -108,12 +111,12 @@ func TestAddon_replacementShowsWhatItInstalls(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, baseAddon()).must(t)
-	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Release kube-system/metrics",
+	s.Apply(t, baseAddon()).Must(t)
+	s.onlyReplaced(t, tftest.With(baseAddon(), "metrics", "name")).Must(t).Tells(t, "Release kube-system/metrics",
 		"1 object added")
 
 	s.cluster.releases[release.Name{Namespace: "kube-system", Name: "metrics"}] = []release.Revision{
 		{Number: 1, Status: release.Deployed}}
-	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Addon exists already",
+	s.onlyReplaced(t, tftest.With(baseAddon(), "metrics", "name")).Must(t).Tells(t, "Addon exists already",
 		"Release kube-system/metrics")
 }

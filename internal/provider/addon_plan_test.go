@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -12,18 +12,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
-
-// tells checks what an outcome says and what it does not.
-func (o outcome) tells(t *testing.T, words ...string) {
-	t.Helper()
-
-	for _, w := range words {
-		if said := show(o.diagnostics); !strings.Contains(said, w) {
-			t.Errorf("it does not say %q:\n%s", w, said)
-		}
-	}
-}
 
 // An apply runs Helm when what goes into the release changed, and then alone.
 func TestAddon_changesThatUpgrade(t *testing.T) {
@@ -36,10 +26,10 @@ func TestAddon_changesThatUpgrade(t *testing.T) {
 		upgrades, asks bool
 	}{
 		"values": {Path: []string{"values"}, Value: []any{"replicas: 3\nimage: {tag: v1}\n"}, upgrades: true},
-		"set": {Path: []string{"set"}, Value: []any{configuration{"name": "image.tag", "value": "v3"}},
+		"set": {Path: []string{"set"}, Value: []any{tftest.Config{"name": "image.tag", "value": "v3"}},
 			upgrades: true},
 		"secret": {Path: []string{"set_sensitive"},
-			Value: []any{configuration{"name": "token", "value": "another-token"}}, upgrades: true},
+			Value: []any{tftest.Config{"name": "token", "value": "another-token"}}, upgrades: true},
 		"written only": {Path: []string{"values_wo_version"}, Value: "2", asks: true},
 		"patches":      {Path: []string{"patches"}, Value: nil, upgrades: true},
 		"DNS":          {Path: []string{"enable_dns"}, Value: true, upgrades: true},
@@ -56,25 +46,25 @@ func TestAddon_changesThatUpgrade(t *testing.T) {
 		"drift":        {Path: []string{"drift_detection"}, Value: "release"},
 		"timeouts":     {Path: []string{"timeouts", "create"}, Value: "2h"},
 		"order of meaning": {Path: []string{"set"},
-			Value: []any{configuration{"name": "image.tag", "value": "v2", "type": "literal"}}},
+			Value: []any{tftest.Config{"name": "image.tag", "value": "v2", "type": "literal"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			s := newAddonSite(t)
-			s.apply(t, fullAddon()).must(t)
+			s.Apply(t, fullAddon()).Must(t)
 
 			applies := len(s.cluster.applies)
-			changed := with(fullAddon(), test.Value, test.Path...)
+			changed := tftest.With(fullAddon(), test.Value, test.Path...)
 
-			planned := s.plan(t, changed).must(t)
-			if got := text(t, planned.Value, "revision") == "unknown"; got != (test.upgrades || test.asks) {
-				t.Errorf("the plan has revision %s", text(t, planned.Value, "revision"))
+			planned := s.Plan(t, changed).Must(t)
+			if got := tftest.Text(t, planned.Value, "revision") == "unknown"; got != (test.upgrades || test.asks) {
+				t.Errorf("the plan has revision %s", tftest.Text(t, planned.Value, "revision"))
 			}
 
-			s.apply(t, changed).must(t)
+			s.Apply(t, changed).Must(t)
 
-			if revision, want := text(t, s.state, "revision"),
+			if revision, want := tftest.Text(t, s.State, "revision"),
 				map[bool]string{true: "2", false: "1"}[test.upgrades]; revision != want {
 				t.Errorf("the revision is %s, want %s", revision, want)
 			}
@@ -83,7 +73,7 @@ func TestAddon_changesThatUpgrade(t *testing.T) {
 				t.Errorf("the engine ran: %v", ran)
 			}
 
-			s.expectEmpty(t, "after the change", changed)
+			s.ExpectEmpty(t, "after the change", changed)
 		})
 	}
 }
@@ -102,10 +92,10 @@ func TestAddon_planSaysWhatChanged(t *testing.T) {
 		"many values": {path: []string{"values"},
 			value: []any{"{replicas: 2, image: {tag: v1}, a: 1, b: 1, c: 1, d: 1, e: 1, f: 1}"},
 			says:  "because values (a added; b added; c added; d added; e added; … and 1 more) changed"},
-		"set": {path: []string{"set"}, value: []any{configuration{"name": "image.tag", "value": "v3"}},
+		"set": {path: []string{"set"}, value: []any{tftest.Config{"name": "image.tag", "value": "v3"}},
 			says: `because values (image.tag: "v2" -> "v3") changed`},
 		"secret": {path: []string{"set_sensitive"},
-			value: []any{configuration{"name": "token", "value": "another-token"}},
+			value: []any{tftest.Config{"name": "token", "value": "another-token"}},
 			says:  "because values (token: (sensitive) -> (sensitive)) changed"},
 		"written only": {path: []string{"values_wo_version"}, value: "2", says: "values_wo_version changed"},
 		"patches":      {path: []string{"patches"}, value: nil, says: "patches changed"},
@@ -115,12 +105,12 @@ func TestAddon_planSaysWhatChanged(t *testing.T) {
 			t.Parallel()
 
 			s := newAddonSite(t)
-			s.apply(t, fullAddon()).must(t)
+			s.Apply(t, fullAddon()).Must(t)
 
-			planned := s.plan(t, with(fullAddon(), test.value, test.path...)).must(t)
-			planned.tells(t, "Release kube-system/metrics-server", test.says)
+			planned := s.Plan(t, tftest.With(fullAddon(), test.value, test.path...)).Must(t)
+			planned.Tells(t, "Release kube-system/metrics-server", test.says)
 
-			if strings.Contains(show(planned.diagnostics), "another-token") {
+			if strings.Contains(tftest.Show(planned.Diagnostics), "another-token") {
 				t.Error("the plan shows a secret")
 			}
 		})
@@ -132,17 +122,17 @@ func TestAddon_respelledValues(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, fullAddon()).must(t)
+	s.Apply(t, fullAddon()).Must(t)
 
 	for _, spelling := range []string{
 		"# a comment\nimage:\n  tag: \"v1\"\nreplicas: 2\n", `{"image": {"tag": "v1"}, "replicas": 2}`, "replicas: 2\n---\n",
 	} {
-		config := with(fullAddon(), []any{spelling}, "values")
+		config := tftest.With(fullAddon(), []any{spelling}, "values")
 		if strings.Contains(spelling, "---") {
-			config = with(fullAddon(), []any{"replicas: 2\n", "image: {tag: v1}\n"}, "values")
+			config = tftest.With(fullAddon(), []any{"replicas: 2\n", "image: {tag: v1}\n"}, "values")
 		}
 
-		s.expectEmpty(t, "with other spelling", config)
+		s.ExpectEmpty(t, "with other spelling", config)
 	}
 }
 
@@ -151,23 +141,23 @@ func TestAddon_respelledValues(t *testing.T) {
 func TestAddon_integersBeyondFloat64(t *testing.T) {
 	t.Parallel()
 
-	for name, base := range map[string]configuration{
+	for name, base := range map[string]tftest.Config{
 		"write-only values": fullAddon(),
-		"known values":      without(without(fullAddon(), "values_wo"), "values_wo_version"),
+		"known values":      tftest.Without(tftest.Without(fullAddon(), "values_wo"), "values_wo_version"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			const odd, even = "9007199254740993", "9007199254740992"
 
-			given := func(document, setting string) configuration {
-				config := with(maps.Clone(base), []any{"number: " + document + "\n"}, "values")
+			given := func(document, setting string) tftest.Config {
+				config := tftest.With(maps.Clone(base), []any{"number: " + document + "\n"}, "values")
 
-				return with(config, []any{configuration{"name": "n", "value": setting}}, "set")
+				return tftest.With(config, []any{tftest.Config{"name": "n", "value": setting}}, "set")
 			}
 
 			s := newAddonSite(t)
-			s.apply(t, given(odd, odd)).must(t)
+			s.Apply(t, given(odd, odd)).Must(t)
 			s.cluster.change(func() {
 				encoded, err := json.Marshal(s.cluster.releases[metricsServer][0].Values)
 				if err != nil {
@@ -182,28 +172,28 @@ func TestAddon_integersBeyondFloat64(t *testing.T) {
 				s.cluster.releases[metricsServer][0].Values = record
 			})
 
-			if read := s.refresh(t).must(t); len(read.diagnostics) > 0 {
-				t.Errorf("the refresh says %s", show(read.diagnostics))
+			if read := s.Refresh(t).Must(t); len(read.Diagnostics) > 0 {
+				t.Errorf("the refresh says %s", tftest.Show(read.Diagnostics))
 			}
 
-			s.expectEmpty(t, "after a refresh", given(odd, odd))
+			s.ExpectEmpty(t, "after a refresh", given(odd, odd))
 
-			planned := s.plan(t, given(even, odd)).must(t)
-			if planned.Value.Equal(s.state) || text(t, planned.Value, "revision") != "1" {
-				t.Errorf("another document plans revision %s", text(t, planned.Value, "revision"))
+			planned := s.Plan(t, given(even, odd)).Must(t)
+			if planned.Value.Equal(s.State) || tftest.Text(t, planned.Value, "revision") != "1" {
+				t.Errorf("another document plans revision %s", tftest.Text(t, planned.Value, "revision"))
 			}
 
-			s.apply(t, given(even, odd)).must(t)
-			s.expectEmpty(t, "with another document", given(even, odd))
+			s.Apply(t, given(even, odd)).Must(t)
+			s.ExpectEmpty(t, "with another document", given(even, odd))
 
-			if revision := text(t, s.plan(t, given(even, even)).must(t).Value, "revision"); revision != "unknown" {
+			if revision := tftest.Text(t, s.Plan(t, given(even, even)).Must(t).Value, "revision"); revision != "unknown" {
 				t.Errorf("another setting plans revision %s", revision)
 			}
 
-			s.apply(t, given(even, even)).must(t)
-			s.expectEmpty(t, "with another setting", given(even, even))
+			s.Apply(t, given(even, even)).Must(t)
+			s.ExpectEmpty(t, "with another setting", given(even, even))
 
-			if revision := text(t, s.state, "revision"); revision != "2" {
+			if revision := tftest.Text(t, s.State, "revision"); revision != "2" {
 				t.Errorf("the revision is %s", revision)
 			}
 		})
@@ -215,22 +205,23 @@ func TestAddon_previewHidesSecrets(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.plan(t, fullAddon()).tells(t, "Release kube-system/metrics-server", "1 object added",
+	s.Plan(t, fullAddon()).Tells(t, "Release kube-system/metrics-server", "1 object added",
 		"ConfigMap kube-system/metrics-server")
-	s.apply(t, fullAddon()).must(t)
+	s.Apply(t, fullAddon()).Must(t)
 
-	planned := s.plan(t, with(with(fullAddon(), []any{"replicas: 7\n"}, "values"), []any{"password: another-password\n"},
+	planned := s.Plan(t, tftest.With(tftest.With(fullAddon(), []any{"replicas: 7\n"}, "values"),
+		[]any{"password: another-password\n"},
 		"values_wo"))
-	planned.tells(t, "Release kube-system/metrics-server", "1 object changed", "data.values", "replicas")
+	planned.Tells(t, "Release kube-system/metrics-server", "1 object changed", "data.values", "replicas")
 
 	for _, secret := range []string{"a-secret-token", "only-in-the-cluster", "another-password", "correct horse",
 		"battery staple"} {
-		if strings.Contains(show(planned.diagnostics), secret) {
+		if strings.Contains(tftest.Show(planned.Diagnostics), secret) {
 			t.Errorf("the plan shows %s", secret)
 		}
 	}
 
-	if state := s.state.String(); strings.Contains(state, "only-in-the-cluster") ||
+	if state := s.State.String(); strings.Contains(state, "only-in-the-cluster") ||
 		strings.Contains(state, "correct horse") {
 		t.Error("state has what is write-only")
 	}
@@ -242,9 +233,9 @@ func TestAddon_chartChangesAtItsSource(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	config := with(baseAddon(), "~3.13", "version")
-	s.apply(t, config).must(t)
-	s.expectEmpty(t, "after the create", config)
+	config := tftest.With(baseAddon(), "~3.13", "version")
+	s.Apply(t, config).Must(t)
+	s.ExpectEmpty(t, "after the create", config)
 
 	if s.Charts.fetched > 3 {
 		t.Errorf("the chart was fetched %d times", s.Charts.fetched)
@@ -253,30 +244,31 @@ func TestAddon_chartChangesAtItsSource(t *testing.T) {
 	for _, trouble := range []error{chart.ErrUnreachable, chart.ErrCredentials, chart.ErrNoVersion} {
 		s.Charts.change(func() { s.Charts.Trouble = fmt.Errorf("%w: so it is", trouble) })
 
-		planned := s.plan(t, config).must(t)
-		planned.tells(t, "Chart of an addon could not be looked at", "Release kube-system/metrics-server", "so it is")
+		planned := s.Plan(t, config).Must(t)
+		planned.Tells(t, "Chart of an addon could not be looked at", "Release kube-system/metrics-server", "so it is")
 
-		if !planned.Value.Equal(s.state) {
+		if !planned.Value.Equal(s.State) {
 			t.Errorf("%v plans something", trouble)
 		}
 	}
 
 	s.Charts.change(func() { s.Charts.Trouble, s.Charts.pin.Digest = nil, "sha256:0002" })
-	planned := s.plan(t, config).must(t)
-	planned.tells(t, "sha256:0001", "sha256:0002", "another content")
+	planned := s.Plan(t, config).Must(t)
+	planned.Tells(t, "sha256:0001", "sha256:0002", "another content")
 
-	if got := text(t, planned.Value, "chart_digest"); got != "unknown" {
+	if got := tftest.Text(t, planned.Value, "chart_digest"); got != "unknown" {
 		t.Errorf("chart_digest is planned as %s", got)
 	}
 
-	s.apply(t, config).must(t)
-	s.expectEmpty(t, "after the new content", config)
+	s.Apply(t, config).Must(t)
+	s.ExpectEmpty(t, "after the new content", config)
 
 	s.Charts.change(func() { s.Charts.pin = chart.Pin{Name: "metrics-server", Version: "3.13.1", Digest: "sha256:0003"} })
-	s.plan(t, config).tells(t, "version 3.13.1 by now")
-	s.apply(t, config).must(t)
+	s.Plan(t, config).Tells(t, "version 3.13.1 by now")
+	s.Apply(t, config).Must(t)
 
-	if got := text(t, s.state, "chart_version") + " " + text(t, s.state, "chart_digest"); got != "3.13.1 sha256:0003" {
+	if got := tftest.Text(t, s.State, "chart_version") + " " + tftest.Text(t, s.State,
+		"chart_digest"); got != "3.13.1 sha256:0003" {
 		t.Errorf("installed is %s", got)
 	}
 }
@@ -317,22 +309,23 @@ func TestAddon_errorsAndWarningsOfPlans(t *testing.T) {
 				s.cluster.refusing = fmt.Errorf("%w: so it is, a-secret-token", test.refusing)
 			}
 
-			planned := s.plan(t, fullAddon())
-			planned.tells(t, "so it is")
+			planned := s.Plan(t, fullAddon())
+			planned.Tells(t, "so it is")
 
-			if test.refusing != nil && !test.warning && strings.Contains(show(planned.diagnostics), test.refusing.Error()) {
-				t.Errorf("it says the same twice: %s", show(planned.diagnostics))
+			if test.refusing != nil && !test.warning && strings.Contains(tftest.Show(planned.Diagnostics),
+				test.refusing.Error()) {
+				t.Errorf("it says the same twice: %s", tftest.Show(planned.Diagnostics))
 			}
 
-			if planned.failed() == test.warning || len(planned.diagnostics) != 1 {
-				t.Errorf("it says %s", show(planned.diagnostics))
+			if planned.Failed() == test.warning || len(planned.Diagnostics) != 1 {
+				t.Errorf("it says %s", tftest.Show(planned.Diagnostics))
 			}
 
-			if test.At != "" && !strings.Contains(planned.diagnostics[0].Attribute.String(), `"`+test.At+`"`) {
-				t.Errorf("it is about %s", planned.diagnostics[0].Attribute)
+			if test.At != "" && !strings.Contains(planned.Diagnostics[0].Attribute.String(), `"`+test.At+`"`) {
+				t.Errorf("it is about %s", planned.Diagnostics[0].Attribute)
 			}
 
-			if strings.Contains(show(planned.diagnostics), "a-secret-token") {
+			if strings.Contains(tftest.Show(planned.Diagnostics), "a-secret-token") {
 				t.Error("it shows a secret")
 			}
 		})
@@ -343,16 +336,17 @@ func TestAddon_errorsAndWarningsOfPlans(t *testing.T) {
 func TestAddon_serverWithoutTLS(t *testing.T) {
 	t.Parallel()
 
-	registry := without(baseAddon(), "repository")
+	registry := tftest.Without(baseAddon(), "repository")
 	registry["chart"] = "oci://registry.example.org/charts/metrics-server"
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		says   string
 	}{
-		"registry":       {registry, "set registry.plain_http = true: anybody on the way"},
-		"other registry": {with(maps.Clone(registry), true, "registry", "plain_http"), "registry.pass_credentials = true"},
-		"repository":     {baseAddon(), "write http:// instead of https://"},
+		"registry": {registry, "set registry.plain_http = true: anybody on the way"},
+		"other registry": {tftest.With(maps.Clone(registry), true, "registry", "plain_http"),
+			"registry.pass_credentials = true"},
+		"repository": {baseAddon(), "write http:// instead of https://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -360,12 +354,12 @@ func TestAddon_serverWithoutTLS(t *testing.T) {
 			s := newAddonSite(t)
 			s.Charts.Trouble = errors.Join(chart.ErrWithoutTLS, chart.ErrCertificate, chart.ErrUnreachable)
 
-			for verb, done := range map[string]outcome{
-				"plan": s.plan(t, test.config), "apply": s.Another(t).apply(t, test.config),
+			for verb, done := range map[string]tftest.Outcome{
+				"plan": s.Plan(t, test.config), "apply": s.Another(t).Apply(t, test.config),
 			} {
-				done.tells(t, test.says)
+				done.Tells(t, test.says)
 
-				if said := show(done.diagnostics); strings.Contains(said, "registry.ca") ||
+				if said := tftest.Show(done.Diagnostics); strings.Contains(said, "registry.ca") ||
 					name == "repository" && strings.Contains(said, "plain_http") {
 					t.Errorf("%s: it says %s", verb, said)
 				}
@@ -380,26 +374,26 @@ func TestAddon_unknownValues(t *testing.T) {
 	t.Parallel()
 
 	created, settled := newAddonSite(t), newAddonSite(t)
-	settled.apply(t, fullAddon()).must(t)
+	settled.Apply(t, fullAddon()).Must(t)
 
-	full := valueOf(t, typeOf(t, addonResourceType), fullAddon())
+	full := tftest.ValueOf(t, tftest.TypeOf(t, addonResourceType), fullAddon())
 
 	for kind, s := range map[string]*addonSite{"create": created, "update": settled} {
-		final := s.planValue(t, full).must(t).Value
+		final := s.PlanValue(t, full).Must(t).Value
 
-		tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
-			early := s.planValue(t, v)
-			if early.failed() {
-				t.Errorf("the plan of %s with %s unknown fails: %s", kind, at, show(early.diagnostics))
+		tried := tftest.EveryUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
+			early := s.PlanValue(t, v)
+			if early.Failed() {
+				t.Errorf("the plan of %s with %s unknown fails: %s", kind, at, tftest.Show(early.Diagnostics))
 
 				return
 			}
 
-			if !isWriteOnly(at) {
-				stillUnknown(t, kind, early.Value, at)
+			if !tftest.IsWriteOnly(at) {
+				tftest.StillUnknown(t, kind, early.Value, at)
 			}
 
-			keepsItsWord(t, kind, at, early.Value, final)
+			tftest.KeepsItsWord(t, kind, at, early.Value, final)
 		})
 
 		if tried < 60 {

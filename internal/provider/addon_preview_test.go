@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // A cluster that cannot be asked is told with its own cause, whatever else could be said.
@@ -19,20 +20,20 @@ func TestAddon_planWithoutACluster(t *testing.T) {
 
 	s := newAddonSite(t)
 	missing := filepath.Join(t.TempDir(), "kubeconfig")
-	file := with(without(baseAddon(), "cluster"), missing, "kubeconfig", "path")
+	file := tftest.With(tftest.Without(baseAddon(), "cluster"), missing, "kubeconfig", "path")
 
-	s.plan(t, file).must(t).tells(t, "Cluster of an addon could not be asked", "Release kube-system/metrics-server",
+	s.Plan(t, file).Must(t).Tells(t, "Cluster of an addon could not be asked", "Release kube-system/metrics-server",
 		missing, "no such file", "by the time of the apply")
 
-	must(t, os.WriteFile(missing, []byte("clusters: 3"), 0o600))
-	s.plan(t, file).must(t).tells(t, "could not be asked", "Correct what is configured")
+	tftest.Must(t, os.WriteFile(missing, []byte("clusters: 3"), 0o600))
+	s.Plan(t, file).Must(t).Tells(t, "could not be asked", "Correct what is configured")
 
 	s.cluster.silent = true
 
-	planned := s.plan(t, baseAddon()).must(t)
-	planned.tells(t, "could not be asked", "nobody is at home", "Check that the cluster runs")
+	planned := s.Plan(t, baseAddon()).Must(t)
+	planned.Tells(t, "could not be asked", "nobody is at home", "Check that the cluster runs")
 
-	if said := show(planned.diagnostics); strings.Contains(said, "version of Kubernetes") {
+	if said := tftest.Show(planned.Diagnostics); strings.Contains(said, "version of Kubernetes") {
 		t.Errorf("it says %s", said)
 	}
 }
@@ -44,10 +45,10 @@ func TestAddon_planOfForeignObjects(t *testing.T) {
 	s := newAddonSite(t)
 	s.cluster.refusing = fmt.Errorf("%w: ConfigMap a/b", release.ErrOwned)
 
-	planned := s.plan(t, baseAddon()).must(t)
-	planned.tells(t, "Objects of addon kube-system/metrics-server belong to somebody else", "ConfigMap a/b")
+	planned := s.Plan(t, baseAddon()).Must(t)
+	planned.Tells(t, "Objects of addon kube-system/metrics-server belong to somebody else", "ConfigMap a/b")
 
-	if n := strings.Count(show(planned.diagnostics), "take_ownership"); n != 1 {
+	if n := strings.Count(tftest.Show(planned.Diagnostics), "take_ownership"); n != 1 {
 		t.Errorf("take_ownership is advised %d times", n)
 	}
 }
@@ -58,17 +59,17 @@ func TestAddon_planOfUntrustedCharts(t *testing.T) {
 
 	s := newAddonSite(t)
 	s.cluster.refusing = fmt.Errorf("%w: default/web", release.ErrWithheld)
-	s.plan(t, baseAddon()).must(t).tells(t, "What addon kube-system/metrics-server changes cannot be told",
+	s.Plan(t, baseAddon()).Must(t).Tells(t, "What addon kube-system/metrics-server changes cannot be told",
 		"look up a Secret, which no plan reads: default/web", "The apply reads it")
 
 	s.cluster.refusing = fmt.Errorf("%w: values.schema.json of web refers to https://example.com/a.json", release.ErrSchema)
 
-	planned := s.plan(t, baseAddon())
-	if !planned.failed() {
+	planned := s.Plan(t, baseAddon())
+	if !planned.Failed() {
 		t.Error("a schema from elsewhere is not refused")
 	}
 
-	planned.tells(t, "refers to https://example.com/a.json", "skip_schema_validation = true")
+	planned.Tells(t, "refers to https://example.com/a.json", "skip_schema_validation = true")
 }
 
 // The chart of an exact version is known before an upgrade, and no other one is installed then.
@@ -76,14 +77,14 @@ func TestAddon_installsThePlannedChart(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.apply(t, baseAddon()).must(t)
+	s.Apply(t, baseAddon()).Must(t)
 
-	changed := with(baseAddon(), []any{"replicas: 9\n"}, "values")
-	planned := s.plan(t, changed).must(t)
+	changed := tftest.With(baseAddon(), []any{"replicas: 9\n"}, "values")
+	planned := s.Plan(t, changed).Must(t)
 
 	for attribute, want := range map[string]string{"chart_name": "metrics-server", "chart_version": "3.13.0",
 		"chart_digest": "unknown"} {
-		if got := text(t, planned.Value, attribute); got != want {
+		if got := tftest.Text(t, planned.Value, attribute); got != want {
 			t.Errorf("%s is planned as %s", attribute, got)
 		}
 	}
@@ -91,10 +92,10 @@ func TestAddon_installsThePlannedChart(t *testing.T) {
 	applies := len(s.cluster.applies)
 	s.Charts.change(func() { s.Charts.pin.Version = "3.13.0+2" })
 
-	if failed := s.apply(t, changed); !failed.failed() || len(s.cluster.applies) != applies {
-		t.Errorf("another chart was installed: %s", show(failed.diagnostics))
+	if failed := s.Apply(t, changed); !failed.Failed() || len(s.cluster.applies) != applies {
+		t.Errorf("another chart was installed: %s", tftest.Show(failed.Diagnostics))
 	} else {
-		failed.tells(t, "3.13.0+2", "Plan again")
+		failed.Tells(t, "3.13.0+2", "Plan again")
 	}
 }
 
@@ -105,21 +106,21 @@ func TestAddon_failureAfterTheRelease(t *testing.T) {
 	s := newAddonSite(t)
 	s.cluster.late = fmt.Errorf("2 errors occurred:\n\t* %w\n\t* another", errors.New("a leftover, a-secret-token"))
 
-	for i, config := range []configuration{without(fullAddon(), "on_incomplete"),
-		with(without(fullAddon(), "on_incomplete"), []any{"replicas: 5\n"}, "values")} {
-		done := s.apply(t, config).must(t)
-		done.tells(t, "Incomplete addon", "\n  - another", "the release has what is wanted")
+	for i, config := range []tftest.Config{tftest.Without(fullAddon(), "on_incomplete"),
+		tftest.With(tftest.Without(fullAddon(), "on_incomplete"), []any{"replicas: 5\n"}, "values")} {
+		done := s.Apply(t, config).Must(t)
+		done.Tells(t, "Incomplete addon", "\n  - another", "the release has what is wanted")
 
-		if said := show(done.diagnostics); strings.Contains(said, "occurred") || strings.Contains(said, "* a") ||
+		if said := tftest.Show(done.Diagnostics); strings.Contains(said, "occurred") || strings.Contains(said, "* a") ||
 			strings.Contains(said, "a-secret-token") {
 			t.Errorf("it says %s", said)
 		}
 
-		if revision := text(t, s.state, "revision"); revision != fmt.Sprint(i+1) {
+		if revision := tftest.Text(t, s.State, "revision"); revision != fmt.Sprint(i+1) {
 			t.Errorf("the revision is %s", revision)
 		}
 
-		s.expectEmpty(t, "after the failure", config)
+		s.ExpectEmpty(t, "after the failure", config)
 	}
 }
 
@@ -128,16 +129,16 @@ func TestAddon_recoveryIsReported(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	if done := s.apply(t, fullAddon()).must(t); strings.Contains(show(done.diagnostics), "step") {
-		t.Errorf("it says %s", show(done.diagnostics))
+	if done := s.Apply(t, fullAddon()).Must(t); strings.Contains(tftest.Show(done.Diagnostics), "step") {
+		t.Errorf("it says %s", tftest.Show(done.Diagnostics))
 	}
 
 	s.cluster.steps, s.cluster.notices = []string{"recovered revision 2"}, []string{"a-secret-token is left"}
 
-	done := s.apply(t, with(fullAddon(), []any{"replicas: 5\n"}, "values")).must(t)
-	done.tells(t, "took more than one step", "recovered revision 2", "something left to look at", "is left")
+	done := s.Apply(t, tftest.With(fullAddon(), []any{"replicas: 5\n"}, "values")).Must(t)
+	done.Tells(t, "took more than one step", "recovered revision 2", "something left to look at", "is left")
 
-	if strings.Contains(show(done.diagnostics), "a-secret-token") {
+	if strings.Contains(tftest.Show(done.Diagnostics), "a-secret-token") {
 		t.Error("it shows a secret")
 	}
 }
@@ -158,14 +159,14 @@ func TestAddon_installationIsRolledBack(t *testing.T) {
 
 			config := fullAddon()
 			if !warn {
-				config = without(config, "on_incomplete")
+				config = tftest.Without(config, "on_incomplete")
 			}
 
-			failed := s.apply(t, config)
-			failed.tells(t, "It was uninstalled.", says)
+			failed := s.Apply(t, config)
+			failed.Tells(t, "It was uninstalled.", says)
 
-			if !failed.failed() || !s.state.IsNull() || strings.Contains(show(failed.diagnostics), "taint") {
-				t.Errorf("it ends with %s", show(failed.diagnostics))
+			if !failed.Failed() || !s.State.IsNull() || strings.Contains(tftest.Show(failed.Diagnostics), "taint") {
+				t.Errorf("it ends with %s", tftest.Show(failed.Diagnostics))
 			}
 		}
 	}
@@ -184,17 +185,17 @@ func TestAddon_hidesOnlySecrets(t *testing.T) {
 	} {
 		config := fullAddon()
 		for _, attribute := range test.without {
-			config = without(config, attribute)
+			config = tftest.Without(config, attribute)
 		}
 
 		s := newAddonSite(t)
-		s.apply(t, config).must(t)
+		s.Apply(t, config).Must(t)
 		s.cluster.change(func() {
 			s.cluster.releases[metricsServer][0].Values = map[string]any{"replicas": float64(2000), "host": "by-hand",
 				"token": "token-by-hand"}
 		})
 
-		said := show(s.refresh(t).must(t).diagnostics)
+		said := tftest.Show(s.Refresh(t).Must(t).Diagnostics)
 		if strings.Contains(said, "replicas: 2 -> 2000") != test.shows || strings.Contains(said, "token-by-hand") {
 			t.Errorf("%s: it says %s", name, said)
 		}

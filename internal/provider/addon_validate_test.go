@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"strings"
@@ -6,14 +6,16 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 const addonResourceType = "talosop_addon"
 
 // baseAddon is a configuration that is right.
-func baseAddon() configuration {
-	return configuration{
-		"cluster":    configuration{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce()},
+func baseAddon() tftest.Config {
+	return tftest.Config{
+		"cluster":    tftest.Config{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": tftest.Bundle()},
 		"name":       "metrics-server",
 		"namespace":  "kube-system",
 		"chart":      "metrics-server",
@@ -23,22 +25,22 @@ func baseAddon() configuration {
 }
 
 // fullAddon is a configuration with every argument set.
-func fullAddon() configuration {
+func fullAddon() tftest.Config {
 	base := baseAddon()
 
-	for name, value := range (configuration{
+	for name, value := range (tftest.Config{
 		"create_namespace": false, "devel": false, "dependency_update": false, "verify": false, "keyring": "ring.gpg",
-		"registry": configuration{
-			"username": "user", "password_wo": "correct horse", "pass_credentials": true, "ca": testCertificate,
-			"client_certificate": testCertificate,
+		"registry": tftest.Config{
+			"username": "user", "password_wo": "correct horse", "pass_credentials": true, "ca": tftest.Certificate,
+			"client_certificate": tftest.Certificate,
 			"client_key_wo":      "battery staple", "insecure_skip_tls_verify": false, "plain_http": false,
 		},
 		"values":        []any{"replicas: 2\nimage: {tag: v1}\n"},
-		"set":           []any{configuration{"name": "image.tag", "value": "v2", "type": "string"}},
-		"set_sensitive": []any{configuration{"name": "token", "value": "a-secret-token"}},
+		"set":           []any{tftest.Config{"name": "image.tag", "value": "v2", "type": "string"}},
+		"set_sensitive": []any{tftest.Config{"name": "token", "value": "a-secret-token"}},
 		"values_wo":     []any{"password: only-in-the-cluster\n"}, "values_wo_version": "1",
-		"patches": []any{configuration{
-			"patch": "- {op: add, path: /metadata/labels/a, value: b}", "target": configuration{
+		"patches": []any{tftest.Config{
+			"patch": "- {op: add, path: /metadata/labels/a, value: b}", "target": tftest.Config{
 				"group": "apps", "version": "v1", "kind": "Deployment", "name": "metrics-.*", "namespace": "kube-system",
 				"label_selector":      "a=b",
 				"annotation_selector": "c=d",
@@ -51,10 +53,10 @@ func fullAddon() configuration {
 		"skip_schema_validation":     false, "enable_dns": false, "sub_notes": true, "description": "by Terraform",
 		"reuse_values":            false,
 		"reset_then_reuse_values": false, "drift_detection": "presence",
-		"ignore_drift": []any{configuration{"kind": "Deployment", "name": "web-*", "namespace": "a",
+		"ignore_drift": []any{tftest.Config{"kind": "Deployment", "name": "web-*", "namespace": "a",
 			"paths": []any{"spec.replicas"}}},
 		"keep_history": true, "adopt": true, "on_unreachable": "forget", "on_incomplete": "warn",
-		"timeouts": configuration{"create": "1h", "read": "10s", "update": "1h", "delete": "1m"},
+		"timeouts": tftest.Config{"create": "1h", "read": "10s", "update": "1h", "delete": "1m"},
 	}) {
 		base[name] = value
 	}
@@ -65,18 +67,18 @@ func fullAddon() configuration {
 func TestAddon_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
-	for name, right := range map[string]configuration{"least": baseAddon(), "full": fullAddon()} {
-		if got := validate(t, addonResourceType, right); len(got) > 0 {
-			t.Errorf("the %s right one: %s", name, show(got))
+	for name, right := range map[string]tftest.Config{"least": baseAddon(), "full": fullAddon()} {
+		if got := tftest.Validate(t, addonResourceType, right); len(got) > 0 {
+			t.Errorf("the %s right one: %s", name, tftest.Show(got))
 		}
 	}
 
-	local := func() configuration {
-		return with(without(without(baseAddon(), "repository"), "version"), "./charts/web", "chart")
+	local := func() tftest.Config {
+		return tftest.With(tftest.Without(tftest.Without(baseAddon(), "repository"), "version"), "./charts/web", "chart")
 	}
 
 	for name, test := range map[string]struct {
-		base    configuration
+		base    tftest.Config
 		Path    []string
 		Value   any
 		At      string
@@ -87,25 +89,25 @@ func TestAddon_invalidConfiguration(t *testing.T) {
 		"long name":   {Path: []string{"name"}, Value: strings.Repeat("n", 54), says: []string{"1 to 53"}},
 		"dotted name": {Path: []string{"name"}, Value: "a..b", says: []string{`"a..b"`}},
 		"namespace":   {Path: []string{"namespace"}, Value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
-		"no cluster": {base: without(baseAddon(), "cluster"), Path: []string{"wait"}, Value: true,
+		"no cluster": {base: tftest.Without(baseAddon(), "cluster"), Path: []string{"wait"}, Value: true,
 			says: []string{"neither cluster nor kubeconfig"}},
-		"two clusters": {Path: []string{"kubeconfig"}, Value: configuration{"path": "x"},
+		"two clusters": {Path: []string{"kubeconfig"}, Value: tftest.Config{"path": "x"},
 			says: []string{"both cluster and kubeconfig"}},
-		"empty access": {base: without(baseAddon(), "cluster"), Path: []string{"kubeconfig"}, Value: configuration{},
+		"empty access": {base: tftest.Without(baseAddon(), "cluster"), Path: []string{"kubeconfig"}, Value: tftest.Config{},
 			says: []string{"0 of path, content and cluster"}},
-		"two kubeconfigs": {base: without(baseAddon(), "cluster"), Path: []string{"kubeconfig"},
-			Value: configuration{"path": "a", "content": "b"}, says: []string{"2 of path, content and cluster"}},
-		"no kubeconfig": {base: without(baseAddon(), "cluster"), Path: []string{"kubeconfig"},
-			Value: configuration{"content": "the: secret"},
+		"two kubeconfigs": {base: tftest.Without(baseAddon(), "cluster"), Path: []string{"kubeconfig"},
+			Value: tftest.Config{"path": "a", "content": "b"}, says: []string{"2 of path, content and cluster"}},
+		"no kubeconfig": {base: tftest.Without(baseAddon(), "cluster"), Path: []string{"kubeconfig"},
+			Value: tftest.Config{"content": "the: secret"},
 			At:    "kubeconfig", says: []string{"cannot be used"}},
 		"secrets": {Path: []string{"cluster", "secrets"}, Value: "nothing", At: "cluster",
 			says: []string{"talosctl gen secrets"}},
 		"endpoint": {Path: []string{"cluster", "endpoint"}, Value: "10.0.0.1", At: "cluster",
 			says: []string{`"10.0.0.1"`, "https"}},
-		"no repository": {base: without(baseAddon(), "repository"), Path: []string{"chart"}, Value: "web",
+		"no repository": {base: tftest.Without(baseAddon(), "repository"), Path: []string{"chart"}, Value: "web",
 			says: []string{`"web" without repository`, "./web"}},
 		"URL and repository": {Path: []string{"chart"}, Value: "oci://ghcr.io/a/web", says: []string{"beside repository"}},
-		"path and repository": {base: without(baseAddon(), "version"), Path: []string{"chart"}, Value: "./web",
+		"path and repository": {base: tftest.Without(baseAddon(), "version"), Path: []string{"chart"}, Value: "./web",
 			says: []string{"the path", "beside repository"}},
 		"scheme": {Path: []string{"repository"}, Value: "git://example.org",
 			says: []string{"https:// or oci://"}},
@@ -115,66 +117,66 @@ func TestAddon_invalidConfiguration(t *testing.T) {
 			says: []string{"credentials", "registry.username"}},
 		"http": {Path: []string{"repository"}, Value: "http://example.org", says: []string{"TLS"},
 			warning: true},
-		"tag": {base: without(baseAddon(), "repository"), Path: []string{"chart"},
+		"tag": {base: tftest.Without(baseAddon(), "repository"), Path: []string{"chart"},
 			Value: "oci://ghcr.io/a/web:1.0.0", says: []string{"tag", "version"}},
-		"no version": {base: without(baseAddon(), "version"), Path: []string{"wait"}, Value: true, At: "chart",
+		"no version": {base: tftest.Without(baseAddon(), "version"), Path: []string{"wait"}, Value: true, At: "chart",
 			says: []string{"Pin a version"}, warning: true},
 		"bad version": {Path: []string{"version"}, Value: "newest", says: []string{`"newest"`, "1.18.2"}},
 		"version of a path": {base: local(), Path: []string{"version"}, Value: "1.0.0",
 			says: []string{"counts for nothing"}, warning: true},
 		"devel and version": {Path: []string{"devel"}, Value: true, says: []string{"exact version"}, warning: true},
-		"half a login": {Path: []string{"registry"}, Value: configuration{"username": "u"}, At: "registry",
+		"half a login": {Path: []string{"registry"}, Value: tftest.Config{"username": "u"}, At: "registry",
 			says: []string{"registry.username without registry.password_wo"}},
-		"other half": {Path: []string{"registry"}, Value: configuration{"password_wo": "p"}, At: "registry",
+		"other half": {Path: []string{"registry"}, Value: tftest.Config{"password_wo": "p"}, At: "registry",
 			says: []string{"registry.password_wo without registry.username"}},
-		"half a certificate": {Path: []string{"registry"}, Value: configuration{"client_certificate": "c"}, At: "registry",
+		"half a certificate": {Path: []string{"registry"}, Value: tftest.Config{"client_certificate": "c"}, At: "registry",
 			says: []string{"without registry.client_key_wo"}},
 		"any certificate": {Path: []string{"registry"},
-			Value: configuration{"ca": "c", "insecure_skip_tls_verify": true}, says: []string{"beside registry.ca"}},
-		"registry of a path": {base: local(), Path: []string{"registry"}, Value: configuration{"ca": "c"},
+			Value: tftest.Config{"ca": "c", "insecure_skip_tls_verify": true}, says: []string{"beside registry.ca"}},
+		"registry of a path": {base: local(), Path: []string{"registry"}, Value: tftest.Config{"ca": "c"},
 			says: []string{"counts for nothing"}, warning: true},
 		"YAML": {Path: []string{"values"}, Value: []any{"a: 1\n", "a: 1\nb: 1\nb: 2\n"}, At: "values",
 			says: []string{"values[1], line", "mapping"}},
 		"no mapping": {Path: []string{"values"}, Value: []any{"- a\n"}, says: []string{"values[0]", "mapping"}},
 		"type of a setting": {Path: []string{"set"},
-			Value: []any{configuration{"name": "a", "value": "{", "type": "json"}}, says: []string{"set[0]"}},
+			Value: []any{tftest.Config{"name": "a", "value": "{", "type": "json"}}, says: []string{"set[0]"}},
 		"unknown type": {Path: []string{"set"},
-			Value: []any{configuration{"name": "a", "value": "1", "type": "number"}}, At: "set",
+			Value: []any{tftest.Config{"name": "a", "value": "1", "type": "number"}}, At: "set",
 			says: []string{`"number" in set[0]`, "auto, string"}},
-		"short secret": {Path: []string{"set_sensitive"}, Value: []any{configuration{"name": "a", "value": "xyz"}},
+		"short secret": {Path: []string{"set_sensitive"}, Value: []any{tftest.Config{"name": "a", "value": "xyz"}},
 			At: "set_sensitive", says: []string{"fewer than 4"}, warning: true},
 		"secret setting": {Path: []string{"set_sensitive"},
-			Value: []any{configuration{"name": "a", "value": "hunter22", "type": "json"}}, says: []string{"set_sensitive[0]"}},
+			Value: []any{tftest.Config{"name": "a", "value": "hunter22", "type": "json"}}, says: []string{"set_sensitive[0]"}},
 		"secret YAML": {base: fullAddon(), Path: []string{"values_wo"}, Value: []any{"hunter22: ["},
 			says: []string{"values_wo[0]"}},
 		"no values_wo_version": {Path: []string{"values_wo"}, Value: []any{"a: 1"}, At: "values_wo",
 			says: []string{"values_wo without values_wo_version"}},
 		"no values_wo": {Path: []string{"values_wo_version"}, Value: "1", At: "values_wo_version",
 			says: []string{"values_wo_version without values_wo"}},
-		"patch": {Path: []string{"patches"}, Value: []any{configuration{"patch": "nothing"}}, At: "patches",
+		"patch": {Path: []string{"patches"}, Value: []any{tftest.Config{"patch": "nothing"}}, At: "patches",
 			says: []string{"patches[0]: is neither"}},
-		"operations, no target": {Path: []string{"patches"}, Value: []any{configuration{"patch": "- {op: remove, path: /a}"}},
+		"operations, no target": {Path: []string{"patches"}, Value: []any{tftest.Config{"patch": "- {op: remove, path: /a}"}},
 			says: []string{"patches[0]", "target"}},
-		"atomic, no wait": {base: with(baseAddon(), false, "wait"), Path: []string{"atomic"}, Value: true,
+		"atomic, no wait": {base: tftest.With(baseAddon(), false, "wait"), Path: []string{"atomic"}, Value: true,
 			says: []string{"wait = false"}},
-		"jobs, no wait": {base: with(baseAddon(), false, "wait"), Path: []string{"wait_for_jobs"}, Value: true,
+		"jobs, no wait": {base: tftest.With(baseAddon(), false, "wait"), Path: []string{"wait_for_jobs"}, Value: true,
 			says: []string{"wait = false"}},
-		"CRDs in and out": {base: with(baseAddon(), true, "skip_crds"), Path: []string{"include_crds"}, Value: true,
+		"CRDs in and out": {base: tftest.With(baseAddon(), true, "skip_crds"), Path: []string{"include_crds"}, Value: true,
 			says: []string{"skip_crds"}},
-		"CRDs out and up": {base: with(baseAddon(), true, "skip_crds"), Path: []string{"upgrade_crds"}, Value: true,
+		"CRDs out and up": {base: tftest.With(baseAddon(), true, "skip_crds"), Path: []string{"upgrade_crds"}, Value: true,
 			says: []string{"upgrade_crds"}, At: "skip_crds"},
-		"values of before": {base: with(baseAddon(), true, "reuse_values"), Path: []string{"reset_then_reuse_values"},
+		"values of before": {base: tftest.With(baseAddon(), true, "reuse_values"), Path: []string{"reset_then_reuse_values"},
 			Value: true, says: []string{"reuse_values"}},
 		"history":       {Path: []string{"max_history"}, Value: -1, says: []string{"Found -1"}},
 		"timeout":       {Path: []string{"wait_timeout"}, Value: "soon", says: []string{`"soon"`, "90s"}},
 		"short timeout": {Path: []string{"wait_timeout"}, Value: "1ms", says: []string{"1s or more"}},
 		"no keyring": {Path: []string{"verify"}, Value: true, At: "verify",
 			says: []string{"gpg --export", "without keyring"}},
-		"ignores all": {Path: []string{"ignore_drift"}, Value: []any{configuration{}},
+		"ignores all": {Path: []string{"ignore_drift"}, Value: []any{tftest.Config{}},
 			says: []string{"ignore_drift[0]"}},
-		"pattern": {Path: []string{"ignore_drift"}, Value: []any{configuration{"name": "web-["}},
+		"pattern": {Path: []string{"ignore_drift"}, Value: []any{tftest.Config{"name": "web-["}},
 			At: "ignore_drift", says: []string{`"web-[" in ignore_drift[0]`}},
-		"no path": {Path: []string{"ignore_drift"}, Value: []any{configuration{"kind": "A", "paths": []any{}}},
+		"no path": {Path: []string{"ignore_drift"}, Value: []any{tftest.Config{"kind": "A", "paths": []any{}}},
 			says: []string{"spec.replicas"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,14 +187,14 @@ func TestAddon_invalidConfiguration(t *testing.T) {
 				base = baseAddon()
 			}
 
-			got := validate(t, addonResourceType, with(base, test.Value, test.Path...))
+			got := tftest.Validate(t, addonResourceType, tftest.With(base, test.Value, test.Path...))
 			if len(got) != 1 || (got[0].Severity == tfprotov6.DiagnosticSeverityWarning) != test.warning {
-				t.Fatalf("it says %s", show(got))
+				t.Fatalf("it says %s", tftest.Show(got))
 			}
 
 			for _, words := range test.says {
 				if !strings.Contains(got[0].Detail, words) {
-					t.Errorf("it does not say %q: %s", words, show(got))
+					t.Errorf("it does not say %q: %s", words, tftest.Show(got))
 				}
 			}
 
@@ -210,7 +212,7 @@ func TestAddon_invalidConfiguration(t *testing.T) {
 				}
 			}
 
-			if strings.Contains(show(got), "hunter22") || strings.Contains(show(got), "the: secret") {
+			if strings.Contains(tftest.Show(got), "hunter22") || strings.Contains(tftest.Show(got), "the: secret") {
 				t.Error("it shows a secret")
 			}
 		})

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -38,36 +40,36 @@ func TestAccExamples_atlantis(t *testing.T) {
 
 	s, on := metal(t, sim.Options{}, 1, 2)
 	variables := func(workers ...*sim.Machine) string {
-		return encoded(t, map[string]any{"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane),
-			"workers": addresses(workers), "deletion_protection": false})
+		return tftest.JSON(t, map[string]any{"endpoint": s.URL, "control_planes": sitetest.Addresses(s.ControlPlane),
+			"workers": sitetest.Addresses(workers), "deletion_protection": false})
 	}
 
 	g := newGitServer(t)
 	g.push(t, "main", nil)
 	g.startAtlantis(t)
 
-	create := g.propose(t, "create", map[string]string{"cluster/site.auto.tfvars.json": variables(s.workers...)})
+	create := g.propose(t, "create", map[string]string{"cluster/site.auto.tfvars.json": variables(s.Workers...)})
 	g.says(t, create, "bootstrap etcd on cp-1", "Plan: 2 to add, 0 to change, 0 to destroy.")
 	g.says(t, create, "Ran Policy Check", "0 failures")
-	s.nothingWasSent(t)
+	s.ExpectNothingSent(t)
 	g.comment(t, create, "atlantis apply")
 	g.says(t, create, "Apply complete! Resources: 2 added, 0 changed, 0 destroyed.")
 	g.merge(t, create)
 
-	remove := g.propose(t, "remove", map[string]string{"cluster/site.auto.tfvars.json": variables(s.workers[0])})
+	remove := g.propose(t, "remove", map[string]string{"cluster/site.auto.tfvars.json": variables(s.Workers[0])})
 	g.says(t, remove, "Plan: 0 to add, 1 to change, 0 to destroy.")
 	g.says(t, remove, "general/w-2 would be wiped")
 	s.ForgetCalls()
 	g.comment(t, remove, "atlantis apply")
 	g.says(t, remove, "All policies must pass for project before running apply")
-	s.nothingWasSent(t)
+	s.ExpectNothingSent(t)
 	g.comment(t, remove, "atlantis approve_policies")
 	g.says(t, remove, "Approved Policies for 1 projects")
 	g.comment(t, remove, "atlantis apply")
 	g.says(t, remove, "Apply complete! Resources: 0 added, 1 changed, 0 destroyed.")
-	expectWaiting(t, s.workers[1])
+	expectWaiting(t, s.Workers[1])
 
-	g.destroy(t, variables(s.workers[0]))
+	g.destroy(t, variables(s.Workers[0]))
 	on.gone(t)
 }
 
@@ -84,10 +86,10 @@ func freePort(t *testing.T) string {
 	t.Helper()
 
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	must(t, err)
+	tftest.Must(t, err)
 
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, errors.Join(err, l.Close()))
+	tftest.Must(t, errors.Join(err, l.Close()))
 
 	return port
 }
@@ -128,7 +130,7 @@ func newGitServer(t *testing.T) *gitServer {
 		cli: clitest.NewWorkspace(t, cli),
 	}
 	config := filepath.Join(g.dir, "app.ini")
-	writeFile(t, config, fmt.Sprintf(giteaINI, g.dir, filepath.Dir(program), port))
+	tftest.WriteFile(t, config, fmt.Sprintf(giteaINI, g.dir, filepath.Dir(program), port))
 
 	g.env = append(g.cli.Environ(), "HOME="+g.dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
@@ -178,7 +180,7 @@ func (g *gitServer) start(t *testing.T, health, program string, args ...string) 
 
 	server := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // programs and arguments of the test
 	server.Dir, server.Env, server.Stdout, server.Stderr = g.dir, g.env, &log, &log
-	must(t, server.Start())
+	tftest.Must(t, server.Start())
 
 	t.Cleanup(func() { // the context of the test has ended then, and the server with it
 		if err := server.Wait(); err != nil && t.Failed() {
@@ -206,7 +208,7 @@ func (g *gitServer) until(t *testing.T, what string, condition func(ctx context.
 // ask asks the API of Gitea in the name of the developer.
 func (g *gitServer) ask(t *testing.T, method, path string, body, answer any) {
 	t.Helper()
-	must(t, g.send(t.Context(), method, g.url+"/api/v1"+path, body, answer))
+	tftest.Must(t, g.send(t.Context(), method, g.url+"/api/v1"+path, body, answer))
 }
 
 func (g *gitServer) send(ctx context.Context, method, url string, body, answer any) error {
@@ -252,11 +254,11 @@ func (g *gitServer) push(t *testing.T, branch string, files map[string]string) {
 	git := func(args ...string) { g.run(t, tree, "git", args...) }
 
 	if _, err := os.Stat(tree); err != nil {
-		must(t, os.CopyFS(tree, os.DirFS("../../examples/atlantis")))
-		must(t, os.CopyFS(filepath.Join(tree, "modules"), os.DirFS("../../examples/modules")))
+		tftest.Must(t, os.CopyFS(tree, os.DirFS("../../examples/atlantis")))
+		tftest.Must(t, os.CopyFS(filepath.Join(tree, "modules"), os.DirFS("../../examples/modules")))
 
 		main := filepath.Join(tree, "cluster", "main.tf")
-		writeFile(t, main, strings.ReplaceAll(readFile(t, main), "../../modules", "../modules"))
+		tftest.WriteFile(t, main, strings.ReplaceAll(tftest.ReadFile(t, main), "../../modules", "../modules"))
 		git("init", "--quiet", "--initial-branch=main")
 		git("remote", "add", "origin", strings.Replace(g.url, "//", "//"+developer+":"+giteaPassword+"@", 1)+"/"+infra+".git")
 	} else {
@@ -265,7 +267,7 @@ func (g *gitServer) push(t *testing.T, branch string, files map[string]string) {
 	}
 
 	for name, content := range files {
-		writeFile(t, filepath.Join(tree, name), content)
+		tftest.WriteFile(t, filepath.Join(tree, name), content)
 	}
 
 	git("add", "--all")
@@ -278,18 +280,18 @@ func (g *gitServer) startAtlantis(t *testing.T) {
 	t.Helper()
 
 	bin, policies := filepath.Join(g.dir, "bin"), filepath.Join(g.dir, "policies")
-	must(t, errors.Join(os.Mkdir(bin, 0o700), os.Mkdir(policies, 0o700)))
+	tftest.Must(t, errors.Join(os.Mkdir(bin, 0o700), os.Mkdir(policies, 0o700)))
 
 	for _, program := range []string{"terraform", "conftest"} {
-		must(t, os.Symlink(clitest.Asset(t, program), filepath.Join(bin, program)))
+		tftest.Must(t, os.Symlink(clitest.Asset(t, program), filepath.Join(bin, program)))
 	}
 
 	policy := "talosop.rego"
-	writeFile(t, filepath.Join(policies, policy), readFile(t, "../../examples/guides/plan-policy/"+policy))
+	tftest.WriteFile(t, filepath.Join(policies, policy), tftest.ReadFile(t, "../../examples/guides/plan-policy/"+policy))
 
 	config := filepath.Join(g.dir, "repos.yaml")
-	writeFile(t, config, strings.NewReplacer("/etc/atlantis/policies", policies, "/var/lib/atlantis", g.dir).
-		Replace(readFile(t, "../../examples/atlantis/server/repos.yaml")))
+	tftest.WriteFile(t, config, strings.NewReplacer("/etc/atlantis/policies", policies, "/var/lib/atlantis", g.dir).
+		Replace(tftest.ReadFile(t, "../../examples/atlantis/server/repos.yaml")))
 
 	g.env = append(g.env, "PATH="+bin+":"+os.Getenv("PATH"))
 	url := "http://127.0.0.1:" + g.atlantis

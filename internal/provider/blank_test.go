@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // blankMeans are the attributes whose empty string has a meaning, by the end of their path, and that meaning. An element
@@ -163,7 +165,7 @@ type validation struct {
 func validations(t *testing.T) []validation {
 	t.Helper()
 
-	server, ok := providerServer(t).(interface {
+	server, ok := tftest.Server(t).(interface {
 		tfprotov6.ProviderServer
 		tfprotov6.ActionServer
 		tfprotov6.ListResourceServer
@@ -172,7 +174,7 @@ func validations(t *testing.T) []validation {
 		t.Fatal("the provider serves no actions, or no lists")
 	}
 
-	resp, ctx := schemas(t), t.Context()
+	resp, ctx := tftest.Schemas(t), t.Context()
 	all := []validation{{"provider", resp.Provider, func(c *tfprotov6.DynamicValue) ([]*tfprotov6.Diagnostic, error) {
 		r, err := server.ValidateProviderConfig(ctx, &tfprotov6.ValidateProviderConfigRequest{Config: c})
 
@@ -237,7 +239,7 @@ func TestSchema_refusesBlankStrings(t *testing.T) {
 		for _, text := range []string{"", " \t"} {
 			typ := v.schema.ValueType()
 			value := tftypes.NewValue(typ, blankObject(v.schema.Block.Attributes, text))
-			config := dynamic(t, value)
+			config := tftest.Dynamic(t, value)
 
 			diagnostics, err := v.validate(config)
 			if err != nil {
@@ -250,7 +252,7 @@ func TestSchema_refusesBlankStrings(t *testing.T) {
 
 				// Nested attributes are not looked at where the object that has them is wrong by itself.
 				if want && len(found) == 0 {
-					alone, err := v.validate(dynamic(t, only(t, value, at)))
+					alone, err := v.validate(tftest.Dynamic(t, only(t, value, at)))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -271,22 +273,24 @@ func TestValidate_blankKeys(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		want   []string
 	}{
-		"a machine without a name": {with(baseControlPlane(), configuration{"address": "10.0.0.12"}, "machines", ""),
+		"a machine without a name": {tftest.With(tftest.BaseControlPlane(), tftest.Config{"address": "10.0.0.12"},
+			"machines", ""),
 			[]string{`AttributeName("machines").ElementKeyString("")`}},
-		"a key of META": {with(baseControlPlane(), "x", "machines", "cp-1", "meta", " "),
+		"a key of META": {tftest.With(tftest.BaseControlPlane(), "x", "machines", "cp-1", "meta", " "),
 			[]string{`AttributeName("machines").ElementKeyString("cp-1").AttributeName("meta").ElementKeyString(" ")`}},
 		"an empty address beside a wrong version": {
-			with(with(baseControlPlane(), "", "machines", "cp-1", "address"), "1.13", "talos_version"),
+			tftest.With(tftest.With(tftest.BaseControlPlane(), "", "machines", "cp-1", "address"), "1.13", "talos_version"),
 			[]string{`AttributeName("machines").ElementKeyString("cp-1").AttributeName("address")`}},
-		"an address that is not known": {with(baseControlPlane(), unknownValue{}, "machines", "cp-1", "address"), nil},
-		"an empty patch":               {with(baseControlPlane(), []any{""}, "config_patches"), nil},
+		"an address that is not known": {tftest.With(tftest.BaseControlPlane(), tftest.Unknown{}, "machines", "cp-1",
+			"address"), nil},
+		"an empty patch": {tftest.With(tftest.BaseControlPlane(), []any{""}, "config_patches"), nil},
 	} {
 		var got []string
 
-		for _, d := range validate(t, "talosop_control_plane", test.config) {
+		for _, d := range tftest.Validate(t, "talosop_control_plane", test.config) {
 			if d.Severity == tfprotov6.DiagnosticSeverityError {
 				got = append(got, d.Attribute.String())
 			}
@@ -302,9 +306,9 @@ func TestValidate_blankKeys(t *testing.T) {
 func TestFunctions_refuseBlankStrings(t *testing.T) {
 	t.Parallel()
 
-	server := providerServer(t)
+	server := tftest.Server(t)
 
-	for name, f := range schemas(t).Functions {
+	for name, f := range tftest.Schemas(t).Functions {
 		parameters := f.Parameters
 		if f.VariadicParameter != nil {
 			parameters = append(slices.Clone(parameters), f.VariadicParameter)

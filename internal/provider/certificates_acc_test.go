@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"strings"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -22,13 +24,13 @@ func bundleThatEnds(t *testing.T, then time.Time) string {
 	made := then.Add(-constants.KubernetesDefaultCertificateValidityDuration * 10)
 
 	generated, err := secrets.NewBundle(secrets.NewFixedClock(made), config.TalosVersion1_6)
-	must(t, err)
+	tftest.Must(t, err)
 
 	bundle, err := pki.Wrap(generated)
-	must(t, err)
+	tftest.Must(t, err)
 
 	content, err := bundle.YAML()
-	must(t, err)
+	tftest.Must(t, err)
 
 	return string(content)
 }
@@ -39,19 +41,19 @@ func certificateIn(t *testing.T, state tftypes.Value, name string) map[string]tf
 
 	var all []tftypes.Value
 
-	must(t, fieldsOf(t, state)["certificates"].As(&all))
+	tftest.Must(t, tftest.FieldsOf(t, state)["certificates"].As(&all))
 
 	for _, c := range all {
 		var fields map[string]tftypes.Value
 
-		must(t, c.As(&fields))
+		tftest.Must(t, c.As(&fields))
 
 		if fields["name"].Equal(tftypes.NewValue(tftypes.String, name)) {
 			return fields
 		}
 	}
 
-	t.Fatalf("there is no %s in %s", name, fieldsOf(t, state)["certificates"])
+	t.Fatalf("there is no %s in %s", name, tftest.FieldsOf(t, state)["certificates"])
 
 	return nil
 }
@@ -79,9 +81,9 @@ func TestClusterHealth_authoritiesThatEnd(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 
-			handle := with(writtenHandle("10.0.0.1"), bundleThatEnds(t, test.ends), "secrets")
-			state, diagnostics := look(t, "talosop_cluster_health", configuration{"cluster": handle,
-				"expires_within": test.within, "timeouts": configuration{"read": "200ms"}})
+			handle := tftest.With(tftest.WrittenHandle("10.0.0.1"), bundleThatEnds(t, test.ends), "secrets")
+			state, diagnostics := tftest.ReadSilent(t, "talosop_cluster_health", tftest.Config{"cluster": handle,
+				"expires_within": test.within, "timeouts": tftest.Config{"read": "200ms"}})
 
 			for _, name := range []string{"Talos CA", "Kubernetes CA", "etcd CA", "aggregator CA"} {
 				c := certificateIn(t, state, name)
@@ -91,14 +93,14 @@ func TestClusterHealth_authoritiesThatEnd(t *testing.T) {
 				}
 			}
 
-			summary := text(t, state, "summary")
+			summary := tftest.Text(t, state, "summary")
 			told := "CertificatesValid is False (Talos CA is valid until " + test.ends.Format(time.RFC3339)
 
 			if strings.Contains(summary, told) != test.due {
 				t.Errorf("the summary is %s", summary)
 			}
 
-			if said := show(diagnostics); len(diagnostics) != 1 || !strings.Contains(said, test.says) {
+			if said := tftest.Show(diagnostics); len(diagnostics) != 1 || !strings.Contains(said, test.says) {
 				t.Errorf("diagnostics are %s", said)
 			}
 		})
@@ -111,28 +113,28 @@ func TestAccCertificates_ofMachinesEnd(t *testing.T) {
 	testenv.BeforeRelease(t, "TestObserve_certificates", "TestClusterHealth_authoritiesThatEnd")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 1)
-		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 1)
+		w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
 		w.Write("health.tf", healthHCL)
 		w.MustRun("apply", "-auto-approve")
 		expectConditions(t, w, map[string]string{"CertificatesValid": "True: no certificate ends soon"})
 
 		if seen, _ := w.Attribute(healthAddress, "certificates").([]any); len(seen) < 4+3+1 {
-			t.Errorf("certificates are %s", encoded(t, seen))
+			t.Errorf("certificates are %s", tftest.JSON(t, seen))
 		}
 
-		cp3, w1 := s.controlPlane[2], s.workers[0]
-		must(t, cp3.ExpireCertificate())
-		must(t, w1.ExpireCertificate())
+		cp3, w1 := s.ControlPlane[2], s.Workers[0]
+		tftest.Must(t, cp3.ExpireCertificate())
+		tftest.Must(t, w1.ExpireCertificate())
 
 		refresh := w.MustRun("apply", "-refresh-only", "-auto-approve")
-		says(t, refresh, "w-1", "its certificate is not valid after", "Talos makes a new one every 12 hours")
+		sitetest.Says(t, refresh, "w-1", "its certificate is not valid after", "Talos makes a new one every 12 hours")
 		expectConditions(t, w, map[string]string{
 			"CertificatesValid": "False: Talos API of cp-3 (" + cp3.Address().String() + ") is valid until",
 			"TalosAPIReachable": "False: cp-3 (" + cp3.Address().String() + ") does not answer",
 		})
-		expectNoChanges(t, w, "while certificates have ended")
+		sitetest.ExpectNoChanges(t, w, "while certificates have ended")
 
 		w.Write("override.tf", `resource "talosop_worker" "this" {
   config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]
@@ -145,15 +147,15 @@ func TestAccCertificates_ofMachinesEnd(t *testing.T) {
 			t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
 		}
 
-		says(t, result, "w-1", "its certificate is not valid after")
-		s.nothingWasSent(t)
+		sitetest.Says(t, result, "w-1", "its certificate is not valid after")
+		s.ExpectNothingSent(t)
 
-		must(t, cp3.RenewCertificate())
-		must(t, w1.RenewCertificate())
+		tftest.Must(t, cp3.RenewCertificate())
+		tftest.Must(t, w1.RenewCertificate())
 
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the renewal")
+		sitetest.ExpectNoChanges(t, w, "after the renewal")
 		expectConditions(t, w, map[string]string{"CertificatesValid": "True"})
-		s.expectUntouched(t)
+		s.ExpectUntouched(t)
 	})
 }

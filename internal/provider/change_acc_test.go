@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -22,6 +22,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
@@ -58,27 +60,8 @@ func emptyAfterwards(before ...plancheck.PlanCheck) resource.ConfigPlanChecks {
 		PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 }
 
-// bundleIn is the secrets of the cluster of a workspace.
-func bundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
-	t.Helper()
-
-	text, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
-
-	return parsedBundle(t, text)
-}
-
-// parsedBundle is the secrets that a text holds.
-func parsedBundle(t *testing.T, text string) *pki.Bundle {
-	t.Helper()
-
-	bundle, err := pki.Parse([]byte(text))
-	must(t, err)
-
-	return bundle
-}
-
 // byHand changes the configuration of a machine past Terraform.
-func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change func(string) string) {
+func byHand(t *testing.T, s *sitetest.Site, bundle *pki.Bundle, m *sim.Machine, change func(string) string) {
 	t.Helper()
 
 	fleet, err := providerdata.NewProviderData().FleetOf(t.Context(), pki.Changing, machineset.Set{}, bundle)
@@ -101,40 +84,41 @@ func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestUpgrade_inSeveralHops", "TestUpgrade_rollsMachineByMachine")
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
 
-		s := newSiteWith(t, sim.Options{TalosVersion: "v1.11.6"}, 3, 2)
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: "v1.11.6"}, 3, 2)
 		config := func(talos, pool string) string {
-			return upgraded(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, pool),
+			return upgraded(sitetest.SecretsHCL+s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, pool),
 				"upgrade_via = [\"v1.12.4\"]\n"+settledInTime), talos)
 		}
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: config("v1.11.6", "")},
 				{
 					Config:           config("v1.13.2", `max_unavailable = "50%"`),
 					ConfigPlanChecks: emptyAfterwards(),
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs(theCluster, "Ready"),
-						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("version_contract"), knownvalue.StringExact("v1.11")),
-						statecheck.ExpectKnownValue(theCluster,
+						phaseIs(sitetest.TheCluster, "Ready"),
+						statecheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("version_contract"),
+							knownvalue.StringExact("v1.11")),
+						statecheck.ExpectKnownValue(sitetest.TheCluster,
 							tfjsonpath.New("observed").AtMapKey("batch/w-2").AtMapKey("talos_version"),
 							knownvalue.StringExact("v1.13.2")),
 					},
 				},
 				{
 					Config: config("v1.13.2", fmt.Sprintf("schematic = %q", schematic)),
-					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster,
+					ConfigPlanChecks: emptyAfterwards(operationsAre(sitetest.TheCluster,
 						`upgrade Talos on batch/w-1: schematic ce4c98.* \(drain, reboot\)`,
 						`apply configuration to batch/w-1 \(no reboot\): machine.install.image`,
 						`upgrade Talos on batch/w-2: schematic ce4c98.* \(drain, reboot\)`,
 						`apply configuration to batch/w-2 \(no reboot\): machine.install.image`)),
 				},
 				{Config: config("v1.12.6", fmt.Sprintf("schematic = %q", schematic)),
-					ExpectError: message("allow_downgrade = true")},
+					ExpectError: sitetest.Message("allow_downgrade = true")},
 			},
 		})
 
@@ -144,7 +128,7 @@ func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 			}
 		}
 
-		for _, m := range s.workers {
+		for _, m := range s.Workers {
 			if got := m.Schematic(); got != schematic {
 				t.Errorf("%s runs schematic %q", m.Name(), got)
 			}
@@ -156,22 +140,22 @@ func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 func TestAccReboot_onlyWhereNeeded(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
 		boots := map[string]int{}
 		file := `config_patches = [yamlencode({ machine = { files = [{ path = "/var/a", op = "create", permissions = 420, content = "a" }] } })]`
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
+				{Config: s.WholeCluster()},
 				{
 					PreConfig: func() {
 						for _, m := range s.Machines() {
 							boots[m.Name()] = m.Boots()
 						}
 					},
-					Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL(file),
+					Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL(file),
 					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this",
 						`apply configuration to w-1 \(drain, reboot for machine.files\): .*`,
 						`apply configuration to w-2 \(drain, reboot for machine.files\): .*`)),
@@ -180,7 +164,7 @@ func TestAccReboot_onlyWhereNeeded(t *testing.T) {
 			},
 		})
 
-		if got := s.controlPlane[0].Boots(); got > boots["cp-1"]+1 { // the destroy reboots it once
+		if got := s.ControlPlane[0].Boots(); got > boots["cp-1"]+1 { // the destroy reboots it once
 			t.Errorf("the control plane booted %d times more", got-boots["cp-1"])
 		}
 	})
@@ -191,14 +175,14 @@ func TestAccReboot_onlyWhereNeeded(t *testing.T) {
 func TestAccScale_downTouchesNothingElse(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 3)
-		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 3)
+		small := sitetest.SecretsHCL + s.ControlPlaneOf(s.ControlPlane[:1], "") + s.WorkersOf(s.Workers[:1], "")
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
+				{Config: s.WholeCluster()},
 				{
 					Config:           small,
 					ConfigPlanChecks: emptyAfterwards(),
@@ -215,7 +199,7 @@ func TestAccScale_downTouchesNothingElse(t *testing.T) {
 							t.Errorf("etcd has members %q (%v)", members, err)
 						}
 
-						for _, m := range append(s.controlPlane[1:], s.workers[1:]...) {
+						for _, m := range append(s.ControlPlane[1:], s.Workers[1:]...) {
 							if m.Configured() || m.Stage() != sim.StageMaintenance {
 								t.Errorf("%s is %s", m.Name(), m.Stage())
 							}
@@ -225,7 +209,7 @@ func TestAccScale_downTouchesNothingElse(t *testing.T) {
 					},
 					Config: small,
 				},
-				{PreConfig: func() { s.nothingWasSent(t) }, Config: small},
+				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: small},
 			},
 		})
 	})
@@ -238,28 +222,28 @@ func TestAccScale_downContinuesAfterFailure(t *testing.T) {
 		"TestAccScale_downTouchesNothingElse")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 3)
-		small := secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], `timeouts = { update = "`+hanging+`" }`)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 3)
+		small := sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersOf(s.Workers[:1], `timeouts = { update = "`+hanging+`" }`)
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
+				{Config: s.WholeCluster()},
 				{
 					PreConfig: func() {
-						s.workers[2].SetFault(fault.Fault{Method: "Reset", Count: -1, Code: codes.Unavailable, Message: "not now"})
+						s.Workers[2].SetFault(fault.Fault{Method: "Reset", Count: -1, Code: codes.Unavailable, Message: "not now"})
 					},
 					Config:      small,
-					ExpectError: message("Unable to update workers"),
+					ExpectError: sitetest.Message("Unable to update workers"),
 				},
 				{
 					PreConfig: func() {
-						if s.workers[1].Configured() {
+						if s.Workers[1].Configured() {
 							t.Error("w-2 was not reset, although only w-3 could not be")
 						}
 
-						s.workers[2].ClearFaults()
+						s.Workers[2].ClearFaults()
 						s.ForgetCalls()
 					},
 					Config: small,
@@ -287,9 +271,9 @@ func TestAccHardware_replacedByTheUser(t *testing.T) {
 	testenv.BeforeRelease(t, "TestMembership_replacedHardware", "TestPreflight_ofAnExchange", "TestPlan_scenarios")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 4, 2)
-		was := secretsHCL + s.controlPlaneOf(s.controlPlane[:3], "") + s.workersOf(s.workers[:1], "")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 4, 2)
+		was := sitetest.SecretsHCL + s.ControlPlaneOf(s.ControlPlane[:3], "") + s.WorkersOf(s.Workers[:1], "")
 		exchange := func(config string, old, now *sim.Machine) string {
 			before := fmt.Sprintf("%s = { address = %q }", old.Name(), old.Address())
 			if !strings.Contains(config, before) {
@@ -300,30 +284,30 @@ func TestAccHardware_replacedByTheUser(t *testing.T) {
 				fmt.Sprintf("%s = { address = %q, uuid = %q }", old.Name(), now.Address(), now.UUID()), 1)
 		}
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: was},
 				{
-					Config:           exchange(exchange(was, s.controlPlane[2], s.controlPlane[3]), s.workers[0], s.workers[1]),
+					Config:           exchange(exchange(was, s.ControlPlane[2], s.ControlPlane[3]), s.Workers[0], s.Workers[1]),
 					ConfigPlanChecks: emptyAfterwards(),
 					ConfigStateChecks: []statecheck.StateCheck{
 						phaseIs("talosop_control_plane.this", "Ready"), phaseIs("talosop_worker.this", "Ready"),
 						statecheck.ExpectKnownValue("talosop_control_plane.this",
 							tfjsonpath.New("observed").AtMapKey("cp-3").AtMapKey("uuid"),
-							knownvalue.StringExact(s.controlPlane[3].UUID())),
+							knownvalue.StringExact(s.ControlPlane[3].UUID())),
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),
 					},
 				},
 				{
 					PreConfig: func() {
-						for _, m := range []*sim.Machine{s.controlPlane[2], s.workers[0]} {
+						for _, m := range []*sim.Machine{s.ControlPlane[2], s.Workers[0]} {
 							if m.Configured() {
 								t.Errorf("%s was not reset", m.Name())
 							}
 						}
 					},
-					Config: exchange(exchange(was, s.controlPlane[2], s.controlPlane[3]), s.workers[0], s.workers[1]),
+					Config: exchange(exchange(was, s.ControlPlane[2], s.ControlPlane[3]), s.Workers[0], s.Workers[1]),
 				},
 			},
 		})
@@ -335,26 +319,26 @@ func TestAccAddress_movedMachineIsFound(t *testing.T) {
 	testenv.BeforeRelease(t, "TestIdentity_movedMachineKeepsItsPlace", "TestMembership_addressesSeenLast")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		free := s.workers[1].Address().Next()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
+		free := s.Workers[1].Address().Next()
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL("")},
+				{Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL("")},
 				{
 					PreConfig: func() {
-						if err := s.workers[1].Move(free); err != nil {
+						if err := s.Workers[1].Move(free); err != nil {
 							t.Fatal(err)
 						}
 
-						s.workers[1].PowerOff()
-						s.workers[1].PowerOn()
+						s.Workers[1].PowerOff()
+						s.Workers[1].PowerOn()
 						s.ForgetCalls()
 					},
-					Config: secretsHCL + s.controlPlaneHCL("") +
-						strings.Replace(s.workersHCL(""), s.workers[1].Address().String(), free.String(), 1),
+					Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") +
+						strings.Replace(s.WorkersHCL(""), s.Workers[1].Address().String(), free.String(), 1),
 					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this", `find w-2 at .*`)),
 					ConfigStateChecks: []statecheck.StateCheck{
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-2").AtMapKey("address"),
@@ -362,9 +346,9 @@ func TestAccAddress_movedMachineIsFound(t *testing.T) {
 					},
 				},
 				{
-					PreConfig: func() { s.nothingWasSent(t) },
-					Config: secretsHCL + s.controlPlaneHCL("") +
-						strings.Replace(s.workersHCL(""), s.workers[1].Address().String(), free.String(), 1),
+					PreConfig: func() { s.ExpectNothingSent(t) },
+					Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") +
+						strings.Replace(s.WorkersHCL(""), s.Workers[1].Address().String(), free.String(), 1),
 				},
 			},
 		})
@@ -376,12 +360,12 @@ func TestAccAddress_movedMachineIsFound(t *testing.T) {
 func TestAccDrift_isRepaired(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
+		w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
 		w.MustRun("apply", "-auto-approve")
 
-		bundle := bundleIn(t, w)
+		bundle := sitetest.BundleIn(t, w)
 		label := func(config string) string {
 			return strings.Replace(config, "machine:\n", "machine:\n    nodeLabels:\n        rack: hidden-value\n", 1)
 		}
@@ -392,8 +376,8 @@ func TestAccDrift_isRepaired(t *testing.T) {
 			return fmt.Sprint(record["drift"])
 		}
 
-		original := string(s.workers[0].Config())
-		s.byHand(t, bundle, s.workers[0], label)
+		original := string(s.Workers[0].Config())
+		byHand(t, s, bundle, s.Workers[0], label)
 
 		empty, plan := w.PlanIsEmpty()
 		if empty || !strings.Contains(plan, "apply configuration to w-1 (no reboot)") ||
@@ -411,16 +395,16 @@ func TestAccDrift_isRepaired(t *testing.T) {
 			t.Errorf("the drift of w-2 is %s", got)
 		}
 
-		s.byHand(t, bundle, s.workers[0], func(string) string { return original })
+		byHand(t, s, bundle, s.Workers[0], func(string) string { return original })
 
 		if empty, plan := w.PlanIsEmpty(); !empty {
 			t.Errorf("undone by hand, the plan is\n%s", plan)
 		}
 
-		s.byHand(t, bundle, s.workers[0], label)
+		byHand(t, s, bundle, s.Workers[0], label)
 		w.MustRun("apply", "-auto-approve")
 
-		if got := driftOf("w-1"); got != "[]" || strings.Contains(string(s.workers[0].Config()), "hidden-value") {
+		if got := driftOf("w-1"); got != "[]" || strings.Contains(string(s.Workers[0].Config()), "hidden-value") {
 			t.Errorf("after an apply the drift of w-1 is %s", got)
 		}
 
@@ -428,16 +412,16 @@ func TestAccDrift_isRepaired(t *testing.T) {
 			t.Errorf("after an apply the plan is\n%s", plan)
 		}
 
-		s.expectImageDrift(t, w, bundle)
+		expectImageDrift(t, s, w, bundle)
 		w.MustRun("destroy", "-auto-approve")
 	})
 }
 
 // expectImageDrift checks that a kubelet which somebody exchanged is named, and put back.
-func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.Bundle) {
+func expectImageDrift(t *testing.T, s *sitetest.Site, w *clitest.Workspace, bundle *pki.Bundle) {
 	t.Helper()
 
-	images, err := machineconfig.Images(s.workers[0].Config())
+	images, err := machineconfig.Images(s.Workers[0].Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,16 +429,16 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 	meant := images[kubenames.Kubelet]
 	version, _ := kubenames.ImageVersion(meant)
 	other := kubenames.ImageAt(meant, version, version+"-slim")
-	s.byHand(t, bundle, s.workers[0], func(config string) string { return strings.Replace(config, meant, other, 1) })
+	byHand(t, s, bundle, s.Workers[0], func(config string) string { return strings.Replace(config, meant, other, 1) })
 
 	empty, plan := w.PlanIsEmpty()
-	if empty || !message(fmt.Sprintf("w-1: image of kubelet: %s, not %s", other, meant)).MatchString(plan) {
+	if empty || !sitetest.Message(fmt.Sprintf("w-1: image of kubelet: %s, not %s", other, meant)).MatchString(plan) {
 		t.Errorf("with another kubelet on w-1 the plan is\n%s", plan)
 	}
 
 	w.MustRun("apply", "-auto-approve")
 
-	if images, err = machineconfig.Images(s.workers[0].Config()); err != nil || images[kubenames.Kubelet] != meant {
+	if images, err = machineconfig.Images(s.Workers[0].Config()); err != nil || images[kubenames.Kubelet] != meant {
 		t.Errorf("after an apply w-1 has kubelet %s (%v)", images[kubenames.Kubelet], err)
 	}
 
@@ -469,20 +453,20 @@ func TestAccChanges_besideStaleCordons(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRollout_isNotHeldByStaleMarks", "TestRollout_leavesAForeignCordon")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		others := strings.Replace(s.workersOf(s.workers[1:], ""), `"this"`, `"others"`, 1)
-		hcl := secretsProvider + secretsHCL + s.workersOf(s.workers[:1], "")
-		w := applied(t, cli, hcl+s.controlPlaneHCL("")+others)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
+		others := strings.Replace(s.WorkersOf(s.Workers[1:], ""), `"this"`, `"others"`, 1)
+		hcl := sitetest.ProviderHCL + sitetest.SecretsHCL + s.WorkersOf(s.Workers[:1], "")
+		w := sitetest.Applied(t, cli, hcl+s.ControlPlaneHCL("")+others)
 
 		text, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		bundle, err := pki.Parse([]byte(text))
-		must(t, err)
+		tftest.Must(t, err)
 
 		own, other := nodeName(t, w, thePlane, "cp-1"), nodeName(t, w, "talosop_worker.this", "w-1")
 		givenUp := nodeName(t, w, "talosop_worker.others", "w-2")
 		mark := func(node, since, spec string) {
-			kubectl.PatchNode(t, bundle, s.endpoint, node, fmt.Sprintf(
+			kubectl.PatchNode(t, bundle, s.URL, node, fmt.Sprintf(
 				`{"metadata":{"annotations":{"talosop.dev/cordoned":"%s workers b"}},"spec":{%s}}`, since, spec))
 		}
 
@@ -491,7 +475,7 @@ func TestAccChanges_besideStaleCordons(t *testing.T) {
 		mark(givenUp, time.Now().UTC().Format(time.RFC3339), `"unschedulable":true`)
 
 		newer := func(extra string) string {
-			return hcl + strings.Replace(s.controlPlaneHCL(extra), "v1.13.0", "v1.13.2", 1) +
+			return hcl + strings.Replace(s.ControlPlaneHCL(extra), "v1.13.0", "v1.13.2", 1) +
 				"removed {\n  from = talosop_worker.others\n  lifecycle {\n    destroy = false\n  }\n}\n"
 		}
 
@@ -502,18 +486,18 @@ func TestAccChanges_besideStaleCordons(t *testing.T) {
 			t.Fatalf("a node that was just cordoned held nobody:\n%s", held.Output())
 		}
 
-		says(t, held, "workers b", "kubectl uncordon "+givenUp)
+		sitetest.Says(t, held, "workers b", "kubectl uncordon "+givenUp)
 
 		mark(givenUp, "2026-01-02T03:04:05Z", "")
 		w.Write("main.tf", newer(""))
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the rollout")
+		sitetest.ExpectNoChanges(t, w, "after the rollout")
 
-		if got := s.controlPlane[0].TalosVersion(); got != "v1.13.2" {
+		if got := s.ControlPlane[0].TalosVersion(); got != "v1.13.2" {
 			t.Errorf("the control plane runs Talos %s", got)
 		}
 
-		for _, node := range s.nodes(t, text).Nodes.Observe(t.Context()).Nodes {
+		for _, node := range nodes(t, s, text).Nodes.Observe(t.Context()).Nodes {
 			if node.Unschedulable != (node.Name == givenUp) || node.Cordoned != (node.Name != own) {
 				t.Errorf("node %s: unschedulable %t, marked %t", node.Name, node.Unschedulable, node.Cordoned)
 			}

@@ -1,42 +1,30 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
-	tfjson "github.com/hashicorp/terraform-json"
-
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // These tests read what a person reads: the output of the CLI, its log, its state.
 
-// says checks that the output of a command has words in it, however it is wrapped.
-func says(t *testing.T, result clitest.Result, texts ...string) {
-	t.Helper()
-
-	for _, text := range texts {
-		if !message(text).MatchString(result.Output()) {
-			t.Errorf("the output does not say %q:\n%s", text, result.Output())
-		}
-	}
-}
-
 // A create that was begun and could not finish warns, with the machine that is the
 // reason, and exits with 1 only for the postcondition. The second apply goes on.
 func TestAccIncompleteCreate_namesItsMachine(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		s.workers[1].HangNextReboot()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
+		s.Workers[1].HangNextReboot()
 
-		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+		w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
 		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
 
 		result := w.Run("apply", "-auto-approve")
@@ -48,11 +36,11 @@ func TestAccIncompleteCreate_namesItsMachine(t *testing.T) {
 			"Incomplete create of workers", "the time of this operation ran out", "w-2: ", "w-1: in the cluster, running",
 			"Applying again is safe", "Resource postcondition failed",
 		} {
-			says(t, result, words)
+			sitetest.Says(t, result, words)
 		}
 
-		s.workers[1].PowerOff()
-		s.workers[1].PowerOn()
+		s.Workers[1].PowerOff()
+		s.Workers[1].PowerOn()
 		w.MustRun("apply", "-auto-approve")
 
 		if phase := w.Attribute("talosop_worker.this", "phase"); phase != "Ready" {
@@ -69,14 +57,14 @@ func TestAccIncompleteUpdate_keepsWhatJoined(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
-	s := newSite(t, 1, 3)
-	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false, "workers": addresses(s.workers[:1])})
+	s := sitetest.New(t, 1, 3)
+	w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false, "workers": sitetest.Addresses(s.Workers[:1])})
 	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { update = "`+hanging+`" } }`)
 	w.MustRun("apply", "-auto-approve")
 
-	s.workers[2].HangNextReboot()
-	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{
-		"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "workers": addresses(s.workers),
+	s.Workers[2].HangNextReboot()
+	w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{
+		"endpoint": s.URL, "control_planes": sitetest.Addresses(s.ControlPlane), "workers": sitetest.Addresses(s.Workers),
 		"deletion_protection": false,
 	}))
 
@@ -87,7 +75,7 @@ func TestAccIncompleteUpdate_keepsWhatJoined(t *testing.T) {
 
 	for _, words := range []string{"Unable to update workers", "w-3: ", "w-2: in the cluster, running",
 		"Applying again is safe"} {
-		says(t, result, words)
+		sitetest.Says(t, result, words)
 	}
 
 	machines, _ := w.Attribute("talosop_worker.this", "machines").(map[string]any)
@@ -99,8 +87,8 @@ func TestAccIncompleteUpdate_keepsWhatJoined(t *testing.T) {
 		t.Errorf("phase is %v", phase)
 	}
 
-	s.workers[2].PowerOff()
-	s.workers[2].PowerOn()
+	s.Workers[2].PowerOff()
+	s.Workers[2].PowerOn()
 	w.MustRun("apply", "-auto-approve")
 
 	if empty, output := w.PlanIsEmpty(); !empty {
@@ -118,10 +106,10 @@ func TestAccIncompleteUpdate_givesUpDeadMachines(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
-	s := newSite(t, 1, 2)
-	s.workers[1].HangNextReboot()
+	s := sitetest.New(t, 1, 2)
+	s.Workers[1].HangNextReboot()
 
-	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
 	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
 
 	if result := w.Run("apply", "-auto-approve"); result.Exit != 1 {
@@ -148,27 +136,27 @@ func TestAccIncompleteUpdate_givesUpDeadMachines(t *testing.T) {
 func TestAccRefresh_reportsSilentMachines(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
+		w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
 		w.MustRun("apply", "-auto-approve")
 
-		s.workers[0].PowerOff()
-		s.workers[1].PowerOff()
+		s.Workers[0].PowerOff()
+		s.Workers[1].PowerOff()
 
 		plan := w.Run("plan", "-detailed-exitcode")
 		if plan.Exit != 2 {
 			t.Errorf("the plan is empty, or failed:\n%s", plan.Output())
 		}
 
-		says(t, plan, "wait for w-1, w-2")
+		sitetest.Says(t, plan, "wait for w-1, w-2")
 
-		says(t, plan, "Machines do not answer")
-		says(t, plan, "w-1 ("+s.workers[0].Address().String()+"):")
-		says(t, plan, "w-2 ("+s.workers[1].Address().String()+"):")
+		sitetest.Says(t, plan, "Machines do not answer")
+		sitetest.Says(t, plan, "w-1 ("+s.Workers[0].Address().String()+"):")
+		sitetest.Says(t, plan, "w-2 ("+s.Workers[1].Address().String()+"):")
 
-		s.workers[0].PowerOn()
-		s.workers[1].PowerOn()
+		s.Workers[0].PowerOn()
+		s.Workers[1].PowerOn()
 		w.MustRun("destroy", "-auto-approve")
 	})
 }
@@ -178,8 +166,8 @@ func TestAccDeletionProtection_ofATaintedResource(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
-	s := newSite(t, 1, 1)
-	w := s.quickstart(t, cli, nil)
+	s := sitetest.New(t, 1, 1)
+	w := s.Quickstart(t, cli, nil)
 	w.MustRun("apply", "-auto-approve")
 	w.MustRun("taint", "talosop_control_plane.this")
 
@@ -190,10 +178,10 @@ func TestAccDeletionProtection_ofATaintedResource(t *testing.T) {
 		t.Errorf("exit %d:\n%s", result.Exit, result.Output())
 	}
 
-	says(t, result, "Deletion protection is on")
+	sitetest.Says(t, result, "Deletion protection is on")
 
 	for _, call := range s.CallsTo("Reset") {
-		if call.Machine == s.controlPlane[0].Name() {
+		if call.Machine == s.ControlPlane[0].Name() {
 			t.Errorf("the control plane was reset: %v", call)
 		}
 	}
@@ -208,23 +196,24 @@ func TestAccPreserve_namesWhatKeepsRunning(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
-	s := newSite(t, 1, 1)
-	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	s := sitetest.New(t, 1, 1)
+	w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
 	w.Write("override.tf", `resource "talosop_worker" "this" { on_destroy = "preserve" }`)
 	w.MustRun("apply", "-auto-approve")
 
 	result := w.MustRun("destroy", "-auto-approve")
-	says(t, result, "Machines keep running")
-	says(t, result, "w-1 of cluster")
-	says(t, result, "The secrets of a cluster will be lost")
-	says(t, result, "no longer in state", "These go on running with it:", "w-1 of cluster \"quickstart\" (talosop_worker")
+	sitetest.Says(t, result, "Machines keep running")
+	sitetest.Says(t, result, "w-1 of cluster")
+	sitetest.Says(t, result, "The secrets of a cluster will be lost")
+	sitetest.Says(t, result, "no longer in state", "These go on running with it:",
+		"w-1 of cluster \"quickstart\" (talosop_worker")
 
-	if !s.workers[0].Configured() {
+	if !s.Workers[0].Configured() {
 		t.Error("the worker was reset")
 	}
 
-	if s.controlPlane[0].Stage() != sim.StageMaintenance {
-		t.Errorf("the control plane is %s", s.controlPlane[0].Stage())
+	if s.ControlPlane[0].Stage() != sim.StageMaintenance {
+		t.Errorf("the control plane is %s", s.ControlPlane[0].Stage())
 	}
 }
 
@@ -233,8 +222,8 @@ func TestAccPreserve_namesWhatKeepsRunning(t *testing.T) {
 func TestAccSecrets_generatedAndImported(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		w := applied(t, cli, guardedSecrets)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		w := sitetest.Applied(t, cli, guardedSecrets)
 
 		if empty, output := w.PlanIsEmpty(); !empty {
 			t.Errorf("the second plan is not empty:\n%s", output)
@@ -273,16 +262,8 @@ func TestAccSecrets_generatedAndImported(t *testing.T) {
 	})
 }
 
-const secretsProvider = `
-terraform {
-  required_providers {
-    talosop = { source = "talosop/talosop" }
-  }
-}
-`
-
 // guardedSecrets is secrets as most people have them, which cannot be destroyed.
-const guardedSecrets = secretsProvider + "resource \"talosop_secrets\" \"this\" {}\n"
+const guardedSecrets = sitetest.ProviderHCL + "resource \"talosop_secrets\" \"this\" {}\n"
 
 // No secret is in a log at TRACE, in output, or in state outside the attributes that
 // are documented to hold it.
@@ -291,10 +272,10 @@ func TestAccSecrets_staySecret(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		s.workers[1].HangNextReboot()
+		s := sitetest.New(t, 1, 2)
+		s.Workers[1].HangNextReboot()
 
-		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false}).KeepTrace()
+		w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false}).KeepTrace()
 		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
 
 		output := w.Run("apply", "-auto-approve").Output()
@@ -305,13 +286,13 @@ func TestAccSecrets_staySecret(t *testing.T) {
 			t.Fatal("there is no bundle in state")
 		}
 
-		s.workers[1].PowerOff()
-		s.workers[1].PowerOn()
+		s.Workers[1].PowerOff()
+		s.Workers[1].PowerOn()
 
-		visible := visibleValues(t, w.State())
+		visible := sitetest.VisibleValues(t, w.State())
 		output += w.MustRun("destroy", "-auto-approve").Output()
 
-		for _, secret := range secretsIn(bundle) {
+		for _, secret := range tftest.SecretsIn(bundle) {
 			for where, text := range map[string]string{"output": output, "log": w.Trace(), "state": visible} {
 				if strings.Contains(text, secret) {
 					t.Errorf("the %s of %s holds a secret of %d characters", where, cli.Name, len(secret))
@@ -328,61 +309,4 @@ func TestAccSecrets_staySecret(t *testing.T) {
 			t.Errorf("the log of %s does not tell of the bootstrap", cli.Name)
 		}
 	})
-}
-
-// secretsIn lists the secrets of a bundle, in every form in which they are sent.
-func secretsIn(bundle string) []string { return clitest.SecretsIn(tf.MasksOf(bundle)) }
-
-// visibleValues is the text of all values in state that are not sensitive.
-func visibleValues(t *testing.T, state *tfjson.State) string {
-	t.Helper()
-
-	var b strings.Builder
-
-	for _, r := range state.Values.RootModule.Resources {
-		hidden := map[string]any{}
-		decode(t, r.SensitiveValues, &hidden)
-
-		for name, v := range r.AttributeValues {
-			b.WriteString(encoded(t, visible(v, hidden[name])))
-			b.WriteString("\n")
-		}
-	}
-
-	return b.String()
-}
-
-// visible removes what is marked as sensitive.
-func visible(v, hidden any) any {
-	if hidden == true {
-		return nil
-	}
-
-	switch v := v.(type) {
-	case map[string]any:
-		marks, _ := hidden.(map[string]any)
-		out := map[string]any{}
-
-		for key, child := range v {
-			out[key] = visible(child, marks[key])
-		}
-
-		return out
-	case []any:
-		marks, _ := hidden.([]any)
-		out := make([]any, len(v))
-
-		for i, child := range v {
-			var mark any
-			if i < len(marks) {
-				mark = marks[i]
-			}
-
-			out[i] = visible(child, mark)
-		}
-
-		return out
-	default:
-		return v
-	}
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 )
 
 // shape is what of a resource or a block of another provider the examples use: the names of arguments and attributes, and
@@ -190,7 +191,7 @@ module "clusters" {
 func TestAccExamples_clouds(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		w := clitest.NewWorkspace(t, cli).Example("../../examples", "stacks/vms")
 		w.Write("main.tf", inAllClouds)
 

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -20,13 +21,13 @@ func TestAccCluster_createAndDestroy(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 2)
+		s := sitetest.New(t, 3, 2)
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{
-					Config: s.wholeCluster(),
+					Config: s.WholeCluster(),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"),
@@ -45,7 +46,7 @@ func TestAccCluster_createAndDestroy(t *testing.T) {
 						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed").AtMapKey("cp-2"),
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
 								"stage": knownvalue.StringExact("running"), "ready": knownvalue.Bool(true),
-								"talos_version": knownvalue.StringExact("v1.13.0"), "uuid": knownvalue.StringExact(s.controlPlane[1].UUID()),
+								"talos_version": knownvalue.StringExact("v1.13.0"), "uuid": knownvalue.StringExact(s.ControlPlane[1].UUID()),
 								"kubernetes_version": knownvalue.StringExact("v1.36.2"), "node_name": knownvalue.NotNull(),
 							})),
 						remembers("talosop_control_plane.this", "cp-2", func(m record.Machine) bool {

@@ -1,10 +1,12 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
@@ -79,8 +81,8 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestHealth_conditionsThatAreNotTrue", "TestClusterHealth_silentClusterIsAResult")
 
-	s := newSite(t, 3, 1)
-	w := s.quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
+	s := sitetest.New(t, 3, 1)
+	w := s.Quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
 	w.Write("health.tf", healthHCL)
 
 	// The handle is not known in the plan of a create: the cluster is looked at after it.
@@ -90,29 +92,29 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 		t.Errorf("a new cluster is %v", w.Attribute(healthAddress, "summary"))
 	}
 
-	s.etcdIsHealthy(t, w)
-	s.isDrawn(t, w)
-	expectNoChanges(t, w, "while all is well")
+	etcdIsHealthy(t, s, w)
+	isDrawn(t, s, w)
+	sitetest.ExpectNoChanges(t, w, "while all is well")
 	pendingIsDrawn(t, w)
 
-	s.oneIsOff(t, w)
-	s.allAreOff(t, w)
+	oneIsOff(t, s, w)
+	allAreOff(t, s, w)
 
 	for _, m := range s.Machines() {
 		m.PowerOn()
 	}
 
-	s.awaitReady(t)
+	s.AwaitReady(t)
 
-	if err := s.controlPlane[0].RaiseEtcdAlarm(t.Context(), etcd.NoSpace); err != nil {
+	if err := s.ControlPlane[0].RaiseEtcdAlarm(t.Context(), etcd.NoSpace); err != nil {
 		t.Fatal(err)
 	}
 
-	says(t, w.MustRun("apply", "-auto-approve"), "the check says Degraded")
+	sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "the check says Degraded")
 	expectConditions(t, w, map[string]string{"EtcdNoAlarms": "False: NOSPACE on cp-1", "EtcdQuorum": "True",
 		"NodesReady": "True"})
 
-	if alarms := encoded(t, w.Attribute(etcdAddress, "alarms")); alarms != `["NOSPACE on cp-1"]` {
+	if alarms := tftest.JSON(t, w.Attribute(etcdAddress, "alarms")); alarms != `["NOSPACE on cp-1"]` {
 		t.Errorf("alarms are %s", alarms)
 	}
 }
@@ -121,16 +123,16 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 func TestAccClusterHealth_asksNobodyTwice(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1)
-	w := s.quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
+	s := sitetest.New(t, 3, 1)
+	w := s.Quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
 	w.MustRun("apply", "-auto-approve")
 	w.Write("health.tf", healthHCL)
 	w.MustRun("apply", "-auto-approve")
 	s.ForgetCalls()
-	expectNoChanges(t, w, "while all is well")
+	sitetest.ExpectNoChanges(t, w, "while all is well")
 
 	// The version is part of each look at a machine, once in a connection, and the status of each look at its member.
-	machines, members := s.timesAsked("Version"), s.timesAsked("EtcdStatus")
+	machines, members := timesAsked(s, "Version"), timesAsked(s, "EtcdStatus")
 
 	for _, m := range s.Machines() {
 		if n := machines[m.Name()]; n != 1 {
@@ -138,7 +140,7 @@ func TestAccClusterHealth_asksNobodyTwice(t *testing.T) {
 		}
 	}
 
-	for _, m := range s.controlPlane {
+	for _, m := range s.ControlPlane {
 		if n := members[m.Name()]; n != 1 {
 			t.Errorf("the member of %s was asked %d times", m.Name(), n)
 		}
@@ -150,7 +152,7 @@ func TestAccClusterHealth_asksNobodyTwice(t *testing.T) {
 }
 
 // timesAsked counts the calls to a method, by machine.
-func (s *site) timesAsked(method string) map[string]int {
+func timesAsked(s *sitetest.Site, method string) map[string]int {
 	times := map[string]int{}
 	for _, call := range s.CallsTo(method) {
 		times[call.Machine]++
@@ -159,19 +161,8 @@ func (s *site) timesAsked(method string) map[string]int {
 	return times
 }
 
-// awaitReady waits until all machines work again.
-func (s *site) awaitReady(t *testing.T) {
-	t.Helper()
-
-	for _, m := range s.Machines() {
-		if err := m.AwaitReady(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // isDrawn finds every machine in the pictures, well and with its versions.
-func (s *site) isDrawn(t *testing.T, w *clitest.Workspace) {
+func isDrawn(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
 
 	markdown, _ := w.Attribute(healthAddress, "markdown").(string)
@@ -214,15 +205,15 @@ output "pending" {
   value = data.talosop_cluster_health.pending.markdown
 }
 `)
-	says(t, w.MustRun("plan", `-var=config_patches=["machine: {nodeLabels: {example.com/new: label}}"]`),
+	sitetest.Says(t, w.MustRun("plan", `-var=config_patches=["machine: {nodeLabels: {example.com/new: label}}"]`),
 		"**Pending operations**", "| 1 | `")
 	w.Write("pending.tf", "")
 }
 
-func (s *site) etcdIsHealthy(t *testing.T, w *clitest.Workspace) {
+func etcdIsHealthy(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
 
-	if quorum := encoded(t, w.Attribute(etcdAddress, "quorum")); quorum != "2" {
+	if quorum := tftest.JSON(t, w.Attribute(etcdAddress, "quorum")); quorum != "2" {
 		t.Errorf("the quorum is %s", quorum)
 	}
 
@@ -241,7 +232,7 @@ func (s *site) etcdIsHealthy(t *testing.T, w *clitest.Workspace) {
 
 	for i, m := range members {
 		member, _ := m.(map[string]any)
-		if member["name"] != s.controlPlane[i].Name() || member["healthy"] != true || member["learner"] != false {
+		if member["name"] != s.ControlPlane[i].Name() || member["healthy"] != true || member["learner"] != false {
 			t.Errorf("member %v", member)
 		}
 
@@ -256,16 +247,16 @@ func (s *site) etcdIsHealthy(t *testing.T, w *clitest.Workspace) {
 }
 
 // oneIsOff switches a control plane off. The check says so, and nothing else happens.
-func (s *site) oneIsOff(t *testing.T, w *clitest.Workspace) {
+func oneIsOff(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
-	s.controlPlane[2].PowerOff()
+	s.ControlPlane[2].PowerOff()
 
 	result := w.MustRun("apply", "-auto-approve")
-	says(t, result, "the check says Degraded")
-	says(t, result, "the check says etcd is unwell")
-	says(t, result, "Parts of the cluster do not answer")
+	sitetest.Says(t, result, "the check says Degraded")
+	sitetest.Says(t, result, "the check says etcd is unwell")
+	sitetest.Says(t, result, "Parts of the cluster do not answer")
 
-	cp3 := "cp-3 (" + s.controlPlane[2].Address().String() + ") does not answer"
+	cp3 := "cp-3 (" + s.ControlPlane[2].Address().String() + ") does not answer"
 	expectConditions(t, w, map[string]string{
 		"TalosAPIReachable": "False: " + cp3, "ControlPlanesReady": "Unknown: " + cp3, "EtcdQuorum": "True",
 		"KubernetesAPI":      "True",
@@ -273,32 +264,32 @@ func (s *site) oneIsOff(t *testing.T, w *clitest.Workspace) {
 	})
 
 	members, _ := w.Attribute(etcdAddress, "members").([]any)
-	if text := encoded(t, members); w.Attribute(etcdAddress, "healthy") != false ||
+	if text := tftest.JSON(t, members); w.Attribute(etcdAddress, "healthy") != false ||
 		!strings.Contains(text, `"errors":["its machine does not answer"],"healthy":false`) {
 		t.Errorf("members are %s", text)
 	}
 
-	expectNoChanges(t, w, "while a control plane is off")
+	sitetest.ExpectNoChanges(t, w, "while a control plane is off")
 }
 
 // allAreOff switches the others off, too.
-func (s *site) allAreOff(t *testing.T, w *clitest.Workspace) {
+func allAreOff(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
 
 	for _, m := range s.Machines() {
 		m.PowerOff()
 	}
 
-	says(t, w.MustRun("apply", "-auto-approve"), "the check says Unreachable")
+	sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "the check says Unreachable")
 	expectConditions(t, w, map[string]string{"TalosAPIReachable": "False", "EtcdQuorum": "Unknown",
 		"KubernetesAPI": "False", "NodesReady": "Unknown"})
 
 	cause, _ := w.Attribute(etcdAddress, "cause").(string)
-	if members := encoded(t, w.Attribute(etcdAddress, "members")); w.Attribute(etcdAddress, "reachable") != false ||
+	if members := tftest.JSON(t, w.Attribute(etcdAddress, "members")); w.Attribute(etcdAddress, "reachable") != false ||
 		members != "[]" || !strings.Contains(cause, "does not answer") {
 		t.Errorf("members are %s, the cause is %q", members, cause)
 	}
 
-	expectNoChanges(t, w, "while everything is off")
+	sitetest.ExpectNoChanges(t, w, "while everything is off")
 	w.MustRun("plan", "-destroy")
 }

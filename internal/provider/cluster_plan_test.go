@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"slices"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // The plan of a whole cluster names the machines of both roles, workers by pool, and
@@ -13,7 +15,7 @@ import (
 func TestWholeCluster_planOfCreate(t *testing.T) {
 	t.Parallel()
 
-	plan := planOf(t, "talosop_cluster", nil, with(baseCluster(), unknownValue{}, "secrets"))
+	plan := planOf(t, "talosop_cluster", nil, tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "secrets"))
 
 	want := []string{
 		"apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
@@ -24,18 +26,18 @@ func TestWholeCluster_planOfCreate(t *testing.T) {
 		"apply configuration to gpu/w-1: installs Talos v1.13.0 on /dev/nvme0n1, reboots, joins as worker",
 		"bootstrap etcd on cp-1",
 	}
-	if got := textsOf(t, attributeOf(t, plan, "operations")); !slices.Equal(got, want) {
+	if got := tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations")); !slices.Equal(got, want) {
 		t.Errorf("operations are %q", got)
 	}
 
 	for name, known := range map[string]bool{"phase": false, "observed": false, "id": true, "version_contract": true} {
-		if got := attributeOf(t, plan, name); got.IsKnown() != known {
+		if got := tftest.AttributeOf(t, plan, name); got.IsKnown() != known {
 			t.Errorf("%s is %s", name, got)
 		}
 	}
 
-	handle := attributeOf(t, plan, "cluster")
-	if got := textsOf(t, attributeOf(t, handle, "talos_endpoints")); !slices.Equal(got,
+	handle := tftest.AttributeOf(t, plan, "cluster")
+	if got := tftest.TextsOf(t, tftest.AttributeOf(t, handle, "talos_endpoints")); !slices.Equal(got,
 		[]string{"10.0.0.11", "10.0.0.12", "10.0.0.13"}) {
 		t.Errorf("cluster.talos_endpoints is %q", got)
 	}
@@ -45,16 +47,16 @@ func TestWholeCluster_planOfCreate(t *testing.T) {
 func TestWholeCluster_planOfUnknownBlocks(t *testing.T) {
 	t.Parallel()
 
-	prior := settledState(t, "talosop_cluster", baseCluster())
+	prior := settledState(t, "talosop_cluster", tftest.BaseCluster())
 
 	for _, block := range []string{"control_plane", "workers"} {
-		config := with(baseCluster(), unknownValue{}, block)
-		if got := validate(t, "talosop_cluster", config); len(got) > 0 {
-			t.Errorf("unknown %s: %s", block, show(got))
+		config := tftest.With(tftest.BaseCluster(), tftest.Unknown{}, block)
+		if got := tftest.Validate(t, "talosop_cluster", config); len(got) > 0 {
+			t.Errorf("unknown %s: %s", block, tftest.Show(got))
 		}
 
 		for kind, state := range map[string]*tftypes.Value{"create": nil, "update": &prior} {
-			if got := attributeOf(t, planOf(t, "talosop_cluster", state, config), "operations"); got.IsKnown() {
+			if got := tftest.AttributeOf(t, planOf(t, "talosop_cluster", state, config), "operations"); got.IsKnown() {
 				t.Errorf("%s with unknown %s: operations are %s", kind, block, got)
 			}
 		}
@@ -66,32 +68,34 @@ func TestWholeCluster_planOfUpdates(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		want   []string
 	}{
 		"worker added": {
-			config: with(baseCluster(), "10.0.0.32", "workers", "gpu", "machines", "w-2", "address"),
+			config: tftest.With(tftest.BaseCluster(), "10.0.0.32", "workers", "gpu", "machines", "w-2", "address"),
 			want: []string{"apply configuration to gpu/w-2: installs Talos v1.13.0 on /dev/nvme0n1, reboots, " +
 				"joins as worker"},
 		},
 		"pool added": {
-			config: with(with(baseCluster(), "10.0.0.41", "workers", "new", "machines", "w-1", "address"), "/dev/vda", "workers",
+			config: tftest.With(tftest.With(tftest.BaseCluster(), "10.0.0.41", "workers", "new", "machines", "w-1", "address"),
+				"/dev/vda", "workers",
 				"new", "install", "disk"),
 			want: []string{"apply configuration to new/w-1: installs Talos v1.13.0 on /dev/vda, reboots, joins " +
 				"as worker"},
 		},
 		"version of the cluster spelt out in a pool": {
-			config: with(baseCluster(), "v1.13.0", "workers", "batch", "talos_version"),
+			config: tftest.With(tftest.BaseCluster(), "v1.13.0", "workers", "batch", "talos_version"),
 			want:   []string{},
 		},
 		"META of one worker": {
-			config: with(baseCluster(), "rack-1", "workers", "batch", "machines", "w-1", "meta", "user_1"),
+			config: tftest.With(tftest.BaseCluster(), "rack-1", "workers", "batch", "machines", "w-1", "meta", "user_1"),
 			want:   []string{"write META 0x0c of batch/w-1"},
 		},
 	} {
-		prior := settledState(t, "talosop_cluster", baseCluster())
+		prior := settledState(t, "talosop_cluster", tftest.BaseCluster())
 
-		if got := textsOf(t, attributeOf(t, planOf(t, "talosop_cluster", &prior, test.config), "operations")); !slices.Equal(
+		if got := tftest.TextsOf(t, tftest.AttributeOf(t, planOf(t, "talosop_cluster", &prior, test.config),
+			"operations")); !slices.Equal(
 			got, test.want) {
 			t.Errorf("%s: operations are %q, want %q", name, got, test.want)
 		}
@@ -106,32 +110,35 @@ func TestWholeCluster_refusedChanges(t *testing.T) {
 	const batch = `AttributeName("workers").ElementKeyString("batch")`
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		At     string
 		says   []string
 	}{
 		"Talos version of the cluster": {
-			config: with(with(baseCluster(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
+			config: tftest.With(tftest.With(tftest.BaseCluster(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
 			At:     `AttributeName("talos_version")`,
 			says:   []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "older v1.12.6"},
 		},
 		"Talos version of a pool": {
-			config: with(with(baseCluster(), "v1.12.6", "workers", "batch", "talos_version"), "v1.12", "version_contract"),
-			At:     batch + `.AttributeName("talos_version")`, says: []string{"batch/w-1 and batch/w-2 run Talos v1.13.0"},
+			config: tftest.With(tftest.With(tftest.BaseCluster(), "v1.12.6", "workers", "batch", "talos_version"), "v1.12",
+				"version_contract"),
+			At: batch + `.AttributeName("talos_version")`, says: []string{"batch/w-1 and batch/w-2 run Talos v1.13.0"},
 		},
 		"Kubernetes version": {
-			config: with(baseCluster(), "v1.34.1", "kubernetes_version"),
+			config: tftest.With(tftest.BaseCluster(), "v1.34.1", "kubernetes_version"),
 			At:     `AttributeName("kubernetes_version")`,
 			says:   []string{"Kubernetes v1.35.2 runs", `kubernetes_version is "v1.34.1"`},
 		},
 		"removal of all control planes": {
-			config: with(baseCluster(), configuration{"cp-7": configuration{"address": "10.0.0.17"}}, "control_plane",
+			config: tftest.With(tftest.BaseCluster(), tftest.Config{"cp-7": tftest.Config{"address": "10.0.0.17"}},
+				"control_plane",
 				"machines"),
 			At:   `AttributeName("control_plane").AttributeName("machines")`,
 			says: []string{"cp-1, cp-2 and cp-3 would leave"},
 		},
 		"control plane under the name of a worker": {
-			config: with(without(baseCluster(), "control_plane", "machines", "cp-3"), "10.0.0.13", "workers", "batch",
+			config: tftest.With(tftest.Without(tftest.BaseCluster(), "control_plane", "machines", "cp-3"), "10.0.0.13",
+				"workers", "batch",
 				"machines", "w-9", "address"),
 			At:   batch + `.AttributeName("machines").ElementKeyString("w-9")`,
 			says: []string{"has the address or the hardware of cp-3", "Take cp-3 out first"},
@@ -140,10 +147,11 @@ func TestWholeCluster_refusedChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			prior := withDigests(t, settledState(t, "talosop_cluster", baseCluster()))
+			prior := withDigests(t, settledState(t, "talosop_cluster", tftest.BaseCluster()))
 
-			resp := planned(t, "talosop_cluster", &prior, valueOf(t, typeOf(t, "talosop_cluster"), test.config))
-			expectMistake(t, resp.Diagnostics, test.At, test.says, false)
+			resp := tftest.Plan(t, "talosop_cluster", &prior, tftest.ValueOf(t, tftest.TypeOf(t, "talosop_cluster"),
+				test.config))
+			tftest.ExpectMistake(t, resp.Diagnostics, test.At, test.says, false)
 		})
 	}
 }
@@ -152,17 +160,17 @@ func TestWholeCluster_refusedChanges(t *testing.T) {
 func TestWholeCluster_isProtectedFromTheStart(t *testing.T) {
 	t.Parallel()
 
-	typ := typeOf(t, "talosop_cluster")
-	prior := settledState(t, "talosop_cluster", baseCluster())
+	typ := tftest.TypeOf(t, "talosop_cluster")
+	prior := settledState(t, "talosop_cluster", tftest.BaseCluster())
 	null := tftypes.NewValue(typ, nil)
 
-	destroy, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: "talosop_cluster", PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, null),
-		Config: dynamic(t, null),
+	destroy, err := tftest.Server(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: "talosop_cluster", PriorState: tftest.Dynamic(t, prior), ProposedNewState: tftest.Dynamic(t, null),
+		Config: tftest.Dynamic(t, null),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	expectMistake(t, destroy.Diagnostics, `AttributeName("deletion_protection")`, []string{`"prod"`, "destroyed"}, false)
+	tftest.ExpectMistake(t, destroy.Diagnostics, `AttributeName("deletion_protection")`, []string{`"prod"`, "destroyed"}, false)
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"maps"
@@ -8,21 +8,23 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // needsConsent is the summary of what refuses a bootstrap with secrets that may have a cluster.
 const needsConsent = "Bootstrap with existing secrets needs consent"
 
-// planeOf is a control plane of these machines, with secrets that no apply of the test makes.
-func (s *site) planeOf(secrets string, machines ...*sim.Machine) configuration {
-	config := baseControlPlane()
-	config["name"], config["endpoint"], config["secrets"] = "test", s.endpoint, secrets
+// planeOfSite is a control plane of these machines, with secrets that no apply of the test makes.
+func planeOfSite(s *sitetest.Site, secrets string, machines ...*sim.Machine) tftest.Config {
+	config := tftest.BaseControlPlane()
+	config["name"], config["endpoint"], config["secrets"] = "test", s.URL, secrets
 	config["deletion_protection"], config["kubernetes_version"] = false, "v1.36.2"
 
-	listed := configuration{}
+	listed := tftest.Config{}
 	for _, m := range machines {
-		listed[m.Name()] = configuration{"address": m.Address().String()}
+		listed[m.Name()] = tftest.Config{"address": m.Address().String()}
 	}
 
 	config["machines"] = listed
@@ -34,17 +36,17 @@ func (s *site) planeOf(secrets string, machines ...*sim.Machine) configuration {
 func olderBundle(t *testing.T) string {
 	t.Helper()
 
-	bundle, err := quickBundle()
-	must(t, err)
+	bundle, err := tftest.QuickBundle()
+	tftest.Must(t, err)
 
 	content, err := bundle.YAML()
-	must(t, err)
+	tftest.Must(t, err)
 
 	return string(content)
 }
 
 // allowing is a configuration with consent.
-func allowing(config configuration) configuration {
+func allowing(config tftest.Config) tftest.Config {
 	out := maps.Clone(config)
 	out["allow_bootstrap"] = true
 
@@ -52,11 +54,11 @@ func allowing(config configuration) configuration {
 }
 
 // lostCluster is a cluster of three control planes whose state is lost.
-func lostCluster(t *testing.T, secrets string) *site {
+func lostCluster(t *testing.T, secrets string) *sitetest.Site {
 	t.Helper()
 
-	s := newSite(t, 3, 0)
-	drive(t, thePlaneKind, nil).apply(t, allowing(s.planeOf(secrets, s.controlPlane...))).must(t)
+	s := sitetest.New(t, 3, 0)
+	tftest.Drive(t, thePlaneKind, nil).Apply(t, allowing(planeOfSite(s, secrets, s.ControlPlane...))).Must(t)
 
 	return s
 }
@@ -64,19 +66,19 @@ func lostCluster(t *testing.T, secrets string) *site {
 const thePlaneKind = "talosop_control_plane"
 
 // refusedForConsent checks that a plan or an apply was refused at allow_bootstrap, and that no machine got anything.
-func refusedForConsent(t *testing.T, s *site, o outcome) {
+func refusedForConsent(t *testing.T, s *sitetest.Site, o tftest.Outcome) {
 	t.Helper()
 
 	var refused *tfprotov6.Diagnostic
 
-	for _, d := range o.diagnostics {
+	for _, d := range o.Diagnostics {
 		if d.Severity == tfprotov6.DiagnosticSeverityError && strings.HasSuffix(d.Summary, needsConsent) {
 			refused = d
 		}
 	}
 
 	if refused == nil {
-		t.Fatalf("it was not refused: %s", show(o.diagnostics))
+		t.Fatalf("it was not refused: %s", tftest.Show(o.Diagnostics))
 	}
 
 	if at := refused.Attribute.String(); at != `AttributeName("allow_bootstrap")` {
@@ -111,9 +113,9 @@ func TestControlPlane_asksForConsentAfterALossOfTheState(t *testing.T) {
 
 			secrets := olderBundle(t)
 			s := lostCluster(t, secrets)
-			one := s.controlPlane[0]
+			one := s.ControlPlane[0]
 
-			for _, m := range s.controlPlane[1:] {
+			for _, m := range s.ControlPlane[1:] {
 				m.PowerOff()
 			}
 
@@ -122,15 +124,15 @@ func TestControlPlane_asksForConsentAfterALossOfTheState(t *testing.T) {
 			awaitWithoutEtcd(t, s, one)
 			s.ForgetCalls()
 
-			d := drive(t, thePlaneKind, nil)
-			refusedForConsent(t, s, d.plan(t, s.planeOf(secrets, one)))
-			refusedForConsent(t, s, d.apply(t, s.planeOf(secrets, one)))
+			d := tftest.Drive(t, thePlaneKind, nil)
+			refusedForConsent(t, s, d.Plan(t, planeOfSite(s, secrets, one)))
+			refusedForConsent(t, s, d.Apply(t, planeOfSite(s, secrets, one)))
 
-			if !d.state.IsNull() {
+			if !d.State.IsNull() {
 				t.Error("the refused create is in state")
 			}
 
-			for _, m := range s.controlPlane[1:] {
+			for _, m := range s.ControlPlane[1:] {
 				m.PowerOn()
 			}
 
@@ -142,7 +144,7 @@ func TestControlPlane_asksForConsentAfterALossOfTheState(t *testing.T) {
 }
 
 // awaitWithoutEtcd waits until a machine answers without data of etcd.
-func awaitWithoutEtcd(t *testing.T, s *site, m *sim.Machine) {
+func awaitWithoutEtcd(t *testing.T, s *sitetest.Site, m *sim.Machine) {
 	t.Helper()
 
 	stage := sim.StageBooting
@@ -150,7 +152,7 @@ func awaitWithoutEtcd(t *testing.T, s *site, m *sim.Machine) {
 		stage = sim.StageMaintenance
 	}
 
-	must(t, m.AwaitStage(t.Context(), stage))
+	tftest.Must(t, m.AwaitStage(t.Context(), stage))
 }
 
 // A create that the CLIs plan with secrets that are not known yet, because the apply makes them, needs no consent: the
@@ -158,24 +160,24 @@ func awaitWithoutEtcd(t *testing.T, s *site, m *sim.Machine) {
 func TestControlPlane_newSecretsNeedNoConsent(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	life := &lifeSite{site: s, folder: t.TempDir()}
+	s := sitetest.New(t, 1, 0)
+	life := &lifeSite{Site: s, folder: t.TempDir()}
 	c := lifeConfig{Layout: pairLayout, Label: "this", Planes: []int{0}}
 	blocks := life.blocks(c)[:2] // secrets and control plane
 
 	applied := applyOnce(t, lifeState{}, blocks)
 	if applied.failed() {
-		t.Fatal(show(applied.Diagnostics))
+		t.Fatal(tftest.Show(applied.Diagnostics))
 	}
 
-	s.controlPlane[0].Wipe()
-	s.controlPlane[0].PowerOn()
-	awaitWithoutEtcd(t, s, s.controlPlane[0])
+	s.ControlPlane[0].Wipe()
+	s.ControlPlane[0].PowerOn()
+	awaitWithoutEtcd(t, s, s.ControlPlane[0])
 	delete(applied.state, lifeKey{Address: blocks[1].Address})
 	s.ForgetCalls()
 
 	plan := planLife(t, applied.state, blocks, lifeOptions{Random: sorted()})
-	refusedForConsent(t, s, outcome{diagnostics: plan.Diagnostics})
+	refusedForConsent(t, s, tftest.Outcome{Diagnostics: plan.Diagnostics})
 }
 
 // sorted is an order that is always the same.
@@ -187,7 +189,7 @@ func applyOnce(t *testing.T, state lifeState, blocks []lifeBlock, replace ...str
 
 	plan := planLife(t, state, blocks, lifeOptions{Random: sorted(), Replace: replace})
 	if plan.Refused || len(plan.Bugs) > 0 {
-		t.Fatal(show(plan.Diagnostics), plan.Bugs)
+		t.Fatal(tftest.Show(plan.Diagnostics), plan.Bugs)
 	}
 
 	return applyLife(t, plan, blocks, nil, func() loss { return lossNone })
@@ -202,7 +204,7 @@ func TestControlPlane_replacementNeedsNoConsent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			life := &lifeSite{site: newSite(t, 1, 0), folder: t.TempDir()}
+			life := &lifeSite{Site: sitetest.New(t, 1, 0), folder: t.TempDir()}
 			blocks := life.blocks(lifeConfig{Layout: pairLayout, Label: "this", Planes: []int{0}})[:2]
 			state := applyOnce(t, lifeState{}, blocks).state
 			at := lifeKey{Address: blocks[1].Address}
@@ -215,16 +217,16 @@ func TestControlPlane_replacementNeedsNoConsent(t *testing.T) {
 				state[at] = &object
 
 				// Nothing answers for it: only the state knows the cluster.
-				life.controlPlane[0].Wipe()
-				life.controlPlane[0].PowerOn()
-				awaitWithoutEtcd(t, life.site, life.controlPlane[0])
+				life.ControlPlane[0].Wipe()
+				life.ControlPlane[0].PowerOn()
+				awaitWithoutEtcd(t, life.Site, life.ControlPlane[0])
 			} else {
 				replace = []string{blocks[1].Address}
 			}
 
 			applied := applyOnce(t, state, blocks, replace...)
 			if applied.failed() || life.EtcdClusters() != 1 {
-				t.Fatal(show(applied.Diagnostics), applied.Bugs, life.EtcdClusters())
+				t.Fatal(tftest.Show(applied.Diagnostics), applied.Bugs, life.EtcdClusters())
 			}
 		})
 	}
@@ -238,7 +240,7 @@ func TestControlPlane_joinsAnEtcdThatAnswersWithoutConsent(t *testing.T) {
 	s := lostCluster(t, secrets)
 
 	s.ForgetCalls()
-	drive(t, thePlaneKind, nil).apply(t, s.planeOf(secrets, s.controlPlane...)).must(t)
+	tftest.Drive(t, thePlaneKind, nil).Apply(t, planeOfSite(s, secrets, s.ControlPlane...)).Must(t)
 
 	if calls := s.CallsTo("Bootstrap"); len(calls) > 0 || s.EtcdClusters() != 1 {
 		t.Errorf("%d bootstraps, %d clusters", len(calls), s.EtcdClusters())
@@ -250,36 +252,38 @@ func TestControlPlane_joinsAnEtcdThatAnswersWithoutConsent(t *testing.T) {
 func TestConsent_everyResourceThatBootstraps(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	m, secrets := s.controlPlane[0], olderBundle(t)
-	machines := configuration{m.Name(): configuration{"address": m.Address().String()}}
-	plane := s.planeOf(secrets, m)
+	s := sitetest.New(t, 1, 0)
+	m, secrets := s.ControlPlane[0], olderBundle(t)
+	machines := tftest.Config{m.Name(): tftest.Config{"address": m.Address().String()}}
+	plane := planeOfSite(s, secrets, m)
 
 	whole := maps.Clone(plane)
 	delete(whole, "machines")
 	delete(whole, "install")
-	whole["control_plane"] = configuration{"install": configuration{"disk": "/dev/sda"}, "machines": machines}
+	whole["control_plane"] = tftest.Config{"install": tftest.Config{"disk": "/dev/sda"}, "machines": machines}
 
-	one := configuration{
-		"cluster": configuration{
-			"name": "test", "endpoint": s.endpoint, "secrets": secrets, "talos_endpoints": []any{m.Address().String()},
+	one := tftest.Config{
+		"cluster": tftest.Config{
+			"name": "test", "endpoint": s.URL, "secrets": secrets, "talos_endpoints": []any{m.Address().String()},
 			"kubernetes_version": "v1.36.2", "version_contract": "v1.13",
 		},
 		"name": m.Name(), "role": "controlplane", "address": m.Address().String(), "bootstrap": true,
-		"talos_version": "v1.13.0", "install": configuration{"disk": "/dev/sda"},
+		"talos_version": "v1.13.0", "install": tftest.Config{"disk": "/dev/sda"},
 	}
 
 	given := maps.Clone(plane)
 	delete(given, "secrets")
 
-	block := configuration{"clusters": configuration{"test": configuration{"secrets": secrets}}}
-	later := configuration{"clusters": configuration{"test": configuration{"secrets": unknownValue{}}}}
+	block := tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": secrets}}}
+	later := tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": tftest.Unknown{}}}}
 
-	sometime := func(path ...string) configuration { return with(s.planeOf(secrets, m), unknownValue{}, path...) }
+	sometime := func(path ...string) tftest.Config {
+		return tftest.With(planeOfSite(s, secrets, m), tftest.Unknown{}, path...)
+	}
 
 	for name, test := range map[string]struct {
 		kind             string
-		provider, config configuration
+		provider, config tftest.Config
 	}{
 		"control plane":                       {thePlaneKind, nil, plane},
 		"cluster":                             {theClusterKind, nil, whole},
@@ -292,16 +296,16 @@ func TestConsent_everyResourceThatBootstraps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			d := drive(t, test.kind, test.provider)
-			refusedForConsent(t, s, d.plan(t, test.config))
+			d := tftest.Drive(t, test.kind, test.provider)
+			refusedForConsent(t, s, d.Plan(t, test.config))
 
-			if said := d.plan(t, allowing(test.config)).diagnostics; strings.Contains(show(said), needsConsent) {
-				t.Errorf("with consent: %s", show(said))
+			if said := d.Plan(t, allowing(test.config)).Diagnostics; strings.Contains(tftest.Show(said), needsConsent) {
+				t.Errorf("with consent: %s", tftest.Show(said))
 			}
 
-			later := with(maps.Clone(test.config), unknownValue{}, "allow_bootstrap")
-			if said := d.plan(t, later).diagnostics; strings.Contains(show(said), needsConsent) {
-				t.Errorf("with consent that is not known yet: %s", show(said))
+			later := tftest.With(maps.Clone(test.config), tftest.Unknown{}, "allow_bootstrap")
+			if said := d.Plan(t, later).Diagnostics; strings.Contains(tftest.Show(said), needsConsent) {
+				t.Errorf("with consent that is not known yet: %s", tftest.Show(said))
 			}
 		})
 	}
@@ -313,21 +317,21 @@ func TestConsent_isForOneApply(t *testing.T) {
 	t.Parallel()
 
 	secrets := olderBundle(t)
-	s := newSite(t, 1, 0)
-	d := drive(t, thePlaneKind, nil)
-	config := s.planeOf(secrets, s.controlPlane...)
+	s := sitetest.New(t, 1, 0)
+	d := tftest.Drive(t, thePlaneKind, nil)
+	config := planeOfSite(s, secrets, s.ControlPlane...)
 
-	d.apply(t, allowing(config)).must(t)
+	d.Apply(t, allowing(config)).Must(t)
 
 	const reminder = "allow_bootstrap is still enabled"
 
-	if said := show(d.plan(t, allowing(config)).must(t).diagnostics); !strings.Contains(said, reminder) {
+	if said := tftest.Show(d.Plan(t, allowing(config)).Must(t).Diagnostics); !strings.Contains(said, reminder) {
 		t.Errorf("the plan does not say that consent is still there: %s", said)
 	}
 
 	s.ForgetCalls()
 
-	if said := show(d.apply(t, config).must(t).diagnostics); strings.Contains(said, reminder) {
+	if said := tftest.Show(d.Apply(t, config).Must(t).Diagnostics); strings.Contains(said, reminder) {
 		t.Errorf("without consent: %s", said)
 	}
 
@@ -337,7 +341,7 @@ func TestConsent_isForOneApply(t *testing.T) {
 		}
 	}
 
-	d.expectEmpty(t, "without consent", config)
+	d.ExpectEmpty(t, "without consent", config)
 }
 
 // A create with consent that did not finish goes on without it: the state has its machines.
@@ -345,24 +349,24 @@ func TestConsent_interruptedCreateGoesOn(t *testing.T) {
 	t.Parallel()
 
 	secrets := olderBundle(t)
-	s := newSite(t, 1, 0)
-	d := drive(t, thePlaneKind, nil)
-	config := s.planeOf(secrets, s.controlPlane...)
-	config["timeouts"] = configuration{"create": "3s", "update": "1m"}
+	s := sitetest.New(t, 1, 0)
+	d := tftest.Drive(t, thePlaneKind, nil)
+	config := planeOfSite(s, secrets, s.ControlPlane...)
+	config["timeouts"] = tftest.Config{"create": "3s", "update": "1m"}
 
-	s.controlPlane[0].HangNextReboot()
-	d.apply(t, allowing(config)).must(t)
+	s.ControlPlane[0].HangNextReboot()
+	d.Apply(t, allowing(config)).Must(t)
 
-	if phase := textOf(t, d.state, "phase"); phase == "Ready" || s.EtcdClusters() > 0 {
+	if phase := textOf(t, d.State, "phase"); phase == "Ready" || s.EtcdClusters() > 0 {
 		t.Fatalf("the create was not interrupted: %s", phase)
 	}
 
-	s.controlPlane[0].PowerOff()
-	s.controlPlane[0].PowerOn()
+	s.ControlPlane[0].PowerOff()
+	s.ControlPlane[0].PowerOn()
 
-	d.apply(t, config).must(t)
+	d.Apply(t, config).Must(t)
 
-	if phase := textOf(t, d.state, "phase"); phase != "Ready" || s.EtcdClusters() != 1 {
+	if phase := textOf(t, d.State, "phase"); phase != "Ready" || s.EtcdClusters() != 1 {
 		t.Errorf("%s, %d clusters", phase, s.EtcdClusters())
 	}
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -89,14 +91,14 @@ func TestAccContainer_stackOfModules(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle", "TestAccContainer_addonAndBackup")
 
 	self, err := os.Executable()
-	must(t, err)
+	tftest.Must(t, err)
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newHostSite(t)
 		w := clitest.NewWorkspace(t, cli).KeepTrace()
 		nodes := filepath.Join(w.Dir, "nodes")
 
-		w.Write("main.tf", secretsProvider+secretsHCL+s.stackHCL(1)+fmt.Sprintf(`
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+s.stackHCL(1)+fmt.Sprintf(`
 ephemeral "talosop_kubeconfig" "this" {
   cluster = talosop_control_plane.this.cluster
 }
@@ -122,25 +124,13 @@ resource "terraform_data" "program" {
 		}
 
 		kubeconfig, err := os.ReadFile(s.Kubeconfig())
-		must(t, err)
+		tftest.Must(t, err)
 
-		if leak := leaked(string(kubeconfig), output+w.Read("terraform.tfstate")+w.Trace()); leak != "" {
+		if leak := sitetest.Leaked(string(kubeconfig), output+w.Read("terraform.tfstate")+w.Trace()); leak != "" {
 			t.Errorf("credentials of the host cluster are in output, state or log: %s", leak)
 		}
 
 		w.MustRun("destroy", "-auto-approve")
 		s.expectNothing(t, "dev")
 	})
-}
-
-// leaked is a key of a kubeconfig that is in a text.
-func leaked(kubeconfig, text string) string {
-	for line := range strings.Lines(kubeconfig) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if (name == "client-key-data" || name == "token") && strings.Contains(text, value) {
-			return name
-		}
-	}
-
-	return ""
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -22,23 +23,23 @@ func TestContainer_namespaceWithoutPrivilegedPods(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
-	config := s.cluster("dev", newBundle(t), 1, 1)
+	config := s.cluster("dev", tftest.NewBundle(t), 1, 1)
 	help := "kubectl label namespace " + s.namespace + " pod-security.kubernetes.io/enforce=privileged --overwrite"
 
 	for _, level := range []string{"baseline", "restricted"} {
 		d := s.drive(t, "talosop_cluster")
-		before := d.plan(t, config).must(t)
+		before := d.Plan(t, config).Must(t)
 
 		s.enforce(t, level)
 
-		for when, done := range map[string]outcome{"plan": d.plan(t, config),
-			"apply": d.applyPlanned(t.Context(), t, config, before)} {
-			said := show(done.diagnostics)
-			if !done.failed() || !strings.Contains(said, help) || !strings.Contains(said, "has the level "+level) {
+		for when, done := range map[string]tftest.Outcome{"plan": d.Plan(t, config),
+			"apply": d.ApplyPlanned(t.Context(), t, config, before)} {
+			said := tftest.Show(done.Diagnostics)
+			if !done.Failed() || !strings.Contains(said, help) || !strings.Contains(said, "has the level "+level) {
 				t.Errorf("%s: the %s says: %s", level, when, said)
 			}
 
-			for _, found := range done.diagnostics {
+			for _, found := range done.Diagnostics {
 				if at := `AttributeName("host").AttributeName("namespace")`; strings.Contains(found.Detail, help) &&
 					found.Attribute.String() != at {
 					t.Errorf("%s: the %s refuses it at %s", level, when, found.Attribute)
@@ -46,7 +47,7 @@ func TestContainer_namespaceWithoutPrivilegedPods(t *testing.T) {
 			}
 		}
 
-		if !d.state.IsNull() {
+		if !d.State.IsNull() {
 			t.Errorf("%s: something was stored", level)
 		}
 
@@ -54,7 +55,7 @@ func TestContainer_namespaceWithoutPrivilegedPods(t *testing.T) {
 		s.enforce(t, "privileged")
 	}
 
-	if said := show(s.drive(t, "talosop_cluster").plan(t, config).must(t).diagnostics); said != "" {
+	if said := tftest.Show(s.drive(t, "talosop_cluster").Plan(t, config).Must(t).Diagnostics); said != "" {
 		t.Errorf("with what was said to do the plan says: %s", said)
 	}
 }
@@ -65,7 +66,7 @@ func (s *hostSite) enforce(t *testing.T, level string) {
 
 	_, err := s.API().CoreV1().Namespaces().Patch(t.Context(), s.namespace, types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%q}}}`, level), metav1.PatchOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	privileged := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "privileged"},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
@@ -75,7 +76,7 @@ func (s *hostSite) enforce(t *testing.T, level string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
-	must(t, wait.Until(ctx, 20*time.Millisecond, func(ctx context.Context) error {
+	tftest.Must(t, wait.Until(ctx, 20*time.Millisecond, func(ctx context.Context) error {
 		_, err := s.API().CoreV1().Pods(s.namespace).Create(ctx, privileged,
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 
@@ -95,20 +96,20 @@ func (s *hostSite) enforce(t *testing.T, level string) {
 func TestContainer_inClusterOutsideOfAPod(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 
-	config := configuration{
-		"mode": "container", "name": "dev", "secrets": bundleOnce(), "talos_version": "v1.13.0",
+	config := tftest.Config{
+		"mode": "container", "name": "dev", "secrets": tftest.Bundle(), "talos_version": "v1.13.0",
 		"kubernetes_version": "v1.36.2", "replicas": 1,
-		"host": configuration{"in_cluster": true, "namespace": "talos"}, "deletion_protection": false,
+		"host": tftest.Config{"in_cluster": true, "namespace": "talos"}, "deletion_protection": false,
 	}
 	words := "in_cluster is for talosop in a pod of the host cluster, and this is none"
-	d := drive(t, "talosop_control_plane", nil)
+	d := tftest.Drive(t, "talosop_control_plane", nil)
 
-	if said := show(d.plan(t, config).must(t).diagnostics); !strings.Contains(said, words) {
+	if said := tftest.Show(d.Plan(t, config).Must(t).Diagnostics); !strings.Contains(said, words) {
 		t.Errorf("the plan says: %s", said)
 	}
 
-	if done := d.apply(t, config); !done.failed() || !d.state.IsNull() ||
-		!strings.Contains(show(done.diagnostics), words) {
-		t.Errorf("the apply says: %s", show(done.diagnostics))
+	if done := d.Apply(t, config); !done.Failed() || !d.State.IsNull() ||
+		!strings.Contains(tftest.Show(done.Diagnostics), words) {
+		t.Errorf("the apply says: %s", tftest.Show(done.Diagnostics))
 	}
 }

@@ -1,10 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // Two resources of one name would have the same pods: the second one is refused. Workers that are preserved do not keep
@@ -14,21 +15,22 @@ func TestContainer_workersOfAControlPlane(t *testing.T) {
 
 	s := newHostSite(t)
 	plane := s.drive(t, "talosop_control_plane")
-	config := s.container("shared", newBundle(t))
+	config := s.container("shared", tftest.NewBundle(t))
 	config["replicas"] = 1
 
-	plane.ready(t, config)
+	plane.Ready(t, config)
 
-	drive := func() *driven {
-		d := drive(t, "talosop_worker", nil)
+	drive := func() *tftest.Driven {
+		d := tftest.Drive(t, "talosop_worker", nil)
 		d.Server = plane.Server
 
 		return d
 	}
 
-	worker := func(name string) configuration {
-		return configuration{
-			"cluster": plain(t, attributeOf(t, plane.state, "cluster")), "name": name, "talos_version": "v1.13.0", "replicas": 1,
+	worker := func(name string) tftest.Config {
+		return tftest.Config{
+			"cluster": tftest.Plain(t, tftest.AttributeOf(t, plane.State, "cluster")), "name": name, "talos_version": "v1.13.0",
+			"replicas":            1,
 			"deletion_protection": false,
 			"on_destroy":          "preserve",
 		}
@@ -36,19 +38,19 @@ func TestContainer_workersOfAControlPlane(t *testing.T) {
 
 	first, second := drive(), drive()
 
-	first.ready(t, worker("batch"))
+	first.Ready(t, worker("batch"))
 
-	if done := second.apply(t, worker("batch")); !done.failed() || !second.state.IsNull() ||
-		!strings.Contains(show(done.diagnostics), "another resource of this configuration has a pool batch") {
-		t.Errorf("the second one of a name: %s", show(done.diagnostics))
+	if done := second.Apply(t, worker("batch")); !done.Failed() || !second.State.IsNull() ||
+		!strings.Contains(tftest.Show(done.Diagnostics), "another resource of this configuration has a pool batch") {
+		t.Errorf("the second one of a name: %s", tftest.Show(done.Diagnostics))
 	}
 
-	first.expectEmpty(t, "after another one of its name was refused", worker("batch"))
-	first.apply(t, nil).must(t)
+	first.ExpectEmpty(t, "after another one of its name was refused", worker("batch"))
+	first.Apply(t, nil).Must(t)
 
 	pods := s.podUIDs(t)
 
-	if said := show(plane.apply(t, nil).must(t).diagnostics); !strings.Contains(said,
+	if said := tftest.Show(plane.Apply(t, nil).Must(t).Diagnostics); !strings.Contains(said,
 		"Workers are left on the host cluster") || !strings.Contains(said, "batch-0") {
 		t.Errorf("the destroy of the control plane says: %s", said)
 	}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // The data of a cluster that is all in one pod does not go with a change of that pod: the plan refuses it at what
@@ -15,34 +16,35 @@ func TestContainer_allDataInItsPod(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_control_plane")
-	secrets := newBundle(t)
-	config := func(value any, at ...string) configuration {
-		base := with(s.container("alone", secrets), true, "host", "pod", "storage", "ephemeral")
+	secrets := tftest.NewBundle(t)
+	config := func(value any, at ...string) tftest.Config {
+		base := tftest.With(s.container("alone", secrets), true, "host", "pod", "storage", "ephemeral")
 		base["replicas"] = 1
 
-		return with(base, value, at...)
+		return tftest.With(base, value, at...)
 	}
 	upgraded := config("v1.13.1", "talos_version")
 
-	d.ready(t, config("v1.13.0", "talos_version"))
+	d.Ready(t, config("v1.13.0", "talos_version"))
 
 	before := s.podUIDs(t)
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		At     string
 	}{
 		"another Talos": {upgraded, `AttributeName("talos_version")`},
 		"another image": {config("ghcr.io/example/talos", "host", "image"), `AttributeName("host").AttributeName("image")`},
-		"more memory": {config(configuration{"memory": "3Gi"}, "host", "pod", "resources", "limits"),
+		"more memory": {config(tftest.Config{"memory": "3Gi"}, "host", "pod", "resources", "limits"),
 			`AttributeName("host").AttributeName("pod")`},
 	} {
-		done := d.apply(t, test.config)
-		if said := show(done.diagnostics); !done.failed() || !strings.Contains(said, "the whole cluster would be lost") {
+		done := d.Apply(t, test.config)
+		if said := tftest.Show(done.Diagnostics); !done.Failed() ||
+			!strings.Contains(said, "the whole cluster would be lost") {
 			t.Errorf("%s is planned: %s", name, said)
 		}
 
-		for _, found := range done.diagnostics {
+		for _, found := range done.Diagnostics {
 			if strings.Contains(found.Detail, "the whole cluster would be lost") && found.Attribute.String() != test.At {
 				t.Errorf("%s is refused at %s", name, found.Attribute)
 			}
@@ -55,12 +57,12 @@ func TestContainer_allDataInItsPod(t *testing.T) {
 
 	upgraded["replicas"] = 3
 
-	if said := operationsIn(t, d.refreshedPlan(t, upgraded)); !strings.Contains(said, "its data goes with it") {
+	if said := operationsIn(t, d.RefreshedPlan(t, upgraded)); !strings.Contains(said, "its data goes with it") {
 		t.Errorf("the plan says:\n%s", said)
 	}
 
-	d.ready(t, upgraded)
-	d.expectEmpty(t, "after the upgrade", upgraded)
+	d.Ready(t, upgraded)
+	d.ExpectEmpty(t, "after the upgrade", upgraded)
 	s.expectEtcd(t, "alone", 3)
 
 	if got := s.imageOf(t, "alone-cp-0-0"); got != "ghcr.io/siderolabs/talos:v1.13.1" || s.bootstraps() != 1 {

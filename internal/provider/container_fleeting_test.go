@@ -1,8 +1,9 @@
-package provider
+package provider_test
 
 import (
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -14,22 +15,23 @@ func TestContainer_withoutVolumesJoinsAnew(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	config := with(s.cluster("fleeting", newBundle(t), 3, 1), configuration{"ephemeral": true}, "host", "pod", "storage")
+	config := tftest.With(s.cluster("fleeting", tftest.NewBundle(t), 3, 1), tftest.Config{"ephemeral": true}, "host",
+		"pod", "storage")
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	if claims := s.claimUIDs(t); len(claims) > 0 {
 		t.Errorf("there are volumes: %v", claims)
 	}
 
 	for _, pod := range []string{"fleeting-cp-0-0", "fleeting-batch-0-0"} {
-		must(t, s.KillPod(t.Context(), s.namespace, pod))
-		must(t, s.Machine(s.namespace, pod).AwaitStage(t.Context(), sim.StageMaintenance))
+		tftest.Must(t, s.KillPod(t.Context(), s.namespace, pod))
+		tftest.Must(t, s.Machine(s.namespace, pod).AwaitStage(t.Context(), sim.StageMaintenance))
 	}
 
-	d.refresh(t).must(t)
-	d.ready(t, config)
-	d.expectEmpty(t, "after pods were killed", config)
+	d.Refresh(t).Must(t)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after pods were killed", config)
 	s.expectEtcd(t, "fleeting", 3)
 	s.destroy(t, d, "fleeting")
 }

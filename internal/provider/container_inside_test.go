@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
@@ -35,22 +36,22 @@ func TestAccContainer_addonAndBackup(t *testing.T) {
 		return &release.Cluster{API: api, Pause: 50 * time.Millisecond}
 	}
 
-	server := serve(t, m, nil)
-	drive := func(name string) *driven {
-		d := drive(t, name, nil)
+	server := tftest.ServeWith(t, m, nil)
+	drive := func(name string) *tftest.Driven {
+		d := tftest.Drive(t, name, nil)
 		d.Server = server
 
 		return d
 	}
 
-	plane, secrets := drive("talosop_control_plane"), newBundle(t)
+	plane, secrets := drive("talosop_control_plane"), tftest.NewBundle(t)
 	config := s.container("dev", secrets)
 	config["replicas"] = 1
 
-	plane.ready(t, config)
-	plane.expectEmpty(t, "after the create", config)
+	plane.Ready(t, config)
+	plane.ExpectEmpty(t, "after the create", config)
 
-	handle := attributeOf(t, plane.state, "cluster")
+	handle := tftest.AttributeOf(t, plane.State, "cluster")
 
 	takesAddon(t, drive("talosop_addon"), handle, s.inside(t, secrets, "dev-cp-0-0"))
 	takesBackups(t, drive("talosop_etcd_backup"), handle)
@@ -63,10 +64,10 @@ func (s *hostSite) inside(t *testing.T, secrets, pod string) clientgo.Interface 
 	t.Helper()
 
 	bundle, err := pki.Parse([]byte(secrets))
-	must(t, err)
+	tftest.Must(t, err)
 
 	admin, err := bundle.KubernetesClient("test", []string{"system:masters"}, time.Hour)
-	must(t, err)
+	tftest.Must(t, err)
 
 	api, err := clientgo.NewForConfig(&rest.Config{
 		Host:    "https://" + net.JoinHostPort(s.Machine(s.namespace, pod).Address().String(), "6443"),
@@ -74,28 +75,28 @@ func (s *hostSite) inside(t *testing.T, secrets, pod string) clientgo.Interface 
 		TLSClientConfig: rest.TLSClientConfig{ServerName: "localhost", CAData: admin.CA, CertData: admin.Certificate,
 			KeyData: admin.Key},
 	})
-	must(t, err)
+	tftest.Must(t, err)
 
 	return api
 }
 
 // takesAddon is the life of an addon.
-func takesAddon(t *testing.T, d *driven, handle tftypes.Value, api clientgo.Interface) {
+func takesAddon(t *testing.T, d *tftest.Driven, handle tftypes.Value, api clientgo.Interface) {
 	t.Helper()
 
 	chart := filepath.Join(t.TempDir(), "echo-1.0.0.tgz")
-	must(t, os.WriteFile(chart, kubetest.Echo.Package("1.0.0"), 0o600))
+	tftest.Must(t, os.WriteFile(chart, kubetest.Echo.Package("1.0.0"), 0o600))
 
-	config := func(greeting string) configuration {
-		return configuration{"cluster": handle, "name": "echo", "namespace": "echo", "chart": chart,
+	config := func(greeting string) tftest.Config {
+		return tftest.Config{"cluster": handle, "name": "echo", "namespace": "echo", "chart": chart,
 			"values": []any{"greeting: " + greeting}, "wait_timeout": "1m"}
 	}
 
-	d.plan(t, config("hello")).must(t).tells(t, "Release echo/echo", "1 object added")
+	d.Plan(t, config("hello")).Must(t).Tells(t, "Release echo/echo", "1 object added")
 
 	for _, greeting := range []string{"hello", "goodbye"} {
-		d.apply(t, config(greeting)).must(t)
-		d.expectEmpty(t, "after it said "+greeting, config(greeting))
+		d.Apply(t, config(greeting)).Must(t)
+		d.ExpectEmpty(t, "after it said "+greeting, config(greeting))
 
 		found, err := api.CoreV1().ConfigMaps("echo").Get(t.Context(), "echo", metav1.GetOptions{})
 		if err != nil || found.Data["greeting"] != "string "+greeting {
@@ -103,7 +104,7 @@ func takesAddon(t *testing.T, d *driven, handle tftypes.Value, api clientgo.Inte
 		}
 	}
 
-	d.apply(t, nil).must(t)
+	d.Apply(t, nil).Must(t)
 
 	if _, err := api.CoreV1().ConfigMaps("echo").Get(t.Context(), "echo",
 		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -112,27 +113,27 @@ func takesAddon(t *testing.T, d *driven, handle tftypes.Value, api clientgo.Inte
 }
 
 // takesBackups is the life of a backup.
-func takesBackups(t *testing.T, d *driven, handle tftypes.Value) {
+func takesBackups(t *testing.T, d *tftest.Driven, handle tftypes.Value) {
 	t.Helper()
 
 	folder := t.TempDir()
-	config := func(run string) configuration {
-		return configuration{"cluster": handle, "file": configuration{"path": folder}, "triggers": configuration{"run": run},
+	config := func(run string) tftest.Config {
+		return tftest.Config{"cluster": handle, "file": tftest.Config{"path": folder}, "triggers": tftest.Config{"run": run},
 			"delete_on_destroy": true}
 	}
 
 	var files []string
 
 	for _, run := range []string{"first", "second"} {
-		d.apply(t, config(run)).must(t)
-		d.expectEmpty(t, "after the "+run+" snapshot", config(run))
+		d.Apply(t, config(run)).Must(t)
+		d.ExpectEmpty(t, "after the "+run+" snapshot", config(run))
 
-		if status, member := text(t, d.state, "status"),
-			text(t, d.state, "member"); status != "stored" || member != "dev-cp-0" {
+		if status, member := tftest.Text(t, d.State, "status"),
+			tftest.Text(t, d.State, "member"); status != "stored" || member != "dev-cp-0" {
 			t.Errorf("the %s snapshot is %s, of %s", run, status, member)
 		}
 
-		files = append(files, filepath.Join(folder, text(t, d.state, "key")))
+		files = append(files, filepath.Join(folder, tftest.Text(t, d.State, "key")))
 	}
 
 	for _, file := range files {
@@ -141,7 +142,7 @@ func takesBackups(t *testing.T, d *driven, handle tftypes.Value) {
 		}
 	}
 
-	d.apply(t, nil).must(t)
+	d.Apply(t, nil).Must(t)
 
 	if _, err := os.Stat(files[1]); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the last snapshot is left: %v", err)

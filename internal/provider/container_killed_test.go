@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -151,23 +152,24 @@ func TestContainer_survivesKilledRuns(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	secrets := newBundle(t)
+	secrets := tftest.NewBundle(t)
 	small := s.cluster("dev", secrets, 1, 1)
-	changed := with(with(s.cluster("dev", secrets, 1, 2), "v1.13.1", "talos_version"), 2, "workers", "batch", "replicas")
+	changed := tftest.With(tftest.With(s.cluster("dev", secrets, 1, 2), "v1.13.1", "talos_version"), 2, "workers",
+		"batch", "replicas")
 
 	for _, change := range []struct {
 		what   string
-		config configuration
+		config tftest.Config
 	}{{"create", small}, {"change", changed}, {"destroy", nil}} {
 		s.killed(t, d, change.what, change.config)
 
 		if change.config != nil {
-			d.ready(t, change.config)
-			d.expectEmpty(t, "after the "+change.what, change.config)
+			d.Ready(t, change.config)
+			d.ExpectEmpty(t, "after the "+change.what, change.config)
 		}
 	}
 
-	d.apply(t, nil).must(t)
+	d.Apply(t, nil).Must(t)
 	s.expectNothing(t, "dev")
 
 	if got := s.bootstraps(); got != 1 {
@@ -177,7 +179,7 @@ func TestContainer_survivesKilledRuns(t *testing.T) {
 
 // killed begins a change several times, and kills the process at one call after the other; its state is lost every
 // time.
-func (s *hostSite) killed(t *testing.T, d *driven, what string, config configuration) {
+func (s *hostSite) killed(t *testing.T, d *tftest.Driven, what string, config tftest.Config) {
 	t.Helper()
 
 	for at := 1; ; at++ {
@@ -195,7 +197,7 @@ func (s *hostSite) killed(t *testing.T, d *driven, what string, config configura
 
 // dies begins a change in a process that is killed at a call to the host, counted from after the plan; late is after
 // the call and before its answer. The state is lost. It says whether there were as many calls.
-func (s *hostSite) dies(t *testing.T, d *driven, at int, late bool, config configuration) bool {
+func (s *hostSite) dies(t *testing.T, d *tftest.Driven, at int, late bool, config tftest.Config) bool {
 	t.Helper()
 
 	ctx, kill := context.WithCancelCause(t.Context())
@@ -212,13 +214,13 @@ func (s *hostSite) dies(t *testing.T, d *driven, at int, late bool, config confi
 
 	doomed := *d
 	doomed.Server = mortals.serve(t)
-	planned := doomed.plan(t, config).must(t)
+	planned := doomed.Plan(t, config).Must(t)
 
 	life.Mu.Lock()
 	life.calls, life.At = 0, at
 	life.Mu.Unlock()
 
-	doomed.applyPlanned(ctx, t, config, planned)
+	doomed.ApplyPlanned(ctx, t, config, planned)
 
 	return errors.Is(context.Cause(ctx), errKilled)
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"slices"
@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -22,10 +23,10 @@ func TestContainerCluster_lifecycle(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("dev", newBundle(t), 3, 2)
+	config := s.cluster("dev", tftest.NewBundle(t), 3, 2)
 
-	d.ready(t, config)
-	d.expectEmpty(t, "after the create", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the create", config)
 
 	if got := s.bootstraps(); got != 1 {
 		t.Errorf("etcd was bootstrapped %d times", got)
@@ -35,7 +36,7 @@ func TestContainerCluster_lifecycle(t *testing.T) {
 
 	s.vandalise(t)
 
-	said := operationsIn(t, d.refreshedPlan(t, config))
+	said := operationsIn(t, d.RefreshedPlan(t, config))
 	for _, words := range []string{"put right on the host cluster, for cp-0: Service",
 		"put right on the host cluster, for batch/1: StatefulSet"} {
 		if !strings.Contains(said, words) {
@@ -43,8 +44,8 @@ func TestContainerCluster_lifecycle(t *testing.T) {
 		}
 	}
 
-	d.ready(t, config)
-	d.expectEmpty(t, "after the repair", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the repair", config)
 
 	for name, uid := range s.podUIDs(t) {
 		if before[name] != uid {
@@ -55,20 +56,12 @@ func TestContainerCluster_lifecycle(t *testing.T) {
 	s.destroy(t, d, "dev")
 }
 
-// refreshedPlan is the plan after a refresh, as CLIs make them.
-func (d *driven) refreshedPlan(t *testing.T, config configuration) outcome {
-	t.Helper()
-	d.refresh(t).must(t)
-
-	return d.plan(t, config).must(t)
-}
-
 // podUIDs tell the pods of a namespace from those that take their places.
 func (s *hostSite) podUIDs(t *testing.T) map[string]types.UID {
 	t.Helper()
 
 	list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(), metav1.ListOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	uids := map[string]types.UID{}
 	for _, pod := range list.Items {
@@ -86,13 +79,13 @@ func (s *hostSite) vandalise(t *testing.T) {
 	orphan := metav1.DeletePropagationOrphan
 	core := s.API().CoreV1()
 
-	must(t, core.Services(s.namespace).Delete(t.Context(), "dev", metav1.DeleteOptions{}))
-	must(t, s.API().AppsV1().StatefulSets(s.namespace).Delete(t.Context(), "dev-batch-1",
+	tftest.Must(t, core.Services(s.namespace).Delete(t.Context(), "dev", metav1.DeleteOptions{}))
+	tftest.Must(t, s.API().AppsV1().StatefulSets(s.namespace).Delete(t.Context(), "dev-batch-1",
 		metav1.DeleteOptions{PropagationPolicy: &orphan}))
 
 	_, err := core.Services(s.namespace).Patch(t.Context(), "dev-cp-0", types.MergePatchType,
 		[]byte(`{"spec":{"publishNotReadyAddresses":false}}`), metav1.PatchOptions{FieldManager: "somebody"})
-	must(t, err)
+	tftest.Must(t, err)
 }
 
 // A cluster grows and shrinks, and its Talos is upgraded pod by pod, while pods are killed.
@@ -102,21 +95,21 @@ func TestContainerCluster_scalesAndUpgrades(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("dev", newBundle(t), 3, 1)
+	config := s.cluster("dev", tftest.NewBundle(t), 3, 1)
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
-	must(t, s.KillPod(t.Context(), s.namespace, "dev-batch-0-0"))
+	tftest.Must(t, s.KillPod(t.Context(), s.namespace, "dev-batch-0-0"))
 
-	config = with(with(config, "v1.13.1", "talos_version"), 5, "control_plane", "replicas")
-	said := operationsIn(t, d.refreshedPlan(t, config))
+	config = tftest.With(tftest.With(config, "v1.13.1", "talos_version"), 5, "control_plane", "replicas")
+	said := operationsIn(t, d.RefreshedPlan(t, config))
 
 	if !strings.Contains(said, "upgrade Talos on cp-0: v1.13.0 -> v1.13.1") {
 		t.Errorf("the plan says:\n%s", said)
 	}
 
-	d.ready(t, config)
-	d.expectEmpty(t, "after the upgrade", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the upgrade", config)
 
 	for _, pod := range []string{"dev-cp-0-0", "dev-cp-4-0", "dev-batch-0-0"} {
 		if got := s.imageOf(t, pod); got != "ghcr.io/siderolabs/talos:v1.13.1" {
@@ -125,11 +118,11 @@ func TestContainerCluster_scalesAndUpgrades(t *testing.T) {
 	}
 
 	for _, replicas := range []int{3, 1} {
-		config = with(config, replicas, "control_plane", "replicas")
-		d.ready(t, config)
+		config = tftest.With(config, replicas, "control_plane", "replicas")
+		d.Ready(t, config)
 	}
 
-	d.expectEmpty(t, "after it shrank", config)
+	d.ExpectEmpty(t, "after it shrank", config)
 
 	if got := s.pods(t, workload.LabelRole+"="+string(workload.ControlPlane)); !slices.Equal(got, []string{"dev-cp-0-0"}) {
 		t.Errorf("control planes are left: %v", got)
@@ -146,7 +139,7 @@ func (s *hostSite) imageOf(t *testing.T, pod string) string {
 	t.Helper()
 
 	found, err := s.API().CoreV1().Pods(s.namespace).Get(t.Context(), pod, metav1.GetOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	return found.Spec.Containers[0].Image
 }
@@ -162,18 +155,18 @@ func TestContainerCluster_sideBySide(t *testing.T) {
 	one, two, same := s.drive(t, "talosop_cluster"), s.drive(t, "talosop_control_plane"),
 		elsewhere.drive(t, "talosop_cluster")
 
-	plane := s.container("dev2", newBundle(t))
+	plane := s.container("dev2", tftest.NewBundle(t))
 	plane["replicas"] = 1
 
-	one.ready(t, s.cluster("dev", newBundle(t), 1, 1))
-	two.ready(t, plane)
-	same.ready(t, elsewhere.cluster("dev", newBundle(t), 1, 0))
+	one.Ready(t, s.cluster("dev", tftest.NewBundle(t), 1, 1))
+	two.Ready(t, plane)
+	same.Ready(t, elsewhere.cluster("dev", tftest.NewBundle(t), 1, 0))
 
 	before := s.podUIDs(t)
 
-	one.apply(t, nil).must(t)
-	two.expectEmpty(t, "after its neighbour went", plane)
-	same.expectEmpty(t, "after its namesake went", elsewhere.cluster("dev", text(t, same.state, "secrets"), 1, 0))
+	one.Apply(t, nil).Must(t)
+	two.ExpectEmpty(t, "after its neighbour went", plane)
+	same.ExpectEmpty(t, "after its namesake went", elsewhere.cluster("dev", tftest.Text(t, same.State, "secrets"), 1, 0))
 
 	if after := s.podUIDs(t); len(after) != 1 || after["dev2-cp-0-0"] != before["dev2-cp-0-0"] {
 		t.Errorf("pods are left: %v", after)
@@ -181,14 +174,14 @@ func TestContainerCluster_sideBySide(t *testing.T) {
 
 	// A cluster with other secrets is somebody else's, whatever its name.
 	thief := s.drive(t, "talosop_control_plane")
-	done := thief.apply(t, with(plane, newBundle(t), "secrets"))
+	done := thief.Apply(t, tftest.With(plane, tftest.NewBundle(t), "secrets"))
 
-	if !done.failed() || !strings.Contains(show(done.diagnostics), "dev2") {
-		t.Errorf("a cluster of the same name was made: %s", show(done.diagnostics))
+	if !done.Failed() || !strings.Contains(tftest.Show(done.Diagnostics), "dev2") {
+		t.Errorf("a cluster of the same name was made: %s", tftest.Show(done.Diagnostics))
 	}
 
-	two.apply(t, nil).must(t)
-	same.apply(t, nil).must(t)
+	two.Apply(t, nil).Must(t)
+	same.Apply(t, nil).Must(t)
 	s.expectNothing(t, "dev2")
 	s.expectNothing(t, "dev")
 	elsewhere.expectNothing(t, "dev")
@@ -200,10 +193,10 @@ func TestContainerCluster_hostIsSilent(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_control_plane")
-	config := s.container("dev", newBundle(t))
+	config := s.container("dev", tftest.NewBundle(t))
 	config["replicas"] = 1
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	silent := &hostSite{Host: s.Host, namespace: s.namespace, wrap: func(containers.Host) containers.Host {
 		h := newFakeHost()
@@ -215,29 +208,29 @@ func TestContainerCluster_hostIsSilent(t *testing.T) {
 	away := *d
 	away.Server = silent.serve(t)
 
-	read := away.refresh(t).must(t)
-	if said := show(read.diagnostics); !strings.Contains(said, "Machines do not answer") ||
+	read := away.Refresh(t).Must(t)
+	if said := tftest.Show(read.Diagnostics); !strings.Contains(said, "Machines do not answer") ||
 		!strings.Contains(said, errSilent.Error()) {
 		t.Errorf("the refresh says: %s", said)
 	}
 
-	if got, want := operationsIn(t, away.plan(t, config).must(t)), "wait for cp-0\nwait for etcd: "; !strings.HasPrefix(got, want) {
+	if got, want := operationsIn(t, away.Plan(t, config).Must(t)), "wait for cp-0\nwait for etcd: "; !strings.HasPrefix(got, want) {
 		t.Errorf("the plan does more than wait:\n%s", got)
 	}
 
-	if done := away.apply(t, nil); !done.failed() || !strings.Contains(show(done.diagnostics), errSilent.Error()) {
-		t.Errorf("the destroy says: %s", show(done.diagnostics))
+	if done := away.Apply(t, nil); !done.Failed() || !strings.Contains(tftest.Show(done.Diagnostics), errSilent.Error()) {
+		t.Errorf("the destroy says: %s", tftest.Show(done.Diagnostics))
 	}
 
 	// A create is planned, with a warning, and makes nothing.
 	fresh := silent.drive(t, "talosop_control_plane")
-	if said := show(fresh.plan(t, config).must(t).diagnostics); !strings.Contains(said,
+	if said := tftest.Show(fresh.Plan(t, config).Must(t).Diagnostics); !strings.Contains(said,
 		"The host cluster was not looked at") {
 		t.Errorf("the plan of a create says: %s", said)
 	}
 
-	if done := fresh.apply(t, config); !done.failed() || !fresh.state.IsNull() {
-		t.Errorf("the create says: %s", show(done.diagnostics))
+	if done := fresh.Apply(t, config); !done.Failed() || !fresh.State.IsNull() {
+		t.Errorf("the create says: %s", tftest.Show(done.Diagnostics))
 	}
 
 	s.destroy(t, d, "dev")
@@ -254,25 +247,26 @@ func TestContainerCluster_preflightFailsThePlan(t *testing.T) {
 		Spec: corev1.ResourceQuotaSpec{
 			Hard: corev1.ResourceList{corev1.ResourcePods: clusterhandle.QuantityOr("0", "0")}},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
-	missing := with(s.cluster("dev", newBundle(t), 1, 0), configuration{"storage": configuration{"class": "no-such"}},
+	missing := tftest.With(s.cluster("dev", tftest.NewBundle(t), 1, 0),
+		tftest.Config{"storage": tftest.Config{"class": "no-such"}},
 		"host", "pod")
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		words  string
 	}{
 		"a storage class that is missing": {missing, "no-such"},
-		"a quota that is too small":       {s.cluster("dev", newBundle(t), 3, 0), "small"},
+		"a quota that is too small":       {s.cluster("dev", tftest.NewBundle(t), 3, 0), "small"},
 	} {
 		d := s.drive(t, "talosop_cluster")
 
-		if done := d.apply(t, test.config); !done.failed() || !strings.Contains(show(done.diagnostics), test.words) {
-			t.Errorf("%s: %s", name, show(done.diagnostics))
+		if done := d.Apply(t, test.config); !done.Failed() || !strings.Contains(tftest.Show(done.Diagnostics), test.words) {
+			t.Errorf("%s: %s", name, tftest.Show(done.Diagnostics))
 		}
 
-		if !d.state.IsNull() {
+		if !d.State.IsNull() {
 			t.Errorf("%s: something was stored", name)
 		}
 	}

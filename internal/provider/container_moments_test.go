@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -178,7 +179,7 @@ func (s *hostSite) claimUIDs(t *testing.T) map[string]types.UID {
 	t.Helper()
 
 	list, err := s.API().CoreV1().PersistentVolumeClaims(s.namespace).List(t.Context(), metav1.ListOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	uids := map[string]types.UID{}
 	for _, claim := range list.Items {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
@@ -27,10 +28,10 @@ func TestContainer_losesItsNode(t *testing.T) {
 
 // local is a configuration whose volumes are those of the nodes, and whose pods are large enough that the scheduler
 // puts each on a node of its own, whatever its role.
-func local(config configuration) configuration {
-	config = with(config, configuration{"requests": configuration{"cpu": "8"}}, "host", "pod", "resources")
+func local(config tftest.Config) tftest.Config {
+	config = tftest.With(config, tftest.Config{"requests": tftest.Config{"cpu": "8"}}, "host", "pod", "resources")
 
-	return with(config, configuration{"class": hosttest.LocalClass}, "host", "pod", "storage")
+	return tftest.With(config, tftest.Config{"class": hosttest.LocalClass}, "host", "pod", "storage")
 }
 
 // losesTwo takes a control plane of three and a worker their nodes.
@@ -38,46 +39,48 @@ func (s *hostSite) losesTwo(t *testing.T) {
 	t.Helper()
 
 	m := momentsOf(t, s)
-	d, secrets := s.drive(t, "talosop_cluster"), newBundle(t)
+	d, secrets := s.drive(t, "talosop_cluster"), tftest.NewBundle(t)
 	config := local(s.cluster("dev", secrets, 3, 1))
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	volumes, members, lost := s.claimUIDs(t), s.nodesInside(t, secrets, "dev-cp-0-0"),
 		s.nodesOf(t, "dev-cp-1-0", "dev-batch-0-0")
 
-	must(t, s.LoseNode(t.Context(), lost[0]))
+	tftest.Must(t, s.LoseNode(t.Context(), lost[0]))
 
-	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "its node "+lost[0]+" is not ready since") {
+	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said,
+		"its node "+lost[0]+" is not ready since") {
 		t.Errorf("with a silent node the refresh says: %s", said)
 	}
 
-	if said := operationsIn(t, d.plan(t, config).must(t)); strings.Contains(said, "replace volumes") {
+	if said := operationsIn(t, d.Plan(t, config).Must(t)); strings.Contains(said, "replace volumes") {
 		t.Errorf("with a silent node the plan says:\n%s", said)
 	}
 
 	for _, node := range lost {
-		must(t, s.DeleteNode(t.Context(), node))
+		tftest.Must(t, s.DeleteNode(t.Context(), node))
 	}
 
-	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "Volumes of machines are lost") ||
-		text(t, d.state, "phase") != "Degraded" {
+	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said, "Volumes of machines are lost") ||
+		tftest.Text(t, d.State, "phase") != "Degraded" {
 		t.Errorf("with lost nodes the refresh says: %s", said)
 	}
 
 	// From here on every refresh compares configurations, those with the addresses of peers too.
-	d.refresh(t).must(t)
+	d.Refresh(t).Must(t)
 
 	for _, name := range []string{"cp-0", "cp-2"} {
 		var drift []tftypes.Value
-		must(t, attributeOf(t, fieldsOf(t, attributeOf(t, d.state, "observed"))[name], "drift").As(&drift))
+		tftest.Must(t, tftest.AttributeOf(t, tftest.FieldsOf(t, tftest.AttributeOf(t, d.State, "observed"))[name],
+			"drift").As(&drift))
 
 		if len(drift) != 0 {
 			t.Errorf("%s lost nothing and differs: %v", name, drift)
 		}
 	}
 
-	said := operationsIn(t, d.plan(t, config).must(t))
+	said := operationsIn(t, d.Plan(t, config).Must(t))
 	for _, machine := range []string{"control plane cp-1", "worker batch/0"} {
 		if !strings.Contains(said, "replace volumes of "+machine+" (its data is lost") {
 			t.Errorf("the plan does not say what becomes of %s:\n%s", machine, said)
@@ -91,8 +94,8 @@ func (s *hostSite) losesTwo(t *testing.T) {
 			}
 		}
 	})
-	d.ready(t, config)
-	d.expectEmpty(t, "after the nodes were lost", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the nodes were lost", config)
 
 	if got := m.with("host Wipe "); !slices.Equal(got, []string{"cp-1", "batch/0"}) {
 		t.Errorf("volumes were replaced of %v", got)
@@ -122,24 +125,24 @@ func (s *hostSite) losesAll(t *testing.T) {
 	t.Helper()
 
 	d := s.drive(t, "talosop_control_plane")
-	config := local(s.container("alone", newBundle(t)))
+	config := local(s.container("alone", tftest.NewBundle(t)))
 	config["replicas"] = 1
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	volumes := s.claimUIDs(t)
 
-	must(t, s.DeleteNode(t.Context(), s.nodesOf(t, "alone-cp-0-0")[0]))
+	tftest.Must(t, s.DeleteNode(t.Context(), s.nodesOf(t, "alone-cp-0-0")[0]))
 
-	if said := show(d.refreshedPlan(t, config).diagnostics); !strings.Contains(said, "The apply will be refused") {
+	if said := tftest.Show(d.RefreshedPlan(t, config).Diagnostics); !strings.Contains(said, "The apply will be refused") {
 		t.Errorf("the plan says: %s", said)
 	}
 
-	done := d.apply(t, config)
+	done := d.Apply(t, config)
 	for _, words := range []string{"the data of 1 of 1 control planes is lost",
 		"is on a node that does not exist any more", "restore_from"} {
-		if !done.failed() || !strings.Contains(show(done.diagnostics), words) {
-			t.Errorf("the apply does not say %q: %s", words, show(done.diagnostics))
+		if !done.Failed() || !strings.Contains(tftest.Show(done.Diagnostics), words) {
+			t.Errorf("the apply does not say %q: %s", words, tftest.Show(done.Diagnostics))
 		}
 	}
 
@@ -163,7 +166,7 @@ func (s *hostSite) nodesOf(t *testing.T, pods ...string) []string {
 
 		list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(),
 			metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-		must(t, err)
+		tftest.Must(t, err)
 
 		if len(list.Items) != 1 {
 			t.Fatalf("%d pods are on node %s", len(list.Items), node)
@@ -181,7 +184,7 @@ func (s *hostSite) nodesInside(t *testing.T, secrets, pod string) map[string]typ
 	t.Helper()
 
 	list, err := s.inside(t, secrets, pod).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	uids := map[string]types.UID{}
 	for _, node := range list.Items {

@@ -1,10 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -16,29 +17,29 @@ func TestContainer_orphansAreRemoved(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	secrets := newBundle(t)
+	secrets := tftest.NewBundle(t)
 	small := s.cluster("stray", secrets, 1, 1)
 
-	d.ready(t, small)
+	d.Ready(t, small)
 
 	for _, test := range []struct {
 		what  string
 		stray func()
 	}{
 		{"never got a configuration", func() { s.makeAndForget(t, d, s.cluster("stray", secrets, 3, 3)) }},
-		{"are members", func() { known := d.state; d.ready(t, s.cluster("stray", secrets, 3, 2)); d.state = known }},
+		{"are members", func() { known := d.State; d.Ready(t, s.cluster("stray", secrets, 3, 2)); d.State = known }},
 	} {
 		test.stray()
 
-		said := operationsIn(t, d.refreshedPlan(t, small))
+		said := operationsIn(t, d.RefreshedPlan(t, small))
 		for _, name := range []string{"cp-1", "cp-2", "batch/1"} {
 			if !strings.Contains(said, name) {
 				t.Errorf("of %s that %s the plan says nothing:\n%s", name, test.what, said)
 			}
 		}
 
-		d.ready(t, small)
-		d.expectEmpty(t, "after orphans left that "+test.what, small)
+		d.Ready(t, small)
+		d.ExpectEmpty(t, "after orphans left that "+test.what, small)
 
 		if got := strings.Join(s.pods(t, workload.LabelCluster+"=stray"), " "); got != "stray-batch-0-0 stray-cp-0-0" {
 			t.Errorf("of orphans that %s there are left: %s", test.what, got)
@@ -56,15 +57,15 @@ func TestContainer_orphansGoWithTheirCluster(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	secrets := newBundle(t)
+	secrets := tftest.NewBundle(t)
 
-	d.ready(t, s.cluster("left", secrets, 1, 1))
+	d.Ready(t, s.cluster("left", secrets, 1, 1))
 	s.makeAndForget(t, d, s.cluster("left", secrets, 3, 2))
 	s.destroy(t, d, "left")
 }
 
 // makeAndForget begins an update, and kills it when its machines are made on the host; its state is lost.
-func (s *hostSite) makeAndForget(t *testing.T, d *driven, config configuration) {
+func (s *hostSite) makeAndForget(t *testing.T, d *tftest.Driven, config tftest.Config) {
 	t.Helper()
 
 	s.dies(t, d, 2, true, config) // after Check and Ensure

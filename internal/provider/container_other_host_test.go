@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -37,7 +39,7 @@ func newContexts(t *testing.T, s *hostSite) *contexts {
 		"prod": s.Kubeconfig(), "admin": s.Kubeconfig(), "test": other.Kubeconfig(),
 	} {
 		file, err := clientcmd.LoadFromFile(from)
-		must(t, err)
+		tftest.Must(t, err)
 
 		current := file.Contexts[file.CurrentContext]
 		c.file.Clusters[name], c.file.AuthInfos[name] = file.Clusters[current.Cluster], file.AuthInfos[current.AuthInfo]
@@ -46,7 +48,7 @@ func newContexts(t *testing.T, s *hostSite) *contexts {
 
 	for name, on := range map[string]*kubetest.Cluster{"prod": s.Cluster, "test": other} {
 		system, err := on.API().CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
-		must(t, err)
+		tftest.Must(t, err)
 
 		says := fmt.Sprintf("context %s (%s, kube-system UID %s)", name, c.file.Clusters[name].Server, system.UID)
 		if name == "prod" {
@@ -66,16 +68,16 @@ func (c *contexts) use(t *testing.T, name string) {
 	t.Helper()
 
 	c.file.CurrentContext = name
-	must(t, clientcmd.WriteToFile(*c.file, c.path))
+	tftest.Must(t, clientcmd.WriteToFile(*c.file, c.path))
 }
 
 // refused checks that an operation failed and named both hosts.
-func (c *contexts) refused(t *testing.T, what string, done outcome) {
+func (c *contexts) refused(t *testing.T, what string, done tftest.Outcome) {
 	t.Helper()
 
-	said := show(done.diagnostics)
+	said := tftest.Show(done.Diagnostics)
 	for _, words := range []string{"Wrong host cluster", c.recorded, c.found} {
-		if !done.failed() || !strings.Contains(said, words) {
+		if !done.Failed() || !strings.Contains(said, words) {
 			t.Errorf("%s on another host does not say %q: %s", what, words, said)
 		}
 	}
@@ -92,60 +94,60 @@ func TestContainer_otherHostIsRefused(t *testing.T) {
 	k := newContexts(t, s)
 	planes, workers := s.drive(t, "talosop_control_plane"), s.drive(t, "talosop_worker")
 
-	secrets := newBundle(t)
-	config := func(replicas int, context string) configuration {
-		host := configuration{"kubeconfig_path": k.path, "namespace": s.namespace}
+	secrets := tftest.NewBundle(t)
+	config := func(replicas int, context string) tftest.Config {
+		host := tftest.Config{"kubeconfig_path": k.path, "namespace": s.namespace}
 		if context != "" {
 			host["context"] = context
 		}
 
-		return with(with(s.container("dev", secrets), replicas, "replicas"), host, "host")
+		return tftest.With(tftest.With(s.container("dev", secrets), replicas, "replicas"), host, "host")
 	}
 
-	planes.ready(t, config(1, ""))
+	planes.Ready(t, config(1, ""))
 
 	// Workers take their connection from the resource, and not from the handle.
-	pool := func(replicas int) configuration {
-		return configuration{"cluster": plain(t, attributeOf(t, planes.state, "cluster")), "name": "batch",
+	pool := func(replicas int) tftest.Config {
+		return tftest.Config{"cluster": tftest.Plain(t, tftest.AttributeOf(t, planes.State, "cluster")), "name": "batch",
 			"replicas": replicas, "talos_version": "v1.13.0", "deletion_protection": false,
-			"host": configuration{"kubeconfig_path": k.path}}
+			"host": tftest.Config{"kubeconfig_path": k.path}}
 	}
 
-	workers.ready(t, pool(1))
+	workers.Ready(t, pool(1))
 
-	for d, change := range map[*driven]configuration{planes: config(3, ""), workers: pool(2)} {
+	for d, change := range map[*tftest.Driven]tftest.Config{planes: config(3, ""), workers: pool(2)} {
 		// What was planned is over with the first refresh.
-		before := d.refresh(t).must(t).Value
-		changed := d.plan(t, change).must(t)
+		before := d.Refresh(t).Must(t).Value
+		changed := d.Plan(t, change).Must(t)
 
 		k.use(t, "test")
-		k.refused(t, "a refresh of "+d.Name, d.refresh(t))
-		k.refused(t, "a plan of "+d.Name, d.plan(t, change))
+		k.refused(t, "a refresh of "+d.Name, d.Refresh(t))
+		k.refused(t, "a plan of "+d.Name, d.Plan(t, change))
 
 		for what, to := range map[string]struct {
-			config  configuration
-			planned outcome
-		}{"an apply": {change, changed}, "a destroy": {nil, d.plan(t, nil)}} {
-			k.refused(t, what+" of "+d.Name, d.applyPlanned(t.Context(), t, to.config, to.planned))
+			config  tftest.Config
+			planned tftest.Outcome
+		}{"an apply": {change, changed}, "a destroy": {nil, d.Plan(t, nil)}} {
+			k.refused(t, what+" of "+d.Name, d.ApplyPlanned(t.Context(), t, to.config, to.planned))
 		}
 
-		if !d.state.Equal(before) {
+		if !d.State.Equal(before) {
 			t.Errorf("the state of %s changed", d.Name)
 		}
 
 		for _, same := range []string{"admin", "prod"} {
 			k.use(t, same)
-			d.refresh(t).must(t)
+			d.Refresh(t).Must(t)
 		}
 	}
 
 	// A context that is given leads there, too: that is all that would change.
-	k.refused(t, "a plan of another context", planes.plan(t, config(1, "test")))
+	k.refused(t, "a plan of another context", planes.Plan(t, config(1, "test")))
 
-	planes.apply(t, config(1, "admin")).must(t)
-	planes.expectEmpty(t, "after the context changed to one of the same host", config(1, "admin"))
+	planes.Apply(t, config(1, "admin")).Must(t)
+	planes.ExpectEmpty(t, "after the context changed to one of the same host", config(1, "admin"))
 
-	workers.apply(t, nil).must(t)
+	workers.Apply(t, nil).Must(t)
 	s.destroy(t, planes, "dev")
 }
 
@@ -156,28 +158,29 @@ func TestContainer_goneMachinesAreNamed(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("dev", newBundle(t), 1, 1)
+	config := s.cluster("dev", tftest.NewBundle(t), 1, 1)
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	const summary = "Machines are gone from the host cluster"
 
 	s.removeAll(t, workload.LabelCluster+"=dev,"+workload.LabelPool+"=batch")
 
-	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, summary) ||
+	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said, summary) ||
 		!strings.Contains(said, "machine batch/0,") || !strings.Contains(said, "kube-system UID") {
 		t.Errorf("the refresh says: %s", said)
 	}
 
-	if said := show(d.ready(t, config).diagnostics); !strings.Contains(said, summary) {
+	if said := tftest.Show(d.Ready(t, config).Diagnostics); !strings.Contains(said, summary) {
 		t.Errorf("the apply says: %s", said)
 	}
 
-	d.expectEmpty(t, "after the worker was made anew", config)
+	d.ExpectEmpty(t, "after the worker was made anew", config)
 	s.removeAll(t, workload.LabelCluster+"=dev")
 
-	gone := d.apply(t, nil).must(t)
-	if said := show(gone.diagnostics); !strings.Contains(said, summary) || !strings.Contains(said, "batch/0 and cp-0") {
+	gone := d.Apply(t, nil).Must(t)
+	if said := tftest.Show(gone.Diagnostics); !strings.Contains(said, summary) ||
+		!strings.Contains(said, "batch/0 and cp-0") {
 		t.Errorf("the destroy says: %s", said)
 	}
 }
@@ -189,20 +192,20 @@ func (s *hostSite) removeAll(t *testing.T, selector string) {
 	one, all := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{LabelSelector: selector}
 	core, apps := s.API().CoreV1(), s.API().AppsV1()
 
-	must(t, apps.StatefulSets(s.namespace).DeleteCollection(t.Context(), one, all))
-	must(t, core.Pods(s.namespace).DeleteCollection(t.Context(), one, all))
-	must(t, core.PersistentVolumeClaims(s.namespace).DeleteCollection(t.Context(), one, all))
-	must(t, s.API().PolicyV1().PodDisruptionBudgets(s.namespace).DeleteCollection(t.Context(), one, all))
-	must(t, s.API().NetworkingV1().NetworkPolicies(s.namespace).DeleteCollection(t.Context(), one, all))
+	tftest.Must(t, apps.StatefulSets(s.namespace).DeleteCollection(t.Context(), one, all))
+	tftest.Must(t, core.Pods(s.namespace).DeleteCollection(t.Context(), one, all))
+	tftest.Must(t, core.PersistentVolumeClaims(s.namespace).DeleteCollection(t.Context(), one, all))
+	tftest.Must(t, s.API().PolicyV1().PodDisruptionBudgets(s.namespace).DeleteCollection(t.Context(), one, all))
+	tftest.Must(t, s.API().NetworkingV1().NetworkPolicies(s.namespace).DeleteCollection(t.Context(), one, all))
 
 	services, err := core.Services(s.namespace).List(t.Context(), all)
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, service := range services.Items {
-		must(t, core.Services(s.namespace).Delete(t.Context(), service.Name, one))
+		tftest.Must(t, core.Services(s.namespace).Delete(t.Context(), service.Name, one))
 	}
 
-	must(t, wait.Until(t.Context(), 50*time.Millisecond, func(context.Context) error {
+	tftest.Must(t, wait.Until(t.Context(), 50*time.Millisecond, func(context.Context) error {
 		if left := s.objects(t, selector); len(left) > 0 {
 			return fmt.Errorf("there is %s", strings.Join(left, ", "))
 		}
@@ -222,7 +225,7 @@ func TestAccContainer_contextIsSwitched(t *testing.T) {
 	w := clitest.NewWorkspace(t, clitest.Any(t))
 
 	write := func(replicas int) {
-		w.Write("main.tf", secretsProvider+secretsHCL+fmt.Sprintf(`
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+fmt.Sprintf(`
 provider "talosop" {
   host = { kubeconfig_path = %q }
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -28,32 +29,33 @@ func TestContainer_outlivesARestartOfItsHost(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("restarted", newBundle(t), 3, 0)
+	config := s.cluster("restarted", tftest.NewBundle(t), 3, 0)
 
-	d.ready(t, config)
-	d.expectEmpty(t, "after the create", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the create", config)
 
 	pods, peers := s.addresses(t), s.peerServices(t, d, 3)
 
 	for name := range pods {
-		must(t, s.KillPod(t.Context(), s.namespace, name))
+		tftest.Must(t, s.KillPod(t.Context(), s.namespace, name))
 	}
 
 	s.awaitOtherAddresses(t, pods)
 	s.expectEtcd(t, "restarted", 3)
 
-	d.refresh(t).must(t)
-	d.expectEmpty(t, "after the restart", config)
+	d.Refresh(t).Must(t)
+	d.ExpectEmpty(t, "after the restart", config)
 
 	if now := s.peerServices(t, d, 3); !slices.Equal(now, peers) {
 		t.Errorf("etcd was known at %v, and is at %v", peers, now)
 	}
 
 	// A Service that somebody takes away comes back where it was.
-	must(t, s.API().CoreV1().Services(s.namespace).Delete(t.Context(), "restarted-cp-1-peer", metav1.DeleteOptions{}))
-	d.refresh(t).must(t)
-	d.ready(t, config)
-	d.expectEmpty(t, "after the repair", config)
+	tftest.Must(t, s.API().CoreV1().Services(s.namespace).Delete(t.Context(), "restarted-cp-1-peer",
+		metav1.DeleteOptions{}))
+	d.Refresh(t).Must(t)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the repair", config)
 
 	if now := s.peerServices(t, d, 3); !slices.Equal(now, peers) {
 		t.Errorf("etcd was known at %v, and is at %v after its Service was deleted", peers, now)
@@ -67,7 +69,7 @@ func (s *hostSite) addresses(t *testing.T) map[string]string {
 	t.Helper()
 
 	list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(), metav1.ListOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	found := map[string]string{}
 	for _, pod := range list.Items {
@@ -84,7 +86,7 @@ func (s *hostSite) awaitOtherAddresses(t *testing.T, former map[string]string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
-	must(t, wait.Until(ctx, 50*time.Millisecond, func(context.Context) error {
+	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(context.Context) error {
 		for name, address := range s.addresses(t) {
 			if address == "" || address == former[name] {
 				return fmt.Errorf("pod %s is at %q", name, address)
@@ -97,7 +99,7 @@ func (s *hostSite) awaitOtherAddresses(t *testing.T, former map[string]string) {
 
 // peerServices are the addresses of the Services for the peers of control planes, in their order. They have to be the
 // ones that state has, and those that etcd knows its members by.
-func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
+func (s *hostSite) peerServices(t *testing.T, d *tftest.Driven, planes int) []string {
 	t.Helper()
 
 	var addresses, urls []string
@@ -105,12 +107,12 @@ func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
 	for i := range planes {
 		service, err := s.API().CoreV1().Services(s.namespace).Get(t.Context(), fmt.Sprintf("restarted-cp-%d-peer", i),
 			metav1.GetOptions{})
-		must(t, err)
+		tftest.Must(t, err)
 
 		address := service.Spec.ClusterIP
 		addresses, urls = append(addresses, address), append(urls, "https://"+address+":2380")
 
-		if recorded := remembered(t, d.state)[fmt.Sprintf("cp-%d", i)].PeerAddress; recorded != address {
+		if recorded := remembered(t, d.State)[fmt.Sprintf("cp-%d", i)].PeerAddress; recorded != address {
 			t.Errorf("cp-%d is recorded at %s, and its Service has %s", i, recorded, address)
 		}
 	}
@@ -119,7 +121,7 @@ func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
 	defer cancel()
 
 	slices.Sort(urls)
-	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		got, err := s.Sim().EtcdPeers(ctx, s.Machine(s.namespace, "restarted-cp-0-0"))
 		if !slices.Equal(got, urls) {
 			return errors.Join(err, fmt.Errorf("etcd knows its members at %v, want %v", got, urls))

@@ -1,10 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -17,9 +18,9 @@ func TestContainer_podsDieDuringSteps(t *testing.T) {
 	s := newHostSite(t)
 	m := momentsOf(t, s)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("dying", newBundle(t), 1, 1)
+	config := s.cluster("dying", tftest.NewBundle(t), 1, 1)
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	for _, change := range []struct {
 		what   string
@@ -39,23 +40,23 @@ func TestContainer_podsDieDuringSteps(t *testing.T) {
 		{"one that stays, while another one goes", 1, []string{"control_plane", "replicas"}, 1, "host Remove cp-2",
 			[]string{"dying-cp-0-0"}},
 	} {
-		config = with(config, change.Value, change.At...)
+		config = tftest.With(config, change.Value, change.At...)
 
 		died := s.killAt(t, m, change.moment, change.pods...)
 
-		done := d.apply(t, config)
+		done := d.Apply(t, config)
 		if !died() {
 			t.Fatalf("%s: there was no %q in %v", change.what, change.moment, m.with(""))
 		}
 
-		if done.failed() || text(t, d.state, "phase") != "Ready" {
-			t.Logf("%s: the run did not finish: %s", change.what, show(done.diagnostics))
-			d.refresh(t).must(t)
-			d.ready(t, config)
+		if done.Failed() || tftest.Text(t, d.State, "phase") != "Ready" {
+			t.Logf("%s: the run did not finish: %s", change.what, tftest.Show(done.Diagnostics))
+			d.Refresh(t).Must(t)
+			d.Ready(t, config)
 		}
 
 		s.expectEtcd(t, "dying", change.planes)
-		d.expectEmpty(t, change.what, config)
+		d.ExpectEmpty(t, change.what, config)
 	}
 
 	s.destroy(t, d, "dying")

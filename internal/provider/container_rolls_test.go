@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -25,23 +26,23 @@ func TestContainer_changesOneByOne(t *testing.T) {
 	s := newHostSite(t)
 	m := momentsOf(t, s)
 	d := s.drive(t, "talosop_cluster")
-	config := with(s.cluster("rolling", newBundle(t), 3, 1), "v1.35.4", "kubernetes_version")
+	config := tftest.With(s.cluster("rolling", tftest.NewBundle(t), 3, 1), "v1.35.4", "kubernetes_version")
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	volumes, pods := s.claimUIDs(t), s.podUIDs(t)
 
-	config = with(config, configuration{"requests": configuration{"cpu": "100m"}}, "host", "pod", "resources")
+	config = tftest.With(config, tftest.Config{"requests": tftest.Config{"cpu": "100m"}}, "host", "pod", "resources")
 
 	s.watchPlanes(t, m, "rolling", 3)
 
-	if said := operationsIn(t, d.plan(t, config).must(t)); !strings.Contains(said, "cp-0") ||
+	if said := operationsIn(t, d.Plan(t, config).Must(t)); !strings.Contains(said, "cp-0") ||
 		!strings.Contains(said, "replace pod") {
 		t.Errorf("the plan says:\n%s", said)
 	}
 
-	d.ready(t, config)
-	d.expectEmpty(t, "after the roll", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the roll", config)
 
 	if got := m.with("host Replace "); !slices.Equal(slices.Sorted(slices.Values(got)),
 		[]string{"batch/0", "cp-0", "cp-1", "cp-2"}) || got[3] != "batch/0" {
@@ -68,16 +69,16 @@ func TestContainer_changesOneByOne(t *testing.T) {
 }
 
 // restartInPlace changes what Talos restarts for, and then Kubernetes, for which it does not.
-func (s *hostSite) restartInPlace(t *testing.T, d *driven, m *moments, config configuration) {
+func (s *hostSite) restartInPlace(t *testing.T, d *tftest.Driven, m *moments, config tftest.Config) {
 	t.Helper()
 
 	pods, before := s.podUIDs(t), s.containers(t)
-	config = with(config, []any{"machine: {files: [{path: /var/etc/hello, op: create, permissions: 0o644, content: " +
+	config = tftest.With(config, []any{"machine: {files: [{path: /var/etc/hello, op: create, permissions: 0o644, content: " +
 		"hello}]}"}, "control_plane", "config_patches")
 
 	s.watchPlanes(t, m, "rolling", 3)
-	d.ready(t, config)
-	d.expectEmpty(t, "after the restart", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the restart", config)
 
 	if got := m.with("host "); len(got) > 0 {
 		t.Errorf("the host was asked to %v", got)
@@ -96,10 +97,10 @@ func (s *hostSite) restartInPlace(t *testing.T, d *driven, m *moments, config co
 		}
 	}
 
-	config = with(config, "v1.36.3", "kubernetes_version")
+	config = tftest.With(config, "v1.36.3", "kubernetes_version")
 
-	d.ready(t, config)
-	d.expectEmpty(t, "after the upgrade of Kubernetes", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the upgrade of Kubernetes", config)
 
 	if !strings.Contains(string(s.Machine(s.namespace, "rolling-cp-0-0").Config()), "kube-apiserver:v1.36.3") {
 		t.Error("the API server is another one")
@@ -116,7 +117,7 @@ func (s *hostSite) Pod(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
 
 	found, err := s.API().CoreV1().Pods(s.namespace).Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	return found
 }

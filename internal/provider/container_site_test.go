@@ -1,30 +1,28 @@
-package provider
+package provider_test
 
 import (
 	"errors"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/siderolabs/talos/pkg/machinery/config"
-	talossecrets "github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(ParentRole); role != "" {
-		BeParentOrChild(role)
+	if role := os.Getenv(provider.ParentRole); role != "" {
+		provider.BeParentOrChild(role)
 
 		return
 	}
@@ -63,7 +61,7 @@ func siteOn(t *testing.T, on *hosttest.Host) *hostSite {
 
 // ProviderData is impatient, and reaches what is outside of the host as the host does.
 func (s *hostSite) ProviderData() *providerdata.ProviderData {
-	m := quickProviderData()
+	m := tftest.QuickProviderData()
 	m.Interval = 200 * time.Millisecond
 	m.Policy.DeadAfter = 20 * time.Second
 	// Machines share the processors with all others of the host.
@@ -86,14 +84,14 @@ func (s *hostSite) ProviderData() *providerdata.ProviderData {
 func (s *hostSite) serve(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
-	return serve(t, s.ProviderData(), configuration{})
+	return tftest.ServeWith(t, s.ProviderData(), tftest.Config{})
 }
 
 // drive is a resource that does not exist yet.
-func (s *hostSite) drive(t *testing.T, name string) *driven {
+func (s *hostSite) drive(t *testing.T, name string) *tftest.Driven {
 	t.Helper()
 
-	d := drive(t, name, configuration{})
+	d := tftest.Drive(t, name, tftest.Config{})
 	d.Server = s.serve(t)
 
 	return d
@@ -101,23 +99,23 @@ func (s *hostSite) drive(t *testing.T, name string) *driven {
 
 // container is what is common to clusters in containers, called after their namespace so that tests can tell the
 // machines apart.
-func (s *hostSite) container(name, secrets string) configuration {
-	return configuration{
+func (s *hostSite) container(name, secrets string) tftest.Config {
+	return tftest.Config{
 		"mode": "container", "name": name, "secrets": secrets, "talos_version": "v1.13.0", "kubernetes_version": "v1.36.2",
 		"deletion_protection": false,
 		// They only matter in failure: a busy machine may take long.
-		"timeouts": configuration{"create": "10m", "update": "10m", "delete": "10m"},
-		"host":     configuration{"kubeconfig_path": s.Kubeconfig(), "namespace": s.namespace},
+		"timeouts": tftest.Config{"create": "10m", "update": "10m", "delete": "10m"},
+		"host":     tftest.Config{"kubeconfig_path": s.Kubeconfig(), "namespace": s.namespace},
 	}
 }
 
 // cluster is a whole cluster with one pool of workers, batch.
-func (s *hostSite) cluster(name, secrets string, planes, workers int) configuration {
+func (s *hostSite) cluster(name, secrets string, planes, workers int) tftest.Config {
 	base := s.container(name, secrets)
-	base["control_plane"] = configuration{"replicas": planes}
+	base["control_plane"] = tftest.Config{"replicas": planes}
 
 	if workers > 0 {
-		base["workers"] = configuration{"batch": configuration{"replicas": workers}}
+		base["workers"] = tftest.Config{"batch": tftest.Config{"replicas": workers}}
 	}
 
 	return base
@@ -158,42 +156,42 @@ func (s *hostSite) objects(t *testing.T, selector string) []string {
 	core, apps := s.API().CoreV1(), s.API().AppsV1()
 
 	sets, err := apps.StatefulSets(s.namespace).List(t.Context(), options)
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, o := range sets.Items {
 		add("StatefulSet", o.Name)
 	}
 
 	services, err := core.Services(s.namespace).List(t.Context(), options)
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, o := range services.Items {
 		add("Service", o.Name)
 	}
 
 	claims, err := core.PersistentVolumeClaims(s.namespace).List(t.Context(), options)
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, o := range claims.Items {
 		add("PersistentVolumeClaim", o.Name)
 	}
 
 	pods, err := core.Pods(s.namespace).List(t.Context(), options)
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, o := range pods.Items {
 		add("Pod", o.Name)
 	}
 
 	budgets, err := s.API().PolicyV1().PodDisruptionBudgets(s.namespace).List(t.Context(), options)
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, o := range budgets.Items {
 		add("PodDisruptionBudget", o.Name)
 	}
 
 	policies, err := s.API().NetworkingV1().NetworkPolicies(s.namespace).List(t.Context(), options)
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, o := range policies.Items {
 		add("NetworkPolicy", o.Name)
@@ -224,66 +222,18 @@ func (s *hostSite) bootstraps() int {
 	return n
 }
 
-// ready applies, and ends the test when that does not make the machines Ready.
-func (d *driven) ready(t *testing.T, config configuration) outcome {
-	t.Helper()
-
-	done := d.apply(t, config).must(t)
-	if got := text(t, d.state, "phase"); got != "Ready" {
-		t.Fatalf("phase is %s: %s", got, show(done.diagnostics))
-	}
-
-	return done
-}
-
 // destroy destroys and checks that nothing is left.
-func (s *hostSite) destroy(t *testing.T, d *driven, name string) {
+func (s *hostSite) destroy(t *testing.T, d *tftest.Driven, name string) {
 	t.Helper()
-	d.apply(t, nil).must(t)
+	d.Apply(t, nil).Must(t)
 	s.expectNothing(t, name)
 }
 
 var errSilent = errors.New("connection refused")
 
-// newBundle is secrets of their own, as Talos 1.6 made them: the key of service accounts is none of RSA, which takes a
-// processor a second.
-func newBundle(t *testing.T) string {
-	t.Helper()
-
-	bundle, err := quickBundle()
-	must(t, err)
-	takenForNew(bundle)
-
-	content, err := bundle.YAML()
-	must(t, err)
-
-	return string(content)
-}
-
-// firstBundle is one bundle for all tests.
-var firstBundle = sync.OnceValues(pki.Generate)
-
-// quickBundle is a new bundle with the service account key of the first one: making a key of RSA takes seconds.
-func quickBundle() (*pki.Bundle, error) {
-	first, err := firstBundle()
-	if err != nil {
-		return nil, err
-	}
-
-	// For so old a Talos the key is not one of RSA.
-	generated, err := talossecrets.NewBundle(talossecrets.NewFixedClock(time.Now().Add(-time.Hour)), config.TalosVersion1_6)
-	if err != nil {
-		return nil, err
-	}
-
-	generated.Certs.K8sServiceAccount = first.Secrets().Certs.K8sServiceAccount
-
-	return pki.Wrap(generated)
-}
-
 // operations of a plan, as text.
-func operationsIn(t *testing.T, planned outcome) string {
+func operationsIn(t *testing.T, planned tftest.Outcome) string {
 	t.Helper()
 
-	return strings.Join(textsOf(t, attributeOf(t, planned.Value, "operations")), "\n")
+	return strings.Join(tftest.TextsOf(t, tftest.AttributeOf(t, planned.Value, "operations")), "\n")
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -23,23 +24,23 @@ func TestContainer_brokenImageIsCorrected(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("wrong", newBundle(t), 1, 1)
+	config := s.cluster("wrong", tftest.NewBundle(t), 1, 1)
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	volumes := s.claimUIDs(t)
 
-	config = with(config, "ghcr.io/siderolabs/nothing", "host", "image")
-	if done := d.applyIn(s.until(t, "wrong-cp-0-0", "nothing"), t, config); !done.failed() ||
+	config = tftest.With(config, "ghcr.io/siderolabs/nothing", "host", "image")
+	if done := d.ApplyIn(s.until(t, "wrong-cp-0-0", "nothing"), t, config); !done.Failed() ||
 		!strings.Contains(s.imageOf(t, "wrong-cp-0-0"), "nothing") {
-		t.Fatalf("there is no such image: %s", show(done.diagnostics))
+		t.Fatalf("there is no such image: %s", tftest.Show(done.Diagnostics))
 	}
 
-	config = with(config, "ghcr.io/siderolabs/talos", "host", "image")
+	config = tftest.With(config, "ghcr.io/siderolabs/talos", "host", "image")
 
-	d.refresh(t).must(t)
-	d.ready(t, config)
-	d.expectEmpty(t, "after the image was corrected", config)
+	d.Refresh(t).Must(t)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the image was corrected", config)
 	s.expectEtcd(t, "wrong", 1)
 
 	if got := s.imageOf(t, "wrong-cp-0-0"); got != "ghcr.io/siderolabs/talos:v1.13.0" {
@@ -86,9 +87,9 @@ func TestContainer_statefulSetEditedByHand(t *testing.T) {
 	s := newHostSite(t)
 	m := momentsOf(t, s)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("edited", newBundle(t), 1, 1)
+	config := s.cluster("edited", tftest.NewBundle(t), 1, 1)
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	before := s.podUIDs(t)
 
@@ -96,11 +97,11 @@ func TestContainer_statefulSetEditedByHand(t *testing.T) {
 		_, err := s.API().AppsV1().StatefulSets(s.namespace).Patch(t.Context(), name, types.StrategicMergePatchType,
 			[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"talos","image":"registry.invalid/talos:v1.13.0"}]}}}}`),
 			metav1.PatchOptions{FieldManager: "kubectl-set"})
-		must(t, err)
+		tftest.Must(t, err)
 	}
 
 	// The controller has to see it, or there would be nothing of another template.
-	must(t, wait.Until(t.Context(), 20*time.Millisecond, func(ctx context.Context) error {
+	tftest.Must(t, wait.Until(t.Context(), 20*time.Millisecond, func(ctx context.Context) error {
 		for name := range before {
 			set, err := s.API().AppsV1().StatefulSets(s.namespace).Get(ctx, strings.TrimSuffix(name, "-0"), metav1.GetOptions{})
 			if err != nil {
@@ -115,15 +116,15 @@ func TestContainer_statefulSetEditedByHand(t *testing.T) {
 		return nil
 	}))
 
-	if said := operationsIn(t, d.refreshedPlan(t, config)); !strings.Contains(said,
+	if said := operationsIn(t, d.RefreshedPlan(t, config)); !strings.Contains(said,
 		"put right on the host cluster, for cp-0: StatefulSet") ||
 		strings.Contains(said, "replace pod") {
 		t.Errorf("the plan says:\n%s", said)
 	}
 
 	m.listen(nil)
-	d.ready(t, config)
-	d.expectEmpty(t, "after the repair", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after the repair", config)
 
 	if got := m.with("host "); len(got) > 0 {
 		t.Errorf("the host was asked to %v", got)
@@ -147,27 +148,27 @@ func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 	s := newHostSite(t)
 	m := momentsOf(t, s)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("halved", newBundle(t), 3, 0)
+	config := s.cluster("halved", tftest.NewBundle(t), 3, 0)
 
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	volumes := s.claimUIDs(t)
 
-	must(t, s.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), "state-halved-cp-1",
+	tftest.Must(t, s.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), "state-halved-cp-1",
 		metav1.DeleteOptions{}))
 
-	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said,
+	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said,
 		"cp-1: PersistentVolumeClaim "+s.namespace+"/state-halved-cp-1 was deleted") {
 		t.Errorf("while the pod keeps the claim a refresh says: %s", said)
 	}
 
-	if said := operationsIn(t, d.refreshedPlan(t, config)); strings.Contains(said, "put right") ||
+	if said := operationsIn(t, d.RefreshedPlan(t, config)); strings.Contains(said, "put right") ||
 		strings.Contains(said, "replace volumes") {
 		t.Errorf("while the pod keeps the claim the plan says:\n%s", said)
 	}
-	must(t, s.KillPod(t.Context(), s.namespace, "halved-cp-1-0"))
+	tftest.Must(t, s.KillPod(t.Context(), s.namespace, "halved-cp-1-0"))
 
-	must(t, wait.Until(t.Context(), 20*time.Millisecond, func(ctx context.Context) error {
+	tftest.Must(t, wait.Until(t.Context(), 20*time.Millisecond, func(ctx context.Context) error {
 		_, err := s.API().CoreV1().PersistentVolumeClaims(s.namespace).Get(ctx, "state-halved-cp-1", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -176,7 +177,7 @@ func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 		return errors.Join(err, errors.New("the claim is still there"))
 	}))
 
-	if said := operationsIn(t, d.refreshedPlan(t, config)); !strings.Contains(said,
+	if said := operationsIn(t, d.RefreshedPlan(t, config)); !strings.Contains(said,
 		"replace volumes of control plane cp-1 (its data is lost") ||
 		strings.Contains(said, "put right") {
 		t.Errorf("the plan says:\n%s", said)
@@ -184,13 +185,13 @@ func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 
 	s.watchPlanes(t, m, "halved", 3)
 
-	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said,
+	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said,
 		"state-halved-cp-1 does not exist any more") {
 		t.Errorf("the refresh says: %s", said)
 	}
 
-	d.ready(t, config)
-	d.expectEmpty(t, "after a volume was lost", config)
+	d.Ready(t, config)
+	d.ExpectEmpty(t, "after a volume was lost", config)
 
 	if got := m.with("host "); !slices.Equal(got, []string{"Wipe cp-1"}) {
 		t.Errorf("the host was asked to %v", got)

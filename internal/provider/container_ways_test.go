@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
@@ -47,23 +48,23 @@ func TestContainer_everyKindOfAccess(t *testing.T) {
 
 			s := newHostSite(t)
 			w := s.walk(t, way.inside)
-			config := s.cluster("dev", newBundle(t), 1, 0)
-			config["host"] = configuration{"namespace": s.namespace, "access": way.access,
-				"service": configuration{"type": string(way.service)}}
+			config := s.cluster("dev", tftest.NewBundle(t), 1, 0)
+			config["host"] = tftest.Config{"namespace": s.namespace, "access": way.access,
+				"service": tftest.Config{"type": string(way.service)}}
 
 			if way.inside {
-				with(config, true, "host", "in_cluster")
+				tftest.With(config, true, "host", "in_cluster")
 			} else {
-				with(config, s.Kubeconfig(), "host", "kubeconfig_path")
+				tftest.With(config, s.Kubeconfig(), "host", "kubeconfig_path")
 			}
 
-			w.ready(t, config)
-			w.expectEmpty(t, "after the create", config)
+			w.Ready(t, config)
+			w.ExpectEmpty(t, "after the create", config)
 
-			config["workers"] = configuration{"batch": configuration{"replicas": 1}}
+			config["workers"] = tftest.Config{"batch": tftest.Config{"replicas": 1}}
 
-			w.ready(t, config)
-			w.expectEmpty(t, "after it grew", config)
+			w.Ready(t, config)
+			w.ExpectEmpty(t, "after it grew", config)
 
 			for _, pod := range []string{"dev-cp-0-0", "dev-batch-0-0"} {
 				if to := s.outside(t, pod, way.service); !w.took(to) {
@@ -72,7 +73,7 @@ func TestContainer_everyKindOfAccess(t *testing.T) {
 			}
 
 			w.listsNodes(t)
-			s.destroy(t, w.driven, "dev")
+			s.destroy(t, w.Driven, "dev")
 		})
 	}
 }
@@ -89,18 +90,19 @@ func TestContainer_impostorAtItsAddress(t *testing.T) {
 			s := newHostSite(t)
 			impostor, err := s.Sim().AddMachine(t.Context(),
 				sim.MachineOptions{Name: s.namespace + "-impostor", Platform: machined.Container})
-			must(t, err)
-			must(t, impostor.AwaitStage(t.Context(), sim.StageMaintenance))
+			tftest.Must(t, err)
+			tftest.Must(t, impostor.AwaitStage(t.Context(), sim.StageMaintenance))
 
 			w := s.walk(t, false)
 			w.instead = net.JoinHostPort(impostor.Address().String(), "50000")
-			config := s.cluster("dev", newBundle(t), 1, 0)
-			config["host"] = configuration{"namespace": s.namespace, "access": access, "kubeconfig_path": s.Kubeconfig()}
+			config := s.cluster("dev", tftest.NewBundle(t), 1, 0)
+			config["host"] = tftest.Config{"namespace": s.namespace, "access": access, "kubeconfig_path": s.Kubeconfig()}
 			config["on_incomplete"] = "error"
-			with(config, "30s", "timeouts", "create")
+			tftest.With(config, "30s", "timeouts", "create")
 
-			done := w.apply(t, config)
-			if said := show(done.diagnostics); !done.failed() || !strings.Contains(said, "it is not the pod of the machine") {
+			done := w.Apply(t, config)
+			if said := tftest.Show(done.Diagnostics); !done.Failed() ||
+				!strings.Contains(said, "it is not the pod of the machine") {
 				t.Errorf("the apply ends with %s", said)
 			}
 
@@ -112,8 +114,8 @@ func TestContainer_impostorAtItsAddress(t *testing.T) {
 			w.instead = ""
 			w.Mu.Unlock()
 
-			w.ready(t, with(config, "10m", "timeouts", "create"))
-			s.destroy(t, w.driven, "dev")
+			w.Ready(t, tftest.With(config, "10m", "timeouts", "create"))
+			s.destroy(t, w.Driven, "dev")
 		})
 	}
 }
@@ -125,7 +127,7 @@ func TestContainer_strangersReachNoTalos(t *testing.T) {
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")
-	config := s.cluster("dev", newBundle(t), 1, 1)
+	config := s.cluster("dev", tftest.NewBundle(t), 1, 1)
 
 	ctx, stop := context.WithCancel(t.Context())
 	tried := map[string]int{}
@@ -163,7 +165,7 @@ func TestContainer_strangersReachNoTalos(t *testing.T) {
 		}
 	})
 
-	d.ready(t, config)
+	d.Ready(t, config)
 	stop()
 	stranger.Wait()
 
@@ -178,7 +180,7 @@ func TestContainer_strangersReachNoTalos(t *testing.T) {
 
 // walker is a resource of a process that remembers what it has connected to.
 type walker struct {
-	*driven
+	*tftest.Driven
 
 	site   *hostSite
 	inside bool
@@ -194,7 +196,7 @@ type walker struct {
 func (s *hostSite) walk(t *testing.T, inside bool) *walker {
 	t.Helper()
 
-	w := &walker{driven: s.drive(t, "talosop_cluster"), site: s, inside: inside}
+	w := &walker{Driven: s.drive(t, "talosop_cluster"), site: s, inside: inside}
 	m := s.ProviderData()
 	m.Hosts.Open = func(o hostcluster.Options) (containers.Host, error) {
 		if o.InCluster != inside {
@@ -209,7 +211,7 @@ func (s *hostSite) walk(t *testing.T, inside bool) *walker {
 
 		return hostcluster.Open(o)
 	}
-	w.Server = serve(t, m, nil)
+	w.Server = tftest.ServeWith(t, m, nil)
 
 	return w
 }
@@ -242,7 +244,7 @@ func (s *hostSite) outside(t *testing.T, pod string, kind corev1.ServiceType) st
 
 	service, err := s.API().CoreV1().Services(s.namespace).Get(t.Context(), strings.TrimSuffix(pod, "-0"),
 		metav1.GetOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	if service.Spec.Type != kind {
 		t.Errorf("the Service of %s is of type %s", pod, service.Spec.Type)
@@ -251,7 +253,7 @@ func (s *hostSite) outside(t *testing.T, pod string, kind corev1.ServiceType) st
 	switch kind {
 	case corev1.ServiceTypeNodePort:
 		node, err := s.API().CoreV1().Nodes().Get(t.Context(), live.Spec.NodeName, metav1.GetOptions{})
-		must(t, err)
+		tftest.Must(t, err)
 
 		port := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == 50000 })
 
@@ -267,27 +269,27 @@ func (s *hostSite) outside(t *testing.T, pod string, kind corev1.ServiceType) st
 func (w *walker) listsNodes(t *testing.T) {
 	t.Helper()
 
-	typ := schemas(t).EphemeralResourceSchemas["talosop_kubeconfig"].ValueType()
-	config := valueOf(t, typ, configuration{"cluster": attributeOf(t, w.state, "cluster")})
+	typ := tftest.Schemas(t).EphemeralResourceSchemas["talosop_kubeconfig"].ValueType()
+	config := tftest.ValueOf(t, typ, tftest.Config{"cluster": tftest.AttributeOf(t, w.State, "cluster")})
 
 	opened, err := w.Server.OpenEphemeralResource(t.Context(),
-		&tfprotov6.OpenEphemeralResourceRequest{TypeName: "talosop_kubeconfig", Config: dynamic(t, config)})
+		&tfprotov6.OpenEphemeralResourceRequest{TypeName: "talosop_kubeconfig", Config: tftest.Dynamic(t, config)})
 	if err != nil || len(opened.Diagnostics) > 0 {
-		t.Fatal(err, show(opened.Diagnostics))
+		t.Fatal(err, tftest.Show(opened.Diagnostics))
 	}
 
 	defer func() {
 		closed, err := w.Server.CloseEphemeralResource(t.Context(),
 			&tfprotov6.CloseEphemeralResourceRequest{TypeName: "talosop_kubeconfig", Private: opened.Private})
 		if err != nil || len(closed.Diagnostics) > 0 {
-			t.Error(err, show(closed.Diagnostics))
+			t.Error(err, tftest.Show(closed.Diagnostics))
 		}
 	}()
 
-	given := decoded(t, typ, opened.Result)
+	given := tftest.Decoded(t, typ, opened.Result)
 
-	rest, err := clientcmd.RESTConfigFromKubeConfig([]byte(text(t, given, "kubeconfig")))
-	must(t, err)
+	rest, err := clientcmd.RESTConfigFromKubeConfig([]byte(tftest.Text(t, given, "kubeconfig")))
+	tftest.Must(t, err)
 
 	rest.Timeout = 20 * time.Second
 	rest.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -302,7 +304,7 @@ func (w *walker) listsNodes(t *testing.T) {
 	}
 
 	api, err := clientgo.NewForConfig(rest)
-	must(t, err)
+	tftest.Must(t, err)
 
 	list, err := api.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 2 {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/corpus"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -20,7 +22,7 @@ func ofCorpus(t *testing.T, pick func(corpus.Input) bool) []corpus.Input {
 	t.Helper()
 
 	all, err := corpus.Load()
-	must(t, err)
+	tftest.Must(t, err)
 
 	return slices.DeleteFunc(all, func(i corpus.Input) bool { return !pick(i) })
 }
@@ -54,7 +56,7 @@ func TestCorpus_functionsAndDataSource(t *testing.T) {
 			text, version := input.PatchFor(contract), corpus.TalosVersion(contract)
 
 			talos, err := machineconfig.ParseTalosVersion(version)
-			must(t, err)
+			tftest.Must(t, err)
 
 			wantErr := machineconfig.ValidatePatchFor(text, &talos)
 			if _, err := called(t, "validate_patch", text, version); (err == nil) != (wantErr == nil) {
@@ -99,13 +101,13 @@ func called(t *testing.T, name string, arguments ...string) (string, error) {
 
 	for _, argument := range arguments {
 		value, err := tfprotov6.NewDynamicValue(tftypes.String, tftypes.NewValue(tftypes.String, argument))
-		must(t, err)
+		tftest.Must(t, err)
 
 		request.Arguments = append(request.Arguments, &value)
 	}
 
-	response, err := providerServer(t).CallFunction(t.Context(), request)
-	must(t, err)
+	response, err := tftest.Server(t).CallFunction(t.Context(), request)
+	tftest.Must(t, err)
 
 	if response.Error != nil {
 		return "", errors.New(response.Error.Text)
@@ -117,11 +119,11 @@ func called(t *testing.T, name string, arguments ...string) (string, error) {
 	}
 
 	value, err := response.Result.Unmarshal(typ)
-	must(t, err)
+	tftest.Must(t, err)
 
 	var text string
 	if typ.Is(tftypes.String) {
-		must(t, value.As(&text))
+		tftest.Must(t, value.As(&text))
 	}
 
 	return text, nil
@@ -131,17 +133,17 @@ func called(t *testing.T, name string, arguments ...string) (string, error) {
 func corpusConfig(t *testing.T, contract string, role machineconfig.Role, patch string) (config, mistake string) {
 	t.Helper()
 
-	data := with(baseMachineConfig(), contract, "cluster", "version_contract")
+	data := tftest.With(baseMachineConfig(), contract, "cluster", "version_contract")
 	data["talos_version"], data["role"] = corpus.TalosVersion(contract), string(role)
-	data = with(data, corpus.KubernetesVersion, "cluster", "kubernetes_version")
+	data = tftest.With(data, corpus.KubernetesVersion, "cluster", "kubernetes_version")
 	data["config_patches"] = []any{patch}
 
-	typ, server := schemas(t).DataSourceSchemas["talosop_machine_config"].ValueType(), providerServer(t)
-	given := dynamic(t, valueOf(t, typ, data))
+	typ, server := tftest.Schemas(t).DataSourceSchemas["talosop_machine_config"].ValueType(), tftest.Server(t)
+	given := tftest.Dynamic(t, tftest.ValueOf(t, typ, data))
 
 	valid, err := server.ValidateDataResourceConfig(t.Context(),
 		&tfprotov6.ValidateDataResourceConfigRequest{TypeName: "talosop_machine_config", Config: given})
-	must(t, err)
+	tftest.Must(t, err)
 
 	if mistake := firstMistake(valid.Diagnostics); mistake != "" {
 		return "", mistake
@@ -149,16 +151,16 @@ func corpusConfig(t *testing.T, contract string, role machineconfig.Role, patch 
 
 	read, err := server.ReadDataSource(t.Context(),
 		&tfprotov6.ReadDataSourceRequest{TypeName: "talosop_machine_config", Config: given})
-	must(t, err)
+	tftest.Must(t, err)
 
 	if mistake := firstMistake(read.Diagnostics); mistake != "" {
 		return "", mistake
 	}
 
 	state, err := read.State.Unmarshal(typ)
-	must(t, err)
+	tftest.Must(t, err)
 
-	return said(t, state, "config")["config"], ""
+	return tftest.TextsIn(t, state, "config")["config"], ""
 }
 
 // firstMistake is where the first error is.
@@ -207,11 +209,11 @@ func createdWith(t *testing.T, contract string, inputs []corpus.Input) {
 	t.Helper()
 
 	version := corpus.TalosVersion(contract)
-	s := newSiteWith(t, sim.Options{TalosVersion: version}, 1, 1)
+	s := sitetest.NewWith(t, sim.Options{TalosVersion: version}, 1, 1)
 
-	config := s.onMachines(s.endpoint, s.controlPlane, s.workers)
+	config := onMachines(s, s.URL, s.ControlPlane, s.Workers)
 	config["talos_version"], config["kubernetes_version"] = version, corpus.KubernetesVersion
-	config["timeouts"] = configuration{"create": "1m"}
+	config["timeouts"] = tftest.Config{"create": "1m"}
 
 	patches := map[machineconfig.Role][]any{}
 
@@ -223,15 +225,15 @@ func createdWith(t *testing.T, contract string, inputs []corpus.Input) {
 		}
 	}
 
-	config = with(config, patches[machineconfig.ControlPlane], "control_plane", "config_patches")
-	config = with(config, patches[machineconfig.Worker], "workers", "all", "config_patches")
+	config = tftest.With(config, patches[machineconfig.ControlPlane], "control_plane", "config_patches")
+	config = tftest.With(config, patches[machineconfig.Worker], "workers", "all", "config_patches")
 
-	d := driveOn(t, quickProviderData(), "talosop_cluster")
-	d.ready(t, config)
-	d.refresh(t).must(t)
+	d := driveOn(t, tftest.QuickProviderData(), "talosop_cluster")
+	d.Ready(t, config)
+	d.Refresh(t).Must(t)
 
-	if planned := d.plan(t, config).must(t); !planned.Value.Equal(d.state) {
-		differences, _ := d.state.Diff(planned.Value)
+	if planned := d.Plan(t, config).Must(t); !planned.Value.Equal(d.State) {
+		differences, _ := d.State.Diff(planned.Value)
 		t.Errorf("the plan after the create is not empty: %v", differences)
 	}
 }

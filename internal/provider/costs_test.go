@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -20,7 +22,7 @@ import (
 type cost struct{ calls, connections float64 }
 
 // measured runs an operation and fails where it costs more than the most.
-func (s *site) measured(t *testing.T, name string, most cost, run func()) {
+func measured(t *testing.T, s *sitetest.Site, name string, most cost, run func()) {
 	t.Helper()
 	s.ForgetCalls()
 	run()
@@ -36,22 +38,22 @@ func (s *site) measured(t *testing.T, name string, most cost, run func()) {
 }
 
 // clusterOf is a talosop_cluster on all machines of a site.
-func (s *site) clusterOf() configuration {
-	machines := func(all []*sim.Machine) configuration {
-		out := configuration{}
+func clusterOf(s *sitetest.Site) tftest.Config {
+	machines := func(all []*sim.Machine) tftest.Config {
+		out := tftest.Config{}
 		for _, m := range all {
-			out[m.Name()] = configuration{"address": m.Address().String()}
+			out[m.Name()] = tftest.Config{"address": m.Address().String()}
 		}
 
 		return out
 	}
 
-	install := configuration{"disk": "/dev/sda"}
-	config := baseCluster()
-	config["name"], config["endpoint"], config["deletion_protection"] = "test", s.endpoint, false
-	config["control_plane"] = configuration{"install": install, "machines": machines(s.controlPlane)}
-	config["workers"] = configuration{"all": configuration{
-		"install": install, "max_unavailable": "50%", "machines": machines(s.workers),
+	install := tftest.Config{"disk": "/dev/sda"}
+	config := tftest.BaseCluster()
+	config["name"], config["endpoint"], config["deletion_protection"] = "test", s.URL, false
+	config["control_plane"] = tftest.Config{"install": install, "machines": machines(s.ControlPlane)}
+	config["workers"] = tftest.Config{"all": tftest.Config{
+		"install": install, "max_unavailable": "50%", "machines": machines(s.Workers),
 	}}
 
 	return config
@@ -62,33 +64,33 @@ func (s *site) clusterOf() configuration {
 func TestCosts_ofACluster(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 17)
-	config := s.clusterOf()
-	cluster := drive(t, "talosop_cluster", nil)
-	cluster.Server = serve(t, newProviderData(), nil)
+	s := sitetest.New(t, 3, 17)
+	config := clusterOf(s)
+	cluster := tftest.Drive(t, "talosop_cluster", nil)
+	cluster.Server = tftest.ServeWith(t, tftest.NewProviderData(), nil)
 
-	apply := func(config configuration) func() { return func() { cluster.apply(t, config).must(t) } }
+	apply := func(config tftest.Config) func() { return func() { cluster.Apply(t, config).Must(t) } }
 
 	pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) {
-		s.measured(t, "create", cost{60, 7}, apply(config))
-		s.measured(t, "empty plan", cost{6, 2.5}, func() {
-			cluster.refresh(t).must(t)
-			cluster.plan(t, config).must(t)
+		measured(t, s, "create", cost{60, 7}, apply(config))
+		measured(t, s, "empty plan", cost{6, 2.5}, func() {
+			cluster.Refresh(t).Must(t)
+			cluster.Plan(t, config).Must(t)
 		})
 
-		config = with(config, []any{`machine: {sysctls: {net.core.somaxconn: "2"}}`}, "cluster_config_patches")
-		s.measured(t, "another sysctl", cost{30, 3}, apply(config))
+		config = tftest.With(config, []any{`machine: {sysctls: {net.core.somaxconn: "2"}}`}, "cluster_config_patches")
+		measured(t, s, "another sysctl", cost{30, 3}, apply(config))
 
-		config = with(config, "v1.13.2", "talos_version")
-		s.measured(t, "upgrade of Talos", cost{160, 12}, apply(config))
-		s.measured(t, "destroy", cost{50, 7}, apply(nil))
+		config = tftest.With(config, "v1.13.2", "talos_version")
+		measured(t, s, "upgrade of Talos", cost{160, 12}, apply(config))
+		measured(t, s, "destroy", cost{50, 7}, apply(nil))
 	})
 
-	s.nobodyStays(t)
+	nobodyStays(t, s)
 }
 
 // nobodyStays waits for the end of everything that the test began, by its label.
-func (s *site) nobodyStays(t *testing.T) {
+func nobodyStays(t *testing.T, s *sitetest.Site) {
 	t.Helper()
 
 	err := wait.Until(t.Context(), 50*time.Millisecond, func(context.Context) error {
@@ -118,20 +120,20 @@ func TestCosts_ofAPlan(t *testing.T) {
 		mostAllocations, mostBytes = 38_000, 850
 	)
 
-	workers := configuration{}
+	workers := tftest.Config{}
 	for i := range machines - 3 {
-		workers[fmt.Sprintf("w-%d", i)] = configuration{"address": fmt.Sprintf("10.0.1.%d", i)}
+		workers[fmt.Sprintf("w-%d", i)] = tftest.Config{"address": fmt.Sprintf("10.0.1.%d", i)}
 	}
 
-	config := baseCluster()
-	config["workers"] = configuration{"all": configuration{
-		"install": configuration{"disk": "/dev/sda"}, "machines": workers,
+	config := tftest.BaseCluster()
+	config["workers"] = tftest.Config{"all": tftest.Config{
+		"install": tftest.Config{"disk": "/dev/sda"}, "machines": workers,
 	}}
 
 	prior := settledState(t, "talosop_cluster", config)
 
 	allocations := testing.AllocsPerRun(1, func() { planOf(t, "talosop_cluster", &prior, config) }) / machines
-	size := len(dynamic(t, prior).MsgPack) / machines
+	size := len(tftest.Dynamic(t, prior).MsgPack) / machines
 	t.Logf("%.0f allocations and %d bytes of state a machine", allocations, size)
 
 	if allocations > mostAllocations || size > mostBytes {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"strings"
@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
@@ -15,15 +17,16 @@ import (
 func TestCreate_withoutTheDisk(t *testing.T) {
 	t.Parallel()
 
-	for name, install := range map[string]configuration{
-		"path": {"disk": "/dev/vda"}, "selector": {"disk_selector": configuration{"model": "NONE"}},
+	for name, install := range map[string]tftest.Config{
+		"path": {"disk": "/dev/vda"}, "selector": {"disk_selector": tftest.Config{"model": "NONE"}},
 	} {
-		s := newSiteWith(t, sim.Options{}, 1, 2)
+		s := sitetest.NewWith(t, sim.Options{}, 1, 2)
 
-		config := func() configuration { return s.onMachines(s.endpoint, s.controlPlane, s.workers) }
-		d := driveOn(t, quickProviderData(), "talosop_cluster")
+		config := func() tftest.Config { return onMachines(s, s.URL, s.ControlPlane, s.Workers) }
+		d := driveOn(t, tftest.QuickProviderData(), "talosop_cluster")
 
-		said := show(d.apply(t, with(with(config(), "1s", "appear_within"), install, "workers", "all", "install")).diagnostics)
+		said := tftest.Show(d.Apply(t, tftest.With(tftest.With(config(), "1s", "appear_within"), install, "workers", "all",
+			"install")).Diagnostics)
 		for _, want := range []string{
 			"all/m-1: no disk matches ", "all/m-2: no disk matches ", "/dev/sda (22 GB, sata, SIMDISK)",
 		} {
@@ -36,7 +39,7 @@ func TestCreate_withoutTheDisk(t *testing.T) {
 			t.Errorf("%s: %d machines got a configuration", name, len(sent))
 		}
 
-		d.ready(t, config())
+		d.Ready(t, config())
 	}
 }
 
@@ -44,8 +47,8 @@ func TestCreate_withoutTheDisk(t *testing.T) {
 func TestCreate_thatTalosRefuses(t *testing.T) {
 	t.Parallel()
 
-	s := newSiteWith(t, sim.Options{}, 1, 0)
-	d := driveOn(t, quickProviderData(), "talosop_cluster")
+	s := sitetest.NewWith(t, sim.Options{}, 1, 0)
+	d := driveOn(t, tftest.QuickProviderData(), "talosop_cluster")
 
 	s.SetOnCall(func(c fault.Call) error {
 		if c.Method == "ApplyConfiguration" {
@@ -55,11 +58,12 @@ func TestCreate_thatTalosRefuses(t *testing.T) {
 		return nil
 	})
 
-	failed := d.apply(t, s.onMachines(s.endpoint, s.controlPlane, nil))
-	if said := show(failed.diagnostics); !failed.failed() || !d.state.IsNull() || strings.Count(said, "a reason of Talos") != 1 {
-		t.Errorf("with state %t it says %s", !d.state.IsNull(), said)
+	failed := d.Apply(t, onMachines(s, s.URL, s.ControlPlane, nil))
+	if said := tftest.Show(failed.Diagnostics); !failed.Failed() || !d.State.IsNull() ||
+		strings.Count(said, "a reason of Talos") != 1 {
+		t.Errorf("with state %t it says %s", !d.State.IsNull(), said)
 	}
 
 	s.SetOnCall(nil)
-	d.ready(t, s.onMachines(s.endpoint, s.controlPlane, nil))
+	d.Ready(t, onMachines(s, s.URL, s.ControlPlane, nil))
 }

@@ -1,7 +1,6 @@
-package provider
+package provider_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -15,19 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 )
-
-func decode(t *testing.T, raw json.RawMessage, into any) {
-	t.Helper()
-
-	if len(raw) == 0 {
-		return
-	}
-
-	if err := json.Unmarshal(raw, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // use is a check that works with a text of the state.
 func use(t *testing.T, f func(text string)) knownvalue.Check {
@@ -45,9 +33,9 @@ func use(t *testing.T, f func(text string)) knownvalue.Check {
 func TestAccCredentials_workAfterTheCreate(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		config := s.wholeCluster() + `
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		config := s.WholeCluster() + `
 ephemeral "talosop_kubeconfig" "this" {
   cluster = talosop_control_plane.this.cluster
   user    = "ci"
@@ -68,17 +56,17 @@ resource "echo" "this" {}
 `
 		data := tfjsonpath.New("data")
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
+				{Config: s.WholeCluster()},
 				{
 					Config: config,
 					ConfigStateChecks: []statecheck.StateCheck{
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("kubeconfig"),
 							use(t, func(file string) { kubeconfigWorks(t, file, 2) })),
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("endpoint"),
-							knownvalue.StringExact(s.endpoint)),
+							knownvalue.StringExact(s.URL)),
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("not_after"), knownvalue.NotNull()),
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("talosconfig").AtMapKey("talosconfig"),
 							use(t, func(file string) { talosconfigWorks(t, file) })),

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -41,7 +43,7 @@ func keptFiles(t *testing.T, w *clitest.Workspace) (kubeconfig, talosconfig stri
 
 	made := filepath.Join(w.Dir, "made")
 
-	return readFile(t, filepath.Join(made, "kubeconfig")), readFile(t, filepath.Join(made, "talosconfig"))
+	return tftest.ReadFile(t, filepath.Join(made, "kubeconfig")), tftest.ReadFile(t, filepath.Join(made, "talosconfig"))
 }
 
 // filesWork connects with both files, and checks that nothing of them is elsewhere.
@@ -82,26 +84,26 @@ func TestAccCredentialsFile_forAPerson(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestCredentialsFile_isKeptInOrder", "TestCredentialsFile_followsItsArguments", "TestAccCredentials_workAfterTheCreate")
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSiteWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.NewWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
 		w := clitest.NewWorkspace(t, cli).KeepTrace()
-		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL("")+credentialFilesHCL)
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL("")+credentialFilesHCL)
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
 		filesWork(t, w, w.Trace())
-		expectNoChanges(t, w, "after the create")
+		sitetest.ExpectNoChanges(t, w, "after the create")
 
-		must(t, os.Remove(filepath.Join(w.Dir, "made", "kubeconfig")))
-		must(t, os.Chmod(filepath.Join(w.Dir, "made", "talosconfig"), 0o644))
+		tftest.Must(t, os.Remove(filepath.Join(w.Dir, "made", "kubeconfig")))
+		tftest.Must(t, os.Chmod(filepath.Join(w.Dir, "made", "talosconfig"), 0o644))
 
 		planned := w.MustRun("plan", "-out", "missing.plan")
-		says(t, planned, `status = "missing" -> "valid"`, `status = "changed" -> "valid"`, "2 to change")
+		sitetest.Says(t, planned, `status = "missing" -> "valid"`, `status = "changed" -> "valid"`, "2 to change")
 
 		shown := w.MustRun("show", "-json", "missing.plan").Output()
 		plan := w.PlanFile("missing.plan")
 		w.MustRun("apply", "missing.plan")
 		filesWork(t, w, w.Trace(), planned.Output(), shown, plan)
-		expectNoChanges(t, w, "after they were gone")
+		sitetest.ExpectNoChanges(t, w, "after they were gone")
 
 		renewed(t, w)
 
@@ -129,7 +131,7 @@ func renewed(t *testing.T, w *clitest.Workspace) {
 
 		return nil
 	})
-	must(t, err)
+	tftest.Must(t, err)
 
 	w.MustRun(append([]string{"apply", "-auto-approve"}, soon...)...)
 	filesWork(t, w)
@@ -139,26 +141,14 @@ func renewed(t *testing.T, w *clitest.Workspace) {
 	}
 }
 
-// fails runs a command that has to end with an error.
-func fails(t *testing.T, w *clitest.Workspace, args ...string) clitest.Result {
-	t.Helper()
-
-	result := w.Run(args...)
-	if result.Exit != 1 {
-		t.Errorf("%v: exit status %d\n%s", args, result.Exit, result.Output())
-	}
-
-	return result
-}
-
 // A file moves, is replaced and is taken over from a lost state; one of somebody else is in nobody's way but its own.
 func TestAccCredentialsFile_inItsPlace(t *testing.T) {
 	testenv.BeforeRelease(t, "TestCredentialsFile_isKeptInOrder", "TestCredentialsFile_losesNoFileOfAPerson")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", secretsProvider+secretsHCL+`
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+`
 variable "path" {
   default = "one"
 }
@@ -170,20 +160,20 @@ resource "talosop_kubeconfig_file" "this" {
 `)
 		w.Init()
 		w.Write("one", "mine")
-		says(t, fails(t, w, "plan"), "Invalid path", `Found "one", and what is there holds something else`,
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Invalid path", `Found "one", and what is there holds something else`,
 			"move the file")
-		must(t, os.Remove(filepath.Join(w.Dir, "one")))
+		tftest.Must(t, os.Remove(filepath.Join(w.Dir, "one")))
 		w.MustRun("apply", "-auto-approve")
 
 		w.Write("two", "mine")
-		says(t, fails(t, w, "plan", "-var", "path=two"), "Invalid path",
+		sitetest.Says(t, sitetest.Fails(t, w, "plan", "-var", "path=two"), "Invalid path",
 			`Found "two", and what is there holds something else`)
 
 		if w.Read("two") != "mine" {
 			t.Error("the file of a person is lost")
 		}
 
-		says(t, w.MustRun("apply", "-auto-approve", "-var", "path=three"), "1 added, 0 changed, 1 destroyed")
+		sitetest.Says(t, w.MustRun("apply", "-auto-approve", "-var", "path=three"), "1 added, 0 changed, 1 destroyed")
 
 		if w.Read("one") != "" || w.Read("three") == "" {
 			t.Error("the file did not move")

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/base64"
@@ -14,14 +14,15 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // credentialsFile is a file for a person, of the cluster of all tests.
-func credentialsFile(path string) configuration {
-	return configuration{
+func credentialsFile(path string) tftest.Config {
+	return tftest.Config{
 		"path": path,
-		"cluster": configuration{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce(),
+		"cluster": tftest.Config{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": tftest.Bundle(),
 			"talos_endpoints": []any{"10.0.0.11", "10.0.0.12"}},
 	}
 }
@@ -29,22 +30,8 @@ func credentialsFile(path string) configuration {
 // credentialFiles are the kinds of files for a person.
 var credentialFiles = []string{"talosop_kubeconfig_file", "talosop_talosconfig_file"}
 
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-
-	content, err := os.ReadFile(path)
-	must(t, err)
-
-	return string(content)
-}
-
-func writeFile(t *testing.T, path, content string) {
-	t.Helper()
-	must(t, os.WriteFile(path, []byte(content), 0o600))
-}
-
 // nothingSecretIn checks that no state and no plan holds what the file keeps.
-func nothingSecretIn(t *testing.T, file string, outcomes ...outcome) {
+func nothingSecretIn(t *testing.T, file string, outcomes ...tftest.Outcome) {
 	t.Helper()
 
 	var hidden []string
@@ -61,8 +48,8 @@ func nothingSecretIn(t *testing.T, file string, outcomes ...outcome) {
 	}
 
 	for _, o := range outcomes {
-		text := o.Value.String() + string(o.private)
-		for _, secret := range append(hidden, tf.MasksOf(bundleOnce())...) {
+		text := o.Value.String() + string(o.Private)
+		for _, secret := range append(hidden, tf.MasksOf(tftest.Bundle())...) {
 			if strings.Contains(text, secret) {
 				t.Errorf("a secret of %d characters is in %s", len(secret), text)
 			}
@@ -80,13 +67,13 @@ func TestCredentialsFile_isKeptInOrder(t *testing.T) {
 
 			path := filepath.Join(t.TempDir(), "made", "for it", "config")
 			config := credentialsFile(path)
-			d := drive(t, kind, nil)
-			planned := d.plan(t, config).must(t)
-			created := d.apply(t, config).must(t)
-			file := readFile(t, path)
+			d := tftest.Drive(t, kind, nil)
+			planned := d.Plan(t, config).Must(t)
+			created := d.Apply(t, config).Must(t)
+			file := tftest.ReadFile(t, path)
 
 			nothingSecretIn(t, file, planned, created)
-			d.expectEmpty(t, "after the create", config)
+			d.ExpectEmpty(t, "after the create", config)
 
 			for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): os.ModeDir | 0o700} {
 				if info, err := os.Stat(at); err != nil || info.Mode() != want {
@@ -98,29 +85,29 @@ func TestCredentialsFile_isKeptInOrder(t *testing.T) {
 				status string
 				change func()
 			}{
-				{"missing", func() { must(t, os.Remove(path)) }},
-				{"changed", func() { writeFile(t, path, file+"# mine\n") }},
-				{"changed", func() { writeFile(t, path, "") }},
-				{"changed", func() { must(t, os.Chmod(path, 0o644)) }},
-				{"due", func() { d.with(t, "not_after", "2026-01-01T00:00:00Z") }},
+				{"missing", func() { tftest.Must(t, os.Remove(path)) }},
+				{"changed", func() { tftest.WriteFile(t, path, file+"# mine\n") }},
+				{"changed", func() { tftest.WriteFile(t, path, "") }},
+				{"changed", func() { tftest.Must(t, os.Chmod(path, 0o644)) }},
+				{"due", func() { d.Set(t, "not_after", "2026-01-01T00:00:00Z") }},
 			} {
 				reason.change()
 
-				before := text(t, d.state, "fingerprint")
-				if got := text(t, d.refresh(t).must(t).Value, "status"); got != reason.status {
+				before := tftest.Text(t, d.State, "fingerprint")
+				if got := tftest.Text(t, d.Refresh(t).Must(t).Value, "status"); got != reason.status {
 					t.Errorf("the status is %s, not %s", got, reason.status)
 				}
 
-				done := d.apply(t, config).must(t)
-				nothingSecretIn(t, readFile(t, path), done)
-				d.expectEmpty(t, "after it was "+reason.status, config)
+				done := d.Apply(t, config).Must(t)
+				nothingSecretIn(t, tftest.ReadFile(t, path), done)
+				d.ExpectEmpty(t, "after it was "+reason.status, config)
 
-				if text(t, d.state, "fingerprint") == before {
+				if tftest.Text(t, d.State, "fingerprint") == before {
 					t.Errorf("%s: the fingerprint is the same", reason.status)
 				}
 			}
 
-			d.apply(t, nil).must(t)
+			d.Apply(t, nil).Must(t)
 
 			if _, err := os.Stat(path); !os.IsNotExist(err) {
 				t.Errorf("the file is there after the destroy: %v", err)
@@ -133,11 +120,11 @@ func TestCredentialsFile_isKeptInOrder(t *testing.T) {
 func TestCredentialsFile_followsARotation(t *testing.T) {
 	t.Parallel()
 
-	first, err := pki.Parse([]byte(bundleOnce()))
-	must(t, err)
+	first, err := pki.Parse([]byte(tftest.Bundle()))
+	tftest.Must(t, err)
 
 	ahead, err := first.Rotate(rotation.TalosCA, rotation.KubernetesCA)
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, kind := range credentialFiles {
 		t.Run(kind, func(t *testing.T) {
@@ -145,23 +132,23 @@ func TestCredentialsFile_followsARotation(t *testing.T) {
 
 			path := filepath.Join(t.TempDir(), "config")
 			config := credentialsFile(path)
-			d := drive(t, kind, nil)
-			d.apply(t, config).must(t)
+			d := tftest.Drive(t, kind, nil)
+			d.Apply(t, config).Must(t)
 
 			for i, bundle := range []*pki.Bundle{ahead, ahead.Advance(), ahead.Advance().Advance()} {
 				secrets, err := bundle.YAML()
-				must(t, err)
+				tftest.Must(t, err)
 
-				before := readFile(t, path)
-				d.apply(t, with(config, string(secrets), "cluster", "secrets")).must(t)
-				d.expectEmpty(t, fmt.Sprintf("after move %d", i+1), config)
+				before := tftest.ReadFile(t, path)
+				d.Apply(t, tftest.With(config, string(secrets), "cluster", "secrets")).Must(t)
+				d.ExpectEmpty(t, fmt.Sprintf("after move %d", i+1), config)
 
-				if file := readFile(t, path); file == before || trusted(t, file) != 2-i/2 {
+				if file := tftest.ReadFile(t, path); file == before || trusted(t, file) != 2-i/2 {
 					t.Errorf("after move %d it trusts %d authorities", i+1, trusted(t, file))
 				}
 			}
 
-			d.apply(t, nil).must(t)
+			d.Apply(t, nil).Must(t)
 
 			if _, err := os.Stat(path); !os.IsNotExist(err) {
 				t.Errorf("the file is there after the destroy: %v", err)
@@ -178,7 +165,7 @@ func trusted(t *testing.T, file string) int {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		if key == "certificate-authority-data" || key == "ca" {
 			decoded, err := base64.StdEncoding.DecodeString(value)
-			must(t, err)
+			tftest.Must(t, err)
 
 			return strings.Count(string(decoded), "BEGIN CERTIFICATE")
 		}
@@ -223,28 +210,29 @@ func TestCredentialsFile_followsItsArguments(t *testing.T) {
 
 			path := filepath.Join(t.TempDir(), "config")
 			config := credentialsFile(path)
-			d := drive(t, kind, nil)
-			d.apply(t, config).must(t)
+			d := tftest.Drive(t, kind, nil)
+			d.Apply(t, config).Must(t)
 
 			for _, change := range changes {
-				before := readFile(t, path)
+				before := tftest.ReadFile(t, path)
 
 				if change.value == "another bundle" {
-					change.value = newBundle(t)
+					change.value = tftest.NewBundle(t)
 				}
 
-				with(config, change.value, change.at...)
+				tftest.With(config, change.value, change.at...)
 
-				done := d.apply(t, config).must(t)
-				if rewritten := readFile(t, path) != before; rewritten == change.same {
+				done := d.Apply(t, config).Must(t)
+				if rewritten := tftest.ReadFile(t, path) != before; rewritten == change.same {
 					t.Errorf("%v: the file was written anew: %t", change.at, rewritten)
 				}
 
-				if said := show(done.diagnostics); !strings.Contains(said, change.warning) || change.warning == "" && said != "" {
+				if said := tftest.Show(done.Diagnostics); !strings.Contains(said, change.warning) || change.warning == "" &&
+					said != "" {
 					t.Errorf("%v: the plan says: %s", change.at, said)
 				}
 
-				d.expectEmpty(t, "after "+strings.Join(change.at, "."), config)
+				d.ExpectEmpty(t, "after "+strings.Join(change.at, "."), config)
 			}
 		})
 	}
@@ -260,62 +248,62 @@ func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
 
 			path := filepath.Join(t.TempDir(), "config")
 			config := credentialsFile(path)
-			d := drive(t, kind, nil)
+			d := tftest.Drive(t, kind, nil)
 
 			refused := func(when, content string) {
 				t.Helper()
 
-				writeFile(t, path, content)
+				tftest.WriteFile(t, path, content)
 
-				planned := d.plan(t, config)
-				if said := show(planned.diagnostics); !planned.failed() || !strings.Contains(said, `AttributeName("path")`) ||
+				planned := d.Plan(t, config)
+				if said := tftest.Show(planned.Diagnostics); !planned.Failed() || !strings.Contains(said, `AttributeName("path")`) ||
 					!strings.Contains(said, "move the file away") {
 					t.Errorf("%s: the plan says: %s", when, said)
 				}
 
-				if readFile(t, path) != content {
+				if tftest.ReadFile(t, path) != content {
 					t.Errorf("%s: the file is lost", when)
 				}
 			}
 
 			refused("before the create", "apiVersion: v1\nkind: Config\n")
-			must(t, os.Remove(path))
+			tftest.Must(t, os.Remove(path))
 
 			// It turns up between plan and apply.
-			planned := d.plan(t, config).must(t)
-			writeFile(t, path, "mine")
+			planned := d.Plan(t, config).Must(t)
+			tftest.WriteFile(t, path, "mine")
 
-			if done := d.applyPlanned(t.Context(), t, config, planned); !done.failed() || readFile(t, path) != "mine" {
-				t.Errorf("the apply says: %s", show(done.diagnostics))
+			if done := d.ApplyPlanned(t.Context(), t, config, planned); !done.Failed() || tftest.ReadFile(t, path) != "mine" {
+				t.Errorf("the apply says: %s", tftest.Show(done.Diagnostics))
 			}
 
-			must(t, os.Remove(path))
-			d.apply(t, config).must(t)
-			own := readFile(t, path)
+			tftest.Must(t, os.Remove(path))
+			d.Apply(t, config).Must(t)
+			own := tftest.ReadFile(t, path)
 
-			writeFile(t, path, "merged by a person")
-			d.refresh(t).must(t)
+			tftest.WriteFile(t, path, "merged by a person")
+			d.Refresh(t).Must(t)
 			refused("after the create", "merged by a person")
 
-			done := d.apply(t, nil).must(t)
-			if said := show(done.diagnostics); !strings.Contains(said, "A file stays") || readFile(t, path) == "" {
+			done := d.Apply(t, nil).Must(t)
+			if said := tftest.Show(done.Diagnostics); !strings.Contains(said, "A file stays") || tftest.ReadFile(t, path) == "" {
 				t.Errorf("the destroy says: %s", said)
 			}
 
 			// A folder and a link are no files of ours, and what a lost state wrote is.
-			must(t, os.Remove(path))
-			writeFile(t, path+".elsewhere", own)
-			must(t, os.Symlink(path+".elsewhere", path))
+			tftest.Must(t, os.Remove(path))
+			tftest.WriteFile(t, path+".elsewhere", own)
+			tftest.Must(t, os.Symlink(path+".elsewhere", path))
 
-			if !d.plan(t, config).failed() {
+			if !d.Plan(t, config).Failed() {
 				t.Error("a link is replaced")
 			}
 
-			must(t, os.Remove(path))
-			writeFile(t, path, own)
-			d.apply(t, config).must(t)
+			tftest.Must(t, os.Remove(path))
+			tftest.WriteFile(t, path, own)
+			d.Apply(t, config).Must(t)
 
-			if readFile(t, path) == own {
+			if tftest.ReadFile(t, path) == own {
 				t.Error("the file was not written anew")
 			}
 		})
@@ -347,7 +335,7 @@ func TestCredentialsFile_validates(t *testing.T) {
 		config := credentialsFile("config")
 		config[test.attribute] = test.value
 
-		said := show(validate(t, test.kind, config))
+		said := tftest.Show(tftest.Validate(t, test.kind, config))
 		if !strings.Contains(strings.ToLower(said), strings.ToLower(test.says)) || strings.Count(said, "\n") != 1 ||
 			!strings.Contains(said, `AttributeName("`+test.attribute+`")`) {
 			t.Errorf("%s = %v: %s", test.attribute, test.value, said)
@@ -355,7 +343,7 @@ func TestCredentialsFile_validates(t *testing.T) {
 	}
 
 	for _, kind := range credentialFiles {
-		if said := show(validate(t, kind, credentialsFile("config"))); said != "" {
+		if said := tftest.Show(tftest.Validate(t, kind, credentialsFile("config"))); said != "" {
 			t.Errorf("%s: %s", kind, said)
 		}
 	}
@@ -365,27 +353,28 @@ func TestCredentialsFile_validates(t *testing.T) {
 func TestCredentialsFile_leadsSomewhere(t *testing.T) {
 	t.Parallel()
 
-	host := configuration{"kubeconfig_path": "~/.kube/config", "namespace": "talos"}
+	host := tftest.Config{"kubeconfig_path": "~/.kube/config", "namespace": "talos"}
 
 	for name, test := range map[string]struct {
-		change func(cluster, config configuration)
+		change func(cluster, config tftest.Config)
 		says   string
 	}{
-		"containers": {func(cluster, _ configuration) { cluster["mode"], cluster["host"] = "container", host },
+		"containers": {func(cluster, _ tftest.Config) { cluster["mode"], cluster["host"] = "container", host },
 			"known to the host cluster of machines in containers alone"},
-		"containers with endpoints": {func(cluster, config configuration) {
+		"containers with endpoints": {func(cluster, config tftest.Config) {
 			cluster["mode"], cluster["host"], config["endpoints"] = "container", host, []any{"10.1.0.1"}
 		}, ""},
-		"metal without endpoints": {func(cluster, _ configuration) { delete(cluster, "talos_endpoints") },
+		"metal without endpoints": {func(cluster, _ tftest.Config) { delete(cluster, "talos_endpoints") },
 			"none in the handle of the cluster"},
 	} {
 		config := credentialsFile(filepath.Join(t.TempDir(), "config"))
-		cluster, _ := config["cluster"].(configuration)
+		cluster, _ := config["cluster"].(tftest.Config)
 		test.change(cluster, config)
 
-		d := drive(t, "talosop_talosconfig_file", nil)
+		d := tftest.Drive(t, "talosop_talosconfig_file", nil)
 
-		if said := show(d.plan(t, config).diagnostics); (test.says == "") != (said == "") || !strings.Contains(said, test.says) {
+		if said := tftest.Show(d.Plan(t, config).Diagnostics); (test.says == "") != (said == "") ||
+			!strings.Contains(said, test.says) {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
@@ -398,28 +387,28 @@ func TestCredentialsFile_unknownValues(t *testing.T) {
 	for _, kind := range credentialFiles {
 		config := credentialsFile(filepath.Join(t.TempDir(), "config"))
 		config["ttl"], config["renew_before"] = "12h", "1h"
-		full := valueOf(t, typeOf(t, kind), config)
+		full := tftest.ValueOf(t, tftest.TypeOf(t, kind), config)
 
 		// The create first: it is refused where the update has its file.
 		for _, when := range []string{"create", "update"} {
-			d := drive(t, kind, nil)
+			d := tftest.Drive(t, kind, nil)
 
 			if when == "update" {
-				d.apply(t, config).must(t)
+				d.Apply(t, config).Must(t)
 			}
 
-			final := d.planValue(t, full).must(t).Value
+			final := d.PlanValue(t, full).Must(t).Value
 
-			everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
+			tftest.EveryUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
 				validated, err := d.Server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
-					TypeName: d.Name, Config: dynamic(t, v),
+					TypeName: d.Name, Config: tftest.Dynamic(t, v),
 					ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
 				})
 				if err != nil || len(validated.Diagnostics) > 0 {
-					t.Errorf("validate with unknown %s: %v %s", at, err, show(validated.Diagnostics))
+					t.Errorf("validate with unknown %s: %v %s", at, err, tftest.Show(validated.Diagnostics))
 				}
 
-				keepsItsWord(t, when, at, d.planValue(t, v).must(t).Value, final)
+				tftest.KeepsItsWord(t, when, at, d.PlanValue(t, v).Must(t).Value, final)
 			})
 		}
 	}
@@ -431,21 +420,21 @@ func TestCredentialsFile_unknownTurnsOutTheSame(t *testing.T) {
 
 	path := filepath.Join(t.TempDir(), "config")
 	config := credentialsFile(path)
-	d := drive(t, "talosop_kubeconfig_file", nil)
-	d.apply(t, config).must(t)
-	file := readFile(t, path)
+	d := tftest.Drive(t, "talosop_kubeconfig_file", nil)
+	d.Apply(t, config).Must(t)
+	file := tftest.ReadFile(t, path)
 
 	unknown := credentialsFile(path)
-	unknown["cluster"] = unknownValue{}
+	unknown["cluster"] = tftest.Unknown{}
 
-	planned := d.plan(t, unknown).must(t)
-	if got := text(t, planned.Value, "fingerprint"); got != "unknown" {
+	planned := d.Plan(t, unknown).Must(t)
+	if got := tftest.Text(t, planned.Value, "fingerprint"); got != "unknown" {
 		t.Errorf("the fingerprint is planned as %s", got)
 	}
 
-	d.applyPlanned(t.Context(), t, config, planned).must(t)
+	d.ApplyPlanned(t.Context(), t, config, planned).Must(t)
 
-	if readFile(t, path) != file {
+	if tftest.ReadFile(t, path) != file {
 		t.Error("the file was written anew")
 	}
 
@@ -462,14 +451,14 @@ func TestCredentialsFile_thatCannotBeRead(t *testing.T) {
 	for _, kind := range credentialFiles {
 		folder := filepath.Join(t.TempDir(), "made")
 		config := credentialsFile(filepath.Join(folder, "config"))
-		d := drive(t, kind, nil)
-		before := d.apply(t, config).must(t).Value
+		d := tftest.Drive(t, kind, nil)
+		before := d.Apply(t, config).Must(t).Value
 
-		must(t, os.RemoveAll(folder))
-		writeFile(t, folder, "no folder any more")
+		tftest.Must(t, os.RemoveAll(folder))
+		tftest.WriteFile(t, folder, "no folder any more")
 
-		seen := d.refresh(t).must(t)
-		if said := show(seen.diagnostics); !strings.Contains(said, "Unable to read "+strings.TrimSuffix(
+		seen := d.Refresh(t).Must(t)
+		if said := tftest.Show(seen.Diagnostics); !strings.Contains(said, "Unable to read "+strings.TrimSuffix(
 			strings.TrimPrefix(kind, "talosop_"), "_file")) || !strings.Contains(said, "not a directory") ||
 			!strings.Contains(said, "the file is taken to be as it was") {
 			t.Errorf("%s: the refresh says: %s", kind, said)
@@ -479,7 +468,7 @@ func TestCredentialsFile_thatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: state has %s now", kind, seen.Value)
 		}
 
-		if planned := d.plan(t, config).must(t); !planned.Value.Equal(before) {
+		if planned := d.Plan(t, config).Must(t); !planned.Value.Equal(before) {
 			t.Errorf("%s: the plan has %s", kind, planned.Value)
 		}
 	}

@@ -1,40 +1,42 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // Credentials for others have the least role, and an end that is near; what says otherwise is refused in the plan.
 func TestCredentials_validatesEphemerals(t *testing.T) {
 	t.Parallel()
 
-	server := serving(t, nil)
+	server := tftest.Serve(t, nil)
 
 	for _, test := range []struct {
 		kind   string
-		config configuration
+		config tftest.Config
 		says   string
 	}{
-		{"talosop_kubeconfig", configuration{"ttl": "24h"}, ""},
-		{"talosop_kubeconfig", configuration{"ttl": unknownValue{}}, ""},
-		{"talosop_kubeconfig", configuration{"ttl": "24h1s"}, `Found "24h1s". Allowed is a duration of more than nothing and ` +
+		{"talosop_kubeconfig", tftest.Config{"ttl": "24h"}, ""},
+		{"talosop_kubeconfig", tftest.Config{"ttl": tftest.Unknown{}}, ""},
+		{"talosop_kubeconfig", tftest.Config{"ttl": "24h1s"}, `Found "24h1s". Allowed is a duration of more than nothing and ` +
 			"at most 24h"},
-		{"talosop_talosconfig", configuration{"ttl": "0s"}, `Found "0s"`},
-		{"talosop_talosconfig", configuration{"ttl": "8760h"}, "Give the credentials the length of a run"},
-		{"talosop_talosconfig", configuration{"roles": []any{"os:root"}}, `Found "os:root". Allowed are os:admin`},
+		{"talosop_talosconfig", tftest.Config{"ttl": "0s"}, `Found "0s"`},
+		{"talosop_talosconfig", tftest.Config{"ttl": "8760h"}, "Give the credentials the length of a run"},
+		{"talosop_talosconfig", tftest.Config{"roles": []any{"os:root"}}, `Found "os:root". Allowed are os:admin`},
 	} {
-		test.config["cluster"] = writtenHandle("10.0.0.11")
+		test.config["cluster"] = tftest.WrittenHandle("10.0.0.11")
 
-		typ := schemas(t).EphemeralResourceSchemas[test.kind].ValueType()
+		typ := tftest.Schemas(t).EphemeralResourceSchemas[test.kind].ValueType()
 
 		resp, err := server.ValidateEphemeralResourceConfig(t.Context(), &tfprotov6.ValidateEphemeralResourceConfigRequest{
-			TypeName: test.kind, Config: dynamic(t, valueOf(t, typ, test.config))})
-		must(t, err)
+			TypeName: test.kind, Config: tftest.Dynamic(t, tftest.ValueOf(t, typ, test.config))})
+		tftest.Must(t, err)
 
-		if said := show(resp.Diagnostics); !strings.Contains(said, test.says) || (said == "") != (test.says == "") {
+		if said := tftest.Show(resp.Diagnostics); !strings.Contains(said, test.says) || (said == "") != (test.says == "") {
 			t.Errorf("%s %v: %s", test.kind, test.config["ttl"], said)
 		}
 	}

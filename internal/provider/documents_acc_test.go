@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -25,27 +26,28 @@ const talos114 = "v1.14.1"
 func on114(config string) string { return strings.ReplaceAll(config, "v1.13.0", talos114) }
 
 func contractIs(contract string) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("version_contract"), knownvalue.StringExact(contract))
+	return statecheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("version_contract"),
+		knownvalue.StringExact(contract))
 }
 
 // A new cluster gets the documents, is changed by them, and a patch of the old form is refused on the patch.
 func TestAccDocuments_ofANewCluster(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSiteWith(t, sim.Options{TalosVersion: talos114}, 3, 2)
-		pools := s.twoPools(`install = { disk = "/dev/sda", wipe = true }`)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: talos114}, 3, 2)
+		pools := twoPools(s, `install = { disk = "/dev/sda", wipe = true }`)
 		pools = strings.Replace(pools, "      install  = { disk = \"/dev/sda\" }\n", "", 1)
 		config := func(patch string) string {
-			return on114(secretsHCL + s.clusterHCL(pools, "cluster_config_patches = ["+patch+"]"))
+			return on114(sitetest.SecretsHCL + s.ClusterHCL(pools, "cluster_config_patches = ["+patch+"]"))
 		}
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config: config(""), ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready"), contractIs("v1.14")},
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.14")},
 				},
 				{
 					Config:      config(`yamlencode({ machine = { kubelet = { extraArgs = { v = "4" } } } })`),
@@ -53,7 +55,7 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 				},
 				{
 					Config: config(`yamlencode({ apiVersion = "v1alpha1", kind = "KubeNodeConfig", labels = { rack = "b2" } })`),
-					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster, repeated(5,
+					ConfigPlanChecks: emptyAfterwards(operationsAre(sitetest.TheCluster, repeated(5,
 						`apply configuration to \S+ \(no reboot\): \+ KubeNodeConfig labels\.rack = "b2"`)...)),
 				},
 				{
@@ -63,8 +65,9 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 						"v1.36.2", "v1.36.3"),
 					ConfigPlanChecks: emptyAfterwards(),
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs(theCluster, "Ready"),
-						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("cp-1").AtMapKey("kubernetes_version"),
+						phaseIs(sitetest.TheCluster, "Ready"),
+						statecheck.ExpectKnownValue(sitetest.TheCluster,
+							tfjsonpath.New("observed").AtMapKey("cp-1").AtMapKey("kubernetes_version"),
 							knownvalue.StringExact("v1.36.3")),
 					},
 				},
@@ -74,7 +77,7 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 						config(`yamlencode({ apiVersion = "v1alpha1", kind = "SecurityProfileConfig", workloadIsolation = false })`),
 						"v1.36.2", "v1.36.3"),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply: []plancheck.PlanCheck{plancheck.ExpectKnownValue(theCluster,
+						PreApply: []plancheck.PlanCheck{plancheck.ExpectKnownValue(sitetest.TheCluster,
 							tfjsonpath.New("impact").AtMapKey("rebooted"), knownvalue.SetSizeExact(5))},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
@@ -82,7 +85,7 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 			},
 		})
 
-		s.expectReset(t)
+		s.ExpectReset(t)
 	})
 }
 
@@ -100,15 +103,16 @@ func TestAccDocuments_planAfterImportIsEmpty(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccDocuments_ofANewCluster", "TestAccWholeCluster_planAfterImportIsEmpty")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSiteWith(t, sim.Options{TalosVersion: talos114}, 1, 2)
-		w := applied(t, cli, secretsProvider+on114(secretsHCL+withSystem(s.clusterHCL(s.twoPools("workload_isolation = false"), ""),
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: talos114}, 1, 2)
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+on114(sitetest.SecretsHCL+withSystem(s.ClusterHCL(twoPools(s,
+			"workload_isolation = false"), ""),
 			systemHCL)))
 
 		// The configuration of a control plane has all secrets.
-		w.Write("secrets.yaml", string(s.controlPlane[0].Config()))
+		w.Write("secrets.yaml", string(s.ControlPlane[0].Config()))
 
-		s.importsUnchanged(t, w)
+		importsUnchanged(t, s, w)
 		w.MustRun("destroy", "-auto-approve")
 	})
 }
@@ -119,15 +123,15 @@ func TestAccDocuments_movedOnPurpose(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestAccDocuments_ofANewCluster", "TestDocuments_onOlderTalos", "TestDocuments_withoutAReboot")
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 1)
 		config := func(extra string) string {
-			return secretsHCL + s.clusterHCL(poolHCL("batch", s.workers, ""), extra+settledInTime)
+			return sitetest.SecretsHCL + s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, ""), extra+settledInTime)
 		}
 		moved := fmt.Sprintf("version_contract = %q\n", "v1.14")
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: config(""), ConfigStateChecks: []statecheck.StateCheck{contractIs("v1.13")}},
 				{
@@ -136,20 +140,20 @@ func TestAccDocuments_movedOnPurpose(t *testing.T) {
 				},
 				{
 					Config: on114(config("")), ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready"), contractIs("v1.13")},
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.13")},
 				},
 				{
 					Config: on114(config(moved)),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
-							plancheck.ExpectKnownValue(theCluster, tfjsonpath.New("operations"), knownvalue.ListPartial(
+							plancheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("operations"), knownvalue.ListPartial(
 								map[int]knownvalue.Check{1: knownvalue.StringRegexp(regexp.MustCompile("apply configuration to cp-"))})),
-							plancheck.ExpectKnownValue(theCluster, tfjsonpath.New("impact").AtMapKey("rebooted"),
+							plancheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("impact").AtMapKey("rebooted"),
 								knownvalue.SetSizeExact(4)),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready"), contractIs("v1.14")},
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.14")},
 				},
 				{
 					// The contract stays where it was put.
@@ -157,11 +161,11 @@ func TestAccDocuments_movedOnPurpose(t *testing.T) {
 				},
 				{
 					Config: on114(config("version_contract = \"v1.13\"\n")), ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready"), contractIs("v1.13")},
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.13")},
 				},
 			},
 		})
 
-		s.expectReset(t)
+		s.ExpectReset(t)
 	})
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"strings"
@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // silentEndpoint is the summary of the warning about an endpoint that does not answer.
@@ -15,51 +17,53 @@ const silentEndpoint = "The Kubernetes endpoint does not answer"
 
 // impatient gives up on an endpoint at once: the tests wait for none that is dropped.
 func impatient() *providerdata.ProviderData {
-	m := quickProviderData()
+	m := tftest.QuickProviderData()
 	m.Policy.EndpointTimeout = 0
 
 	return m
 }
 
 // warned fails unless an outcome has the warning about the endpoint, or has it not.
-func (o outcome) warned(t *testing.T, want bool, when string) {
+func warned(t *testing.T, o tftest.Outcome, want bool, when string) {
 	t.Helper()
 
-	if said := show(o.diagnostics); strings.Contains(said, silentEndpoint) != want {
+	if said := tftest.Show(o.Diagnostics); strings.Contains(said, silentEndpoint) != want {
 		t.Errorf("%s: the warning is wanted: %v; said is: %s", when, want, said)
 	}
 }
 
 // withControlPlane are the resources that have one, on their machines of a site.
-func (s *site) withControlPlane() map[string]configuration {
-	one := with(with(s.oneMachineConfig(bundleOnce(), "controlplane", s.controlPlane[0]), "v1.13", "cluster",
+func withControlPlane(s *sitetest.Site) map[string]tftest.Config {
+	one := tftest.With(tftest.With(oneMachineConfig(s, tftest.Bundle(), "controlplane", s.ControlPlane[0]), "v1.13",
+		"cluster",
 		"version_contract"), true, "bootstrap")
 
-	return map[string]configuration{
-		"talosop_cluster":       s.onMachines(s.endpoint, s.controlPlane, s.workers),
-		"talosop_control_plane": s.planeConfig(bundleOnce(), s.controlPlane...),
+	return map[string]tftest.Config{
+		"talosop_cluster":       onMachines(s, s.URL, s.ControlPlane, s.Workers),
+		"talosop_control_plane": planeConfig(s, tftest.Bundle(), s.ControlPlane...),
 		"talosop_machine":       one,
 	}
 }
 
 // endpointCondition is what talosop_cluster_health says of the endpoint, in the provider of a resource.
-func (s *site) endpointCondition(t *testing.T, d *driven) string {
+func endpointCondition(t *testing.T, s *sitetest.Site, d *tftest.Driven) string {
 	t.Helper()
 
-	handle := s.oneMachineConfig(bundleOnce(), "worker", s.controlPlane[0])["cluster"]
-	typ := schemas(t).DataSourceSchemas["talosop_cluster_health"].ValueType()
+	handle := oneMachineConfig(s, tftest.Bundle(), "worker", s.ControlPlane[0])["cluster"]
+	typ := tftest.Schemas(t).DataSourceSchemas["talosop_cluster_health"].ValueType()
 
 	resp, err := d.Server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{
-		TypeName: "talosop_cluster_health", Config: dynamic(t, valueOf(t, typ, configuration{"cluster": handle}))})
-	must(t, err)
+		TypeName: "talosop_cluster_health", Config: tftest.Dynamic(t,
+			tftest.ValueOf(t, typ, tftest.Config{"cluster": handle}))})
+	tftest.Must(t, err)
 
 	var conditions []tftypes.Value
 
-	must(t, fieldsOf(t, decoded(t, typ, resp.State))["conditions"].As(&conditions))
+	tftest.Must(t, tftest.FieldsOf(t, tftest.Decoded(t, typ, resp.State))["conditions"].As(&conditions))
 
 	for _, c := range conditions {
-		if text(t, c, "name") == "EndpointReachable" {
-			return text(t, c, "status")
+		if tftest.Text(t, c, "name") == "EndpointReachable" {
+			return tftest.Text(t, c, "status")
 		}
 	}
 
@@ -74,38 +78,38 @@ func TestEndpoint_isPartOfReady(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 
-			s := newSite(t, 1, 1)
-			must(t, s.DropEndpoint(s.endpoint))
+			s := sitetest.New(t, 1, 1)
+			tftest.Must(t, s.DropEndpoint(s.URL))
 
-			config := s.withControlPlane()[kind]
+			config := withControlPlane(s)[kind]
 			d := driveOn(t, impatient(), kind)
 			phase := func(want, when string) {
 				t.Helper()
 
-				if got := text(t, d.state, "phase"); got != want {
+				if got := tftest.Text(t, d.State, "phase"); got != want {
 					t.Errorf("%s: the phase is %s, want %s", when, got, want)
 				}
 			}
 
-			d.apply(t, config).must(t).warned(t, true, "create")
+			warned(t, d.Apply(t, config).Must(t), true, "create")
 			phase("Degraded", "create")
 
-			d.refresh(t).must(t).warned(t, true, "refresh")
-			d.apply(t, config).must(t).warned(t, true, "second apply")
+			warned(t, d.Refresh(t).Must(t), true, "refresh")
+			warned(t, d.Apply(t, config).Must(t), true, "second apply")
 			phase("Degraded", "second apply")
 
-			must(t, s.RestoreEndpoint(s.endpoint))
-			d.Server = serve(t, quickProviderData(), nil) // which waits for it
-			d.apply(t, config).must(t).warned(t, false, "apply after the endpoint is back")
+			tftest.Must(t, s.RestoreEndpoint(s.URL))
+			d.Server = tftest.ServeWith(t, tftest.QuickProviderData(), nil) // which waits for it
+			warned(t, d.Apply(t, config).Must(t), false, "apply after the endpoint is back")
 			phase("Ready", "apply after the endpoint is back")
-			d.refresh(t).must(t).warned(t, false, "refresh after that")
-			d.expectEmpty(t, "with an endpoint that answers", config)
+			warned(t, d.Refresh(t).Must(t), false, "refresh after that")
+			d.ExpectEmpty(t, "with an endpoint that answers", config)
 
-			must(t, s.DropEndpoint(s.endpoint))
-			d.refresh(t).must(t).warned(t, true, "refresh without an endpoint")
+			tftest.Must(t, s.DropEndpoint(s.URL))
+			warned(t, d.Refresh(t).Must(t), true, "refresh without an endpoint")
 			phase("Degraded", "refresh without an endpoint")
 
-			if got := s.endpointCondition(t, d); got != "False" {
+			if got := endpointCondition(t, s, d); got != "False" {
 				t.Errorf("EndpointReachable is %s", got)
 			}
 		})
@@ -116,29 +120,29 @@ func TestEndpoint_isPartOfReady(t *testing.T) {
 func TestEndpoint_failsAnUpdateThatPlannedReady(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	config := s.planeConfig(bundleOnce(), s.controlPlane...)
-	d := driveOn(t, quickProviderData(), "talosop_control_plane")
-	d.ready(t, config)
+	s := sitetest.New(t, 1, 0)
+	config := planeConfig(s, tftest.Bundle(), s.ControlPlane...)
+	d := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+	d.Ready(t, config)
 
-	must(t, s.DropEndpoint(s.endpoint))
-	d.Server = serve(t, impatient(), nil)
+	tftest.Must(t, s.DropEndpoint(s.URL))
+	d.Server = tftest.ServeWith(t, impatient(), nil)
 
-	settings := with(config, true, "deletion_protection")
-	settings = with(settings, configuration{"create": "3m"}, "timeouts")
+	settings := tftest.With(config, true, "deletion_protection")
+	settings = tftest.With(settings, tftest.Config{"create": "3m"}, "timeouts")
 
-	for name, changed := range map[string]configuration{
-		"another sysctl": with(config, []any{`machine: {sysctls: {net.core.somaxconn: "2"}}`}, "config_patches"),
+	for name, changed := range map[string]tftest.Config{
+		"another sysctl": tftest.With(config, []any{`machine: {sysctls: {net.core.somaxconn: "2"}}`}, "config_patches"),
 		"only settings":  settings,
 	} {
 		other := *d
 
-		done := other.apply(t, changed)
-		if !done.failed() || !strings.Contains(show(done.diagnostics), s.endpoint) {
-			t.Errorf("%s: said is: %s", name, show(done.diagnostics))
+		done := other.Apply(t, changed)
+		if !done.Failed() || !strings.Contains(tftest.Show(done.Diagnostics), s.URL) {
+			t.Errorf("%s: said is: %s", name, tftest.Show(done.Diagnostics))
 		}
 
-		if got := text(t, other.state, "phase"); got != "Degraded" {
+		if got := tftest.Text(t, other.State, "phase"); got != "Degraded" {
 			t.Errorf("%s: the phase is %s", name, got)
 		}
 	}
@@ -148,27 +152,27 @@ func TestEndpoint_failsAnUpdateThatPlannedReady(t *testing.T) {
 func TestEndpoint_outOfReach(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	must(t, s.DropEndpoint(s.endpoint))
+	s := sitetest.New(t, 1, 0)
+	tftest.Must(t, s.DropEndpoint(s.URL))
 
-	config := s.planeConfig(bundleOnce(), s.controlPlane...)
-	d := drive(t, "talosop_control_plane", nil)
-	d.Server = serve(t, impatient(), configuration{"unreachable_endpoints": []any{s.endpoint + "/"}})
+	config := planeConfig(s, tftest.Bundle(), s.ControlPlane...)
+	d := tftest.Drive(t, "talosop_control_plane", nil)
+	d.Server = tftest.ServeWith(t, impatient(), tftest.Config{"unreachable_endpoints": []any{s.URL + "/"}})
 
-	d.ready(t, config).warned(t, false, "create")
-	d.refresh(t).must(t).warned(t, false, "refresh")
-	d.expectEmpty(t, "with an endpoint out of reach", config)
+	warned(t, d.Ready(t, config), false, "create")
+	warned(t, d.Refresh(t).Must(t), false, "refresh")
+	d.ExpectEmpty(t, "with an endpoint out of reach", config)
 
-	if got := s.endpointCondition(t, d); got != "True" {
+	if got := endpointCondition(t, s, d); got != "True" {
 		t.Errorf("EndpointReachable is %s", got)
 	}
 
 	resp, err := d.Server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{
-		Config: dynamic(t, valueOf(t, schemas(t).Provider.ValueType(),
-			configuration{"unreachable_endpoints": []any{s.endpoint, "10.0.0.10"}}))})
-	must(t, err)
+		Config: tftest.Dynamic(t, tftest.ValueOf(t, tftest.Schemas(t).Provider.ValueType(),
+			tftest.Config{"unreachable_endpoints": []any{s.URL, "10.0.0.10"}}))})
+	tftest.Must(t, err)
 
-	if said := show(resp.Diagnostics); len(resp.Diagnostics) != 1 || !strings.Contains(said, "Invalid endpoint") {
+	if said := tftest.Show(resp.Diagnostics); len(resp.Diagnostics) != 1 || !strings.Contains(said, "Invalid endpoint") {
 		t.Errorf("an endpoint without a scheme: %s", said)
 	}
 }
@@ -177,12 +181,12 @@ func TestEndpoint_outOfReach(t *testing.T) {
 func TestEndpoint_isNoPartOfWorkers(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1)
-	must(t, s.DropEndpoint(s.endpoint))
-	driveOn(t, impatient(), "talosop_control_plane").apply(t, s.planeConfig(bundleOnce(), s.controlPlane...)).must(t)
+	s := sitetest.New(t, 1, 1)
+	tftest.Must(t, s.DropEndpoint(s.URL))
+	driveOn(t, impatient(), "talosop_control_plane").Apply(t, planeConfig(s, tftest.Bundle(), s.ControlPlane...)).Must(t)
 
 	worker := driveOn(t, impatient(), "talosop_machine")
-	worker.ready(t, with(s.oneMachineConfig(bundleOnce(), "worker", s.workers[0]), "v1.13", "cluster",
-		"version_contract")).warned(t, false, "create")
-	worker.refresh(t).must(t).warned(t, false, "refresh")
+	warned(t, worker.Ready(t, tftest.With(oneMachineConfig(s, tftest.Bundle(), "worker", s.Workers[0]), "v1.13", "cluster",
+		"version_contract")), false, "create")
+	warned(t, worker.Refresh(t).Must(t), false, "refresh")
 }

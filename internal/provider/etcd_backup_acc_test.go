@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -48,20 +49,20 @@ func TestAccEtcdBackup_onACluster(t *testing.T) {
 
 // The secret key is in neither state nor answers, and a plan that has it looks at the store.
 func testBackupOfItsOwnKey(t *testing.T, b *backups) {
-	config := b.config(b.Bucket(ownKey), configuration{
-		"compression": "zstd", "include_secrets": true, "encryption": configuration{"recipients": []any{testRecipient}},
+	config := b.config(b.Bucket(ownKey), tftest.Config{
+		"compression": "zstd", "include_secrets": true, "encryption": tftest.Config{"recipients": []any{testRecipient}},
 	})
-	config["s3"].(configuration)["prefix"] = "own"
+	config["s3"].(tftest.Config)["prefix"] = "own"
 
-	d := drive(t, "talosop_etcd_backup", nil)
+	d := tftest.Drive(t, "talosop_etcd_backup", nil)
 
 	b.ForgetCalls()
 
-	done := d.apply(t, config).must(t)
-	key := text(t, done.Value, "key")
+	done := d.Apply(t, config).Must(t)
+	key := tftest.Text(t, done.Value, "key")
 
 	if name, ok := backup.ParseKey(key); !ok || !strings.HasPrefix(key, "own/test/etcd-snapshot-") ||
-		!strings.HasSuffix(key, ".db.zst.age") || name.Mark != markOf(t, b.Bundle) {
+		!strings.HasSuffix(key, ".db.zst.age") || name.Mark != tftest.MarkOf(t, b.Bundle) {
 		t.Errorf("the key is %s", key)
 	}
 
@@ -76,7 +77,7 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 		"kubernetes_version": "v1.36.2", "secrets_key": record.Secrets.Key, "kept": "1", "next_due": "",
 		"time": record.At.Format(time.RFC3339),
 	} {
-		if got := text(t, done.Value, name); got != want {
+		if got := tftest.Text(t, done.Value, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
@@ -91,8 +92,8 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 	b.Server.Fail(nil)
 	before := len(b.Server.Seen(storetest.IsHead))
 
-	d = d.elsewhere(t, nil)
-	d.expectEmpty(t, "after the create", config)
+	d = d.Elsewhere(t, nil)
+	d.ExpectEmpty(t, "after the create", config)
 
 	if after := len(b.Server.Seen(storetest.IsHead)); after != before+1 {
 		t.Errorf("the store was asked %d times, want once: by the plan, which has the key", after-before)
@@ -102,44 +103,44 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 		t.Fatal(err)
 	}
 
-	d.refresh(t).must(t)
+	d.Refresh(t).Must(t)
 
-	if planned := d.plan(t, config); text(t, planned.Value, "key") != "unknown" ||
-		!strings.Contains(show(planned.diagnostics), "A backup is missing") {
-		t.Errorf("the plan without the object has the key %s and says %s", text(t, planned.Value, "key"),
-			show(planned.diagnostics))
+	if planned := d.Plan(t, config); tftest.Text(t, planned.Value, "key") != "unknown" ||
+		!strings.Contains(tftest.Show(planned.Diagnostics), "A backup is missing") {
+		t.Errorf("the plan without the object has the key %s and says %s", tftest.Text(t, planned.Value, "key"),
+			tftest.Show(planned.Diagnostics))
 	}
 
-	if again := text(t, d.apply(t, config).must(t).Value, "key"); again == key {
+	if again := tftest.Text(t, d.Apply(t, config).Must(t).Value, "key"); again == key {
 		t.Error("no new snapshot was taken")
 	}
 
-	d.expectEmpty(t, "after the second snapshot", config)
+	d.ExpectEmpty(t, "after the second snapshot", config)
 }
 
 // What somebody did to the object is seen by the refresh, and mended by a new snapshot.
 func testBackupDrift(t *testing.T, b *backups) {
-	config := b.config(b.Bucket(configuration{"prefix": "drift"}), nil)
-	d := drive(t, "talosop_etcd_backup", credentialed)
-	key := text(t, d.apply(t, config).must(t).Value, "key")
+	config := b.config(b.Bucket(tftest.Config{"prefix": "drift"}), nil)
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
+	key := tftest.Text(t, d.Apply(t, config).Must(t).Value, "key")
 
-	d.expectEmpty(t, "after the create", config)
+	d.ExpectEmpty(t, "after the create", config)
 
 	if err := os.Truncate(filepath.Join(b.Server.Data, key), 1000); err != nil {
 		t.Fatal(err)
 	}
 
 	for _, status := range []string{"changed", "missing"} {
-		read := d.refresh(t).must(t)
-		if got := text(t, read.Value, "status"); got != status ||
-			!strings.Contains(show(read.diagnostics), "A backup is "+status) {
-			t.Errorf("the status is %s, and the refresh says %s", got, show(read.diagnostics))
+		read := d.Refresh(t).Must(t)
+		if got := tftest.Text(t, read.Value, "status"); got != status ||
+			!strings.Contains(tftest.Show(read.Diagnostics), "A backup is "+status) {
+			t.Errorf("the status is %s, and the refresh says %s", got, tftest.Show(read.Diagnostics))
 		}
 
-		planned := d.plan(t, config).must(t)
-		if text(t, planned.Value, "key") != "unknown" || text(t, planned.Value, "status") != "stored" {
-			t.Errorf("the plan has the key %s and the status %s", text(t, planned.Value, "key"),
-				text(t, planned.Value, "status"))
+		planned := d.Plan(t, config).Must(t)
+		if tftest.Text(t, planned.Value, "key") != "unknown" || tftest.Text(t, planned.Value, "status") != "stored" {
+			t.Errorf("the plan has the key %s and the status %s", tftest.Text(t, planned.Value, "key"),
+				tftest.Text(t, planned.Value, "status"))
 		}
 
 		if err := b.store(t).Delete(t.Context(), key); err != nil {
@@ -147,21 +148,21 @@ func testBackupDrift(t *testing.T, b *backups) {
 		}
 	}
 
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the new snapshot", config)
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the new snapshot", config)
 }
 
 // Each of these takes a new snapshot without a destroy, and the former one stays.
 func testBackupInPlace(t *testing.T, b *backups) {
-	bucket := b.Bucket(configuration{"prefix": "in-place"})
-	base := configuration{"triggers": configuration{"a": "1"}, "retain": configuration{"count": 10}}
-	d := drive(t, "talosop_etcd_backup", credentialed)
-	key := text(t, d.apply(t, b.config(bucket, base)).must(t).Value, "key")
+	bucket := b.Bucket(tftest.Config{"prefix": "in-place"})
+	base := tftest.Config{"triggers": tftest.Config{"a": "1"}, "retain": tftest.Config{"count": 10}}
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
+	key := tftest.Text(t, d.Apply(t, b.config(bucket, base)).Must(t).Value, "key")
 
-	for _, change := range []configuration{
-		{"triggers": configuration{"a": "2"}}, {"triggers": nil}, {"compression": "zstd"},
-		{"encryption": configuration{"recipients": []any{testRecipient}}},
-		{"include_secrets": true}, {"file": configuration{"path": t.TempDir()}},
+	for _, change := range []tftest.Config{
+		{"triggers": tftest.Config{"a": "2"}}, {"triggers": nil}, {"compression": "zstd"},
+		{"encryption": tftest.Config{"recipients": []any{testRecipient}}},
+		{"include_secrets": true}, {"file": tftest.Config{"path": t.TempDir()}},
 	} {
 		for name, v := range change {
 			base[name] = v
@@ -173,7 +174,7 @@ func testBackupInPlace(t *testing.T, b *backups) {
 
 		config := b.config(bucket, base)
 
-		after := text(t, d.apply(t, config).must(t).Value, "key")
+		after := tftest.Text(t, d.Apply(t, config).Must(t).Value, "key")
 		if after == key {
 			t.Errorf("%v took no new snapshot", change)
 		}
@@ -186,62 +187,65 @@ func testBackupInPlace(t *testing.T, b *backups) {
 	}
 
 	// What only says how, or what becomes of it, takes none.
-	for _, change := range []configuration{
-		{"retain": configuration{"count": 2}}, {"delete_on_destroy": true}, {"timeouts": configuration{"create": "1h"}},
+	for _, change := range []tftest.Config{
+		{"retain": tftest.Config{"count": 2}}, {"delete_on_destroy": true}, {"timeouts": tftest.Config{"create": "1h"}},
 		{"schedule": "@daily"}, {"compression": "zstd"},
 	} {
 		for name, v := range change {
 			base[name] = v
 		}
 
-		if after := text(t, d.apply(t, b.config(nil, base)).must(t).Value, "key"); after != key {
+		if after := tftest.Text(t, d.Apply(t, b.config(nil, base)).Must(t).Value, "key"); after != key {
 			t.Errorf("%v took a new snapshot", change)
 		}
 	}
 
-	d.expectEmpty(t, "at the end", b.config(nil, base))
+	d.ExpectEmpty(t, "at the end", b.config(nil, base))
 }
 
 // A time that passed makes one snapshot due, and the one after it counts from that.
 func testBackupSchedule(t *testing.T, b *backups) {
 	// Not while this runs, at whatever time of the day.
 	hour := (time.Now().UTC().Hour() + 12) % 24
-	config := b.config(nil, configuration{"file": configuration{"path": t.TempDir()},
+	config := b.config(nil, tftest.Config{"file": tftest.Config{"path": t.TempDir()},
 		"schedule": fmt.Sprintf("0 %d * * *", hour)})
-	d := drive(t, "talosop_etcd_backup", nil)
-	first := d.apply(t, config).must(t).Value
+	d := tftest.Drive(t, "talosop_etcd_backup", nil)
+	first := d.Apply(t, config).Must(t).Value
 
-	next, err := time.Parse(time.RFC3339, text(t, first, "next_due"))
+	next, err := time.Parse(time.RFC3339, tftest.Text(t, first, "next_due"))
 	if err != nil || next.Before(time.Now()) || next.Hour() != hour || time.Until(next) > 24*time.Hour {
 		t.Errorf("the next one is due %s (%v)", next, err)
 	}
 
-	d.expectEmpty(t, "before it is due", config)
-	d.with(t, "next_due", time.Now().Add(-100*time.Hour).UTC().Format(time.RFC3339))
+	d.ExpectEmpty(t, "before it is due", config)
+	d.Set(t, "next_due", time.Now().Add(-100*time.Hour).UTC().Format(time.RFC3339))
 
-	if status := text(t, d.refresh(t).must(t).Value, "status"); status != "due" {
+	if status := tftest.Text(t, d.Refresh(t).Must(t).Value, "status"); status != "due" {
 		t.Errorf("the status is %s", status)
 	}
 
-	if planned := d.plan(t, config).must(t); text(t, planned.Value, "key") != "unknown" {
+	if planned := d.Plan(t, config).Must(t); tftest.Text(t, planned.Value, "key") != "unknown" {
 		t.Error("no new snapshot is planned")
 	}
 
-	second := d.apply(t, config).must(t).Value
-	if text(t, second, "key") == text(t, first, "key") || text(t, second, "next_due") != text(t, first, "next_due") {
-		t.Errorf("the second snapshot is %s, the next one due %s", text(t, second, "key"), text(t, second, "next_due"))
+	second := d.Apply(t, config).Must(t).Value
+	if tftest.Text(t, second, "key") == tftest.Text(t, first, "key") || tftest.Text(t, second,
+		"next_due") != tftest.Text(t, first, "next_due") {
+		t.Errorf("the second snapshot is %s, the next one due %s", tftest.Text(t, second, "key"),
+			tftest.Text(t, second, "next_due"))
 	}
 
-	d.expectEmpty(t, "after it was taken", config)
+	d.ExpectEmpty(t, "after it was taken", config)
 
 	// Without a schedule nothing is due.
-	d.with(t, "status", "due")
+	d.Set(t, "status", "due")
 	delete(config, "schedule")
 
-	third := d.apply(t, config).must(t).Value
-	if text(t, third, "key") != text(t, second, "key") || text(t, third, "next_due") != "" ||
-		text(t, third, "status") != "stored" {
-		t.Errorf("without a schedule %s was taken, and %s is due", text(t, third, "key"), text(t, third, "next_due"))
+	third := d.Apply(t, config).Must(t).Value
+	if tftest.Text(t, third, "key") != tftest.Text(t, second, "key") || tftest.Text(t, third, "next_due") != "" ||
+		tftest.Text(t, third, "status") != "stored" {
+		t.Errorf("without a schedule %s was taken, and %s is due", tftest.Text(t, third, "key"),
+			tftest.Text(t, third, "next_due"))
 	}
 }
 
@@ -252,7 +256,7 @@ func testBackupRetain(t *testing.T, b *backups) {
 	others := []string{
 		"retain/test/etcd-snapshot-2020-01-01T00-00-00Z-0011223344556677-aaaaaa.db", "retain/test/notes.txt",
 		"retain/test/etcd-snapshot-2020-01-01T00-00-00Z.db",
-		"retain/other/etcd-snapshot-2020-01-01T00-00-00Z-" + markOf(t, b.Bundle) + "-aaaaaa.db",
+		"retain/other/etcd-snapshot-2020-01-01T00-00-00Z-" + tftest.MarkOf(t, b.Bundle) + "-aaaaaa.db",
 	}
 	for _, key := range others {
 		if _, err := s.Put(t.Context(), key, strings.NewReader("other")); err != nil {
@@ -260,20 +264,20 @@ func testBackupRetain(t *testing.T, b *backups) {
 		}
 	}
 
-	config := b.config(b.Bucket(configuration{"prefix": "retain"}), configuration{
-		"retain": configuration{"count": 2}, "encryption": configuration{"recipients": []any{testRecipient}},
+	config := b.config(b.Bucket(tftest.Config{"prefix": "retain"}), tftest.Config{
+		"retain": tftest.Config{"count": 2}, "encryption": tftest.Config{"recipients": []any{testRecipient}},
 		"include_secrets": true,
 	})
-	d := drive(t, "talosop_etcd_backup", credentialed)
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
 
 	var taken []string
 
 	for _, run := range []string{"1", "2", "3", "4"} {
-		config["triggers"] = configuration{"run": run}
-		taken = append(taken, text(t, d.apply(t, config).must(t).Value, "key"))
+		config["triggers"] = tftest.Config{"run": run}
+		taken = append(taken, tftest.Text(t, d.Apply(t, config).Must(t).Value, "key"))
 	}
 
-	if kept := text(t, d.state, "kept"); kept != "2" {
+	if kept := tftest.Text(t, d.State, "kept"); kept != "2" {
 		t.Errorf("%s are kept", kept)
 	}
 
@@ -297,8 +301,8 @@ func testBackupRetain(t *testing.T, b *backups) {
 
 // A changed retention is carried out at once.
 func testBackupRetainChanged(t *testing.T, b *backups) {
-	config := b.config(b.Bucket(configuration{"prefix": "changed"}), nil)
-	d := drive(t, "talosop_etcd_backup", credentialed)
+	config := b.config(b.Bucket(tftest.Config{"prefix": "changed"}), nil)
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
 	archive := b.Archive(t, "changed")
 
 	old := backup.Request{At: time.Now().Add(-48 * time.Hour), Source: b.snapshotFrom(t)}
@@ -306,26 +310,27 @@ func testBackupRetainChanged(t *testing.T, b *backups) {
 		t.Fatal(err)
 	}
 
-	key := text(t, d.apply(t, config).must(t).Value, "key")
-	if kept := text(t, d.state, "kept"); kept != "2" {
+	key := tftest.Text(t, d.Apply(t, config).Must(t).Value, "key")
+	if kept := tftest.Text(t, d.State, "kept"); kept != "2" {
 		t.Errorf("%s are kept", kept)
 	}
 
 	for _, test := range []struct{ age, kept string }{{"72h", "2"}, {"24h", "1"}} {
-		config["retain"] = configuration{"count": 1, "min_age": test.age}
+		config["retain"] = tftest.Config{"count": 1, "min_age": test.age}
 
-		if got := d.apply(t, config).must(t).Value; text(t, got, "kept") != test.kept || text(t, got, "key") != key {
-			t.Errorf("with %s %s are kept, and the key is %s", test.age, text(t, got, "kept"), text(t, got, "key"))
+		if got := d.Apply(t, config).Must(t).Value; tftest.Text(t, got, "kept") != test.kept ||
+			tftest.Text(t, got, "key") != key {
+			t.Errorf("with %s %s are kept, and the key is %s", test.age, tftest.Text(t, got, "kept"), tftest.Text(t, got, "key"))
 		}
 	}
 
 	b.Server.Fail(func(*http.Request) storetest.Fault { return storetest.Refused })
 	defer b.Server.Fail(nil)
 
-	config["retain"] = configuration{"count": 3}
+	config["retain"] = tftest.Config{"count": 3}
 
-	if done := d.apply(t, config); !done.failed() || text(t, d.state, "kept") != "1" {
-		t.Errorf("a retention that could not be carried out is stored: %s", show(done.diagnostics))
+	if done := d.Apply(t, config); !done.Failed() || tftest.Text(t, d.State, "kept") != "1" {
+		t.Errorf("a retention that could not be carried out is stored: %s", tftest.Show(done.Diagnostics))
 	}
 }
 
@@ -333,8 +338,8 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 	for _, test := range []struct {
 		Prefix   string
 		delete   bool
-		key      configuration
-		provider configuration
+		key      tftest.Config
+		provider tftest.Config
 		left     bool
 		said     string
 	}{
@@ -345,17 +350,17 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 		bucket := b.Bucket(test.key)
 		bucket["prefix"] = test.Prefix
 
-		d := drive(t, "talosop_etcd_backup", test.provider)
-		created := d.apply(t, b.config(bucket, configuration{"delete_on_destroy": test.delete})).must(t)
+		d := tftest.Drive(t, "talosop_etcd_backup", test.provider)
+		created := d.Apply(t, b.config(bucket, tftest.Config{"delete_on_destroy": test.delete})).Must(t)
 
-		if warned := strings.Contains(show(created.diagnostics),
+		if warned := strings.Contains(tftest.Show(created.Diagnostics),
 			"Questionable delete_on_destroy"); warned != (test.key != nil) {
-			t.Errorf("%s: the plan says %s", test.Prefix, show(created.diagnostics))
+			t.Errorf("%s: the plan says %s", test.Prefix, tftest.Show(created.Diagnostics))
 		}
 
-		done := d.apply(t, nil)
-		if done.failed() != (test.left && test.delete) || !strings.Contains(show(done.diagnostics), test.said) {
-			t.Errorf("%s: %s", test.Prefix, show(done.diagnostics))
+		done := d.Apply(t, nil)
+		if done.Failed() != (test.left && test.delete) || !strings.Contains(tftest.Show(done.Diagnostics), test.said) {
+			t.Errorf("%s: %s", test.Prefix, tftest.Show(done.Diagnostics))
 		}
 
 		if left := len(b.keys(t, test.Prefix+"/")) > 0; left != test.left {
@@ -374,21 +379,21 @@ func TestAccEtcdBackup_ofRealEtcd(t *testing.T) {
 
 	b := newBackups(t, sim.Options{Assets: filepath.Dir(etcdutl), OnlyEtcd: true})
 	folder := t.TempDir()
-	d := drive(t, "talosop_etcd_backup", nil)
-	done := d.apply(t, b.config(nil, configuration{"file": configuration{"path": folder}})).must(t)
+	d := tftest.Drive(t, "talosop_etcd_backup", nil)
+	done := d.Apply(t, b.config(nil, tftest.Config{"file": tftest.Config{"path": folder}})).Must(t)
 
 	out, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", "-w", "simple",
-		filepath.Join(folder, text(t, done.Value, "key"))).Output()
+		filepath.Join(folder, tftest.Text(t, done.Value, "key"))).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	// Hash, revision, number of keys, size and version.
 	told := strings.Split(strings.TrimSpace(string(out)), ", ")
-	if told[0] != text(t, done.Value, "hash") || told[1] != text(t, done.Value, "revision") {
-		t.Errorf("etcdutl says %v, the resource %s and %s", told, text(t, done.Value, "hash"),
-			text(t, done.Value, "revision"))
+	if told[0] != tftest.Text(t, done.Value, "hash") || told[1] != tftest.Text(t, done.Value, "revision") {
+		t.Errorf("etcdutl says %v, the resource %s and %s", told, tftest.Text(t, done.Value, "hash"),
+			tftest.Text(t, done.Value, "revision"))
 	}
 
-	d.expectEmpty(t, "after the create", b.config(nil, configuration{"file": configuration{"path": folder}}))
+	d.ExpectEmpty(t, "after the create", b.config(nil, tftest.Config{"file": tftest.Config{"path": folder}}))
 }

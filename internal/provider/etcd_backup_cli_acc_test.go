@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -53,20 +55,20 @@ func TestAccEtcdBackup_withItsCluster(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccEtcdBackup_onACluster", "TestBackup_unknownValues")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		server := storetest.New(t)
-		s := newSite(t, 1, 0)
+		s := sitetest.New(t, 1, 0)
 
 		w := clitest.NewWorkspace(t, cli).KeepTrace()
-		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL("")+backupHCL(server))
-		w.Setenv("TF_VAR_key", encoded(t,
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL("")+backupHCL(server))
+		w.Setenv("TF_VAR_key", tftest.JSON(t,
 			map[string]string{"id": storetest.AccessKey, "secret": storetest.SecretKey, "passphrase": backupPassphrase}))
 		w.Init()
 
 		output := w.MustRun("apply", "-auto-approve").Output()
 		first, _ := w.Attribute(backupAddress, "key").(string)
 
-		expectNoChanges(t, w, "after the first backup")
+		sitetest.ExpectNoChanges(t, w, "after the first backup")
 
 		output += w.MustRun("plan", "-var", "run=2", "-out", "backup.plan").Output()
 		planned, planFile := w.MustRun("show", "-json", "backup.plan").Output(), w.PlanFile("backup.plan")
@@ -78,7 +80,7 @@ func TestAccEtcdBackup_withItsCluster(t *testing.T) {
 		output += w.MustRun("apply", "-auto-approve", "-var", "run=2").Output()
 		second, _ := w.Attribute(backupAddress, "key").(string)
 
-		if kept := encoded(t, w.Attribute(backupAddress, "kept")); kept != "2" || first == second || second == "" {
+		if kept := tftest.JSON(t, w.Attribute(backupAddress, "kept")); kept != "2" || first == second || second == "" {
 			t.Errorf("the first key is %s, the second %s, and %s are kept", first, second, kept)
 		}
 
@@ -119,7 +121,8 @@ func expectBackupOpens(t *testing.T, server *storetest.Server, w *clitest.Worksp
 		t.Fatal(err)
 	}
 
-	archive := backup.Archive{Store: opened, Cluster: "test", Mark: markOf(t, bundle), RecordKeys: recordKeysOf(t, bundle)}
+	archive := backup.Archive{Store: opened, Cluster: "test", Mark: tftest.MarkOf(t, bundle),
+		RecordKeys: tftest.RecordKeysOf(t, bundle)}
 
 	snapshot, err := archive.Fetch(t.Context(), key, backup.Keys{Passphrase: backupPassphrase})
 	if err != nil {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
@@ -15,20 +16,20 @@ import (
 func testBackupWrongCredentials(t *testing.T, b *backups) {
 	const wrong = "not-the-secret-of-the-bucket"
 
-	for name, bucket := range map[string]configuration{
+	for name, bucket := range map[string]tftest.Config{
 		"a wrong key":    {"access_key_id_wo": storetest.AccessKey, "secret_access_key_wo": wrong},
 		"an unknown key": {"access_key_id_wo": "nobody", "secret_access_key_wo": wrong},
 		"no such bucket": {"bucket": "missing", "access_key_id_wo": storetest.AccessKey,
 			"secret_access_key_wo": storetest.SecretKey},
 	} {
-		d := drive(t, "talosop_etcd_backup", nil)
+		d := tftest.Drive(t, "talosop_etcd_backup", nil)
 		bucket["prefix"] = "wrong"
 
-		done := d.apply(t, b.config(b.Bucket(bucket), nil))
-		said := show(done.diagnostics)
+		done := d.Apply(t, b.config(b.Bucket(bucket), nil))
+		said := tftest.Show(done.Diagnostics)
 
-		if !done.failed() || !d.state.IsNull() {
-			t.Errorf("%s: the state is %v", name, d.state)
+		if !done.Failed() || !d.State.IsNull() {
+			t.Errorf("%s: the state is %v", name, d.State)
 		}
 
 		if strings.Contains(said, wrong) || strings.Contains(said, storetest.SecretKey) ||
@@ -55,12 +56,12 @@ func testBackupRefused(t *testing.T, b *backups) {
 	})
 	defer b.Server.Fail(nil)
 
-	d := drive(t, "talosop_etcd_backup", credentialed)
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
 	b.ForgetCalls()
 
-	done := d.apply(t, b.config(b.Bucket(configuration{"prefix": "refused"}), nil))
-	if !done.failed() || !d.state.IsNull() {
-		t.Errorf("the state is %v", d.state)
+	done := d.Apply(t, b.config(b.Bucket(tftest.Config{"prefix": "refused"}), nil))
+	if !done.Failed() || !d.State.IsNull() {
+		t.Errorf("the state is %v", d.State)
 	}
 
 	if calls := b.CallsTo("EtcdSnapshot"); len(calls) != 1 {
@@ -74,50 +75,50 @@ func testBackupRefused(t *testing.T, b *backups) {
 // The next member is asked when one breaks off; when all do, nothing is stored.
 func testBackupMemberFails(t *testing.T, b *backups) {
 	defer func() {
-		for _, m := range b.controlPlane {
+		for _, m := range b.ControlPlane {
 			m.ClearFaults()
 		}
 	}()
 
 	leader := b.Leader(t)
 
-	for _, m := range b.controlPlane {
+	for _, m := range b.ControlPlane {
 		if m.Hostname() != leader {
 			m.SetFault(fault.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, EndEarly: true})
 		}
 	}
 
-	d := drive(t, "talosop_etcd_backup", credentialed)
-	config := b.config(b.Bucket(configuration{"prefix": "fails"}), configuration{"triggers": configuration{"run": "1"}})
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
+	config := b.config(b.Bucket(tftest.Config{"prefix": "fails"}), tftest.Config{"triggers": tftest.Config{"run": "1"}})
 
-	done := d.apply(t, config).must(t)
-	if member := text(t, done.Value, "member"); member != leader {
+	done := d.Apply(t, config).Must(t)
+	if member := tftest.Text(t, done.Value, "member"); member != leader {
 		t.Errorf("%s gave the snapshot", member)
 	}
 
-	for _, m := range b.controlPlane {
-		if warned := strings.Contains(show(done.diagnostics), m.Hostname()+": "); warned != (m.Hostname() != leader) {
-			t.Errorf("%s is named: %v, by %s", m.Hostname(), warned, show(done.diagnostics))
+	for _, m := range b.ControlPlane {
+		if warned := strings.Contains(tftest.Show(done.Diagnostics), m.Hostname()+": "); warned != (m.Hostname() != leader) {
+			t.Errorf("%s is named: %v, by %s", m.Hostname(), warned, tftest.Show(done.Diagnostics))
 		}
 	}
 
-	for _, m := range b.controlPlane {
+	for _, m := range b.ControlPlane {
 		if m.Hostname() == leader {
 			m.SetFault(fault.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, Cut: true})
 		}
 	}
 
-	config["triggers"] = configuration{"run": "2"}
-	before, keys := d.state, len(b.keys(t, "fails/"))
-	done = d.apply(t, config)
+	config["triggers"] = tftest.Config{"run": "2"}
+	before, keys := d.State, len(b.keys(t, "fails/"))
+	done = d.Apply(t, config)
 
-	if !done.failed() || !d.state.Equal(before) {
+	if !done.Failed() || !d.State.Equal(before) {
 		t.Error("a snapshot that broke off is in state")
 	}
 
-	for _, m := range b.controlPlane {
-		if !strings.Contains(show(done.diagnostics), m.Hostname()+": ") {
-			t.Errorf("%s is not named: %s", m.Hostname(), show(done.diagnostics))
+	for _, m := range b.ControlPlane {
+		if !strings.Contains(tftest.Show(done.Diagnostics), m.Hostname()+": ") {
+			t.Errorf("%s is not named: %s", m.Hostname(), tftest.Show(done.Diagnostics))
 		}
 	}
 
@@ -142,11 +143,11 @@ func testBackupCancelled(t *testing.T, b *backups) {
 	})
 	defer b.Server.Fail(nil)
 
-	d := drive(t, "talosop_etcd_backup", credentialed)
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
 
-	done := d.applyIn(ctx, t, b.config(b.Bucket(configuration{"prefix": "cancelled"}), nil))
-	if !done.failed() || !d.state.IsNull() || !strings.Contains(show(done.diagnostics), "cancelled") {
-		t.Errorf("the state is %v: %s", d.state, show(done.diagnostics))
+	done := d.ApplyIn(ctx, t, b.config(b.Bucket(tftest.Config{"prefix": "cancelled"}), nil))
+	if !done.Failed() || !d.State.IsNull() || !strings.Contains(tftest.Show(done.Diagnostics), "cancelled") {
+		t.Errorf("the state is %v: %s", d.State, tftest.Show(done.Diagnostics))
 	}
 
 	b.Server.Fail(nil)
@@ -155,27 +156,27 @@ func testBackupCancelled(t *testing.T, b *backups) {
 
 // A bucket that cannot be reached changes nothing, and fails no plan.
 func testBackupUnreachable(t *testing.T, b *backups) {
-	for name, test := range map[string]struct{ provider, key configuration }{"refresh": {provider: credentialed},
+	for name, test := range map[string]struct{ provider, key tftest.Config }{"refresh": {provider: credentialed},
 		"plan": {key: ownKey}} {
 		bucket := b.Bucket(test.key)
 		bucket["prefix"] = "unreachable"
-		config := b.config(bucket, configuration{"timeouts": configuration{"read": "200ms"}})
+		config := b.config(bucket, tftest.Config{"timeouts": tftest.Config{"read": "200ms"}})
 
-		d := drive(t, "talosop_etcd_backup", test.provider)
-		d.apply(t, config).must(t)
+		d := tftest.Drive(t, "talosop_etcd_backup", test.provider)
+		d.Apply(t, config).Must(t)
 
 		b.Server.Fail(func(*http.Request) storetest.Fault { return storetest.Refused })
 
-		read := d.refresh(t).must(t)
-		planned := d.plan(t, config).must(t)
+		read := d.Refresh(t).Must(t)
+		planned := d.Plan(t, config).Must(t)
 
 		b.Server.Fail(nil)
 
-		if !planned.Value.Equal(d.state) {
+		if !planned.Value.Equal(d.State) {
 			t.Errorf("%s: the plan is not empty", name)
 		}
 
-		if said := show(append(read.diagnostics, planned.diagnostics...)); !strings.Contains(said,
+		if said := tftest.Show(append(read.Diagnostics, planned.Diagnostics...)); !strings.Contains(said,
 			"Unable to observe etcd backup") {
 			t.Errorf("%s: it says %s", name, said)
 		}
@@ -189,14 +190,14 @@ func testBackupSweeps(t *testing.T, b *backups) {
 		timeout time.Duration
 		left    int
 	}{{0, 1}, {time.Minute, 0}} {
-		m := quickProviderData()
+		m := tftest.QuickProviderData()
 		m.KubernetesTimeout = test.timeout
 
-		d := drive(t, "talosop_etcd_backup", nil)
-		d.Server = serve(t, m, credentialed)
+		d := tftest.Drive(t, "talosop_etcd_backup", nil)
+		d.Server = tftest.ServeWith(t, m, credentialed)
 
-		b.Server.Orphan(t, "sweeps/test/etcd-snapshot-2026-01-01T00-00-00Z-"+markOf(t, b.Bundle)+"-aaaaaa.db")
-		d.apply(t, b.config(b.Bucket(configuration{"prefix": "sweeps"}), nil)).must(t)
+		b.Server.Orphan(t, "sweeps/test/etcd-snapshot-2026-01-01T00-00-00Z-"+tftest.MarkOf(t, b.Bundle)+"-aaaaaa.db")
+		d.Apply(t, b.config(b.Bucket(tftest.Config{"prefix": "sweeps"}), nil)).Must(t)
 
 		if left, err := b.store(t).Sweep(t.Context(), "sweeps/", everything); err != nil || left != test.left {
 			t.Errorf("with a timeout of %s %d uploads are left, want %d (%v)", test.timeout, left, test.left, err)
@@ -206,16 +207,16 @@ func testBackupSweeps(t *testing.T, b *backups) {
 
 // A plan does not wait long for a bucket; an apply that asks once more does.
 func testBackupSlowBucket(t *testing.T, b *backups) {
-	m := quickProviderData()
+	m := tftest.QuickProviderData()
 	m.PlanTimeout = 2 * time.Second
 
-	d := drive(t, "talosop_etcd_backup", nil)
-	d.Server = serve(t, m, nil)
+	d := tftest.Drive(t, "talosop_etcd_backup", nil)
+	d.Server = tftest.ServeWith(t, m, nil)
 
 	bucket := b.Bucket(ownKey)
 	bucket["prefix"] = "slow"
-	key := text(t, d.apply(t, b.config(bucket, nil)).must(t).Value, "key")
-	must(t, b.store(t).Delete(t.Context(), key))
+	key := tftest.Text(t, d.Apply(t, b.config(bucket, nil)).Must(t).Value, "key")
+	tftest.Must(t, b.store(t).Delete(t.Context(), key))
 
 	asked := 0
 
@@ -236,7 +237,7 @@ func testBackupSlowBucket(t *testing.T, b *backups) {
 	})
 	defer b.Server.Fail(nil)
 
-	if after := text(t, d.apply(t, b.config(bucket, nil)).must(t).Value, "key"); after == key || asked < 3 {
+	if after := tftest.Text(t, d.Apply(t, b.config(bucket, nil)).Must(t).Value, "key"); after == key || asked < 3 {
 		t.Errorf("after %d questions the snapshot is %s", asked, after)
 	}
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"crypto/sha256"
@@ -15,40 +15,41 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // What is imported as it is configured has an empty plan.
 func testBackupImported(t *testing.T, b *backups) {
-	bucket := b.Bucket(configuration{"prefix": "imported"})
-	config := b.config(bucket, configuration{
-		"compression": "zstd", "include_secrets": true, "encryption": configuration{"recipients": []any{testRecipient}},
+	bucket := b.Bucket(tftest.Config{"prefix": "imported"})
+	config := b.config(bucket, tftest.Config{
+		"compression": "zstd", "include_secrets": true, "encryption": tftest.Config{"recipients": []any{testRecipient}},
 	})
-	key := text(t, drive(t, "talosop_etcd_backup", credentialed).apply(t, config).must(t).Value, "key")
+	key := tftest.Text(t, tftest.Drive(t, "talosop_etcd_backup", credentialed).Apply(t, config).Must(t).Value, "key")
 
 	id := b.importOf(t, bucket, key)
-	d := drive(t, "talosop_etcd_backup", credentialed)
-	d.imports(t, encoded(t, id)).must(t)
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
+	d.Import(t, tftest.JSON(t, id)).Must(t)
 
 	b.importsByIdentity(t, d, bucket, key, id)
 
-	config["cluster"] = plain(t, fieldsOf(t, d.state)["cluster"])
-	d.expectEmpty(t, "after the import", config)
+	config["cluster"] = tftest.Plain(t, tftest.FieldsOf(t, d.State)["cluster"])
+	d.ExpectEmpty(t, "after the import", config)
 
 	// What the import could not know is stored, and takes no snapshot.
-	config["triggers"], config["schedule"] = configuration{"a": "1"}, "@daily"
+	config["triggers"], config["schedule"] = tftest.Config{"a": "1"}, "@daily"
 
-	if after := text(t, d.apply(t, config).must(t).Value, "key"); after != key {
+	if after := tftest.Text(t, d.Apply(t, config).Must(t).Value, "key"); after != key {
 		t.Error("the first apply took a snapshot")
 	}
 
-	config["triggers"] = configuration{"a": "2"}
+	config["triggers"] = tftest.Config{"a": "2"}
 
-	if after := text(t, d.apply(t, config).must(t).Value, "key"); after == key {
+	if after := tftest.Text(t, d.Apply(t, config).Must(t).Value, "key"); after == key {
 		t.Error("the second apply took none")
 	}
 
 	for name, change := range map[string]any{
-		"key": "imported/other/" + filepath.Base(key), "s3": configuration{"bucket": "b", "secret_access_key": "x"},
+		"key": "imported/other/" + filepath.Base(key), "s3": tftest.Config{"bucket": "b", "secret_access_key": "x"},
 		"control_plane": nil, "unheard": 1,
 	} {
 		wrong := map[string]any{}
@@ -58,7 +59,7 @@ func testBackupImported(t *testing.T, b *backups) {
 
 		wrong[name] = change
 
-		if done := drive(t, "talosop_etcd_backup", credentialed).imports(t, encoded(t, wrong)); !done.failed() {
+		if done := tftest.Drive(t, "talosop_etcd_backup", credentialed).Import(t, tftest.JSON(t, wrong)); !done.Failed() {
 			t.Errorf("an import with %s %v is fine", name, change)
 		}
 	}
@@ -66,41 +67,42 @@ func testBackupImported(t *testing.T, b *backups) {
 	// A record that anybody can have written says nothing of the snapshot beside it.
 	b.unsigned(t, key+".json")
 
-	if done := drive(t, "talosop_etcd_backup", credentialed).imports(t, encoded(t, id)); !done.failed() ||
-		!strings.Contains(show(done.diagnostics), "no key of this cluster vouches") {
-		t.Errorf("a record without a key of the cluster: %s", show(done.diagnostics))
+	if done := tftest.Drive(t, "talosop_etcd_backup", credentialed).Import(t, tftest.JSON(t, id)); !done.Failed() ||
+		!strings.Contains(tftest.Show(done.Diagnostics), "no key of this cluster vouches") {
+		t.Errorf("a record without a key of the cluster: %s", tftest.Show(done.Diagnostics))
 	}
 }
 
 // importsByIdentity imports what was imported by an id once more, and looks at the identity that it has from then on.
-func (b *backups) importsByIdentity(t *testing.T, imported *driven, bucket configuration, key string, id map[string]any) {
+func (b *backups) importsByIdentity(t *testing.T, imported *tftest.Driven, bucket tftest.Config, key string,
+	id map[string]any) {
 	t.Helper()
 
 	planes := []any{}
-	for _, m := range b.controlPlane {
+	for _, m := range b.ControlPlane {
 		planes = append(planes, m.Address().String())
 	}
 
-	identity := configuration{"secrets": id["secrets"], "control_plane": planes, "key": key,
+	identity := tftest.Config{"secrets": id["secrets"], "control_plane": planes, "key": key,
 		"recipients": []any{testRecipient}}
 	maps.Copy(identity, bucket)
 
-	d := drive(t, "talosop_etcd_backup", credentialed)
-	if d.importsIdentity(t, identity).must(t); !d.state.Equal(imported.state) {
-		t.Errorf("by identity %s is imported, and by id %s", d.state, imported.state)
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
+	if d.ImportIdentity(t, identity).Must(t); !d.State.Equal(imported.State) {
+		t.Errorf("by identity %s is imported, and by id %s", d.State, imported.State)
 	}
 
 	// A list of the bucket finds the same.
-	listed, said := query(t, credentialed, d.Name, configuration{"cluster": "test", "secrets_file": id["secrets"],
+	listed, said := tftest.Query(t, credentialed, d.Name, tftest.Config{"cluster": "test", "secrets_file": id["secrets"],
 		"control_plane": planes, "recipients": identity["recipients"], "s3": bucket}, true, 1)
-	if len(listed) != 1 || said != "" || !tftypes.NewValue(d.state.Type(), listed[0].resource).Equal(d.state) {
-		t.Errorf("the list has %s, and says %s", displays(listed), said)
+	if len(listed) != 1 || said != "" || !tftypes.NewValue(d.State.Type(), listed[0].Resource).Equal(d.State) {
+		t.Errorf("the list has %s, and says %s", tftest.Displays(listed), said)
 	}
 
 	delete(identity, "secrets")
 	identity["cluster"] = "test"
 
-	if got, want := d.identity(t), valueOf(t, identityTypeOf(t, d.Name), identity); !got.Equal(want) {
+	if got, want := d.Identity(t), tftest.ValueOf(t, tftest.IdentityTypeOf(t, d.Name), identity); !got.Equal(want) {
 		t.Errorf("the identity is %s, want %s", got, want)
 	}
 
@@ -108,7 +110,7 @@ func (b *backups) importsByIdentity(t *testing.T, imported *driven, bucket confi
 		changed := maps.Clone(identity)
 		changed[name] = wrong
 
-		if done := drive(t, d.Name, credentialed).importsIdentity(t, changed); !done.failed() {
+		if done := tftest.Drive(t, d.Name, credentialed).ImportIdentity(t, changed); !done.Failed() {
 			t.Errorf("an identity with %s %v is fine", name, wrong)
 		}
 	}
@@ -119,29 +121,29 @@ func (b *backups) unsigned(t *testing.T, key string) {
 	t.Helper()
 
 	body, err := b.store(t).Open(t.Context(), key, store.Range{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	data, err := io.ReadAll(body)
-	must(t, errors.Join(err, body.Close()))
+	tftest.Must(t, errors.Join(err, body.Close()))
 
 	text, _, found := strings.Cut(string(data), ",\n  \"mac\"")
 	if !found {
 		t.Fatalf("the record is %s", data)
 	}
 
-	must(t, b.store(t).Delete(t.Context(), key))
+	tftest.Must(t, b.store(t).Delete(t.Context(), key))
 
 	_, err = b.store(t).Put(t.Context(), key,
 		strings.NewReader(fmt.Sprintf("%s,\n  \"sum\": \"%x\"\n}\n", text, sha256.Sum256([]byte(text)))))
-	must(t, err)
+	tftest.Must(t, err)
 }
 
 // A copy is imported with what lies beside it, and the original is not touched for it.
 func testBackupOfACopyImported(t *testing.T, b *backups) {
-	config := b.config(b.Bucket(configuration{"prefix": "original"}), configuration{
-		"include_secrets": true, "encryption": configuration{"recipients": []any{testRecipient}},
+	config := b.config(b.Bucket(tftest.Config{"prefix": "original"}), tftest.Config{
+		"include_secrets": true, "encryption": tftest.Config{"recipients": []any{testRecipient}},
 	})
-	key := text(t, drive(t, "talosop_etcd_backup", credentialed).apply(t, config).must(t).Value, "key")
+	key := tftest.Text(t, tftest.Drive(t, "talosop_etcd_backup", credentialed).Apply(t, config).Must(t).Value, "key")
 	originals := b.keys(t, "original/")
 
 	for _, original := range originals {
@@ -149,19 +151,20 @@ func testBackupOfACopyImported(t *testing.T, b *backups) {
 	}
 
 	copied := "copied" + strings.TrimPrefix(key, "original")
-	bucket := b.Bucket(configuration{"prefix": "copied"})
+	bucket := b.Bucket(tftest.Config{"prefix": "copied"})
 
-	d := drive(t, "talosop_etcd_backup", credentialed)
-	d.imports(t, encoded(t, b.importOf(t, bucket, copied))).must(t)
+	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
+	d.Import(t, tftest.JSON(t, b.importOf(t, bucket, copied))).Must(t)
 
-	if got, secrets := text(t, d.state, "key"),
-		text(t, d.state, "secrets_key"); got != copied || !strings.HasPrefix(secrets, "copied/test/") {
+	if got, secrets := tftest.Text(t, d.State, "key"),
+		tftest.Text(t, d.State, "secrets_key"); got != copied || !strings.HasPrefix(secrets, "copied/test/") {
 		t.Errorf("%s and %s were imported instead of %s", got, secrets, copied)
 	}
 
-	config["s3"], config["delete_on_destroy"], config["cluster"] = bucket, true, plain(t, fieldsOf(t, d.state)["cluster"])
-	d.apply(t, config).must(t)
-	d.apply(t, nil).must(t)
+	config["s3"], config["delete_on_destroy"], config["cluster"] = bucket, true,
+		tftest.Plain(t, tftest.FieldsOf(t, d.State)["cluster"])
+	d.Apply(t, config).Must(t)
+	d.Apply(t, nil).Must(t)
 
 	if left := b.keys(t, "copied/"); len(left) > 0 {
 		t.Errorf("%v are left of the copy", left)
@@ -177,22 +180,22 @@ func (b *backups) copied(t *testing.T, from, to string) {
 	t.Helper()
 
 	body, err := b.store(t).Open(t.Context(), from, store.Range{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	_, err = b.store(t).Put(t.Context(), to, body)
-	must(t, err)
-	must(t, body.Close())
+	tftest.Must(t, err)
+	tftest.Must(t, body.Close())
 }
 
 // importOf is the import id of a snapshot of the cluster.
-func (b *backups) importOf(t *testing.T, bucket configuration, key string) map[string]any {
+func (b *backups) importOf(t *testing.T, bucket tftest.Config, key string) map[string]any {
 	t.Helper()
 
 	secrets := filepath.Join(t.TempDir(), "secrets.yaml")
-	must(t, os.WriteFile(secrets, []byte(b.Bundle), 0o600))
+	tftest.Must(t, os.WriteFile(secrets, []byte(b.Bundle), 0o600))
 
 	planes := map[string]string{}
-	for _, m := range b.controlPlane {
+	for _, m := range b.ControlPlane {
 		planes[m.Name()] = m.Address().String()
 	}
 

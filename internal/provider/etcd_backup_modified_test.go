@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -13,29 +15,30 @@ import (
 func TestBackup_modifiedInAFolderDoesNotCount(t *testing.T) {
 	t.Parallel()
 
-	b, folder := newLiving(t, sim.Options{}), t.TempDir()
-	d := drive(t, "talosop_etcd_backup", nil)
-	config := func(trigger string) configuration {
-		return configuration{"cluster": b.handle, "file": configuration{"path": folder}, "retain": configuration{"count": 2},
-			"triggers": configuration{"run": trigger}}
+	b, folder := sitetest.NewLiving(t, sim.Options{}), t.TempDir()
+	d := tftest.Drive(t, "talosop_etcd_backup", nil)
+	config := func(trigger string) tftest.Config {
+		return tftest.Config{"cluster": b.Handle, "file": tftest.Config{"path": folder}, "retain": tftest.Config{"count": 2},
+			"triggers": tftest.Config{"run": trigger}}
 	}
 	at := func(key string) string { return filepath.Join(folder, filepath.FromSlash(key)) }
 
-	first := text(t, d.apply(t, config("1")).must(t).Value, "key")
-	second := text(t, d.apply(t, config("2")).must(t).Value, "key")
+	first := tftest.Text(t, d.Apply(t, config("1")).Must(t).Value, "key")
+	second := tftest.Text(t, d.Apply(t, config("2")).Must(t).Value, "key")
 
 	content, err := os.ReadFile(at(second))
-	must(t, err)
+	tftest.Must(t, err)
 
 	content[len(content)/2] ^= 0xff
-	must(t, os.WriteFile(at(second), content, 0o600))
+	tftest.Must(t, os.WriteFile(at(second), content, 0o600))
 
-	if said := show(d.refresh(t).diagnostics); !strings.Contains(said, "A backup is") || !strings.Contains(said, second) {
+	if said := tftest.Show(d.Refresh(t).Diagnostics); !strings.Contains(said, "A backup is") ||
+		!strings.Contains(said, second) {
 		t.Fatalf("the refresh says %s", said)
 	}
 
-	applied := d.apply(t, config("2")).must(t).Value
-	third := text(t, applied, "key")
+	applied := d.Apply(t, config("2")).Must(t).Value
+	third := tftest.Text(t, applied, "key")
 
 	for _, key := range []string{first, second, third} {
 		if _, err := os.Stat(at(key)); err != nil {
@@ -43,12 +46,12 @@ func TestBackup_modifiedInAFolderDoesNotCount(t *testing.T) {
 		}
 	}
 
-	if kept := fieldsOf(t, applied)["kept"]; third == second || number(t, kept) != 2 {
+	if kept := tftest.FieldsOf(t, applied)["kept"]; third == second || tftest.Number(t, kept) != 2 {
 		t.Errorf("the apply keeps %s, and stored %s", kept, third)
 	}
 
 	// Two good ones are newer then, and everything older goes.
-	fourth := text(t, d.apply(t, config("3")).must(t).Value, "key")
+	fourth := tftest.Text(t, d.Apply(t, config("3")).Must(t).Value, "key")
 	for key, stays := range map[string]bool{first: false, second: false, third: true, fourth: true} {
 		if _, err := os.Stat(at(key)); (err == nil) != stays {
 			t.Errorf("%s: %v, want that it stays: %v", key, err, stays)

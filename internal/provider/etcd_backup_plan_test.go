@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"slices"
@@ -13,52 +13,48 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
 
 // fullBackup is a configuration with every argument set.
-func fullBackup() configuration {
-	return configuration{
-		"cluster": configuration{
-			"name": "prod", "mode": "metal", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce(),
+func fullBackup() tftest.Config {
+	return tftest.Config{
+		"cluster": tftest.Config{
+			"name": "prod", "mode": "metal", "endpoint": "https://10.0.0.10:6443", "secrets": tftest.Bundle(),
 			"talos_endpoints": []any{"10.0.0.11", "fd00::12"},
 			"talos_version":   "v1.13.0", "kubernetes_version": "v1.36.2", "phase": "Ready",
 		},
-		"s3": configuration{
+		"s3": tftest.Config{
 			"bucket": "prod-backups", "region": "eu-central-1", "endpoint": "https://s3.example.org:9000",
 			"prefix": "talos/backups", "path_style": true,
 			"access_key_id_wo": "AKIAIOSFODNN7EXAMPLE", "secret_access_key_wo": "the-secret-key", "session_token_wo": "the-token",
-			"role": configuration{"arn": "arn:aws:iam::123456789012:role/backups", "external_id": "e", "session_name": "s",
+			"role": tftest.Config{"arn": "arn:aws:iam::123456789012:role/backups", "external_id": "e", "session_name": "s",
 				"endpoint": "https://sts.example.org"},
-			"ca": testCertificate, "insecure_skip_tls_verify": false, "sse": "aws:kms", "kms_key": "alias/backups",
-			"object_lock": configuration{"retention": "GOVERNANCE", "days": 30}, "checksums": true, "conditional_writes": false,
+			"ca": tftest.Certificate, "insecure_skip_tls_verify": false, "sse": "aws:kms", "kms_key": "alias/backups",
+			"object_lock": tftest.Config{"retention": "GOVERNANCE", "days": 30}, "checksums": true, "conditional_writes": false,
 		},
-		"encryption": configuration{"recipients": []any{testRecipient}}, "compression": "zstd", "include_secrets": true,
-		"retain": configuration{"count": 7, "min_age": "168h"}, "triggers": configuration{"version": "v1.36.2"},
+		"encryption": tftest.Config{"recipients": []any{testRecipient}}, "compression": "zstd", "include_secrets": true,
+		"retain": tftest.Config{"count": 7, "min_age": "168h"}, "triggers": tftest.Config{"version": "v1.36.2"},
 		"schedule": "0 3 * * *", "time_zone": "Europe/Berlin",
-		"delete_on_destroy": true, "timeouts": configuration{"create": "1h", "read": "10s", "update": "1h", "delete": "1m"},
+		"delete_on_destroy": true, "timeouts": tftest.Config{"create": "1h", "read": "10s", "update": "1h", "delete": "1m"},
 	}
 }
 
-const testCertificate = `-----BEGIN CERTIFICATE-----
-MIIBejCCASGgAwIBAgIUJcPsW8jJ0dPgGmH0y9bHkFvVqjwwCgYIKoZIzj0EAwIw
------END CERTIFICATE-----
-`
-
 // fileBackup is the least that makes a backup.
-func fileBackup() configuration {
-	return configuration{"cluster": fullBackup()["cluster"], "file": configuration{"path": "backups"}}
+func fileBackup() tftest.Config {
+	return tftest.Config{"cluster": fullBackup()["cluster"], "file": tftest.Config{"path": "backups"}}
 }
 
 // settledBackup is the state of a backup that was taken with a configuration.
-func settledBackup(t *testing.T, config configuration) *driven {
+func settledBackup(t *testing.T, config tftest.Config) *tftest.Driven {
 	t.Helper()
 
-	d := drive(t, "talosop_etcd_backup", nil)
-	fields := fieldsOf(t, d.proposed(t, valueOf(t, typeOf(t, d.Name), config)))
+	d := tftest.Drive(t, "talosop_etcd_backup", nil)
+	fields := tftest.FieldsOf(t, d.Proposed(t, tftest.ValueOf(t, tftest.TypeOf(t, d.Name), config)))
 
 	for name, v := range map[string]any{
-		"id": "prod", "key": "prod/etcd-snapshot-2026-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-abcdef.db",
+		"id": "prod", "key": "prod/etcd-snapshot-2026-01-02T03-00-00Z-" + tftest.MarkOf(t, tftest.Bundle()) + "-abcdef.db",
 		"status": "stored", "size": 1000,
 		"sha256": "aa", "database_size": 900, "revision": 7, "hash": "ab12", "member": "cp-1", "time": "2026-01-02T03:00:00Z",
 		"talos_version":      "v1.13.0",
@@ -71,7 +67,7 @@ func settledBackup(t *testing.T, config configuration) *driven {
 		fields["next_due"] = tftypes.NewValue(tftypes.String, "2099-01-02T03:00:00Z")
 	}
 
-	d.state = tftypes.NewValue(typeOf(t, d.Name), fields)
+	d.State = tftypes.NewValue(tftest.TypeOf(t, d.Name), fields)
 
 	return d
 }
@@ -82,32 +78,32 @@ func TestBackup_unknownValues(t *testing.T) {
 	t.Parallel()
 
 	config := fullBackup()
-	delete(config["s3"].(configuration), "ca")
+	delete(config["s3"].(tftest.Config), "ca")
 
-	created, settled := drive(t, "talosop_etcd_backup", nil), settledBackup(t, config)
-	full := valueOf(t, typeOf(t, created.Name), config)
+	created, settled := tftest.Drive(t, "talosop_etcd_backup", nil), settledBackup(t, config)
+	full := tftest.ValueOf(t, tftest.TypeOf(t, created.Name), config)
 
 	// With the key of the configuration the plan would ask a server that does not exist.
-	settled.private = []byte(`{"looked":"dHJ1ZQ=="}`)
+	settled.Private = []byte(`{"looked":"dHJ1ZQ=="}`)
 
-	for kind, d := range map[string]*driven{"create": created, "update": settled} {
-		final := d.planValue(t, full).must(t).Value
+	for kind, d := range map[string]*tftest.Driven{"create": created, "update": settled} {
+		final := d.PlanValue(t, full).Must(t).Value
 
-		tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
+		tried := tftest.EveryUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
 			validated, err := d.Server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
-				TypeName: d.Name, Config: dynamic(t, v),
+				TypeName: d.Name, Config: tftest.Dynamic(t, v),
 				ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
 			})
 			if err != nil || len(validated.Diagnostics) > 0 {
-				t.Errorf("validate with unknown %s: %v %s", at, err, show(validated.Diagnostics))
+				t.Errorf("validate with unknown %s: %v %s", at, err, tftest.Show(validated.Diagnostics))
 			}
 
-			planned := d.planValue(t, v).must(t).Value
-			if !isWriteOnly(at) {
-				stillUnknown(t, kind, planned, at)
+			planned := d.PlanValue(t, v).Must(t).Value
+			if !tftest.IsWriteOnly(at) {
+				tftest.StillUnknown(t, kind, planned, at)
 			}
 
-			keepsItsWord(t, kind, at, planned, final)
+			tftest.KeepsItsWord(t, kind, at, planned, final)
 		})
 
 		if tried < 40 {
@@ -120,13 +116,14 @@ func TestBackup_unknownValues(t *testing.T) {
 func TestBackup_versionOfThePassphrase(t *testing.T) {
 	t.Parallel()
 
-	sealed := func(version any) configuration {
-		return with(fileBackup(), configuration{"passphrase_wo": "correct horse", "passphrase_wo_version": version}, "encryption")
+	sealed := func(version any) tftest.Config {
+		return tftest.With(fileBackup(), tftest.Config{"passphrase_wo": "correct horse", "passphrase_wo_version": version},
+			"encryption")
 	}
 
 	for version, want := range map[string]bool{"1": false, "2": true} {
 		d := settledBackup(t, sealed("1"))
-		if key := text(t, d.plan(t, sealed(version)).must(t).Value, "key"); (key == "unknown") != want {
+		if key := tftest.Text(t, d.Plan(t, sealed(version)).Must(t).Value, "key"); (key == "unknown") != want {
 			t.Errorf("version %s: the key is %s", version, key)
 		}
 	}
@@ -148,7 +145,7 @@ func TestBackup_timeZoneOfTheSchedule(t *testing.T) {
 	config := fullBackup()
 	config["time_zone"] = "Europe/Nowhere"
 
-	if said := show(validate(t, "talosop_etcd_backup", config)); !strings.Contains(said, "IANA") {
+	if said := tftest.Show(tftest.Validate(t, "talosop_etcd_backup", config)); !strings.Contains(said, "IANA") {
 		t.Errorf("a zone that is none: %s", said)
 	}
 }
@@ -157,30 +154,30 @@ func TestBackup_timeZoneOfTheSchedule(t *testing.T) {
 func TestBackup_whileTheClusterChanges(t *testing.T) {
 	t.Parallel()
 
-	for name, change := range map[string]func(handle configuration){
-		"another version":     func(handle configuration) { handle["kubernetes_version"] = "v1.36.3" },
-		"an unfinished phase": func(handle configuration) { handle["phase"] = unknownValue{} },
-		"another endpoint":    func(handle configuration) { handle["talos_endpoints"] = []any{"10.0.0.13"} },
+	for name, change := range map[string]func(handle tftest.Config){
+		"another version":     func(handle tftest.Config) { handle["kubernetes_version"] = "v1.36.3" },
+		"an unfinished phase": func(handle tftest.Config) { handle["phase"] = tftest.Unknown{} },
+		"another endpoint":    func(handle tftest.Config) { handle["talos_endpoints"] = []any{"10.0.0.13"} },
 	} {
 		d := settledBackup(t, fileBackup())
 		after := fileBackup()
-		change(after["cluster"].(configuration))
+		change(after["cluster"].(tftest.Config))
 
-		planned := d.plan(t, after).must(t).Value
-		if key := text(t, planned, "key"); key != text(t, d.state, "key") {
+		planned := d.Plan(t, after).Must(t).Value
+		if key := tftest.Text(t, planned, "key"); key != tftest.Text(t, d.State, "key") {
 			t.Errorf("%s: the key is %s", name, key)
 		}
 	}
 
-	for name, change := range map[string]func(handle configuration){
-		"another name":    func(handle configuration) { handle["name"] = "prod-2" },
-		"unknown secrets": func(handle configuration) { handle["secrets"] = unknownValue{} },
+	for name, change := range map[string]func(handle tftest.Config){
+		"another name":    func(handle tftest.Config) { handle["name"] = "prod-2" },
+		"unknown secrets": func(handle tftest.Config) { handle["secrets"] = tftest.Unknown{} },
 	} {
 		d := settledBackup(t, fileBackup())
 		after := fileBackup()
-		change(after["cluster"].(configuration))
+		change(after["cluster"].(tftest.Config))
 
-		if key := text(t, d.plan(t, after).must(t).Value, "key"); key != "unknown" {
+		if key := tftest.Text(t, d.Plan(t, after).Must(t).Value, "key"); key != "unknown" {
 			t.Errorf("%s: the key is %s", name, key)
 		}
 	}
@@ -191,19 +188,19 @@ func TestBackup_inClearText(t *testing.T) {
 	t.Parallel()
 
 	encrypted := fileBackup()
-	encrypted["encryption"] = configuration{"recipients": []any{testRecipient}}
+	encrypted["encryption"] = tftest.Config{"recipients": []any{testRecipient}}
 
 	for name, test := range map[string]struct {
-		of   *driven
-		To   configuration
+		of   *tftest.Driven
+		To   tftest.Config
 		told bool
 	}{
-		"a new one":           {drive(t, "talosop_etcd_backup", nil), fileBackup(), true},
-		"a new encrypted one": {drive(t, "talosop_etcd_backup", nil), encrypted, false},
-		"as before":           {settledBackup(t, fileBackup()), with(fileBackup(), "zstd", "compression"), false},
+		"a new one":           {tftest.Drive(t, "talosop_etcd_backup", nil), fileBackup(), true},
+		"a new encrypted one": {tftest.Drive(t, "talosop_etcd_backup", nil), encrypted, false},
+		"as before":           {settledBackup(t, fileBackup()), tftest.With(fileBackup(), "zstd", "compression"), false},
 		"not any more":        {settledBackup(t, encrypted), fileBackup(), true},
 	} {
-		said := show(test.of.plan(t, test.To).must(t).diagnostics)
+		said := tftest.Show(test.of.Plan(t, test.To).Must(t).Diagnostics)
 		if strings.Contains(said, "whoever can read the folder") != test.told || strings.Count(said, "Questionable") > 1 {
 			t.Errorf("%s: %s", name, said)
 		}
@@ -217,15 +214,15 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 	const secret = "do-not-show-this"
 
 	for name, test := range map[string]struct {
-		change func(c configuration)
+		change func(c tftest.Config)
 		At     string
 		says   []string
 	}{
-		"no place": {func(c configuration) { delete(c, "s3") }, "s3", []string{"neither s3 nor file"}},
-		"two places": {func(c configuration) { c["file"] = configuration{"path": "."} }, "s3",
+		"no place": {func(c tftest.Config) { delete(c, "s3") }, "s3", []string{"neither s3 nor file"}},
+		"two places": {func(c tftest.Config) { c["file"] = tftest.Config{"path": "."} }, "s3",
 			[]string{"both s3 and file"}},
 		"a URL for a bucket": {inBucket("bucket", "s3://prod"), "bucket", []string{`"s3://prod"`}},
-		"upper case": {func(c configuration) { inBucket("endpoint", nil)(c); inBucket("bucket", "Prod")(c) },
+		"upper case": {func(c tftest.Config) { inBucket("endpoint", nil)(c); inBucket("bucket", "Prod")(c) },
 			"bucket", []string{`"Prod"`, "3 to 63"}},
 		"a slash before":  {inBucket("prefix", "/talos"), "prefix", []string{`"/talos"`, "slashes"}},
 		"a slash behind":  {inBucket("prefix", "talos/"), "prefix", []string{`"talos/"`}},
@@ -238,66 +235,66 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 			[]string{"private key"}},
 		"an unknown sse":    {inBucket("sse", "AES"), "sse", []string{`"AES"`, "AES256"}},
 		"a key without kms": {inBucket("sse", "AES256"), "kms_key", []string{"without an sse"}},
-		"a lock": {inBucket("object_lock", configuration{"retention": "NONE", "days": 1}), "retention",
+		"a lock": {inBucket("object_lock", tftest.Config{"retention": "NONE", "days": 1}), "retention",
 			[]string{`"NONE"`, "GOVERNANCE"}},
-		"a lock of no day": {inBucket("object_lock", configuration{"retention": "GOVERNANCE", "days": 0}), "days",
+		"a lock of no day": {inBucket("object_lock", tftest.Config{"retention": "GOVERNANCE", "days": 0}), "days",
 			[]string{"Found 0"}},
 		"a lock without checksums": {inBucket("checksums", false), "checksums",
 			[]string{"false with object_lock", "uploaded with a checksum"}},
 		"a key without id":    {inBucket("access_key_id_wo", nil), "secret_access_key_wo", []string{"without access_key_id_wo"}},
 		"a key and a profile": {inBucket("profile", "p"), "profile", []string{"beside an access key"}},
 		"a token alone": {
-			func(c configuration) { inBucket("access_key_id_wo", nil)(c); inBucket("secret_access_key_wo", nil)(c) },
+			func(c tftest.Config) { inBucket("access_key_id_wo", nil)(c); inBucket("secret_access_key_wo", nil)(c) },
 			"session_token_wo",
 			[]string{"without an access key"},
 		},
-		"no role": {inBucket("role", configuration{"arn": "backups"}), "arn", []string{`"backups"`}},
-		"no key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{secret}} },
+		"no role": {inBucket("role", tftest.Config{"arn": "backups"}), "arn", []string{`"backups"`}},
+		"no key of age": {func(c tftest.Config) { c["encryption"] = tftest.Config{"recipients": []any{secret}} },
 			"recipients", []string{"no public key", "recipients[0]", "SSH"}},
-		"the second": {func(c configuration) {
-			c["encryption"] = configuration{"recipients": []any{testRecipient, "ssh-ed25519 A"}}
+		"the second": {func(c tftest.Config) {
+			c["encryption"] = tftest.Config{"recipients": []any{testRecipient, "ssh-ed25519 A"}}
 		}, "recipients", []string{"recipients[1]"}},
-		"no key at all": {func(c configuration) { c["encryption"] = configuration{} }, "encryption",
+		"no key at all": {func(c tftest.Config) { c["encryption"] = tftest.Config{} }, "encryption",
 			[]string{"neither recipients nor passphrase_wo"}},
-		"a secret key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{testIdentity}} },
+		"a secret key of age": {func(c tftest.Config) { c["encryption"] = tftest.Config{"recipients": []any{testIdentity}} },
 			"recipients", []string{"not the secret one"}},
-		"no recipient": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{}} },
+		"no recipient": {func(c tftest.Config) { c["encryption"] = tftest.Config{"recipients": []any{}} },
 			"recipients", []string{"Found none"}},
 		"two keys": {
-			func(c configuration) {
-				c["encryption"] = configuration{"recipients": []any{testRecipient}, "passphrase_wo": secret}
+			func(c tftest.Config) {
+				c["encryption"] = tftest.Config{"recipients": []any{testRecipient}, "passphrase_wo": secret}
 			}, "encryption",
 			[]string{"both recipients and passphrase_wo", "exactly one"},
 		},
-		"clear secrets": {func(c configuration) { delete(c, "encryption") }, "include_secrets",
+		"clear secrets": {func(c tftest.Config) { delete(c, "encryption") }, "include_secrets",
 			[]string{"without encryption"}},
-		"keep nothing": {func(c configuration) { c["retain"] = configuration{"count": 0} }, "count",
+		"keep nothing": {func(c tftest.Config) { c["retain"] = tftest.Config{"count": 0} }, "count",
 			[]string{"Found 0", "at least 1"}},
-		"a negative age": {func(c configuration) { c["retain"] = configuration{"count": 1, "min_age": "-1h"} },
+		"a negative age": {func(c tftest.Config) { c["retain"] = tftest.Config{"count": 1, "min_age": "-1h"} },
 			"min_age", []string{`"-1h"`}},
-		"an age in days": {func(c configuration) { c["retain"] = configuration{"count": 3, "min_age": "7d"} }, "min_age",
+		"an age in days": {func(c tftest.Config) { c["retain"] = tftest.Config{"count": 3, "min_age": "7d"} }, "min_age",
 			[]string{`Found "7d"`, "168h"}},
-		"four fields": {func(c configuration) { c["schedule"] = "0 3 * *" }, "schedule",
+		"four fields": {func(c tftest.Config) { c["schedule"] = "0 3 * *" }, "schedule",
 			[]string{`"0 3 * *": expected exactly 5 fields, found 4. `, "@every"}},
-		"a time zone": {func(c configuration) { c["schedule"] = "TZ=Europe/Berlin 0 3 * * *" }, "schedule",
+		"a time zone": {func(c tftest.Config) { c["schedule"] = "TZ=Europe/Berlin 0 3 * * *" }, "schedule",
 			[]string{"time zone", "time_zone"}},
-		"the 30th February": {func(c configuration) { c["schedule"] = "0 3 30 2 *" }, "schedule",
+		"the 30th February": {func(c tftest.Config) { c["schedule"] = "0 3 30 2 *" }, "schedule",
 			[]string{"names no time"}},
-		"no control plane": {func(c configuration) { delete(c["cluster"].(configuration), "talos_endpoints") },
+		"no control plane": {func(c tftest.Config) { delete(c["cluster"].(tftest.Config), "talos_endpoints") },
 			"talos_endpoints", []string{"no address"}},
-		"a path for a name": {func(c configuration) { c["cluster"].(configuration)["name"] = "a/b" }, "name",
+		"a path for a name": {func(c tftest.Config) { c["cluster"].(tftest.Config)["name"] = "a/b" }, "name",
 			[]string{`"a/b"`}},
-		"a compression": {func(c configuration) { c["compression"] = "gzip" }, "compression", []string{"gzip"}},
-		"a folder of no name": {func(c configuration) { delete(c, "s3"); c["file"] = configuration{"path": ""} }, "path",
+		"a compression": {func(c tftest.Config) { c["compression"] = "gzip" }, "compression", []string{"gzip"}},
+		"a folder of no name": {func(c tftest.Config) { delete(c, "s3"); c["file"] = tftest.Config{"path": ""} }, "path",
 			[]string{"an empty string"}},
 	} {
 		config := fullBackup()
-		delete(config["s3"].(configuration), "ca")
+		delete(config["s3"].(tftest.Config), "ca")
 		test.change(config)
 
-		got := validate(t, "talosop_etcd_backup", config)
+		got := tftest.Validate(t, "talosop_etcd_backup", config)
 		if len(got) != 1 || !strings.Contains(got[0].Attribute.String(), test.At) {
-			t.Errorf("%s: %s", name, show(got))
+			t.Errorf("%s: %s", name, tftest.Show(got))
 
 			continue
 		}
@@ -308,40 +305,25 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 			}
 		}
 
-		if strings.Contains(show(got), secret) || strings.Contains(show(got), testIdentity) {
-			t.Errorf("%s shows a secret: %s", name, show(got))
+		if strings.Contains(tftest.Show(got), secret) || strings.Contains(tftest.Show(got), testIdentity) {
+			t.Errorf("%s shows a secret: %s", name, tftest.Show(got))
 		}
 	}
 
-	for name, config := range map[string]configuration{"full": fullBackup(), "file": fileBackup()} {
+	for name, config := range map[string]tftest.Config{"full": fullBackup(), "file": fileBackup()} {
 		if name == "full" {
-			delete(config["s3"].(configuration), "ca")
+			delete(config["s3"].(tftest.Config), "ca")
 		}
 
-		if got := validate(t, "talosop_etcd_backup", config); len(got) > 0 {
-			t.Errorf("%s: %s", name, show(got))
+		if got := tftest.Validate(t, "talosop_etcd_backup", config); len(got) > 0 {
+			t.Errorf("%s: %s", name, tftest.Show(got))
 		}
 	}
 }
 
 // inBucket sets an attribute of s3.
-func inBucket(name string, value any) func(configuration) {
-	return func(c configuration) { c["s3"].(configuration)[name] = value }
-}
-
-// planValue is plan for a configuration that is a value already.
-func (d *driven) planValue(t *testing.T, config tftypes.Value) outcome {
-	t.Helper()
-
-	resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: d.Name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, config)),
-		Config: dynamic(t, config), PriorPrivate: d.private,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return outcome{decoded(t, config.Type(), resp.PlannedState), resp.PlannedPrivate, resp.Diagnostics}
+func inBucket(name string, value any) func(tftest.Config) {
+	return func(c tftest.Config) { c["s3"].(tftest.Config)[name] = value }
 }
 
 // Snapshots come from members that are well, from the leader last, and from one without room

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -16,6 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 const (
@@ -108,7 +110,7 @@ func (s *scheduleSite) testLife(t *testing.T) {
 	s.allow(t, allowedNamespaces...)
 	s.runJobs()
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after the create")
+	sitetest.ExpectNoChanges(t, w, "after the create")
 
 	if got := s.objects(t, scheduleNS); got != "CronJob nightly, Secret nightly-s3, Secret nightly-talos, "+
 		"TalosServiceAccount nightly-talos" {
@@ -120,7 +122,7 @@ func (s *scheduleSite) testLife(t *testing.T) {
 	s.isThinnedOut(t, w, bucket, write, nightly)
 	s.isImported(t, w)
 
-	if trace, state := w.Trace(), encoded(t, w.State()); strings.Contains(state, "THE-KEY-OF-THE-CLUSTER") ||
+	if trace, state := w.Trace(), tftest.JSON(t, w.State()); strings.Contains(state, "THE-KEY-OF-THE-CLUSTER") ||
 		strings.Contains(trace, storetest.SecretKey) {
 		t.Error("a key is in state or in the log")
 	}
@@ -134,15 +136,15 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 
 	jobs := s.API.BatchV1().CronJobs(scheduleNS)
 	c, err := jobs.Get(t.Context(), "nightly", metav1.GetOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	c.Spec.Schedule = "0 4 * * *"
 	c.Spec.Suspend = new(true)
 	_, err = jobs.Update(t.Context(), c, metav1.UpdateOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	secret, err := s.API.CoreV1().Secrets(scheduleNS).Get(t.Context(), "nightly-s3", metav1.GetOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	if string(secret.Data["AWS_SECRET_ACCESS_KEY"]) != "THE-KEY-OF-THE-CLUSTER" ||
 		string(secret.Data["AWS_ACCESS_KEY_ID"]) != "in-the-cluster" {
@@ -151,8 +153,8 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 
 	secret.Data["AWS_ACCESS_KEY_ID"] = []byte("somebody-else")
 	_, err = s.API.CoreV1().Secrets(scheduleNS).Update(t.Context(), secret, metav1.UpdateOptions{})
-	must(t, err)
-	must(t, s.any.Resource(talosAccounts).Namespace(scheduleNS).Delete(t.Context(), "nightly-talos",
+	tftest.Must(t, err)
+	tftest.Must(t, s.any.Resource(talosAccounts).Namespace(scheduleNS).Delete(t.Context(), "nightly-talos",
 		metav1.DeleteOptions{}))
 
 	plan := w.MustRun("plan")
@@ -161,11 +163,11 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 		"spec.suspend is true instead of false",
 		"Secret talosop-backup/nightly-s3: data is another one", "ServiceAccount talosop-backup/nightly-talos is missing",
 	} {
-		says(t, plan, words)
+		sitetest.Says(t, plan, words)
 	}
 
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after the repair")
+	sitetest.ExpectNoChanges(t, w, "after the repair")
 
 	if c, err = jobs.Get(t.Context(), "nightly", metav1.GetOptions{}); err != nil || c.Spec.Schedule != "0 3 * * *" ||
 		*c.Spec.Suspend {
@@ -179,7 +181,7 @@ func (s *scheduleSite) runsOnDemand(t *testing.T, w *clitest.Workspace, write fu
 
 	write(nightly + `  run_now = "one"`)
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after a run on demand")
+	sitetest.ExpectNoChanges(t, w, "after a run on demand")
 
 	if s.ended() != 1 || w.Attribute(scheduleAddress, "last_success") == nil ||
 		w.Attribute(scheduleAddress, "last_run") == nil {
@@ -196,12 +198,12 @@ func (s *scheduleSite) runsOnDemand(t *testing.T, w *clitest.Workspace, write fu
 
 	for _, words := range []string{"BackoffLimitExceeded", "exit code 255",
 		"failed to push encrypted snapshot: Access Denied."} {
-		says(t, failed, words)
+		sitetest.Says(t, failed, words)
 	}
 
 	s.failing("")
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after the run was tried again")
+	sitetest.ExpectNoChanges(t, w, "after the run was tried again")
 
 	if s.ended() != 3 {
 		t.Errorf("%d runs ended", s.ended())
@@ -228,25 +230,25 @@ func (s *scheduleSite) isThinnedOut(
 	write(nightly + `  run_now = "two"` + "\n  retain = { count = 3 }")
 	w.MustRun("apply", "-auto-approve")
 	keptAre(t, bucket, prefix, "2026-01-02", "2026-01-03", "2026-01-04")
-	expectNoChanges(t, w, "after the oldest one went")
+	sitetest.ExpectNoChanges(t, w, "after the oldest one went")
 
 	putSnapshot(t, bucket, prefix, time.Date(2026, 1, 5, 3, 0, 0, 0, time.UTC))
 
 	plan := w.MustRun("plan")
-	says(t, plan, "Snapshots will be deleted")
-	says(t, plan, prefix+"2026-01-02T03:00:00Z.snap.age")
+	sitetest.Says(t, plan, "Snapshots will be deleted")
+	sitetest.Says(t, plan, prefix+"2026-01-02T03:00:00Z.snap.age")
 
 	w.MustRun("apply", "-auto-approve")
 	keptAre(t, bucket, prefix, "2026-01-03", "2026-01-04", "2026-01-05")
 
-	if kept := encoded(t, w.Attribute(scheduleAddress, "kept")); kept != "3" {
+	if kept := tftest.JSON(t, w.Attribute(scheduleAddress, "kept")); kept != "3" {
 		t.Errorf("kept is %s", kept)
 	}
 
 	// A bucket that cannot be read is a warning, and nothing goes.
 	putSnapshot(t, bucket, prefix, time.Date(2026, 1, 6, 3, 0, 0, 0, time.UTC))
 	w.Setenv("TF_VAR_key", "wrong")
-	says(t, w.MustRun("apply", "-auto-approve"), "Unable to list snapshots of a schedule")
+	sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "Unable to list snapshots of a schedule")
 	keptAre(t, bucket, prefix, "2026-01-03", "2026-01-04", "2026-01-05", "2026-01-06")
 	w.Setenv("TF_VAR_key", storetest.SecretKey)
 	w.MustRun("apply", "-auto-approve")
@@ -258,22 +260,22 @@ func putSnapshot(t *testing.T, bucket *storetest.Server, prefix string, at time.
 
 	key := prefix + at.Format(time.RFC3339) + ".snap.age"
 	putObject(t, bucket, key)
-	must(t, os.Chtimes(filepath.Join(bucket.Data, filepath.FromSlash(key)), at, at.Add(time.Minute)))
+	tftest.Must(t, os.Chtimes(filepath.Join(bucket.Data, filepath.FromSlash(key)), at, at.Add(time.Minute)))
 }
 
 func putObject(t *testing.T, bucket *storetest.Server, key string) {
 	t.Helper()
 
 	at := filepath.Join(bucket.Data, filepath.FromSlash(key))
-	must(t, os.MkdirAll(filepath.Dir(at), 0o700))
-	must(t, os.WriteFile(at, []byte("a snapshot"), 0o600))
+	tftest.Must(t, os.MkdirAll(filepath.Dir(at), 0o700))
+	tftest.Must(t, os.WriteFile(at, []byte("a snapshot"), 0o600))
 }
 
 func keptAre(t *testing.T, bucket *storetest.Server, prefix string, days ...string) {
 	t.Helper()
 
 	found, err := filepath.Glob(filepath.Join(bucket.Data, filepath.FromSlash(prefix)+"*"))
-	must(t, err)
+	tftest.Must(t, err)
 
 	var got []string
 	for _, f := range found {
@@ -285,7 +287,7 @@ func keptAre(t *testing.T, bucket *storetest.Server, prefix string, days ...stri
 	}
 
 	others, err := filepath.Glob(filepath.Join(bucket.Data, "talos/prod/nightly/prod-fedcba9876543210-*"))
-	must(t, err)
+	tftest.Must(t, err)
 
 	if len(others) != 1 {
 		t.Errorf("of another cluster's snapshots %v are left", others)
@@ -297,17 +299,17 @@ func (s *scheduleSite) isImported(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
 	w.MustRun("state", "rm", scheduleAddress)
-	w.MustRun("import", scheduleAddress, encoded(t, map[string]any{
+	w.MustRun("import", scheduleAddress, tftest.JSON(t, map[string]any{
 		"secrets": "secrets.yaml", "control_plane": map[string]string{"cp-1": s.machine.Address().String()},
 		"name": "nightly",
 	}))
 
-	if got := encoded(t, w.Attribute(scheduleAddress, "schedule")); got != `"0 3 * * *"` {
+	if got := tftest.JSON(t, w.Attribute(scheduleAddress, "schedule")); got != `"0 3 * * *"` {
 		t.Errorf("schedule is imported as %s", got)
 	}
 
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after the import")
+	sitetest.ExpectNoChanges(t, w, "after the import")
 }
 
 // isRemoved destroys the schedule: what it made goes, with the namespace once it is empty, and
@@ -317,18 +319,18 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: scheduleNS}}
 	_, err := s.API.CoreV1().Secrets(scheduleNS).Create(t.Context(), theirs, metav1.CreateOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
-	says(t, w.MustRun("destroy", "-auto-approve"), "Secret talosop-backup/theirs")
+	sitetest.Says(t, w.MustRun("destroy", "-auto-approve"), "Secret talosop-backup/theirs")
 
 	// Talos's Secret goes with its ServiceAccount, which takes the garbage collector.
 	if got := s.objects(t, scheduleNS); got != "Secret nightly-talos, Secret theirs" {
 		t.Errorf("left is %s", got)
 	}
 
-	must(t, s.API.CoreV1().Secrets(scheduleNS).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
+	tftest.Must(t, s.API.CoreV1().Secrets(scheduleNS).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 	w.MustRun("apply", "-auto-approve")
-	countedAway(t, w, "etcd_backup_schedule")
+	sitetest.CountedAway(t, w, "etcd_backup_schedule")
 
 	// Without its controller a namespace is not gone, and nothing can be made in it any more.
 	ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), scheduleNS, metav1.GetOptions{})
@@ -337,7 +339,7 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 	}
 
 	bundle, err := pki.Parse([]byte(s.Secrets))
-	must(t, err)
+	tftest.Must(t, err)
 
 	spec := schedule.Spec{Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Bucket: schedule.Bucket{Prefix: "talos"}}
 	if found, err := filepath.Glob(filepath.Join(bucket.Data, filepath.FromSlash(spec.KeyPrefix())+"*")); err != nil ||

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -28,6 +28,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -62,14 +63,14 @@ func newScheduleSite(t *testing.T) *scheduleSite {
 	s := &scheduleSite{
 		whole:     t,
 		Simulator: sim.ForTest(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}),
-		Secrets:   bundleOnce(),
+		Secrets:   tftest.Bundle(),
 	}
 
 	bundle, err := pki.Parse([]byte(s.Secrets))
-	must(t, err)
+	tftest.Must(t, err)
 
 	s.endpoint, err = s.Endpoint()
-	must(t, err)
+	tftest.Must(t, err)
 
 	config, err := machineconfig.Generate(
 		machineconfig.Cluster{Name: "prod", Endpoint: s.endpoint, KubernetesVersion: "v1.36.3", Contract: "v1.13"},
@@ -77,21 +78,21 @@ func newScheduleSite(t *testing.T) *scheduleSite {
 			Role: machineconfig.ControlPlane, Mode: machineconfig.Metal,
 			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:v1.13.0"},
 		}, bundle)
-	must(t, err)
+	tftest.Must(t, err)
 
 	s.machine, err = s.AddMachine(t.Context(), sim.MachineOptions{Name: "cp-1", Config: config.Bytes})
-	must(t, err)
+	tftest.Must(t, err)
 	s.bootstrap(t, bundle)
 
 	admin, err := bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
-	must(t, err)
+	tftest.Must(t, err)
 
 	access := &rest.Config{Host: s.endpoint, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key}}
 	s.API, err = clientgo.NewForConfig(access)
-	must(t, err)
+	tftest.Must(t, err)
 	s.any, err = kubedynamic.NewForConfig(access)
-	must(t, err)
+	tftest.Must(t, err)
 
 	return s
 }
@@ -100,24 +101,24 @@ func (s *scheduleSite) bootstrap(t *testing.T, bundle *pki.Bundle) {
 	t.Helper()
 
 	admin, err := bundle.TalosClient([]string{"os:admin"}, time.Hour)
-	must(t, err)
+	tftest.Must(t, err)
 
 	cert, err := tls.X509KeyPair(admin.Certificate, admin.Key)
-	must(t, err)
+	tftest.Must(t, err)
 
 	talos, err := talosclient.New(t.Context(), talosclient.WithEndpoints(s.machine.Endpoint()),
 		talosclient.WithTLSConfig(&tls.Config{
 			Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // the machine is the test's own
 		}))
-	must(t, err)
-	t.Cleanup(func() { must(t, talos.Close()) })
+	tftest.Must(t, err)
+	t.Cleanup(func() { tftest.Must(t, talos.Close()) })
 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 
-	must(t, wait.Until(ctx, 20*time.Millisecond,
+	tftest.Must(t, wait.Until(ctx, 20*time.Millisecond,
 		func(ctx context.Context) error { return talos.Bootstrap(ctx, &machine.BootstrapRequest{}) }))
-	must(t, s.machine.AwaitReady(ctx))
+	tftest.Must(t, s.machine.AwaitReady(ctx))
 }
 
 // serviceAccounts defines the kind as Talos does (Talos 1.13,
@@ -149,12 +150,12 @@ func (s *scheduleSite) allow(t *testing.T, namespaces ...string) {
 	}
 
 	definition := &unstructured.Unstructured{}
-	must(t, json.Unmarshal([]byte(serviceAccounts), definition))
+	tftest.Must(t, json.Unmarshal([]byte(serviceAccounts), definition))
 
 	_, err := s.any.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 		Resource: "customresourcedefinitions"}).
 		Create(t.Context(), definition, metav1.CreateOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	s.play(s.syncAccounts)
 }
@@ -360,7 +361,7 @@ func (s *scheduleSite) objects(t *testing.T, namespace string) string {
 		"TalosServiceAccount": talosAccounts,
 	} {
 		list, err := s.any.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
-		must(t, err)
+		tftest.Must(t, err)
 
 		for i := range list.Items {
 			names = append(names, kind+" "+list.Items[i].GetName())

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -20,28 +20,30 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 const scheduleResource = "talosop_etcd_backup_schedule"
 
 // baseSchedule is a configuration that is right.
-func baseSchedule() configuration {
-	return configuration{
-		"cluster":    configuration{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce()},
+func baseSchedule() tftest.Config {
+	return tftest.Config{
+		"cluster":    tftest.Config{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": tftest.Bundle()},
 		"name":       "nightly",
 		"schedule":   "0 3 * * *",
-		"s3":         configuration{"bucket": "prod-backups", "region": "eu-central-1"},
-		"encryption": configuration{"recipients": []any{ageRecipient}},
+		"s3":         tftest.Config{"bucket": "prod-backups", "region": "eu-central-1"},
+		"encryption": tftest.Config{"recipients": []any{ageRecipient}},
 	}
 }
 
 // configuration of a schedule in the site's cluster.
-func (s *scheduleSite) configuration(namespace, name string) configuration {
+func (s *scheduleSite) configuration(namespace, name string) tftest.Config {
 	base := baseSchedule()
 	base["name"], base["namespace"] = name, namespace
 
-	return with(base, s.endpoint, "cluster", "endpoint")
+	return tftest.With(base, s.endpoint, "cluster", "endpoint")
 }
 
 func (s *scheduleSite) namespace(t *testing.T, name string) {
@@ -57,8 +59,8 @@ func (s *scheduleSite) namespace(t *testing.T, name string) {
 func TestSchedule_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
-	if got := validate(t, scheduleResource, baseSchedule()); len(got) > 0 {
-		t.Errorf("a right one: %s", show(got))
+	if got := tftest.Validate(t, scheduleResource, baseSchedule()); len(got) > 0 {
+		t.Errorf("a right one: %s", tftest.Show(got))
 	}
 
 	for name, test := range map[string]struct {
@@ -77,31 +79,31 @@ func TestSchedule_invalidConfiguration(t *testing.T) {
 		"name":      {Path: []string{"name"}, Value: "Nightly", says: []string{`"Nightly"`, "1 to 52"}},
 		"long name": {Path: []string{"name"}, Value: strings.Repeat("n", 53), says: []string{"1 to 52"}},
 		"namespace": {Path: []string{"namespace"}, Value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
-		"no region": {Path: []string{"s3"}, Value: configuration{"bucket": "prod-backups"},
+		"no region": {Path: []string{"s3"}, Value: tftest.Config{"bucket": "prod-backups"},
 			says: []string{"neither region nor endpoint"}},
 		"half a key": {Path: []string{"s3", "access_key_id_wo"}, Value: "id", says: []string{"secret_access_key_wo"}},
 		"two recipients": {Path: []string{"encryption", "recipients"}, Value: []any{ageRecipient, ageRecipient},
 			says: []string{"Found 2", "exactly one"}},
-		"no recipient": {Path: []string{"encryption"}, Value: configuration{"recipients": []any{}},
+		"no recipient": {Path: []string{"encryption"}, Value: tftest.Config{"recipients": []any{}},
 			says: []string{"Found 0", "leave encryption out"}},
 		"SSH key": {Path: []string{"encryption", "recipients"}, Value: []any{"ssh-ed25519 AAAA"},
 			says: []string{"X25519"}},
 		"no duration": {Path: []string{"run_timeout"}, Value: "1x", says: []string{`Found "1x"`, "168h"}},
-		"days": {Path: []string{"retain"}, Value: configuration{"count": 3, "min_age": "7d"},
+		"days": {Path: []string{"retain"}, Value: tftest.Config{"count": 3, "min_age": "7d"},
 			says: []string{`Found "7d"`, "168h"}},
 		"private key": {Path: []string{"encryption", "recipients"}, Value: []any{"AGE-SECRET-KEY-1ABC"},
 			says: []string{"X25519"}},
 		"clear text": {Path: []string{"encryption"}, Value: nil,
 			says: []string{"every Secret"}, warning: true},
-		"retain none":      {Path: []string{"retain"}, Value: configuration{"count": 0}, says: []string{"at least 1"}},
+		"retain none":      {Path: []string{"retain"}, Value: tftest.Config{"count": 0}, says: []string{"at least 1"}},
 		"tag":              {Path: []string{"image", "tag"}, Value: "a b", says: []string{`"a b"`}},
 		"repository":       {Path: []string{"image", "repository"}, Value: "https://ghcr.io/x", says: []string{"https://"}},
 		"history":          {Path: []string{"history", "failed"}, Value: -1, says: []string{"Found -1"}},
 		"deadline":         {Path: []string{"starting_deadline"}, Value: "5s", says: []string{"10s or more"}},
 		"part of a second": {Path: []string{"run_timeout"}, Value: "90.5s", says: []string{"whole seconds"}},
-		"quantity": {Path: []string{"resources", "limits"}, Value: configuration{"memory": "much"},
+		"quantity": {Path: []string{"resources", "limits"}, Value: tftest.Config{"memory": "much"},
 			says: []string{`"much"`}},
-		"effect": {Path: []string{"tolerations"}, Value: []any{configuration{"effect": "Never"}},
+		"effect": {Path: []string{"tolerations"}, Value: []any{tftest.Config{"effect": "Never"}},
 			says: []string{`"Never"`, "NoExecute"}},
 		"slash":   {Path: []string{"cluster", "name"}, Value: "a/b", says: []string{"without slashes"}},
 		"secrets": {Path: []string{"cluster", "secrets"}, Value: "nothing", says: []string{"talosctl gen secrets"}},
@@ -109,14 +111,14 @@ func TestSchedule_invalidConfiguration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := validate(t, scheduleResource, with(baseSchedule(), test.Value, test.Path...))
+			got := tftest.Validate(t, scheduleResource, tftest.With(baseSchedule(), test.Value, test.Path...))
 			if len(got) != 1 || (got[0].Severity == tfprotov6.DiagnosticSeverityWarning) != test.warning {
-				t.Fatalf("it says %s", show(got))
+				t.Fatalf("it says %s", tftest.Show(got))
 			}
 
 			for _, words := range test.says {
 				if !strings.Contains(got[0].Detail, words) {
-					t.Errorf("it does not say %q: %s", words, show(got))
+					t.Errorf("it does not say %q: %s", words, tftest.Show(got))
 				}
 			}
 
@@ -126,10 +128,10 @@ func TestSchedule_invalidConfiguration(t *testing.T) {
 		})
 	}
 
-	old := with(with(baseSchedule(), "v0.1.0-beta.3", "image", "tag"), "zstd", "compression")
-	if got := validate(t, scheduleResource, old); len(got) != 1 ||
+	old := tftest.With(tftest.With(baseSchedule(), "v0.1.0-beta.3", "image", "tag"), "zstd", "compression")
+	if got := tftest.Validate(t, scheduleResource, old); len(got) != 1 ||
 		!strings.Contains(got[0].Detail, "first that compresses") {
-		t.Errorf("compression by a version that has none: %s", show(got))
+		t.Errorf("compression by a version that has none: %s", tftest.Show(got))
 	}
 }
 
@@ -137,36 +139,36 @@ func TestSchedule_invalidConfiguration(t *testing.T) {
 func TestSchedule_unknownValues(t *testing.T) {
 	t.Parallel()
 
-	full := func() configuration {
+	full := func() tftest.Config {
 		base := baseSchedule()
 
-		more := configuration{
+		more := tftest.Config{
 			"namespace": "backups", "create_namespace": false, "time_zone": "Etc/UTC", "suspend": false, "compression": "zstd",
-			"retain": configuration{"count": 3, "min_age": "1h"}, "run_now": "once", "starting_deadline": "1m",
+			"retain": tftest.Config{"count": 3, "min_age": "1h"}, "run_now": "once", "starting_deadline": "1m",
 			"run_timeout": "10m",
-			"image": configuration{"repository": "registry.example.org:5000/talos-backup", "tag": "v1",
+			"image": tftest.Config{"repository": "registry.example.org:5000/talos-backup", "tag": "v1",
 				"pull_secret": "pull"},
-			"history":       configuration{"successful": 1, "failed": 0},
-			"resources":     configuration{"requests": configuration{"cpu": "100m"}, "limits": configuration{"memory": "1Gi"}},
-			"node_selector": configuration{"a": "b"}, "tolerations": []any{configuration{"key": "k", "operator": "Exists"}},
+			"history":       tftest.Config{"successful": 1, "failed": 0},
+			"resources":     tftest.Config{"requests": tftest.Config{"cpu": "100m"}, "limits": tftest.Config{"memory": "1Gi"}},
+			"node_selector": tftest.Config{"a": "b"}, "tolerations": []any{tftest.Config{"key": "k", "operator": "Exists"}},
 		}
 		maps.Copy(base, more)
 
-		return with(base, "https://127.0.0.1:1", "cluster", "endpoint")
+		return tftest.With(base, "https://127.0.0.1:1", "cluster", "endpoint")
 	}
 
-	d := drive(t, scheduleResource, nil)
+	d := tftest.Drive(t, scheduleResource, nil)
 
 	for name := range full() {
 		config := full()
-		config[name] = unknownValue{}
+		config[name] = tftest.Unknown{}
 
-		if got := validate(t, scheduleResource, config); len(got) > 0 {
-			t.Errorf("%s is unknown: %s", name, show(got))
+		if got := tftest.Validate(t, scheduleResource, config); len(got) > 0 {
+			t.Errorf("%s is unknown: %s", name, tftest.Show(got))
 		}
 
-		if planned := d.plan(t, config); len(planned.diagnostics) > 0 {
-			t.Errorf("the plan with %s unknown: %s", name, show(planned.diagnostics))
+		if planned := d.Plan(t, config); len(planned.Diagnostics) > 0 {
+			t.Errorf("the plan with %s unknown: %s", name, tftest.Show(planned.Diagnostics))
 		}
 	}
 
@@ -174,15 +176,15 @@ func TestSchedule_unknownValues(t *testing.T) {
 		{"cluster", "secrets"}, {"cluster", "name"}, {"cluster", "endpoint"}, {"s3", "bucket"}, {"s3", "endpoint"},
 		{"encryption", "recipients"}, {"image", "tag"},
 	} {
-		if planned := d.plan(t, with(full(), unknownValue{}, path...)); len(planned.diagnostics) > 0 {
-			t.Errorf("the plan with %v unknown: %s", path, show(planned.diagnostics))
+		if planned := d.Plan(t, tftest.With(full(), tftest.Unknown{}, path...)); len(planned.Diagnostics) > 0 {
+			t.Errorf("the plan with %v unknown: %s", path, tftest.Show(planned.Diagnostics))
 		}
 	}
 
-	if planned := d.plan(t, full()); len(planned.diagnostics) > 0 ||
-		text(t, planned.Value, "id") != "prod/backups/nightly" {
-		t.Errorf("the plan for a cluster that does not answer: %s of %s", show(planned.diagnostics),
-			text(t, planned.Value, "id"))
+	if planned := d.Plan(t, full()); len(planned.Diagnostics) > 0 ||
+		tftest.Text(t, planned.Value, "id") != "prod/backups/nightly" {
+		t.Errorf("the plan for a cluster that does not answer: %s of %s", tftest.Show(planned.Diagnostics),
+			tftest.Text(t, planned.Value, "id"))
 	}
 }
 
@@ -190,9 +192,9 @@ func TestSchedule_unknownValues(t *testing.T) {
 func TestScheduleKeyPrefix_isUnknownWithThePrefix(t *testing.T) {
 	t.Parallel()
 
-	d := drive(t, scheduleResource, nil)
+	d := tftest.Drive(t, scheduleResource, nil)
 
-	made, err := tftypes.Transform(d.plan(t, baseSchedule()).Value,
+	made, err := tftypes.Transform(d.Plan(t, baseSchedule()).Value,
 		func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 			if !v.IsKnown() {
 				return tftypes.NewValue(v.Type(), nil), nil
@@ -200,13 +202,14 @@ func TestScheduleKeyPrefix_isUnknownWithThePrefix(t *testing.T) {
 
 			return v, nil
 		})
-	must(t, err)
+	tftest.Must(t, err)
 
-	d.state = made
-	planned := d.plan(t, with(baseSchedule(), unknownValue{}, "s3", "prefix"))
+	d.State = made
+	planned := d.Plan(t, tftest.With(baseSchedule(), tftest.Unknown{}, "s3", "prefix"))
 
-	if len(planned.diagnostics) > 0 || attributeOf(t, planned.Value, "key_prefix").IsKnown() {
-		t.Errorf("key_prefix is planned as %s: %s", attributeOf(t, planned.Value, "key_prefix"), show(planned.diagnostics))
+	if len(planned.Diagnostics) > 0 || tftest.AttributeOf(t, planned.Value, "key_prefix").IsKnown() {
+		t.Errorf("key_prefix is planned as %s: %s", tftest.AttributeOf(t, planned.Value, "key_prefix"),
+			tftest.Show(planned.Diagnostics))
 	}
 }
 
@@ -214,9 +217,9 @@ func TestScheduleKeyPrefix_isUnknownWithThePrefix(t *testing.T) {
 // far goes again.
 func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	bundle, err := pki.Parse([]byte(s.Secrets))
-	must(t, err)
+	tftest.Must(t, err)
 
-	api := kubernetesAt(t, s.endpoint, bundle)
+	api := sitetest.KubernetesAt(t, s.endpoint, bundle)
 	t.Cleanup(api.Close)
 
 	refused := &backupschedule.Scheduler{
@@ -266,32 +269,32 @@ func (s *scheduleSite) testForeign(t *testing.T) {
 	foreign.SetLabels(nil)
 
 	_, err := cronJobs.Create(t.Context(), foreign, metav1.CreateOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
-	d := drive(t, scheduleResource, nil)
+	d := tftest.Drive(t, scheduleResource, nil)
 
-	failed := d.apply(t, s.configuration("foreign", "nightly"))
-	if !failed.failed() || !strings.Contains(show(failed.diagnostics),
-		"there is a CronJob foreign/nightly that this resource did not make") || !d.state.IsNull() {
-		t.Errorf("somebody else's CronJob: %s", show(failed.diagnostics))
+	failed := d.Apply(t, s.configuration("foreign", "nightly"))
+	if !failed.Failed() || !strings.Contains(tftest.Show(failed.Diagnostics),
+		"there is a CronJob foreign/nightly that this resource did not make") || !d.State.IsNull() {
+		t.Errorf("somebody else's CronJob: %s", tftest.Show(failed.Diagnostics))
 	}
 
 	hourly := s.configuration("foreign", "hourly")
-	d.apply(t, hourly).must(t)
-	d.expectEmpty(t, "after the create", hourly)
+	d.Apply(t, hourly).Must(t)
+	d.ExpectEmpty(t, "after the create", hourly)
 
 	// The process was killed before it could store anything.
-	again := drive(t, scheduleResource, nil)
-	again.apply(t, hourly).must(t)
-	again.expectEmpty(t, "after the second create", hourly)
+	again := tftest.Drive(t, scheduleResource, nil)
+	again.Apply(t, hourly).Must(t)
+	again.ExpectEmpty(t, "after the second create", hourly)
 
-	again.apply(t, with(hourly, true, "suspend")).must(t)
+	again.Apply(t, tftest.With(hourly, true, "suspend")).Must(t)
 
-	if next := text(t, again.state, "next_run"); next != "" {
+	if next := tftest.Text(t, again.State, "next_run"); next != "" {
 		t.Errorf("the next run of a suspended schedule is %s", next)
 	}
 
-	again.apply(t, nil).must(t)
+	again.Apply(t, nil).Must(t)
 
 	if got := s.objects(t, "foreign"); got != "CronJob nightly, Secret hourly-talos" {
 		t.Errorf("left is %s", got)
@@ -305,12 +308,12 @@ func (s *scheduleSite) testForeign(t *testing.T) {
 
 // Without the namespace, and without leave to make it, nothing is made.
 func (s *scheduleSite) testNoNamespace(t *testing.T) {
-	d := drive(t, scheduleResource, nil)
+	d := tftest.Drive(t, scheduleResource, nil)
 
-	failed := d.apply(t, with(s.configuration("missing", "nightly"), false, "create_namespace"))
-	if !failed.failed() || !strings.Contains(show(failed.diagnostics), "there is no namespace missing") ||
-		!d.state.IsNull() {
-		t.Errorf("without a namespace: %s", show(failed.diagnostics))
+	failed := d.Apply(t, tftest.With(s.configuration("missing", "nightly"), false, "create_namespace"))
+	if !failed.Failed() || !strings.Contains(tftest.Show(failed.Diagnostics), "there is no namespace missing") ||
+		!d.State.IsNull() {
+		t.Errorf("without a namespace: %s", tftest.Show(failed.Diagnostics))
 	}
 }
 
@@ -320,35 +323,35 @@ func (s *scheduleSite) testSilence(t *testing.T) {
 	s.namespace(t, "silence")
 
 	config := s.configuration("silence", "weekly")
-	d := drive(t, scheduleResource, nil)
-	d.apply(t, config).must(t)
+	d := tftest.Drive(t, scheduleResource, nil)
+	d.Apply(t, config).Must(t)
 
-	was, cluster := d.state, fieldsOf(t, d.state)["cluster"]
-	silent := fieldsOf(t, cluster)
-	silent["endpoint"] = valueOf(t, silent["endpoint"].Type(), "https://127.0.0.1:1")
-	d.with(t, "cluster", silent)
+	was, cluster := d.State, tftest.FieldsOf(t, d.State)["cluster"]
+	silent := tftest.FieldsOf(t, cluster)
+	silent["endpoint"] = tftest.ValueOf(t, silent["endpoint"].Type(), "https://127.0.0.1:1")
+	d.Set(t, "cluster", silent)
 
-	unanswered := d.state
-	read := d.refresh(t)
+	unanswered := d.State
+	read := d.Refresh(t)
 
-	if read.failed() || !strings.Contains(show(read.diagnostics), "Unable to observe etcd backup schedule") ||
-		!d.state.Equal(unanswered) {
-		t.Errorf("a silent cluster: %s", show(read.diagnostics))
+	if read.Failed() || !strings.Contains(tftest.Show(read.Diagnostics), "Unable to observe etcd backup schedule") ||
+		!d.State.Equal(unanswered) {
+		t.Errorf("a silent cluster: %s", tftest.Show(read.Diagnostics))
 	}
 
-	d.state = was
+	d.State = was
 
 	for _, o := range []objects.Reference{
 		{APIVersion: "batch/v1", Kind: "cronjobs", Name: "weekly"}, {APIVersion: "v1", Kind: "secrets", Name: "weekly-s3"},
 		{APIVersion: schedule.TalosAPI, Kind: "serviceaccounts", Name: "weekly-talos"},
 	} {
-		must(t, s.any.Resource(schema.FromAPIVersionAndKind(o.APIVersion,
+		tftest.Must(t, s.any.Resource(schema.FromAPIVersionAndKind(o.APIVersion,
 			o.Kind).GroupVersion().WithResource(o.Kind)).Namespace("silence").
 			Delete(t.Context(), o.Name, metav1.DeleteOptions{}))
 	}
 
-	if d.refresh(t).must(t); !d.state.IsNull() {
-		t.Errorf("what is gone is %v", d.state)
+	if d.Refresh(t).Must(t); !d.State.IsNull() {
+		t.Errorf("what is gone is %v", d.State)
 	}
 }
 
@@ -357,34 +360,36 @@ func (s *scheduleSite) testAnotherCluster(t *testing.T) {
 	s.namespace(t, "others")
 
 	config := s.configuration("others", "monthly")
-	d := drive(t, scheduleResource, nil)
-	d.apply(t, config).must(t)
+	d := tftest.Drive(t, scheduleResource, nil)
+	d.Apply(t, config).Must(t)
 
-	other, err := quickBundle()
-	must(t, err)
+	other, err := tftest.QuickBundle()
+	tftest.Must(t, err)
 
 	secrets, err := other.YAML()
-	must(t, err)
+	tftest.Must(t, err)
 
 	for name, test := range map[string]struct {
-		wanted   configuration
+		wanted   tftest.Config
 		replaces int
 	}{
-		"its secrets":                {with(s.configuration("others", "monthly"), string(secrets), "cluster", "secrets"), 1},
-		"another name, same secrets": {with(s.configuration("others", "monthly"), "renamed", "cluster", "name"), 0},
+		"its secrets": {tftest.With(s.configuration("others", "monthly"), string(secrets), "cluster",
+			"secrets"), 1},
+		"another name, same secrets": {tftest.With(s.configuration("others", "monthly"), "renamed", "cluster", "name"), 0},
 	} {
-		wanted := valueOf(t, typeOf(t, scheduleResource), test.wanted)
+		wanted := tftest.ValueOf(t, tftest.TypeOf(t, scheduleResource), test.wanted)
 
 		resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-			TypeName: scheduleResource, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, wanted)),
-			Config: dynamic(t, wanted),
+			TypeName: scheduleResource, PriorState: tftest.Dynamic(t, d.State),
+			ProposedNewState: tftest.Dynamic(t, d.Proposed(t, wanted)),
+			Config:           tftest.Dynamic(t, wanted),
 		})
-		must(t, err)
+		tftest.Must(t, err)
 
 		if len(resp.RequiresReplace) != test.replaces {
-			t.Errorf("%s: it is replaced for %v: %s", name, resp.RequiresReplace, show(resp.Diagnostics))
+			t.Errorf("%s: it is replaced for %v: %s", name, resp.RequiresReplace, tftest.Show(resp.Diagnostics))
 		}
 	}
 
-	d.apply(t, nil).must(t)
+	d.Apply(t, nil).Must(t)
 }

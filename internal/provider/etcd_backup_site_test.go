@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -25,7 +27,7 @@ const (
 
 // backups is a cluster with a bucket.
 type backups struct {
-	*living
+	*sitetest.Living
 
 	Server *storetest.Server
 }
@@ -36,49 +38,12 @@ func newBackups(t *testing.T, opts sim.Options) *backups {
 
 	server := storetest.New(t)
 
-	return &backups{newLiving(t, opts), server}
-}
-
-// living is a cluster with three control planes, and its handle.
-type living struct {
-	*site
-
-	handle map[string]any
-	Bundle string
-}
-
-func newLiving(t *testing.T, opts sim.Options) *living {
-	t.Helper()
-
-	b := &living{site: newSiteWith(t, opts, 3, 0), Bundle: bundleOnce()}
-
-	machines := configuration{}
-	for _, m := range b.controlPlane {
-		machines[m.Name()] = configuration{"address": m.Address().String()}
-	}
-
-	config := baseControlPlane()
-	config["name"], config["endpoint"], config["kubernetes_version"], config["machines"] = "test", b.endpoint, "v1.36.2",
-		machines
-	config["deletion_protection"] = false
-
-	plane := drive(t, "talosop_control_plane", nil)
-	if phase := text(t, plane.apply(t, config).must(t).Value, "phase"); phase != "Ready" {
-		t.Fatalf("the cluster is %s", phase)
-	}
-
-	b.handle = configuration{
-		"name": "test", "endpoint": b.endpoint, "secrets": b.Bundle, "kubernetes_version": "v1.36.2",
-		"talos_endpoints": []any{b.controlPlane[0].Address().String(), b.controlPlane[1].Address().String(),
-			b.controlPlane[2].Address().String()},
-	}
-
-	return b
+	return &backups{sitetest.NewLiving(t, opts), server}
 }
 
 // Bucket is `s3` without credentials; more is further attributes.
-func (b *backups) Bucket(more configuration) configuration {
-	out := configuration{"bucket": storetest.Bucket, "endpoint": b.Server.Proxy.URL, "ca": b.Server.CA}
+func (b *backups) Bucket(more tftest.Config) tftest.Config {
+	out := tftest.Config{"bucket": storetest.Bucket, "endpoint": b.Server.Proxy.URL, "ca": b.Server.CA}
 	for name, v := range more {
 		out[name] = v
 	}
@@ -86,15 +51,15 @@ func (b *backups) Bucket(more configuration) configuration {
 	return out
 }
 
-var ownKey = configuration{"access_key_id_wo": storetest.AccessKey, "secret_access_key_wo": storetest.SecretKey}
+var ownKey = tftest.Config{"access_key_id_wo": storetest.AccessKey, "secret_access_key_wo": storetest.SecretKey}
 
 // credentialed is a configuration of the provider with the key of the bucket.
-var credentialed = configuration{
-	"s3": configuration{"access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey}}
+var credentialed = tftest.Config{
+	"s3": tftest.Config{"access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey}}
 
 // config is a backup; more is further attributes.
-func (b *backups) config(bucket configuration, more configuration) configuration {
-	out := configuration{"cluster": b.handle}
+func (b *backups) config(bucket tftest.Config, more tftest.Config) tftest.Config {
+	out := tftest.Config{"cluster": b.Handle}
 	if bucket != nil {
 		out["s3"] = bucket
 	}
@@ -154,8 +119,8 @@ func everything(string, time.Time) bool { return true }
 func (b *backups) Archive(t *testing.T, prefix string) backup.Archive {
 	t.Helper()
 
-	return backup.Archive{Store: b.store(t), Prefix: prefix, Cluster: "test", Mark: markOf(t, b.Bundle),
-		RecordKeys: recordKeysOf(t, b.Bundle)}
+	return backup.Archive{Store: b.store(t), Prefix: prefix, Cluster: "test", Mark: tftest.MarkOf(t, b.Bundle),
+		RecordKeys: tftest.RecordKeysOf(t, b.Bundle)}
 }
 
 // Leader is the name of the member that leads.
@@ -164,23 +129,23 @@ func (b *backups) Leader(t *testing.T) string {
 
 	const name = "talosop_etcd_members"
 
-	typ := schemas(t).DataSourceSchemas[name].ValueType()
+	typ := tftest.Schemas(t).DataSourceSchemas[name].ValueType()
 
-	resp, err := serving(t, nil).ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{
-		TypeName: name, Config: dynamic(t, valueOf(t, typ, configuration{"cluster": b.handle})),
+	resp, err := tftest.Serve(t, nil).ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{
+		TypeName: name, Config: tftest.Dynamic(t, tftest.ValueOf(t, typ, tftest.Config{"cluster": b.Handle})),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	members, _ := plain(t, fieldsOf(t, decoded(t, typ, resp.State))["members"]).([]any)
+	members, _ := tftest.Plain(t, tftest.FieldsOf(t, tftest.Decoded(t, typ, resp.State))["members"]).([]any)
 	for _, m := range members {
-		if member, _ := m.(configuration); member["leader"] == true {
+		if member, _ := m.(tftest.Config); member["leader"] == true {
 			return member["name"].(string)
 		}
 	}
 
-	t.Fatalf("no member leads: %s", show(resp.Diagnostics))
+	t.Fatalf("no member leads: %s", tftest.Show(resp.Diagnostics))
 
 	return ""
 }
@@ -236,9 +201,10 @@ func (b *backups) archiveList(t *testing.T, prefix string) []backup.Entry {
 func (b *backups) snapshotFrom(t *testing.T) backup.Source {
 	t.Helper()
 
-	d := drive(t, "talosop_etcd_backup", nil)
+	d := tftest.Drive(t, "talosop_etcd_backup", nil)
 	folder := t.TempDir()
-	key := text(t, d.apply(t, b.config(nil, configuration{"file": configuration{"path": folder}})).must(t).Value, "key")
+	key := tftest.Text(t, d.Apply(t, b.config(nil, tftest.Config{"file": tftest.Config{"path": folder}})).Must(t).Value,
+		"key")
 
 	return func(_ context.Context, to io.Writer) error {
 		data, err := os.ReadFile(filepath.Join(folder, key))

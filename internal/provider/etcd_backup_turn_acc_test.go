@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -32,28 +33,28 @@ func TestAccEtcdBackup_apiGoesAwayWhileItWaits(t *testing.T) {
 	b := newBackups(t, sim.Options{})
 
 	bundle, err := pki.Parse([]byte(b.Bundle))
-	must(t, err)
+	tftest.Must(t, err)
 
 	p := b.Pool()
 
 	a, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle,
 		api.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
-	must(t, err)
+	tftest.Must(t, err)
 	t.Cleanup(a.Close)
 
 	// The other run has the time of a busy machine.
 	others, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle, api.Options{})
-	must(t, err)
+	tftest.Must(t, err)
 	t.Cleanup(others.Close)
 
 	_, release, err := others.Lock(
 		lock.Options{Cluster: "on another computer", Lease: etcdbackup.BackupLease, Name: "the other"}).Acquire(
 		t.Context(), nil)
-	must(t, err)
+	tftest.Must(t, err)
 	t.Cleanup(release)
 
 	off := sync.OnceFunc(func() {
-		for _, m := range b.controlPlane {
+		for _, m := range b.ControlPlane {
 			m.PowerOff()
 		}
 	})
@@ -61,7 +62,7 @@ func TestAccEtcdBackup_apiGoesAwayWhileItWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
-	m := quickProviderData()
+	m := tftest.QuickProviderData()
 	m.KubernetesTimeout = 2 * time.Second
 
 	alone, leave, err := etcdbackup.TakeTurn(tflogtest.RootLogger(ctx, once{"another run stores a backup", off}), m,
@@ -78,11 +79,11 @@ func TestAccEtcdBackup_apiGoesAwayWhileItWaits(t *testing.T) {
 // Pool is the control planes as a backup asks them.
 func (b *backups) Pool() machineset.Set {
 	var p machineset.Set
-	for _, m := range b.controlPlane {
+	for _, m := range b.ControlPlane {
 		p.Endpoints = append(p.Endpoints, m.Address().String())
 	}
 
-	p.Settings.Name, p.Settings.Endpoint = "test", b.endpoint
+	p.Settings.Name, p.Settings.Endpoint = "test", b.URL
 
 	return p
 }
@@ -90,22 +91,22 @@ func (b *backups) Pool() machineset.Set {
 // What another run sweeps while it is being stored is stored once more, and only once.
 func testBackupSwept(t *testing.T, b *backups) {
 	bundle, err := pki.Parse([]byte(b.Bundle))
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, test := range []struct{ sweeps, left int }{{1, 1}, {2, 0}} {
 		folder := t.TempDir()
 
 		ctx, taking, err := (&etcdbackup.Resource{
-			ConfiguredResource: providerdata.ConfiguredResource{ProviderData: quickProviderData()}}).Prepare(t.Context(),
+			ConfiguredResource: providerdata.ConfiguredResource{ProviderData: tftest.QuickProviderData()}}).Prepare(t.Context(),
 			b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.AccessModel{Name: types.StringValue("test")}, bundle)
-		must(t, err)
+		tftest.Must(t, err)
 
 		swept := &sweeping{Store: taking.Archive.Store, Archive: taking.Archive, times: test.sweeps}
 		taking.Archive.Store = swept
 
 		b.ForgetCalls()
 
-		_, _, err = taking.From(ctx, etcdbackup.Source{Name: "cp-1", Address: b.controlPlane[0].Address().String()},
+		_, _, err = taking.From(ctx, etcdbackup.Source{Name: "cp-1", Address: b.ControlPlane[0].Address().String()},
 			backup.Facts{})
 		taking.Close()
 

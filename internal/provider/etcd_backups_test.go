@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"bytes"
@@ -20,33 +20,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
-
-// markOf is the mark of the cluster of a bundle.
-func markOf(t *testing.T, bundle string) string {
-	t.Helper()
-
-	parsed, err := pki.Parse([]byte(bundle))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return parsed.Mark()
-}
-
-func recordKeysOf(t *testing.T, bundle string) [][]byte {
-	t.Helper()
-
-	parsed, err := pki.Parse([]byte(bundle))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return parsed.RecordKeys()
-}
 
 // The data source lists what is stored for the cluster of a handle: nothing that is half
 // stored, nothing of others, and what is damaged with a warning.
@@ -54,7 +31,7 @@ func TestBackups_ofAFolder(t *testing.T) {
 	t.Parallel()
 
 	folder := t.TempDir()
-	mark := markOf(t, bundleOnce())
+	mark := tftest.MarkOf(t, tftest.Bundle())
 	s := file.Store{Path: folder}
 
 	named := func(day, mark, suffix string) string {
@@ -82,13 +59,13 @@ func TestBackups_ofAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	state, said := look(t, "talosop_etcd_backups",
-		configuration{"cluster": writtenHandle(), "file": configuration{"path": folder}})
+	state, said := tftest.ReadSilent(t, "talosop_etcd_backups",
+		tftest.Config{"cluster": tftest.WrittenHandle(), "file": tftest.Config{"path": folder}})
 	if len(said) != 1 || said[0].Summary != "Backups of etcd are damaged" || !strings.Contains(said[0].Detail, damaged) {
-		t.Fatalf("it says %s", show(said))
+		t.Fatalf("it says %s", tftest.Show(said))
 	}
 
-	got := fieldsOf(t, state)
+	got := tftest.FieldsOf(t, state)
 	if !got["latest"].IsNull() {
 		t.Errorf("latest is %s, which anybody can have put there", got["latest"])
 	}
@@ -102,7 +79,7 @@ func TestBackups_ofAFolder(t *testing.T) {
 
 	for _, b := range backups {
 		var key string
-		if err := attributeOf(t, b, "key").As(&key); err != nil {
+		if err := tftest.AttributeOf(t, b, "key").As(&key); err != nil {
 			t.Fatal(err)
 		}
 
@@ -113,7 +90,8 @@ func TestBackups_ofAFolder(t *testing.T) {
 		t.Errorf("the backups are %q", keys)
 	}
 
-	if encryption := attributeOf(t, backups[1], "encryption"); !encryption.Equal(tftypes.NewValue(tftypes.String, "age")) {
+	if encryption := tftest.AttributeOf(t, backups[1], "encryption"); !encryption.Equal(tftypes.NewValue(tftypes.String,
+		"age")) {
 		t.Errorf("the encryption of %s is %s", old, encryption)
 	}
 }
@@ -127,14 +105,14 @@ func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 func TestBackups_ofAMissingFolder(t *testing.T) {
 	t.Parallel()
 
-	state, said := look(t, "talosop_etcd_backups",
-		configuration{"cluster": writtenHandle(), "file": configuration{"path": filepath.Join(t.TempDir(), "none")}})
+	state, said := tftest.ReadSilent(t, "talosop_etcd_backups",
+		tftest.Config{"cluster": tftest.WrittenHandle(), "file": tftest.Config{"path": filepath.Join(t.TempDir(), "none")}})
 	if len(said) != 1 || said[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
 		!strings.Contains(said[0].Detail, "no such folder") {
-		t.Fatalf("it says %s", show(said))
+		t.Fatalf("it says %s", tftest.Show(said))
 	}
 
-	got := fieldsOf(t, state)
+	got := tftest.FieldsOf(t, state)
 
 	var backups []tftypes.Value
 	if err := got["backups"].As(&backups); err != nil || backups == nil || len(backups) > 0 || !got["latest"].IsNull() {
@@ -147,12 +125,12 @@ func TestBackups_ofAFile(t *testing.T) {
 	t.Parallel()
 
 	name := filepath.Join(t.TempDir(), "a-file")
-	must(t, os.WriteFile(name, nil, 0o600))
+	tftest.Must(t, os.WriteFile(name, nil, 0o600))
 
-	_, said := look(t, "talosop_etcd_backups",
-		configuration{"cluster": writtenHandle(), "file": configuration{"path": name}})
+	_, said := tftest.ReadSilent(t, "talosop_etcd_backups",
+		tftest.Config{"cluster": tftest.WrittenHandle(), "file": tftest.Config{"path": name}})
 	if len(said) != 1 || !strings.Contains(said[0].Detail, name+" is a file") || strings.Contains(said[0].Detail, "AWS") {
-		t.Errorf("it says %s", show(said))
+		t.Errorf("it says %s", tftest.Show(said))
 	}
 }
 
@@ -160,13 +138,13 @@ func TestBackups_ofAFile(t *testing.T) {
 func TestBackups_ofASilentServer(t *testing.T) {
 	t.Parallel()
 
-	_, said := look(t, "talosop_etcd_backups", configuration{
-		"cluster": writtenHandle(), "timeouts": configuration{"read": "10s"},
-		"s3": configuration{"bucket": "backups", "endpoint": "http://127.0.0.1:1", "insecure_skip_tls_verify": true},
+	_, said := tftest.ReadSilent(t, "talosop_etcd_backups", tftest.Config{
+		"cluster": tftest.WrittenHandle(), "timeouts": tftest.Config{"read": "10s"},
+		"s3": tftest.Config{"bucket": "backups", "endpoint": "http://127.0.0.1:1", "insecure_skip_tls_verify": true},
 	})
 	if len(said) != 1 || said[0].Summary != "Unable to list backups of etcd" ||
 		!strings.Contains(said[0].Detail, "s3://backups at http://127.0.0.1:1") {
-		t.Errorf("it says %s", show(said))
+		t.Errorf("it says %s", tftest.Show(said))
 	}
 }
 

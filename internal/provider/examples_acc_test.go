@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
@@ -31,16 +33,16 @@ type ground struct {
 }
 
 // metal is machines that wait in maintenance mode.
-func metal(t *testing.T, opts sim.Options, controlPlanes, workers int) (*site, ground) {
+func metal(t *testing.T, opts sim.Options, controlPlanes, workers int) (*sitetest.Site, ground) {
 	t.Helper()
 
-	s := newSiteWith(t, opts, controlPlanes, workers)
+	s := sitetest.NewWith(t, opts, controlPlanes, workers)
 
 	return s, ground{
 		variables: map[string]any{
-			"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "deletion_protection": false,
+			"endpoint": s.URL, "control_planes": sitetest.Addresses(s.ControlPlane), "deletion_protection": false,
 		},
-		gone: s.expectBlank,
+		gone: s.ExpectBlank,
 	}
 }
 
@@ -56,7 +58,7 @@ func manyExamples() map[string]func(t *testing.T) ground {
 func TestAccExamples_appliedTogether(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		w := clitest.NewWorkspace(t, cli)
 		grounds, calls := map[string]ground{}, map[string]map[string]any{}
 
@@ -68,15 +70,15 @@ func TestAccExamples_appliedTogether(t *testing.T) {
 		}
 
 		apply := func(when string) string {
-			w.Write("main.tf.json", encoded(t, map[string]any{"module": calls}))
+			w.Write("main.tf.json", tftest.JSON(t, map[string]any{"module": calls}))
 
 			output := w.MustRun("apply", "-auto-approve").Output()
-			expectNoChanges(t, w, when)
+			sitetest.ExpectNoChanges(t, w, when)
 
 			return output
 		}
 
-		w.Write("main.tf.json", encoded(t, map[string]any{"module": calls}))
+		w.Write("main.tf.json", tftest.JSON(t, map[string]any{"module": calls}))
 		w.Init()
 		apply("after the create")
 
@@ -134,7 +136,10 @@ func TestAccExamples_applied(t *testing.T) {
 		t.Run(folders, func(t *testing.T) {
 			t.Parallel()
 
-			inOneCLI(t, func(t *testing.T, cli clitest.CLI) { applyExample(t, cli, strings.Fields(folders), begin(t, cli)) })
+			sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+				applyExample(t, cli, strings.Fields(folders),
+					begin(t, cli))
+			})
 		})
 	}
 }
@@ -161,7 +166,7 @@ func applyExample(t *testing.T, cli clitest.CLI, folders []string, on ground) {
 	}
 
 	for _, w := range roots {
-		expectNoChanges(t, w, "after the create")
+		sitetest.ExpectNoChanges(t, w, "after the create")
 	}
 
 	last := roots[len(roots)-1]
@@ -171,10 +176,10 @@ func applyExample(t *testing.T, cli clitest.CLI, folders []string, on ground) {
 
 	for _, change := range on.changes {
 		variables, changed := change(t)
-		last.Write("zz.auto.tfvars.json", encoded(t, variables)) // after those of the example
+		last.Write("zz.auto.tfvars.json", tftest.JSON(t, variables)) // after those of the example
 
 		changed(t, "", last.MustRun("apply", "-auto-approve").Output())
-		expectNoChanges(t, last, "after a change")
+		sitetest.ExpectNoChanges(t, last, "after a change")
 	}
 
 	for _, w := range slices.Backward(roots) {
@@ -192,7 +197,7 @@ func setVariables(t *testing.T, w *clitest.Workspace, variables map[string]any) 
 	for name, value := range variables {
 		text, ok := value.(string)
 		if !ok {
-			text = encoded(t, value)
+			text = tftest.JSON(t, value)
 		}
 
 		w.Setenv("TF_VAR_"+name, text)
@@ -204,7 +209,7 @@ func expectEmptyState(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
 	var state struct{ Resources []any }
-	must(t, json.Unmarshal([]byte(w.Read("terraform.tfstate")), &state))
+	tftest.Must(t, json.Unmarshal([]byte(w.Read("terraform.tfstate")), &state))
 
 	if len(state.Resources) > 0 {
 		t.Errorf("the destroy left %v", state.Resources)
@@ -215,24 +220,24 @@ func onVirtualIP(t *testing.T) ground {
 	t.Helper()
 
 	s, on := metal(t, sim.Options{}, 3, 0)
-	host, _, _ := strings.Cut(strings.TrimPrefix(s.endpoint, "https://"), ":")
+	host, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "https://"), ":")
 	on.variables["virtual_ip"] = host
 	delete(on.variables, "endpoint")
 
 	on.created = func(t *testing.T, w *clitest.Workspace) {
 		t.Helper()
 
-		if s.EndpointHolder(s.endpoint) == nil {
+		if s.EndpointHolder(s.URL) == nil {
 			t.Error("no control plane has the virtual IP")
 		}
 
-		for _, m := range s.controlPlane {
+		for _, m := range s.ControlPlane {
 			if !strings.Contains(string(m.Config()), "kind: Layer2VIPConfig\nname: "+host) {
 				t.Errorf("%s does not know of the virtual IP:\n%s", m.Name(), m.Config())
 			}
 		}
 
-		if !strings.Contains(w.Read("kubeconfig"), s.endpoint) {
+		if !strings.Contains(w.Read("kubeconfig"), s.URL) {
 			t.Error("there is no kubeconfig")
 		}
 	}
@@ -244,7 +249,8 @@ func onTwoRootModules(t *testing.T, _ clitest.CLI) ground {
 	t.Helper()
 
 	s, on := metal(t, sim.Options{}, 1, 2)
-	on.variables["pools"] = map[string]any{"batch": addresses(s.workers[:1]), "storage": addresses(s.workers[1:])}
+	on.variables["pools"] = map[string]any{"batch": sitetest.Addresses(s.Workers[:1]),
+		"storage": sitetest.Addresses(s.Workers[1:])}
 
 	return on
 }
@@ -254,8 +260,8 @@ func onSingleMachines(t *testing.T) ground {
 
 	s, on := metal(t, sim.Options{}, 1, 1)
 	on.variables["machines"] = map[string]any{
-		"cp-1": map[string]any{"role": "controlplane", "address": s.controlPlane[0].Address().String()},
-		"w-1": map[string]any{"role": "worker", "address": s.workers[0].Address().String(),
+		"cp-1": map[string]any{"role": "controlplane", "address": s.ControlPlane[0].Address().String()},
+		"w-1": map[string]any{"role": "worker", "address": s.Workers[0].Address().String(),
 			"labels": map[string]string{"rack": "b2"}},
 	}
 	delete(on.variables, "control_planes")
@@ -273,9 +279,9 @@ func onVMs(t *testing.T) ground {
 	vm := func(role string, m *sim.Machine) map[string]string {
 		return map[string]string{"role": role, "address": m.Address().String(), "uuid": m.UUID()}
 	}
-	plane := vm("controlplane", s.controlPlane[0])
+	plane := vm("controlplane", s.ControlPlane[0])
 	on.variables["vms"] = map[string]any{
-		"cp-1": plane, "w-1": vm("worker", s.workers[0]), "w-2": vm("worker", s.workers[1]),
+		"cp-1": plane, "w-1": vm("worker", s.Workers[0]), "w-2": vm("worker", s.Workers[1]),
 	}
 
 	changed := func(t *testing.T, at, output string) {
@@ -290,11 +296,11 @@ func onVMs(t *testing.T) ground {
 			}
 		}
 
-		expectWaiting(t, s.workers[:2]...)
+		expectWaiting(t, s.Workers[:2]...)
 	}
 
 	on.changes = append(on.changes, func(*testing.T) (map[string]any, func(t *testing.T, at, output string)) {
-		return map[string]any{"vms": map[string]any{"cp-1": plane, "w-1": vm("worker", s.workers[2])}}, changed
+		return map[string]any{"vms": map[string]any{"cp-1": plane, "w-1": vm("worker", s.Workers[2])}}, changed
 	})
 
 	return on
@@ -313,7 +319,7 @@ func withoutNetwork(t *testing.T) ground {
 	on.created = func(t *testing.T, _ *clitest.Workspace) {
 		t.Helper()
 
-		config := string(s.controlPlane[0].Config())
+		config := string(s.ControlPlane[0].Config())
 		for _, want := range []string{"registry.test/v2/mirror/ghcr.io", "192.0.2.123"} {
 			if !strings.Contains(config, want) {
 				t.Errorf("the machine does not know of %s:\n%s", want, config)
@@ -358,7 +364,7 @@ func withBackups(t *testing.T) ground {
 	on.changes = append(on.changes, func(t *testing.T) (map[string]any, func(t *testing.T, at, output string)) {
 		t.Helper()
 
-		lost := restorable{site: s}
+		lost := restorable{Site: s}
 		lost.wipe(t)
 
 		return map[string]any{"restore": key, "identity": identity.String()}, func(t *testing.T, _, _ string) {
@@ -384,7 +390,7 @@ func onOlderTalos(t *testing.T, _ clitest.CLI) ground {
 			return variables, func(t *testing.T, _, _ string) {
 				t.Helper()
 
-				m := s.controlPlane[0]
+				m := s.ControlPlane[0]
 				if m.TalosVersion() != step[0] || !strings.Contains(string(m.Config()), "kubelet:"+step[1]) {
 					t.Errorf("after %v it runs %s:\n%s", step, m.TalosVersion(), m.Config())
 				}
@@ -400,7 +406,7 @@ func onARunningCluster(t *testing.T, cli clitest.CLI) ground {
 	t.Helper()
 
 	s, on := metal(t, sim.Options{}, 1, 1)
-	former := s.quickstart(t, cli, nil)
+	former := s.Quickstart(t, cli, nil)
 	former.MustRun("apply", "-auto-approve")
 
 	bundle, _ := former.Attribute("talosop_secrets.this", "bundle").(string)
@@ -409,10 +415,10 @@ func onARunningCluster(t *testing.T, cli clitest.CLI) ground {
 
 	on.files = map[string]string{"secrets.yaml": bundle}
 	on.variables["cluster_name"] = "quickstart"
-	on.variables["workers"] = map[string]any{"general": addresses(s.workers)}
+	on.variables["workers"] = map[string]any{"general": sitetest.Addresses(s.Workers)}
 	on.created = func(t *testing.T, _ *clitest.Workspace) {
 		t.Helper()
-		s.nothingWasSent(t)
+		s.ExpectNothingSent(t)
 	}
 
 	return on
@@ -440,10 +446,10 @@ func TestAccExamples_testsOfTheModule(t *testing.T) {
 
 	s, on := metal(t, sim.Options{}, 1, 0)
 	w := clitest.NewWorkspace(t, clitest.Tofu(t)).Example("../../examples", "modules/cluster")
-	planes := map[string]any{"cp-1": map[string]string{"address": s.controlPlane[0].Address().String()}}
+	planes := map[string]any{"cp-1": map[string]string{"address": s.ControlPlane[0].Address().String()}}
 
 	w.Init()
-	says(t, w.MustRun("test", "-var", "endpoint="+s.endpoint, "-var", "control_planes="+encoded(t, planes)),
+	sitetest.Says(t, w.MustRun("test", "-var", "endpoint="+s.URL, "-var", "control_planes="+tftest.JSON(t, planes)),
 		"4 passed, 0 failed")
 
 	if len(s.CallsTo("Bootstrap")) != 1 {
@@ -468,12 +474,12 @@ func TestAccExamples_encryptedState(t *testing.T) {
 	w.MustRun("plan", "-out", "create.tfplan")
 	w.MustRun("apply", "create.tfplan")
 	w.MustRun("plan", "-destroy", "-out", "destroy.tfplan")
-	expectNoChanges(t, w, "after the create")
+	sitetest.ExpectNoChanges(t, w, "after the create")
 
 	shown := w.MustRun("show", "-json").Stdout
 	bundle := inModule(t, shown, "talosop_secrets")
 	texts := map[string]string{"the state": w.Read("terraform.tfstate"), "a plan": w.Read("destroy.tfplan")}
-	holdsNone(t, bundle, texts)
+	sitetest.HoldsNone(t, bundle, texts)
 
 	for where, text := range texts {
 		if !strings.Contains(text, `"encrypted_data"`) {
@@ -482,7 +488,7 @@ func TestAccExamples_encryptedState(t *testing.T) {
 	}
 
 	setVariables(t, w, map[string]any{"passphrase": "incorrect horse battery staple"})
-	says(t, fails(t, w, "plan"), "decryption failed for all provided methods")
+	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "decryption failed for all provided methods")
 	setVariables(t, w, on.variables)
 
 	w.MustRun("apply", "destroy.tfplan")
@@ -506,7 +512,7 @@ func inModule(t *testing.T, shown, kind string) string {
 		}
 	}
 
-	must(t, json.Unmarshal([]byte(shown), &state))
+	tftest.Must(t, json.Unmarshal([]byte(shown), &state))
 
 	for _, module := range state.Values.RootModule.ChildModules {
 		for _, r := range module.Resources {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"crypto/sha256"
@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 )
 
 // A configuration goes only to the machine that showed this certificate. Once it was reset
@@ -17,34 +18,34 @@ import (
 func TestAccFingerprint_mustMatch(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 0)
-		address := s.controlPlane[0].Address().String()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 0)
+		address := s.ControlPlane[0].Address().String()
 
 		asked := `
 data "talosop_machine_info" "this" { address = "` + address + `" }
 `
 		pinned := func(fingerprint string) string {
-			return secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""),
+			return sitetest.SecretsHCL + sitetest.ReplaceMachines(s.ControlPlaneOf(nil, ""),
 				`cp-1 = { address = "`+address+`", fingerprint = `+fingerprint+` }`)
 		}
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: asked + pinned(`"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="`),
-					ExpectError: message("Unable to create control plane")},
-				{PreConfig: func() { s.nothingWasSent(t) }, Config: asked},
-				{Config: pinned(`"` + s.fingerprint(t, address) + `"`)},
+					ExpectError: sitetest.Message("Unable to create control plane")},
+				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: asked},
+				{Config: pinned(`"` + fingerprint(t, s, address) + `"`)},
 			},
 		})
 
-		s.expectReset(t)
+		s.ExpectReset(t)
 	})
 }
 
 // fingerprint is that of the certificate which a machine shows now, as its console does.
-func (s *site) fingerprint(t *testing.T, address string) string {
+func fingerprint(t *testing.T, s *sitetest.Site, address string) string {
 	t.Helper()
 
 	//nolint:gosec // a machine in maintenance mode has made its certificate itself

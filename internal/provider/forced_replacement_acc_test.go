@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"maps"
@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -44,7 +46,7 @@ func triggeredHCL(hcl, kind, revision, protection string) string {
 }
 
 // resetMachines are the names of the machines that were reset.
-func (s *site) resetMachines() []string {
+func resetMachines(s *sitetest.Site) []string {
 	var names []string
 
 	for _, call := range s.CallsTo("Reset") {
@@ -66,18 +68,18 @@ func TestAccReplace_everyMachine(t *testing.T) {
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		const kind = "talosop_machine"
 
-		s := newSite(t, 3, 0)
+		s := sitetest.New(t, 3, 0)
 		kept := map[string]string{"/kept": "value"}
 		addresses := []string{machineAt("cp-1"), machineAt("cp-2"), machineAt("cp-3")}
 		config := func(revision, protection string) string {
-			return secretsProvider + triggeredHCL(s.oneByOneHCL(s.controlPlane), kind, revision, protection)
+			return sitetest.ProviderHCL + triggeredHCL(oneByOneHCL(s, s.ControlPlane), kind, revision, protection)
 		}
 
-		w := applied(t, cli, config("1", "true"))
-		must(t, s.controlPlane[0].PutEtcdKeys(t.Context(), kept))
+		w := sitetest.Applied(t, cli, config("1", "true"))
+		tftest.Must(t, s.ControlPlane[0].PutEtcdKeys(t.Context(), kept))
 
 		for _, way := range forcedWays(addresses) {
-			s.refusedWay(t, w, way, addresses, config(way.revision, "true"), "Deletion protection is on")
+			refusedWay(t, s, w, way, addresses, config(way.revision, "true"), "Deletion protection is on")
 		}
 
 		w.Write("main.tf", config("1", "false"))
@@ -85,7 +87,7 @@ func TestAccReplace_everyMachine(t *testing.T) {
 
 		for _, way := range forcedWays(addresses) {
 			if len(way.commands) == 0 {
-				s.refusedWay(t, w, way, addresses, config(way.revision, "false"), "Several control planes replaced by one plan")
+				refusedWay(t, s, w, way, addresses, config(way.revision, "false"), "Several control planes replaced by one plan")
 			}
 		}
 
@@ -95,39 +97,40 @@ func TestAccReplace_everyMachine(t *testing.T) {
 			w.MustRun("taint", address)
 		}
 
-		says(t, w.MustRun("plan"), "Machines will be wiped", "reset control plane cp-2")
-		s.expectReplaced(t, w, kept, []string{"cp-1", "cp-2", "cp-3"})
-		s.expectReplaced(t, w, kept, []string{"cp-2"}, "-replace="+machineAt("cp-2"))
+		sitetest.Says(t, w.MustRun("plan"), "Machines will be wiped", "reset control plane cp-2")
+		expectReplaced(t, s, w, kept, []string{"cp-1", "cp-2", "cp-3"})
+		expectReplaced(t, s, w, kept, []string{"cp-2"}, "-replace="+machineAt("cp-2"))
 
 		w.Write("main.tf", config("2", "false"))
-		s.expectReplaced(t, w, kept, []string{"cp-3"}, "-target=terraform_data.vm", "-target="+machineAt("cp-3"))
+		expectReplaced(t, s, w, kept, []string{"cp-3"}, "-target=terraform_data.vm", "-target="+machineAt("cp-3"))
 	})
 }
 
 // expectReplaced applies with options, and checks which machines were reset, and that etcd is whole and has its data.
-func (s *site) expectReplaced(
-	t *testing.T, w *clitest.Workspace, kept map[string]string, machines []string, options ...string,
+func expectReplaced(
+	t *testing.T, s *sitetest.Site, w *clitest.Workspace, kept map[string]string, machines []string, options ...string,
 ) {
 	t.Helper()
 
 	s.ForgetCalls()
 	w.MustRun(append([]string{"apply", "-auto-approve"}, options...)...)
 
-	if got := s.resetMachines(); !slices.Equal(got, machines) {
+	if got := resetMachines(s); !slices.Equal(got, machines) {
 		t.Errorf("%v: reset were %v, want %v", options, got, machines)
 	}
 
-	if got, err := s.controlPlane[0].EtcdKeys(t.Context(), "/kept"); err != nil || !maps.Equal(got, kept) ||
+	if got, err := s.ControlPlane[0].EtcdKeys(t.Context(), "/kept"); err != nil || !maps.Equal(got, kept) ||
 		s.EtcdClusters() != 1 {
 		t.Errorf("%v: etcd holds %v (%v), and there are %d of it", options, got, err, s.EtcdClusters())
 	}
 
-	s.expectMembers(t, 3)
-	expectNoChanges(t, w, "after the replacement")
+	s.ExpectMembers(t, 3)
+	sitetest.ExpectNoChanges(t, w, "after the replacement")
 }
 
 // refusedWay checks that a plan and an apply refuse to replace, and that nothing was reset.
-func (s *site) refusedWay(t *testing.T, w *clitest.Workspace, way forcedWay, addresses []string, config, summary string) {
+func refusedWay(t *testing.T, s *sitetest.Site, w *clitest.Workspace, way forcedWay, addresses []string, config,
+	summary string) {
 	t.Helper()
 
 	for _, command := range way.commands {
@@ -137,10 +140,10 @@ func (s *site) refusedWay(t *testing.T, w *clitest.Workspace, way forcedWay, add
 	w.Write("main.tf", config)
 	s.ForgetCalls()
 
-	says(t, fails(t, w, append([]string{"plan"}, way.options...)...), summary)
-	says(t, fails(t, w, append([]string{"apply", "-auto-approve"}, way.options...)...), summary)
+	sitetest.Says(t, sitetest.Fails(t, w, append([]string{"plan"}, way.options...)...), summary)
+	sitetest.Says(t, sitetest.Fails(t, w, append([]string{"apply", "-auto-approve"}, way.options...)...), summary)
 
-	if got := s.resetMachines(); len(got) > 0 {
+	if got := resetMachines(s); len(got) > 0 {
 		t.Errorf("%s: reset were %v", way.name, got)
 	}
 
@@ -159,24 +162,24 @@ func TestAccReplace_protectedControlPlane(t *testing.T) {
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		const address = "talosop_control_plane.this"
 
-		s := newSite(t, 1, 0)
+		s := sitetest.New(t, 1, 0)
 		config := func(revision string) string {
-			return secretsProvider + triggeredHCL(secretsHCL+s.controlPlaneHCL("\n  deletion_protection = false\n"),
+			return sitetest.ProviderHCL + triggeredHCL(sitetest.SecretsHCL+s.ControlPlaneHCL("\n  deletion_protection = false\n"),
 				"talosop_control_plane", revision, "true")
 		}
 
-		w := applied(t, cli, config("1"))
+		w := sitetest.Applied(t, cli, config("1"))
 
 		for _, way := range forcedWays([]string{address}) {
-			s.refusedWay(t, w, way, []string{address}, config(way.revision), "Deletion protection is on")
+			refusedWay(t, s, w, way, []string{address}, config(way.revision), "Deletion protection is on")
 		}
 
 		w.MustRun("taint", address)
 		w.Write("main.tf", config("1"))
 		s.ForgetCalls()
-		says(t, fails(t, w, "apply", "-auto-approve", "-refresh=false"), "Deletion protection is on")
+		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve", "-refresh=false"), "Deletion protection is on")
 
-		if got := s.resetMachines(); len(got) > 0 {
+		if got := resetMachines(s); len(got) > 0 {
 			t.Errorf("reset were %v", got)
 		}
 	})

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
@@ -18,7 +20,7 @@ func newMarkedWorld(t *testing.T, layout lifeLayout) *lifeWorld {
 	t.Helper()
 
 	w := &lifeWorld{
-		lifeSite: &lifeSite{site: newSite(t, 3, 2), folder: t.TempDir()}, t: t,
+		lifeSite: &lifeSite{Site: sitetest.New(t, 3, 2), folder: t.TempDir()}, t: t,
 		random: rand.New(rand.NewPCG(1, 0)), //nolint:gosec // not for secrets
 		order:  rand.New(rand.NewPCG(1, 1)), //nolint:gosec // as above
 		states: [2]lifeState{{}, {}}, files: map[string]string{}, marks: map[string]string{}, refusals: map[string]int{},
@@ -39,7 +41,7 @@ func (w *lifeWorld) smaller() lifeConfig {
 }
 
 // leaving are the machines that smaller takes out.
-func (w *lifeWorld) leaving() []*sim.Machine { return []*sim.Machine{w.controlPlane[2], w.workers[1]} }
+func (w *lifeWorld) leaving() []*sim.Machine { return []*sim.Machine{w.ControlPlane[2], w.Workers[1]} }
 
 // expectReset checks which machines were reset.
 func (w *lifeWorld) expectResets(machines ...*sim.Machine) {
@@ -79,7 +81,7 @@ func TestOwners_forgedMark(t *testing.T) {
 			}
 
 			w.expectResets(w.leaving()...)
-			w.expectMembers(t, 2)
+			w.ExpectMembers(t, 2)
 
 			if w.run(lifeOperation{Name: "apply again", Config: w.smaller()}); !w.idle || len(w.Violations) > 0 {
 				t.Errorf("the next plan is not empty, or something does not hold:\n%s", w.describe())
@@ -95,8 +97,8 @@ func (w *lifeWorld) forge(owner string) {
 	for _, m := range w.leaving() {
 		for _, text := range bundlesIn(w.t, w.states[0]) {
 			bundle, err := pki.Parse([]byte(text))
-			must(w.t, err)
-			kubectl.PatchNode(w.t, bundle, w.endpoint, m.Hostname(),
+			tftest.Must(w.t, err)
+			kubectl.PatchNode(w.t, bundle, w.URL, m.Hostname(),
 				fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, ownerMark, owner))
 		}
 	}
@@ -126,20 +128,21 @@ func TestOwners_takenOverAfterThePlan(t *testing.T) {
 			w.ForgetCalls()
 
 			applied := applyLife(t, stale, blocks, make(chan struct{}), func() loss { return lossNone })
-			if text := show(applied.Diagnostics); !strings.Contains(text, "owner_id") || !strings.Contains(text, "Plan again") {
+			if text := tftest.Show(applied.Diagnostics); !strings.Contains(text, "owner_id") ||
+				!strings.Contains(text, "Plan again") {
 				t.Errorf("the apply does not name the owners: %s", text)
 			}
 
 			w.expectResets()
 
 			again := planLife(t, applied.state, blocks, lifeOptions{Random: w.order})
-			if !strings.Contains(show(again.Diagnostics), "Machines are left to another resource") {
-				t.Errorf("the next plan does not say what it forgets: %s", show(again.Diagnostics))
+			if !strings.Contains(tftest.Show(again.Diagnostics), "Machines are left to another resource") {
+				t.Errorf("the next plan does not say what it forgets: %s", tftest.Show(again.Diagnostics))
 			}
 
 			applyLife(t, again, blocks, make(chan struct{}), func() loss { return lossNone })
 			w.expectResets()
-			w.expectMembers(t, 3)
+			w.ExpectMembers(t, 3)
 		})
 	}
 }

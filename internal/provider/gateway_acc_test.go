@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/gateway"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -23,16 +24,16 @@ import (
 func TestAccGateway_isTheOnlyWay(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		namespace := gateway.NewNamespace(t)
 		network := gateway.NewNetwork(nil).At(namespace.Outside)
 		jump := network.Jump(t)
 
-		s := newSite(t, 1, 1)
-		config := secretsProvider + s.wholeCluster()
+		s := sitetest.New(t, 1, 1)
+		config := sitetest.ProviderHCL + s.WholeCluster()
 		byJump := jumpHostHCL(jump)
 
-		machine := net.JoinHostPort(s.controlPlane[0].Address().String(), "50000")
+		machine := net.JoinHostPort(s.ControlPlane[0].Address().String(), "50000")
 		if reached(t, namespace, machine) || !reached(t, namespace, jump.Address) {
 			t.Fatal("the namespace reaches machines, or not the jump host")
 		}
@@ -44,14 +45,14 @@ func TestAccGateway_isTheOnlyWay(t *testing.T) {
 		w.Inside(namespace.Command()...)
 
 		output := w.MustRun("apply", "-auto-approve").Output()
-		expectNoChanges(t, w, "by the jump host")
+		sitetest.ExpectNoChanges(t, w, "by the jump host")
 
 		for _, proxy := range []string{network.SOCKS(t), network.HTTP(t)} {
 			w.Write("provider.tf", fmt.Sprintf("provider \"talosop\" {\n  proxy_url = %q\n}\n", proxy))
-			expectNoChanges(t, w, "by the proxy "+proxy)
+			sitetest.ExpectNoChanges(t, w, "by the proxy "+proxy)
 		}
 
-		for _, server := range []string{machine, strings.TrimPrefix(s.endpoint, "https://")} {
+		for _, server := range []string{machine, strings.TrimPrefix(s.URL, "https://")} {
 			if !slices.Contains(network.Dialed(), server) {
 				t.Errorf("nothing went to %s by a gateway", server)
 			}
@@ -87,9 +88,9 @@ provider "talosop" {
 func TestAccGateway_isNamed(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
+	s := sitetest.New(t, 1, 0)
 	w := clitest.NewWorkspace(t, clitest.Any(t))
-	w.Write("main.tf", secretsProvider+fmt.Sprintf(`
+	w.Write("main.tf", sitetest.ProviderHCL+fmt.Sprintf(`
 resource "terraform_data" "proxy" {
   input = "socks5://127.0.0.1:1"
 }
@@ -105,12 +106,12 @@ variable "known" {
 data "talosop_machine_info" "this" {
   address = %q
 }
-`, s.controlPlane[0].Address()))
+`, s.ControlPlane[0].Address()))
 	w.Init()
 
-	says(t, fails(t, w, "plan"), "by way of the proxy socks5://127.0.0.1:1")
+	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "by way of the proxy socks5://127.0.0.1:1")
 	w.Setenv("TF_VAR_known", "false")
-	says(t, fails(t, w, "plan"), "is not known before the apply, and nothing is reached around")
+	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "is not known before the apply, and nothing is reached around")
 }
 
 func TestAccGateway_mistakes(t *testing.T) {
@@ -118,7 +119,7 @@ func TestAccGateway_mistakes(t *testing.T) {
 
 	w := clitest.NewWorkspace(t, clitest.Any(t))
 	configure := func(provider string) {
-		w.Write("main.tf", secretsProvider+fmt.Sprintf(`
+		w.Write("main.tf", sitetest.ProviderHCL+fmt.Sprintf(`
 variable "proxy" {
   default = "ftp://user:secret@10.0.0.5:21"
 }
@@ -135,15 +136,15 @@ data "talosop_machine_info" "this" {
 
 	configure(`jump_host = { address = "", user = "core", private_key = "mine", host_key = "ssh-what" }`)
 	w.Init()
-	says(t, fails(t, w, "validate"), "Found an empty string")
+	sitetest.Says(t, sitetest.Fails(t, w, "validate"), "Found an empty string")
 
 	configure(`jump_host = { address = "10.0.0.5", user = "core", private_key = "mine", host_key = "ssh-what" }`)
-	says(t, fails(t, w, "validate"), "no private key in PEM", "no public key with its type")
+	sitetest.Says(t, sitetest.Fails(t, w, "validate"), "no private key in PEM", "no public key with its type")
 
 	configure(`proxy_url = var.proxy`)
 
-	result := fails(t, w, "plan")
-	says(t, result, `its scheme is "ftp"`)
+	result := sitetest.Fails(t, w, "plan")
+	sitetest.Says(t, result, `its scheme is "ftp"`)
 
 	if strings.Contains(result.Output(), "secret") {
 		t.Errorf("the password is in the output:\n%s", result.Output())
@@ -155,18 +156,18 @@ data "talosop_machine_info" "this" {
 func TestAccTalosEndpoint_isDialed(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
 		own := func(i int) string {
-			m := append(slices.Clone(s.controlPlane), s.workers...)[i]
+			m := append(slices.Clone(s.ControlPlane), s.Workers...)[i]
 
 			return net.JoinHostPort(m.Address().String(), "50000")
 		}
 		network := gateway.NewNetwork(map[string]string{"nat.invalid:4001": own(0), "nat.invalid:4002": own(1),
 			"other.invalid:50000": own(1)})
 		config := func(worker string) string {
-			all := secretsProvider + s.wholeCluster()
-			for m, endpoint := range map[*sim.Machine]string{s.controlPlane[0]: "nat.invalid:4001", s.workers[0]: worker} {
+			all := sitetest.ProviderHCL + s.WholeCluster()
+			for m, endpoint := range map[*sim.Machine]string{s.ControlPlane[0]: "nat.invalid:4001", s.Workers[0]: worker} {
 				all = strings.Replace(all, fmt.Sprintf("address = %q", m.Address()),
 					fmt.Sprintf("address = %q, talos_endpoint = %q", m.Address(), endpoint), 1)
 			}
@@ -178,15 +179,15 @@ func TestAccTalosEndpoint_isDialed(t *testing.T) {
 		w.Write("main.tf", config("nat.invalid:4002"))
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "by endpoints")
+		sitetest.ExpectNoChanges(t, w, "by endpoints")
 
-		boot := s.workers[0].BootID()
+		boot := s.Workers[0].BootID()
 
 		w.Write("main.tf", config("other.invalid"))
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "by another endpoint")
+		sitetest.ExpectNoChanges(t, w, "by another endpoint")
 
-		if s.workers[0].BootID() != boot {
+		if s.Workers[0].BootID() != boot {
 			t.Error("another endpoint rebooted the machine")
 		}
 
@@ -206,7 +207,7 @@ func TestAccTalosEndpoint_isDialed(t *testing.T) {
 		}
 
 		w.Write("main.tf", config("nat.invalid:4001"))
-		says(t, fails(t, w, "plan"), "the address of a control plane of the cluster")
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "the address of a control plane of the cluster")
 	})
 }
 
@@ -215,8 +216,8 @@ func TestAccTalosEndpoint_isDialed(t *testing.T) {
 func TestAccMaintenanceAddress_isWhereAMachineWaits(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	m := s.controlPlane[0]
+	s := sitetest.New(t, 1, 0)
+	m := s.ControlPlane[0]
 	address := m.Address()
 
 	if err := m.Move(netip.Addr{}); err != nil {
@@ -228,9 +229,9 @@ func TestAccMaintenanceAddress_isWhereAMachineWaits(t *testing.T) {
 	waits, boot := m.Address(), m.BootID()
 
 	w := clitest.NewWorkspace(t, clitest.Any(t))
-	w.Write("main.tf", secretsProvider+secretsHCL+strings.Replace(strings.Replace(s.controlPlaneHCL(""),
+	w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+strings.Replace(strings.Replace(s.ControlPlaneHCL(""),
 		fmt.Sprintf("address = %q", waits), fmt.Sprintf("address = %q, maintenance_address = %q", address, waits), 1),
-		s.endpoint, "https://"+net.JoinHostPort(address.String(), "6443"), 1))
+		s.URL, "https://"+net.JoinHostPort(address.String(), "6443"), 1))
 	w.Init()
 
 	apply := w.Start("apply", "-auto-approve")
@@ -245,7 +246,7 @@ func TestAccMaintenanceAddress_isWhereAMachineWaits(t *testing.T) {
 		t.Fatalf("the create ended with %d:\n%s", result.Exit, result.Output())
 	}
 
-	expectNoChanges(t, w, "at its address")
+	sitetest.ExpectNoChanges(t, w, "at its address")
 	w.MustRun("destroy", "-auto-approve")
 }
 

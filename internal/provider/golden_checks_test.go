@@ -1,11 +1,15 @@
-package provider
+package provider_test
+
+import (
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+)
 
 // checked is a configuration with health checks.
-func checked(base configuration, url any) configuration {
-	return with(base, configuration{
-		"ceph": configuration{"object": configuration{"api_version": "ceph.rook.io/v1", "kind": "CephCluster",
+func checked(base tftest.Config, url any) tftest.Config {
+	return tftest.With(base, tftest.Config{
+		"ceph": tftest.Config{"object": tftest.Config{"api_version": "ceph.rook.io/v1", "kind": "CephCluster",
 			"namespace": "rook-ceph", "jsonpath": "{.status.ceph.health}", "value": "HEALTH_OK"}},
-		"site": configuration{"http": configuration{"url": url}},
+		"site": tftest.Config{"http": tftest.Config{"url": url}},
 	}, "health_checks")
 }
 
@@ -14,12 +18,13 @@ func checkedScenarios() map[string]planScenario {
 	return map[string]planScenario{
 		"health-checks-added": {
 			says:   "Health checks are added, and nothing else changes.",
-			before: baseCluster(), after: checked(baseCluster(), "https://site.test/healthy"),
+			before: tftest.BaseCluster(), after: checked(tftest.BaseCluster(), "https://site.test/healthy"),
 		},
 		"health-checks-asked": {
 			says:   "A file takes a reboot of workers, which waits for health checks; what one of them asks is not known yet.",
-			before: baseCluster(),
-			after:  with(checked(baseCluster(), unknownValue{}), []any{aFile}, "workers", "batch", "config_patches"),
+			before: tftest.BaseCluster(),
+			after: tftest.With(checked(tftest.BaseCluster(), tftest.Unknown{}), []any{aFile}, "workers", "batch",
+				"config_patches"),
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"testing"
@@ -11,25 +11,26 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // baseContainers is a whole cluster in containers that is right.
-func baseContainers() configuration {
-	return configuration{
-		"mode": "container", "name": "dev", "secrets": bundleOnce(), "talos_version": "v1.13.0",
+func baseContainers() tftest.Config {
+	return tftest.Config{
+		"mode": "container", "name": "dev", "secrets": tftest.Bundle(), "talos_version": "v1.13.0",
 		"kubernetes_version": "v1.35.2",
-		"host": configuration{
+		"host": tftest.Config{
 			"kubeconfig_path": "~/.kube/config", "namespace": "talos", "create_namespace": true,
-			"pod": configuration{"resources": configuration{"requests": configuration{"cpu": "250m", "memory": "1Gi"}}},
+			"pod": tftest.Config{"resources": tftest.Config{"requests": tftest.Config{"cpu": "250m", "memory": "1Gi"}}},
 		},
-		"control_plane": configuration{"replicas": 3},
-		"workers":       configuration{"batch": configuration{"replicas": 2}},
+		"control_plane": tftest.Config{"replicas": 3},
+		"workers":       tftest.Config{"batch": tftest.Config{"replicas": 2}},
 	}
 }
 
 // baseContainerPlane is the control plane of such a cluster.
-func baseContainerPlane() configuration {
+func baseContainerPlane() tftest.Config {
 	base := baseContainers()
 	base["replicas"] = 3
 
@@ -40,21 +41,22 @@ func baseContainerPlane() configuration {
 }
 
 // baseContainerWorkers are workers of such a cluster, with a handle written by hand.
-func baseContainerWorkers() configuration {
-	return configuration{
+func baseContainerWorkers() tftest.Config {
+	return tftest.Config{
 		"talos_version": "v1.13.0", "replicas": 2,
-		"cluster": configuration{
-			"mode": "container", "name": "dev", "endpoint": "https://dev.talos.svc.cluster.local:6443", "secrets": bundleOnce(),
+		"cluster": tftest.Config{
+			"mode": "container", "name": "dev", "endpoint": "https://dev.talos.svc.cluster.local:6443",
+			"secrets":            tftest.Bundle(),
 			"kubernetes_version": "v1.35.2",
 			"version_contract":   "v1.13", "talos_endpoints": []any{"dev-cp-0.talos.svc.cluster.local"},
-			"host": configuration{"kubeconfig_path": "~/.kube/config", "namespace": "talos"},
+			"host": tftest.Config{"kubeconfig_path": "~/.kube/config", "namespace": "talos"},
 		},
 	}
 }
 
 // olderContainers are containers with an older Talos.
-func olderContainers(talos string) configuration {
-	return with(with(baseContainers(), talos, "talos_version"), "v1.34.1", "kubernetes_version")
+func olderContainers(talos string) tftest.Config {
+	return tftest.With(tftest.With(baseContainers(), talos, "talos_version"), "v1.34.1", "kubernetes_version")
 }
 
 // podded is a state in which every pod is made as state says.
@@ -104,7 +106,7 @@ func containerScenarios() map[string]planScenario {
 		changed = `StatefulSet talos/dev-cp-1: spec.template.spec.containers[0].resources.requests.memory is "4Gi" and not "1Gi"`
 	)
 
-	unprotected := with(baseContainers(), false, "deletion_protection")
+	unprotected := tftest.With(baseContainers(), false, "deletion_protection")
 
 	return map[string]planScenario{
 		"container-create": {says: "A whole cluster is made in containers.", after: baseContainers()},
@@ -116,78 +118,86 @@ func containerScenarios() map[string]planScenario {
 			after: baseContainers()},
 		"container-scale-up": {
 			says:   "Two control planes join, and a worker.",
-			before: baseContainers(), after: with(with(baseContainers(), 5, "control_plane", "replicas"), 3, "workers", "batch",
+			before: baseContainers(), after: tftest.With(tftest.With(baseContainers(), 5, "control_plane", "replicas"), 3,
+				"workers", "batch",
 				"replicas"),
 		},
 		"container-scale-down": {
 			says:   "Two control planes leave, those with the highest numbers, and a worker.",
-			before: with(baseContainers(), 5, "control_plane", "replicas"),
-			after:  with(baseContainers(), 1, "workers", "batch", "replicas"),
+			before: tftest.With(baseContainers(), 5, "control_plane", "replicas"),
+			after:  tftest.With(baseContainers(), 1, "workers", "batch", "replicas"),
 		},
 		"container-scale-to-one": {
 			says:   "Of three control planes one stays, and no worker of the pool.",
-			before: baseContainers(), after: with(with(baseContainers(), 1, "control_plane", "replicas"), 0, "workers", "batch",
+			before: baseContainers(), after: tftest.With(tftest.With(baseContainers(), 1, "control_plane", "replicas"), 0,
+				"workers", "batch",
 				"replicas"),
 		},
 		"container-pool": {says: "A pool of workers is added.", before: baseContainers(),
-			after: with(baseContainers(), 1, "workers", "gpu", "replicas")},
+			after: tftest.With(baseContainers(), 1, "workers", "gpu", "replicas")},
 		"container-upgrade": {
 			says:   "Talos goes two minor versions up: pods are replaced, one after the other.",
 			before: olderContainers("v1.11.3"), after: olderContainers("v1.13.2"),
 		},
 		"container-upgrade-workers": {
 			says: "Workers in containers are upgraded.", kind: "talosop_worker",
-			before: with(with(baseContainerWorkers(), "v1.12.6", "talos_version"), "v1.12", "cluster", "version_contract"),
-			after:  with(with(baseContainerWorkers(), "v1.13.2", "talos_version"), "v1.12", "cluster", "version_contract"),
+			before: tftest.With(tftest.With(baseContainerWorkers(), "v1.12.6", "talos_version"), "v1.12", "cluster",
+				"version_contract"),
+			after: tftest.With(tftest.With(baseContainerWorkers(), "v1.13.2", "talos_version"), "v1.12", "cluster",
+				"version_contract"),
 		},
 		"container-resources": {
 			says:   "Pods get more memory, and a pool a place of its own.",
 			before: baseContainers(),
-			after: with(with(baseContainers(), "4Gi", "host", "pod", "resources", "requests", "memory"),
-				configuration{"disk": "ssd"}, "workers", "batch", "pod", "node_selector"),
+			after: tftest.With(tftest.With(baseContainers(), "4Gi", "host", "pod", "resources", "requests", "memory"),
+				tftest.Config{"disk": "ssd"}, "workers", "batch", "pod", "node_selector"),
 		},
 		"container-resources-and-upgrade": {
 			says:   "Pods get more memory while Talos is upgraded: each is replaced once.",
 			before: olderContainers("v1.12.6"),
-			after:  with(olderContainers("v1.13.2"), "4Gi", "host", "pod", "resources", "requests", "memory"),
+			after:  tftest.With(olderContainers("v1.13.2"), "4Gi", "host", "pod", "resources", "requests", "memory"),
 		},
 		"container-patch": {
 			says:   "One machine gets a label, and a pool a file that takes a restart.",
 			before: baseContainers(),
-			after: with(with(baseContainers(), []any{label}, "control_plane", "replica_config_patches", "1"), []any{aFile},
+			after: tftest.With(tftest.With(baseContainers(), []any{label}, "control_plane", "replica_config_patches", "1"),
+				[]any{aFile},
 				"workers", "batch", "config_patches"),
 		},
 		"container-service": {
 			says:   "The Kubernetes API is to be reached from outside, and the machines by node ports.",
-			before: baseContainers(), after: with(with(baseContainers(), "NodePort", "host", "service", "type"), "node-port",
+			before: baseContainers(), after: tftest.With(tftest.With(baseContainers(), "NodePort", "host", "service", "type"),
+				"node-port",
 				"host", "access"),
 		},
 		"container-volumes-grow": {says: "Volumes grow.", before: baseContainers(),
-			after: with(baseContainers(), "40Gi", "host", "pod", "storage", "var")},
+			after: tftest.With(baseContainers(), "40Gi", "host", "pod", "storage", "var")},
 		"container-volumes-shrink-refused": {says: "Volumes cannot shrink.", before: baseContainers(),
-			after: with(baseContainers(), "10Gi", "host", "pod", "storage", "var")},
+			after: tftest.With(baseContainers(), "10Gi", "host", "pod", "storage", "var")},
 		"container-ephemeral-refused": {says: "Data does not move out of volumes.", before: baseContainers(),
-			after: with(baseContainers(), true, "host", "pod", "storage", "ephemeral")},
+			after: tftest.With(baseContainers(), true, "host", "pod", "storage", "ephemeral")},
 		"container-class-refused": {
 			says:   "Volumes stay in their class.",
-			before: with(baseContainers(), "slow", "host", "pod", "storage", "class"),
-			after:  with(baseContainers(), "fast", "host", "pod", "storage", "class"),
+			before: tftest.With(baseContainers(), "slow", "host", "pod", "storage", "class"),
+			after:  tftest.With(baseContainers(), "fast", "host", "pod", "storage", "class"),
 		},
 		"container-class-unknown-refused": {
 			says: "A class is said where none was: which one volumes have is not known.", before: baseContainers(),
-			after: with(baseContainers(), "fast", "host", "pod", "storage", "class"),
+			after: tftest.With(baseContainers(), "fast", "host", "pod", "storage", "class"),
 		},
 		"container-class-left-out-refused": {
 			says:   "A class is said no more.",
-			before: with(baseContainers(), "slow", "host", "pod", "storage", "class"), after: baseContainers(),
+			before: tftest.With(baseContainers(), "slow", "host", "pod", "storage", "class"), after: baseContainers(),
 		},
 		"container-replaced": {
 			says: "The cluster gets another name: it is destroyed, and made anew.", before: baseContainers(),
-			after: with(with(baseContainers(), "other", "name"), "4Gi", "host", "pod", "resources", "requests", "memory"),
+			after: tftest.With(tftest.With(baseContainers(), "other", "name"), "4Gi", "host", "pod", "resources", "requests",
+				"memory"),
 		},
 		"container-moved": {
 			says: "The cluster goes to another namespace, with more memory.", before: baseContainers(),
-			after: with(with(baseContainers(), "other", "host", "namespace"), "4Gi", "host", "pod", "resources", "requests",
+			after: tftest.With(tftest.With(baseContainers(), "other", "host", "namespace"), "4Gi", "host", "pod", "resources",
+				"requests",
 				"memory"),
 		},
 		"container-drift": {
@@ -213,7 +223,7 @@ func containerScenarios() map[string]planScenario {
 		},
 		"container-last-control-planes-refused": {
 			says: "A control plane of its own kind cannot go as a whole.", kind: "talosop_control_plane",
-			before: baseContainerPlane(), after: with(baseContainerPlane(), 0, "replicas"),
+			before: baseContainerPlane(), after: tftest.With(baseContainerPlane(), 0, "replicas"),
 		},
 		"container-destroy": {says: "The cluster is destroyed.", before: unprotected},
 	}

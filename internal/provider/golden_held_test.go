@@ -1,44 +1,48 @@
-package provider
+package provider_test
 
 import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // locked is a configuration in which a control plane and a worker are locked.
-func locked(base configuration) configuration {
-	return with(with(base, true, "control_plane", "machines", "cp-2", "locked"), true, "workers", "batch", "machines",
+func locked(base tftest.Config) tftest.Config {
+	return tftest.With(tftest.With(base, true, "control_plane", "machines", "cp-2", "locked"), true, "workers", "batch",
+		"machines",
 		"w-1", "locked")
 }
 
 // heldScenarios are plans of changes that are held.
 func heldScenarios() map[string]planScenario {
 	// The thirtieth of February, so that the texts do not depend on the day.
-	windowed := func(base configuration, outside any) configuration {
-		return with(base, configuration{"cron": "0 0 30 2 *", "duration": "4h", "outside": outside}, "maintenance_window")
+	windowed := func(base tftest.Config, outside any) tftest.Config {
+		return tftest.With(base, tftest.Config{"cron": "0 0 30 2 *", "duration": "4h", "outside": outside},
+			"maintenance_window")
 	}
 
 	return map[string]planScenario{
 		"window-closed": {
 			says:   "A file takes a reboot outside of the maintenance window: the apply waits.",
-			before: baseCluster(),
-			after:  windowed(with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"), nil),
+			before: tftest.BaseCluster(),
+			after:  windowed(tftest.With(tftest.BaseCluster(), []any{aFile}, "workers", "batch", "config_patches"), nil),
 		},
 		"window-closed-live": {
 			says:   "A label takes none, and nobody waits or is refused.",
-			before: baseCluster(),
-			after: windowed(with(baseCluster(), []any{"machine:\n  nodeLabels:\n    rack: b2"}, "workers", "batch",
+			before: tftest.BaseCluster(),
+			after: windowed(tftest.With(tftest.BaseCluster(), []any{"machine:\n  nodeLabels:\n    rack: b2"}, "workers", "batch",
 				"config_patches"), "refuse"),
 		},
 		"window-closed-refused": {
 			says:   "A file takes a reboot, and plans outside of the maintenance window are refused.",
-			before: baseCluster(),
-			after:  windowed(with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"), "refuse"),
+			before: tftest.BaseCluster(),
+			after:  windowed(tftest.With(tftest.BaseCluster(), []any{aFile}, "workers", "batch", "config_patches"), "refuse"),
 		},
 		"locked": {
 			says:   "Machines are locked, and nothing else changes.",
-			before: baseCluster(), after: locked(baseCluster()),
+			before: tftest.BaseCluster(), after: locked(tftest.BaseCluster()),
 		},
 		"locked-upgrade": {
 			says:   "Talos goes two minor versions up: locked machines stay, and the others go no further than one beyond them.",
@@ -46,13 +50,13 @@ func heldScenarios() map[string]planScenario {
 		},
 		"locked-config": {
 			says:   "A file takes a reboot, of a locked worker and of another one.",
-			before: locked(baseCluster()),
-			after:  with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+			before: locked(tftest.BaseCluster()),
+			after:  tftest.With(locked(tftest.BaseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
 		},
 		"locked-since": {
 			says:   "Nothing changed, and a locked worker still lacks what an earlier apply held.",
-			before: with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
-			after:  with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+			before: tftest.With(locked(tftest.BaseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+			after:  tftest.With(locked(tftest.BaseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -63,8 +67,8 @@ func heldScenarios() map[string]planScenario {
 		},
 		"locked-since-without-refresh": {
 			says:   "The same, before a refresh has compared the configurations.",
-			before: with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
-			after:  with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+			before: tftest.With(locked(tftest.BaseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+			after:  tftest.With(locked(tftest.BaseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -77,22 +81,24 @@ func heldScenarios() map[string]planScenario {
 		},
 		"locked-removal-refused": {
 			says:   "A locked worker is taken out of its pool.",
-			before: locked(baseCluster()),
-			after:  without(locked(baseCluster()), "workers", "batch", "machines", "w-1"),
+			before: locked(tftest.BaseCluster()),
+			after:  tftest.Without(locked(tftest.BaseCluster()), "workers", "batch", "machines", "w-1"),
 		},
 		"locked-exchange-refused": {
 			says:   "A locked worker is to be other hardware.",
-			before: locked(baseCluster()),
-			after: with(locked(baseCluster()), "4c4c4544-0042-3510-8053-000000000000", "workers", "batch", "machines", "w-1",
+			before: locked(tftest.BaseCluster()),
+			after: tftest.With(locked(tftest.BaseCluster()), "4c4c4544-0042-3510-8053-000000000000", "workers", "batch",
+				"machines", "w-1",
 				"uuid"),
 		},
 		"locked-destroy-refused": {
 			says:   "A cluster with locked machines is destroyed.",
-			before: with(locked(baseCluster()), false, "deletion_protection"),
+			before: tftest.With(locked(tftest.BaseCluster()), false, "deletion_protection"),
 		},
 		"locked-destroy-preserving": {
-			says:   "The same, with machines that are left as they are.",
-			before: with(with(locked(baseCluster()), false, "deletion_protection"), "preserve", "on_destroy"),
+			says: "The same, with machines that are left as they are.",
+			before: tftest.With(tftest.With(locked(tftest.BaseCluster()), false, "deletion_protection"), "preserve",
+				"on_destroy"),
 		},
 	}
 }

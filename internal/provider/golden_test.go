@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"flag"
@@ -18,6 +18,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
@@ -25,22 +26,10 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files of plans")
 
 // olderCluster is a whole cluster with Talos and Kubernetes as they were a while ago.
-func olderCluster(talos string) configuration {
-	config := with(with(baseCluster(), talos, "talos_version"), "v1.34.1", "kubernetes_version")
+func olderCluster(talos string) tftest.Config {
+	config := tftest.With(tftest.With(tftest.BaseCluster(), talos, "talos_version"), "v1.34.1", "kubernetes_version")
 
-	return with(config, talos, "workers", "gpu", "talos_version")
-}
-
-// without returns a configuration in which a key is missing; path is the keys to it.
-func without(base configuration, path ...string) configuration {
-	at := base
-	for _, key := range path[:len(path)-1] {
-		at, _ = at[key].(configuration)
-	}
-
-	delete(at, path[len(path)-1])
-
-	return base
+	return tftest.With(config, talos, "workers", "gpu", "talos_version")
 }
 
 // digested is a state in which every machine runs the configuration that state stands for.
@@ -84,7 +73,7 @@ type planScenario struct {
 	// kind of the resource; that of a whole cluster unless it is set.
 	kind string
 	// before is nil for a create, after for a destroy.
-	before, after configuration
+	before, after tftest.Config
 	since         func(t *testing.T, state tftypes.Value) tftypes.Value
 }
 
@@ -149,7 +138,7 @@ func (s planScenario) plan(
 		kind = s.kind
 	}
 
-	typ = typeOf(t, kind)
+	typ = tftest.TypeOf(t, kind)
 
 	if s.before != nil {
 		state := settledState(t, kind, s.before)
@@ -177,14 +166,15 @@ func (s planScenario) plan(
 
 		var err error
 
-		resp, err = providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-			TypeName: kind, PriorState: dynamic(t, *prior), ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+		resp, err = tftest.Server(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: kind, PriorState: tftest.Dynamic(t, *prior), ProposedNewState: tftest.Dynamic(t, null),
+			Config: tftest.Dynamic(t, null),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	} else {
-		resp = planned(t, kind, prior, valueOf(t, typ, s.after))
+		resp = tftest.Plan(t, kind, prior, tftest.ValueOf(t, typ, s.after))
 	}
 
 	return typ, prior, resp
@@ -223,7 +213,7 @@ func (s planScenario) run(t *testing.T) *txtar.Archive {
 			t.Fatal(err)
 		}
 
-		section("operations", textsOf(t, attributeOf(t, plan, "operations"))...)
+		section("operations", tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations"))...)
 		section("changes", describeChanges(t, prior, plan)...)
 	}
 
@@ -269,17 +259,17 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 	}
 
 	if object, ok := plan.Type().(tftypes.Object); ok && object.AttributeTypes["restored_from"] != nil &&
-		!attributeOf(t, plan, "restored_from").IsNull() {
+		!tftest.AttributeOf(t, plan, "restored_from").IsNull() {
 		names = append(names, "restored_from")
 	}
 
 	lines = append(describeObserved(t, prior, plan), describeImpact(t, plan)...)
 
 	for _, name := range names {
-		switch value := attributeOf(t, plan, name); {
+		switch value := tftest.AttributeOf(t, plan, name); {
 		case !value.IsKnown():
 			lines = append(lines, name+" is known after the apply")
-		case prior != nil && !value.Equal(attributeOf(t, *prior, name)):
+		case prior != nil && !value.Equal(tftest.AttributeOf(t, *prior, name)):
 			lines = append(lines, fmt.Sprintf("%s changes", name))
 		default:
 			lines = append(lines, name+" stays")
@@ -293,19 +283,19 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 func describeObserved(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []string {
 	t.Helper()
 
-	after := attributeOf(t, plan, "observed")
+	after := tftest.AttributeOf(t, plan, "observed")
 	if prior == nil || !after.IsKnown() {
 		return []string{"observed is known after the apply"}
 	}
 
-	before := attributeOf(t, *prior, "observed")
+	before := tftest.AttributeOf(t, *prior, "observed")
 	if _, one := before.Type().(tftypes.Object); one {
 		return grouped(map[string]string{"the machine": changedFields(t, before, after)})
 	}
 
-	changes, was := map[string]string{}, fieldsOf(t, before)
+	changes, was := map[string]string{}, tftest.FieldsOf(t, before)
 
-	for name, machine := range fieldsOf(t, after) {
+	for name, machine := range tftest.FieldsOf(t, after) {
 		switch record, recorded := was[name]; {
 		case !machine.IsKnown():
 			changes[name] = "anew"
@@ -331,9 +321,9 @@ func changedFields(t *testing.T, before, after tftypes.Value) string {
 
 	var fields []string
 
-	was := fieldsOf(t, before)
+	was := tftest.FieldsOf(t, before)
 
-	for name, value := range fieldsOf(t, after) {
+	for name, value := range tftest.FieldsOf(t, after) {
 		switch {
 		case !value.IsKnown():
 			fields = append(fields, name)
@@ -368,20 +358,20 @@ func grouped(texts map[string]string) []string {
 func describeImpact(t *testing.T, plan tftypes.Value) []string {
 	t.Helper()
 
-	impact := attributeOf(t, plan, "impact")
+	impact := tftest.AttributeOf(t, plan, "impact")
 	if !impact.IsKnown() {
 		return []string{"impact is known after the apply"}
 	}
 
 	var lines []string
 
-	parts := fieldsOf(t, impact)
+	parts := tftest.FieldsOf(t, impact)
 
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if parts[name].Type().Is(tftypes.Bool) {
 			var ends bool
 
-			must(t, parts[name].As(&ends))
+			tftest.Must(t, parts[name].As(&ends))
 
 			if ends {
 				lines = append(lines, "impact: "+name)
@@ -390,7 +380,7 @@ func describeImpact(t *testing.T, plan tftypes.Value) []string {
 			continue
 		}
 
-		if names := textsOf(t, parts[name]); len(names) > 0 {
+		if names := tftest.TextsOf(t, parts[name]); len(names) > 0 {
 			lines = append(lines, "impact: "+name+" "+strings.Join(names, ", "))
 		}
 	}
@@ -408,17 +398,17 @@ func planScenarios() map[string]planScenario {
 	)
 
 	nothing := func(_ *testing.T, state tftypes.Value) tftypes.Value { return state }
-	unprotected := with(baseCluster(), false, "deletion_protection")
+	unprotected := tftest.With(tftest.BaseCluster(), false, "deletion_protection")
 
 	return map[string]planScenario{
-		"create": {says: "A whole cluster is made.", after: baseCluster()},
+		"create": {says: "A whole cluster is made.", after: tftest.BaseCluster()},
 		"nothing": {
 			says:   "Nothing changed, and nothing is planned.",
-			before: baseCluster(), after: baseCluster(), since: nothing,
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(), since: nothing,
 		},
 		"nothing-while-not-ready": {
 			says:   "Static pods restart right after an apply, so that a control plane is not ready: nothing is planned.",
-			before: baseCluster(), after: baseCluster(),
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -427,11 +417,11 @@ func planScenarios() map[string]planScenario {
 		},
 		"config-live": {
 			says:   "A label is applied to running machines.",
-			before: baseCluster(), after: with(baseCluster(), []any{label}, "cluster_config_patches"),
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), []any{label}, "cluster_config_patches"),
 		},
 		"config-live-without-uuids": {
 			says:   "The same, on boards without SMBIOS, which have no UUID.",
-			before: baseCluster(), after: with(baseCluster(), []any{label}, "cluster_config_patches"),
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), []any{label}, "cluster_config_patches"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -444,28 +434,33 @@ func planScenarios() map[string]planScenario {
 		},
 		"config-on-trial": {
 			says:   "The same, on trial first.",
-			before: baseCluster(), after: with(with(baseCluster(), []any{label}, "cluster_config_patches"), "try", "apply_mode"),
+			before: tftest.BaseCluster(), after: tftest.With(tftest.With(tftest.BaseCluster(), []any{label},
+				"cluster_config_patches"), "try", "apply_mode"),
 		},
 		"config-reboot": {
 			says:   "A file takes a reboot: of a control plane, and of a pool.",
-			before: baseCluster(),
-			after: with(with(baseCluster(), []any{aFile}, "control_plane", "machines", "cp-2", "config_patches"),
+			before: tftest.BaseCluster(),
+			after: tftest.With(tftest.With(tftest.BaseCluster(), []any{aFile}, "control_plane", "machines", "cp-2",
+				"config_patches"),
 				[]any{aFile}, "workers", "batch", "config_patches"),
 		},
 		"config-reboot-without-drain": {
 			says:   "Draining is switched off.",
-			before: baseCluster(),
-			after:  with(with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"), false, "drain", "enabled"),
+			before: tftest.BaseCluster(),
+			after: tftest.With(tftest.With(tftest.BaseCluster(), []any{aFile}, "workers", "batch", "config_patches"), false,
+				"drain", "enabled"),
 		},
 		"config-reboot-without-cni": {
 			says:   "Another program brought the network of the pods: nodes that were Ready are drained all the same.",
-			before: with(baseCluster(), "none", "cni", "name"),
-			after:  with(with(baseCluster(), "none", "cni", "name"), []any{aFile}, "workers", "batch", "config_patches"),
+			before: tftest.With(tftest.BaseCluster(), "none", "cni", "name"),
+			after: tftest.With(tftest.With(tftest.BaseCluster(), "none", "cni", "name"), []any{aFile}, "workers", "batch",
+				"config_patches"),
 		},
 		"config-reboot-before-the-network": {
 			says:   "Nobody brought the network of the pods yet: nothing can leave a node that is not Ready in good order.",
-			before: with(baseCluster(), "none", "cni", "name"),
-			after:  with(with(baseCluster(), "none", "cni", "name"), []any{aFile}, "workers", "batch", "config_patches"),
+			before: tftest.With(tftest.BaseCluster(), "none", "cni", "name"),
+			after: tftest.With(tftest.With(tftest.BaseCluster(), "none", "cni", "name"), []any{aFile}, "workers", "batch",
+				"config_patches"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -477,9 +472,11 @@ func planScenarios() map[string]planScenario {
 			},
 		},
 		"single-control-plane": {
-			says:   "The only control plane reboots.",
-			before: without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"),
-			after: with(without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines",
+			says: "The only control plane reboots.",
+			before: tftest.Without(tftest.Without(tftest.BaseCluster(), "control_plane", "machines", "cp-2"), "control_plane",
+				"machines", "cp-3"),
+			after: tftest.With(tftest.Without(tftest.Without(tftest.BaseCluster(), "control_plane", "machines", "cp-2"),
+				"control_plane", "machines",
 				"cp-3"),
 				[]any{aFile}, "control_plane", "config_patches"),
 		},
@@ -493,12 +490,12 @@ func planScenarios() map[string]planScenario {
 		},
 		"upgrade-via": {
 			says:   "The same through a release of one's own choice.",
-			before: olderCluster("v1.11.3"), after: with(olderCluster("v1.13.2"), []any{"v1.12.4"}, "upgrade_via"),
+			before: olderCluster("v1.11.3"), after: tftest.With(olderCluster("v1.13.2"), []any{"v1.12.4"}, "upgrade_via"),
 		},
 		"upgrade-unsupported-kubernetes": {
 			says:   "Talos on the way does not run the Kubernetes of the cluster.",
-			before: with(olderCluster("v1.10.2"), "v1.29.4", "kubernetes_version"),
-			after:  with(olderCluster("v1.12.6"), "v1.29.4", "kubernetes_version"),
+			before: tftest.With(olderCluster("v1.10.2"), "v1.29.4", "kubernetes_version"),
+			after:  tftest.With(olderCluster("v1.12.6"), "v1.29.4", "kubernetes_version"),
 		},
 		"upgrade-in-containers": {
 			says:   "Talos in a container cannot be upgraded.",
@@ -511,18 +508,20 @@ func planScenarios() map[string]planScenario {
 		},
 		"schematic": {
 			says:   "A pool gets another schematic at the same version.",
-			before: baseCluster(), after: with(baseCluster(), gpu, "workers", "gpu", "schematic"),
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), gpu, "workers", "gpu", "schematic"),
 		},
 		"image": {
 			says: "The control plane is installed from another image of the same Talos. What was installed on cp-3 is not " +
 				"known.",
-			before: baseCluster(), after: with(baseCluster(), "registry.example.com/installer:v1.13.0", "control_plane",
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), "registry.example.com/installer:v1.13.0",
+				"control_plane",
 				"install", "image"),
 			since: installed("ghcr.io/siderolabs/installer:v1.13.0", "cp-1", "cp-2"),
 		},
 		"image-resumed": {
 			says:   "An update to another image failed after the first machine, which is left alone.",
-			before: baseCluster(), after: with(baseCluster(), "registry.example.com/installer:v1.13.0", "control_plane",
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), "registry.example.com/installer:v1.13.0",
+				"control_plane",
 				"install", "image"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
@@ -534,8 +533,9 @@ func planScenarios() map[string]planScenario {
 		},
 		"platform": {
 			says:   "A pool with a schematic is installed for another platform.",
-			before: with(baseCluster(), gpu, "workers", "gpu", "schematic"),
-			after:  with(with(baseCluster(), gpu, "workers", "gpu", "schematic"), "nocloud", "workers", "gpu", "platform"),
+			before: tftest.With(tftest.BaseCluster(), gpu, "workers", "gpu", "schematic"),
+			after: tftest.With(tftest.With(tftest.BaseCluster(), gpu, "workers", "gpu", "schematic"), "nocloud", "workers",
+				"gpu", "platform"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -546,89 +546,98 @@ func planScenarios() map[string]planScenario {
 		},
 		"schematic-removed": {
 			says:   "Without a schematic any is right until the next upgrade.",
-			before: with(baseCluster(), gpu, "workers", "gpu", "schematic"), after: baseCluster(),
+			before: tftest.With(tftest.BaseCluster(), gpu, "workers", "gpu", "schematic"), after: tftest.BaseCluster(),
 			since: installed("factory.talos.dev/metal-installer/"+gpu+":v1.13.0", "gpu/w-1"),
 		},
 		"downgrade-refused": {
 			says:   "Talos does not go back unasked.",
-			before: with(olderCluster("v1.12.6"), "v1.11", "version_contract"),
-			after:  with(olderCluster("v1.11.6"), "v1.11", "version_contract"),
+			before: tftest.With(olderCluster("v1.12.6"), "v1.11", "version_contract"),
+			after:  tftest.With(olderCluster("v1.11.6"), "v1.11", "version_contract"),
 		},
 		"downgrade-allowed": {
 			says:   "Talos goes back on purpose. The contract is that of the older version from the start.",
-			before: with(olderCluster("v1.12.6"), "v1.11", "version_contract"),
-			after:  with(with(olderCluster("v1.11.6"), "v1.11", "version_contract"), true, "allow_downgrade"),
+			before: tftest.With(olderCluster("v1.12.6"), "v1.11", "version_contract"),
+			after:  tftest.With(tftest.With(olderCluster("v1.11.6"), "v1.11", "version_contract"), true, "allow_downgrade"),
 		},
 		"downgrade-below-the-contract-refused": {
 			says:   "Talos does not go back below the contract that was pinned when the cluster was made, not even on purpose.",
-			before: olderCluster("v1.12.6"), after: with(olderCluster("v1.11.6"), true, "allow_downgrade"),
+			before: olderCluster("v1.12.6"), after: tftest.With(olderCluster("v1.11.6"), true, "allow_downgrade"),
 		},
 		"downgrade-of-etcd-refused": {
-			says:   "Talos goes back to an etcd that does not read the data.",
-			before: with(with(olderCluster("v1.11.6"), "v1.10", "version_contract"), "v1.33.4", "kubernetes_version"),
-			after: with(with(with(olderCluster("v1.10.9"), "v1.10", "version_contract"), "v1.33.4", "kubernetes_version"),
+			says: "Talos goes back to an etcd that does not read the data.",
+			before: tftest.With(tftest.With(olderCluster("v1.11.6"), "v1.10", "version_contract"), "v1.33.4",
+				"kubernetes_version"),
+			after: tftest.With(tftest.With(tftest.With(olderCluster("v1.10.9"), "v1.10", "version_contract"), "v1.33.4",
+				"kubernetes_version"),
 				true, "allow_downgrade"),
 		},
 		"scale-up": {
-			says:   "A cluster of one control plane gets two more, and a worker.",
-			before: without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"),
-			after:  with(baseCluster(), "10.0.0.32", "workers", "gpu", "machines", "w-2", "address"),
+			says: "A cluster of one control plane gets two more, and a worker.",
+			before: tftest.Without(tftest.Without(tftest.BaseCluster(), "control_plane", "machines", "cp-2"), "control_plane",
+				"machines", "cp-3"),
+			after: tftest.With(tftest.BaseCluster(), "10.0.0.32", "workers", "gpu", "machines", "w-2", "address"),
 		},
 		"scale-down": {
 			says:   "Two control planes and a pool leave.",
-			before: baseCluster(),
-			after: without(without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines",
+			before: tftest.BaseCluster(),
+			after: tftest.Without(tftest.Without(tftest.Without(tftest.BaseCluster(), "control_plane", "machines", "cp-2"),
+				"control_plane", "machines",
 				"cp-3"), "workers", "batch"),
 		},
 		"scale-down-without-drain": {
 			says:   "The same, with draining switched off.",
-			before: with(baseCluster(), false, "drain", "enabled"),
-			after:  without(with(baseCluster(), false, "drain", "enabled"), "workers", "batch"),
+			before: tftest.With(tftest.BaseCluster(), false, "drain", "enabled"),
+			after:  tftest.Without(tftest.With(tftest.BaseCluster(), false, "drain", "enabled"), "workers", "batch"),
 		},
 		"replace": {
 			says:   "The hardware of a control plane and of a worker is exchanged.",
-			before: baseCluster(),
-			after: with(with(baseCluster(), otherOne, "control_plane", "machines", "cp-2", "uuid"),
+			before: tftest.BaseCluster(),
+			after: tftest.With(tftest.With(tftest.BaseCluster(), otherOne, "control_plane", "machines", "cp-2", "uuid"),
 				"4c4c4544-0042-3510-8053-000000000001", "workers", "gpu", "machines", "w-1", "uuid"),
 		},
 		"address": {
 			says:   "A machine is at another address: it is looked for, and nothing else happens.",
-			before: baseCluster(), after: with(baseCluster(), "10.0.0.77", "control_plane", "machines", "cp-2", "address"),
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), "10.0.0.77", "control_plane", "machines",
+				"cp-2", "address"),
 		},
 		"rename": {
 			says:   "A worker gets another name and another pool. It stays as it is.",
-			before: baseCluster(),
-			after: without(with(with(baseCluster(), "10.0.0.31", "workers", "batch", "machines", "w-9", "address"),
+			before: tftest.BaseCluster(),
+			after: tftest.Without(tftest.With(tftest.With(tftest.BaseCluster(), "10.0.0.31", "workers", "batch", "machines",
+				"w-9", "address"),
 				"/dev/nvme0n1",
 				"workers", "batch", "machines", "w-9", "install", "disk"), "workers", "gpu"),
 		},
 		"hostname-refused": {
 			says:   "A machine that runs is to have another host name.",
-			before: baseCluster(), after: with(baseCluster(), "store", "workers", "gpu", "machines", "w-1", "hostname"),
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), "store", "workers", "gpu", "machines", "w-1",
+				"hostname"),
 		},
 		"hostname-by-patch-refused": {
 			says:   "The same by a patch.",
-			before: baseCluster(),
-			after: with(baseCluster(), []any{"apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: store\n"},
+			before: tftest.BaseCluster(),
+			after: tftest.With(tftest.BaseCluster(), []any{"apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: store\n"},
 				"workers", "gpu", "machines", "w-1", "config_patches"),
 		},
 		"hostname-kept": {
 			says:   "The host name that a machine has is written down.",
-			before: baseCluster(), after: with(baseCluster(), "gpu-w-1", "workers", "gpu", "machines", "w-1", "hostname"),
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), "gpu-w-1", "workers", "gpu", "machines",
+				"w-1", "hostname"),
 		},
 		"pool-emptied": {
 			says:   "A pool loses its machines, and stays.",
-			before: baseCluster(), after: with(baseCluster(), configuration{}, "workers", "batch", "machines"),
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), tftest.Config{}, "workers", "batch",
+				"machines"),
 		},
 		"role-refused": {
 			says:   "A control plane is listed as a worker.",
-			before: baseCluster(),
-			after: with(without(baseCluster(), "control_plane", "machines", "cp-3"),
-				configuration{"address": "10.0.0.13"}, "workers", "batch", "machines", "w-9"),
+			before: tftest.BaseCluster(),
+			after: tftest.With(tftest.Without(tftest.BaseCluster(), "control_plane", "machines", "cp-3"),
+				tftest.Config{"address": "10.0.0.13"}, "workers", "batch", "machines", "w-9"),
 		},
 		"drift-version": {
 			says:   "A machine runs an older Talos than was applied.",
-			before: baseCluster(), after: baseCluster(),
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -638,7 +647,7 @@ func planScenarios() map[string]planScenario {
 		},
 		"drift-newer-version": {
 			says:   "A machine runs a newer Talos than was applied.",
-			before: baseCluster(), after: baseCluster(),
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -647,7 +656,7 @@ func planScenarios() map[string]planScenario {
 		},
 		"drift-left-etcd": {
 			says:   "A control plane was told to leave etcd by hand.",
-			before: baseCluster(), after: baseCluster(),
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -658,7 +667,7 @@ func planScenarios() map[string]planScenario {
 		},
 		"drift-config": {
 			says:   "The configurations of two machines were changed by hand; one takes a reboot to be put right.",
-			before: baseCluster(), after: baseCluster(),
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -673,7 +682,7 @@ func planScenarios() map[string]planScenario {
 		},
 		"drift-config-dotted-keys": {
 			says:   "Keys with dots in them were set by hand. Talos applies all of them to running machines.",
-			before: baseCluster(), after: baseCluster(),
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -689,30 +698,31 @@ func planScenarios() map[string]planScenario {
 		},
 		"wiped-worker": {
 			says:   "A worker lost its configuration.",
-			before: baseCluster(), after: baseCluster(), since: wiped("batch/w-1"),
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(), since: wiped("batch/w-1"),
 		},
 		"wiped-control-plane": {
 			says:   "A control plane lost its configuration and its etcd.",
-			before: baseCluster(), after: baseCluster(), since: wiped("cp-2"),
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(), since: wiped("cp-2"),
 		},
 		"quorum-none-left": {
 			says:   "All control planes are exchanged at once.",
-			before: baseCluster(),
-			after: with(baseCluster(), configuration{
-				"cp-4": configuration{"address": "10.0.0.14"}, "cp-5": configuration{"address": "10.0.0.15"},
-				"cp-6": configuration{"address": "10.0.0.16"},
+			before: tftest.BaseCluster(),
+			after: tftest.With(tftest.BaseCluster(), tftest.Config{
+				"cp-4": tftest.Config{"address": "10.0.0.14"}, "cp-5": tftest.Config{"address": "10.0.0.15"},
+				"cp-6": tftest.Config{"address": "10.0.0.16"},
 			}, "control_plane", "machines"),
 		},
 		"quorum-majority-gone": {
 			says:   "The hardware of two control planes out of three is exchanged at once.",
-			before: baseCluster(),
-			after: with(with(baseCluster(), otherOne, "control_plane", "machines", "cp-2", "uuid"),
+			before: tftest.BaseCluster(),
+			after: tftest.With(tftest.With(tftest.BaseCluster(), otherOne, "control_plane", "machines", "cp-2", "uuid"),
 				"4c4c4544-0042-3510-8053-000000000001", "control_plane", "machines", "cp-3", "uuid"),
 		},
 		"pools": {
 			says:   "Pools are upgraded within budgets of their own.",
 			before: manyWorkers("v1.12.6"),
-			after: with(with(manyWorkers("v1.13.2"), "50%", "workers", "batch", "max_unavailable"), "2", "workers", "gpu",
+			after: tftest.With(tftest.With(manyWorkers("v1.13.2"), "50%", "workers", "batch", "max_unavailable"), "2",
+				"workers", "gpu",
 				"max_unavailable"),
 		},
 		"two-control-planes-upgrade": {
@@ -725,13 +735,14 @@ func planScenarios() map[string]planScenario {
 		},
 		"two-control-planes-reboot": {
 			says:   "Two control planes cannot reboot for a file.",
-			before: without(baseCluster(), "control_plane", "machines", "cp-3"),
-			after: with(without(baseCluster(), "control_plane", "machines", "cp-3"), []any{aFile}, "control_plane",
+			before: tftest.Without(tftest.BaseCluster(), "control_plane", "machines", "cp-3"),
+			after: tftest.With(tftest.Without(tftest.BaseCluster(), "control_plane", "machines", "cp-3"), []any{aFile},
+				"control_plane",
 				"config_patches"),
 		},
 		"two-control-planes-behind": {
 			says:   "Two control planes run an older Talos than was applied. It can be said again, and not be put right.",
-			before: twoControlPlanes("v1.13.2"), after: with(twoControlPlanes("v1.13.2"), "preserve", "on_destroy"),
+			before: twoControlPlanes("v1.13.2"), after: tftest.With(twoControlPlanes("v1.13.2"), "preserve", "on_destroy"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -744,8 +755,8 @@ func planScenarios() map[string]planScenario {
 		},
 		"upgrade-without-a-way": {
 			says:   "The Talos that runs is older than any that is passed.",
-			before: with(olderCluster("v1.10.2"), "v1.31.4", "kubernetes_version"),
-			after:  with(olderCluster("v1.10.9"), "v1.31.4", "kubernetes_version"),
+			before: tftest.With(olderCluster("v1.10.2"), "v1.31.4", "kubernetes_version"),
+			after:  tftest.With(olderCluster("v1.10.9"), "v1.31.4", "kubernetes_version"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -758,7 +769,7 @@ func planScenarios() map[string]planScenario {
 		},
 		"create-interrupted": {
 			says:   "A create was interrupted while the control planes were installed. What comes after the wait is shown.",
-			before: baseCluster(), after: baseCluster(),
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -773,15 +784,16 @@ func planScenarios() map[string]planScenario {
 		},
 		"reboot-beside-a-booting-control-plane": {
 			says:   "A control plane was seen in the middle of a boot while a pool is to reboot.",
-			before: baseCluster(), after: with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"),
+			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), []any{aFile}, "workers", "batch",
+				"config_patches"),
 			since: booting("cp-2"),
 		},
 		"destroy": {says: "The cluster is destroyed.", before: unprotected},
 		"destroy-preserving": {
 			says:   "The cluster is forgotten, and its machines keep running.",
-			before: with(with(baseCluster(), false, "deletion_protection"), "preserve", "on_destroy"),
+			before: tftest.With(tftest.With(tftest.BaseCluster(), false, "deletion_protection"), "preserve", "on_destroy"),
 		},
-		"destroy-protected": {says: "The cluster is protected.", before: baseCluster()},
+		"destroy-protected": {says: "The cluster is protected.", before: tftest.BaseCluster()},
 	}
 }
 
@@ -835,20 +847,20 @@ func installed(image string, machines ...string) func(t *testing.T, state tftype
 }
 
 // twoControlPlanes is a cluster whose etcd cannot spare anybody.
-func twoControlPlanes(talos string) configuration {
-	return without(olderCluster(talos), "control_plane", "machines", "cp-3")
+func twoControlPlanes(talos string) tftest.Config {
+	return tftest.Without(olderCluster(talos), "control_plane", "machines", "cp-3")
 }
 
 // manyWorkers is a cluster with pools that have something to roll.
-func manyWorkers(talos string) configuration {
+func manyWorkers(talos string) tftest.Config {
 	config := olderCluster(talos)
 
 	for i := 3; i <= 6; i++ {
-		with(config, fmt.Sprintf("10.0.0.2%d", i), "workers", "batch", "machines", fmt.Sprintf("w-%d", i), "address")
+		tftest.With(config, fmt.Sprintf("10.0.0.2%d", i), "workers", "batch", "machines", fmt.Sprintf("w-%d", i), "address")
 	}
 
 	for i := 2; i <= 3; i++ {
-		with(config, fmt.Sprintf("10.0.0.3%d", i), "workers", "gpu", "machines", fmt.Sprintf("w-%d", i), "address")
+		tftest.With(config, fmt.Sprintf("10.0.0.3%d", i), "workers", "gpu", "machines", fmt.Sprintf("w-%d", i), "address")
 	}
 
 	return config

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -11,6 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // The guide to troubleshooting shows what the provider says. Its texts are recorded here, so that they cannot differ
@@ -45,19 +48,19 @@ func ofConfiguration(summary string, value any, at ...string) guided {
 	return guided{summary, "talosop_control_plane", func(t *testing.T) []*tfprotov6.Diagnostic {
 		t.Helper()
 
-		return validate(t, "talosop_control_plane", with(baseControlPlane(), value, at...))
+		return tftest.Validate(t, "talosop_control_plane", tftest.With(tftest.BaseControlPlane(), value, at...))
 	}}
 }
 
 // ofMachines is what is said about the machines of a site, whose addresses become those of the guide.
-func ofMachines(summary string, say func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic) guided {
+func ofMachines(summary string, say func(t *testing.T, s *sitetest.Site, config tftest.Config) []*tfprotov6.Diagnostic) guided {
 	return guided{summary, "talosop_control_plane", func(t *testing.T) []*tfprotov6.Diagnostic {
 		t.Helper()
 
-		s := newSite(t, 1, 0)
-		address := s.controlPlane[0].Address().String()
-		config := with(baseControlPlane(), s.endpoint, "endpoint")
-		config["machines"] = configuration{"cp-1": configuration{"address": address}}
+		s := sitetest.New(t, 1, 0)
+		address := s.ControlPlane[0].Address().String()
+		config := tftest.With(tftest.BaseControlPlane(), s.URL, "endpoint")
+		config["machines"] = tftest.Config{"cp-1": tftest.Config{"address": address}}
 		config["deletion_protection"] = false
 
 		said := say(t, s, config)
@@ -88,39 +91,39 @@ func guidedDiagnostics() map[string]guided {
 		"address": ofConfiguration(`Invalid machines["cp-1"].address`,
 			"https://10.0.0.11:50000", "machines", "cp-1", "address"),
 		"incomplete": ofMachines("Incomplete create of control plane",
-			func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic {
+			func(t *testing.T, s *sitetest.Site, config tftest.Config) []*tfprotov6.Diagnostic {
 				t.Helper()
-				s.controlPlane[0].HangNextReboot()
+				s.ControlPlane[0].HangNextReboot()
 
-				config["timeouts"] = configuration{"create": hanging}
+				config["timeouts"] = tftest.Config{"create": hanging}
 
-				return drive(t, controlPlane, nil).apply(t, config).diagnostics
+				return tftest.Drive(t, controlPlane, nil).Apply(t, config).Diagnostics
 			}),
 		"no-answer": ofMachines("Unable to create control plane",
-			func(t *testing.T, _ *site, config configuration) []*tfprotov6.Diagnostic {
+			func(t *testing.T, _ *sitetest.Site, config tftest.Config) []*tfprotov6.Diagnostic {
 				t.Helper()
-				with(config, "127.99.99.99", "machines", "cp-1", "address")
+				tftest.With(config, "127.99.99.99", "machines", "cp-1", "address")
 
-				config["timeouts"] = configuration{"create": "3s"}
+				config["timeouts"] = tftest.Config{"create": "3s"}
 
-				return drive(t, controlPlane, nil).apply(t, config).diagnostics
+				return tftest.Drive(t, controlPlane, nil).Apply(t, config).Diagnostics
 			}),
 		"other-identity": ofMachines("Unable to create control plane",
-			func(t *testing.T, _ *site, config configuration) []*tfprotov6.Diagnostic {
+			func(t *testing.T, _ *sitetest.Site, config tftest.Config) []*tfprotov6.Diagnostic {
 				t.Helper()
-				drive(t, controlPlane, nil).apply(t, config).must(t)
+				tftest.Drive(t, controlPlane, nil).Apply(t, config).Must(t)
 
-				config["secrets"] = newBundle(t)
+				config["secrets"] = tftest.NewBundle(t)
 
-				return drive(t, controlPlane, nil).apply(t, config).diagnostics
+				return tftest.Drive(t, controlPlane, nil).Apply(t, config).Diagnostics
 			}),
 		"endpoint": ofMachines("The Kubernetes endpoint does not answer",
-			func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic {
+			func(t *testing.T, s *sitetest.Site, config tftest.Config) []*tfprotov6.Diagnostic {
 				t.Helper()
-				must(t, s.DropEndpoint(s.endpoint))
+				tftest.Must(t, s.DropEndpoint(s.URL))
 
-				said := driveOn(t, impatient(), controlPlane).apply(t, config).must(t).diagnostics
-				host, _, _ := strings.Cut(strings.TrimPrefix(s.endpoint, "https://"), ":")
+				said := driveOn(t, impatient(), controlPlane).Apply(t, config).Must(t).Diagnostics
+				host, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "https://"), ":")
 
 				for _, d := range said {
 					d.Detail = strings.ReplaceAll(d.Detail, host, "10.0.0.10")
@@ -129,14 +132,14 @@ func guidedDiagnostics() map[string]guided {
 				return said
 			}),
 		"silent": ofMachines("Machines do not answer",
-			func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic {
+			func(t *testing.T, s *sitetest.Site, config tftest.Config) []*tfprotov6.Diagnostic {
 				t.Helper()
 
-				d := drive(t, controlPlane, nil)
-				d.apply(t, config).must(t)
-				s.controlPlane[0].PowerOff()
+				d := tftest.Drive(t, controlPlane, nil)
+				d.Apply(t, config).Must(t)
+				s.ControlPlane[0].PowerOff()
 
-				return d.refresh(t).diagnostics
+				return d.Refresh(t).Diagnostics
 			}),
 	}
 }
@@ -154,7 +157,7 @@ func TestPlan_asRecordedInTheGuide(t *testing.T) {
 	}
 
 	guide, err := os.ReadFile("../../templates/guides/troubleshooting.md.tmpl")
-	must(t, err)
+	tftest.Must(t, err)
 
 	for name, g := range all {
 		t.Run(name, func(t *testing.T) {
@@ -167,13 +170,13 @@ func TestPlan_asRecordedInTheGuide(t *testing.T) {
 			got, file := g.text(t), filepath.Join(guideFolder, name+".txt")
 
 			if *update {
-				must(t, os.WriteFile(file, []byte(got), 0o644)) //nolint:gosec // everybody reads the guide
+				tftest.Must(t, os.WriteFile(file, []byte(got), 0o644)) //nolint:gosec // everybody reads the guide
 
 				return
 			}
 
 			want, err := os.ReadFile(file)
-			must(t, err)
+			tftest.Must(t, err)
 
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("-recorded +said:\n%s", diff)
@@ -182,7 +185,7 @@ func TestPlan_asRecordedInTheGuide(t *testing.T) {
 	}
 
 	files, err := filepath.Glob(filepath.Join(guideFolder, "*.txt"))
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, file := range files {
 		if _, ok := all[strings.TrimSuffix(filepath.Base(file), ".txt")]; !ok {
@@ -215,7 +218,7 @@ func (g guided) text(t *testing.T) string {
 		return fmt.Sprintf("%s: %s\n\n  with %s.this%s\n\n%s\n", severity, d.Summary, g.kind, at, wrapped(d.Detail, 100))
 	}
 
-	t.Fatalf("%q is not said: %s", g.summary, show(said))
+	t.Fatalf("%q is not said: %s", g.summary, tftest.Show(said))
 
 	return ""
 }

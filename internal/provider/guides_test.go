@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 const repository = "../.."
@@ -50,12 +52,12 @@ func pages(t *testing.T) map[string]string {
 	found := map[string]string{}
 
 	for _, name := range []string{"README.md", "CONTRIBUTING.md", ".github/SECURITY.md"} {
-		found[name] = readFile(t, filepath.Join(repository, name))
+		found[name] = tftest.ReadFile(t, filepath.Join(repository, name))
 	}
 
-	must(t, filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, entry fs.DirEntry, err error) error {
+	tftest.Must(t, filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			found[strings.TrimPrefix(filepath.ToSlash(path), repository+"/")] = readFile(t, path)
+			found[strings.TrimPrefix(filepath.ToSlash(path), repository+"/")] = tftest.ReadFile(t, path)
 		}
 
 		return err
@@ -69,7 +71,7 @@ func TestGuides_codeBlocksAreValid(t *testing.T) {
 	t.Parallel()
 
 	templates, err := filepath.Glob(filepath.Join(repository, "templates/guides/*.tmpl"))
-	must(t, err)
+	tftest.Must(t, err)
 
 	checks := map[string]func(string) error{
 		"shell": parseShell, "sh": parseShell, "text": func(string) error { return nil },
@@ -77,7 +79,7 @@ func TestGuides_codeBlocksAreValid(t *testing.T) {
 	}
 
 	for _, file := range templates {
-		for _, block := range codeBlock.FindAllStringSubmatch(readFile(t, file), -1) {
+		for _, block := range codeBlock.FindAllStringSubmatch(tftest.ReadFile(t, file), -1) {
 			language, code := block[1], block[2]
 
 			check, known := checks[language]
@@ -142,17 +144,17 @@ func TestGuides_namesExist(t *testing.T) {
 func schemaNames(t *testing.T) map[string]bool {
 	t.Helper()
 
-	names, all := map[string]bool{}, schemas(t)
+	names, all := map[string]bool{}, tftest.Schemas(t)
 	visit := func(where string, a *tfprotov6.SchemaAttribute) {
 		_, name, _ := strings.Cut(strings.Split(where, ".")[0], " ") // of the type
 		names[name], names[a.Name] = true, true
 	}
 
-	everyAttribute(t, visit)
-	walkAttributes("", all.Provider.Block.Attributes, visit)
+	tftest.EveryAttribute(t, visit)
+	tftest.WalkAttributes("", all.Provider.Block.Attributes, visit)
 
 	for name, action := range all.ActionSchemas {
-		walkAttributes("action "+name, action.Schema.Block.Attributes, visit)
+		tftest.WalkAttributes("action "+name, action.Schema.Block.Attributes, visit)
 	}
 
 	for name, function := range all.Functions {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"net/http"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -20,7 +22,7 @@ func TestAccHealthChecks_stopARollout(t *testing.T) {
 
 	const token = "TOKEN-OF-THE-MONITORING"
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		var healthy atomic.Bool
 
 		health := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,12 +32,12 @@ func TestAccHealthChecks_stopARollout(t *testing.T) {
 		}))
 		t.Cleanup(health.Close)
 
-		s := newSite(t, 1, 0)
-		machine := s.controlPlane[0]
+		s := sitetest.New(t, 1, 0)
+		machine := s.ControlPlane[0]
 		w := clitest.NewWorkspace(t, cli).KeepTrace()
 
 		config := func(env, more string) string {
-			return "variable \"token\" {\n  sensitive = true\n}\n" + secretsHCL + s.controlPlaneHCL(`
+			return "variable \"token\" {\n  sensitive = true\n}\n" + sitetest.SecretsHCL + s.ControlPlaneHCL(`
   config_patches = ["machine: { env: { CHANGED: `+env+` } }"]
   health_checks = {
     monitoring = { timeout = "300ms", http = { url = "`+health.URL+`", headers = { Authorization = var.token } } }
@@ -44,7 +46,7 @@ func TestAccHealthChecks_stopARollout(t *testing.T) {
 		}
 
 		w.Setenv("TF_VAR_token", token)
-		w.Write("providers.tf", talosopRequired)
+		w.Write("providers.tf", sitetest.ProviderHCL)
 		w.Write("main.tf", config("one", ""))
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
@@ -58,8 +60,8 @@ resource "talosop_support_bundle" "this" {
 }
 `))
 
-		stopped := fails(t, w, "apply", "-auto-approve")
-		says(t, stopped, "wait for the health check monitoring before a machine goes out of service",
+		stopped := sitetest.Fails(t, w, "apply", "-auto-approve")
+		sitetest.Says(t, stopped, "wait for the health check monitoring before a machine goes out of service",
 			`health check "monitoring" did not pass within 300ms: the answer is 503 Service Unavailable`)
 
 		healthy.Store(true)
@@ -74,16 +76,16 @@ resource "talosop_support_bundle" "this" {
 			t.Errorf("the plan is not empty:\n%s", shown)
 		}
 
-		texts := filesIn(t, filepath.Join(w.Dir, "support.zip"))
-		texts["output"], texts["log"], texts["what state shows"] = output, w.Trace(), visibleValues(t, w.State())
+		texts := tftest.FilesIn(t, filepath.Join(w.Dir, "support.zip"))
+		texts["output"], texts["log"], texts["what state shows"] = output, w.Trace(), sitetest.VisibleValues(t, w.State())
 
 		if len(texts) < 20 {
 			t.Errorf("the bundle has %d files", len(texts)-3)
 		}
 
-		bundle, err := bundleIn(t, w).YAML()
-		must(t, err)
-		holdsNone(t, string(bundle), texts)
+		bundle, err := sitetest.BundleIn(t, w).YAML()
+		tftest.Must(t, err)
+		sitetest.HoldsNone(t, string(bundle), texts)
 
 		for where, text := range texts {
 			if strings.Contains(text, token) {

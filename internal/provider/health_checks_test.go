@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"net/http"
@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // waitsFor is the line of a plan whose machines wait for a check.
@@ -26,28 +29,29 @@ func TestHealthChecks_holdARollout(t *testing.T) {
 	}))
 	t.Cleanup(health.Close)
 
-	s := newSite(t, 1, 0)
-	machine := s.controlPlane[0]
-	config := with(baseControlPlane(), configuration{machine.Name(): configuration{"address": machine.Address().String()}},
+	s := sitetest.New(t, 1, 0)
+	machine := s.ControlPlane[0]
+	config := tftest.With(tftest.BaseControlPlane(),
+		tftest.Config{machine.Name(): tftest.Config{"address": machine.Address().String()}},
 		"machines")
-	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.36.2"
-	config["health_checks"] = configuration{"storage": configuration{"timeout": "300ms",
-		"http": configuration{"url": health.URL}}}
+	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.URL, "v1.36.2"
+	config["health_checks"] = tftest.Config{"storage": tftest.Config{"timeout": "300ms",
+		"http": tftest.Config{"url": health.URL}}}
 
-	d := drive(t, "talosop_control_plane", nil)
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the create", config)
+	d := tftest.Drive(t, "talosop_control_plane", nil)
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the create", config)
 
 	boots := machine.Boots()
 	config["config_patches"] = []any{"machine: { env: { CHANGED: \"yes\" } }"}
 
-	lines := textsOf(t, attributeOf(t, d.plan(t, config).must(t).Value, "operations"))
+	lines := tftest.TextsOf(t, tftest.AttributeOf(t, d.Plan(t, config).Must(t).Value, "operations"))
 	if len(lines) < 2 || lines[0] != waitsFor {
 		t.Errorf("planned: %q", lines)
 	}
 
-	said := d.apply(t, config)
-	if text := show(said.diagnostics); !said.failed() || !strings.Contains(text,
+	said := d.Apply(t, config)
+	if text := tftest.Show(said.Diagnostics); !said.Failed() || !strings.Contains(text,
 		`health check "storage" did not pass within 300ms: the answer is 503 Service Unavailable`) {
 		t.Errorf("said %s", text)
 	}
@@ -58,30 +62,31 @@ func TestHealthChecks_holdARollout(t *testing.T) {
 
 	healthy.Store(true)
 
-	if again := textsOf(t, attributeOf(t, d.plan(t, config).must(t).Value, "operations")); !slices.Equal(again, lines) {
+	if again := tftest.TextsOf(t, tftest.AttributeOf(t, d.Plan(t, config).Must(t).Value,
+		"operations")); !slices.Equal(again, lines) {
 		t.Errorf("planned again: %q", again)
 	}
 
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the change", config)
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the change", config)
 
 	if got := machine.Boots() - boots; got != 1 {
 		t.Errorf("it was rebooted %d times", got)
 	}
 
 	// Other checks touch no machine.
-	config["health_checks"] = configuration{"storage": configuration{"object": configuration{"api_version": "v1",
+	config["health_checks"] = tftest.Config{"storage": tftest.Config{"object": tftest.Config{"api_version": "v1",
 		"kind": "Node", "condition": "Ready"}}}
 
-	if lines := textsOf(t, attributeOf(t, d.plan(t, config).must(t).Value, "operations")); len(lines) > 0 {
+	if lines := tftest.TextsOf(t, tftest.AttributeOf(t, d.Plan(t, config).Must(t).Value, "operations")); len(lines) > 0 {
 		t.Errorf("another check plans %q", lines)
 	}
 
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after another check", config)
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after another check", config)
 
 	config["config_patches"] = []any{"machine: { env: { CHANGED: \"again\" } }"}
-	d.apply(t, config).must(t)
+	d.Apply(t, config).Must(t)
 
 	if got := machine.Boots() - boots; got != 2 {
 		t.Errorf("by the nodes of the cluster it was rebooted %d times", got)
@@ -94,44 +99,45 @@ func TestHealthChecks_mistakesOfAConfiguration(t *testing.T) {
 
 	const at = `AttributeName("health_checks").ElementKeyString("it")`
 
-	object := func(more configuration) configuration {
+	object := func(more tftest.Config) tftest.Config {
 		more["api_version"], more["kind"] = "v1", "Node"
 
-		return configuration{"object": more}
+		return tftest.Config{"object": more}
 	}
 
 	for name, test := range map[string]struct {
-		check configuration
+		check tftest.Config
 		at    string
 		says  []string
 	}{
-		"nothing": {configuration{"timeout": "1m"}, at, []string{"none of them", "one of object, http and job"}},
-		"two kinds": {configuration{"http": configuration{"url": "http://x"}, "job": unknownValue{}}, at,
+		"nothing": {tftest.Config{"timeout": "1m"}, at, []string{"none of them", "one of object, http and job"}},
+		"two kinds": {tftest.Config{"http": tftest.Config{"url": "http://x"}, "job": tftest.Unknown{}}, at,
 			[]string{"http and job"}},
-		"an object without an end": {object(configuration{}), at + `.AttributeName("object")`,
+		"an object without an end": {object(tftest.Config{}), at + `.AttributeName("object")`,
 			[]string{"one of condition, cel and jsonpath"}},
-		"a JSONPath without a value": {object(configuration{"jsonpath": "{.status}"}), at + `.AttributeName("object")`,
+		"a JSONPath without a value": {object(tftest.Config{"jsonpath": "{.status}"}), at + `.AttributeName("object")`,
 			[]string{"jsonpath and value"}},
-		"a name beside labels": {object(configuration{"condition": "Ready", "name": "a", "label_selector": "b=c"}),
+		"a name beside labels": {object(tftest.Config{"condition": "Ready", "name": "a", "label_selector": "b=c"}),
 			at + `.AttributeName("object")`, []string{"name beside label_selector"}},
-		"CEL": {object(configuration{"cel": "object."}), at + `.AttributeName("object").AttributeName("cel")`,
+		"CEL": {object(tftest.Config{"cel": "object."}), at + `.AttributeName("object").AttributeName("cel")`,
 			[]string{"Syntax error"}},
-		"CEL that is no bool": {object(configuration{"cel": "1 + 1"}), at + `.AttributeName("object").AttributeName("cel")`,
+		"CEL that is no bool": {object(tftest.Config{"cel": "1 + 1"}), at + `.AttributeName("object").AttributeName("cel")`,
 			[]string{"not a bool"}},
-		"JSONPath": {object(configuration{"jsonpath": "{.a", "value": ""}),
+		"JSONPath": {object(tftest.Config{"jsonpath": "{.a", "value": ""}),
 			at + `.AttributeName("object").AttributeName("jsonpath")`, []string{"unclosed action"}},
-		"a job": {configuration{"job": "kind: Pod"}, at + `.AttributeName("job")`, []string{"not a Job of batch/v1"}},
-		"a timeout": {configuration{"timeout": "soon", "http": configuration{"url": "http://x"}},
+		"a job": {tftest.Config{"job": "kind: Pod"}, at + `.AttributeName("job")`, []string{"not a Job of batch/v1"}},
+		"a timeout": {tftest.Config{"timeout": "soon", "http": tftest.Config{"url": "http://x"}},
 			at + `.AttributeName("timeout")`, []string{`"soon"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			for resource, config := range map[string]configuration{
-				"talosop_control_plane": baseControlPlane(), "talosop_worker": baseWorker(), "talosop_cluster": baseCluster(),
+			for resource, config := range map[string]tftest.Config{
+				"talosop_control_plane": tftest.BaseControlPlane(), "talosop_worker": tftest.BaseWorker(),
+				"talosop_cluster": tftest.BaseCluster(),
 			} {
-				config["health_checks"] = configuration{"it": test.check}
-				expectMistake(t, validate(t, resource, config), test.at, test.says, false)
+				config["health_checks"] = tftest.Config{"it": test.check}
+				tftest.ExpectMistake(t, tftest.Validate(t, resource, config), test.at, test.says, false)
 			}
 		})
 	}

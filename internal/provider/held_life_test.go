@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 const lifeCluster = "talosop_cluster.this"
@@ -18,7 +20,7 @@ func plannedOperations(t *testing.T, p lifePlan) []string {
 
 	for _, c := range p.Changes {
 		if c.Key.Address == lifeCluster {
-			return textsOf(t, attributeOf(t, c.Planned, "operations"))
+			return tftest.TextsOf(t, tftest.AttributeOf(t, c.Planned, "operations"))
 		}
 	}
 
@@ -43,7 +45,7 @@ func (r *rotationLife) refusedWith(o lifeOptions, summary string) {
 
 	said := slices.ContainsFunc(p.Diagnostics, func(d *tfprotov6.Diagnostic) bool { return strings.HasSuffix(d.Summary, ": "+summary) })
 	if !p.Refused || !said {
-		r.t.Errorf("the plan was not refused with %q: %s", summary, show(p.Diagnostics))
+		r.t.Errorf("the plan was not refused with %q: %s", summary, tftest.Show(p.Diagnostics))
 	}
 }
 
@@ -55,11 +57,11 @@ func TestLocked_keepsWhatItHas(t *testing.T) {
 	r := newRotationLife(t, wholeLayout, 1, 2)
 	held := "held, worker/w-1 is locked: upgrade Talos on worker/w-1: v1.13.0 -> v1.13.2 (drain, reboot)"
 
-	change := func(lock bool) func(configuration) {
-		return func(config configuration) {
+	change := func(lock bool) func(tftest.Config) {
+		return func(config tftest.Config) {
 			config["talos_version"] = "v1.13.2"
-			with(config, "v1.13.2", "workers", "worker", "talos_version")
-			with(config, lock, "workers", "worker", "machines", "w-1", "locked")
+			tftest.With(config, "v1.13.2", "workers", "worker", "talos_version")
+			tftest.With(config, lock, "workers", "worker", "machines", "w-1", "locked")
 		}
 	}
 

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // What another resource of the same apply may bring is no error of the plan, and one of the apply when it does not
@@ -20,41 +21,41 @@ func TestContainerPlan_waitsForOtherResources(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
-	base := func() configuration { return s.cluster("dev", newBundle(t), 1, 0) }
+	base := func() tftest.Config { return s.cluster("dev", tftest.NewBundle(t), 1, 0) }
 
 	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "small"},
 		Spec: corev1.ResourceQuotaSpec{
 			Hard: corev1.ResourceList{corev1.ResourceServices: clusterhandle.QuantityOr("0", "0")}},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		words  string
 	}{
-		"a namespace": {with(base(), s.namespace+"-later", "host", "namespace"),
+		"a namespace": {tftest.With(base(), s.namespace+"-later", "host", "namespace"),
 			"has no namespace " + s.namespace + "-later"},
-		"a storage class": {with(base(), configuration{"storage": configuration{"class": "later"}}, "host", "pod"),
+		"a storage class": {tftest.With(base(), tftest.Config{"storage": tftest.Config{"class": "later"}}, "host", "pod"),
 			"no storage class later"},
-		"a priority class": {with(base(), configuration{"priority_class": "later"}, "host", "pod"),
+		"a priority class": {tftest.With(base(), tftest.Config{"priority_class": "later"}, "host", "pod"),
 			"no priority class later"},
 		"a quota": {base(), "limited: services=0"},
 	} {
 		d := s.drive(t, "talosop_cluster")
-		planned := d.plan(t, test.config)
+		planned := d.Plan(t, test.config)
 
-		if said := show(planned.diagnostics); planned.failed() || !strings.Contains(said, test.words) ||
+		if said := tftest.Show(planned.Diagnostics); planned.Failed() || !strings.Contains(said, test.words) ||
 			!strings.Contains(said, "depends_on") {
 			t.Errorf("%s, in a plan: %s", name, said)
 		}
 
-		if planned.failed() {
+		if planned.Failed() {
 			continue
 		}
 
-		done := d.applyPlanned(t.Context(), t, test.config, planned)
-		if said := show(done.diagnostics); !done.failed() || !strings.Contains(said, test.words) || !d.state.IsNull() {
+		done := d.ApplyPlanned(t.Context(), t, test.config, planned)
+		if said := tftest.Show(done.Diagnostics); !done.Failed() || !strings.Contains(said, test.words) || !d.State.IsNull() {
 			t.Errorf("%s, in an apply: %s", name, said)
 		}
 	}
@@ -73,15 +74,17 @@ func TestContainerPlan_refusesCertainFailures(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: closed,
 			Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	t.Cleanup(func() {
-		must(t, s.API().CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), closed, metav1.DeleteOptions{}))
+		tftest.Must(t, s.API().CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), closed,
+			metav1.DeleteOptions{}))
 	})
 
 	d := s.drive(t, "talosop_cluster")
-	if planned := d.plan(t, with(s.cluster("dev", newBundle(t), 1, 0), closed, "host", "namespace")); !planned.failed() {
-		t.Errorf("the plan says: %s", show(planned.diagnostics))
+	if planned := d.Plan(t, tftest.With(s.cluster("dev", tftest.NewBundle(t), 1, 0), closed, "host",
+		"namespace")); !planned.Failed() {
+		t.Errorf("the plan says: %s", tftest.Show(planned.Diagnostics))
 	}
 }
 
@@ -91,25 +94,25 @@ func TestContainerPlan_ofReplacements(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
-	config := with(s.container("dev", newBundle(t)), 1, "replicas")
-	renewed := with(maps.Clone(config), newBundle(t), "secrets")
+	config := tftest.With(s.container("dev", tftest.NewBundle(t)), 1, "replicas")
+	renewed := tftest.With(maps.Clone(config), tftest.NewBundle(t), "secrets")
 	d := s.drive(t, "talosop_control_plane")
-	d.ready(t, config)
+	d.Ready(t, config)
 
 	successor := s.drive(t, "talosop_control_plane")
 
-	planned := successor.plan(t, renewed)
-	if said := show(planned.diagnostics); planned.failed() || !strings.Contains(said, "is not this cluster's") {
+	planned := successor.Plan(t, renewed)
+	if said := tftest.Show(planned.Diagnostics); planned.Failed() || !strings.Contains(said, "is not this cluster's") {
 		t.Fatalf("the plan says: %s", said)
 	}
 
-	if done := successor.applyPlanned(t.Context(), t, renewed, planned); !done.failed() || !successor.state.IsNull() {
-		t.Errorf("an apply took what another resource has: %s", show(done.diagnostics))
+	if done := successor.ApplyPlanned(t.Context(), t, renewed, planned); !done.Failed() || !successor.State.IsNull() {
+		t.Errorf("an apply took what another resource has: %s", tftest.Show(done.Diagnostics))
 	}
 
-	d.apply(t, nil).must(t)
-	planned = successor.plan(t, renewed).must(t)
-	successor.applyPlanned(t.Context(), t, renewed, planned).must(t)
+	d.Apply(t, nil).Must(t)
+	planned = successor.Plan(t, renewed).Must(t)
+	successor.ApplyPlanned(t.Context(), t, renewed, planned).Must(t)
 	s.destroy(t, successor, "dev")
 }
 
@@ -121,37 +124,38 @@ func TestContainer_refreshWithoutAKubeconfig(t *testing.T) {
 	d := s.drive(t, "talosop_control_plane")
 
 	content, err := os.ReadFile(s.Kubeconfig())
-	must(t, err)
+	tftest.Must(t, err)
 
 	at := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(at, content, 0o600))
+	tftest.Must(t, os.WriteFile(at, content, 0o600))
 
-	config := with(with(s.container("dev", newBundle(t)), 1, "replicas"), at, "host", "kubeconfig_path")
+	config := tftest.With(tftest.With(s.container("dev", tftest.NewBundle(t)), 1, "replicas"), at, "host",
+		"kubeconfig_path")
 
-	done := d.ready(t, config)
-	if said := show(done.diagnostics); strings.Contains(said, "write-only") {
+	done := d.Ready(t, config)
+	if said := tftest.Show(done.Diagnostics); strings.Contains(said, "write-only") {
 		t.Errorf("the create says: %s", said)
 	}
 
 	// What was planned is over with the first refresh.
-	before := d.refresh(t).must(t).Value
+	before := d.Refresh(t).Must(t).Value
 
-	must(t, os.Remove(at))
+	tftest.Must(t, os.Remove(at))
 
-	read := d.refresh(t).must(t)
-	if said := show(read.diagnostics); !strings.Contains(said, "The host cluster was not read") {
+	read := d.Refresh(t).Must(t)
+	if said := tftest.Show(read.Diagnostics); !strings.Contains(said, "The host cluster was not read") {
 		t.Errorf("the refresh says: %s", said)
 	}
 
-	if !d.state.Equal(before) {
+	if !d.State.Equal(before) {
 		t.Error("the refresh changed the state")
 	}
 
-	if gone := d.apply(t, nil); !gone.failed() || d.state.IsNull() {
-		t.Errorf("a destroy that did not get to the host says: %s", show(gone.diagnostics))
+	if gone := d.Apply(t, nil); !gone.Failed() || d.State.IsNull() {
+		t.Errorf("a destroy that did not get to the host says: %s", tftest.Show(gone.Diagnostics))
 	}
 
-	must(t, os.WriteFile(at, content, 0o600))
+	tftest.Must(t, os.WriteFile(at, content, 0o600))
 	s.destroy(t, d, "dev")
 }
 
@@ -162,35 +166,38 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 	s := newHostSite(t)
 
 	content, err := os.ReadFile(s.Kubeconfig())
-	must(t, err)
+	tftest.Must(t, err)
 
-	config := with(s.container("dev", newBundle(t)), 1, "replicas")
-	config["host"] = configuration{"kubeconfig_wo": string(content), "namespace": s.namespace}
+	config := tftest.With(s.container("dev", tftest.NewBundle(t)), 1, "replicas")
+	config["host"] = tftest.Config{"kubeconfig_wo": string(content), "namespace": s.namespace}
 
 	d := s.drive(t, "talosop_control_plane")
-	planned := d.plan(t, config).must(t)
-	if said := show(planned.diagnostics); !strings.Contains(said, "write-only") {
+	planned := d.Plan(t, config).Must(t)
+	if said := tftest.Show(planned.Diagnostics); !strings.Contains(said, "write-only") {
 		t.Errorf("the plan says: %s", said)
 	}
 
-	d.applyPlanned(t.Context(), t, config, planned).must(t)
+	d.ApplyPlanned(t.Context(), t, config, planned).Must(t)
 
 	// What was planned is over with the first refresh.
-	before := d.refresh(t).must(t).Value
+	before := d.Refresh(t).Must(t).Value
 
-	read := d.refresh(t).must(t)
-	if said := show(read.diagnostics); !strings.Contains(said, "The host cluster was not read") || !d.state.Equal(before) {
+	read := d.Refresh(t).Must(t)
+	if said := tftest.Show(read.Diagnostics); !strings.Contains(said, "The host cluster was not read") ||
+		!d.State.Equal(before) {
 		t.Errorf("the refresh says: %s", said)
 	}
 
 	// The provider gets there.
-	d.Server = serve(t, s.ProviderData(), configuration{"host": configuration{"kubeconfig_path": s.Kubeconfig()}})
+	d.Server = tftest.ServeWith(t, s.ProviderData(),
+		tftest.Config{"host": tftest.Config{"kubeconfig_path": s.Kubeconfig()}})
 
-	if again := show(d.refresh(t).must(t).diagnostics); strings.Contains(again, "was not read") {
+	if again := tftest.Show(d.Refresh(t).Must(t).Diagnostics); strings.Contains(again, "was not read") {
 		t.Errorf("the refresh with a host of the provider says: %s", again)
 	}
 
-	if again := show(d.plan(t, with(config, 3, "replicas")).must(t).diagnostics); strings.Contains(again, "write-only") {
+	if again := tftest.Show(d.Plan(t, tftest.With(config, 3, "replicas")).Must(t).Diagnostics); strings.Contains(again,
+		"write-only") {
 		t.Errorf("the plan with a host of the provider says: %s", again)
 	}
 

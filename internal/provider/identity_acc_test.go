@@ -1,9 +1,10 @@
-package provider
+package provider_test
 
 import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -19,10 +20,10 @@ func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 	const other, another = "4c4c4544-0042-3510-8053-b4c04f435931", "4c4c4544-0042-3510-8053-b4c04f435932"
 
 	cli := clitest.Any(t)
-	s := newSite(t, 1, 2)
-	member, waiting := s.workers[0], s.workers[1]
+	s := sitetest.New(t, 1, 2)
+	member, waiting := s.Workers[0], s.Workers[1]
 
-	w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
 	w.MustRun("apply", "-auto-approve")
 
 	member.SetMeta(uuidOverride, other)
@@ -38,7 +39,7 @@ func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 
 	areRecorded := func(when string) {
 		machines, _ := w.Attribute("talosop_worker.this", "observed").(map[string]any)
-		for _, m := range s.workers {
+		for _, m := range s.Workers {
 			if record, _ := machines[m.Name()].(map[string]any); record["uuid"] != m.UUID() || record["stage"] != "running" {
 				t.Errorf("%s the record of %s is %v", when, m.Name(), record)
 			}
@@ -46,14 +47,14 @@ func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 	}
 
 	refresh := w.MustRun("apply", "-refresh-only", "-auto-approve")
-	says(t, refresh, "Unexpected machine identity")
-	says(t, refresh, "w-2 ("+waiting.Address().String()+"): answers as another machine: UUID "+another+", expected "+
+	sitetest.Says(t, refresh, "Unexpected machine identity")
+	sitetest.Says(t, refresh, "w-2 ("+waiting.Address().String()+"): answers as another machine: UUID "+another+", expected "+
 		waiting.UUID())
 	areRecorded("after a refresh")
 
 	plan := w.MustRun("plan")
-	says(t, plan, `+ "wait for w-2",`)
-	says(t, plan, "0 to add, 1 to change, 0 to destroy")
+	sitetest.Says(t, plan, `+ "wait for w-2",`)
+	sitetest.Says(t, plan, "0 to add, 1 to change, 0 to destroy")
 
 	w.Write("override.tf", `resource "talosop_worker" "this" {
   config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]
@@ -67,14 +68,14 @@ func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 				t.Fatalf("%s: exit %d:\n%s", command[0], result.Exit, result.Output())
 			}
 
-			says(t, result, "answers as another machine")
-			says(t, result, other+", expected "+member.UUID())
+			sitetest.Says(t, result, "answers as another machine")
+			sitetest.Says(t, result, other+", expected "+member.UUID())
 		}
 
 		areRecorded("after " + command[0])
 	}
 
-	s.nothingWasSent(t)
+	s.ExpectNothingSent(t)
 
 	member.DeleteMeta(uuidOverride)
 	w.MustRun("destroy", "-auto-approve")

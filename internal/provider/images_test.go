@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/factorytest"
 )
 
@@ -19,60 +20,15 @@ const (
 	guestAgentID      = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
 )
 
-// readData validates and reads a data source as a plan does.
-func readData(t *testing.T, name string, config configuration) (tftypes.Value, []*tfprotov6.Diagnostic) {
-	t.Helper()
-
-	typ := schemas(t).DataSourceSchemas[name].ValueType()
-	server, given := providerServer(t), dynamic(t, valueOf(t, typ, config))
-
-	valid, err := server.ValidateDataResourceConfig(t.Context(),
-		&tfprotov6.ValidateDataResourceConfigRequest{TypeName: name, Config: given})
-	must(t, err)
-
-	if len(valid.Diagnostics) > 0 {
-		return tftypes.NewValue(typ, nil), valid.Diagnostics
-	}
-
-	resp, err := server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: given})
-	must(t, err)
-
-	if len(resp.Diagnostics) > 0 {
-		return tftypes.NewValue(typ, nil), resp.Diagnostics
-	}
-
-	state, err := resp.State.Unmarshal(typ)
-	must(t, err)
-
-	return state, nil
-}
-
-// said are texts of a state by name; those that are null are empty.
-func said(t *testing.T, state tftypes.Value, names ...string) map[string]string {
-	t.Helper()
-
-	got := map[string]string{}
-
-	for _, name := range names {
-		var text *string
-		must(t, attributeOf(t, state, name).As(&text))
-
-		if text != nil {
-			got[name] = *text
-		}
-	}
-
-	return got
-}
-
 func TestImage_offline(t *testing.T) {
 	t.Parallel()
 
 	const at = "https://factory.talos.dev/image/" + guestAgentID + "/v1.13.0/"
 
-	state, diags := readData(t, "talosop_image", configuration{"talos_version": "1.13.0", "schematic": guestAgentContent})
+	state, diags := tftest.ReadData(t, "talosop_image", tftest.Config{"talos_version": "1.13.0",
+		"schematic": guestAgentContent})
 	if len(diags) > 0 {
-		t.Fatal(show(diags))
+		t.Fatal(tftest.Show(diags))
 	}
 
 	want := map[string]string{
@@ -86,29 +42,30 @@ func TestImage_offline(t *testing.T) {
 			"nvme_core.io_timeout=4294967295 printk.devkmsg=on selinux=1 module.sig_enforce=1 proc_mem.force_override=never",
 		"pxe": "https://pxe.factory.talos.dev/pxe/" + guestAgentID + "/v1.13.0/metal-amd64",
 	}
-	if diff := cmp.Diff(want, said(t, state, "id", "platform", "architecture", "factory_url", "schematic_id",
+	if diff := cmp.Diff(want, tftest.TextsIn(t, state, "id", "platform", "architecture", "factory_url", "schematic_id",
 		"schematic_content", "installer", "iso", "disk_image", "kernel_cmdline_url", "kernel_cmdline", "pxe")); diff != "" {
 		t.Error(diff)
 	}
 
 	// By its id: what only the content tells is null.
-	state, diags = readData(t, "talosop_image", configuration{
+	state, diags = tftest.ReadData(t, "talosop_image", tftest.Config{
 		"talos_version": "v1.13.0", "schematic": guestAgentID, "platform": "aws", "architecture": "arm64"})
 	if len(diags) > 0 {
-		t.Fatal(show(diags))
+		t.Fatal(tftest.Show(diags))
 	}
 
 	if diff := cmp.Diff(map[string]string{
 		"installer": "factory.talos.dev/aws-installer/" + guestAgentID + ":v1.13.0", "disk_image": at + "aws-arm64.raw.xz",
-	}, said(t, state, "installer", "disk_image", "iso", "pxe", "kernel_cmdline", "schematic_content")); diff != "" {
+	}, tftest.TextsIn(t, state, "installer", "disk_image", "iso", "pxe", "kernel_cmdline",
+		"schematic_content")); diff != "" {
 		t.Error(diff)
 	}
 
 	// What is added to no schematic at all.
-	state, diags = readData(t, "talosop_image", configuration{"talos_version": "v1.13.0",
+	state, diags = tftest.ReadData(t, "talosop_image", tftest.Config{"talos_version": "v1.13.0",
 		"extensions": []any{"siderolabs/qemu-guest-agent"}})
-	if got := said(t, state, "schematic_id"); len(diags) > 0 || got["schematic_id"] != guestAgentID {
-		t.Errorf("the extension alone is %v: %s", got, show(diags))
+	if got := tftest.TextsIn(t, state, "schematic_id"); len(diags) > 0 || got["schematic_id"] != guestAgentID {
+		t.Errorf("the extension alone is %v: %s", got, tftest.Show(diags))
 	}
 }
 
@@ -116,31 +73,31 @@ func TestImage_refuses(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		at     string
 		says   []string
 	}{
-		"version": {configuration{"talos_version": "1.13"}, `AttributeName("talos_version")`, []string{`"v1.13"`}},
-		"platform": {configuration{"talos_version": "v1.13.0", "platform": "hetzner"}, `AttributeName("platform")`,
+		"version": {tftest.Config{"talos_version": "1.13"}, `AttributeName("talos_version")`, []string{`"v1.13"`}},
+		"platform": {tftest.Config{"talos_version": "v1.13.0", "platform": "hetzner"}, `AttributeName("platform")`,
 			[]string{`"hetzner"`, "hcloud"}},
-		"architecture": {configuration{"talos_version": "v1.13.0", "platform": "hcloud", "architecture": "arm64"},
+		"architecture": {tftest.Config{"talos_version": "v1.13.0", "platform": "hcloud", "architecture": "arm64"},
 			`AttributeName("architecture")`, []string{"amd64 on hcloud"}},
-		"secure boot": {configuration{"talos_version": "v1.13.0", "platform": "aws", "secure_boot": true},
+		"secure boot": {tftest.Config{"talos_version": "v1.13.0", "platform": "aws", "secure_boot": true},
 			`AttributeName("secure_boot")`, []string{"aws"}},
-		"content": {configuration{"talos_version": "v1.13.0", "schematic": "customization: {extensions: []}"},
+		"content": {tftest.Config{"talos_version": "v1.13.0", "schematic": "customization: {extensions: []}"},
 			`AttributeName("schematic")`, []string{`a field "extensions"`}},
-		"id": {configuration{"talos_version": "v1.13.0", "schematic": "abc"}, `AttributeName("schematic")`,
+		"id": {tftest.Config{"talos_version": "v1.13.0", "schematic": "abc"}, `AttributeName("schematic")`,
 			[]string{"64 lower-case hex digits"}},
-		"added to an id": {configuration{"talos_version": "v1.13.0", "schematic": guestAgentID,
+		"added to an id": {tftest.Config{"talos_version": "v1.13.0", "schematic": guestAgentID,
 			"extra_kernel_args": []any{"a=b"}}, `AttributeName("schematic")`, []string{"Write its content"}},
-		"short name": {configuration{"talos_version": "v1.13.0", "extensions": []any{"iscsi-tools"}},
+		"short name": {tftest.Config{"talos_version": "v1.13.0", "extensions": []any{"iscsi-tools"}},
 			`AttributeName("extensions").ElementKeyInt(0)`, []string{"siderolabs/iscsi-tools", "online = true"}},
-		"factory": {configuration{"talos_version": "v1.13.0", "factory_url": "factory.talos.dev"},
+		"factory": {tftest.Config{"talos_version": "v1.13.0", "factory_url": "factory.talos.dev"},
 			`AttributeName("factory_url")`, []string{"https://factory.talos.dev"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, diags := readData(t, "talosop_image", test.config)
-			expectMistake(t, diags, test.at, test.says, false)
+			_, diags := tftest.ReadData(t, "talosop_image", test.config)
+			tftest.ExpectMistake(t, diags, test.at, test.says, false)
 		})
 	}
 }
@@ -149,24 +106,24 @@ func TestImage_refuses(t *testing.T) {
 func TestImages_unknown(t *testing.T) {
 	t.Parallel()
 
-	unknown := unknownValue{}
+	unknown := tftest.Unknown{}
 
-	for name, config := range map[string]configuration{
+	for name, config := range map[string]tftest.Config{
 		"talosop_image": {"talos_version": unknown, "schematic": unknown, "platform": unknown, "architecture": unknown,
 			"secure_boot": unknown, "factory_url": unknown, "online": unknown, "extensions": []any{unknown, "iscsi-tools"},
 			"extra_kernel_args": unknown},
 		"talosop_boot_assets": {"talos_version": "v1.13.0", "schematic": unknown, "platform": unknown, "assets_url": unknown,
-			"kernel_args": unknown, "machines": configuration{"cp-1": configuration{"mac_address": unknown,
+			"kernel_args": unknown, "machines": tftest.Config{"cp-1": tftest.Config{"mac_address": unknown,
 				"architecture": unknown, "kernel_args": unknown}, "cp-2": unknown}},
 	} {
-		typ := schemas(t).DataSourceSchemas[name].ValueType()
+		typ := tftest.Schemas(t).DataSourceSchemas[name].ValueType()
 
-		resp, err := providerServer(t).ValidateDataResourceConfig(t.Context(), &tfprotov6.ValidateDataResourceConfigRequest{
-			TypeName: name, Config: dynamic(t, valueOf(t, typ, config))})
-		must(t, err)
+		resp, err := tftest.Server(t).ValidateDataResourceConfig(t.Context(), &tfprotov6.ValidateDataResourceConfigRequest{
+			TypeName: name, Config: tftest.Dynamic(t, tftest.ValueOf(t, typ, config))})
+		tftest.Must(t, err)
 
 		if len(resp.Diagnostics) > 0 {
-			t.Errorf("%s: %s", name, show(resp.Diagnostics))
+			t.Errorf("%s: %s", name, tftest.Show(resp.Diagnostics))
 		}
 	}
 }
@@ -176,8 +133,8 @@ func TestImage_online(t *testing.T) {
 	t.Parallel()
 
 	f := factorytest.New(t)
-	asked := func(more configuration) configuration {
-		config := configuration{"talos_version": "v1.13.0", "factory_url": f.URL, "online": true}
+	asked := func(more tftest.Config) tftest.Config {
+		config := tftest.Config{"talos_version": "v1.13.0", "factory_url": f.URL, "online": true}
 		for name, value := range more {
 			config[name] = value
 		}
@@ -185,72 +142,73 @@ func TestImage_online(t *testing.T) {
 		return config
 	}
 
-	state, diags := readData(t, "talosop_image", asked(configuration{"extensions": []any{"qemu-guest-agent"}}))
+	state, diags := tftest.ReadData(t, "talosop_image", asked(tftest.Config{"extensions": []any{"qemu-guest-agent"}}))
 	if len(diags) > 0 {
-		t.Fatal(show(diags))
+		t.Fatal(tftest.Show(diags))
 	}
 
-	if got := said(t, state, "schematic_id", "kernel_cmdline"); got["schematic_id"] != guestAgentID ||
+	if got := tftest.TextsIn(t, state, "schematic_id", "kernel_cmdline"); got["schematic_id"] != guestAgentID ||
 		got["kernel_cmdline"] != factorytest.Cmdline || !f.Knows(guestAgentID) {
 		t.Errorf("the factory tells %v, and knows the schematic: %t", got, f.Knows(guestAgentID))
 	}
 
 	var images map[string]tftypes.Value
-	must(t, attributeOf(t, state, "extension_images").As(&images))
+	tftest.Must(t, tftest.AttributeOf(t, state, "extension_images").As(&images))
 
 	var ref string
-	must(t, images["siderolabs/qemu-guest-agent"].As(&ref))
+	tftest.Must(t, images["siderolabs/qemu-guest-agent"].As(&ref))
 
 	if len(images) != 1 || ref != "ghcr.io/siderolabs/qemu-guest-agent:10.0.2@sha256:cc" {
 		t.Errorf("images of extensions are %v", images)
 	}
 
 	// By its id, now that the factory knows it.
-	state, diags = readData(t, "talosop_image", asked(configuration{"schematic": guestAgentID}))
-	if got := said(t, state, "schematic_content"); len(diags) > 0 || !strings.Contains(got["schematic_content"], "qemu") {
-		t.Errorf("by its id: %v, %s", got, show(diags))
+	state, diags = tftest.ReadData(t, "talosop_image", asked(tftest.Config{"schematic": guestAgentID}))
+	if got := tftest.TextsIn(t, state, "schematic_content"); len(diags) > 0 ||
+		!strings.Contains(got["schematic_content"], "qemu") {
+		t.Errorf("by its id: %v, %s", got, tftest.Show(diags))
 	}
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		at     string
 		says   []string
 	}{
-		"version": {asked(configuration{"talos_version": "v1.13.1"}), `AttributeName("talos_version")`,
+		"version": {asked(tftest.Config{"talos_version": "v1.13.1"}), `AttributeName("talos_version")`,
 			[]string{"v1.13.0, v1.13.2"}},
-		"id": {asked(configuration{"schematic": strings.Repeat("0", 64)}), `AttributeName("schematic")`,
+		"id": {asked(tftest.Config{"schematic": strings.Repeat("0", 64)}), `AttributeName("schematic")`,
 			[]string{"was never given", "Write the content"}},
-		"extension": {asked(configuration{"extensions": []any{"gvisor", "siderolabs/nothing"}}),
+		"extension": {asked(tftest.Config{"extensions": []any{"gvisor", "siderolabs/nothing"}}),
 			`AttributeName("extensions")`, []string{"siderolabs/nothing", "siderolabs/gvisor"}},
-		"no factory": {asked(configuration{"factory_url": "http://127.0.0.1:1"}), `AttributeName("factory_url")`,
+		"no factory": {asked(tftest.Config{"factory_url": "http://127.0.0.1:1"}), `AttributeName("factory_url")`,
 			[]string{"connection refused", "Without online"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, diags := readData(t, "talosop_image", test.config)
-			expectMistake(t, diags, test.at, test.says, false)
+			_, diags := tftest.ReadData(t, "talosop_image", test.config)
+			tftest.ExpectMistake(t, diags, test.at, test.says, false)
 		})
 	}
 
 	f.Owner = "alice"
-	_, diags = readData(t, "talosop_image", asked(nil))
-	expectMistake(t, diags, `AttributeName("factory_url")`, []string{"puts the owner into it", image.VanillaSchematic}, false)
+	_, diags = tftest.ReadData(t, "talosop_image", asked(nil))
+	tftest.ExpectMistake(t, diags, `AttributeName("factory_url")`, []string{"puts the owner into it", image.VanillaSchematic}, false)
 }
 
 func TestBootAssets_ofMachines(t *testing.T) {
 	t.Parallel()
 
-	config := configuration{
+	config := tftest.Config{
 		"talos_version": "v1.13.0", "schematic": guestAgentContent, "assets_url": "http://10.0.0.2:8080/assets/",
 		"kernel_args": []any{"ip=dhcp"},
-		"machines": configuration{
-			"cp-1": configuration{"mac_address": "52-54-00-AB-CD-01", "kernel_args": []any{"hostname=cp-1&<x>", "-ip"}},
-			"w-1":  configuration{"mac_address": "52:54:00:ab:cd:02", "architecture": "arm64"},
+		"machines": tftest.Config{
+			"cp-1": tftest.Config{"mac_address": "52-54-00-AB-CD-01", "kernel_args": []any{"hostname=cp-1&<x>", "-ip"}},
+			"w-1":  tftest.Config{"mac_address": "52:54:00:ab:cd:02", "architecture": "arm64"},
 		},
 	}
 
-	state, diags := readData(t, "talosop_boot_assets", config)
+	state, diags := tftest.ReadData(t, "talosop_boot_assets", config)
 	if len(diags) > 0 {
-		t.Fatal(show(diags))
+		t.Fatal(tftest.Show(diags))
 	}
 
 	const (
@@ -264,14 +222,14 @@ func TestBootAssets_ofMachines(t *testing.T) {
 		"ipxe_script": "#!ipxe\n\nimgfree\nkernel " + served + "kernel-amd64 " + line + " ip=dhcp\ninitrd " + served +
 			"initramfs-amd64.xz\nboot\n",
 		"iso": "https://factory.talos.dev/image/" + guestAgentID + "/v1.13.0/metal-amd64.iso",
-	}, said(t, state, "kernel", "initramfs", "kernel_cmdline", "ipxe_script", "iso")); diff != "" {
+	}, tftest.TextsIn(t, state, "kernel", "initramfs", "kernel_cmdline", "ipxe_script", "iso")); diff != "" {
 		t.Error(diff)
 	}
 
 	var boot map[string]tftypes.Value
-	must(t, attributeOf(t, state, "boot").As(&boot))
+	tftest.Must(t, tftest.AttributeOf(t, state, "boot").As(&boot))
 
-	got := said(t, boot["cp-1"], "mac_address", "matchbox_profile", "matchbox_group")
+	got := tftest.TextsIn(t, boot["cp-1"], "mac_address", "matchbox_profile", "matchbox_group")
 	if got["mac_address"] != "52:54:00:ab:cd:01" {
 		t.Errorf("the address is %s", got["mac_address"])
 	}
@@ -284,20 +242,20 @@ func TestBootAssets_ofMachines(t *testing.T) {
 			"selector": map[string]any{"mac": "52:54:00:ab:cd:01"}},
 	} {
 		var read any
-		must(t, json.Unmarshal([]byte(text), &read))
+		tftest.Must(t, json.Unmarshal([]byte(text), &read))
 
 		if diff := cmp.Diff(want, read); diff != "" {
 			t.Errorf("%s:\n%s", text, diff)
 		}
 	}
 
-	if got := said(t, boot["w-1"], "kernel", "kernel_cmdline"); got["kernel"] != served+"kernel-arm64" ||
+	if got := tftest.TextsIn(t, boot["w-1"], "kernel", "kernel_cmdline"); got["kernel"] != served+"kernel-arm64" ||
 		!strings.Contains(got["kernel_cmdline"], "console=ttyAMA0 console=tty0") {
 		t.Errorf("the machine of another architecture boots %v", got)
 	}
 
 	var downloads map[string]tftypes.Value
-	must(t, attributeOf(t, state, "downloads").As(&downloads))
+	tftest.Must(t, tftest.AttributeOf(t, state, "downloads").As(&downloads))
 
 	if len(downloads) != 4 || downloads[guestAgentID+"/v1.13.0/initramfs-arm64.xz"].IsNull() {
 		t.Errorf("downloads are %v", downloads)
@@ -306,12 +264,12 @@ func TestBootAssets_ofMachines(t *testing.T) {
 	// With Secure Boot one signed file has everything in it.
 	config["secure_boot"] = true
 
-	state, diags = readData(t, "talosop_boot_assets", config)
+	state, diags = tftest.ReadData(t, "talosop_boot_assets", config)
 	if len(diags) > 0 {
-		t.Fatal(show(diags))
+		t.Fatal(tftest.Show(diags))
 	}
 
-	if got := said(t, state, "kernel", "initramfs", "ipxe_script"); got["initramfs"] != "" ||
+	if got := tftest.TextsIn(t, state, "kernel", "initramfs", "ipxe_script"); got["initramfs"] != "" ||
 		got["kernel"] != served+"metal-amd64-secureboot-uki.efi" || strings.Contains(got["ipxe_script"], "initrd") {
 		t.Errorf("with Secure Boot: %v", got)
 	}
@@ -329,38 +287,38 @@ func asAny(texts []string) []any {
 func TestBootAssets_refuses(t *testing.T) {
 	t.Parallel()
 
-	machine := func(name string, one configuration) configuration {
-		return configuration{"talos_version": "v1.13.0", "machines": configuration{
-			name: one, "other": configuration{"mac_address": "52:54:00:ab:cd:01"}}}
+	machine := func(name string, one tftest.Config) tftest.Config {
+		return tftest.Config{"talos_version": "v1.13.0", "machines": tftest.Config{
+			name: one, "other": tftest.Config{"mac_address": "52:54:00:ab:cd:01"}}}
 	}
 
 	const ofOne = `AttributeName("machines").ElementKeyString("cp-1")`
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		at     string
 		says   []string
 	}{
-		"arguments by an id": {configuration{"talos_version": "v1.13.0", "schematic": guestAgentID},
+		"arguments by an id": {tftest.Config{"talos_version": "v1.13.0", "schematic": guestAgentID},
 			`AttributeName("schematic")`, []string{"kernel arguments are not known", "online = true"}},
-		"platform": {configuration{"talos_version": "v1.13.0", "platform": "aws"}, `AttributeName("platform")`,
+		"platform": {tftest.Config{"talos_version": "v1.13.0", "platform": "aws"}, `AttributeName("platform")`,
 			[]string{"metal, equinixMetal"}},
-		"assets": {configuration{"talos_version": "v1.13.0", "assets_url": "/assets"}, `AttributeName("assets_url")`,
+		"assets": {tftest.Config{"talos_version": "v1.13.0", "assets_url": "/assets"}, `AttributeName("assets_url")`,
 			[]string{`"/assets"`}},
-		"address": {machine("cp-1", configuration{"mac_address": "10.0.0.1"}), ofOne + `.AttributeName("mac_address")`,
+		"address": {machine("cp-1", tftest.Config{"mac_address": "10.0.0.1"}), ofOne + `.AttributeName("mac_address")`,
 			[]string{`"10.0.0.1"`}},
-		"no address": {machine("cp-1", configuration{"architecture": "amd64"}), ofOne + `.AttributeName("mac_address")`,
+		"no address": {machine("cp-1", tftest.Config{"architecture": "amd64"}), ofOne + `.AttributeName("mac_address")`,
 			[]string{`Found ""`, "52:54:00:12:34:56"}},
-		"address twice": {machine("cp-1", configuration{"mac_address": "52-54-00-AB-CD-01"}),
+		"address twice": {machine("cp-1", tftest.Config{"mac_address": "52-54-00-AB-CD-01"}),
 			`AttributeName("machines").ElementKeyString("other").AttributeName("mac_address")`, []string{"the one of cp-1"}},
-		"architecture": {machine("cp-1", configuration{"mac_address": "52:54:00:ab:cd:02", "architecture": "x86"}),
+		"architecture": {machine("cp-1", tftest.Config{"mac_address": "52:54:00:ab:cd:02", "architecture": "x86"}),
 			ofOne + `.AttributeName("architecture")`, []string{`"x86"`}},
-		"name": {machine("../cp-1", configuration{"mac_address": "52:54:00:ab:cd:02"}),
+		"name": {machine("../cp-1", tftest.Config{"mac_address": "52:54:00:ab:cd:02"}),
 			`AttributeName("machines").ElementKeyString("../cp-1")`, []string{"letters, digits"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, diags := readData(t, "talosop_boot_assets", test.config)
-			expectMistake(t, diags, test.at, test.says, false)
+			_, diags := tftest.ReadData(t, "talosop_boot_assets", test.config)
+			tftest.ExpectMistake(t, diags, test.at, test.says, false)
 		})
 	}
 }

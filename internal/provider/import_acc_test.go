@@ -1,95 +1,35 @@
-package provider
+package provider_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// addresses are those of machines by name, as the variables of the quickstart and
-// import ids take them.
-func addresses(machines []*sim.Machine) map[string]string {
-	out := map[string]string{}
-	for _, m := range machines {
-		out[m.Name()] = m.Address().String()
-	}
-
-	return out
-}
-
-func encoded(t *testing.T, v any) string {
-	t.Helper()
-
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return string(text)
-}
-
-// quickstart is the example, for the machines of a site.
-func (s *site) quickstart(t *testing.T, cli clitest.CLI, variables map[string]any) *clitest.Workspace {
-	t.Helper()
-
-	values := map[string]any{
-		"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "workers": addresses(s.workers),
-	}
-	for name, v := range variables {
-		values[name] = v
-	}
-
-	root, err := clitest.Repository()
-	must(t, err)
-
-	w := clitest.NewWorkspace(t, cli)
-	w.CopyFrom(filepath.Join(root, "examples/quickstart"))
-	w.Write("site.auto.tfvars.json", encoded(t, values))
-	w.Init()
-
-	return w
-}
-
 // nodes are those of a cluster with some secrets.
-func (s *site) nodes(t *testing.T, bundle string) *kubernetes.Client {
+func nodes(t *testing.T, s *sitetest.Site, bundle string) *kubernetes.Client {
 	t.Helper()
 
-	api := kubernetesAt(t, s.endpoint, parsedBundle(t, bundle))
+	api := sitetest.KubernetesAt(t, s.URL, tftest.ParsedBundle(t, bundle))
 	t.Cleanup(api.Close)
 
 	return api
 }
 
-// kubernetesAt is the Kubernetes API at an endpoint of the cluster with these secrets. Whoever asks for it closes it.
-func kubernetesAt(t *testing.T, endpoint string, secrets *pki.Bundle) *kubernetes.Client {
-	t.Helper()
-
-	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing,
-		machineset.Set{Settings: machineconfig.Cluster{Endpoint: endpoint}}, secrets, api.Options{})
-	must(t, err)
-
-	return api
-}
-
 // unmarkNodes takes the marks of talosop off the nodes, as those of a cluster that another tool made are.
-func (s *site) unmarkNodes(t *testing.T, bundle string) {
+func unmarkNodes(t *testing.T, s *sitetest.Site, bundle string) {
 	t.Helper()
 
-	api := s.nodes(t, bundle)
+	api := nodes(t, s, bundle)
 	for _, node := range api.Nodes.Observe(t.Context()).Nodes {
-		must(t, api.Own(t.Context(), node.Name, ""))
+		tftest.Must(t, api.Own(t.Context(), node.Name, ""))
 	}
 }
 
@@ -98,9 +38,9 @@ func (s *site) unmarkNodes(t *testing.T, bundle string) {
 func TestAccImport_plansNothing(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 2)
-		w := s.quickstart(t, cli, nil)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 2)
+		w := s.Quickstart(t, cli, nil)
 		w.MustRun("apply", "-auto-approve")
 
 		if empty, output := w.PlanIsEmpty(); !empty {
@@ -114,13 +54,14 @@ func TestAccImport_plansNothing(t *testing.T) {
 			w.MustRun("state", "rm", address)
 		}
 
-		s.unmarkNodes(t, bundle)
+		unmarkNodes(t, s, bundle)
 
 		w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
 		w.MustRun("import", "talosop_control_plane.this",
-			encoded(t, map[string]any{"secrets": "secrets.yaml", "machines": addresses(s.controlPlane)}))
-		w.MustRun("import", "talosop_worker.this", encoded(t, map[string]any{
-			"secrets": "secrets.yaml", "machines": addresses(s.workers), "control_plane": addresses(s.controlPlane),
+			tftest.JSON(t, map[string]any{"secrets": "secrets.yaml", "machines": sitetest.Addresses(s.ControlPlane)}))
+		w.MustRun("import", "talosop_worker.this", tftest.JSON(t, map[string]any{
+			"secrets": "secrets.yaml", "machines": sitetest.Addresses(s.Workers),
+			"control_plane": sitetest.Addresses(s.ControlPlane),
 		}))
 
 		s.ForgetCalls()
@@ -151,35 +92,38 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 	testenv.BeforeRelease(t, "TestWithNames_keepsTheNamesOfNodes", "TestAccImport_plansNothing")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 0)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 0)
 
 		for name, leased := range map[string]string{"w": "rack-7", "v": "batch-v-1"} { // the second as its key has it
 			machines, err := s.AddMachines(t.Context(), name, 1, sim.MachineOptions{Hostname: leased})
-			must(t, err)
+			tftest.Must(t, err)
 
-			s.workers = append(s.workers, machines...)
+			s.Workers = append(s.Workers, machines...)
 		}
 
 		const unnamed = `"apiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n"`
 
-		config := func(extra string) string { return secretsHCL + s.clusterHCL(poolHCL("batch", s.workers, extra), "") }
+		config := func(extra string) string {
+			return sitetest.SecretsHCL + s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, extra), "")
+		}
 		tuned := strings.Replace(config("config_patches = ["+unnamed+"]"), "  control_plane = {", `
   cluster_config_patches = ["machine: {sysctls: {net.core.somaxconn: \"1024\"}}"]
   control_plane = {`, 1)
 		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", secretsProvider+tuned)
+		w.Write("main.tf", sitetest.ProviderHCL+tuned)
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
 
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		w.Write("secrets.yaml", bundle)
 		w.MustRun("state", "rm", "talosop_cluster.this")
-		s.unmarkNodes(t, bundle)
+		unmarkNodes(t, s, bundle)
 
-		w.Write("main.tf", secretsProvider+config(""))
-		w.MustRun("import", "talosop_cluster.this", encoded(t, map[string]any{"secrets": "secrets.yaml",
-			"control_plane": addresses(s.controlPlane), "workers": map[string]any{"batch": addresses(s.workers)}}))
+		w.Write("main.tf", sitetest.ProviderHCL+config(""))
+		w.MustRun("import", "talosop_cluster.this", tftest.JSON(t, map[string]any{"secrets": "secrets.yaml",
+			"control_plane": sitetest.Addresses(s.ControlPlane),
+			"workers":       map[string]any{"batch": sitetest.Addresses(s.Workers)}}))
 
 		for _, name := range []string{"batch/w-1", "batch/v-1"} {
 			if drift := fmt.Sprint(observedIn(t, w, name)["drift"]); drift != "[]" {
@@ -188,7 +132,7 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 		}
 
 		first := w.MustRun("plan", "-out=first")
-		says(t, first, `apply configuration to batch/w-1 (no reboot): - machine.sysctls[\"net.core.somaxconn\"]`)
+		sitetest.Says(t, first, `apply configuration to batch/w-1 (no reboot): - machine.sysctls[\"net.core.somaxconn\"]`)
 
 		if strings.Contains(first.Output(), "HostnameConfig") || strings.Contains(first.Output(), "Machines differ") {
 			t.Errorf("the first plan is:\n%s", first.Output())
@@ -200,7 +144,7 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 			t.Fatalf("the plan after an import is not empty:\n%s", output)
 		}
 
-		w.Write("main.tf", secretsProvider+config(`config_patches = ["machine: {nodeLabels: {rack: b2}}"]`))
+		w.Write("main.tf", sitetest.ProviderHCL+config(`config_patches = ["machine: {nodeLabels: {rack: b2}}"]`))
 
 		if plan := w.MustRun("plan").Stdout; strings.Contains(plan, "HostnameConfig") || !strings.Contains(plan, "nodeLabels") {
 			t.Errorf("the plan of a label is:\n%s", plan)
@@ -209,7 +153,7 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 		w.MustRun("apply", "-auto-approve")
 
 		labelled := config(`config_patches = ["machine: {nodeLabels: {rack: b2}}"]`)
-		w.Write("main.tf", secretsProvider+strings.Replace(labelled, "w-1 = {", `w-1 = { hostname = "rack-7",`, 1))
+		w.Write("main.tf", sitetest.ProviderHCL+strings.Replace(labelled, "w-1 = {", `w-1 = { hostname = "rack-7",`, 1))
 
 		if plan := w.MustRun("plan").Stdout; !strings.Contains(plan,
 			`batch/w-1 (no reboot): HostnameConfig auto = \"stable\" -> \"off\", + HostnameConfig hostname = \"rack-7\"`) {
@@ -222,15 +166,15 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 			t.Errorf("the plan after a host name is not empty:\n%s", output)
 		}
 
-		known := rememberedBy(t, w, theCluster)
+		known := rememberedBy(t, w, sitetest.TheCluster)
 		named, unset := known["batch/w-1"], known["batch/v-1"]
 
 		if named.HostnameUnset || !unset.HostnameUnset || named.NodeName != "rack-7" {
 			t.Errorf("state has %v and %v", named, unset)
 		}
 
-		countedAway(t, w, "cluster")
-		s.expectReset(t)
+		sitetest.CountedAway(t, w, "cluster")
+		s.ExpectReset(t)
 	})
 }
 
@@ -252,12 +196,12 @@ func TestAccImport_refused(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
-	s := newSite(t, 1, 1)
-	w := s.quickstart(t, cli, nil)
-	w.Write("secrets.yaml", bundleOnce())
+	s := sitetest.New(t, 1, 1)
+	w := s.Quickstart(t, cli, nil)
+	w.Write("secrets.yaml", tftest.Bundle())
 
 	machines := func(value any) string {
-		return encoded(t, map[string]any{"secrets": "secrets.yaml", "machines": value})
+		return tftest.JSON(t, map[string]any{"secrets": "secrets.yaml", "machines": value})
 	}
 
 	for name, test := range map[string]struct {
@@ -266,14 +210,14 @@ func TestAccImport_refused(t *testing.T) {
 		"not JSON":          {"talosop_control_plane.this", "prod", "not the JSON object"},
 		"unknown field":     {"talosop_control_plane.this", `{"secret":"x"}`, `unknown field "secret"`},
 		"no machines":       {"talosop_control_plane.this", `{"secrets":"secrets.yaml"}`, "machines is missing"},
-		"no control planes": {"talosop_worker.this", machines(addresses(s.workers)), "control_plane is missing"},
+		"no control planes": {"talosop_worker.this", machines(sitetest.Addresses(s.Workers)), "control_plane is missing"},
 		"other access": {"talosop_worker.this", `{"secrets":"secrets.yaml","machines":{"w-1":"10.0.0.2"},` +
 			`"control_plane":{"cp-1":"10.0.0.1"},"access":"proxy"}`, "allowed are direct and through_control_plane"},
 		"access of control planes": {"talosop_control_plane.this", `{"secrets":"secrets.yaml",` +
 			`"machines":{"cp-1":"10.0.0.1"},"access":"through_control_plane"}`, "control planes are reached directly"},
 		"no such file": {"talosop_control_plane.this", `{"secrets":"nowhere.yaml","machines":{"cp-1":"10.0.0.1"}}`,
 			"nowhere.yaml"},
-		"in maintenance mode": {"talosop_control_plane.this", machines(addresses(s.controlPlane)),
+		"in maintenance mode": {"talosop_control_plane.this", machines(sitetest.Addresses(s.ControlPlane)),
 			"waits in maintenance mode"},
 		"secrets of nothing": {"talosop_secrets.this", "main.tf", "Unable to import secrets"},
 	} {

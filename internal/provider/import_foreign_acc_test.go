@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -54,7 +56,7 @@ func (f foreignTool) run(args ...string) string {
 	defer cancel()
 
 	out, err := f.try(ctx, args...)
-	must(f.t, err)
+	tftest.Must(f.t, err)
 
 	return out
 }
@@ -66,7 +68,7 @@ func (f foreignTool) eventually(args ...string) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
 	defer cancel()
 
-	must(f.t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+	tftest.Must(f.t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		_, err := f.try(ctx, args...)
 
 		return err
@@ -79,27 +81,27 @@ func at(m *sim.Machine, args ...string) []string {
 }
 
 // configure sends configurations to machines that wait for them, and bootstraps the first of the control planes.
-func (s *site) configure(f foreignTool, files map[string]string) {
+func configure(s *sitetest.Site, f foreignTool, files map[string]string) {
 	f.t.Helper()
 
-	for _, m := range append(append([]*sim.Machine{}, s.controlPlane...), s.workers...) {
+	for _, m := range append(append([]*sim.Machine{}, s.ControlPlane...), s.Workers...) {
 		f.run(at(m, "apply-config", "--insecure", "-f", files[m.Name()])...)
 	}
 
-	f.eventually(at(s.controlPlane[0], "bootstrap")...)
+	f.eventually(at(s.ControlPlane[0], "bootstrap")...)
 }
 
 // joined waits until all machines are nodes that are ready, and their API servers healthy.
-func (s *site) joined(t *testing.T, bundle string) {
+func joined(t *testing.T, s *sitetest.Site, bundle string) {
 	t.Helper()
 
-	api := s.nodes(t, bundle)
-	want := len(s.controlPlane) + len(s.workers)
+	api := nodes(t, s, bundle)
+	want := len(s.ControlPlane) + len(s.Workers)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
-	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		ready := 0
 
 		for _, node := range api.Nodes.Observe(ctx).Nodes {
@@ -132,11 +134,11 @@ provider "talosop" {
 
 // importsCluster is an import by id, whose configuration is generated. It names a provider with an alias: Terraform 1.16
 // looks for hashicorp/talosop where the resource is not written yet, and takes no name of the other one.
-func (s *site) importsCluster(t *testing.T) string {
+func importsCluster(t *testing.T, s *sitetest.Site) string {
 	t.Helper()
 
-	id := encoded(t, map[string]any{"cluster": "prod", "control_plane": addresses(s.controlPlane),
-		"workers": map[string]any{"batch": addresses(s.workers)}})
+	id := tftest.JSON(t, map[string]any{"cluster": "prod", "control_plane": sitetest.Addresses(s.ControlPlane),
+		"workers": map[string]any{"batch": sitetest.Addresses(s.Workers)}})
 
 	return fmt.Sprintf("import {\n  provider = talosop.prod\n  to       = talosop_cluster.prod\n  id       = %q\n}\n", id)
 }
@@ -167,7 +169,7 @@ func generated(t *testing.T, w *clitest.Workspace, imports int) string {
 func TestAccImport_ofTalosctl(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) { importsOfTalosctl(t, cli, "v1.13") })
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) { importsOfTalosctl(t, cli, "v1.13") })
 }
 
 // So is one whose configuration an older Talos was given, and which was upgraded since.
@@ -175,13 +177,13 @@ func TestAccImport_ofAnOlderTalosctl(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl", "TestPatches_ofEveryContract")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) { importsOfTalosctl(t, cli, "v1.11") })
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) { importsOfTalosctl(t, cli, "v1.11") })
 }
 
 func importsOfTalosctl(t *testing.T, cli clitest.CLI, contract string) {
 	t.Helper()
 
-	s := newSite(t, 3, 2)
+	s := sitetest.New(t, 3, 2)
 	w := clitest.NewWorkspace(t, cli)
 	ctl := foreignTool{t, clitest.Asset(t, "talosctl"), w.Dir}
 
@@ -190,12 +192,12 @@ func importsOfTalosctl(t *testing.T, cli clitest.CLI, contract string) {
 	w.Write("plane.yaml", "cluster: {apiServer: {extraArgs: {v: \"3\"}}, allowSchedulingOnControlPlanes: true}\n")
 	w.Write("worker.yaml.patch", "machine: {nodeLabels: {rack: a}, features: {hostDNS: {$patch: delete}}}\n")
 	ctl.run("gen", "secrets", "-o", "secrets.yaml")
-	ctl.run("gen", "config", "prod", s.endpoint, "--with-secrets", "secrets.yaml", "--install-disk", "/dev/sda",
+	ctl.run("gen", "config", "prod", s.URL, "--with-secrets", "secrets.yaml", "--install-disk", "/dev/sda",
 		"--kubernetes-version", "1.36.2", "--talos-version", contract, "--config-patch", "@all.yaml",
 		"--config-patch-control-plane", "@plane.yaml", "--config-patch-worker", "@worker.yaml.patch")
 
 	files := map[string]string{}
-	for _, m := range append(append([]*sim.Machine{}, s.controlPlane...), s.workers...) {
+	for _, m := range append(append([]*sim.Machine{}, s.ControlPlane...), s.Workers...) {
 		files[m.Name()] = m.Name() + ".yaml"
 		base := "controlplane.yaml"
 
@@ -212,12 +214,12 @@ func importsOfTalosctl(t *testing.T, cli clitest.CLI, contract string) {
 			"-p", "machine: {nodeAnnotations: {from: "+m.Name()+"}}")
 	}
 
-	s.configure(ctl, files)
+	configure(s, ctl, files)
 
 	bundle := w.Read("secrets.yaml")
-	s.joined(t, bundle)
+	joined(t, s, bundle)
 
-	w.Write("main.tf", fromProvider+s.importsCluster(t))
+	w.Write("main.tf", fromProvider+importsCluster(t, s))
 	w.Init()
 
 	text := generated(t, w, 1)
@@ -243,12 +245,12 @@ func takesIdentities(t *testing.T, cli clitest.CLI) bool {
 
 	// After warnings about a configuration of the CLI.
 	said := foreignTool{t, cli.Path, t.TempDir()}.run("version", "-json")
-	must(t, json.Unmarshal([]byte(said[max(0, strings.Index(said, "{")):]), &version))
+	tftest.Must(t, json.Unmarshal([]byte(said[max(0, strings.Index(said, "{")):]), &version))
 
 	major, rest, _ := strings.Cut(version.Terraform, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	number, err := strconv.Atoi(minor)
-	must(t, err)
+	tftest.Must(t, err)
 
 	return major == "1" && number >= 12
 }
@@ -268,18 +270,19 @@ func TestAccImport_byIdentity(t *testing.T) {
 func importsByIdentity(t *testing.T, cli clitest.CLI) {
 	t.Helper()
 
-	s := newSite(t, 1, 2)
+	s := sitetest.New(t, 1, 2)
 	w := clitest.NewWorkspace(t, cli)
-	w.Write("secrets.yaml", bundleOnce())
-	w.Write("main.tf", fromProvider+strings.Replace(s.clusterHCL(poolHCL("batch", s.workers, ""), "  allow_bootstrap = true"),
+	w.Write("secrets.yaml", tftest.Bundle())
+	w.Write("main.tf", fromProvider+strings.Replace(s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, ""),
+		"  allow_bootstrap = true"),
 		"secrets             = talosop_secrets.this.bundle", "provider = talosop.prod", 1))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 	w.MustRun("state", "rm", "talosop_cluster.this")
-	s.unmarkNodes(t, w.Read("secrets.yaml"))
+	unmarkNodes(t, s, w.Read("secrets.yaml"))
 
 	at := func(m *sim.Machine) string { return m.Name() + "=" + m.Address().String() }
-	plane := s.controlPlane[0].Address().String()
+	plane := s.ControlPlane[0].Address().String()
 	w.Write("main.tf", fromProvider+fmt.Sprintf(`
 import {
   provider = talosop.prod
@@ -298,7 +301,7 @@ import {
   to       = talosop_machine.this
   identity = { cluster = "test", control_plane = [%q], machines = [%q] }
 }
-`, at(s.controlPlane[0]), plane, at(s.workers[0]), plane, at(s.workers[1])))
+`, at(s.ControlPlane[0]), plane, at(s.Workers[0]), plane, at(s.Workers[1])))
 
 	if text := generated(t, w, 3); strings.Contains(text, "- ") {
 		t.Errorf("the configuration is:\n%s", text)
@@ -347,24 +350,24 @@ func TestAccImport_ofTalhelper(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 2)
+		s := sitetest.New(t, 3, 2)
 		w := clitest.NewWorkspace(t, cli)
 		helper := foreignTool{t, optional(t, "talhelper"), w.Dir}
-		config, files := strings.Replace(talconfig, "ENDPOINT", s.endpoint, 1), map[string]string{}
+		config, files := strings.Replace(talconfig, "ENDPOINT", s.URL, 1), map[string]string{}
 
-		for _, m := range s.controlPlane {
+		for _, m := range s.ControlPlane {
 			config += fmt.Sprintf("  - {hostname: %s, ipAddress: %s, controlPlane: true, installDisk: /dev/sda, "+
 				"nodeLabels: {rack: r-%s}}\n", m.Name(), m.Address(), m.Name())
 		}
 
-		for _, m := range s.workers {
+		for _, m := range s.Workers {
 			config += fmt.Sprintf("  - {hostname: %s, ipAddress: %s, controlPlane: false, installDisk: /dev/sda, "+
 				"nodeTaints: {only: \"gpu:NoSchedule\"}, kernelModules: [{name: br_netfilter}], ingressFirewall: "+
 				"{defaultAction: accept, rules: [{name: %s-in, portSelector: {ports: [10250], protocol: tcp}, "+
 				"ingress: [{subnet: 0.0.0.0/0}]}]}}\n", m.Name(), m.Address(), m.Name())
 		}
 
-		for _, m := range append(append([]*sim.Machine{}, s.controlPlane...), s.workers...) {
+		for _, m := range append(append([]*sim.Machine{}, s.ControlPlane...), s.Workers...) {
 			files[m.Name()] = "clusterconfig/prod-" + m.Name() + ".yaml"
 		}
 
@@ -373,11 +376,11 @@ func TestAccImport_ofTalhelper(t *testing.T) {
 		helper.run("genconfig", "--offline-mode", "--no-gitignore", "--secret-file", "secrets.yaml")
 
 		ctl := foreignTool{t, clitest.Asset(t, "talosctl"), w.Dir}
-		must(t, os.Link(filepath.Join(w.Dir, "clusterconfig/talosconfig"), filepath.Join(w.Dir, "talosconfig")))
-		s.configure(ctl, files)
-		s.joined(t, w.Read("secrets.yaml"))
+		tftest.Must(t, os.Link(filepath.Join(w.Dir, "clusterconfig/talosconfig"), filepath.Join(w.Dir, "talosconfig")))
+		configure(s, ctl, files)
+		joined(t, s, w.Read("secrets.yaml"))
 
-		w.Write("main.tf", fromProvider+s.importsCluster(t))
+		w.Write("main.tf", fromProvider+importsCluster(t, s))
 		w.Init()
 
 		text := generated(t, w, 1)

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/officialstate"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -77,7 +79,7 @@ resource "talos_machine_bootstrap" "this" {
 // officialSite is a cluster that the official provider made, with host names of its own since contract v1.13.
 func officialSite(
 	t *testing.T, cli clitest.CLI, contract string, plane, worker []string,
-) (*site, *clitest.Workspace) {
+) (*sitetest.Site, *clitest.Workspace) {
 	t.Helper()
 
 	program := optional(t, "terraform-provider-talos")
@@ -86,14 +88,14 @@ func officialSite(
 		opts.TalosVersion = talos114
 	}
 
-	s := newSiteWith(t, opts, 3, 2)
+	s := sitetest.NewWith(t, opts, 3, 2)
 	w := clitest.NewWorkspace(t, cli)
 	w.AddProvider("siderolabs/talos", "0.12.0", program)
 	w.Write("versions.tf", officialProvider)
 	w.Write("main.tf", officialMachines)
-	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "plane": plane, "worker": worker,
+	w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{"endpoint": s.URL, "plane": plane, "worker": worker,
 		"named": contract != "v1.11", "contract": contract,
-		"control_planes": addresses(s.controlPlane), "workers": addresses(s.workers)}))
+		"control_planes": sitetest.Addresses(s.ControlPlane), "workers": sitetest.Addresses(s.Workers)}))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 
@@ -101,19 +103,19 @@ func officialSite(
 }
 
 // migrate puts the example of the guide in the place of the configuration of the official provider.
-func (s *site) migrate(t *testing.T, w *clitest.Workspace) {
+func migrate(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
 
-	must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
-	must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
+	tftest.Must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
+	tftest.Must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
 	w.CopyFrom("../../examples/guides/import-official")
-	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"control_planes": addresses(s.controlPlane),
-		"workers": map[string]any{"batch": addresses(s.workers)}}))
+	w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{"control_planes": sitetest.Addresses(s.ControlPlane),
+		"workers": map[string]any{"batch": sitetest.Addresses(s.Workers)}}))
 	s.ForgetCalls()
 }
 
 // untouched checks that nothing was sent to the machines.
-func (s *site) untouched(t *testing.T) {
+func untouched(t *testing.T, s *sitetest.Site) {
 	t.Helper()
 
 	for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset"} {
@@ -132,7 +134,7 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s, w := officialSite(t, cli, "v1.13", []string{"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"},
 			[]string{"machine: {kernel: {modules: [{name: br_netfilter}]}}"})
-		s.migrate(t, w)
+		migrate(t, s, w)
 
 		text := generated(t, w, 1)
 		for _, want := range []string{"br_netfilter", "from: w-2", `v: \"3\"`} {
@@ -141,7 +143,7 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 			}
 		}
 
-		s.untouched(t)
+		untouched(t, s)
 	})
 }
 
@@ -154,10 +156,10 @@ func TestAccImport_ofAnAlphaOfTheOfficialProvider(t *testing.T) {
 	s, w := officialSite(t, clitest.Any(t), "v1.14",
 		[]string{"apiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {v: \"3\"}\n"},
 		[]string{"machine: {kernel: {modules: [{name: br_netfilter}]}}"})
-	s.migrate(t, w)
+	migrate(t, s, w)
 
 	plan := w.MustRun("plan", "-generate-config-out=generated.tf")
-	says(t, plan, "cp-1: configuration: v1alpha1 cluster.secretboxEncryptionSecret",
+	sitetest.Says(t, plan, "cp-1: configuration: v1alpha1 cluster.secretboxEncryptionSecret",
 		"apply configuration to cp-3 (no reboot): cluster.secretboxEncryptionSecret, - KubeEtcdEncryptionConfig config")
 
 	if strings.Contains(plan.Output(), "apply configuration to batch") ||
@@ -165,7 +167,7 @@ func TestAccImport_ofAnAlphaOfTheOfficialProvider(t *testing.T) {
 		t.Errorf("the plan is:\n%s", plan.Output())
 	}
 
-	s.untouched(t)
+	untouched(t, s)
 }
 
 // Each machine of the official provider moves to a resource of its own, and the apply that follows sends nothing.
@@ -177,32 +179,33 @@ func TestAccMove_fromTheOfficialProvider(t *testing.T) {
 		s, w := officialSite(t, cli, "v1.13", []string{"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"}, nil)
 		bundle := w.Attribute("talos_machine_secrets.this", "machine_secrets")
 
-		must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
-		must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
+		tftest.Must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
+		tftest.Must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
 		w.CopyFrom("../../examples/guides/import-machines")
 
 		machines, patches, endpoints := map[string]any{}, map[string]any{}, []string{}
 
-		for name, address := range addresses(s.controlPlane) {
+		for name, address := range sitetest.Addresses(s.ControlPlane) {
 			machines[name] = map[string]any{"address": address, "role": "controlplane"}
 			patches[name] = []string{"machine: {nodeAnnotations: {from: " + name + "}}",
 				"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"}
 			endpoints = append(endpoints, address)
 		}
 
-		for name, address := range addresses(s.workers) {
+		for name, address := range sitetest.Addresses(s.Workers) {
 			machines[name] = map[string]any{"address": address, "role": "worker"}
 			patches[name] = []string{"machine: {nodeAnnotations: {from: " + name + "}}"}
 		}
 
-		file, err := officialstate.Secrets([]byte(encoded(t, map[string]any{"machine_secrets": bundle})))
-		must(t, err)
+		file, err := officialstate.Secrets([]byte(tftest.JSON(t, map[string]any{"machine_secrets": bundle})))
+		tftest.Must(t, err)
 
 		text, err := file.YAML()
-		must(t, err)
+		tftest.Must(t, err)
 
-		w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"machines": machines, "patches": patches, "secrets": string(text),
-			"cluster": map[string]any{"name": "prod", "endpoint": s.endpoint, "talos_endpoints": endpoints,
+		w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{"machines": machines, "patches": patches,
+			"secrets": string(text),
+			"cluster": map[string]any{"name": "prod", "endpoint": s.URL, "talos_endpoints": endpoints,
 				"talos_version": "v1.13.0", "kubernetes_version": "v1.36.2", "version_contract": "v1.13"}}))
 		w.Write("rest.tf", `
 removed {
@@ -234,7 +237,7 @@ removed {
 			t.Errorf("the plan after the move is not empty:\n%s", output)
 		}
 
-		s.untouched(t)
+		untouched(t, s)
 	})
 }
 
@@ -291,7 +294,7 @@ func TestAccImport_ofAModuleForHetzner(t *testing.T) {
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s, w := officialSite(t, cli, "v1.11", []string{hetznerOfAll, hetznerOfPlanes, hetznerSecrets}, []string{hetznerOfAll})
-		s.migrate(t, w)
+		migrate(t, s, w)
 
 		first := w.Run("plan", "-generate-config-out=first.tf")
 		for _, place := range []string{"cp-3: v1alpha1 cluster.inlineManifests", "cp-1: v1alpha1 machine.network.interfaces"} {
@@ -304,7 +307,7 @@ func TestAccImport_ofAModuleForHetzner(t *testing.T) {
 			t.Error("the first plan shows the token")
 		}
 
-		must(t, os.Remove(filepath.Join(w.Dir, "first.tf")))
+		tftest.Must(t, os.Remove(filepath.Join(w.Dir, "first.tf")))
 		w.Write("main_override.tf", fmt.Sprintf(`
 provider "talosop" {
   alias = "prod"
@@ -320,6 +323,6 @@ provider "talosop" {
 			t.Errorf("the generated configuration is:\n%s", text)
 		}
 
-		s.untouched(t)
+		untouched(t, s)
 	})
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
@@ -20,7 +22,7 @@ import (
 )
 
 // operatorObjects are a cluster in metal mode as talos-operator is told it.
-func (s *site) operatorObjects() string {
+func operatorObjects(s *sitetest.Site) string {
 	list := func(machines []*sim.Machine) string {
 		var text strings.Builder
 		for _, m := range machines {
@@ -58,7 +60,7 @@ spec:
   controlPlaneRef: {name: prod}
   deletionPolicy: preserve
   metalSpec:
-%s%s`, s.endpoint, machineSpec, list(s.controlPlane), machineSpec, list(s.workers))
+%s%s`, s.URL, machineSpec, list(s.ControlPlane), machineSpec, list(s.Workers))
 }
 
 // kubectlOf is the path of kubectl: the one on the PATH, or that of the testbed.
@@ -84,7 +86,7 @@ func runOperator(t *testing.T, kube *kubetest.Cluster) {
 	var said strings.Builder
 
 	cmd.Stderr, cmd.Stdout = &said, &said
-	must(t, cmd.Start())
+	tftest.Must(t, cmd.Start())
 
 	t.Cleanup(func() {
 		cancel()
@@ -103,7 +105,7 @@ func TestAccImport_ofTalosOperator(t *testing.T) {
 	optional(t, "talos-operator")
 
 	kube := kubetest.NewCluster(t)
-	s := newSite(t, 3, 2)
+	s := sitetest.New(t, 3, 2)
 	w := clitest.NewWorkspace(t, cli)
 	kubectl := foreignTool{t, kubectlOf(t), w.Dir}
 	run := func(args ...string) string {
@@ -116,13 +118,13 @@ func TestAccImport_ofTalosOperator(t *testing.T) {
 	run("wait", "--for=condition=established", "crd", "--all", "--timeout=60s")
 	runOperator(t, kube)
 
-	w.Write("cluster.yaml", s.operatorObjects())
+	w.Write("cluster.yaml", operatorObjects(s))
 	run("apply", "-f", "cluster.yaml")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 
-	must(t, wait.Until(ctx, time.Second, func(ctx context.Context) error {
+	tftest.Must(t, wait.Until(ctx, time.Second, func(ctx context.Context) error {
 		states, err := kubectl.try(ctx, "--kubeconfig", kube.Kubeconfig(), "get", "taloscontrolplane,talosmachine", "-o",
 			"jsonpath={range .items[*]}{.kind}/{.metadata.name}={.status.state} {end}")
 		if err == nil && strings.Count(states, "=Available") < 5 {
@@ -135,20 +137,20 @@ func TestAccImport_ofTalosOperator(t *testing.T) {
 	w.Write("secrets.yaml", run("get", "secret", "prod-state", "-o", "yaml"))
 
 	bundle, err := clusterimport.ReadBundleFile(filepath.Join(w.Dir, "secrets.yaml"))
-	must(t, err)
+	tftest.Must(t, err)
 
 	text, err := bundle.YAML()
-	must(t, err)
-	s.joined(t, string(text))
+	tftest.Must(t, err)
+	joined(t, s, string(text))
 	s.ForgetCalls()
 
 	w.Write("main.tf", strings.Replace(fromProvider, `secrets = file("${path.module}/secrets.yaml")`,
-		`secrets = base64decode(yamldecode(file("${path.module}/secrets.yaml")).data.secretBundle)`, 1)+s.importsCluster(t))
+		`secrets = base64decode(yamldecode(file("${path.module}/secrets.yaml")).data.secretBundle)`, 1)+importsCluster(t, s))
 	w.Init()
 
 	if made := generated(t, w, 1); strings.Count(made, "net.core.somaxconn") != 1 {
 		t.Errorf("the generated configuration is:\n%s", made)
 	}
 
-	s.untouched(t)
+	untouched(t, s)
 }

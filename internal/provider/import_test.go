@@ -1,29 +1,32 @@
-package provider
+package provider_test
 
 import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // made is a control plane of one machine, with a patch that has a secret, and the provider that knows its secrets.
-func (s *site) made(t *testing.T, patch string) (planes configuration, provider func(patches ...any) configuration) {
+func made(t *testing.T, s *sitetest.Site, patch string) (planes tftest.Config, provider func(patches ...any) tftest.Config) {
 	t.Helper()
 
-	bundle := bundleOnce()
-	planes = configuration{
-		"mode": "metal", "name": "test", "endpoint": s.endpoint, "talos_version": "v1.13.0",
-		"kubernetes_version": "v1.36.2", "install": configuration{"disk": "/dev/sda"},
-		"machines": configuration{"cp-1": configuration{"address": s.controlPlane[0].Address().String()}},
+	bundle := tftest.Bundle()
+	planes = tftest.Config{
+		"mode": "metal", "name": "test", "endpoint": s.URL, "talos_version": "v1.13.0",
+		"kubernetes_version": "v1.36.2", "install": tftest.Config{"disk": "/dev/sda"},
+		"machines": tftest.Config{"cp-1": tftest.Config{"address": s.ControlPlane[0].Address().String()}},
 	}
 	given := maps.Clone(planes)
 	given["secrets"], given["config_patches"] = bundle, []any{patch}
 
-	drive(t, "talosop_control_plane", nil).apply(t, given).must(t)
-	s.unmarkNodes(t, bundle)
+	tftest.Drive(t, "talosop_control_plane", nil).Apply(t, given).Must(t)
+	unmarkNodes(t, s, bundle)
 
-	return planes, func(patches ...any) configuration {
-		return configuration{"clusters": configuration{"test": configuration{"secrets": bundle, "config_patches": patches}}}
+	return planes, func(patches ...any) tftest.Config {
+		return tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": bundle, "config_patches": patches}}}
 	}
 }
 
@@ -32,55 +35,57 @@ func (s *site) made(t *testing.T, patch string) (planes configuration, provider 
 func TestImport_secretsInConfigurations(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	planes, provider := s.made(t, registryPatch)
-	id := encoded(t, map[string]any{"cluster": "test", "machines": addresses(s.controlPlane)})
+	s := sitetest.New(t, 1, 0)
+	planes, provider := made(t, s, registryPatch)
+	id := tftest.JSON(t, map[string]any{"cluster": "test", "machines": sitetest.Addresses(s.ControlPlane)})
 
 	const place = `v1alpha1 machine.registries.config["registry.test"].auth`
 
-	d := drive(t, "talosop_control_plane", provider())
+	d := tftest.Drive(t, "talosop_control_plane", provider())
 
-	imported := d.imports(t, id)
-	if imported.failed() || !strings.Contains(show(imported.diagnostics), "cp-1: "+place) {
-		t.Errorf("the import says: %s", show(imported.diagnostics))
+	imported := d.Import(t, id)
+	if imported.Failed() || !strings.Contains(tftest.Show(imported.Diagnostics), "cp-1: "+place) {
+		t.Errorf("the import says: %s", tftest.Show(imported.Diagnostics))
 	}
 
-	if strings.Contains(d.state.String(), registryPassword) || strings.Contains(show(imported.diagnostics), registryPassword) {
+	if strings.Contains(d.State.String(), registryPassword) || strings.Contains(tftest.Show(imported.Diagnostics),
+		registryPassword) {
 		t.Error("the import shows the password")
 	}
 
-	refreshed := d.refresh(t).must(t)
-	planned := d.plan(t, planes).must(t)
+	refreshed := d.Refresh(t).Must(t)
+	planned := d.Plan(t, planes).Must(t)
 
-	if operations := fieldsOf(t, planned.Value)["operations"].String(); !strings.Contains(operations, "machine.registries") {
-		t.Errorf("the plan does %s, after %s", operations, show(refreshed.diagnostics))
+	if operations := tftest.FieldsOf(t, planned.Value)["operations"].String(); !strings.Contains(operations,
+		"machine.registries") {
+		t.Errorf("the plan does %s, after %s", operations, tftest.Show(refreshed.Diagnostics))
 	}
 
-	d = drive(t, "talosop_control_plane", provider(registryPatch))
-	if said := show(d.imports(t, id).must(t).diagnostics); said != "" {
+	d = tftest.Drive(t, "talosop_control_plane", provider(registryPatch))
+	if said := tftest.Show(d.Import(t, id).Must(t).Diagnostics); said != "" {
 		t.Errorf("the import with the patch of the provider says: %s", said)
 	}
 
-	d.expectEmpty(t, "after an import with the patch of the provider", planes)
+	d.ExpectEmpty(t, "after an import with the patch of the provider", planes)
 }
 
 // A configuration without what an import wrote down says by path what it takes off the machine.
 func TestImport_configurationWithLess(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	planes, provider := s.made(t, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
+	s := sitetest.New(t, 1, 0)
+	planes, provider := made(t, s, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
 
-	d := drive(t, "talosop_control_plane", provider())
-	one := encoded(t, map[string]any{"cluster": "test", "machines": addresses(s.controlPlane)})
-	d.imports(t, one).must(t)
+	d := tftest.Drive(t, "talosop_control_plane", provider())
+	one := tftest.JSON(t, map[string]any{"cluster": "test", "machines": sitetest.Addresses(s.ControlPlane)})
+	d.Import(t, one).Must(t)
 
-	if patches := d.state.String(); strings.Count(patches, "net.core.somaxconn") != 1 {
+	if patches := d.State.String(); strings.Count(patches, "net.core.somaxconn") != 1 {
 		t.Errorf("the state has %s", patches)
 	}
 
-	planned := d.plan(t, planes).must(t)
-	if operations := fieldsOf(t, planned.Value)["operations"].String(); !strings.Contains(operations,
+	planned := d.Plan(t, planes).Must(t)
+	if operations := tftest.FieldsOf(t, planned.Value)["operations"].String(); !strings.Contains(operations,
 		`- machine.sysctls["net.core.somaxconn"]`) {
 		t.Errorf("the plan does %s", operations)
 	}

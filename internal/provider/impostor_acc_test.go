@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"io"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
@@ -21,15 +23,15 @@ type switchboard struct {
 }
 
 // newSwitchboard takes the address of a machine that stays off.
-func (s *site) newSwitchboard(t *testing.T, to *sim.Machine) *switchboard {
+func newSwitchboard(t *testing.T, s *sitetest.Site, to *sim.Machine) *switchboard {
 	t.Helper()
 
-	spare := s.extra(t, "spare", sim.MachineOptions{PoweredOff: true})
+	spare := extra(t, s, "spare", sim.MachineOptions{PoweredOff: true})
 	b := &switchboard{address: spare.Address()}
 	b.to.Store(to)
 
 	l, err := net.Listen("tcp", netip.AddrPortFrom(b.address, 50000).String())
-	must(t, err)
+	tftest.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 
 	go func() {
@@ -80,33 +82,33 @@ func (b *switchboard) connect(client net.Conn) {
 }
 
 // extra is a machine that no configuration lists.
-func (s *site) extra(t *testing.T, name string, options sim.MachineOptions) *sim.Machine {
+func extra(t *testing.T, s *sitetest.Site, name string, options sim.MachineOptions) *sim.Machine {
 	t.Helper()
 
 	machines, err := s.AddMachines(t.Context(), name, 1, options)
-	must(t, err)
+	tftest.Must(t, err)
 
 	if !options.PoweredOff {
-		must(t, machines[0].AwaitStage(t.Context(), sim.StageMaintenance))
+		tftest.Must(t, machines[0].AwaitStage(t.Context(), sim.StageMaintenance))
 	}
 
 	return machines[0]
 }
 
 // nothingChanged checks that nobody was asked to change anything, and that all members are there.
-func (s *site) nothingChanged(t *testing.T) {
+func nothingChanged(t *testing.T, s *sitetest.Site) {
 	t.Helper()
 
-	s.nothingWasSent(t)
-	s.expectUntouched(t)
+	s.ExpectNothingSent(t)
+	s.ExpectUntouched(t)
 }
 
 // behind is the configuration of a control plane whose third machine is reached through a switchboard.
-func (s *site) behind(b *switchboard, third string) string {
-	hcl := secretsProvider + secretsHCL + s.controlPlaneHCL(`  timeouts = { update = "20s" }
+func behind(s *sitetest.Site, b *switchboard, third string) string {
+	hcl := sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL(`  timeouts = { update = "20s" }
   config_patches = [yamlencode({ machine = { certSANs = ["`+b.address.String()+`"] } })]`)
 
-	return strings.Replace(hcl, `cp-3 = { address = "`+s.controlPlane[2].Address().String()+`"`,
+	return strings.Replace(hcl, `cp-3 = { address = "`+s.ControlPlane[2].Address().String()+`"`,
 		`cp-3 = { address = "`+b.address.String()+`"`+third, 1)
 }
 
@@ -115,32 +117,33 @@ func (s *site) behind(b *switchboard, third string) string {
 func TestAccImpostor_atTheAddressOfAMember(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 0)
-		meant := s.controlPlane[2]
-		b := s.newSwitchboard(t, meant)
-		w := applied(t, cli, s.behind(b, ""))
-		expectNoChanges(t, w, "after the create")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 0)
+		meant := s.ControlPlane[2]
+		b := newSwitchboard(t, s, meant)
+		w := sitetest.Applied(t, cli, behind(s, b, ""))
+		sitetest.ExpectNoChanges(t, w, "after the create")
 
-		blank := s.extra(t, "blank", sim.MachineOptions{Platform: machined.Container})
-		alike := s.extra(t, "alike", sim.MachineOptions{UUID: meant.UUID()})
+		blank := extra(t, s, "blank", sim.MachineOptions{Platform: machined.Container})
+		alike := extra(t, s, "alike", sim.MachineOptions{UUID: meant.UUID()})
 
-		w.Write("main.tf", s.behind(b, `, config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b" } } })]`))
+		w.Write("main.tf", behind(s, b, `, config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b" } } })]`))
 		w.MustRun("plan", "-out=before.tfplan")
 		s.ForgetCalls()
 
 		b.to.Store(blank)
 		late := w.Run("apply", "before.tfplan")
-		says(t, late, "waits in maintenance mode, and was a member of the cluster until now", "Plan again")
-		s.nothingChanged(t)
+		sitetest.Says(t, late, "waits in maintenance mode, and was a member of the cluster until now", "Plan again")
+		nothingChanged(t, s)
 
 		planned := w.MustRun("plan")
-		says(t, planned, "nothing proves that it is the machine that joined", "shows no hardware UUID, expected is "+meant.UUID(),
+		sitetest.Says(t, planned, "nothing proves that it is the machine that joined",
+			"shows no hardware UUID, expected is "+meant.UUID(),
 			"rejoin = true")
 
 		refused := w.Run("apply", "-auto-approve")
-		says(t, refused, "shows no hardware UUID, expected is "+meant.UUID())
-		s.nothingChanged(t)
+		sitetest.Says(t, refused, "shows no hardware UUID, expected is "+meant.UUID())
+		nothingChanged(t, s)
 
 		known := rememberedBy(t, w, "talosop_control_plane.this")["cp-3"]
 		if known.UUID != meant.UUID() || known.MemberID == "" {
@@ -150,18 +153,18 @@ func TestAccImpostor_atTheAddressOfAMember(t *testing.T) {
 		b.to.Store(alike)
 
 		held := w.Run("apply", "-auto-approve")
-		says(t, held, "waits in maintenance mode while its node is Ready")
+		sitetest.Says(t, held, "waits in maintenance mode while its node is Ready")
 
 		if late.Exit != 1 || refused.Exit != 1 || held.Exit != 1 {
 			t.Errorf("the applies ended with %d, %d and %d, want 1", late.Exit, refused.Exit, held.Exit)
 		}
 
-		s.nothingChanged(t)
+		nothingChanged(t, s)
 
 		b.to.Store(meant)
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the machine was back")
-		s.expectMembers(t, 3)
+		sitetest.ExpectNoChanges(t, w, "after the machine was back")
+		s.ExpectMembers(t, 3)
 	})
 }
 
@@ -170,42 +173,43 @@ func TestAccImpostor_atTheAddressOfAMember(t *testing.T) {
 func TestAccImpostor_wipedMachinesAreRepaired(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		blank := s.extra(t, "blank", sim.MachineOptions{Platform: machined.Container})
-		proven := s.workers[0]
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		blank := extra(t, s, "blank", sim.MachineOptions{Platform: machined.Container})
+		proven := s.Workers[0]
 
 		config := func(line string) string {
-			hcl := secretsProvider + secretsHCL + s.controlPlaneHCL("") + s.workersOf(append(s.workers, blank), "")
+			hcl := sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersOf(append(s.Workers, blank), "")
 
 			return strings.Replace(hcl, `address = "`+blank.Address().String()+`"`, `address = "`+blank.Address().String()+`"`+line, 1)
 		}
 
-		w := applied(t, cli, config(""))
+		w := sitetest.Applied(t, cli, config(""))
 
 		for _, m := range []*sim.Machine{proven, blank} {
 			m.Wipe()
 			m.PowerOn()
-			must(t, m.AwaitStage(t.Context(), sim.StageMaintenance))
+			tftest.Must(t, m.AwaitStage(t.Context(), sim.StageMaintenance))
 		}
 
 		s.ForgetCalls()
 
-		says(t, w.MustRun("plan"), "w-1: it waits in maintenance mode, without a configuration",
+		sitetest.Says(t, w.MustRun("plan"), "w-1: it waits in maintenance mode, without a configuration",
 			"nothing proves that it is the machine that joined", "rejoin = true")
 
 		if refused := w.Run("apply", "-auto-approve"); refused.Exit != 1 {
 			t.Errorf("the apply ended with %d, want 1", refused.Exit)
 		}
 
-		s.nothingWasSent(t)
+		s.ExpectNothingSent(t)
 
 		w.Write("main.tf", config(", rejoin = true"))
-		says(t, w.MustRun("apply", "-auto-approve"), "apply configuration to "+blank.Name(), "apply configuration to w-1")
-		says(t, w.MustRun("plan"), "Machines may still join again without a proof")
+		sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "apply configuration to "+blank.Name(),
+			"apply configuration to w-1")
+		sitetest.Says(t, w.MustRun("plan"), "Machines may still join again without a proof")
 
 		w.Write("main.tf", config(""))
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after rejoin was taken away")
+		sitetest.ExpectNoChanges(t, w, "after rejoin was taken away")
 	})
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -15,13 +17,13 @@ import (
 func TestAccKilledCLI_providerEnds(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		w := s.quickstart(t, cli, nil)
-		s.controlPlane[0].HangNextReboot()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		w := s.Quickstart(t, cli, nil)
+		s.ControlPlane[0].HangNextReboot()
 
 		run := w.Start("apply", "-auto-approve")
-		must(t, wait.Until(t.Context(), 10*time.Millisecond, func(context.Context) error {
+		tftest.Must(t, wait.Until(t.Context(), 10*time.Millisecond, func(context.Context) error {
 			if len(s.CallsTo("ApplyConfiguration")) == 0 {
 				return errors.New("no machine is configured yet")
 			}
@@ -40,13 +42,13 @@ func TestAccKilledCLI_providerEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 
-		must(t, run.AwaitProviderEnd(ctx))
+		tftest.Must(t, run.AwaitProviderEnd(ctx))
 
-		s.controlPlane[0].PowerOff()
-		s.controlPlane[0].PowerOn()
+		s.ControlPlane[0].PowerOff()
+		s.ControlPlane[0].PowerOn()
 		// Its secrets are in state, and etcd had not begun.
 		w.Write("consent_override.tf", "resource \"talosop_control_plane\" \"this\" {\n  allow_bootstrap = true\n}\n")
 		w.MustRun("apply", "-auto-approve")
-		says(t, w.MustRun("plan"), "No changes.")
+		sitetest.Says(t, w.MustRun("plan"), "No changes.")
 	})
 }

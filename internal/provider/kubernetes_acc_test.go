@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
@@ -33,7 +34,7 @@ func withKubernetes(config, version string) string {
 }
 
 // boots counts the boots of all machines.
-func (s *site) boots() map[string]int {
+func boots(s *sitetest.Site) map[string]int {
 	boots := map[string]int{}
 	for _, m := range s.Machines() {
 		boots[m.Name()] = m.Boots()
@@ -43,7 +44,7 @@ func (s *site) boots() map[string]int {
 }
 
 // nothingBooted checks that no machine booted since its boots were counted.
-func (s *site) nothingBooted(t *testing.T, before map[string]int) {
+func nothingBooted(t *testing.T, s *sitetest.Site, before map[string]int) {
 	t.Helper()
 
 	for _, m := range s.Machines() {
@@ -81,45 +82,47 @@ func manifestsAre(address, version string) statecheck.StateCheck {
 func TestAccKubernetesUpgrade_ofAWholeCluster(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 2)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 2)
 		config := func(version string) string {
-			return withKubernetes(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, ""), settledInTime), version)
+			return withKubernetes(sitetest.SecretsHCL+s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, ""), settledInTime),
+				version)
 		}
 
 		var before map[string]int
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config:           config(oldKubernetes),
 					ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: []statecheck.StateCheck{runsKubernetes(theCluster, "cp-1", true, oldKubernetes),
-						manifestsAre(theCluster, oldKubernetes)},
+					ConfigStateChecks: []statecheck.StateCheck{runsKubernetes(sitetest.TheCluster, "cp-1", true, oldKubernetes),
+						manifestsAre(sitetest.TheCluster, oldKubernetes)},
 				},
 				{
-					PreConfig:        func() { before = s.boots() },
-					Config:           config(newKubernetes),
-					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster, append([]string{"in all: 19 operations on 5 machines; .*"}, upgradeSteps(s)...)...)),
+					PreConfig: func() { before = boots(s) },
+					Config:    config(newKubernetes),
+					ConfigPlanChecks: emptyAfterwards(operationsAre(sitetest.TheCluster,
+						append([]string{"in all: 19 operations on 5 machines; .*"}, upgradeSteps(s)...)...)),
 					ConfigStateChecks: []statecheck.StateCheck{
-						runsKubernetes(theCluster, "cp-1", true, newKubernetes),
-						runsKubernetes(theCluster, "cp-3", true, newKubernetes),
-						runsKubernetes(theCluster, "batch/w-2", false, newKubernetes),
-						phaseIs(theCluster, "Ready"), manifestsAre(theCluster, newKubernetes),
+						runsKubernetes(sitetest.TheCluster, "cp-1", true, newKubernetes),
+						runsKubernetes(sitetest.TheCluster, "cp-3", true, newKubernetes),
+						runsKubernetes(sitetest.TheCluster, "batch/w-2", false, newKubernetes),
+						phaseIs(sitetest.TheCluster, "Ready"), manifestsAre(sitetest.TheCluster, newKubernetes),
 					},
 				},
-				{PreConfig: func() { s.nothingBooted(t, before) }, Config: config(oldKubernetes),
-					ExpectError: message("cannot go back from v1.36 to v1.35")},
+				{PreConfig: func() { nothingBooted(t, s, before) }, Config: config(oldKubernetes),
+					ExpectError: sitetest.Message("cannot go back from v1.36 to v1.35")},
 			},
 		})
 	})
 }
 
 // upgradeSteps are the operations of an upgrade of the whole cluster of a site.
-func upgradeSteps(s *site) []string {
+func upgradeSteps(s *sitetest.Site) []string {
 	var planes []string
-	for _, m := range s.controlPlane {
+	for _, m := range s.ControlPlane {
 		planes = append(planes, m.Name())
 	}
 
@@ -135,7 +138,7 @@ func upgradeSteps(s *site) []string {
 		}
 	}
 
-	for _, m := range s.workers {
+	for _, m := range s.Workers {
 		one("kubelet", "batch/"+m.Name())
 	}
 
@@ -148,13 +151,13 @@ func TestAccKubernetesUpgrade_ofSeveralResources(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccKubernetesUpgrade_ofAWholeCluster")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 3)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 3)
 		config := func(version string) string {
-			return withKubernetes(secretsHCL+s.controlPlaneHCL(settledInTime)+
-				s.workersOf(s.workers[:1], `name = "a"`)+
-				strings.Replace(s.workersOf(s.workers[1:2], `name = "b"`), `"this"`, `"other"`, 1)+
-				machineHCL(s.workers[2]), version)
+			return withKubernetes(sitetest.SecretsHCL+s.ControlPlaneHCL(settledInTime)+
+				s.WorkersOf(s.Workers[:1], `name = "a"`)+
+				strings.Replace(s.WorkersOf(s.Workers[1:2], `name = "b"`), `"this"`, `"other"`, 1)+
+				machineHCL(s.Workers[2]), version)
 		}
 
 		addresses := []string{"talosop_control_plane.this", "talosop_worker.this", "talosop_worker.other",
@@ -162,12 +165,12 @@ func TestAccKubernetesUpgrade_ofSeveralResources(t *testing.T) {
 
 		var before map[string]int
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: config(oldKubernetes), ConfigPlanChecks: emptyAfterwards()},
 				{
-					PreConfig:        func() { before = s.boots() },
+					PreConfig:        func() { before = boots(s) },
 					Config:           config(newKubernetes),
 					ConfigPlanChecks: emptyAfterwards(updates(addresses...)...),
 					ConfigStateChecks: []statecheck.StateCheck{
@@ -179,8 +182,8 @@ func TestAccKubernetesUpgrade_ofSeveralResources(t *testing.T) {
 						statecheck.ExpectKnownValue(addresses[3], tfjsonpath.New("bootstrap_manifests_version"), knownvalue.Null()),
 					},
 				},
-				{PreConfig: func() { s.nothingBooted(t, before); s.ForgetCalls() }, Config: config(newKubernetes)},
-				{PreConfig: func() { s.nothingWasSent(t) }, Config: config(newKubernetes)},
+				{PreConfig: func() { nothingBooted(t, s, before); s.ForgetCalls() }, Config: config(newKubernetes)},
+				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: config(newKubernetes)},
 			},
 		})
 	})
@@ -216,13 +219,13 @@ func TestAccKubernetesUpgrade_machinesTakeTurns(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestAccKubernetesUpgrade_ofAWholeCluster", "TestAccMachines_takeTurns")
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 1)
 		w := clitest.NewWorkspace(t, cli)
 		write := func(version string) {
-			patient := strings.Replace(s.oneByOneHCL(s.Machines()), "for_each ",
+			patient := strings.Replace(oneByOneHCL(s, s.Machines()), "for_each ",
 				"timeouts      = { update = \"120s\" }\n  for_each ", 1)
-			w.Write("main.tf", secretsProvider+withKubernetes(patient, version))
+			w.Write("main.tf", sitetest.ProviderHCL+withKubernetes(patient, version))
 		}
 
 		write(oldKubernetes)
@@ -230,13 +233,13 @@ func TestAccKubernetesUpgrade_machinesTakeTurns(t *testing.T) {
 		w.MustRun("apply", "-auto-approve")
 		write(newKubernetes)
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the upgrade")
+		sitetest.ExpectNoChanges(t, w, "after the upgrade")
 
 		for _, m := range s.Machines() {
 			running := rememberedBy(t, w, machineAt(m.Name()))[m.Name()].Running
 
 			want := 1
-			if slices.Contains(s.controlPlane, m) {
+			if slices.Contains(s.ControlPlane, m) {
 				want = 4
 			}
 
@@ -251,7 +254,7 @@ func TestAccKubernetesUpgrade_machinesTakeTurns(t *testing.T) {
 			}
 		}
 
-		for _, m := range s.controlPlane {
+		for _, m := range s.ControlPlane {
 			if got := w.Attribute(machineAt(m.Name()), "bootstrap_manifests_version"); got != newKubernetes {
 				t.Errorf("the bootstrap manifests of %s are those of %v", m.Name(), got)
 			}

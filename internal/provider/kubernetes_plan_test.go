@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
@@ -23,21 +24,22 @@ func kubernetesScenarios() map[string]planScenario {
 		pinned = "cluster:\n  scheduler:\n    image: registry.example.com/kube-scheduler@sha256:%s"
 	)
 
-	patched := func(base configuration, patch string) configuration {
-		return with(base, []any{patch}, "cluster_config_patches")
+	patched := func(base tftest.Config, patch string) tftest.Config {
+		return tftest.With(base, []any{patch}, "cluster_config_patches")
 	}
-	controlPlane := func(base configuration, patch string) configuration {
-		return with(base, []any{patch}, "control_plane", "config_patches")
+	controlPlane := func(base tftest.Config, patch string) tftest.Config {
+		return tftest.With(base, []any{patch}, "control_plane", "config_patches")
 	}
-	kubelet := func(base configuration, version string) configuration {
-		return with(base, []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:" + version}, "workers", "batch",
+	kubelet := func(base tftest.Config, version string) tftest.Config {
+		return tftest.With(base, []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:" + version}, "workers",
+			"batch",
 			"config_patches")
 	}
-	pool := func(version string) configuration {
-		return with(baseWorker(), version, "cluster", "kubernetes_version")
+	pool := func(version string) tftest.Config {
+		return tftest.With(tftest.BaseWorker(), version, "cluster", "kubernetes_version")
 	}
-	machine := func(version string) configuration {
-		return with(baseMachine(), version, "cluster", "kubernetes_version")
+	machine := func(version string) tftest.Config {
+		return tftest.With(tftest.BaseMachine(), version, "cluster", "kubernetes_version")
 	}
 
 	return map[string]planScenario{
@@ -51,12 +53,12 @@ func kubernetesScenarios() map[string]planScenario {
 		},
 		"kubernetes-via": {
 			says:   "The same through a release of one's own choice.",
-			before: running("v1.34.1", 1), after: with(running("v1.36.3", 1), []any{"v1.35.2"}, "kubernetes_upgrade_via"),
+			before: running("v1.34.1", 1), after: tftest.With(running("v1.36.3", 1), []any{"v1.35.2"}, "kubernetes_upgrade_via"),
 		},
 		"kubernetes-with-talos": {
 			says:   "Talos goes one minor version up, and Kubernetes with it: to one that only the newer Talos runs.",
-			before: with(running("v1.35.2", 1), "v1.12.6", "talos_version"),
-			after:  with(running("v1.36.3", 1), "v1.13.0", "talos_version"),
+			before: tftest.With(running("v1.35.2", 1), "v1.12.6", "talos_version"),
+			after:  tftest.With(running("v1.36.3", 1), "v1.13.0", "talos_version"),
 		},
 		"kubernetes-workers": {
 			says: "The version in the handle of a pool of workers changes.", kind: "talosop_worker",
@@ -75,7 +77,7 @@ func kubernetesScenarios() map[string]planScenario {
 		"manifests-kept": {
 			says:   "A bootstrap manifest goes, and its object stays.",
 			before: patched(running("v1.36.3", 1), fmt.Sprintf(manifest, "one", "{}")),
-			after:  with(running("v1.36.3", 1), false, "prune_bootstrap_manifests"),
+			after:  tftest.With(running("v1.36.3", 1), false, "prune_bootstrap_manifests"),
 		},
 		"kubernetes-repository": {
 			says:   "The version stays, and its images come from another repository.",
@@ -97,7 +99,7 @@ func kubernetesScenarios() map[string]planScenario {
 		},
 		"kubernetes-drain": {
 			says:   "Nodes are drained for their kubelets, where that is asked for.",
-			before: running("v1.35.2", 2), after: with(running("v1.36.3", 2), true, "drain_before_kubelet_upgrade"),
+			before: running("v1.35.2", 2), after: tftest.With(running("v1.36.3", 2), true, "drain_before_kubelet_upgrade"),
 		},
 		"kubernetes-resumed": {
 			says:   "An upgrade stopped after the first control plane got its API server, and goes on.",
@@ -153,12 +155,12 @@ func kubernetesScenarios() map[string]planScenario {
 		"kubernetes-worker-ahead-refused": {
 			says: "A patch makes kubelets newer than the version in the handle.", kind: "talosop_worker",
 			before: pool("v1.35.2"),
-			after: with(pool("v1.35.2"), []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:v1.36.3"},
+			after: tftest.With(pool("v1.35.2"), []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:v1.36.3"},
 				"config_patches"),
 		},
 		"kubernetes-worker-not-ready": {
 			says:   "A worker is down when Kubernetes is to be upgraded.",
-			before: running("v1.35.2", 2), after: with(running("v1.36.3", 2), "2", "workers", "batch", "max_unavailable"),
+			before: running("v1.35.2", 2), after: tftest.With(running("v1.36.3", 2), "2", "workers", "batch", "max_unavailable"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -177,7 +179,7 @@ func kubernetesScenarios() map[string]planScenario {
 		"kubernetes-via-not-passed": {
 			says:   "Releases to pass are named that the upgrade does not pass.",
 			before: running("v1.34.1", 1),
-			after:  with(running("v1.36.3", 1), []any{"v1.33.9", "v1.35.2"}, "kubernetes_upgrade_via"),
+			after:  tftest.With(running("v1.36.3", 1), []any{"v1.33.9", "v1.35.2"}, "kubernetes_upgrade_via"),
 		},
 		"kubernetes-label": {
 			says:   "A label is applied, and Kubernetes stays.",
@@ -194,11 +196,11 @@ func kubernetesScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				state = seen(t, state, "batch/w-1", "running", configuration{"kubelet": "v1.35.1"})
-				state = seen(t, state, "batch/w-2", "running", configuration{"kubelet": "v1.35.2+fips.1"})
+				state = seen(t, state, "batch/w-1", "running", tftest.Config{"kubelet": "v1.35.1"})
+				state = seen(t, state, "batch/w-2", "running", tftest.Config{"kubelet": "v1.35.2+fips.1"})
 
 				return seen(t, state, "cp-2", "running",
-					configuration{"kubelet": "v1.35.2", "kube-apiserver": "v1.35.1", "kube-scheduler": "v1.35.2"})
+					tftest.Config{"kubelet": "v1.35.2", "kube-apiserver": "v1.35.1", "kube-scheduler": "v1.35.2"})
 			},
 		},
 		"kubernetes-manifests": {
@@ -212,7 +214,7 @@ func kubernetesScenarios() map[string]planScenario {
 		},
 		"kubernetes-downgrade-refused": {
 			says:   "Kubernetes does not go back a minor version, not even on purpose.",
-			before: running("v1.36.3", 1), after: with(running("v1.35.2", 1), true, "allow_downgrade"),
+			before: running("v1.36.3", 1), after: tftest.With(running("v1.35.2", 1), true, "allow_downgrade"),
 		},
 		"kubernetes-patch-downgrade-refused": {
 			says:   "Kubernetes does not go back to a lower patch unasked.",
@@ -220,37 +222,39 @@ func kubernetesScenarios() map[string]planScenario {
 		},
 		"kubernetes-patch-downgrade-allowed": {
 			says:   "Kubernetes goes back to a lower patch on purpose.",
-			before: running("v1.36.3", 1), after: with(running("v1.36.1", 1), true, "allow_downgrade"),
+			before: running("v1.36.3", 1), after: tftest.With(running("v1.36.1", 1), true, "allow_downgrade"),
 		},
 		"kubernetes-unsupported-refused": {
 			says:   "No Kubernetes that the Talos does not run.",
-			before: with(running("v1.34.1", 1), "v1.12.6", "talos_version"),
-			after:  with(running("v1.36.3", 1), "v1.12.6", "talos_version"),
+			before: tftest.With(running("v1.34.1", 1), "v1.12.6", "talos_version"),
+			after:  tftest.With(running("v1.36.3", 1), "v1.12.6", "talos_version"),
 		},
 		"kubernetes-unsupported-hop-refused": {
 			says:   "Talos is upgraded first, and does not run the Kubernetes that runs, nor the next one.",
-			before: with(running("v1.29.4", 1), "v1.11.6", "talos_version"),
-			after:  with(running("v1.34.1", 1), "v1.13.0", "talos_version"),
+			before: tftest.With(running("v1.29.4", 1), "v1.11.6", "talos_version"),
+			after:  tftest.With(running("v1.34.1", 1), "v1.13.0", "talos_version"),
 		},
 		"kubernetes-removals": {
 			says:   "A control plane uses a flag that the wanted version removes.",
-			before: running("v1.35.2", 1), after: running(removing, 1),
+			before: running("v1.35.2", 1), after: running(tftest.Removing, 1),
 		},
 		"kubernetes-unknown-refused": {
 			says:   "A Kubernetes that this version of the provider knows nothing of, on a Talos that may run it.",
-			before: running("v1.36.3", 1), after: with(with(running("v1.48.0", 1), "v1.15.0", "talos_version"), true,
+			before: running("v1.36.3", 1), after: tftest.With(tftest.With(running("v1.48.0", 1), "v1.15.0", "talos_version"),
+				true,
 				"allow_untested"),
 		},
 	}
 }
 
 // running is a whole cluster of three control planes and some workers with a Kubernetes.
-func running(kubernetes string, workers int) configuration {
-	config := without(without(with(baseCluster(), kubernetes, "kubernetes_version"), "workers", "gpu"), "workers", "batch",
+func running(kubernetes string, workers int) tftest.Config {
+	config := tftest.Without(tftest.Without(tftest.With(tftest.BaseCluster(), kubernetes, "kubernetes_version"),
+		"workers", "gpu"), "workers", "batch",
 		"machines", "w-2")
 
 	for i := 2; i <= workers; i++ {
-		with(config, fmt.Sprintf("10.0.0.2%d", i), "workers", "batch", "machines", fmt.Sprintf("w-%d", i), "address")
+		tftest.With(config, fmt.Sprintf("10.0.0.2%d", i), "workers", "batch", "machines", fmt.Sprintf("w-%d", i), "address")
 	}
 
 	return config
@@ -305,7 +309,7 @@ func put(t *testing.T, state tftypes.Value, at *tftypes.AttributePath, value any
 
 		found = true
 
-		return valueOf(t, v.Type(), value), nil
+		return tftest.ValueOf(t, v.Type(), value), nil
 	})
 	if err != nil || !found {
 		t.Fatalf("there is no %s: %v", at, err)

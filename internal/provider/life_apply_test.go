@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // lifeNode is a node of the graph of an apply.
@@ -215,8 +217,8 @@ func (a *lifeApply) destroy(ctx context.Context, c lifeChange) bool {
 	null := tftypes.NewValue(c.Prior.Value.Type(), nil)
 
 	resp, err := a.server.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
-		TypeName: c.Kind, PriorState: dynamic(a.t, c.Prior.Value), PlannedState: dynamic(a.t, null),
-		Config: dynamic(a.t, null), PlannedPrivate: c.Private,
+		TypeName: c.Kind, PriorState: tftest.Dynamic(a.t, c.Prior.Value), PlannedState: tftest.Dynamic(a.t, null),
+		Config: tftest.Dynamic(a.t, null), PlannedPrivate: c.Private,
 	})
 	if err != nil {
 		return a.said(c.Key.String(), nil, err)
@@ -227,7 +229,7 @@ func (a *lifeApply) destroy(ctx context.Context, c lifeChange) bool {
 	}
 
 	ok := a.said(c.Key.String(), resp.Diagnostics, nil)
-	value := decoded(a.t, null.Type(), resp.NewState)
+	value := tftest.Decoded(a.t, null.Type(), resp.NewState)
 
 	switch {
 	case ok && !value.IsNull():
@@ -289,8 +291,8 @@ func (a *lifeApply) applied(ctx context.Context, c, again lifeChange, prior *lif
 	}
 
 	resp, err := a.server.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
-		TypeName: c.Kind, PriorState: dynamic(a.t, from), PlannedState: dynamic(a.t, again.Planned),
-		Config: dynamic(a.t, config), PlannedPrivate: again.Private,
+		TypeName: c.Kind, PriorState: tftest.Dynamic(a.t, from), PlannedState: tftest.Dynamic(a.t, again.Planned),
+		Config: tftest.Dynamic(a.t, config), PlannedPrivate: again.Private,
 	})
 	if err != nil {
 		return a.said(c.Key.String(), nil, err)
@@ -308,7 +310,7 @@ func (a *lifeApply) applied(ctx context.Context, c, again lifeChange, prior *lif
 	}
 
 	ok := a.said(c.Key.String(), resp.Diagnostics, nil)
-	value := decoded(a.t, config.Type(), resp.NewState)
+	value := tftest.Decoded(a.t, config.Type(), resp.NewState)
 
 	if !value.IsNull() {
 		a.store(c.Key, &lifeObject{
@@ -330,7 +332,7 @@ func (a *lifeApply) applied(ctx context.Context, c, again lifeChange, prior *lif
 // compare notes what a plan knew and did not come true.
 func (a *lifeApply) compare(what string, key lifeKey, planned, got tftypes.Value) {
 	differences, err := planned.Diff(got)
-	must(a.t, err)
+	tftest.Must(a.t, err)
 
 	for _, difference := range differences {
 		if v := difference.Value1; v != nil && v.IsFullyKnown() {

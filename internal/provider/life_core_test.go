@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // This file and life_plan_test.go and life_apply_test.go are a small core of Terraform: they do with a configuration and
@@ -26,7 +28,7 @@ type lifeBlock struct {
 	// CreateFirst is create_before_destroy.
 	CreateFirst bool
 	// Config evaluates the block; ref is an attribute of another resource.
-	Config func(ref func(address, attribute string) tftypes.Value) configuration
+	Config func(ref func(address, attribute string) tftypes.Value) tftest.Config
 }
 
 // lifeObject is an object of a state.
@@ -83,13 +85,13 @@ type lifeWalk struct {
 func newLifeWalk(t *testing.T, state lifeState) *lifeWalk {
 	t.Helper()
 
-	m := quickProviderData()
+	m := tftest.QuickProviderData()
 	m.Interval = 30 * time.Millisecond
 	m.Policy.RegisterTimeout, m.Policy.ResetTimeout, m.Policy.RejoinTimeout = 2*time.Second, 10*time.Second, 5*time.Second
 
-	server, err := providerserver.NewProtocol6WithError(newQuickProvider(m))()
-	must(t, err)
-	must(t, configure(server))
+	server, err := providerserver.NewProtocol6WithError(tftest.NewQuickProvider(m))()
+	tftest.Must(t, err)
+	tftest.Must(t, tftest.Configure(server))
 
 	w := &lifeWalk{t: t, server: server, state: lifeState{}, planned: map[string]tftypes.Value{}}
 	for key, object := range state {
@@ -116,7 +118,7 @@ func (w *lifeWalk) said(address string, diagnostics []*tfprotov6.Diagnostic, err
 		w.Diagnostics = append(w.Diagnostics, &noted)
 	}
 
-	return !outcome{diagnostics: diagnostics}.failed()
+	return !tftest.Outcome{Diagnostics: diagnostics}.Failed()
 }
 
 func (w *lifeWalk) bug(format string, args ...any) {
@@ -128,7 +130,7 @@ func (w *lifeWalk) bug(format string, args ...any) {
 
 // failed reports whether something of the walk failed.
 func (w *lifeWalk) failed() bool {
-	return outcome{diagnostics: w.Diagnostics}.failed() || len(w.Bugs) > 0
+	return tftest.Outcome{Diagnostics: w.Diagnostics}.Failed() || len(w.Bugs) > 0
 }
 
 func (w *lifeWalk) object(key lifeKey) *lifeObject {
@@ -160,11 +162,11 @@ func (w *lifeWalk) ref(kinds map[string]string) func(address, attribute string) 
 
 		switch {
 		case planned:
-			return attributeOf(w.t, value, attribute)
+			return tftest.AttributeOf(w.t, value, attribute)
 		case object != nil:
-			return attributeOf(w.t, object.Value, attribute)
+			return tftest.AttributeOf(w.t, object.Value, attribute)
 		default:
-			typ := typeOf(w.t, kinds[address]).AttributeTypes[attribute]
+			typ := tftest.TypeOf(w.t, kinds[address]).AttributeTypes[attribute]
 
 			return tftypes.NewValue(typ, tftypes.UnknownValue)
 		}
@@ -173,7 +175,7 @@ func (w *lifeWalk) ref(kinds map[string]string) func(address, attribute string) 
 
 // evaluate is the configuration of a block.
 func (w *lifeWalk) evaluate(b lifeBlock, kinds map[string]string) tftypes.Value {
-	return valueOf(w.t, typeOf(w.t, b.Kind), b.Config(w.ref(kinds)))
+	return tftest.ValueOf(w.t, tftest.TypeOf(w.t, b.Kind), b.Config(w.ref(kinds)))
 }
 
 // refresh reads an object; what is gone is not in the state any more.
@@ -181,14 +183,14 @@ func (w *lifeWalk) refresh(ctx context.Context, key lifeKey) bool {
 	object := w.object(key)
 
 	resp, err := w.server.ReadResource(ctx, &tfprotov6.ReadResourceRequest{
-		TypeName: object.Kind, CurrentState: dynamic(w.t, object.Value), Private: object.Private,
+		TypeName: object.Kind, CurrentState: tftest.Dynamic(w.t, object.Value), Private: object.Private,
 	})
 	if err != nil || !w.said(key.String(), resp.Diagnostics, nil) {
 		return w.said(key.String(), nil, err) && false
 	}
 
 	read := *object
-	read.Value, read.Private = decoded(w.t, typeOf(w.t, object.Kind), resp.NewState), resp.Private
+	read.Value, read.Private = tftest.Decoded(w.t, tftest.TypeOf(w.t, object.Kind), resp.NewState), resp.Private
 	w.store(key, &read)
 
 	return true
@@ -204,8 +206,8 @@ func (w *lifeWalk) planCall(
 	}
 
 	resp, err := w.server.PlanResourceChange(ctx, &tfprotov6.PlanResourceChangeRequest{
-		TypeName: kind, PriorState: dynamic(w.t, prior), ProposedNewState: dynamic(w.t, proposed),
-		Config: dynamic(w.t, config), PriorPrivate: private,
+		TypeName: kind, PriorState: tftest.Dynamic(w.t, prior), ProposedNewState: tftest.Dynamic(w.t, proposed),
+		Config: tftest.Dynamic(w.t, config), PriorPrivate: private,
 	})
 	if err != nil {
 		return nil, w.said(address, nil, err)
@@ -220,9 +222,9 @@ func (w *lifeWalk) proposed(kind string, prior, config tftypes.Value) tftypes.Va
 		return config
 	}
 
-	out, was := fieldsOf(w.t, config), fieldsOf(w.t, prior)
+	out, was := tftest.FieldsOf(w.t, config), tftest.FieldsOf(w.t, prior)
 
-	for _, a := range schemas(w.t).ResourceSchemas[kind].Block.Attributes {
+	for _, a := range tftest.Schemas(w.t).ResourceSchemas[kind].Block.Attributes {
 		if a.Computed && out[a.Name].IsNull() {
 			out[a.Name] = was[a.Name]
 		}

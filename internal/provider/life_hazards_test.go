@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -52,7 +54,7 @@ func (w *lifeWorld) nodes(ctx context.Context) map[string]bool {
 		return nil
 	}
 
-	api := kubernetesAt(w.t, w.endpoint, secrets)
+	api := sitetest.KubernetesAt(w.t, w.URL, secrets)
 	defer api.Close()
 
 	found := map[string]bool{}
@@ -99,7 +101,7 @@ func (w *lifeWorld) namedBy(plan lifePlan) map[string]bool {
 
 // membershipOf is the members of the etcd that a machine is in; none for a worker.
 func (w *lifeWorld) membershipOf(m *sim.Machine) []string {
-	if !slices.Contains(w.controlPlane, m) {
+	if !slices.Contains(w.ControlPlane, m) {
 		return []string{m.Hostname()}
 	}
 
@@ -120,11 +122,11 @@ func hostnamesIn(w *lifeWorld, c lifeChange) map[string]bool {
 		text += c.Prior.Value.String()
 	}
 
-	for i := range w.controlPlane {
+	for i := range w.ControlPlane {
 		found[fmt.Sprintf("%s-%d", lifePlane, i+1)] = strings.Contains(text, fmt.Sprintf(`"%s-%d"`, lifePlane, i+1))
 	}
 
-	for i := range w.workers {
+	for i := range w.Workers {
 		found[fmt.Sprintf("%s-%d", lifeWorker, i+1)] = strings.Contains(text, fmt.Sprintf(`"%s-%d"`, lifeWorker, i+1))
 	}
 
@@ -295,7 +297,7 @@ func (w *lifeWorld) withoutOthers(name string, only lifeConfig) bool {
 
 	var off []*sim.Machine
 
-	for _, m := range w.controlPlane {
+	for _, m := range w.ControlPlane {
 		if m != one && m.Configured() {
 			m.PowerOff()
 
@@ -305,10 +307,10 @@ func (w *lifeWorld) withoutOthers(name string, only lifeConfig) bool {
 
 	one.Wipe()
 	one.PowerOn()
-	must(w.t, one.AwaitStage(w.t.Context(), sim.StageMaintenance))
+	tftest.Must(w.t, one.AwaitStage(w.t.Context(), sim.StageMaintenance))
 
 	plan := planLife(w.t, state, w.blocks(only), lifeOptions{Random: w.order})
-	if said := show(plan.Diagnostics); !plan.Refused || !strings.Contains(said, needsConsent) {
+	if said := tftest.Show(plan.Diagnostics); !plan.Refused || !strings.Contains(said, needsConsent) {
 		w.violated("the plan would begin a second etcd: %v %s", plan.Changes, said)
 	}
 

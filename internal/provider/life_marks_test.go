@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
@@ -28,7 +30,7 @@ type lifeForgery struct {
 func (w *lifeWorld) bundle() *pki.Bundle {
 	w.t.Helper()
 
-	return parsedBundle(w.t, w.living())
+	return tftest.ParsedBundle(w.t, w.living())
 }
 
 // ownerIn is the owner of a machine by a state; empty where none of its objects has the machine, or several have.
@@ -43,7 +45,7 @@ func (w *lifeWorld) ownerIn(state lifeState, m *sim.Machine) (address, owner str
 			return "", ""
 		}
 
-		address, owner = key.Address, text(w.t, object.Value, "owner_id")
+		address, owner = key.Address, tftest.Text(w.t, object.Value, "owner_id")
 	}
 
 	return address, owner
@@ -77,8 +79,8 @@ func (w *lifeWorld) forgeMark(op lifeOperation) lifeOperation {
 	op.Name = fmt.Sprintf("%s, with %s on %s", op.Name, forgery.What, m.Hostname())
 
 	write := func() {
-		kubectl.PatchNode(w.t, w.bundle(), w.endpoint, m.Hostname(),
-			encoded(w.t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{ownerMark: forgery.Mark}}}))
+		kubectl.PatchNode(w.t, w.bundle(), w.URL, m.Hostname(),
+			tftest.JSON(w.t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{ownerMark: forgery.Mark}}}))
 	}
 
 	if w.sometimes(50) {
@@ -109,7 +111,7 @@ func (w *lifeWorld) forgery(op lifeOperation, m *sim.Machine) lifeForgery {
 
 	for _, object := range w.states[1-op.State] {
 		if object.Kind != "talosop_secrets" {
-			other = text(w.t, object.Value, "owner_id") // of the other state
+			other = tftest.Text(w.t, object.Value, "owner_id") // of the other state
 		}
 	}
 
@@ -122,7 +124,7 @@ func (w *lifeWorld) forgery(op lifeOperation, m *sim.Machine) lifeForgery {
 		for _, n := range w.ownMachines(w.states[op.State]) {
 			if n != m {
 				copied := mark("the mark of "+n.Hostname(),
-					kubectl.Annotation(w.t, w.bundle(), w.endpoint, n.Hostname(), ownerMark))
+					kubectl.Annotation(w.t, w.bundle(), w.URL, n.Hostname(), ownerMark))
 				_, owner := w.ownerIn(w.states[op.State], m)
 				copied.AsNone = strings.HasPrefix(*copied.Mark, owner+" ")
 
@@ -180,10 +182,10 @@ func (w *lifeWorld) rightMark(state int, m *sim.Machine, forgery lifeForgery, do
 		w.violated("%s has %s after the apply", node, forgery.What)
 	}
 
-	api := kubernetesAt(w.t, w.endpoint, w.bundle())
+	api := sitetest.KubernetesAt(w.t, w.URL, w.bundle())
 	defer api.Close()
 
-	must(w.t, api.Nodes.Own(ctx, node, owner))
+	tftest.Must(w.t, api.Nodes.Own(ctx, node, owner))
 	w.marks = w.owners(ctx, w.t, bundle)
 	w.log("    the mark of %s is set right", node)
 }

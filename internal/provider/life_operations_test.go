@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -220,7 +221,7 @@ func (w *lifeWorld) importInto(state lifeState, c lifeConfig, b lifeBlock) {
 	walk.importObject(w.t.Context(), b, w.importID(w.t, c, b.Address, w.saved(w.t, w.living())))
 
 	if walk.failed() {
-		w.log("    import failed: %s %v", show(walk.Diagnostics), walk.Bugs)
+		w.log("    import failed: %s %v", tftest.Show(walk.Diagnostics), walk.Bugs)
 
 		return
 	}

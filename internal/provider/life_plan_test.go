@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // planLife plans a configuration as the CLIs do. A destroy is planned by two walks: the first one is a plan of the
@@ -25,7 +27,7 @@ func planLife(t *testing.T, state lifeState, blocks []lifeBlock, o lifeOptions) 
 
 	return lifePlan{
 		State: w.state, Changes: changes, Diagnostics: w.Diagnostics, Bugs: w.Bugs,
-		Refused: outcome{diagnostics: w.Diagnostics}.failed(),
+		Refused: tftest.Outcome{Diagnostics: w.Diagnostics}.Failed(),
 	}
 }
 
@@ -139,7 +141,7 @@ func (w *lifeWalk) propose(
 	change := lifeChange{Key: lifeKey{Address: b.Address}, Kind: b.Kind, Prior: object, Block: &b}
 
 	validated, err := w.server.ValidateResourceConfig(ctx, &tfprotov6.ValidateResourceConfigRequest{
-		TypeName: b.Kind, Config: dynamic(w.t, config),
+		TypeName: b.Kind, Config: tftest.Dynamic(w.t, config),
 		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
 	})
 	if err != nil || !w.said(b.Address, validated.Diagnostics, nil) {
@@ -158,7 +160,7 @@ func (w *lifeWalk) propose(
 		return change, false
 	}
 
-	change.Planned, change.Private = decoded(w.t, config.Type(), resp.PlannedState), resp.PlannedPrivate
+	change.Planned, change.Private = tftest.Decoded(w.t, config.Type(), resp.PlannedState), resp.PlannedPrivate
 
 	switch {
 	case object == nil:
@@ -173,7 +175,7 @@ func (w *lifeWalk) propose(
 			return change, false
 		}
 
-		change.Planned, change.Private = decoded(w.t, config.Type(), resp.PlannedState), resp.PlannedPrivate
+		change.Planned, change.Private = tftest.Decoded(w.t, config.Type(), resp.PlannedState), resp.PlannedPrivate
 	case change.Planned.Equal(object.Value):
 		change.Action = actNothing
 	default:

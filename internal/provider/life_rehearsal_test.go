@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -21,14 +22,14 @@ const isolatedArgument = "isolated"
 func rehearsable(t *testing.T) bool {
 	t.Helper()
 
-	return slices.ContainsFunc(schemas(t).ResourceSchemas["talosop_control_plane"].Block.Attributes,
+	return slices.ContainsFunc(tftest.Schemas(t).ResourceSchemas["talosop_control_plane"].Block.Attributes,
 		func(a *tfprotov6.SchemaAttribute) bool { return a.Name == isolatedArgument })
 }
 
 // rehearse restores a snapshot of the cluster on the spare control plane, with the secrets and the names of the cluster:
 // isolated, which leaves the cluster as it is, or without that, which is refused before the spare machine gets anything.
 func (w *lifeWorld) rehearse(op lifeOperation) lifeOperation {
-	spare := slices.IndexFunc(w.controlPlane, func(m *sim.Machine) bool { return !m.Configured() })
+	spare := slices.IndexFunc(w.ControlPlane, func(m *sim.Machine) bool { return !m.Configured() })
 	if !rehearsable(w.t) || spare < 0 || len(w.members) == 0 || w.turning(op.State) {
 		return w.applyAgain(op)
 	}
@@ -40,15 +41,15 @@ func (w *lifeWorld) rehearse(op lifeOperation) lifeOperation {
 		op.Name += ", not isolated"
 	}
 
-	op.Instead = func() bool { return w.rehearseOn(op, w.controlPlane[spare], isolated) }
+	op.Instead = func() bool { return w.rehearseOn(op, w.ControlPlane[spare], isolated) }
 
 	return op
 }
 
 // staticBlock is a resource whose configuration refers to nothing.
-func staticBlock(kind string, config configuration) []lifeBlock {
+func staticBlock(kind string, config tftest.Config) []lifeBlock {
 	return []lifeBlock{{Address: kind + ".rehearsal", Kind: kind,
-		Config: func(func(string, string) tftypes.Value) configuration { return config }}}
+		Config: func(func(string, string) tftypes.Value) tftest.Config { return config }}}
 }
 
 // inOneGo plans and applies blocks; ok is whether all of it was done.
@@ -57,12 +58,12 @@ func (w *lifeWorld) inOneGo(state lifeState, blocks []lifeBlock, o lifeOptions) 
 
 	plan := planLife(w.t, state, blocks, o)
 	if plan.Refused || len(plan.Bugs) > 0 {
-		return state, show(plan.Diagnostics), false
+		return state, tftest.Show(plan.Diagnostics), false
 	}
 
 	applied := applyLife(w.t, plan, blocks, make(chan struct{}), func() loss { return lossNone })
 
-	return applied.state, show(applied.Diagnostics), !applied.failed()
+	return applied.state, tftest.Show(applied.Diagnostics), !applied.failed()
 }
 
 func (w *lifeWorld) rehearseOn(op lifeOperation, spare *sim.Machine, isolated bool) bool {
@@ -74,23 +75,23 @@ func (w *lifeWorld) rehearseOn(op lifeOperation, spare *sim.Machine, isolated bo
 	c := op.Config
 	handle, _ := w.handleWritten(c).Of(func(string, string) tftypes.Value {
 		return tftypes.NewValue(tftypes.String, bundle)
-	}).(configuration)
+	}).(tftest.Config)
 
 	taken, said, ok := w.inOneGo(lifeState{}, staticBlock("talosop_etcd_backup",
-		configuration{"cluster": handle, "file": configuration{"path": folder}}), lifeOptions{})
+		tftest.Config{"cluster": handle, "file": tftest.Config{"path": folder}}), lifeOptions{})
 	if !ok {
 		w.log("    no snapshot: %s", said)
 
 		return false
 	}
 
-	key := text(w.t, taken[lifeKey{Address: "talosop_etcd_backup.rehearsal"}].Value, "key")
-	config := configuration{
-		"mode": "metal", "name": "test", "endpoint": w.endpoint, "secrets": bundle, "kubernetes_version": "v1.36.2",
-		"talos_version": "v1.13.0", "deletion_protection": false, "install": configuration{"disk": "/dev/sda"},
-		"restore_from": configuration{"file": configuration{"path": filepath.Join(folder, key)}},
-		"timeouts":     configuration{"create": "1m", "delete": "1m"},
-		"machines":     configuration{"cp-1": configuration{"address": spare.Address().String(), "hostname": "cp-1"}},
+	key := tftest.Text(w.t, taken[lifeKey{Address: "talosop_etcd_backup.rehearsal"}].Value, "key")
+	config := tftest.Config{
+		"mode": "metal", "name": "test", "endpoint": w.URL, "secrets": bundle, "kubernetes_version": "v1.36.2",
+		"talos_version": "v1.13.0", "deletion_protection": false, "install": tftest.Config{"disk": "/dev/sda"},
+		"restore_from": tftest.Config{"file": tftest.Config{"path": filepath.Join(folder, key)}},
+		"timeouts":     tftest.Config{"create": "1m", "delete": "1m"},
+		"machines":     tftest.Config{"cp-1": tftest.Config{"address": spare.Address().String(), "hostname": "cp-1"}},
 	}
 
 	if isolated {
@@ -118,7 +119,7 @@ func (w *lifeWorld) rehearseOn(op lifeOperation, spare *sim.Machine, isolated bo
 
 	spare.Wipe()
 	spare.PowerOn()
-	must(w.t, spare.AwaitStage(w.t.Context(), sim.StageMaintenance))
+	tftest.Must(w.t, spare.AwaitStage(w.t.Context(), sim.StageMaintenance))
 	w.check(map[string]bool{spare.Address().String(): true}, false)
 
 	return true
@@ -131,7 +132,7 @@ func (w *lifeWorld) production(spare *sim.Machine) lifeMembership {
 
 	var m lifeMembership
 
-	for _, plane := range w.controlPlane {
+	for _, plane := range w.ControlPlane {
 		if peers, err := w.EtcdPeers(ctx, plane); plane != spare && err == nil {
 			m.Members = peers
 

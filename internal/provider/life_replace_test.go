@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
@@ -25,7 +26,7 @@ func newReplaceLife(t *testing.T, layout lifeLayout, planes int, protected bool)
 
 	r.config.Protected = protected
 	r.settle()
-	must(t, r.controlPlane[0].PutEtcdKeys(t.Context(), map[string]string{identityKey: "the same"}))
+	tftest.Must(t, r.ControlPlane[0].PutEtcdKeys(t.Context(), map[string]string{identityKey: "the same"}))
 	r.ForgetCalls()
 
 	return r
@@ -73,7 +74,7 @@ func (r *replaceLife) applied(p lifePlan) (done *lifeApply, fewest int) {
 
 	var mu sync.Mutex
 
-	fewest = len(r.controlPlane)
+	fewest = len(r.ControlPlane)
 
 	r.SetOnCall(func(c fault.Call) error {
 		if c.Method != "EtcdLeaveCluster" && c.Method != "EtcdRemoveMemberByID" {
@@ -110,7 +111,7 @@ func (r *replaceLife) expectSameEtcd(members int) {
 
 	found := 0
 
-	for _, m := range r.controlPlane {
+	for _, m := range r.ControlPlane {
 		if keys, err := m.EtcdKeys(r.t.Context(), identityKey); err == nil && keys[identityKey] == "the same" {
 			found++
 		}
@@ -163,7 +164,7 @@ func TestReplace_ofAProtectedCluster(t *testing.T) {
 				options := force()
 
 				p := r.planned(options)
-				if said := show(p.Diagnostics); !p.Refused || !strings.Contains(said, "Deletion protection is on") {
+				if said := tftest.Show(p.Diagnostics); !p.Refused || !strings.Contains(said, "Deletion protection is on") {
 					t.Errorf("%s: the plan was not refused: %s", name, said)
 				}
 
@@ -185,13 +186,14 @@ func TestReplace_ofSeveralMachinesByOption(t *testing.T) {
 	r := newReplaceLife(t, machinesLayout, 3, false)
 
 	p := r.planned(lifeOptions{Replace: r.planes()[:2]})
-	if said := show(p.Diagnostics); !p.Refused || !strings.Contains(said, "Several control planes replaced by one plan") {
+	if said := tftest.Show(p.Diagnostics); !p.Refused ||
+		!strings.Contains(said, "Several control planes replaced by one plan") {
 		t.Errorf("the plan was not refused: %s", said)
 	}
 
 	p = r.planned(lifeOptions{Replace: r.planes()[:1]})
 	if done, fewest := r.applied(p); p.Refused || done.failed() || fewest < 3 {
-		t.Errorf("one machine was not replaced: %s %s", show(p.Diagnostics), show(done.Diagnostics))
+		t.Errorf("one machine was not replaced: %s %s", tftest.Show(p.Diagnostics), tftest.Show(done.Diagnostics))
 	}
 
 	r.expectSameEtcd(3)
@@ -207,12 +209,12 @@ func TestReplace_ofEveryMachineOneAtATime(t *testing.T) {
 
 	p := r.planned(lifeOptions{})
 	if p.Refused {
-		t.Fatalf("the plan: %s", show(p.Diagnostics))
+		t.Fatalf("the plan: %s", tftest.Show(p.Diagnostics))
 	}
 
 	done, fewest := r.applied(p)
 	if done.failed() {
-		t.Errorf("the apply: %s", show(done.Diagnostics))
+		t.Errorf("the apply: %s", tftest.Show(done.Diagnostics))
 	}
 
 	if fewest < 3 {
@@ -242,7 +244,7 @@ func TestReplace_withoutParallelismKeepsTheCluster(t *testing.T) {
 	p.Parallelism = 1
 
 	done, fewest := r.applied(p)
-	if said := show(done.Diagnostics); !done.failed() || !strings.Contains(said, "-parallelism=1") {
+	if said := tftest.Show(done.Diagnostics); !done.failed() || !strings.Contains(said, "-parallelism=1") {
 		t.Errorf("the apply did not say why it failed: %s", said)
 	}
 
@@ -264,13 +266,13 @@ func TestReplace_taintWarns(t *testing.T) {
 	r.taint(address)
 
 	p := r.planned(lifeOptions{})
-	if said := show(p.Diagnostics); p.Refused || !strings.Contains(said, "Machines will be wiped") ||
+	if said := tftest.Show(p.Diagnostics); p.Refused || !strings.Contains(said, "Machines will be wiped") ||
 		!strings.Contains(said, "reset control plane cp-2") {
 		t.Errorf("the plan does not say what is lost: %s", said)
 	}
 
 	for _, c := range p.Changes {
-		if impact := attributeOf(t, c.Planned, "impact"); impact.IsKnown() {
+		if impact := tftest.AttributeOf(t, c.Planned, "impact"); impact.IsKnown() {
 			t.Errorf("impact of %s is %v", c.Key, impact)
 		}
 	}
@@ -290,11 +292,11 @@ func TestReplace_besideOtherResources(t *testing.T) {
 
 			p := r.planned(forcedReplacements(r, []string{address})[forced]())
 			if p.Refused {
-				t.Fatalf("the plan: %s", show(p.Diagnostics))
+				t.Fatalf("the plan: %s", tftest.Show(p.Diagnostics))
 			}
 
 			if done, fewest := r.applied(p); done.failed() || fewest < 3 {
-				t.Fatalf("a member left an etcd of %d: %s", fewest, show(done.Diagnostics))
+				t.Fatalf("a member left an etcd of %d: %s", fewest, tftest.Show(done.Diagnostics))
 			}
 
 			r.expectSameEtcd(3)

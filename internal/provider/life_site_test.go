@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"cmp"
@@ -14,6 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -57,7 +59,7 @@ type lifeConfig struct {
 	// Turn is the texts of the triggers that turn keys over; empty for none.
 	Turn lifeTurn
 	// Change is made to talosop_cluster at last; nil for none.
-	Change func(configuration)
+	Change func(tftest.Config)
 }
 
 // lifeTurn is the texts of triggers, in the order of lifeTriggers.
@@ -69,8 +71,8 @@ var lifeTriggers = [5]string{"talos_ca", "kubernetes_ca", "cluster_token", "aggr
 func turnOf(text string) lifeTurn { return lifeTurn{text, text, text} }
 
 // rotate is the argument of secrets; none where no trigger has a text.
-func (t lifeTurn) rotate(into configuration) configuration {
-	triggers := configuration{}
+func (t lifeTurn) rotate(into tftest.Config) tftest.Config {
+	triggers := tftest.Config{}
 
 	for i, text := range t {
 		if text != "" {
@@ -105,7 +107,7 @@ const lifeSecrets = "talosop_secrets.this"
 
 // lifeSite is a site whose cluster goes through sequences.
 type lifeSite struct {
-	*site
+	*sitetest.Site
 
 	folder string
 }
@@ -117,9 +119,9 @@ const (
 
 // machineOf is the machine that a configuration has in a place.
 func (s *lifeSite) machineOf(c lifeConfig, role string, i int) *sim.Machine {
-	machines, spare := s.controlPlane, c.PlaneSpare
+	machines, spare := s.ControlPlane, c.PlaneSpare
 	if role == lifeWorker {
-		machines, spare = s.workers, c.WorkerSpare
+		machines, spare = s.Workers, c.WorkerSpare
 	}
 
 	if i+1 == spare {
@@ -130,14 +132,14 @@ func (s *lifeSite) machineOf(c lifeConfig, role string, i int) *sim.Machine {
 }
 
 // named is what a configuration calls machines.
-func (s *lifeSite) named(c lifeConfig, role string, indexes []int) configuration {
-	out := configuration{}
+func (s *lifeSite) named(c lifeConfig, role string, indexes []int) tftest.Config {
+	out := tftest.Config{}
 
 	for _, i := range indexes {
 		// The name of a node outlives the keys, the pools and the resources that its machine is in, and the hardware.
 		machine := s.machineOf(c, role, i)
 		place := fmt.Sprintf("%s-%d", role, i+1)
-		one := configuration{"address": machine.Address().String(), "hostname": place}
+		one := tftest.Config{"address": machine.Address().String(), "hostname": place}
 
 		if c.Hardware {
 			one["uuid"] = machine.UUID()
@@ -156,8 +158,8 @@ func (s *lifeSite) blocks(c lifeConfig) []lifeBlock {
 	if !c.NoSecrets {
 		blocks = append(blocks, lifeBlock{
 			Address: lifeSecrets, Kind: "talosop_secrets",
-			Config: func(func(string, string) tftypes.Value) configuration {
-				return c.Turn.rotate(configuration{"deletion_protection": !c.SecretsUnlocked})
+			Config: func(func(string, string) tftypes.Value) tftest.Config {
+				return c.Turn.rotate(tftest.Config{"deletion_protection": !c.SecretsUnlocked})
 			},
 		})
 	}
@@ -209,15 +211,15 @@ func (s *lifeSite) handleWritten(c lifeConfig) lifeHandle {
 	}
 
 	return lifeHandle{[]string{lifeSecrets}, func(ref func(string, string) tftypes.Value) any {
-		return configuration{
-			"name": "test", "endpoint": s.endpoint, "secrets": ref(lifeSecrets, "bundle"), "talos_endpoints": endpoints,
+		return tftest.Config{
+			"name": "test", "endpoint": s.URL, "secrets": ref(lifeSecrets, "bundle"), "talos_endpoints": endpoints,
 			"kubernetes_version": c.kubernetes(), "version_contract": "v1.13",
 		}
 	}}
 }
 
 // common are the arguments that every resource with machines has.
-func (c lifeConfig) common(into configuration) configuration {
+func (c lifeConfig) common(into tftest.Config) tftest.Config {
 	into["talos_version"] = "v1.13.0"
 	into["deletion_protection"] = c.Protected
 	limit := "1m"
@@ -225,7 +227,7 @@ func (c lifeConfig) common(into configuration) configuration {
 		limit = "5m" // an upgrade of Kubernetes has more to do, on machines that do much else
 	}
 
-	into["timeouts"] = configuration{"create": limit, "update": limit, "delete": limit}
+	into["timeouts"] = tftest.Config{"create": limit, "update": limit, "delete": limit}
 
 	if c.Preserve {
 		into["on_destroy"] = "preserve"
@@ -235,8 +237,8 @@ func (c lifeConfig) common(into configuration) configuration {
 }
 
 // patches put the label of nodes into configurations.
-func (c lifeConfig) patches(into configuration) configuration {
-	into["install"] = configuration{"disk": "/dev/sda"}
+func (c lifeConfig) patches(into tftest.Config) tftest.Config {
+	into["install"] = tftest.Config{"disk": "/dev/sda"}
 	if c.Rack != "" {
 		into["config_patches"] = []any{"machine:\n  nodeLabels:\n    rack: " + c.Rack + "\n"}
 	}
@@ -244,15 +246,15 @@ func (c lifeConfig) patches(into configuration) configuration {
 	return into
 }
 
-func (c lifeConfig) settings(s *lifeSite, ref func(string, string) tftypes.Value) configuration {
-	return c.common(c.consenting(configuration{
-		"mode": "metal", "name": "test", "endpoint": s.endpoint, "secrets": ref(lifeSecrets, "bundle"),
+func (c lifeConfig) settings(s *lifeSite, ref func(string, string) tftypes.Value) tftest.Config {
+	return c.common(c.consenting(tftest.Config{
+		"mode": "metal", "name": "test", "endpoint": s.URL, "secrets": ref(lifeSecrets, "bundle"),
 		"kubernetes_version": c.kubernetes(),
 	}))
 }
 
 // consenting are the arguments of a resource that bootstraps.
-func (c lifeConfig) consenting(into configuration) configuration {
+func (c lifeConfig) consenting(into tftest.Config) tftest.Config {
 	if c.Consent {
 		into["allow_bootstrap"] = true
 	}
@@ -262,16 +264,16 @@ func (c lifeConfig) consenting(into configuration) configuration {
 
 func (c lifeConfig) kubernetes() string { return cmp.Or(c.Kubernetes, "v1.36.2") }
 
-func (s *lifeSite) clusterBlock(c lifeConfig, planes, workers configuration) lifeBlock {
+func (s *lifeSite) clusterBlock(c lifeConfig, planes, workers tftest.Config) lifeBlock {
 	return lifeBlock{
 		Address: "talosop_cluster." + c.Label, Kind: "talosop_cluster", Needs: []string{lifeSecrets},
 		CreateFirst: c.CreateFirst,
-		Config: func(ref func(string, string) tftypes.Value) configuration {
+		Config: func(ref func(string, string) tftypes.Value) tftest.Config {
 			config := c.settings(s, ref)
-			config["control_plane"] = c.patches(configuration{"machines": planes})
+			config["control_plane"] = c.patches(tftest.Config{"machines": planes})
 
 			if len(workers) > 0 {
-				config["workers"] = configuration{"worker": c.patches(configuration{"machines": workers})}
+				config["workers"] = tftest.Config{"worker": c.patches(tftest.Config{"machines": workers})}
 			}
 
 			if c.Change != nil {
@@ -283,11 +285,11 @@ func (s *lifeSite) clusterBlock(c lifeConfig, planes, workers configuration) lif
 	}
 }
 
-func (s *lifeSite) planeBlock(c lifeConfig, planes configuration) lifeBlock {
+func (s *lifeSite) planeBlock(c lifeConfig, planes tftest.Config) lifeBlock {
 	return lifeBlock{
 		Address: "talosop_control_plane." + c.Label, Kind: "talosop_control_plane", Needs: []string{lifeSecrets},
 		CreateFirst: c.CreateFirst,
-		Config: func(ref func(string, string) tftypes.Value) configuration {
+		Config: func(ref func(string, string) tftypes.Value) tftest.Config {
 			config := c.patches(c.settings(s, ref))
 			config["machines"] = planes
 
@@ -296,35 +298,35 @@ func (s *lifeSite) planeBlock(c lifeConfig, planes configuration) lifeBlock {
 	}
 }
 
-func (s *lifeSite) workerBlock(c lifeConfig, workers configuration) lifeBlock {
+func (s *lifeSite) workerBlock(c lifeConfig, workers tftest.Config) lifeBlock {
 	handle := s.handleOf(c)
 
 	return lifeBlock{
 		Address: "talosop_worker." + c.Label, Kind: "talosop_worker", Needs: handle.Needs,
 		CreateFirst: c.CreateFirst,
-		Config: func(ref func(string, string) tftypes.Value) configuration {
-			return c.patches(c.common(configuration{"cluster": handle.Of(ref), "machines": workers}))
+		Config: func(ref func(string, string) tftypes.Value) tftest.Config {
+			return c.patches(c.common(tftest.Config{"cluster": handle.Of(ref), "machines": workers}))
 		},
 	}
 }
 
-func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines configuration, handle lifeHandle) []lifeBlock {
+func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines tftest.Config, handle lifeHandle) []lifeBlock {
 	var blocks []lifeBlock
 
 	for name, machine := range machines {
-		address, _ := machine.(configuration)
+		address, _ := machine.(tftest.Config)
 		founds := c.Layout == machinesLayout && address["address"] == s.machineOf(c, lifePlane, c.Planes[0]).Address().String()
 
 		blocks = append(blocks, lifeBlock{
 			Address: fmt.Sprintf("talosop_machine.%s[%q]", c.Label, name), Kind: "talosop_machine", Needs: handle.Needs,
 			CreateFirst: c.CreateFirst,
-			Config: func(ref func(string, string) tftypes.Value) configuration {
+			Config: func(ref func(string, string) tftypes.Value) tftest.Config {
 				of := handle.Of(ref)
-				if written, ok := of.(configuration); ok && c.Of[name] != "" {
+				if written, ok := of.(tftest.Config); ok && c.Of[name] != "" {
 					written["kubernetes_version"] = c.Of[name]
 				}
 
-				config := c.patches(c.common(configuration{
+				config := c.patches(c.common(tftest.Config{
 					"cluster": of, "name": name, "role": role, "address": address["address"],
 					"hostname": address["hostname"],
 				}))
@@ -357,10 +359,10 @@ func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines configurati
 func (s *lifeSite) importID(t *testing.T, c lifeConfig, address, file string) string {
 	t.Helper()
 
-	flat := func(machines configuration) map[string]string {
+	flat := func(machines tftest.Config) map[string]string {
 		out := map[string]string{}
 		for name, machine := range machines {
-			one, _ := machine.(configuration)
+			one, _ := machine.(tftest.Config)
 			out[name], _ = one["address"].(string)
 		}
 
@@ -394,7 +396,7 @@ func (s *lifeSite) importID(t *testing.T, c lifeConfig, address, file string) st
 		id["machines"] = map[string]string{name: cmp.Or(planes[name], workers[name])}
 	}
 
-	return encoded(t, id)
+	return tftest.JSON(t, id)
 }
 
 // saved is a file with a bundle.
@@ -402,7 +404,7 @@ func (s *lifeSite) saved(t *testing.T, bundle string) string {
 	t.Helper()
 
 	file := filepath.Join(s.folder, "secrets.yaml")
-	must(t, os.WriteFile(file, []byte(bundle), 0o600))
+	tftest.Must(t, os.WriteFile(file, []byte(bundle), 0o600))
 
 	return file
 }
@@ -416,7 +418,7 @@ func (s *lifeSite) owners(ctx context.Context, t *testing.T, bundle string) map[
 		return nil
 	}
 
-	api := kubernetesAt(t, s.endpoint, secrets)
+	api := sitetest.KubernetesAt(t, s.URL, secrets)
 	defer api.Close()
 
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"cmp"
@@ -16,6 +16,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -32,7 +34,8 @@ func (w *lifeWalk) importObject(ctx context.Context, b lifeBlock, id string) {
 	for _, imported := range resp.ImportedResources {
 		key := lifeKey{Address: b.Address}
 		w.store(key, &lifeObject{
-			Kind: b.Kind, Value: decoded(w.t, typeOf(w.t, b.Kind), imported.State), Private: imported.Private, Needs: b.Needs,
+			Kind: b.Kind, Value: tftest.Decoded(w.t, tftest.TypeOf(w.t, b.Kind), imported.State), Private: imported.Private,
+			Needs: b.Needs,
 		})
 		w.refresh(ctx, key)
 	}
@@ -56,10 +59,10 @@ func lifeSeeds(t *testing.T) []uint64 {
 	}
 
 	from, err := strconv.ParseUint(first, 10, 64)
-	must(t, err)
+	tftest.Must(t, err)
 
 	to, err := strconv.ParseUint(last, 10, 64)
-	must(t, err)
+	tftest.Must(t, err)
 
 	var seeds []uint64
 	for seed := from; seed <= to; seed++ {
@@ -116,7 +119,7 @@ func TestLife_randomSequences(t *testing.T) {
 		t.Run(fmt.Sprint("chain ", i), func(t *testing.T) {
 			t.Parallel()
 
-			s := &lifeSite{site: newSite(t, 4, 3), folder: t.TempDir()}
+			s := &lifeSite{Site: sitetest.New(t, 4, 3), folder: t.TempDir()}
 
 			var bundle string
 
@@ -170,7 +173,7 @@ func (w *lifeWorld) sequence(bundle string) string {
 // begin settles the machines: the cluster of the sequence before is taken over, or all of them are blank.
 func (w *lifeWorld) begin(bundle string) {
 	w.expel(clusterIDOf(bundle))
-	w.controlPlane, w.workers = inPlace(w.controlPlane, lifePlane), inPlace(w.workers, lifeWorker)
+	w.ControlPlane, w.Workers = inPlace(w.ControlPlane, lifePlane), inPlace(w.Workers, lifeWorker)
 	w.identity, w.members = w.etcd(w.t.Context())
 
 	if w.identity == "" || !w.runsWith(clusterIDOf(bundle)) {
@@ -203,7 +206,7 @@ func (w *lifeWorld) expel(id string) {
 		if m.Configured() && left {
 			m.Wipe()
 			m.PowerOn()
-			must(w.t, m.AwaitStage(w.t.Context(), sim.StageMaintenance))
+			tftest.Must(w.t, m.AwaitStage(w.t.Context(), sim.StageMaintenance))
 		}
 	}
 }
@@ -234,7 +237,7 @@ func (w *lifeWorld) blank() {
 	}
 
 	for _, m := range w.Machines() {
-		must(w.t, m.AwaitStage(w.t.Context(), sim.StageMaintenance))
+		tftest.Must(w.t, m.AwaitStage(w.t.Context(), sim.StageMaintenance))
 	}
 
 	w.identity, w.members = "", nil

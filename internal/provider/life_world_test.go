@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"cmp"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
@@ -115,7 +116,7 @@ func (w *lifeWorld) run(op lifeOperation) bool {
 	if op.Dies != nil {
 		op.Dies.Wipe()
 		op.Dies.PowerOn()
-		must(w.t, op.Dies.AwaitStage(w.t.Context(), sim.StageMaintenance))
+		tftest.Must(w.t, op.Dies.AwaitStage(w.t.Context(), sim.StageMaintenance))
 	}
 
 	for _, call := range w.Calls() {
@@ -192,7 +193,7 @@ func (w *lifeWorld) perform(op lifeOperation) bool {
 		w.violated("apply: %s", bug)
 	}
 
-	failed := outcome{diagnostics: applied.Diagnostics}.failed()
+	failed := tftest.Outcome{Diagnostics: applied.Diagnostics}.Failed()
 	if failed && !interrupted {
 		w.judge("failed", applied.Diagnostics)
 	}
@@ -268,7 +269,7 @@ func (w *lifeWorld) judge(how string, diagnostics []*tfprotov6.Diagnostic) {
 	}
 
 	if !named {
-		w.violated("what %s names no way out: %s", how, show(diagnostics))
+		w.violated("what %s names no way out: %s", how, tftest.Show(diagnostics))
 	}
 }
 
@@ -301,7 +302,7 @@ func bundlesIn(t *testing.T, state lifeState) map[string]string {
 	}
 
 	for _, object := range state {
-		fields := fieldsOf(t, object.Value)
+		fields := tftest.FieldsOf(t, object.Value)
 
 		for _, name := range []string{"bundle", "secrets"} {
 			if v, ok := fields[name]; ok {
@@ -310,7 +311,7 @@ func bundlesIn(t *testing.T, state lifeState) map[string]string {
 		}
 
 		if handle, ok := fields["cluster"]; ok && !handle.IsNull() {
-			add(fieldsOf(t, handle)["secrets"])
+			add(tftest.FieldsOf(t, handle)["secrets"])
 		}
 	}
 
@@ -348,26 +349,26 @@ func addressesIn(t *testing.T, kind string, value tftypes.Value) map[string]bool
 	}
 
 	list := func(holder tftypes.Value) {
-		machines := attributeOf(t, holder, "machines")
+		machines := tftest.AttributeOf(t, holder, "machines")
 		if machines.IsNull() || !machines.IsKnown() {
 			return
 		}
 
-		for _, machine := range fieldsOf(t, machines) {
-			found[text(t, machine, "address")] = true
+		for _, machine := range tftest.FieldsOf(t, machines) {
+			found[tftest.Text(t, machine, "address")] = true
 		}
 	}
 
 	switch kind {
 	case "talosop_machine":
-		found[text(t, value, "address")] = true
+		found[tftest.Text(t, value, "address")] = true
 	case "talosop_control_plane", "talosop_worker":
 		list(value)
 	case "talosop_cluster":
-		list(attributeOf(t, value, "control_plane"))
+		list(tftest.AttributeOf(t, value, "control_plane"))
 
-		if pools := attributeOf(t, value, "workers"); !pools.IsNull() {
-			for _, pool := range fieldsOf(t, pools) {
+		if pools := tftest.AttributeOf(t, value, "workers"); !pools.IsNull() {
+			for _, pool := range tftest.FieldsOf(t, pools) {
 				list(pool)
 			}
 		}
@@ -393,7 +394,7 @@ func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
 			continue
 		}
 
-		preserved := c.Action != actUpdate && text(w.t, c.Prior.Value, "on_destroy") == "preserve"
+		preserved := c.Action != actUpdate && tftest.Text(w.t, c.Prior.Value, "on_destroy") == "preserve"
 
 		leaving := addressesIn(w.t, c.Kind, c.Prior.Value)
 
@@ -409,11 +410,11 @@ func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
 
 		var protected bool
 
-		must(w.t, attributeOf(w.t, c.Prior.Value, "deletion_protection").As(&protected))
+		tftest.Must(w.t, tftest.AttributeOf(w.t, c.Prior.Value, "deletion_protection").As(&protected))
 
 		for address := range leaving {
 			mark := w.marks[address]
-			if preserved || made[address] || mark != "" && mark != text(w.t, c.Prior.Value, "owner_id") {
+			if preserved || made[address] || mark != "" && mark != tftest.Text(w.t, c.Prior.Value, "owner_id") {
 				continue
 			}
 
@@ -478,7 +479,7 @@ func (w *lifeWorld) living() (bundle string) {
 
 // runsWith reports whether a control plane is in the cluster with an id.
 func (w *lifeWorld) runsWith(id string) bool {
-	return id != "" && slices.ContainsFunc(w.controlPlane, func(m *sim.Machine) bool {
+	return id != "" && slices.ContainsFunc(w.ControlPlane, func(m *sim.Machine) bool {
 		return strings.Contains(string(m.Config()), id)
 	})
 }
@@ -524,7 +525,7 @@ func (w *lifeWorld) observeEtcd(ctx context.Context, ends bool) {
 		w.identity = fmt.Sprintf("etcd-%d", w.order.Int64())
 		w.log("    there is a new etcd: %s", w.identity)
 
-		for _, m := range w.controlPlane {
+		for _, m := range w.ControlPlane {
 			if m.PutEtcdKeys(ctx, map[string]string{identityKey: w.identity}) == nil {
 				return
 			}
@@ -564,7 +565,7 @@ func (w *lifeWorld) logCalls() {
 
 // etcd tells which etcd there is, and which machines are its members.
 func (w *lifeWorld) etcd(ctx context.Context) (identity string, members []string) {
-	for _, m := range w.controlPlane {
+	for _, m := range w.ControlPlane {
 		keys, err := m.EtcdKeys(ctx, identityKey)
 		if err != nil || !m.Configured() {
 			continue
@@ -581,7 +582,7 @@ func (w *lifeWorld) etcd(ctx context.Context) (identity string, members []string
 func (w *lifeWorld) checkSecrets() {
 	bundles := w.bundles()
 
-	for _, m := range w.controlPlane {
+	for _, m := range w.ControlPlane {
 		config := string(m.Config())
 		if config == "" {
 			continue
@@ -599,7 +600,7 @@ func (w *lifeWorld) checkSecrets() {
 // with. Another state, in which nothing was turned over, has older ones.
 func (w *lifeWorld) checkKeys(m *sim.Machine) {
 	carried, err := machineconfig.Keys(m.Config())
-	must(w.t, err)
+	tftest.Must(w.t, err)
 
 	var unknown []rotation.Kind
 
@@ -610,7 +611,7 @@ func (w *lifeWorld) checkKeys(m *sim.Machine) {
 			}
 
 			bundle, err := pki.Parse([]byte(text))
-			must(w.t, err)
+			tftest.Must(w.t, err)
 
 			if unknown = bundle.KnowingFormer(carried).Unknown(carried); len(unknown) == 0 {
 				return

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // What a reference page may be, so that a person reads it: what is longer belongs into a guide.
@@ -51,9 +53,9 @@ func everyDescription(t *testing.T) map[string]string {
 	}
 	attribute := func(where string, a *tfprotov6.SchemaAttribute) { add(where, a.Description) }
 
-	resp := schemas(t)
+	resp := tftest.Schemas(t)
 	add("provider", resp.Provider.Block.Description)
-	walkAttributes("provider", resp.Provider.Block.Attributes, attribute)
+	tftest.WalkAttributes("provider", resp.Provider.Block.Attributes, attribute)
 
 	for prefix, kind := range map[string]map[string]*tfprotov6.Schema{
 		"resource ": resp.ResourceSchemas, "data ": resp.DataSourceSchemas, "ephemeral ": resp.EphemeralResourceSchemas,
@@ -66,7 +68,7 @@ func everyDescription(t *testing.T) map[string]string {
 
 	for name, action := range resp.ActionSchemas {
 		add("action "+name, action.Schema.Block.Description)
-		walkAttributes("action "+name, action.Schema.Block.Attributes, attribute)
+		tftest.WalkAttributes("action "+name, action.Schema.Block.Attributes, attribute)
 	}
 
 	for name, function := range resp.Functions {
@@ -77,7 +79,7 @@ func everyDescription(t *testing.T) map[string]string {
 		}
 	}
 
-	everyAttribute(t, attribute)
+	tftest.EveryAttribute(t, attribute)
 
 	return places
 }
@@ -123,7 +125,7 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 	for _, kind := range []string{"resources", "data-sources", "ephemeral-resources", "functions", "actions",
 		"list-resources"} {
 		pages, err := filepath.Glob("../../docs/" + kind + "/*.md")
-		must(t, err)
+		tftest.Must(t, err)
 
 		if len(pages) == 0 {
 			t.Errorf("docs/%s has no pages", kind)
@@ -131,7 +133,7 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 
 		for _, page := range pages {
 			content, err := os.ReadFile(page)
-			must(t, err)
+			tftest.Must(t, err)
 
 			if kind == "resources" && len(content) > largestPage {
 				t.Errorf("%s has %d bytes, at most %d: put the depth into a guide below templates/guides", page, len(content),
@@ -193,12 +195,12 @@ func TestSchema_changesAreSaidByFixedPhrases(t *testing.T) {
 	phrase := regexp.MustCompile(`A change ([^.]*)\.`)
 	said := map[string]bool{}
 
-	for name, resource := range schemas(t).ResourceSchemas {
+	for name, resource := range tftest.Schemas(t).ResourceSchemas {
 		if !slices.Contains([]string{"talosop_cluster", "talosop_control_plane", "talosop_worker", "talosop_machine"}, name) {
 			continue
 		}
 
-		walkAttributes(name, resource.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
+		tftest.WalkAttributes(name, resource.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
 			found := phrase.FindAllStringSubmatch(a.Description, -1)
 			for _, text := range found {
 				said[text[1]] = true

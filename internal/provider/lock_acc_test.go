@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
@@ -36,14 +38,14 @@ type lockHistory struct {
 }
 
 // record watches the Lease until the test ends.
-func (h *lockHistory) record(t *testing.T, s *site, api *kubernetes.Client) {
+func (h *lockHistory) record(t *testing.T, s *sitetest.Site, api *kubernetes.Client) {
 	t.Helper()
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	leases := api.CoordinationV1().Leases("kube-system")
 
 	versions, err := leases.Watch(ctx, metav1.ListOptions{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	var watching sync.WaitGroup
 
@@ -125,17 +127,17 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.One(t)
-	s := newSite(t, 1, 4)
-	plane := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneHCL(""))
+	s := sitetest.New(t, 1, 4)
+	plane := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL(""))
 	bundle, _ := plane.Attribute("talosop_secrets.this", "bundle").(string)
-	handle := encoded(t, plane.Attribute(thePlane, "cluster"))
+	handle := tftest.JSON(t, plane.Attribute(thePlane, "cluster"))
 
 	pool := func(name string, machines []*sim.Machine) (w *clitest.Workspace, change func()) {
 		w = clitest.NewWorkspace(t, cli)
 		w.Write("cluster.json", handle)
 
 		write := func(content string) {
-			w.Write("main.tf", secretsProvider+strings.Replace(s.workersOf(machines, fmt.Sprintf(`  name = %q
+			w.Write("main.tf", sitetest.ProviderHCL+strings.Replace(s.WorkersOf(machines, fmt.Sprintf(`  name = %q
   config_patches = [yamlencode({ machine = { files = [{ path = "/var/a", op = "create", permissions = 420, content = %q }] } })]`,
 				name, content)), "talosop_control_plane.this.cluster", `jsondecode(file("cluster.json"))`, 1))
 		}
@@ -146,25 +148,25 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 		return w, func() { write("after") }
 	}
 
-	a, changeA := pool("a", s.workers[:2])
-	b, changeB := pool("b", s.workers[2:])
+	a, changeA := pool("a", s.Workers[:2])
+	b, changeB := pool("b", s.Workers[2:])
 	history := &lockHistory{rebooted: map[string][]string{}}
-	history.record(t, s, s.nodes(t, bundle))
+	history.record(t, s, nodes(t, s, bundle))
 	changeA()
 	changeB()
 
-	s.workers[0].HangNextReboot()
+	s.Workers[0].HangNextReboot()
 
 	killed := a.Start("apply", "-auto-approve")
-	s.awaitReboot(t, s.workers[0])
+	awaitReboot(t, s, s.Workers[0])
 	killed.KillProvider()
 
 	if result := killed.Wait(); result.Exit == 0 {
 		t.Fatalf("the apply was not killed:\n%s", result.Output())
 	}
 
-	s.workers[0].PowerOff()
-	s.workers[0].PowerOn()
+	s.Workers[0].PowerOff()
+	s.Workers[0].PowerOn()
 
 	runs := []*clitest.Process{a.Start("apply", "-auto-approve"), b.Start("apply", "-auto-approve")}
 	for _, run := range runs {
@@ -173,8 +175,8 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 		}
 	}
 
-	expectNoChanges(t, a, "after the run that was killed")
-	expectNoChanges(t, b, "after a run beside others")
+	sitetest.ExpectNoChanges(t, a, "after the run that was killed")
+	sitetest.ExpectNoChanges(t, b, "after a run beside others")
 
 	from := history.takenOver(t)
 	if first := history.rebooted["w-1"]; len(first) == 0 || !slices.Equal(from, first[:1]) {
@@ -187,7 +189,7 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 
 	others := slices.Concat(history.rebooted["w-1"], history.rebooted["w-2"])
 
-	for _, m := range s.workers {
+	for _, m := range s.Workers {
 		holders := history.rebooted[m.Name()]
 		if len(holders) == 0 || !strings.Contains(string(m.Config()), "after") {
 			t.Errorf("%s was not changed: rebooted by %v", m.Name(), holders)
@@ -202,10 +204,10 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 }
 
 // awaitReboot waits until a machine is told to reboot.
-func (s *site) awaitReboot(t *testing.T, m *sim.Machine) {
+func awaitReboot(t *testing.T, s *sitetest.Site, m *sim.Machine) {
 	t.Helper()
 
-	must(t, wait.Until(t.Context(), 10*time.Millisecond, func(context.Context) error {
+	tftest.Must(t, wait.Until(t.Context(), 10*time.Millisecond, func(context.Context) error {
 		for _, call := range s.CallsTo("Reboot") {
 			if call.Machine == m.Name() && call.Done {
 				return nil

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -20,23 +22,23 @@ func machineAt(name string) string { return fmt.Sprintf("talosop_machine.this[%q
 
 // oneByOneHCL is a resource for each machine, in a cluster that is described by hand:
 // the first control plane begins etcd.
-func (s *site) oneByOneHCL(machines []*sim.Machine) string {
+func oneByOneHCL(s *sitetest.Site, machines []*sim.Machine) string {
 	var endpoints, list strings.Builder
 
-	for _, m := range s.controlPlane {
+	for _, m := range s.ControlPlane {
 		fmt.Fprintf(&endpoints, "%q, ", m.Address())
 	}
 
 	for _, m := range machines {
 		role := "worker"
-		if slices.Contains(s.controlPlane, m) {
+		if slices.Contains(s.ControlPlane, m) {
 			role = "controlplane"
 		}
 
 		fmt.Fprintf(&list, "    %s = { role = %q, address = %q }\n", m.Name(), role, m.Address())
 	}
 
-	return secretsHCL + fmt.Sprintf(`
+	return sitetest.SecretsHCL + fmt.Sprintf(`
 locals {
   cluster = {
     name               = "test"
@@ -62,17 +64,7 @@ resource "talosop_machine" "this" {
 
   deletion_protection = false
 }
-`, s.endpoint, endpoints.String(), list.String(), s.controlPlane[0].Name())
-}
-
-// expectMembers checks how many members etcd has.
-func (s *site) expectMembers(t *testing.T, want int) {
-	t.Helper()
-
-	members, err := s.EtcdMembers(t.Context())
-	if err != nil || len(members) != want {
-		t.Errorf("etcd has the members %v (%v), want %d", members, err, want)
-	}
+`, s.URL, endpoints.String(), list.String(), s.ControlPlane[0].Name())
 }
 
 // expectWaiting checks that machines are in maintenance mode.
@@ -87,30 +79,10 @@ func expectWaiting(t *testing.T, machines ...*sim.Machine) {
 }
 
 // oneByOne applies a configuration with a resource for each machine.
-func (s *site) oneByOne(t *testing.T, cli clitest.CLI) *clitest.Workspace {
+func oneByOne(t *testing.T, s *sitetest.Site, cli clitest.CLI) *clitest.Workspace {
 	t.Helper()
 
-	return applied(t, cli, secretsProvider+s.oneByOneHCL(s.Machines()))
-}
-
-// applied is a workspace whose configuration was applied.
-func applied(t *testing.T, cli clitest.CLI, main string) *clitest.Workspace {
-	t.Helper()
-
-	w := clitest.NewWorkspace(t, cli)
-	w.Write("main.tf", main)
-	w.Init()
-	w.MustRun("apply", "-auto-approve")
-
-	return w
-}
-
-func expectNoChanges(t *testing.T, w *clitest.Workspace, when string) {
-	t.Helper()
-
-	if empty, output := w.PlanIsEmpty(); !empty {
-		t.Errorf("the plan %s is not empty:\n%s", when, output)
-	}
+	return sitetest.Applied(t, cli, sitetest.ProviderHCL+oneByOneHCL(s, s.Machines()))
 }
 
 // A cluster of single machines comes up in one apply, is content with what it made, is
@@ -118,14 +90,14 @@ func expectNoChanges(t *testing.T, w *clitest.Workspace, when string) {
 func TestAccMachine_lifecycle(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 2)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 2)
 		all := s.Machines()
-		w := s.oneByOne(t, cli)
+		w := oneByOne(t, s, cli)
 
 		for _, m := range all {
 			seen := rememberedBy(t, w, machineAt(m.Name()))[m.Name()]
-			isPlane := slices.Contains(s.controlPlane, m)
+			isPlane := slices.Contains(s.ControlPlane, m)
 
 			if seen.UUID != m.UUID() || seen.NodeName == "" || (seen.MemberID != "") != isPlane {
 				t.Errorf("what was observed of %s is %+v", m.Name(), seen)
@@ -137,30 +109,30 @@ func TestAccMachine_lifecycle(t *testing.T) {
 			}
 		}
 
-		s.expectMembers(t, 3)
-		expectNoChanges(t, w, "after the first apply")
+		s.ExpectMembers(t, 3)
+		sitetest.ExpectNoChanges(t, w, "after the first apply")
 
-		s.controlPlane[1].PowerOff()
+		s.ControlPlane[1].PowerOff()
 		expectsOne(t, w, "wait for cp-2")
-		s.controlPlane[1].PowerOn()
+		s.ControlPlane[1].PowerOn()
 
-		if err := s.controlPlane[1].AwaitReady(t.Context()); err != nil {
+		if err := s.ControlPlane[1].AwaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
-		w.Write("main.tf", secretsProvider+s.oneByOneHCL(all[:4]))
+		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, all[:4]))
 		w.MustRun("apply", "-auto-approve")
-		expectWaiting(t, s.workers[1])
+		expectWaiting(t, s.Workers[1])
 
-		w.Write("main.tf", secretsProvider+s.oneByOneHCL(slices.Concat(all[:2], all[3:4])))
+		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, slices.Concat(all[:2], all[3:4])))
 		w.MustRun("apply", "-auto-approve")
-		expectWaiting(t, s.controlPlane[2])
-		s.leftInOrder(t, s.controlPlane[2])
-		s.expectMembers(t, 2)
-		expectNoChanges(t, w, "after two machines left")
+		expectWaiting(t, s.ControlPlane[2])
+		leftInOrder(t, s, s.ControlPlane[2])
+		s.ExpectMembers(t, 2)
+		sitetest.ExpectNoChanges(t, w, "after two machines left")
 
 		w.MustRun("destroy", "-auto-approve")
-		s.expectReset(t)
+		s.ExpectReset(t)
 	})
 }
 
@@ -169,12 +141,12 @@ func expectsOne(t *testing.T, w *clitest.Workspace, operation string) {
 	t.Helper()
 
 	plan := w.MustRun("plan")
-	says(t, plan, operation)
-	says(t, plan, "0 to add, 1 to change, 0 to destroy")
+	sitetest.Says(t, plan, operation)
+	sitetest.Says(t, plan, "0 to add, 1 to change, 0 to destroy")
 }
 
 // leftInOrder checks that a control plane left etcd before it was reset.
-func (s *site) leftInOrder(t *testing.T, m *sim.Machine) {
+func leftInOrder(t *testing.T, s *sitetest.Site, m *sim.Machine) {
 	t.Helper()
 
 	first := func(method string) int {
@@ -201,17 +173,17 @@ func TestAccMachine_replacedBootstrapOwnerJoins(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
-	s := newSite(t, 3, 0)
-	w := s.oneByOne(t, cli).KeepTrace()
+	s := sitetest.New(t, 3, 0)
+	w := oneByOne(t, s, cli).KeepTrace()
 	w.MustRun("apply", "-auto-approve", "-replace="+machineAt("cp-1"))
 
 	if got := len(s.CallsTo("Bootstrap")); got != 1 {
 		t.Errorf("etcd was bootstrapped %d times", got)
 	}
 
-	s.expectMembers(t, 3)
+	s.ExpectMembers(t, 3)
 
-	s.leftInOrder(t, s.controlPlane[0])
+	leftInOrder(t, s, s.ControlPlane[0])
 
 	// Another configuration reaches them one by one, each under the lock of the cluster.
 	w.Write("override.tf", `resource "talosop_machine" "this" {
@@ -219,14 +191,14 @@ func TestAccMachine_replacedBootstrapOwnerJoins(t *testing.T) {
 }`)
 
 	held := w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after a change of all configurations")
+	sitetest.ExpectNoChanges(t, w, "after a change of all configurations")
 
 	if !strings.Contains(w.Trace(), "for the lock of the cluster") {
 		t.Errorf("no machine waited for its turn:\n%s", held.Output())
 	}
 
 	w.MustRun("destroy", "-auto-approve")
-	s.expectReset(t)
+	s.ExpectReset(t)
 }
 
 // Two machines of one apply say that they begin etcd: one does, and the other one joins.
@@ -234,18 +206,18 @@ func TestAccMachine_twoBootstrapOwnersFoundOneCluster(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
-	s := newSite(t, 2, 0)
-	config := secretsProvider + s.oneByOneHCL(s.Machines())
+	s := sitetest.New(t, 2, 0)
+	config := sitetest.ProviderHCL + oneByOneHCL(s, s.Machines())
 	config = regexp.MustCompile(`bootstrap +=.*`).ReplaceAllString(config, "bootstrap = true")
-	w := applied(t, cli, config)
+	w := sitetest.Applied(t, cli, config)
 
 	if got := len(s.CallsTo("Bootstrap")); got != 1 || s.EtcdClusters() != 1 {
 		t.Errorf("etcd was bootstrapped %d times, and there are %d of it", got, s.EtcdClusters())
 	}
 
-	s.expectMembers(t, 2)
+	s.ExpectMembers(t, 2)
 	w.MustRun("destroy", "-auto-approve")
-	s.expectReset(t)
+	s.ExpectReset(t)
 }
 
 // Machines whose state was lost are imported, of both roles. Nothing is sent to them: an apply
@@ -254,25 +226,26 @@ func TestAccMachine_planAfterImportIsEmpty(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_plansNothing", "TestAccWholeCluster_planAfterImportIsEmpty")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		w := s.oneByOne(t, cli)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		w := oneByOne(t, s, cli)
 
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		w.Write("secrets.yaml", bundle)
 
 		for _, m := range s.Machines() {
 			w.MustRun("state", "rm", machineAt(m.Name()))
-			w.MustRun("import", machineAt(m.Name()), encoded(t, map[string]any{
-				"secrets": "secrets.yaml", "control_plane": addresses(s.controlPlane), "machines": addresses([]*sim.Machine{m}),
+			w.MustRun("import", machineAt(m.Name()), tftest.JSON(t, map[string]any{
+				"secrets": "secrets.yaml", "control_plane": sitetest.Addresses(s.ControlPlane),
+				"machines": sitetest.Addresses([]*sim.Machine{m}),
 			}))
 		}
 
 		s.ForgetCalls()
-		says(t, w.MustRun("apply", "-auto-approve"), "take cp-1 over from another resource")
-		s.nothingWasSent(t)
+		sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "take cp-1 over from another resource")
+		s.ExpectNothingSent(t)
 
-		expectNoChanges(t, w, "after an import and an apply that marks the nodes")
+		sitetest.ExpectNoChanges(t, w, "after an import and an apply that marks the nodes")
 
 		w.MustRun("destroy", "-auto-approve")
 	})
@@ -283,10 +256,10 @@ func TestAccMachine_deadOneIsRemoved(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRemoval_ofADeadControlPlaneGoesThroughASurvivor", "TestAccDestroy_withDeadMachine")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 0)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 0)
 		config := func(machines []*sim.Machine) string {
-			config := s.oneByOneHCL(machines)
+			config := oneByOneHCL(s, machines)
 			block := config[strings.Index(config, "resource \"talosop_machine\""):]
 			config = strings.TrimSuffix(config, block)
 
@@ -300,15 +273,15 @@ func TestAccMachine_deadOneIsRemoved(t *testing.T) {
 			return config
 		}
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: config(s.controlPlane)},
+				{Config: config(s.ControlPlane)},
 				{
-					PreConfig: s.controlPlane[2].PowerOff,
-					Config:    config(s.controlPlane[:2]),
+					PreConfig: s.ControlPlane[2].PowerOff,
+					Config:    config(s.ControlPlane[:2]),
 					Check: func(*terraform.State) error {
-						s.expectMembers(t, 2)
+						s.ExpectMembers(t, 2)
 
 						return nil
 					},
@@ -316,6 +289,6 @@ func TestAccMachine_deadOneIsRemoved(t *testing.T) {
 			},
 		})
 
-		expectWaiting(t, s.controlPlane[:2]...)
+		expectWaiting(t, s.ControlPlane[:2]...)
 	})
 }

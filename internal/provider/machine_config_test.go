@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -21,44 +21,46 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // baseMachineConfig is a configuration that is right, with a handle written by hand.
-func baseMachineConfig() configuration {
-	base := baseWorker()
+func baseMachineConfig() tftest.Config {
+	base := tftest.BaseWorker()
 	delete(base, "machines")
 
 	return base
 }
 
 // joining is a worker of a pool, with what its pool and its cluster say.
-func joining(base configuration) configuration {
-	return with(without(base, "machines", "w-2"), "w-1", "machines", "w-1", "hostname")
+func joining(base tftest.Config) tftest.Config {
+	return tftest.With(tftest.Without(base, "machines", "w-2"), "w-1", "machines", "w-1", "hostname")
 }
 
 // fullMachineConfig is a configuration with every argument set, as that of fullWorker has them.
-func fullMachineConfig() (pool, data configuration) {
-	system := func() configuration {
-		return configuration{"secure_boot": false, "image_verification": []any{configuration{"image": "*", "skip": true}},
-			"system_volumes": configuration{"EPHEMERAL": configuration{"max_size": "50GiB", "encryption_keys": configuration{
-				"0": configuration{"passphrase": "battery staple"}}}}}
+func fullMachineConfig() (pool, data tftest.Config) {
+	system := func() tftest.Config {
+		return tftest.Config{"secure_boot": false, "image_verification": []any{tftest.Config{"image": "*", "skip": true}},
+			"system_volumes": tftest.Config{"EPHEMERAL": tftest.Config{"max_size": "50GiB", "encryption_keys": tftest.Config{
+				"0": tftest.Config{"passphrase": "battery staple"}}}}}
 	}
 
 	pool, data = fullWorker(), fullWorker()
 	maps.Copy(pool, system())
 
-	machines, _ := data["machines"].(configuration)
-	one, _ := machines["w-1"].(configuration)
+	machines, _ := data["machines"].(tftest.Config)
+	one, _ := machines["w-1"].(tftest.Config)
 
 	patches := []any{}
-	for _, from := range []configuration{data, one} {
+	for _, from := range []tftest.Config{data, one} {
 		more, _ := from["config_patches"].([]any)
 		patches = append(patches, more...)
 	}
 
-	return pool, configuration{"cluster": data["cluster"], "talos_version": data["talos_version"],
+	return pool, tftest.Config{"cluster": data["cluster"], "talos_version": data["talos_version"],
 		"schematic": data["schematic"], "platform": data["platform"], "install": one["install"], "hostname": "w-1",
 		"config_patches": patches, "role": "worker", "allow_untested": true,
 		"secure_boot": system()["secure_boot"], "image_verification": system()["image_verification"],
@@ -66,7 +68,7 @@ func fullMachineConfig() (pool, data configuration) {
 }
 
 // renderedBy is the configuration of the only machine of a planned resource.
-func renderedBy(t *testing.T, name string, config configuration) string {
+func renderedBy(t *testing.T, name string, config tftest.Config) string {
 	t.Helper()
 
 	r := map[string]func() resource.Resource{
@@ -98,7 +100,7 @@ func renderedBy(t *testing.T, name string, config configuration) string {
 	}
 
 	rendered, err := set.Configurations()
-	must(t, err)
+	tftest.Must(t, err)
 
 	if len(rendered.Configs) != 1 {
 		t.Fatalf("%d machines", len(rendered.Configs))
@@ -113,34 +115,34 @@ func TestMachineConfig_isWhatResourcesSend(t *testing.T) {
 
 	type same struct {
 		kind           string
-		resource, data configuration
+		resource, data tftest.Config
 	}
 
 	cases := map[string]same{}
 	for _, contract := range []string{"v1.11", "v1.12", "v1.13", "v1.14"} {
-		pinned := func(base configuration) configuration {
-			return with(with(base, contract, "cluster", "version_contract"), "v1.14.0", "talos_version")
+		pinned := func(base tftest.Config) tftest.Config {
+			return tftest.With(tftest.With(base, contract, "cluster", "version_contract"), "v1.14.0", "talos_version")
 		}
 
-		cases["worker "+contract] = same{"talosop_worker", joining(pinned(baseWorker())),
-			with(pinned(baseMachineConfig()), "w-1", "hostname")}
-		cases["control plane "+contract] = same{"talosop_machine", pinned(baseMachine()),
-			with(with(pinned(baseMachineConfig()), "cp-1", "hostname"), "controlplane", "role")}
+		cases["worker "+contract] = same{"talosop_worker", joining(pinned(tftest.BaseWorker())),
+			tftest.With(pinned(baseMachineConfig()), "w-1", "hostname")}
+		cases["control plane "+contract] = same{"talosop_machine", pinned(tftest.BaseMachine()),
+			tftest.With(tftest.With(pinned(baseMachineConfig()), "cp-1", "hostname"), "controlplane", "role")}
 	}
 
 	workers, data := fullMachineConfig()
 	cases["everything"] = same{"talosop_worker", workers, data}
 
-	secrets := append(tf.MasksOf(bundleOnce()), "correct horse", "battery staple")
+	secrets := append(tf.MasksOf(tftest.Bundle()), "correct horse", "battery staple")
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			state, diags := readData(t, "talosop_machine_config", test.data)
+			state, diags := tftest.ReadData(t, "talosop_machine_config", test.data)
 			if len(diags) > 0 {
-				t.Fatal(show(diags))
+				t.Fatal(tftest.Show(diags))
 			}
 
-			got := said(t, state, "config", "redacted", "digest")
+			got := tftest.TextsIn(t, state, "config", "redacted", "digest")
 			if want := renderedBy(t, test.kind, test.resource); got["config"] != want {
 				t.Errorf("the resource sends\n%s\nand the data source has\n%s", want, got["config"])
 			}
@@ -165,14 +167,16 @@ func TestMachineConfig_leavesTheHostNameToThePlatform(t *testing.T) {
 
 	for contract, wants := range map[string]string{"v1.11": "stableHostname: true", "v1.13": "auto: stable",
 		"v1.14": "auto: stable"} {
-		config := with(with(baseMachineConfig(), contract, "cluster", "version_contract"), "v1.14.0", "talos_version")
+		config := tftest.With(tftest.With(baseMachineConfig(), contract, "cluster", "version_contract"), "v1.14.0",
+			"talos_version")
 
-		state, diags := readData(t, "talosop_machine_config", config)
+		state, diags := tftest.ReadData(t, "talosop_machine_config", config)
 		if len(diags) > 0 {
-			t.Fatal(show(diags))
+			t.Fatal(tftest.Show(diags))
 		}
 
-		if got := said(t, state, "config")["config"]; !strings.Contains(got, wants) || strings.Contains(got, " hostname:") ||
+		if got := tftest.TextsIn(t, state, "config")["config"]; !strings.Contains(got, wants) ||
+			strings.Contains(got, " hostname:") ||
 			strings.Contains(got, "\nhostname:") {
 			t.Errorf("contract %s:\n%s", contract, got)
 		}
@@ -185,38 +189,39 @@ func TestMachineConfig_refuses(t *testing.T) {
 	inHandle := `AttributeName("cluster").`
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		at     string
 		says   []string
 	}{
-		"containers": {with(with(baseMachineConfig(), "container", "cluster", "mode"), configuration{"namespace": "talos"},
+		"containers": {tftest.With(tftest.With(baseMachineConfig(), "container", "cluster", "mode"),
+			tftest.Config{"namespace": "talos"},
 			"cluster", "host"), inHandle + `AttributeName("mode")`, []string{"talosop_worker"}},
-		"version": {with(baseMachineConfig(), "1.13", "talos_version"), `AttributeName("talos_version")`,
+		"version": {tftest.With(baseMachineConfig(), "1.13", "talos_version"), `AttributeName("talos_version")`,
 			[]string{"v1.13"}},
-		"untested": {with(baseMachineConfig(), "v1.99.0", "talos_version"), `AttributeName("talos_version")`,
+		"untested": {tftest.With(baseMachineConfig(), "v1.99.0", "talos_version"), `AttributeName("talos_version")`,
 			[]string{"allow_untested"}},
-		"contract": {with(baseMachineConfig(), "v1.14", "cluster", "version_contract"),
+		"contract": {tftest.With(baseMachineConfig(), "v1.14", "cluster", "version_contract"),
 			inHandle + `AttributeName("version_contract")`, []string{"v1.14"}},
-		"no contract": {without(baseMachineConfig(), "cluster", "version_contract"),
+		"no contract": {tftest.Without(baseMachineConfig(), "cluster", "version_contract"),
 			inHandle + `AttributeName("version_contract")`, nil},
-		"no version of Kubernetes": {without(baseMachineConfig(), "cluster", "kubernetes_version"),
+		"no version of Kubernetes": {tftest.Without(baseMachineConfig(), "cluster", "kubernetes_version"),
 			inHandle + `AttributeName("kubernetes_version")`, nil},
-		"secrets": {with(baseMachineConfig(), "certs: {}", "cluster", "secrets"), inHandle + `AttributeName("secrets")`,
+		"secrets": {tftest.With(baseMachineConfig(), "certs: {}", "cluster", "secrets"), inHandle + `AttributeName("secrets")`,
 			[]string{"talosop_secrets"}},
-		"role":      {with(baseMachineConfig(), "master", "role"), `AttributeName("role")`, []string{"controlplane"}},
-		"host name": {with(baseMachineConfig(), "No Name", "hostname"), `AttributeName("hostname")`, []string{`"No Name"`}},
-		"disk": {with(baseMachineConfig(), configuration{"size": "> 1TB"}, "install", "disk_selector"),
+		"role":      {tftest.With(baseMachineConfig(), "master", "role"), `AttributeName("role")`, []string{"controlplane"}},
+		"host name": {tftest.With(baseMachineConfig(), "No Name", "hostname"), `AttributeName("hostname")`, []string{`"No Name"`}},
+		"disk": {tftest.With(baseMachineConfig(), tftest.Config{"size": "> 1TB"}, "install", "disk_selector"),
 			`AttributeName("install").AttributeName("disk_selector")`, []string{`"/dev/sda"`}},
-		"schematic": {with(baseMachineConfig(), "abc", "schematic"), `AttributeName("schematic")`, []string{"64 lower-case"}},
-		"platform":  {with(baseMachineConfig(), "No Platform", "platform"), `AttributeName("platform")`, []string{"nocloud"}},
-		"patch": {with(baseMachineConfig(), []any{"machine: {}", "just words"}, "config_patches"),
+		"schematic": {tftest.With(baseMachineConfig(), "abc", "schematic"), `AttributeName("schematic")`, []string{"64 lower-case"}},
+		"platform":  {tftest.With(baseMachineConfig(), "No Platform", "platform"), `AttributeName("platform")`, []string{"nocloud"}},
+		"patch": {tftest.With(baseMachineConfig(), []any{"machine: {}", "just words"}, "config_patches"),
 			`AttributeName("config_patches").ElementKeyInt(1)`, []string{"Allowed"}},
-		"volume": {with(baseMachineConfig(), "much", "system_volumes", "EPHEMERAL", "max_size"),
+		"volume": {tftest.With(baseMachineConfig(), "much", "system_volumes", "EPHEMERAL", "max_size"),
 			`AttributeName("system_volumes").ElementKeyString("EPHEMERAL").AttributeName("max_size")`, []string{`"much"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, diags := readData(t, "talosop_machine_config", test.config)
-			expectMistake(t, diags, test.at, test.says, false)
+			_, diags := tftest.ReadData(t, "talosop_machine_config", test.config)
+			tftest.ExpectMistake(t, diags, test.at, test.says, false)
 		})
 	}
 }
@@ -225,16 +230,16 @@ func TestMachineConfig_refuses(t *testing.T) {
 func TestMachineConfig_unknown(t *testing.T) {
 	t.Parallel()
 
-	typ, server := schemas(t).DataSourceSchemas["talosop_machine_config"].ValueType(), providerServer(t)
+	typ, server := tftest.Schemas(t).DataSourceSchemas["talosop_machine_config"].ValueType(), tftest.Server(t)
 	_, full := fullMachineConfig()
 
-	tried := everyUnknown(t, valueOf(t, typ, full), func(at *tftypes.AttributePath, v tftypes.Value) {
+	tried := tftest.EveryUnknown(t, tftest.ValueOf(t, typ, full), func(at *tftypes.AttributePath, v tftypes.Value) {
 		resp, err := server.ValidateDataResourceConfig(t.Context(), &tfprotov6.ValidateDataResourceConfigRequest{
-			TypeName: "talosop_machine_config", Config: dynamic(t, v)})
-		must(t, err)
+			TypeName: "talosop_machine_config", Config: tftest.Dynamic(t, v)})
+		tftest.Must(t, err)
 
 		if len(resp.Diagnostics) > 0 {
-			t.Errorf("unknown %s: %s", at, show(resp.Diagnostics))
+			t.Errorf("unknown %s: %s", at, tftest.Show(resp.Diagnostics))
 		}
 	})
 
@@ -248,33 +253,34 @@ func TestMachineConfig_unknown(t *testing.T) {
 func TestMachineConfig_withTheProvidersClusters(t *testing.T) {
 	t.Parallel()
 
-	typ := schemas(t).DataSourceSchemas["talosop_machine_config"].ValueType()
+	typ := tftest.Schemas(t).DataSourceSchemas["talosop_machine_config"].ValueType()
 	read := func(secrets any) *tfprotov6.ReadDataSourceResponse {
-		server := serving(t, configuration{"clusters": configuration{"prod": configuration{"secrets": secrets,
-			"config_patches": []any{"machine: {nodeLabels: {of: all}}"}, "machines": configuration{"w-1": configuration{
+		server := tftest.Serve(t, tftest.Config{"clusters": tftest.Config{"prod": tftest.Config{"secrets": secrets,
+			"config_patches": []any{"machine: {nodeLabels: {of: all}}"}, "machines": tftest.Config{"w-1": tftest.Config{
 				"config_patches": []any{"machine: {nodeLabels: {of: one}}"}}}}}})
-		config := with(without(baseMachineConfig(), "cluster", "secrets"), "w-1", "hostname")
+		config := tftest.With(tftest.Without(baseMachineConfig(), "cluster", "secrets"), "w-1", "hostname")
 
 		resp, err := server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: "talosop_machine_config",
-			Config: dynamic(t, valueOf(t, typ, config))})
-		must(t, err)
+			Config: tftest.Dynamic(t, tftest.ValueOf(t, typ, config))})
+		tftest.Must(t, err)
 
 		return resp
 	}
 
-	resp := read(bundleOnce())
+	resp := read(tftest.Bundle())
 	if len(resp.Diagnostics) > 0 {
-		t.Fatal(show(resp.Diagnostics))
+		t.Fatal(tftest.Show(resp.Diagnostics))
 	}
 
 	state, err := resp.State.Unmarshal(typ)
-	must(t, err)
+	tftest.Must(t, err)
 
-	if got := said(t, state, "config")["config"]; !strings.Contains(got, "of: one") || strings.Contains(got, "of: all") {
+	if got := tftest.TextsIn(t, state, "config")["config"]; !strings.Contains(got, "of: one") ||
+		strings.Contains(got, "of: all") {
 		t.Errorf("the patches of the provider's configuration are not in\n%s", got)
 	}
 
-	if said := show(read(unknownValue{}).Diagnostics); !strings.Contains(said, "not known before the apply") {
+	if said := tftest.Show(read(tftest.Unknown{}).Diagnostics); !strings.Contains(said, "not known before the apply") {
 		t.Errorf("with unknown secrets: %s", said)
 	}
 }
@@ -283,8 +289,8 @@ func TestMachineConfig_withTheProvidersClusters(t *testing.T) {
 func TestAccMachineConfig_joins(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
 		data := func(name, extra string) string {
 			return fmt.Sprintf(`
 data "talosop_machine_config" %q {
@@ -296,49 +302,49 @@ data "talosop_machine_config" %q {
 `, name, extra)
 		}
 
-		w := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneHCL("")+s.workersOf(s.workers[:1], "")+
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL("")+s.WorkersOf(s.Workers[:1], "")+
 			data("w1", `  hostname = "w-1"`)+data("any", "")+`
 output "redacted" {
   value = data.talosop_machine_config.any.redacted
 }
 `)
-		if sent := w.Attribute("data.talosop_machine_config.w1", "config"); sent != string(s.workers[0].Config()) {
-			t.Errorf("the worker runs\n%s\nand the data source has\n%s", s.workers[0].Config(), sent)
+		if sent := w.Attribute("data.talosop_machine_config.w1", "config"); sent != string(s.Workers[0].Config()) {
+			t.Errorf("the worker runs\n%s\nand the data source has\n%s", s.Workers[0].Config(), sent)
 		}
 
 		config, _ := w.Attribute("data.talosop_machine_config.any", "config").(string)
-		s.boot(t, bundleIn(t, w), config)
-		expectNoChanges(t, w, "after the other machine joined")
+		boot(t, s, sitetest.BundleIn(t, w), config)
+		sitetest.ExpectNoChanges(t, w, "after the other machine joined")
 
-		if w.MustRun("destroy", "-auto-approve"); string(s.workers[1].Config()) != config {
+		if w.MustRun("destroy", "-auto-approve"); string(s.Workers[1].Config()) != config {
 			t.Error("the machine that others made was reset")
 		}
 	})
 }
 
 // boot gives the last worker a configuration, as a platform does with user data, and waits until it is a node.
-func (s *site) boot(t *testing.T, bundle *pki.Bundle, config string) {
+func boot(t *testing.T, s *sitetest.Site, bundle *pki.Bundle, config string) {
 	t.Helper()
 
-	m := s.workers[len(s.workers)-1]
+	m := s.Workers[len(s.Workers)-1]
 
 	fleet, err := providerdata.NewProviderData().FleetOf(t.Context(), pki.Changing, machineset.Set{}, bundle)
-	must(t, err)
+	tftest.Must(t, err)
 
 	defer fleet.Close()
 
-	must(t, fleet.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
+	tftest.Must(t, fleet.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
 		ApplyConfig(t.Context(), []byte(config), step.Maintenance, ""))
-	must(t, m.AwaitReady(t.Context()))
+	tftest.Must(t, m.AwaitReady(t.Context()))
 
 	text, err := bundle.YAML()
-	must(t, err)
+	tftest.Must(t, err)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
-	api := s.nodes(t, string(text))
-	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+	api := nodes(t, s, string(text))
+	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		if nodes := api.Nodes.Observe(ctx).Nodes; len(nodes) != len(s.Machines()) {
 			return fmt.Errorf("%d nodes of %d machines", len(nodes), len(s.Machines()))
 		}

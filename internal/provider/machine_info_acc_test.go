@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"testing"
@@ -9,15 +9,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 )
 
 // The data source tells the same machine in maintenance mode and as a member.
 func TestAccMachineInfo_inMaintenanceAndAsMember(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 0)
-		m := s.controlPlane[0]
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 0)
+		m := s.ControlPlane[0]
 		info := func(name string) tfjsonpath.Path { return tfjsonpath.New(name) }
 
 		waiting := `
@@ -25,15 +26,15 @@ data "talosop_machine_info" "this" {
   address = "` + m.Address().String() + `"
 }
 `
-		joined := secretsHCL + s.controlPlaneHCL("") + `
+		joined := sitetest.SecretsHCL + s.ControlPlaneHCL("") + `
 data "talosop_machine_info" "this" {
   address = "` + m.Address().String() + `"
   cluster = talosop_control_plane.this.cluster
 }
 `
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config: waiting,
@@ -54,7 +55,7 @@ data "talosop_machine_info" "this" {
 data "talosop_machine_info" "pinned" {
   address     = "` + m.Address().String() + `"
   fingerprint = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-}`, ExpectError: message("Unable to read machine")},
+}`, ExpectError: sitetest.Message("Unable to read machine")},
 				{
 					Config: joined,
 					ConfigStateChecks: []statecheck.StateCheck{
@@ -63,7 +64,8 @@ data "talosop_machine_info" "pinned" {
 						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("uuid"), knownvalue.StringExact(m.UUID())),
 					},
 				},
-				{Config: secretsHCL + s.controlPlaneHCL("") + waiting, ExpectError: message("Unable to read machine")},
+				{Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") + waiting,
+					ExpectError: sitetest.Message("Unable to read machine")},
 			},
 		})
 	})

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 var errDialledThroughHost = errors.New("dialled through the host cluster")
@@ -44,7 +45,7 @@ func TestMachineInfo_ofAContainer(t *testing.T) {
 
 	access := clusterhandle.UnknownAccess()
 	access.Name, access.Mode, access.Secrets = types.StringValue("dev"), types.StringValue(clusterhandle.ContainerMode),
-		types.StringValue(bundleOnce())
+		types.StringValue(tftest.Bundle())
 	access.Host = types.ObjectNull(nil)
 
 	object, diags := access.Object(t.Context())

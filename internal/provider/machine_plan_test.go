@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -14,28 +14,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// baseMachine is a control plane that begins etcd, in a cluster that is described by hand.
-func baseMachine() configuration {
-	base := baseWorker()
-	delete(base, "machines")
-
-	with(base, []any{"10.0.0.11", "10.0.0.12"}, "cluster", "talos_endpoints")
-	maps.Copy(base, configuration{"role": "controlplane", "name": "cp-1", "address": "10.0.0.11", "bootstrap": true})
-
-	return base
-}
-
 // fullMachine is a configuration with every argument set.
-func fullMachine() configuration {
+func fullMachine() tftest.Config {
 	base := fullWorker()
 
 	for name, v := range poolArguments("cp-1", "10.0.0.11") {
 		if name == "machines" {
-			machines, _ := v.(configuration)
-			one, _ := machines["cp-1"].(configuration)
+			machines, _ := v.(tftest.Config)
+			one, _ := machines["cp-1"].(tftest.Config)
 
 			for argument, v := range one {
 				base[argument] = v
@@ -45,7 +35,7 @@ func fullMachine() configuration {
 
 	delete(base, "machines")
 	delete(base, "max_unavailable")
-	maps.Copy(base, configuration{"role": "controlplane", "name": "cp-1", "bootstrap": true})
+	maps.Copy(base, tftest.Config{"role": "controlplane", "name": "cp-1", "bootstrap": true})
 
 	return base
 }
@@ -58,28 +48,31 @@ func TestMachine_planOfCreate(t *testing.T) {
 	const install = ": installs Talos v1.13.0 on /dev/sda, reboots, joins as "
 
 	for name, test := range map[string]struct {
-		config     configuration
+		config     tftest.Config
 		operations []string
 	}{
 		"founder": {
-			baseMachine(), []string{"apply configuration to cp-1" + install + "control plane", "bootstrap etcd on cp-1"},
+			tftest.BaseMachine(), []string{"apply configuration to cp-1" + install + "control plane", "bootstrap etcd on cp-1"},
 		},
 		"founder without secrets yet": {
-			with(baseMachine(), unknownValue{}, "cluster", "secrets"),
+			tftest.With(tftest.BaseMachine(), tftest.Unknown{}, "cluster", "secrets"),
 			[]string{"apply configuration to cp-1" + install + "control plane", "bootstrap etcd on cp-1"},
 		},
 		"joining control plane": {
-			with(baseMachine(), false, "bootstrap"), []string{"apply configuration to cp-1" + install + "control plane"},
+			tftest.With(tftest.BaseMachine(), false, "bootstrap"),
+			[]string{"apply configuration to cp-1" + install + "control plane"},
 		},
 		"worker": {
-			with(with(with(baseMachine(), nil, "bootstrap"), "worker", "role"), []any{"10.0.0.12"}, "cluster",
+			tftest.With(tftest.With(tftest.With(tftest.BaseMachine(), nil, "bootstrap"), "worker", "role"), []any{"10.0.0.12"},
+				"cluster",
 				"talos_endpoints"),
 			[]string{"apply configuration to cp-1" + install + "worker"},
 		},
-		"unknown role": {with(baseMachine(), unknownValue{}, "role"), []string{"(known after apply)"}},
-		"unknown name": {with(baseMachine(), unknownValue{}, "name"), []string{"(known after apply)"}},
+		"unknown role": {tftest.With(tftest.BaseMachine(), tftest.Unknown{}, "role"), []string{"(known after apply)"}},
+		"unknown name": {tftest.With(tftest.BaseMachine(), tftest.Unknown{}, "name"), []string{"(known after apply)"}},
 	} {
-		if got := textsOf(t, attributeOf(t, planOf(t, "talosop_machine", nil, test.config), "operations")); !slices.Equal(got,
+		if got := tftest.TextsOf(t, tftest.AttributeOf(t, planOf(t, "talosop_machine", nil, test.config),
+			"operations")); !slices.Equal(got,
 			test.operations) {
 			t.Errorf("%s: operations are %q, want %q", name, got, test.operations)
 		}
@@ -90,23 +83,26 @@ func TestMachine_planOfCreate(t *testing.T) {
 func TestMachine_endpointThatHasNotJoined(t *testing.T) {
 	t.Parallel()
 
-	joining := func() configuration {
-		return with(with(baseMachine(), false, "bootstrap"), "https://10.0.0.11:6443", "cluster", "endpoint")
+	joining := func() tftest.Config {
+		return tftest.With(tftest.With(tftest.BaseMachine(), false, "bootstrap"), "https://10.0.0.11:6443", "cluster",
+			"endpoint")
 	}
 
 	for name, test := range map[string]struct {
-		config  configuration
+		config  tftest.Config
 		refused bool
 	}{
-		"of a cluster that is made first": {with(joining(), unknownValue{}, "cluster", "phase"), true},
-		"of a cluster that is there":      {with(joining(), "Ready", "cluster", "phase"), false},
-		"of a cluster that it begins":     {with(with(joining(), unknownValue{}, "cluster", "phase"), true, "bootstrap"), false},
-		"another one": {with(with(joining(), unknownValue{}, "cluster", "phase"), "https://10.0.0.12:6443", "cluster",
+		"of a cluster that is made first": {tftest.With(joining(), tftest.Unknown{}, "cluster", "phase"), true},
+		"of a cluster that is there":      {tftest.With(joining(), "Ready", "cluster", "phase"), false},
+		"of a cluster that it begins": {tftest.With(tftest.With(joining(), tftest.Unknown{}, "cluster", "phase"), true,
+			"bootstrap"), false},
+		"another one": {tftest.With(tftest.With(joining(), tftest.Unknown{}, "cluster", "phase"), "https://10.0.0.12:6443",
+			"cluster",
 			"endpoint"), false},
 	} {
-		resp := planned(t, "talosop_machine", nil, valueOf(t, typeOf(t, "talosop_machine"), test.config))
+		resp := tftest.Plan(t, "talosop_machine", nil, tftest.ValueOf(t, tftest.TypeOf(t, "talosop_machine"), test.config))
 
-		if said := show(resp.Diagnostics); strings.Contains(said, "which is this machine") != test.refused {
+		if said := tftest.Show(resp.Diagnostics); strings.Contains(said, "which is this machine") != test.refused {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
@@ -117,23 +113,24 @@ func TestMachine_replacements(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		config  configuration
+		config  tftest.Config
 		Replace bool
 	}{
-		"role": {with(with(baseMachine(), nil, "bootstrap"), "worker", "role"), true},
-		"cluster": {with(with(baseMachine(), "other", "cluster", "name"), otherSecrets(t), "cluster", "secrets"),
+		"role": {tftest.With(tftest.With(tftest.BaseMachine(), nil, "bootstrap"), "worker", "role"), true},
+		"cluster": {tftest.With(tftest.With(tftest.BaseMachine(), "other", "cluster", "name"), otherSecrets(t), "cluster",
+			"secrets"),
 			true},
-		"name of the cluster": {with(baseMachine(), "other", "cluster", "name"), false},
-		"name":                {with(baseMachine(), "cp-9", "name"), false},
-		"bootstrap":           {with(baseMachine(), nil, "bootstrap"), false},
-		"address":             {with(baseMachine(), "10.0.0.12", "address"), false},
-		"unknown role":        {with(baseMachine(), unknownValue{}, "role"), false},
+		"name of the cluster": {tftest.With(tftest.BaseMachine(), "other", "cluster", "name"), false},
+		"name":                {tftest.With(tftest.BaseMachine(), "cp-9", "name"), false},
+		"bootstrap":           {tftest.With(tftest.BaseMachine(), nil, "bootstrap"), false},
+		"address":             {tftest.With(tftest.BaseMachine(), "10.0.0.12", "address"), false},
+		"unknown role":        {tftest.With(tftest.BaseMachine(), tftest.Unknown{}, "role"), false},
 	} {
-		prior := settledState(t, "talosop_machine", baseMachine())
+		prior := settledState(t, "talosop_machine", tftest.BaseMachine())
 
-		resp := planned(t, "talosop_machine", &prior, valueOf(t, typeOf(t, "talosop_machine"), test.config))
+		resp := tftest.Plan(t, "talosop_machine", &prior, tftest.ValueOf(t, tftest.TypeOf(t, "talosop_machine"), test.config))
 		if refusedBy(resp.Diagnostics) && name != "role" && name != "cluster" {
-			t.Errorf("%s: %s", name, show(resp.Diagnostics))
+			t.Errorf("%s: %s", name, tftest.Show(resp.Diagnostics))
 		}
 
 		if got := len(resp.RequiresReplace) > 0; got != test.Replace {
@@ -144,13 +141,13 @@ func TestMachine_replacements(t *testing.T) {
 			continue
 		}
 
-		plan, err := resp.PlannedState.Unmarshal(typeOf(t, "talosop_machine"))
+		plan, err := resp.PlannedState.Unmarshal(tftest.TypeOf(t, "talosop_machine"))
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		want := map[string][]string{"name": {"record cp-1 as cp-9"}, "bootstrap": {}}[name]
-		if got := textsOf(t, attributeOf(t, plan, "operations")); !slices.Equal(got, want) {
+		if got := tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations")); !slices.Equal(got, want) {
 			t.Errorf("%s: operations are %q", name, got)
 		}
 	}
@@ -160,7 +157,7 @@ func TestMachine_replacements(t *testing.T) {
 func otherSecrets(t *testing.T) string {
 	t.Helper()
 
-	other, err := quickBundle()
+	other, err := tftest.QuickBundle()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,56 +174,56 @@ func TestMachine_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		At     string
 		says   []string
 	}{
 		"worker that begins etcd": {
-			with(baseMachine(), "worker", "role"), `AttributeName("bootstrap")`, []string{"on a worker", "controlplane"},
+			tftest.With(tftest.BaseMachine(), "worker", "role"), `AttributeName("bootstrap")`, []string{"on a worker", "controlplane"},
 		},
 		"founder that nobody lists": {
-			with(baseMachine(), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
+			tftest.With(tftest.BaseMachine(), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
 			`AttributeName("cluster").AttributeName("talos_endpoints")`,
 			[]string{`no "10.0.0.11"`, "this one included", "leave bootstrap out"},
 		},
 		"founder without a list": {
-			with(baseMachine(), nil, "cluster", "talos_endpoints"), `AttributeName("cluster").AttributeName("talos_endpoints")`,
+			tftest.With(tftest.BaseMachine(), nil, "cluster", "talos_endpoints"), `AttributeName("cluster").AttributeName("talos_endpoints")`,
 			[]string{"all control planes"},
 		},
 		"control plane beside none": {
-			with(with(baseMachine(), nil, "bootstrap"), []any{}, "cluster", "talos_endpoints"),
+			tftest.With(tftest.With(tftest.BaseMachine(), nil, "bootstrap"), []any{}, "cluster", "talos_endpoints"),
 			`AttributeName("cluster").AttributeName("talos_endpoints")`,
 			[]string{"no control plane in it", "all control planes"},
 		},
 		"control plane that a handle by hand does not list": {
-			with(with(baseMachine(), nil, "bootstrap"), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
+			tftest.With(tftest.With(tftest.BaseMachine(), nil, "bootstrap"), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
 			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{`no "10.0.0.11"`, "this one included"},
 		},
-		"unknown role": {with(baseMachine(), "control-plane", "role"), `AttributeName("role")`,
+		"unknown role": {tftest.With(tftest.BaseMachine(), "control-plane", "role"), `AttributeName("role")`,
 			[]string{"controlplane", "worker"}},
-		"name": {with(baseMachine(), "cp 1", "name"), `AttributeName("name")`, []string{"at most 63 letters"}},
-		"address": {with(baseMachine(), "https://10.0.0.11", "address"), `AttributeName("address")`,
+		"name": {tftest.With(tftest.BaseMachine(), "cp 1", "name"), `AttributeName("name")`, []string{"at most 63 letters"}},
+		"address": {tftest.With(tftest.BaseMachine(), "https://10.0.0.11", "address"), `AttributeName("address")`,
 			[]string{"without a scheme"}},
 		"disk": {
-			with(baseMachine(), nil, "install"), `AttributeName("install").AttributeName("disk")`, []string{"no disk"},
+			tftest.With(tftest.BaseMachine(), nil, "install"), `AttributeName("install").AttributeName("disk")`, []string{"no disk"},
 		},
 		"patch": {
-			with(baseMachine(), []any{"- nonsense"}, "config_patches"), `AttributeName("config_patches").ElementKeyInt(0)`,
+			tftest.With(tftest.BaseMachine(), []any{"- nonsense"}, "config_patches"), `AttributeName("config_patches").ElementKeyInt(0)`,
 			[]string{"Found"},
 		},
 		"worker at the address of a control plane": {
-			with(with(baseMachine(), "worker", "role"), nil, "bootstrap"), `AttributeName("address")`,
+			tftest.With(tftest.With(tftest.BaseMachine(), "worker", "role"), nil, "bootstrap"), `AttributeName("address")`,
 			[]string{"a control plane of the cluster"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectMistake(t, validate(t, "talosop_machine", test.config), test.At, test.says, false)
+			tftest.ExpectMistake(t, tftest.Validate(t, "talosop_machine", test.config), test.At, test.says, false)
 		})
 	}
 
-	if diagnostics := validate(t, "talosop_machine", baseMachine()); len(diagnostics) > 0 {
-		t.Errorf("a configuration without mistakes: %s", show(diagnostics))
+	if diagnostics := tftest.Validate(t, "talosop_machine", tftest.BaseMachine()); len(diagnostics) > 0 {
+		t.Errorf("a configuration without mistakes: %s", tftest.Show(diagnostics))
 	}
 }
 
@@ -235,13 +232,13 @@ func TestMachine_invalidConfiguration(t *testing.T) {
 func TestMachine_planOfDestroy(t *testing.T) {
 	t.Parallel()
 
-	typ := typeOf(t, "talosop_machine")
+	typ := tftest.TypeOf(t, "talosop_machine")
 	null := tftypes.NewValue(typ, nil)
 
 	destroyOf := func(server tfprotov6.ProviderServer, state tftypes.Value) []*tfprotov6.Diagnostic {
 		resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-			TypeName: "talosop_machine", PriorState: dynamic(t, state),
-			ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+			TypeName: "talosop_machine", PriorState: tftest.Dynamic(t, state),
+			ProposedNewState: tftest.Dynamic(t, null), Config: tftest.Dynamic(t, null),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -250,41 +247,41 @@ func TestMachine_planOfDestroy(t *testing.T) {
 		return resp.Diagnostics
 	}
 
-	destroyIn := func(server tfprotov6.ProviderServer, config configuration) []*tfprotov6.Diagnostic {
+	destroyIn := func(server tfprotov6.ProviderServer, config tftest.Config) []*tfprotov6.Diagnostic {
 		return destroyOf(server, settledState(t, "talosop_machine", config))
 	}
 
-	destroy := func(config configuration) []*tfprotov6.Diagnostic { return destroyIn(providerServer(t), config) }
+	destroy := func(config tftest.Config) []*tfprotov6.Diagnostic { return destroyIn(tftest.Server(t), config) }
 
-	protected := func() configuration { return with(baseMachine(), true, "deletion_protection") }
+	protected := func() tftest.Config { return tftest.With(tftest.BaseMachine(), true, "deletion_protection") }
 	at := `AttributeName("deletion_protection")`
 
-	for _, one := range []configuration{with(baseMachine(), false, "deletion_protection"), protected()} {
-		expectMistake(t, destroy(one), "",
+	for _, one := range []tftest.Config{tftest.With(tftest.BaseMachine(), false, "deletion_protection"), protected()} {
+		tftest.ExpectMistake(t, destroy(one), "",
 			[]string{"leave cluster \"prod\"", "take control plane cp-1 out of etcd", "delete node cp-1"}, true)
 	}
 
-	last := with(protected(), []any{"10.0.0.11"}, "cluster", "talos_endpoints")
-	expectMistake(t, destroy(last), at, []string{`"prod/cp-1"`, "destroyed", "let another one join"}, false)
+	last := tftest.With(protected(), []any{"10.0.0.11"}, "cluster", "talos_endpoints")
+	tftest.ExpectMistake(t, destroy(last), at, []string{`"prod/cp-1"`, "destroyed", "let another one join"}, false)
 
 	// One that another resource has taken over is neither reset nor protected.
 	taken := seen(t, settledState(t, "talosop_machine", last), "cp-1", "drift",
 		record.Drift{{Kind: record.OwnedByAnother}})
 
-	told := destroyOf(providerServer(t), taken)
+	told := destroyOf(tftest.Server(t), taken)
 	if len(told) != 1 || told[0].Summary != "Machines are left to another resource" {
-		t.Errorf("a machine of another resource: %s", show(told))
+		t.Errorf("a machine of another resource: %s", tftest.Show(told))
 	}
 
 	// The last one of all that the same plan destroys.
-	server := providerServer(t)
+	server := tftest.Server(t)
 	for _, d := range destroyIn(server, protected()) {
 		if d.Severity == tfprotov6.DiagnosticSeverityError {
-			t.Errorf("the first of two: %s", show([]*tfprotov6.Diagnostic{d}))
+			t.Errorf("the first of two: %s", tftest.Show([]*tfprotov6.Diagnostic{d}))
 		}
 	}
 
-	expectMistake(t, slices.DeleteFunc(destroyIn(server, with(protected(), "10.0.0.12", "address")),
+	tftest.ExpectMistake(t, slices.DeleteFunc(destroyIn(server, tftest.With(protected(), "10.0.0.12", "address")),
 		func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityWarning }), at,
 		[]string{"together with all other control planes"}, false)
 }
@@ -294,16 +291,17 @@ func TestMachine_planOfDestroy(t *testing.T) {
 func TestMachine_planOfTwoResources(t *testing.T) {
 	t.Parallel()
 
-	typ := typeOf(t, "talosop_machine")
+	typ := tftest.TypeOf(t, "talosop_machine")
 	machine := func(name, address string) tftypes.Value {
-		return valueOf(t, typ, with(with(with(baseMachine(), nil, "bootstrap"), name, "name"), address, "address"))
+		return tftest.ValueOf(t, typ, tftest.With(tftest.With(tftest.With(tftest.BaseMachine(), nil, "bootstrap"), name,
+			"name"), address, "address"))
 	}
 	settled := func(v tftypes.Value) *tftypes.Value {
-		state := settledState(t, "talosop_machine", with(baseMachine(), nil, "bootstrap"))
+		state := settledState(t, "talosop_machine", tftest.With(tftest.BaseMachine(), nil, "bootstrap"))
 
 		var values, given map[string]tftypes.Value
-		must(t, state.As(&values))
-		must(t, v.As(&given))
+		tftest.Must(t, state.As(&values))
+		tftest.Must(t, v.As(&given))
 
 		values["name"], values["address"] = given["name"], given["address"]
 		state = tftypes.NewValue(typ, values)
@@ -312,29 +310,30 @@ func TestMachine_planOfTwoResources(t *testing.T) {
 	}
 
 	one, other := machine("cp-1", "10.0.0.11"), machine("cp-2", "10.0.0.12")
-	server := providerServer(t)
+	server := tftest.Server(t)
 
 	for _, resp := range []*tfprotov6.PlanResourceChangeResponse{
-		plannedBy(t, server, "talosop_machine", settled(one), machine("cp-1", "10.0.0.12")),
-		plannedBy(t, server, "talosop_machine", settled(other), machine("cp-2", "10.0.0.11")),
+		tftest.PlanBy(t, server, "talosop_machine", settled(one), machine("cp-1", "10.0.0.12")),
+		tftest.PlanBy(t, server, "talosop_machine", settled(other), machine("cp-2", "10.0.0.11")),
 	} {
 		if refusedBy(resp.Diagnostics) {
-			t.Errorf("an exchange of addresses: %s", show(resp.Diagnostics))
+			t.Errorf("an exchange of addresses: %s", tftest.Show(resp.Diagnostics))
 		}
 	}
 
-	server = providerServer(t)
-	pool := settledState(t, "talosop_control_plane", baseControlPlane())
-	smaller := with(baseControlPlane(), nil, "machines", "cp-1")
+	server = tftest.Server(t)
+	pool := settledState(t, "talosop_control_plane", tftest.BaseControlPlane())
+	smaller := tftest.With(tftest.BaseControlPlane(), nil, "machines", "cp-1")
 
-	resp := plannedBy(t, server, "talosop_control_plane", &pool, valueOf(t, typeOf(t, "talosop_control_plane"), smaller))
+	resp := tftest.PlanBy(t, server, "talosop_control_plane", &pool,
+		tftest.ValueOf(t, tftest.TypeOf(t, "talosop_control_plane"), smaller))
 	if refusedBy(resp.Diagnostics) {
-		t.Fatalf("a smaller control plane: %s", show(resp.Diagnostics))
+		t.Fatalf("a smaller control plane: %s", tftest.Show(resp.Diagnostics))
 	}
 
-	resp = plannedBy(t, server, "talosop_machine", nil, machine("cp-1", "10.0.0.11"))
-	if !refusedBy(resp.Diagnostics) || !strings.Contains(show(resp.Diagnostics), "planned for another") {
-		t.Errorf("a machine of both: %s", show(resp.Diagnostics))
+	resp = tftest.PlanBy(t, server, "talosop_machine", nil, machine("cp-1", "10.0.0.11"))
+	if !refusedBy(resp.Diagnostics) || !strings.Contains(tftest.Show(resp.Diagnostics), "planned for another") {
+		t.Errorf("a machine of both: %s", tftest.Show(resp.Diagnostics))
 	}
 }
 
@@ -376,7 +375,9 @@ func TestMachine_planOfUpdates(t *testing.T) {
 
 		return degraded(t, seen(t, state, "cp-1", "stage", "maintenance"))
 	}
-	alone := func(c configuration) configuration { return with(c, []any{"10.0.0.11"}, "cluster", "talos_endpoints") }
+	alone := func(c tftest.Config) tftest.Config {
+		return tftest.With(c, []any{"10.0.0.11"}, "cluster", "talos_endpoints")
+	}
 
 	const (
 		join = "apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control " +
@@ -387,49 +388,50 @@ func TestMachine_planOfUpdates(t *testing.T) {
 	)
 
 	for name, test := range map[string]struct {
-		before, after configuration
+		before, after tftest.Config
 		since         func(*testing.T, tftypes.Value) tftypes.Value
 		operations    []string
 		warns         string
 	}{
-		"repaired": {baseMachine(), baseMachine(), wiped, []string{fmt.Sprintf(expel, ""), forget, join}, ""},
+		"repaired": {tftest.BaseMachine(), tftest.BaseMachine(), wiped, []string{fmt.Sprintf(expel, ""), forget, join}, ""},
 		"repaired, not the founder": {
-			with(baseMachine(), nil, "bootstrap"), with(baseMachine(), nil, "bootstrap"), wiped,
+			tftest.With(tftest.BaseMachine(), nil, "bootstrap"), tftest.With(tftest.BaseMachine(), nil, "bootstrap"), wiped,
 			[]string{fmt.Sprintf(expel, ""), forget, join}, "",
 		},
 		"exchanged": {
-			baseMachine(), with(baseMachine(), otherOne, "uuid"), same,
+			tftest.BaseMachine(), tftest.With(tftest.BaseMachine(), otherOne, "uuid"), same,
 			[]string{fmt.Sprintf(expel, machineset.ReplacedSuffix), join}, "",
 		},
 		"upgraded": {
-			with(baseMachine(), "v1.13.0", "talos_version"), with(baseMachine(), "v1.13.2", "talos_version"), same,
+			tftest.With(tftest.BaseMachine(), "v1.13.0", "talos_version"), tftest.With(tftest.BaseMachine(), "v1.13.2",
+				"talos_version"), same,
 			[]string{"upgrade Talos on cp-1: v1.13.0 -> v1.13.2 (drain, reboot)"},
 			"Machines will reboot",
 		},
 		"the only one is upgraded": {
-			alone(baseMachine()), with(alone(baseMachine()), "v1.13.2", "talos_version"), same,
+			alone(tftest.BaseMachine()), tftest.With(alone(tftest.BaseMachine()), "v1.13.2", "talos_version"), same,
 			[]string{"upgrade Talos on cp-1: v1.13.0 -> v1.13.2 (reboot)"}, away,
 		},
 	} {
 		prior := test.since(t, settledState(t, "talosop_machine", test.before))
-		resp := planned(t, "talosop_machine", &prior, valueOf(t, typeOf(t, "talosop_machine"), test.after))
+		resp := tftest.Plan(t, "talosop_machine", &prior, tftest.ValueOf(t, tftest.TypeOf(t, "talosop_machine"), test.after))
 
 		if refusedBy(resp.Diagnostics) {
-			t.Errorf("%s: %s", name, show(resp.Diagnostics))
+			t.Errorf("%s: %s", name, tftest.Show(resp.Diagnostics))
 
 			continue
 		}
 
-		plan, err := resp.PlannedState.Unmarshal(typeOf(t, "talosop_machine"))
+		plan, err := resp.PlannedState.Unmarshal(tftest.TypeOf(t, "talosop_machine"))
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if diff := cmp.Diff(test.operations, textsOf(t, attributeOf(t, plan, "operations"))); diff != "" {
+		if diff := cmp.Diff(test.operations, tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations"))); diff != "" {
 			t.Errorf("%s: operations differ (-want +got):\n%s", name, diff)
 		}
 
-		if got := show(resp.Diagnostics); !strings.Contains(got, test.warns) || test.warns != away &&
+		if got := tftest.Show(resp.Diagnostics); !strings.Contains(got, test.warns) || test.warns != away &&
 			strings.Contains(got, away) {
 			t.Errorf("%s: warned is %s", name, got)
 		}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
@@ -34,20 +35,20 @@ func inlineManifests(values map[string]string, extra string) string {
 func TestAccManifests_followTheirSources(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 0)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 0)
 		w := clitest.NewWorkspace(t, cli)
 		write := func(arguments string) {
-			w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL(arguments))
+			w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL(arguments))
 		}
 
 		write(inlineManifests(map[string]string{"first": "1", "second": "1"}, ""))
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the create")
+		sitetest.ExpectNoChanges(t, w, "after the create")
 
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
-		maps := s.nodes(t, bundle).CoreV1().ConfigMaps("kube-system")
+		maps := nodes(t, s, bundle).CoreV1().ConfigMaps("kube-system")
 		holds := func(name, want string) {
 			t.Helper()
 
@@ -59,31 +60,31 @@ func TestAccManifests_followTheirSources(t *testing.T) {
 
 		holds("first", "1")
 		write(inlineManifests(map[string]string{"first": "2", "second": "1"}, ""))
-		says(t, w.MustRun("plan"), "apply configuration to cp-1 (no reboot)",
+		sitetest.Says(t, w.MustRun("plan"), "apply configuration to cp-1 (no reboot)",
 			"sync the bootstrap manifests of Kubernetes v1.36.2 from cp-1: inline manifest first (ConfigMap kube-system/first)")
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after a change of a manifest")
+		sitetest.ExpectNoChanges(t, w, "after a change of a manifest")
 		holds("first", "2")
 		holds("second", "1")
 
 		write(inlineManifests(map[string]string{"first": "3"}, "prune_bootstrap_manifests = false"))
-		says(t, w.MustRun("plan"), "(nothing is pruned): without inline manifest second (ConfigMap kube-system/second); inline manifest first")
+		sitetest.Says(t, w.MustRun("plan"), "(nothing is pruned): without inline manifest second (ConfigMap kube-system/second); inline manifest first")
 		w.MustRun("apply", "-auto-approve")
 		holds("first", "3")
 		holds("second", "1")
 
-		s.controlPlane[2].SetFault(fault.Fault{Method: "ApplyConfiguration", Count: -1, Code: codes.Unavailable, Message: "not now"})
+		s.ControlPlane[2].SetFault(fault.Fault{Method: "ApplyConfiguration", Count: -1, Code: codes.Unavailable, Message: "not now"})
 		write(inlineManifests(map[string]string{"first": "4"}, `timeouts = { update = "`+hanging+`" }`))
 
 		if w.Run("apply", "-auto-approve").Exit == 0 {
 			t.Error("an apply succeeds although cp-3 takes no configuration")
 		}
 
-		s.controlPlane[2].ClearFaults()
+		s.ControlPlane[2].ClearFaults()
 		write(inlineManifests(map[string]string{"first": "4"}, ""))
-		says(t, w.MustRun("plan"), "from cp-1: inline manifest first (ConfigMap kube-system/first)")
+		sitetest.Says(t, w.MustRun("plan"), "from cp-1: inline manifest first (ConfigMap kube-system/first)")
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after a manifest went")
+		sitetest.ExpectNoChanges(t, w, "after a manifest went")
 		holds("first", "4")
 
 		if _, err := maps.Get(t.Context(), "second", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

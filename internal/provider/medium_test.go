@@ -1,8 +1,10 @@
-package provider
+package provider_test
 
 import (
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -11,16 +13,16 @@ func TestCreate_fromANewerMedium(t *testing.T) {
 	t.Parallel()
 
 	for medium, version := range map[string]string{"v1.14.1": "v1.13.0", "v1.13.2": "v1.13.0"} {
-		s := newSiteWith(t, sim.Options{TalosVersion: medium}, 1, 1)
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: medium}, 1, 1)
 
-		config := s.onMachines(s.endpoint, s.controlPlane, s.workers)
+		config := onMachines(s, s.URL, s.ControlPlane, s.Workers)
 		config["talos_version"] = version
 
 		if version < medium {
 			config["version_contract"] = "v1.13"
 		}
 
-		driveOn(t, quickProviderData(), "talosop_cluster").ready(t, config)
+		driveOn(t, tftest.QuickProviderData(), "talosop_cluster").Ready(t, config)
 
 		for _, m := range s.Machines() {
 			if m.TalosVersion() != version {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"slices"
@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -20,32 +22,32 @@ func TestMeta_invalidConfiguration(t *testing.T) {
 	const machine = `AttributeName("machines").ElementKeyString("cp-1").AttributeName("meta")`
 
 	for name, test := range map[string]struct {
-		meta configuration
+		meta tftest.Config
 		At   string
 		says []string
 	}{
 		"a key of Talos": {
-			meta: configuration{"0x06": "A"},
+			meta: tftest.Config{"0x06": "A"},
 			At:   machine + `.ElementKeyString("0x06")`, says: []string{`"0x06"`, "user_1 (0x0c)", "belong to Talos"},
 		},
 		"a key twice": {
-			meta: configuration{"0x0c": "a", "user_1": "b"},
+			meta: tftest.Config{"0x0c": "a", "user_1": "b"},
 			At:   machine + `.ElementKeyString("user_1")`, says: []string{"key 0x0c again", "each key once"},
 		},
 		"no network": {
-			meta: configuration{"network": "dhcp please"},
+			meta: tftest.Config{"network": "dhcp please"},
 			At:   machine + `.ElementKeyString("network")`, says: []string{"not a network configuration", "YAML with addresses"},
 		},
 		"no network, with other values unknown": {
-			meta: configuration{"network": "dhcp please", "user_1": unknownValue{}},
+			meta: tftest.Config{"network": "dhcp please", "user_1": tftest.Unknown{}},
 			At:   machine + `.ElementKeyString("network")`, says: []string{"not a network configuration"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			expectMistake(t, validate(t, "talosop_control_plane",
-				with(baseControlPlane(), test.meta, "machines", "cp-1", "meta")), test.At, test.says, false)
+			tftest.ExpectMistake(t, tftest.Validate(t, "talosop_control_plane",
+				tftest.With(tftest.BaseControlPlane(), test.meta, "machines", "cp-1", "meta")), test.At, test.says, false)
 		})
 	}
 }
@@ -55,9 +57,10 @@ func TestMeta_invalidConfiguration(t *testing.T) {
 func TestMeta_planOfCreate(t *testing.T) {
 	t.Parallel()
 
-	for name, network := range map[string]any{"known": "links: [{name: eth0}]", "unknown": unknownValue{}} {
-		config := with(baseControlPlane(), configuration{"network": network, "13": "blue"}, "machines", "cp-2", "meta")
-		operations := textsOf(t, attributeOf(t, planOf(t, "talosop_control_plane", nil, config), "operations"))
+	for name, network := range map[string]any{"known": "links: [{name: eth0}]", "unknown": tftest.Unknown{}} {
+		config := tftest.With(tftest.BaseControlPlane(), tftest.Config{"network": network, "13": "blue"}, "machines", "cp-2",
+			"meta")
+		operations := tftest.TextsOf(t, tftest.AttributeOf(t, planOf(t, "talosop_control_plane", nil, config), "operations"))
 
 		if want := []string{"bootstrap etcd on cp-1",
 			"write META 0x0a, 0x0d of cp-2 (its network changes at once)"}; len(operations) != 5 ||
@@ -66,8 +69,8 @@ func TestMeta_planOfCreate(t *testing.T) {
 		}
 	}
 
-	config := with(baseControlPlane(), unknownValue{}, "machines", "cp-2", "meta")
-	if got := attributeOf(t, planOf(t, "talosop_control_plane", nil, config), "operations"); got.IsKnown() {
+	config := tftest.With(tftest.BaseControlPlane(), tftest.Unknown{}, "machines", "cp-2", "meta")
+	if got := tftest.AttributeOf(t, planOf(t, "talosop_control_plane", nil, config), "operations"); got.IsKnown() {
 		t.Errorf("with unknown keys operations are %s", got)
 	}
 }
@@ -75,25 +78,25 @@ func TestMeta_planOfCreate(t *testing.T) {
 func TestMeta_planOfUpdates(t *testing.T) {
 	t.Parallel()
 
-	config := func(values any) configuration {
-		return with(baseControlPlane(), values, "machines", "cp-2", "meta")
+	config := func(values any) tftest.Config {
+		return tftest.With(tftest.BaseControlPlane(), values, "machines", "cp-2", "meta")
 	}
 
 	for name, test := range map[string]struct {
 		was, is any
 		want    []string
 	}{
-		"another name": {was: configuration{"user_1": "a"}, is: configuration{"0x0c": "a"}, want: []string{}},
-		"key added": {was: configuration{"user_1": "a"}, is: configuration{"user_1": "a", "user_2": "b"},
+		"another name": {was: tftest.Config{"user_1": "a"}, is: tftest.Config{"0x0c": "a"}, want: []string{}},
+		"key added": {was: tftest.Config{"user_1": "a"}, is: tftest.Config{"user_1": "a", "user_2": "b"},
 			want: []string{"write META 0x0d of cp-2"}},
-		"value changed": {was: configuration{"user_1": "a"}, is: configuration{"user_1": "b"},
+		"value changed": {was: tftest.Config{"user_1": "a"}, is: tftest.Config{"user_1": "b"},
 			want: []string{"write META 0x0c of cp-2"}},
-		"key removed": {was: configuration{"user_1": "a", "user_2": "b"}, is: configuration{"user_1": "a"},
+		"key removed": {was: tftest.Config{"user_1": "a", "user_2": "b"}, is: tftest.Config{"user_1": "a"},
 			want: []string{}},
-		"all removed":  {was: configuration{"user_1": "a"}, want: []string{}},
-		"first values": {is: configuration{"user_1": "a", "user_3": ""}, want: []string{"write META 0x0c, 0x0e of cp-2"}},
+		"all removed":  {was: tftest.Config{"user_1": "a"}, want: []string{}},
+		"first values": {is: tftest.Config{"user_1": "a", "user_3": ""}, want: []string{"write META 0x0c, 0x0e of cp-2"}},
 		// What a refresh leaves of a network that somebody else overwrote.
-		"drift": {was: configuration{"network": "no network any more"}, is: configuration{"network": "links: [{name: eth0}]"},
+		"drift": {was: tftest.Config{"network": "no network any more"}, is: tftest.Config{"network": "links: [{name: eth0}]"},
 			want: []string{"write META 0x0a of cp-2 (its network changes at once)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,11 +105,11 @@ func TestMeta_planOfUpdates(t *testing.T) {
 			prior := settledState(t, "talosop_control_plane", config(test.was))
 			plan := planOf(t, "talosop_control_plane", &prior, config(test.is))
 
-			if got := textsOf(t, attributeOf(t, plan, "operations")); !slices.Equal(got, test.want) {
+			if got := tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations")); !slices.Equal(got, test.want) {
 				t.Errorf("operations are %q, want %q", got, test.want)
 			}
 
-			if got := attributeOf(t, plan, "observed"); !got.Equal(attributeOf(t, prior, "observed")) {
+			if got := tftest.AttributeOf(t, plan, "observed"); !got.Equal(tftest.AttributeOf(t, prior, "observed")) {
 				t.Errorf("what is recorded of the machines changes: %s", got)
 			}
 		})
@@ -119,12 +122,12 @@ func TestAccMeta_isRepaired(t *testing.T) {
 	testenv.BeforeRelease(t, "TestMeta_isWrittenAndRepaired", "TestAccProvidedMachines")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		worker := s.workers[1]
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
+		worker := s.Workers[1]
 
 		with := func(meta string) string {
-			return secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], "") + `
+			return sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersOf(s.Workers[:1], "") + `
 resource "talosop_worker" "rack" {
   name          = "rack"
   cluster       = talosop_control_plane.this.cluster
@@ -153,8 +156,8 @@ resource "talosop_worker" "rack" {
 
 		first, both := `{ user_1 = "rack-1" }`, `{ user_1 = "rack-1", "0x0e" = "blue" }`
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: with(first), ConfigPlanChecks: resource.ConfigPlanChecks{
 					PreApply: []plancheck.PlanCheck{

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -10,23 +10,25 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // moveFrom is what a `moved` block does to the state of a resource of the official provider.
-func (d *driven) moveFrom(t *testing.T, provider, kind string, state []byte) []*tfprotov6.Diagnostic {
+func moveFrom(t *testing.T, d *tftest.Driven, provider, kind string, state []byte) []*tfprotov6.Diagnostic {
 	t.Helper()
 
 	resp, err := d.Server.MoveResourceState(t.Context(), &tfprotov6.MoveResourceStateRequest{
 		SourceProviderAddress: provider, SourceTypeName: kind, SourceSchemaVersion: 1,
 		SourceState: &tfprotov6.RawState{JSON: state}, TargetTypeName: d.Name,
 	})
-	must(t, err)
+	tftest.Must(t, err)
 
 	if resp.TargetState != nil {
-		d.state, err = resp.TargetState.Unmarshal(typeOf(t, d.Name))
-		must(t, err)
-		d.private = resp.TargetPrivate
+		d.State, err = resp.TargetState.Unmarshal(tftest.TypeOf(t, d.Name))
+		tftest.Must(t, err)
+		d.Private = resp.TargetPrivate
 	}
 
 	return resp.Diagnostics
@@ -39,7 +41,7 @@ func TestSecrets_movedFromTheOfficialProvider(t *testing.T) {
 	t.Parallel()
 
 	state, err := os.ReadFile("testdata/official/talos_machine_secrets.json")
-	must(t, err)
+	tftest.Must(t, err)
 
 	var wrote struct {
 		MachineSecrets struct {
@@ -47,27 +49,27 @@ func TestSecrets_movedFromTheOfficialProvider(t *testing.T) {
 		} `json:"machine_secrets"`
 	}
 
-	must(t, json.Unmarshal(state, &wrote))
+	tftest.Must(t, json.Unmarshal(state, &wrote))
 
-	d := drive(t, "talosop_secrets", nil)
-	if said := d.moveFrom(t, officialAddress, "talos_machine_secrets", state); len(said) > 0 {
-		t.Fatal(show(said))
+	d := tftest.Drive(t, "talosop_secrets", nil)
+	if said := moveFrom(t, d, officialAddress, "talos_machine_secrets", state); len(said) > 0 {
+		t.Fatal(tftest.Show(said))
 	}
 
-	bundle, err := pki.Parse([]byte(textOf(t, d.state, "bundle")))
-	must(t, err)
+	bundle, err := pki.Parse([]byte(textOf(t, d.State, "bundle")))
+	tftest.Must(t, err)
 
 	for name, key := range wrote.MachineSecrets.Certs {
-		if !strings.Contains(textOf(t, d.state, "bundle"), key.Key) {
+		if !strings.Contains(textOf(t, d.State, "bundle"), key.Key) {
 			t.Errorf("the key of %s is another one", name)
 		}
 	}
 
-	if id := textOf(t, d.state, "cluster_id"); id != bundle.ClusterID() || !strings.Contains(string(state), id) {
+	if id := textOf(t, d.State, "cluster_id"); id != bundle.ClusterID() || !strings.Contains(string(state), id) {
 		t.Errorf("the cluster is %s", id)
 	}
 
-	d.expectEmpty(t, "after the move", configuration{})
+	d.ExpectEmpty(t, "after the move", tftest.Config{})
 }
 
 // What is moved from elsewhere, or says nothing, is refused without a quote of it.
@@ -80,9 +82,9 @@ func TestSecrets_movedFromElsewhereAreRefused(t *testing.T) {
 		{officialAddress, "talos_machine_secrets", `{"machine_secrets": "hunter22"}`, "since version 0.3"},
 		{officialAddress, "talos_machine_secrets", `{"machine_secrets": {"cluster": {"id": "hunter22"}}}`, "the secrets in it"},
 	} {
-		d := drive(t, "talosop_secrets", nil)
+		d := tftest.Drive(t, "talosop_secrets", nil)
 
-		said := show(d.moveFrom(t, test.provider, test.kind, []byte(test.state)))
+		said := tftest.Show(moveFrom(t, d, test.provider, test.kind, []byte(test.state)))
 		if !strings.Contains(said, test.says) || strings.Contains(said, "hunter22") {
 			t.Errorf("%s of %s: %s", test.kind, test.provider, said)
 		}
@@ -94,40 +96,40 @@ func TestSecrets_movedFromElsewhereAreRefused(t *testing.T) {
 func TestMachine_movedFromTheOfficialProvider(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1)
-	bundle := bundleOnce()
-	one := func(m *sim.Machine) configuration {
-		return configuration{m.Name(): configuration{"address": m.Address().String(), "hostname": m.Name()}}
+	s := sitetest.New(t, 1, 1)
+	bundle := tftest.Bundle()
+	one := func(m *sim.Machine) tftest.Config {
+		return tftest.Config{m.Name(): tftest.Config{"address": m.Address().String(), "hostname": m.Name()}}
 	}
-	disk := configuration{"disk": "/dev/sda"}
+	disk := tftest.Config{"disk": "/dev/sda"}
 
-	drive(t, theClusterKind, nil).apply(t, configuration{
-		"mode": "metal", "name": "test", "endpoint": s.endpoint, "secrets": bundle, "talos_version": "v1.13.0",
+	tftest.Drive(t, theClusterKind, nil).Apply(t, tftest.Config{
+		"mode": "metal", "name": "test", "endpoint": s.URL, "secrets": bundle, "talos_version": "v1.13.0",
 		"kubernetes_version": "v1.36.2", "on_destroy": "preserve",
-		"control_plane": configuration{"install": disk, "machines": one(s.controlPlane[0])},
-		"workers":       configuration{"batch": configuration{"install": disk, "machines": one(s.workers[0])}},
-	}).must(t)
+		"control_plane": tftest.Config{"install": disk, "machines": one(s.ControlPlane[0])},
+		"workers":       tftest.Config{"batch": tftest.Config{"install": disk, "machines": one(s.Workers[0])}},
+	}).Must(t)
 
-	for _, m := range []*sim.Machine{s.controlPlane[0], s.workers[0]} {
+	for _, m := range []*sim.Machine{s.ControlPlane[0], s.Workers[0]} {
 		state, err := json.Marshal(map[string]any{"id": "machine_configuration_apply", "node": m.Address().String(),
 			"endpoint": m.Address().String(), "machine_configuration": string(m.Config())})
-		must(t, err)
+		tftest.Must(t, err)
 
-		d := drive(t, "talosop_machine", configuration{"clusters": configuration{"test": configuration{"secrets": bundle}}})
-		if said := d.moveFrom(t, officialAddress, "talos_machine_configuration_apply", state); len(said) > 0 {
-			t.Fatal(show(said))
+		d := tftest.Drive(t, "talosop_machine", tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": bundle}}})
+		if said := moveFrom(t, d, officialAddress, "talos_machine_configuration_apply", state); len(said) > 0 {
+			t.Fatal(tftest.Show(said))
 		}
 
-		d.refresh(t).must(t)
+		d.Refresh(t).Must(t)
 
 		for name, want := range map[string]string{"address": m.Address().String(), "talos_version": "v1.13.0",
 			"phase": "Ready"} {
-			if got := textOf(t, d.state, name); got != want {
+			if got := textOf(t, d.State, name); got != want {
 				t.Errorf("%s of %s is %s, want %s", name, m.Name(), got, want)
 			}
 		}
 
-		d.refresh(t).must(t)
+		d.Refresh(t).Must(t)
 	}
 }
 
@@ -137,11 +139,11 @@ func textOf(t *testing.T, state tftypes.Value, name string) string {
 
 	var object map[string]tftypes.Value
 
-	must(t, state.As(&object))
+	tftest.Must(t, state.As(&object))
 
 	var text string
 
-	must(t, object[name].As(&text))
+	tftest.Must(t, object[name].As(&text))
 
 	return text
 }

@@ -1,41 +1,44 @@
-package provider
+package provider_test
 
 import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // movedSecrets is a control plane of one machine and a worker, with the secrets in the provider block.
-func movedSecrets(t *testing.T) (s *site, plane, worker *driven, given, joins configuration) {
+func movedSecrets(t *testing.T) (s *sitetest.Site, plane, worker *tftest.Driven, given, joins tftest.Config) {
 	t.Helper()
 
-	s = newSite(t, 1, 1)
-	provided := configuration{"clusters": configuration{"test": configuration{"secrets": bundleOnce()}}}
+	s = sitetest.New(t, 1, 1)
+	provided := tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": tftest.Bundle()}}}
 
-	given = baseControlPlane()
-	given["name"], given["endpoint"], given["kubernetes_version"] = "test", s.endpoint, "v1.35.4"
+	given = tftest.BaseControlPlane()
+	given["name"], given["endpoint"], given["kubernetes_version"] = "test", s.URL, "v1.35.4"
 	given["deletion_protection"] = false
-	given["machines"] = configuration{"cp-1": configuration{"address": s.controlPlane[0].Address().String()}}
+	given["machines"] = tftest.Config{"cp-1": tftest.Config{"address": s.ControlPlane[0].Address().String()}}
 
-	joins = baseWorker()
-	joins["cluster"] = configuration{"name": "test", "endpoint": s.endpoint, "secrets": bundleOnce(),
+	joins = tftest.BaseWorker()
+	joins["cluster"] = tftest.Config{"name": "test", "endpoint": s.URL, "secrets": tftest.Bundle(),
 		"kubernetes_version": "v1.35.4", "version_contract": "v1.13",
-		"talos_endpoints": []any{s.controlPlane[0].Address().String()}}
-	joins["machines"] = configuration{"w-1": configuration{"address": s.workers[0].Address().String()}}
+		"talos_endpoints": []any{s.ControlPlane[0].Address().String()}}
+	joins["machines"] = tftest.Config{"w-1": tftest.Config{"address": s.Workers[0].Address().String()}}
 
-	plane, worker = drive(t, "talosop_control_plane", provided), drive(t, "talosop_worker", provided)
+	plane, worker = tftest.Drive(t, "talosop_control_plane", provided), tftest.Drive(t, "talosop_worker", provided)
 
 	without := maps.Clone(given)
 	delete(without, "secrets")
-	plane.apply(t, without).must(t)
+	plane.Apply(t, without).Must(t)
 
-	inHandle, _ := joins["cluster"].(configuration)
+	inHandle, _ := joins["cluster"].(tftest.Config)
 	handle := maps.Clone(inHandle)
 	delete(handle, "secrets")
-	worker.apply(t, with(maps.Clone(joins), handle, "cluster")).must(t)
+	worker.Apply(t, tftest.With(maps.Clone(joins), handle, "cluster")).Must(t)
 
-	return s, plane.elsewhere(t, nil), worker.elsewhere(t, nil), given, joins
+	return s, plane.Elsewhere(t, nil), worker.Elsewhere(t, nil), given, joins
 }
 
 // Secrets move from the provider block to the resource in one apply, which sends nothing to a machine: the refresh, which
@@ -46,16 +49,16 @@ func TestProvidedSecrets_moveToTheResource(t *testing.T) {
 	s, plane, worker, given, joins := movedSecrets(t)
 	s.ForgetCalls()
 
-	for d, config := range map[*driven]configuration{plane: given, worker: joins} {
-		if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "Cluster was not read") {
+	for d, config := range map[*tftest.Driven]tftest.Config{plane: given, worker: joins} {
+		if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said, "Cluster was not read") {
 			t.Errorf("the refresh of %s says %q", d.Name, said)
 		}
 
-		d.apply(t, config).must(t)
-		d.expectEmpty(t, "after the move", config)
+		d.Apply(t, config).Must(t)
+		d.ExpectEmpty(t, "after the move", config)
 	}
 
-	s.nothingWasSent(t)
+	s.ExpectNothingSent(t)
 }
 
 // Secrets of another cluster, and none, are refused, and so is a destroy without any.
@@ -64,20 +67,20 @@ func TestProvidedSecrets_moveOfOthersIsRefused(t *testing.T) {
 
 	s, plane, _, given, _ := movedSecrets(t)
 	s.ForgetCalls()
-	plane.refresh(t).must(t)
+	plane.Refresh(t).Must(t)
 
 	without := maps.Clone(given)
 	delete(without, "secrets")
 
-	for says, config := range map[string]configuration{
-		"Other secrets than those of the cluster": with(maps.Clone(given), otherBundle(t), "secrets"),
+	for says, config := range map[string]tftest.Config{
+		"Other secrets than those of the cluster": tftest.With(maps.Clone(given), otherBundle(t), "secrets"),
 		"none are given here":                     without,
 		"state has none":                          nil,
 	} {
-		if said := show(plane.plan(t, config).diagnostics); !strings.Contains(said, says) {
+		if said := tftest.Show(plane.Plan(t, config).Diagnostics); !strings.Contains(said, says) {
 			t.Errorf("the plan says %s, want %q", said, says)
 		}
 	}
 
-	s.nothingWasSent(t)
+	s.ExpectNothingSent(t)
 }

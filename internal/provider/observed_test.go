@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
@@ -20,8 +21,8 @@ import (
 func remembered(t *testing.T, state tftypes.Value) record.Machines {
 	t.Helper()
 
-	machines, err := record.Decode(text(t, state, "record"))
-	must(t, err)
+	machines, err := record.Decode(tftest.Text(t, state, "record"))
+	tftest.Must(t, err)
 
 	return machines
 }
@@ -33,7 +34,7 @@ func rememberedBy(t *testing.T, w *clitest.Workspace, address string) record.Mac
 	stored, _ := w.Attribute(address, "record").(string)
 
 	machines, err := record.Decode(stored)
-	must(t, err)
+	tftest.Must(t, err)
 
 	return machines
 }
@@ -82,7 +83,7 @@ func (c rememberedCheck) CheckState(_ context.Context, req statecheck.CheckState
 func remember(t *testing.T, state tftypes.Value, machines record.Machines) tftypes.Value {
 	t.Helper()
 
-	observed := attributeOf(t, state, "observed").Type()
+	observed := tftest.AttributeOf(t, state, "observed").Type()
 	at := tftypes.NewAttributePath()
 
 	var shown any
@@ -92,7 +93,7 @@ func remember(t *testing.T, state tftypes.Value, machines record.Machines) tftyp
 			shown = shownOf(one)
 		}
 	} else {
-		all := configuration{}
+		all := tftest.Config{}
 		for name, one := range machines {
 			all[name] = shownOf(one)
 		}
@@ -104,7 +105,7 @@ func remember(t *testing.T, state tftypes.Value, machines record.Machines) tftyp
 }
 
 // shownOf is what people see of a machine.
-func shownOf(m record.Machine) configuration {
+func shownOf(m record.Machine) tftest.Config {
 	orNull := func(text string) any {
 		if text == "" {
 			return nil
@@ -118,7 +119,7 @@ func shownOf(m record.Machine) configuration {
 		drift = append(drift, line)
 	}
 
-	return configuration{"address": orNull(m.Address), "uuid": orNull(m.UUID), "stage": orNull(m.Stage), "ready": m.Ready,
+	return tftest.Config{"address": orNull(m.Address), "uuid": orNull(m.UUID), "stage": orNull(m.Stage), "ready": m.Ready,
 		"talos_version": orNull(m.TalosVersion), "kubernetes_version": orNull(m.KubeletVersion),
 		"node_name": orNull(m.NodeName), "drift": drift}
 }
@@ -146,19 +147,19 @@ func withField(t *testing.T, m record.Machine, name string, value any) record.Ma
 	fields := map[string]any{}
 
 	encoded, err := json.Marshal(m)
-	must(t, err)
-	must(t, json.Unmarshal(encoded, &fields))
+	tftest.Must(t, err)
+	tftest.Must(t, json.Unmarshal(encoded, &fields))
 
 	fields[name] = value
 
 	encoded, err = json.Marshal(fields)
-	must(t, err)
+	tftest.Must(t, err)
 
 	var changed record.Machine
 
 	decoder := json.NewDecoder(bytes.NewReader(encoded))
 	decoder.DisallowUnknownFields()
-	must(t, decoder.Decode(&changed))
+	tftest.Must(t, decoder.Decode(&changed))
 
 	return changed
 }
@@ -171,7 +172,7 @@ func differsAt(t *testing.T, places ...string) record.Drift {
 
 	for _, text := range places {
 		place, err := fieldpath.ParsePlace(text)
-		must(t, err)
+		tftest.Must(t, err)
 
 		drift = append(drift, record.Difference{Kind: record.ConfigurationDiffers, Place: &place})
 	}
@@ -198,7 +199,7 @@ func TestShown_isOfTheRecord(t *testing.T) {
 func attributeTypes(t *testing.T, kind string) map[string]tftypes.Type {
 	t.Helper()
 
-	observed := typeOf(t, kind).AttributeTypes["observed"]
+	observed := tftest.TypeOf(t, kind).AttributeTypes["observed"]
 	if all, several := observed.(tftypes.Map); several {
 		observed = all.ElementType
 	}

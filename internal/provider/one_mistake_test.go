@@ -1,6 +1,10 @@
-package provider
+package provider_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+)
 
 // A wrong value is one error, at its attribute.
 func TestValidate_oneMistakeOnce(t *testing.T) {
@@ -11,14 +15,15 @@ func TestValidate_oneMistakeOnce(t *testing.T) {
 		path  []string
 		want  string
 	}{
-		"kind of disk": {configuration{"disk_selector": configuration{"type": "floppy"}},
+		"kind of disk": {tftest.Config{"disk_selector": tftest.Config{"type": "floppy"}},
 			[]string{"control_plane", "install"},
 			"Invalid control_plane.install.disk_selector.type"},
 		"network plugin": {"calico", []string{"cni", "name"}, "Invalid cni.name"},
 	} {
-		if got := validate(t, "talosop_cluster", with(baseCluster(), test.value, test.path...)); len(got) != 1 ||
+		if got := tftest.Validate(t, "talosop_cluster", tftest.With(tftest.BaseCluster(), test.value,
+			test.path...)); len(got) != 1 ||
 			got[0].Summary != test.want {
-			t.Errorf("%s: %s", name, show(got))
+			t.Errorf("%s: %s", name, tftest.Show(got))
 		}
 	}
 }

@@ -1,6 +1,7 @@
-package provider
+package provider_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,25 +9,23 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-
-	"encoding/json"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // operatedHCL is a cluster of one control plane and one worker, with what is to be done to it.
-func operatedHCL(s *site, operations string) string {
-	return secretsHCL + s.clusterHCL(poolHCL("batch", s.workers, ""), "") + operations
+func operatedHCL(s *sitetest.Site, operations string) string {
+	return sitetest.SecretsHCL + s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, ""), "") + operations
 }
-
-const talosopRequired = "terraform {\n  required_providers {\n    talosop = { source = \"talosop/talosop\" }\n  }\n}\n"
 
 // secretsOf are the secrets of the cluster in a state.
 func secretsOf(t *testing.T, w *clitest.Workspace) []string {
 	t.Helper()
 
-	encoded, err := bundleIn(t, w).YAML()
-	must(t, err)
+	encoded, err := sitetest.BundleIn(t, w).YAML()
+	tftest.Must(t, err)
 
-	return secretsIn(string(encoded))
+	return tftest.SecretsIn(string(encoded))
 }
 
 // restartHCL is an action, and a resource whose change of input triggers it.
@@ -56,22 +55,22 @@ resource "terraform_data" "window" {
 func TestAccActions_invoked(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1)
+	s := sitetest.New(t, 1, 1)
 	w := clitest.NewWorkspace(t, clitest.Newest(t))
 
-	w.Write("providers.tf", talosopRequired)
+	w.Write("providers.tf", sitetest.ProviderHCL)
 	w.Write("main.tf", operatedHCL(s, restartHCL("a")))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 
-	before := s.workers[0].Boots()
+	before := s.Workers[0].Boots()
 
 	said := w.MustRun("apply", "-auto-approve", "-invoke=action.talosop_rolling_restart.all").Stdout
-	if got := s.workers[0].Boots() - before; got != 1 {
+	if got := s.Workers[0].Boots() - before; got != 1 {
 		t.Errorf("invoked: it booted %d times\n%s", got, said)
 	}
 
-	if line := "finished: reboot batch-" + s.workers[0].Name() + " (drain)"; !strings.Contains(said, line) {
+	if line := "finished: reboot batch-" + s.Workers[0].Name() + " (drain)"; !strings.Contains(said, line) {
 		t.Errorf("%q is not told:\n%s", line, said)
 	}
 
@@ -80,7 +79,7 @@ func TestAccActions_invoked(t *testing.T) {
 	plan := w.MustRun("plan", "-out=plan").Stdout
 	said += plan + w.MustRun("apply", "plan").Stdout
 
-	if got := s.workers[0].Boots() - before; got != 2 {
+	if got := s.Workers[0].Boots() - before; got != 2 {
 		t.Errorf("triggered: it booted %d times\n%s", got, plan)
 	}
 
@@ -97,8 +96,8 @@ func TestAccActions_invoked(t *testing.T) {
 func TestAccOperationResource_restarts(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
 		w := clitest.NewWorkspace(t, cli)
 		restart := func(date string) string {
 			return fmt.Sprintf(`
@@ -107,27 +106,27 @@ resource "talosop_machine_reboot" "worker" {
   machines = [%q]
   triggers = { date = %q }
 }
-`, s.workers[0].Address(), date)
+`, s.Workers[0].Address(), date)
 		}
 
-		w.Write("providers.tf", talosopRequired)
+		w.Write("providers.tf", sitetest.ProviderHCL)
 		w.Write("main.tf", operatedHCL(s, ""))
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
 
-		before := s.workers[0].Boots()
+		before := s.Workers[0].Boots()
 
 		for i, date := range []string{"a", "b"} {
 			w.Write("main.tf", operatedHCL(s, restart(date)))
 
 			plan := w.MustRun("plan", "-out=plan").Stdout
-			if line := fmt.Sprintf(`"reboot %s (drain)"`, s.workers[0].Address()); i == 0 && !strings.Contains(plan, line) {
+			if line := fmt.Sprintf(`"reboot %s (drain)"`, s.Workers[0].Address()); i == 0 && !strings.Contains(plan, line) {
 				t.Errorf("%s is not planned:\n%s", line, plan)
 			}
 
 			w.MustRun("apply", "plan")
 
-			if got := s.workers[0].Boots() - before; got != i+1 {
+			if got := s.Workers[0].Boots() - before; got != i+1 {
 				t.Errorf("after %s it booted %d times", date, got)
 			}
 
@@ -137,7 +136,7 @@ resource "talosop_machine_reboot" "worker" {
 		}
 
 		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
-		must(t, err)
+		tftest.Must(t, err)
 
 		_, operated, _ := strings.Cut(string(state), `"talosop_machine_reboot"`)
 		operated, _, _ = strings.Cut(operated, `"talosop_secrets"`)
@@ -155,10 +154,10 @@ resource "talosop_machine_reboot" "worker" {
 func TestAccActions_planFileHasTheHandle(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1)
+	s := sitetest.New(t, 1, 1)
 	w := clitest.NewWorkspace(t, clitest.Newest(t))
 
-	w.Write("providers.tf", talosopRequired)
+	w.Write("providers.tf", sitetest.ProviderHCL)
 	w.Write("main.tf", operatedHCL(s, restartHCL("a")))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
@@ -173,20 +172,20 @@ func TestAccActions_planFileHasTheHandle(t *testing.T) {
 		} `json:"action_invocations"`
 	}
 
-	must(t, json.Unmarshal([]byte(shown), &plan))
+	tftest.Must(t, json.Unmarshal([]byte(shown), &plan))
 
 	if len(plan.Invocations) != 1 {
 		t.Fatalf("the plan invokes %d actions", len(plan.Invocations))
 	}
 
 	invoked := plan.Invocations[0]
-	token := bundleIn(t, w).Secrets().TrustdInfo.Token
+	token := sitetest.BundleIn(t, w).Secrets().TrustdInfo.Token
 
-	if token == "" || !strings.Contains(encoded(t, invoked.Values), token) {
+	if token == "" || !strings.Contains(tftest.JSON(t, invoked.Values), token) {
 		t.Error("the configuration of the action lacks the machine token of the cluster")
 	}
 
-	if strings.Contains(encoded(t, visible(invoked.Values, invoked.Sensitive)), token) {
+	if strings.Contains(tftest.JSON(t, sitetest.Visible(invoked.Values, invoked.Sensitive)), token) {
 		t.Error("the machine token is not marked as sensitive")
 	}
 

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"slices"
@@ -7,29 +7,31 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // invoke does an action as Terraform does, and gives what it told on the way.
-func invoke(t *testing.T, name string, config configuration) (told []string, said string) {
+func invoke(t *testing.T, name string, config tftest.Config) (told []string, said string) {
 	t.Helper()
 
-	server, ok := serving(t, nil).(walked).ProviderServer.(tfprotov6.ProviderServerWithActions)
+	server, ok := tftest.Serve(t, nil).(tftest.Walk).ProviderServer.(tfprotov6.ActionServer)
 	if !ok {
 		t.Fatal("the provider serves no actions")
 	}
 
-	schema, ok := schemas(t).ActionSchemas[name]
+	schema, ok := tftest.Schemas(t).ActionSchemas[name]
 	if !ok {
 		t.Fatalf("there is no action %s", name)
 	}
 
-	value := dynamic(t, valueOf(t, schema.Schema.ValueType(), config))
+	value := tftest.Dynamic(t, tftest.ValueOf(t, schema.Schema.ValueType(), config))
 
 	validated, err := server.ValidateActionConfig(t.Context(), &tfprotov6.ValidateActionConfigRequest{ActionType: name,
 		Config: value})
 	if err != nil || len(validated.Diagnostics) > 0 {
-		t.Fatal(err, show(validated.Diagnostics))
+		t.Fatal(err, tftest.Show(validated.Diagnostics))
 	}
 
 	stream, err := server.InvokeAction(t.Context(), &tfprotov6.InvokeActionRequest{ActionType: name, Config: value})
@@ -43,7 +45,7 @@ func invoke(t *testing.T, name string, config configuration) (told []string, sai
 			t.Log(event.Message)
 			told = append(told, event.Message)
 		case tfprotov6.CompletedInvokeActionEventType:
-			said = show(event.Diagnostics)
+			said = tftest.Show(event.Diagnostics)
 		}
 	}
 
@@ -51,9 +53,9 @@ func invoke(t *testing.T, name string, config configuration) (told []string, sai
 }
 
 // bootsOf is how often each machine booted.
-func (b *living) bootsOf() []int {
+func bootsOf(b *sitetest.Living) []int {
 	var boots []int
-	for _, m := range b.controlPlane {
+	for _, m := range b.ControlPlane {
 		boots = append(boots, m.Boots())
 	}
 
@@ -64,42 +66,42 @@ func (b *living) bootsOf() []int {
 func TestActions_onACluster(t *testing.T) {
 	t.Parallel()
 
-	b := newLiving(t, sim.Options{})
-	before := b.bootsOf()
+	b := sitetest.NewLiving(t, sim.Options{})
+	before := bootsOf(b)
 
-	if _, said := invoke(t, "talosop_bootstrap_manifests_sync", configuration{"cluster": b.handle}); said != "" {
+	if _, said := invoke(t, "talosop_bootstrap_manifests_sync", tftest.Config{"cluster": b.Handle}); said != "" {
 		t.Error(said)
 	}
 
-	told, said := invoke(t, "talosop_rolling_restart", configuration{"cluster": b.handle})
+	told, said := invoke(t, "talosop_rolling_restart", tftest.Config{"cluster": b.Handle})
 	if said != "" {
 		t.Fatal(said)
 	}
 
-	for i, after := range b.bootsOf() {
+	for i, after := range bootsOf(b) {
 		if after != before[i]+1 {
-			t.Errorf("%s booted %d times, want once", b.controlPlane[i].Name(), after-before[i])
+			t.Errorf("%s booted %d times, want once", b.ControlPlane[i].Name(), after-before[i])
 		}
 	}
 
-	for _, m := range b.controlPlane {
+	for _, m := range b.ControlPlane {
 		if line := "finished: reboot " + m.Address().String() + " (drain)"; !slices.Contains(told, line) {
 			t.Errorf("%q is not told: %q", line, told)
 		}
 	}
 
-	if _, said := invoke(t, "talosop_etcd_defragment", configuration{"cluster": b.handle}); said != "" {
+	if _, said := invoke(t, "talosop_etcd_defragment", tftest.Config{"cluster": b.Handle}); said != "" {
 		t.Error(said)
 	}
 
-	_, said = invoke(t, "talosop_service_restart", configuration{"cluster": b.handle, "service": "etcd",
+	_, said = invoke(t, "talosop_service_restart", tftest.Config{"cluster": b.Handle, "service": "etcd",
 		"machines": []any{"cp-1"}})
 	if !strings.Contains(said, "doesn't support restart operation via API") {
 		t.Error(said)
 	}
 
-	_, said = invoke(t, "talosop_machine_reboot", configuration{"cluster": b.handle, "machines": []any{"10.9.9.9"}})
-	if !strings.Contains(said, `Found "10.9.9.9"`) || !strings.Contains(said, b.controlPlane[0].Address().String()) {
+	_, said = invoke(t, "talosop_machine_reboot", tftest.Config{"cluster": b.Handle, "machines": []any{"10.9.9.9"}})
+	if !strings.Contains(said, `Found "10.9.9.9"`) || !strings.Contains(said, b.ControlPlane[0].Address().String()) {
 		t.Error(said)
 	}
 }
@@ -108,31 +110,31 @@ func TestActions_onACluster(t *testing.T) {
 func TestOperationResource_followsItsTriggers(t *testing.T) {
 	t.Parallel()
 
-	b := newLiving(t, sim.Options{})
-	machine := b.controlPlane[1]
+	b := sitetest.NewLiving(t, sim.Options{})
+	machine := b.ControlPlane[1]
 	boots := machine.Boots()
-	d := drive(t, "talosop_machine_reboot", nil)
+	d := tftest.Drive(t, "talosop_machine_reboot", nil)
 
-	config := func(trigger string) configuration {
-		return configuration{"cluster": b.handle, "machines": []any{machine.Address().String()},
-			"triggers": configuration{"date": trigger}}
+	config := func(trigger string) tftest.Config {
+		return tftest.Config{"cluster": b.Handle, "machines": []any{machine.Address().String()},
+			"triggers": tftest.Config{"date": trigger}}
 	}
 
-	planned := d.plan(t, config("a"))
-	if lines := textsOf(t, attributeOf(t, planned.Value, "operations")); !slices.Equal(lines,
+	planned := d.Plan(t, config("a"))
+	if lines := tftest.TextsOf(t, tftest.AttributeOf(t, planned.Value, "operations")); !slices.Equal(lines,
 		[]string{"reboot " + machine.Address().String() + " (drain)"}) {
 		t.Errorf("planned: %q", lines)
 	}
 
-	d.apply(t, config("a")).must(t)
-	d.expectEmpty(t, "after the create", config("a"))
+	d.Apply(t, config("a")).Must(t)
+	d.ExpectEmpty(t, "after the create", config("a"))
 
 	if got := machine.Boots() - boots; got != 1 {
 		t.Errorf("booted %d times at the create", got)
 	}
 
-	d.apply(t, config("b")).must(t)
-	d.expectEmpty(t, "after another trigger", config("b"))
+	d.Apply(t, config("b")).Must(t)
+	d.ExpectEmpty(t, "after another trigger", config("b"))
 
 	if got := machine.Boots() - boots; got != 2 {
 		t.Errorf("booted %d times in all", got)
@@ -143,40 +145,40 @@ func TestOperationResource_followsItsTriggers(t *testing.T) {
 func TestOperationResource_goesOnWithWhatIsLeft(t *testing.T) {
 	t.Parallel()
 
-	b := newLiving(t, sim.Options{})
-	d := drive(t, "talosop_rolling_restart", nil)
-	config := configuration{"cluster": b.handle, "timeouts": configuration{"create": "10s"}}
-	before := b.bootsOf()
+	b := sitetest.NewLiving(t, sim.Options{})
+	d := tftest.Drive(t, "talosop_rolling_restart", nil)
+	config := tftest.Config{"cluster": b.Handle, "timeouts": tftest.Config{"create": "10s"}}
+	before := bootsOf(b)
 
 	// The first one does not come back, whichever it is.
-	for _, m := range b.controlPlane {
+	for _, m := range b.ControlPlane {
 		m.HangNextReboot()
 	}
 
-	said := d.apply(t, config)
-	left := textsOf(t, attributeOf(t, said.Value, "left"))
+	said := d.Apply(t, config)
+	left := tftest.TextsOf(t, tftest.AttributeOf(t, said.Value, "left"))
 
 	if len(left) != 2 {
-		t.Fatalf("left %q: %s", left, show(said.diagnostics))
+		t.Fatalf("left %q: %s", left, tftest.Show(said.Diagnostics))
 	}
 
-	for _, m := range b.controlPlane {
+	for _, m := range b.ControlPlane {
 		m.PowerOff()
 		m.PowerOn()
 	}
 
-	d.apply(t, config).must(t)
-	d.expectEmpty(t, "after the second apply", config)
+	d.Apply(t, config).Must(t)
+	d.ExpectEmpty(t, "after the second apply", config)
 
 	// All were switched on again, and those that were left rebooted after that.
-	for i, after := range b.bootsOf() {
+	for i, after := range bootsOf(b) {
 		want := 1
-		if slices.Contains(left, b.controlPlane[i].Address().String()) {
+		if slices.Contains(left, b.ControlPlane[i].Address().String()) {
 			want = 2
 		}
 
 		if got := after - before[i]; got != want {
-			t.Errorf("%s booted %d times, want %d", b.controlPlane[i].Name(), got, want)
+			t.Errorf("%s booted %d times, want %d", b.ControlPlane[i].Name(), got, want)
 		}
 	}
 }

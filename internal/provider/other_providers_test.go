@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // The registries of other providers are not there when tests run. What stands in for hashicorp/kubernetes and
@@ -218,7 +220,7 @@ func serveOthers(
 		t.Cleanup(func() { <-closed }) // the context of the test has ended then
 	}
 
-	w.Setenv("TF_REATTACH_PROVIDERS", encoded(t, attached))
+	w.Setenv("TF_REATTACH_PROVIDERS", tftest.JSON(t, attached))
 }
 
 // The example for other providers: they connect in the apply that makes the cluster, in the next plan, and in the
@@ -226,18 +228,18 @@ func serveOthers(
 func TestAccOtherProviders_connectWithTheExample(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 0)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 0)
 		w := clitest.NewWorkspace(t, cli)
 		w.CopyFrom("../../examples/guides/other-providers")
-		w.Write("site.auto.tfvars.json", encoded(t, map[string]any{
-			"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "deletion_protection": false,
+		w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{
+			"endpoint": s.URL, "control_planes": sitetest.Addresses(s.ControlPlane), "deletion_protection": false,
 		}))
 		serveStandIns(t, w, cli)
 		w.Init()
 
-		says(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d added", 2+len(standIns())))
-		expectNoChanges(t, w, "after the create")
+		sitetest.Says(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d added", 2+len(standIns())))
+		sitetest.ExpectNoChanges(t, w, "after the create")
 
 		for _, r := range w.State().Values.RootModule.Resources {
 			if r.Type == "talosop_kubeconfig" {

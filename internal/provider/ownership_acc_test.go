@@ -1,32 +1,22 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// expectUntouched checks that a cluster lives whose machines nobody reset.
-func (s *site) expectUntouched(t *testing.T) {
-	t.Helper()
-
-	for _, method := range []string{"Reset", "EtcdLeaveCluster", "EtcdRemoveMemberByID"} {
-		if calls := s.CallsTo(method); len(calls) > 0 {
-			t.Errorf("machines were asked to %s: %v", method, calls)
-		}
-	}
-
-	s.expectMembers(t, len(s.controlPlane))
-}
-
 // protected is a configuration of new secrets whose machines have deletion protection.
 func protected(hcl string) string {
-	before, machines, _ := strings.Cut(hcl, secretsHCL)
+	before, machines, _ := strings.Cut(hcl, sitetest.SecretsHCL)
 
-	return before + secretsHCL + strings.ReplaceAll(machines, "deletion_protection = false", "deletion_protection = true")
+	return before + sitetest.SecretsHCL + strings.ReplaceAll(machines, "deletion_protection = false",
+		"deletion_protection = true")
 }
 
 // Three protected control planes whose keys were renamed without moved: the plan that would reset what it makes is
@@ -34,12 +24,12 @@ func protected(hcl string) string {
 func TestAccOwnership_renamedKeys(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 0)
-		w := applied(t, cli, secretsProvider+protected(s.oneByOneHCL(s.controlPlane)))
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 0)
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+protected(oneByOneHCL(s, s.ControlPlane)))
 
 		renamed := strings.NewReplacer("    cp-", "    plane-", `each.key == "cp-1"`, "false").
-			Replace(secretsProvider + s.oneByOneHCL(s.controlPlane))
+			Replace(sitetest.ProviderHCL + oneByOneHCL(s, s.ControlPlane))
 		w.Write("main.tf", protected(renamed))
 
 		refused := w.Run("plan")
@@ -47,29 +37,31 @@ func TestAccOwnership_renamedKeys(t *testing.T) {
 			t.Fatalf("the plan was not refused:\n%s", refused.Output())
 		}
 
-		says(t, refused, "Machine of one resource planned for another", "moved {")
+		sitetest.Says(t, refused, "Machine of one resource planned for another", "moved {")
 
 		creates := []string{"apply", "-auto-approve", `-target=talosop_machine.this["plane-1"]`,
 			`-target=talosop_machine.this["plane-2"]`, `-target=talosop_machine.this["plane-3"]`}
 
 		// A create knows nothing of the nodes that run, and gives them no other names. The next apply knows them.
-		says(t, w.MustRun(creates...), "Incomplete create of machine", "runs as the node cp-", "would be called plane-")
+		sitetest.Says(t, w.MustRun(creates...), "Incomplete create of machine", "runs as the node cp-",
+			"would be called plane-")
 		w.MustRun(creates...)
 
 		removal := w.MustRun("apply", "-auto-approve")
-		says(t, removal, "Nothing is sent to it: this resource only forgets it", "Machines were left to another resource")
+		sitetest.Says(t, removal, "Nothing is sent to it: this resource only forgets it",
+			"Machines were left to another resource")
 
 		if strings.Contains(removal.Output(), "Machines will be wiped") {
 			t.Errorf("the plan warns of what does not happen:\n%s", removal.Output())
 		}
 
-		s.expectUntouched(t)
-		expectNoChanges(t, w, "after the keys were renamed")
+		s.ExpectUntouched(t)
+		sitetest.ExpectNoChanges(t, w, "after the keys were renamed")
 
 		w.Write("main.tf", renamed)
 		w.MustRun("apply", "-auto-approve")
 		w.MustRun("destroy", "-auto-approve")
-		s.expectReset(t)
+		s.ExpectReset(t)
 	})
 }
 
@@ -78,20 +70,20 @@ func TestAccOwnership_movedKeys(t *testing.T) {
 	testenv.BeforeRelease(t, "TestOwnership_goesToTheLastOne", "TestAccOwnership_renamedKeys")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		w := s.oneByOne(t, cli)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		w := oneByOne(t, s, cli)
 
-		renamed := strings.NewReplacer("    w-1", "    batch-1").Replace(s.oneByOneHCL(s.Machines()))
-		w.Write("main.tf", secretsProvider+renamed+`
+		renamed := strings.NewReplacer("    w-1", "    batch-1").Replace(oneByOneHCL(s, s.Machines()))
+		w.Write("main.tf", sitetest.ProviderHCL+renamed+`
 moved {
   from = talosop_machine.this["w-1"]
   to   = talosop_machine.this["batch-1"]
 }
 `)
 		w.MustRun("apply", "-auto-approve")
-		s.expectUntouched(t)
-		expectNoChanges(t, w, "after the key was moved")
+		s.ExpectUntouched(t)
+		sitetest.ExpectNoChanges(t, w, "after the key was moved")
 	})
 }
 
@@ -99,18 +91,18 @@ moved {
 func TestAccOwnership_createBeforeDestroy(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 0)
-		w := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneHCL(`
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 0)
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL(`
   deletion_protection = false
 
   lifecycle { create_before_destroy = true }
 `))
 
 		replaced := w.MustRun("apply", "-auto-approve", "-replace=talosop_control_plane.this")
-		says(t, replaced, "Machines were left to another resource")
-		s.expectUntouched(t)
-		expectNoChanges(t, w, "after the replacement")
+		sitetest.Says(t, replaced, "Machines were left to another resource")
+		s.ExpectUntouched(t)
+		sitetest.ExpectNoChanges(t, w, "after the replacement")
 	})
 }
 
@@ -119,23 +111,23 @@ func TestAccOwnership_createBeforeDestroy(t *testing.T) {
 func TestAccOwnership_twoStates(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		first := applied(t, cli, secretsProvider+protected(s.oneByOneHCL(s.Machines())))
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		first := sitetest.Applied(t, cli, sitetest.ProviderHCL+protected(oneByOneHCL(s, s.Machines())))
 
 		bundle, _ := first.Attribute("talosop_secrets.this", "bundle").(string)
 
 		second := clitest.NewWorkspace(t, cli)
 		second.Write("secrets.yaml", bundle)
-		second.Write("main.tf", secretsProvider+s.oneByOneHCL(s.Machines()))
+		second.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, s.Machines()))
 		second.Init()
 		second.MustRun("import", "talosop_secrets.this", "secrets.yaml")
 		second.MustRun("apply", "-auto-approve")
 
-		says(t, first.MustRun("plan"), "take cp-1 over from another resource")
-		says(t, first.MustRun("destroy", "-auto-approve"), "Machines were left to another resource")
-		s.expectUntouched(t)
-		expectNoChanges(t, second, "after the first state was destroyed")
+		sitetest.Says(t, first.MustRun("plan"), "take cp-1 over from another resource")
+		sitetest.Says(t, first.MustRun("destroy", "-auto-approve"), "Machines were left to another resource")
+		s.ExpectUntouched(t)
+		sitetest.ExpectNoChanges(t, second, "after the first state was destroyed")
 	})
 }
 
@@ -145,33 +137,33 @@ func TestAccOwnership_mixedControlPlane(t *testing.T) {
 	testenv.BeforeRelease(t, "TestOwnership_goesToTheLastOne", "TestAccOwnership_renamedKeys")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 0)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 0)
 		w := clitest.NewWorkspace(t, cli)
-		machines := strings.TrimPrefix(s.oneByOneHCL(s.controlPlane[1:]), secretsHCL)
+		machines := strings.TrimPrefix(oneByOneHCL(s, s.ControlPlane[1:]), sitetest.SecretsHCL)
 		machines = strings.Replace(machines, `each.key == "cp-1"`, "false", 1)
-		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneOf(s.controlPlane[:1], "")+machines)
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneOf(s.ControlPlane[:1], "")+machines)
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
-		s.expectMembers(t, 3)
-		expectNoChanges(t, w, "after the create")
+		s.ExpectMembers(t, 3)
+		sitetest.ExpectNoChanges(t, w, "after the create")
 
-		s.controlPlane[0].Wipe()
-		s.controlPlane[0].PowerOn()
-		must(t, s.controlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
+		s.ControlPlane[0].Wipe()
+		s.ControlPlane[0].PowerOn()
+		tftest.Must(t, s.ControlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
 
 		repaired := w.MustRun("apply", "-auto-approve")
 		if strings.Contains(repaired.Output(), "restore_from") {
 			t.Errorf("a restore was advised:\n%s", repaired.Output())
 		}
 
-		s.expectMembers(t, 3)
-		expectNoChanges(t, w, "after the repair")
+		s.ExpectMembers(t, 3)
+		sitetest.ExpectNoChanges(t, w, "after the repair")
 
 		w.MustRun("destroy", "-auto-approve", "-target=talosop_control_plane.this")
-		s.leftInOrder(t, s.controlPlane[0])
-		s.expectMembers(t, 2)
-		expectWaiting(t, s.controlPlane[0])
+		leftInOrder(t, s, s.ControlPlane[0])
+		s.ExpectMembers(t, 2)
+		expectWaiting(t, s.ControlPlane[0])
 	})
 }
 
@@ -181,32 +173,34 @@ func TestAccOwnership_mixedWithoutTheAPI(t *testing.T) {
 	testenv.BeforeRelease(t, "TestOwnership_claimedInTheProcess", "TestRemoval_ofTheLastWithoutTheLock")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 0)
-		s.endpoint = "https://" + s.controlPlane[0].Address().String() + ":6443"
-		machines := strings.TrimPrefix(s.oneByOneHCL(s.controlPlane[1:]), secretsHCL)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 0)
+		s.URL = "https://" + s.ControlPlane[0].Address().String() + ":6443"
+		machines := strings.TrimPrefix(oneByOneHCL(s, s.ControlPlane[1:]), sitetest.SecretsHCL)
 		machines = strings.Replace(machines, `each.key == "cp-1"`, "false", 1)
-		w := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneOf(s.controlPlane[:1], "")+machines)
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneOf(s.ControlPlane[:1],
+			"")+machines)
 		w.MustRun("apply", "-auto-approve") // it sees the others, which joined later
 
-		s.controlPlane[0].Wipe()
-		s.controlPlane[0].PowerOn()
-		must(t, s.controlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
+		s.ControlPlane[0].Wipe()
+		s.ControlPlane[0].PowerOn()
+		tftest.Must(t, s.ControlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
 
 		repaired := w.MustRun("apply", "-auto-approve")
 		if strings.Contains(repaired.Output(), "restore_from") {
 			t.Errorf("a restore was advised:\n%s", repaired.Output())
 		}
 
-		s.expectMembers(t, 3)
-		expectNoChanges(t, w, "after the repair")
+		s.ExpectMembers(t, 3)
+		sitetest.ExpectNoChanges(t, w, "after the repair")
 
-		s.controlPlane[0].Wipe()
-		s.controlPlane[0].PowerOn()
-		must(t, s.controlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
+		s.ControlPlane[0].Wipe()
+		s.ControlPlane[0].PowerOn()
+		tftest.Must(t, s.ControlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
 
-		says(t, w.MustRun("destroy", "-auto-approve", "-target=talosop_control_plane.this"), "Machine cp-1 will leave cluster")
-		s.expectMembers(t, 2)
+		sitetest.Says(t, w.MustRun("destroy", "-auto-approve", "-target=talosop_control_plane.this"),
+			"Machine cp-1 will leave cluster")
+		s.ExpectMembers(t, 2)
 	})
 }
 
@@ -215,14 +209,14 @@ func TestAccOwnership_anotherType(t *testing.T) {
 	testenv.BeforeRelease(t, "TestOwnership_goesToTheLastOne", "TestAccOwnership_twoStates")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 0)
-		w := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneHCL(""))
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 0)
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL(""))
 
-		w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.controlPlane))
-		says(t, w.Run("plan"), "Machine of one resource planned for another", "removed {")
+		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, s.ControlPlane))
+		sitetest.Says(t, w.Run("plan"), "Machine of one resource planned for another", "removed {")
 
-		w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.controlPlane)+`
+		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, s.ControlPlane)+`
 removed {
   from = talosop_control_plane.this
   lifecycle {
@@ -231,8 +225,8 @@ removed {
 }
 `)
 		w.MustRun("apply", "-auto-approve")
-		s.expectUntouched(t)
-		expectNoChanges(t, w, "after the move")
+		s.ExpectUntouched(t)
+		sitetest.ExpectNoChanges(t, w, "after the move")
 	})
 }
 
@@ -248,23 +242,23 @@ func TestAccReplace_option(t *testing.T) {
 			last   = "reset cp-1, the last control plane"
 		)
 
-		s := newSite(t, 1, 0)
-		hcl := secretsProvider + secretsHCL + s.controlPlaneHCL("\n  deletion_protection = false\n")
-		w := applied(t, cli, protected(hcl))
+		s := sitetest.New(t, 1, 0)
+		hcl := sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL("\n  deletion_protection = false\n")
+		w := sitetest.Applied(t, cli, protected(hcl))
 
 		refused := w.Run("plan", option)
 		if refused.Exit == 0 {
 			t.Fatalf("the plan was not refused:\n%s", refused.Output())
 		}
 
-		says(t, refused, "Deletion protection is on", last)
+		sitetest.Says(t, refused, "Deletion protection is on", last)
 
 		w.Write("main.tf", hcl)
-		says(t, w.MustRun("apply", "-auto-approve"), "Deletion protection is switched off", last)
+		sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "Deletion protection is switched off", last)
 
 		w.MustRun("apply", "-auto-approve", option)
-		expectNoChanges(t, w, "after the replacement")
-		s.expectMembers(t, 1)
+		sitetest.ExpectNoChanges(t, w, "after the replacement")
+		s.ExpectMembers(t, 1)
 	})
 }
 
@@ -273,10 +267,10 @@ func TestAccReplace_renamedCluster(t *testing.T) {
 	testenv.BeforeRelease(t, "TestPlan_renamedCluster", "TestPlan_replacements")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 1)
-		hcl := secretsProvider + secretsHCL + s.controlPlaneHCL("") + s.workersHCL("")
-		w := applied(t, cli, hcl)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 1)
+		hcl := sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL("")
+		w := sitetest.Applied(t, cli, hcl)
 
 		boots := map[*sim.Machine]int{}
 		for _, m := range s.Machines() {
@@ -286,9 +280,9 @@ func TestAccReplace_renamedCluster(t *testing.T) {
 		w.Write("main.tf", strings.Replace(hcl, `"test"`, `"renamed"`, 1))
 
 		renamed := w.MustRun("apply", "-auto-approve")
-		says(t, renamed, "Plan: 0 to add, 2 to change, 0 to destroy", "apply configuration to cp-1",
+		sitetest.Says(t, renamed, "Plan: 0 to add, 2 to change, 0 to destroy", "apply configuration to cp-1",
 			"apply configuration to w-1")
-		expectNoChanges(t, w, "after the cluster was renamed")
+		sitetest.ExpectNoChanges(t, w, "after the cluster was renamed")
 
 		for _, m := range s.Machines() {
 			if !strings.Contains(string(m.Config()), "clusterName: renamed") || m.Boots() != boots[m] {
@@ -296,7 +290,7 @@ func TestAccReplace_renamedCluster(t *testing.T) {
 			}
 		}
 
-		s.expectUntouched(t)
+		s.ExpectUntouched(t)
 
 		for address, id := range map[string]string{"talosop_control_plane.this": "renamed", "talosop_worker.this": "renamed/worker"} {
 			if w.Attribute(address, "id") != id || w.Attribute(address, "phase") != "Ready" {

@@ -1,10 +1,12 @@
-package provider
+package provider_test
 
 import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // Machines that one plan resets for an object and makes another one of are refused, in whatever order the CLI plans the
@@ -13,36 +15,37 @@ import (
 func TestPlan_resourceRenamedWithoutMoved(t *testing.T) {
 	t.Parallel()
 
-	unprotected := func(base configuration) configuration { return with(base, false, "deletion_protection") }
+	unprotected := func(base tftest.Config) tftest.Config { return tftest.With(base, false, "deletion_protection") }
 
 	for name, test := range map[string]struct {
 		kind        string
-		prior, made configuration
+		prior, made tftest.Config
 	}{
-		"control plane": {"talosop_control_plane", unprotected(baseControlPlane()), unprotected(baseControlPlane())},
-		"cluster":       {"talosop_cluster", unprotected(baseCluster()), unprotected(baseCluster())},
-		"worker":        {"talosop_worker", unprotected(baseWorker()), unprotected(baseWorker())},
-		"machine":       {"talosop_machine", unprotected(baseMachine()), unprotected(baseMachine())},
-		"secrets to be made": {"talosop_control_plane", unprotected(baseControlPlane()),
-			with(unprotected(baseControlPlane()), unknownValue{}, "secrets")},
+		"control plane": {"talosop_control_plane", unprotected(tftest.BaseControlPlane()),
+			unprotected(tftest.BaseControlPlane())},
+		"cluster": {"talosop_cluster", unprotected(tftest.BaseCluster()), unprotected(tftest.BaseCluster())},
+		"worker":  {"talosop_worker", unprotected(tftest.BaseWorker()), unprotected(tftest.BaseWorker())},
+		"machine": {"talosop_machine", unprotected(tftest.BaseMachine()), unprotected(tftest.BaseMachine())},
+		"secrets to be made": {"talosop_control_plane", unprotected(tftest.BaseControlPlane()),
+			tftest.With(unprotected(tftest.BaseControlPlane()), tftest.Unknown{}, "secrets")},
 	} {
 		for _, createsFirst := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 
-				server, typ := secretsServer(t), typeOf(t, test.kind)
+				server, typ := tftest.NewServer(t), tftest.TypeOf(t, test.kind)
 				at := tftypes.NewAttributePath().WithAttributeName("owner_id")
 				prior := put(t, settledState(t, test.kind, test.prior), at, "of the old object")
-				null := dynamic(t, tftypes.NewValue(typ, nil))
+				null := tftest.Dynamic(t, tftypes.NewValue(typ, nil))
 
 				create := func() []*tfprotov6.Diagnostic {
-					return plannedBy(t, server, test.kind, nil, valueOf(t, typ, test.made)).Diagnostics
+					return tftest.PlanBy(t, server, test.kind, nil, tftest.ValueOf(t, typ, test.made)).Diagnostics
 				}
 				destroy := func() []*tfprotov6.Diagnostic {
 					resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-						TypeName: test.kind, PriorState: dynamic(t, prior), ProposedNewState: null, Config: null,
+						TypeName: test.kind, PriorState: tftest.Dynamic(t, prior), ProposedNewState: null, Config: null,
 					})
-					must(t, err)
+					tftest.Must(t, err)
 
 					return resp.Diagnostics
 				}
@@ -56,7 +59,7 @@ func TestPlan_resourceRenamedWithoutMoved(t *testing.T) {
 					destroy()
 				}
 
-				expectMistake(t, last(), "", []string{"Machine of one resource planned for another", "moved {"}, false)
+				tftest.ExpectMistake(t, last(), "", []string{"Machine of one resource planned for another", "moved {"}, false)
 			})
 		}
 	}

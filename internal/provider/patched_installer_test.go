@@ -1,10 +1,12 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -25,23 +27,23 @@ func TestUpgrade_keepsThePatchedInstaller(t *testing.T) {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
 
-			s := newSiteWith(t, sim.Options{TalosVersion: from}, 1, 0)
-			machine := s.controlPlane[0]
-			config := with(s.planeConfig(bundleOnce(), machine), []any{test.patch}, "config_patches")
+			s := sitetest.NewWith(t, sim.Options{TalosVersion: from}, 1, 0)
+			machine := s.ControlPlane[0]
+			config := tftest.With(planeConfig(s, tftest.Bundle(), machine), []any{test.patch}, "config_patches")
 			config["talos_version"] = from
 
-			d := driveOn(t, quickProviderData(), "talosop_control_plane")
-			d.ready(t, config)
+			d := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+			d.Ready(t, config)
 
-			installer := func() string { return remembered(t, d.state)["cp-1"].Installer }
+			installer := func() string { return remembered(t, d.State)["cp-1"].Installer }
 			if got := installer(); got != image+":"+from || machine.Schematic() != id {
 				t.Errorf("installed is %s with schematic %s", got, machine.Schematic())
 			}
 
 			config["talos_version"] = test.to
-			done := d.ready(t, config)
+			done := d.Ready(t, config)
 
-			if said := show(done.diagnostics); strings.Contains(said, "extension") {
+			if said := tftest.Show(done.Diagnostics); strings.Contains(said, "extension") {
 				t.Errorf("the upgrade says: %s", said)
 			}
 
@@ -51,10 +53,10 @@ func TestUpgrade_keepsThePatchedInstaller(t *testing.T) {
 					machine.Schematic(), got)
 			}
 
-			d.refresh(t).must(t)
+			d.Refresh(t).Must(t)
 
-			if planned := d.plan(t, config).must(t); !planned.Value.Equal(d.state) {
-				t.Errorf("the plan after the upgrade has changes: %s", show(planned.diagnostics))
+			if planned := d.Plan(t, config).Must(t); !planned.Value.Equal(d.State) {
+				t.Errorf("the plan after the upgrade has changes: %s", tftest.Show(planned.Diagnostics))
 			}
 		})
 	}
@@ -69,7 +71,7 @@ func TestPlan_warnsOfRemovedExtensions(t *testing.T) {
 		"      - siderolabs/util-linux-tools\n"
 
 	full, err := schematic.IDOf(content)
-	must(t, err)
+	tftest.Must(t, err)
 
 	const smaller = "customization:\n  systemExtensions:\n    officialExtensions:\n      - siderolabs/util-linux-tools\n"
 
@@ -77,26 +79,28 @@ func TestPlan_warnsOfRemovedExtensions(t *testing.T) {
 		return []any{"machine: {install: {image: \"factory.talos.dev/metal-installer/" + full + ":" + version + "\"}}\n"}
 	}
 
-	s := newSiteWith(t, sim.Options{Extensions: map[string][]string{full: {"util-linux-tools", "iscsi-tools"}}}, 1, 0)
-	base := func() configuration { return s.planeConfig(bundleOnce(), s.controlPlane...) }
-	newer := func(config configuration) configuration { return with(config, "v1.13.2", "talos_version") }
+	s := sitetest.NewWith(t, sim.Options{Extensions: map[string][]string{full: {"util-linux-tools", "iscsi-tools"}}}, 1, 0)
+	base := func() tftest.Config { return planeConfig(s, tftest.Bundle(), s.ControlPlane...) }
+	newer := func(config tftest.Config) tftest.Config { return tftest.With(config, "v1.13.2", "talos_version") }
 
-	d := driveOn(t, quickProviderData(), "talosop_control_plane")
-	d.ready(t, with(base(), full, "schematic"))
+	d := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+	d.Ready(t, tftest.With(base(), full, "schematic"))
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		lost   string
 	}{
-		"schematic and version":    {newer(base()), "cp-1: iscsi-tools, util-linux-tools."},
-		"fewer extensions":         {with(base(), smaller, "schematic"), "cp-1: iscsi-tools."},
-		"plain image by attribute": {with(base(), "ghcr.io/siderolabs/installer:v1.13.0", "install", "image"), "cp-1: iscsi-tools, util-linux-tools."},
-		"plain image by patch": {newer(with(base(), []any{"machine: {install: {image: \"ghcr.io/siderolabs/installer:v1.13.0\"}}\n"},
+		"schematic and version": {newer(base()), "cp-1: iscsi-tools, util-linux-tools."},
+		"fewer extensions":      {tftest.With(base(), smaller, "schematic"), "cp-1: iscsi-tools."},
+		"plain image by attribute": {tftest.With(base(), "ghcr.io/siderolabs/installer:v1.13.0", "install", "image"),
+			"cp-1: iscsi-tools, util-linux-tools."},
+		"plain image by patch": {newer(tftest.With(base(),
+			[]any{"machine: {install: {image: \"ghcr.io/siderolabs/installer:v1.13.0\"}}\n"},
 			"config_patches")), "cp-1: iscsi-tools, util-linux-tools."},
-		"same schematic by content": {newer(with(base(), content, "schematic")), ""},
-		"same schematic by patch":   {newer(with(base(), patch("v1.13.2"), "config_patches")), ""},
+		"same schematic by content": {newer(tftest.With(base(), content, "schematic")), ""},
+		"same schematic by patch":   {newer(tftest.With(base(), patch("v1.13.2"), "config_patches")), ""},
 	} {
-		said := show(d.plan(t, test.config).must(t).diagnostics)
+		said := tftest.Show(d.Plan(t, test.config).Must(t).Diagnostics)
 		if has := strings.Contains(said, "System extensions will be removed"); has != (test.lost != "") ||
 			!strings.Contains(said, test.lost) {
 			t.Errorf("%s: the plan says: %s", name, said)

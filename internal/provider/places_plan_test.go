@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"slices"
@@ -7,29 +7,32 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // placesSite is a cluster of one control plane and two workers in talosop_cluster.
-func placesSite(t *testing.T) (*site, *driven, func(first, second string) configuration) {
+func placesSite(t *testing.T) (*sitetest.Site, *tftest.Driven, func(first, second string) tftest.Config) {
 	t.Helper()
 
-	s := newSite(t, 1, 2)
-	config := func(first, second string) configuration {
-		base := baseControlPlane()
-		disk := configuration{"disk": "/dev/sda"}
+	s := sitetest.New(t, 1, 2)
+	config := func(first, second string) tftest.Config {
+		base := tftest.BaseControlPlane()
+		disk := tftest.Config{"disk": "/dev/sda"}
 
-		return configuration{
-			"mode": "metal", "name": "test", "endpoint": s.endpoint, "secrets": base["secrets"],
+		return tftest.Config{
+			"mode": "metal", "name": "test", "endpoint": s.URL, "secrets": base["secrets"],
 			"talos_version": "v1.13.0", "kubernetes_version": "v1.35.4", "deletion_protection": false,
-			"control_plane": configuration{"install": disk,
-				"machines": configuration{"cp-1": configuration{"address": s.controlPlane[0].Address().String()}}},
-			"workers": configuration{"batch": configuration{"install": disk, "machines": configuration{
-				"w-1": configuration{"address": first}, "w-2": configuration{"address": second},
+			"control_plane": tftest.Config{"install": disk,
+				"machines": tftest.Config{"cp-1": tftest.Config{"address": s.ControlPlane[0].Address().String()}}},
+			"workers": tftest.Config{"batch": tftest.Config{"install": disk, "machines": tftest.Config{
+				"w-1": tftest.Config{"address": first}, "w-2": tftest.Config{"address": second},
 			}}},
 		}
 	}
 
-	return s, drive(t, "talosop_cluster", nil), config
+	return s, tftest.Drive(t, "talosop_cluster", nil), config
 }
 
 // Addresses that were swapped are refused by the plan, which says whose they are. What machines did answer at other
@@ -38,29 +41,29 @@ func TestPlan_swappedAddresses(t *testing.T) {
 	t.Parallel()
 
 	s, d, config := placesSite(t)
-	first, second := s.workers[0].Address().String(), s.workers[1].Address().String()
-	d.apply(t, config(first, second)).must(t)
+	first, second := s.Workers[0].Address().String(), s.Workers[1].Address().String()
+	d.Apply(t, config(first, second)).Must(t)
 	s.ForgetCalls()
 
 	for _, when := range []string{"after the create", "after a refresh"} {
-		swapped := d.plan(t, config(second, first))
+		swapped := d.Plan(t, config(second, first))
 
 		for _, says := range []string{second + " is batch/w-2", first + " is batch/w-1"} {
-			if !strings.Contains(show(swapped.diagnostics), says) {
-				t.Errorf("%s the plan does not say %q: %s", when, says, show(swapped.diagnostics))
+			if !strings.Contains(tftest.Show(swapped.Diagnostics), says) {
+				t.Errorf("%s the plan does not say %q: %s", when, says, tftest.Show(swapped.Diagnostics))
 			}
 		}
 
-		d.refresh(t).must(t)
+		d.Refresh(t).Must(t)
 	}
 
 	renamed := config(first, second)
 	workers := machinesOfBatch(t, renamed)
 	workers["w-9"] = workers["w-1"]
 	delete(workers, "w-1")
-	d.plan(t, renamed).must(t)
+	d.Plan(t, renamed).Must(t)
 
-	s.nothingWasSent(t)
+	s.ExpectNothingSent(t)
 }
 
 // A machine that does not answer is one whose address may be another one's by now: the plan allows it, and the apply
@@ -69,17 +72,17 @@ func TestApply_addressOfAnotherMachine(t *testing.T) {
 	t.Parallel()
 
 	s, d, config := placesSite(t)
-	first, second := s.workers[0].Address().String(), s.workers[1].Address().String()
-	d.apply(t, config(first, second)).must(t)
-	d.private = nil // as the CLIs leave it where the provider was killed
+	first, second := s.Workers[0].Address().String(), s.Workers[1].Address().String()
+	d.Apply(t, config(first, second)).Must(t)
+	d.Private = nil // as the CLIs leave it where the provider was killed
 	s.ForgetCalls()
 
-	said := show(d.apply(t, config(second, first)).diagnostics)
-	if !strings.Contains(said, second+" is batch/w-2") || strings.Contains(said, s.workers[1].UUID()) {
+	said := tftest.Show(d.Apply(t, config(second, first)).Diagnostics)
+	if !strings.Contains(said, second+" is batch/w-2") || strings.Contains(said, s.Workers[1].UUID()) {
 		t.Errorf("the apply says %s", said)
 	}
 
-	s.nothingWasSent(t)
+	s.ExpectNothingSent(t)
 }
 
 // A machine that two resources of one cluster list is refused by the plan, in whatever order the CLI plans them, and
@@ -87,35 +90,35 @@ func TestApply_addressOfAnotherMachine(t *testing.T) {
 func TestPlan_machineOfTwoResources(t *testing.T) {
 	t.Parallel()
 
-	typ := typeOf(t, "talosop_worker")
-	other := func(address string) configuration {
-		return with(baseWorker(), configuration{"a-1": configuration{"address": address}}, "machines")
+	typ := tftest.TypeOf(t, "talosop_worker")
+	other := func(address string) tftest.Config {
+		return tftest.With(tftest.BaseWorker(), tftest.Config{"a-1": tftest.Config{"address": address}}, "machines")
 	}
 
 	for _, existsFirst := range []bool{true, false} {
 		// A state has an owner id, and an object that is still to be created has none.
 		for address, refused := range map[string]bool{"10.0.0.22": true, "::ffff:10.0.0.22": true, "10.0.0.99": false} {
-			server := secretsServer(t)
-			prior := put(t, settledState(t, "talosop_worker", baseWorker()),
+			server := tftest.NewServer(t)
+			prior := put(t, settledState(t, "talosop_worker", tftest.BaseWorker()),
 				tftypes.NewAttributePath().WithAttributeName("owner_id"), "of the first pool")
 
 			plans := []func() []*tfprotov6.Diagnostic{
 				func() []*tfprotov6.Diagnostic {
-					return plannedBy(t, server, "talosop_worker", &prior, valueOf(t, typ, baseWorker())).Diagnostics
+					return tftest.PlanBy(t, server, "talosop_worker", &prior, tftest.ValueOf(t, typ, tftest.BaseWorker())).Diagnostics
 				},
 				func() []*tfprotov6.Diagnostic {
-					return plannedBy(t, server, "talosop_worker", nil, valueOf(t, typ, other(address))).Diagnostics
+					return tftest.PlanBy(t, server, "talosop_worker", nil, tftest.ValueOf(t, typ, other(address))).Diagnostics
 				},
 			}
 			if !existsFirst {
 				slices.Reverse(plans)
 			}
 
-			if found := plans[0](); (outcome{diagnostics: found}).failed() {
-				t.Fatal(show(found))
+			if found := plans[0](); (tftest.Outcome{Diagnostics: found}).Failed() {
+				t.Fatal(tftest.Show(found))
 			}
 
-			found := show(plans[1]())
+			found := tftest.Show(plans[1]())
 			if got := strings.Contains(found, "10.0.0.22 is "); got != refused {
 				t.Errorf("%s, the one that exists is planned first: %v: %s", address, existsFirst, found)
 			}
@@ -124,13 +127,13 @@ func TestPlan_machineOfTwoResources(t *testing.T) {
 }
 
 // machinesOfBatch are the machines of the pool batch.
-func machinesOfBatch(t *testing.T, config configuration) configuration {
+func machinesOfBatch(t *testing.T, config tftest.Config) tftest.Config {
 	t.Helper()
 
-	pools, _ := config["workers"].(configuration)
-	pool, _ := pools["batch"].(configuration)
+	pools, _ := config["workers"].(tftest.Config)
+	pool, _ := pools["batch"].(tftest.Config)
 
-	machines, ok := pool["machines"].(configuration)
+	machines, ok := pool["machines"].(tftest.Config)
 	if !ok {
 		t.Fatal("there is no pool batch")
 	}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // changeInPlan is the change of a resource as `show -json` has it in a plan.
@@ -79,16 +80,16 @@ func TestPlanPolicy_deniesWhatWipes(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "plans.json")
-	writeFile(t, file, encoded(t, inputs))
+	tftest.WriteFile(t, file, tftest.JSON(t, inputs))
 
 	//nolint:gosec // the program and its arguments are the test's own
 	said, err := exec.CommandContext(t.Context(), clitest.Asset(t, "opa"), "eval", "--format=raw",
 		"--data", "../../examples/guides/plan-policy/talosop.rego", "--input", file,
 		`[sort(denied) | some plan in input; denied := data.main.deny with input as plan]`).Output()
-	must(t, err)
+	tftest.Must(t, err)
 
 	var denials [][]string
-	must(t, json.Unmarshal(said, &denials))
+	tftest.Must(t, json.Unmarshal(said, &denials))
 
 	for i, plan := range plans {
 		text := strings.Join(denials[i], "\n")

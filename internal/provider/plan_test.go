@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"slices"
@@ -7,60 +7,19 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// attributeOf reads an attribute of an object.
-func attributeOf(t *testing.T, v tftypes.Value, name string) tftypes.Value {
-	t.Helper()
-
-	got, _, err := tftypes.WalkAttributePath(v, tftypes.NewAttributePath().WithAttributeName(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	value, ok := got.(tftypes.Value)
-	if !ok {
-		t.Fatalf("%s is a %T", name, got)
-	}
-
-	return value
-}
-
-func textsOf(t *testing.T, v tftypes.Value) []string {
-	t.Helper()
-
-	if !v.IsKnown() {
-		return []string{"(known after apply)"}
-	}
-
-	var elements []tftypes.Value
-	if err := v.As(&elements); err != nil {
-		t.Fatal(err)
-	}
-
-	out := []string{}
-
-	for _, e := range elements {
-		var s string
-		if err := e.As(&s); err != nil {
-			t.Fatal(err)
-		}
-
-		out = append(out, s)
-	}
-
-	return out
-}
-
 // planOf plans and returns the planned value; errors fail the test.
-func planOf(t *testing.T, resource string, prior *tftypes.Value, config configuration) tftypes.Value {
+func planOf(t *testing.T, resource string, prior *tftypes.Value, config tftest.Config) tftypes.Value {
 	t.Helper()
 
-	typ := typeOf(t, resource)
+	typ := tftest.TypeOf(t, resource)
 
-	resp := planned(t, resource, prior, valueOf(t, typ, config))
+	resp := tftest.Plan(t, resource, prior, tftest.ValueOf(t, typ, config))
 	if refusedBy(resp.Diagnostics) {
-		t.Fatal(show(resp.Diagnostics))
+		t.Fatal(tftest.Show(resp.Diagnostics))
 	}
 
 	plan, err := resp.PlannedState.Unmarshal(typ)
@@ -76,7 +35,7 @@ func planOf(t *testing.T, resource string, prior *tftypes.Value, config configur
 func TestPlan_create(t *testing.T) {
 	t.Parallel()
 
-	plan := planOf(t, "talosop_control_plane", nil, with(baseControlPlane(), unknownValue{}, "secrets"))
+	plan := planOf(t, "talosop_control_plane", nil, tftest.With(tftest.BaseControlPlane(), tftest.Unknown{}, "secrets"))
 
 	want := []string{
 		"apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
@@ -84,27 +43,27 @@ func TestPlan_create(t *testing.T) {
 		"apply configuration to cp-3: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
 		"bootstrap etcd on cp-1",
 	}
-	if got := textsOf(t, attributeOf(t, plan, "operations")); !slices.Equal(got, want) {
+	if got := tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations")); !slices.Equal(got, want) {
 		t.Errorf("operations are %q", got)
 	}
 
 	for name, known := range map[string]bool{"phase": false, "observed": false, "id": true, "version_contract": true} {
-		if got := attributeOf(t, plan, name); got.IsKnown() != known {
+		if got := tftest.AttributeOf(t, plan, name); got.IsKnown() != known {
 			t.Errorf("%s is %s", name, got)
 		}
 	}
 
-	handle := attributeOf(t, plan, "cluster")
+	handle := tftest.AttributeOf(t, plan, "cluster")
 	for name, known := range map[string]bool{"phase": false, "secrets": false, "name": true, "endpoint": true,
 		"talos_endpoints": true} {
-		if got := attributeOf(t, handle, name); got.IsKnown() != known {
+		if got := tftest.AttributeOf(t, handle, name); got.IsKnown() != known {
 			t.Errorf("cluster.%s is %s", name, got)
 		}
 	}
 
 	unnamed := planOf(t, "talosop_control_plane", nil,
-		with(baseControlPlane(), unknownValue{}, "machines", "cp-2", "address"))
-	if got := textsOf(t, attributeOf(t, unnamed, "operations")); !slices.Equal(got, want) {
+		tftest.With(tftest.BaseControlPlane(), tftest.Unknown{}, "machines", "cp-2", "address"))
+	if got := tftest.TextsOf(t, tftest.AttributeOf(t, unnamed, "operations")); !slices.Equal(got, want) {
 		t.Errorf("with an unknown address operations are %s", got)
 	}
 }
@@ -113,7 +72,7 @@ func TestPlan_create(t *testing.T) {
 func TestPlan_versionsWithoutV(t *testing.T) {
 	t.Parallel()
 
-	bare := func(config configuration) configuration {
+	bare := func(config tftest.Config) tftest.Config {
 		for _, name := range []string{"talos_version", "kubernetes_version"} {
 			if version, ok := config[name].(string); ok {
 				config[name] = strings.TrimPrefix(version, "v")
@@ -123,8 +82,8 @@ func TestPlan_versionsWithoutV(t *testing.T) {
 		return config
 	}
 
-	for kind, config := range map[string]func() configuration{
-		"talosop_control_plane": baseControlPlane, "talosop_worker": fullWorker, "talosop_cluster": baseCluster,
+	for kind, config := range map[string]func() tftest.Config{
+		"talosop_control_plane": tftest.BaseControlPlane, "talosop_worker": fullWorker, "talosop_cluster": tftest.BaseCluster,
 	} {
 		with, without := settledState(t, kind, config()), settledState(t, kind, bare(config()))
 
@@ -138,12 +97,13 @@ func TestPlan_versionsWithoutV(t *testing.T) {
 			t.Errorf("%s: with the v it plans %v %v", kind, diff, err)
 		}
 
-		if got := text(t, without, "talos_version"); got != "1.13.0" {
+		if got := tftest.Text(t, without, "talos_version"); got != "1.13.0" {
 			t.Errorf("%s: state has %s", kind, got)
 		}
 	}
 
-	if got := text(t, attributeOf(t, settledState(t, "talosop_cluster", bare(baseCluster())), "cluster"),
+	if got := tftest.Text(t, tftest.AttributeOf(t, settledState(t, "talosop_cluster", bare(tftest.BaseCluster())),
+		"cluster"),
 		"talos_version"); got != "v1.13.0" {
 		t.Errorf("the handle has %s", got)
 	}
@@ -154,7 +114,7 @@ func TestPlan_versionsWithoutV(t *testing.T) {
 func TestPlan_withoutChanges(t *testing.T) {
 	t.Parallel()
 
-	for resource, config := range map[string]func() configuration{
+	for resource, config := range map[string]func() tftest.Config{
 		"talosop_control_plane": fullControlPlane, "talosop_worker": fullWorker, "talosop_cluster": fullCluster,
 	} {
 		prior := settledState(t, resource, config())
@@ -164,14 +124,14 @@ func TestPlan_withoutChanges(t *testing.T) {
 			t.Errorf("%s: an unchanged configuration plans %v %v", resource, diff, err)
 		}
 
-		plan := planOf(t, resource, &prior, with(config(), "1h", "timeouts", "create"))
+		plan := planOf(t, resource, &prior, tftest.With(config(), "1h", "timeouts", "create"))
 		for _, name := range []string{"phase", "observed", "id"} {
-			if got := attributeOf(t, plan, name); !got.Equal(attributeOf(t, prior, name)) {
+			if got := tftest.AttributeOf(t, plan, name); !got.Equal(tftest.AttributeOf(t, prior, name)) {
 				t.Errorf("%s: with other timeouts %s is %s", resource, name, got)
 			}
 		}
 
-		if got := textsOf(t, attributeOf(t, plan, "operations")); len(got) > 0 {
+		if got := tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations")); len(got) > 0 {
 			t.Errorf("%s: with other timeouts operations are %q", resource, got)
 		}
 	}
@@ -182,62 +142,64 @@ func TestPlan_updates(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		change func(configuration) configuration
+		change func(tftest.Config) tftest.Config
 		want   []string
 		// anew is a machine of whose record nothing stays that tells its hardware from other.
 		anew string
 	}{
 		"machine added": {
-			change: func(c configuration) configuration {
-				return with(c, configuration{"address": "10.0.0.14", "install": configuration{"disk": "/dev/vda"}}, "machines",
+			change: func(c tftest.Config) tftest.Config {
+				return tftest.With(c, tftest.Config{"address": "10.0.0.14", "install": tftest.Config{"disk": "/dev/vda"}},
+					"machines",
 					"cp-9")
 			},
 			want: []string{"apply configuration to cp-9: installs Talos v1.13.0 on /dev/vda, reboots, joins as " +
 				"control plane"},
 		},
 		"label": {
-			change: func(c configuration) configuration {
-				return with(c, []any{"machine:\n  nodeLabels:\n    rack: b2"}, "machines", "cp-2", "config_patches")
+			change: func(c tftest.Config) tftest.Config {
+				return tftest.With(c, []any{"machine:\n  nodeLabels:\n    rack: b2"}, "machines", "cp-2", "config_patches")
 			},
 		},
 		"addresses": {
-			change: func(c configuration) configuration { return with(c, "10.0.0.77", "machines", "cp-2", "address") },
+			change: func(c tftest.Config) tftest.Config { return tftest.With(c, "10.0.0.77", "machines", "cp-2", "address") },
 			want:   []string{"find cp-2 at 10.0.0.77"},
 		},
 		"other hardware": {
-			change: func(c configuration) configuration {
-				return with(c, "4c4c4544-0042-3510-8053-000000000000", "machines", "cp-2", "uuid")
+			change: func(c tftest.Config) tftest.Config {
+				return tftest.With(c, "4c4c4544-0042-3510-8053-000000000000", "machines", "cp-2", "uuid")
 			},
 			anew: "cp-2",
 		},
 		"the hardware it is known to be": {
-			change: func(c configuration) configuration { return with(c, uuidOf("cp-2"), "machines", "cp-2", "uuid") },
+			change: func(c tftest.Config) tftest.Config { return tftest.With(c, uuidOf("cp-2"), "machines", "cp-2", "uuid") },
 			want:   []string{"look at the machines again"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			prior := settledState(t, "talosop_control_plane", baseControlPlane())
-			plan := planOf(t, "talosop_control_plane", &prior, test.change(baseControlPlane()))
+			prior := settledState(t, "talosop_control_plane", tftest.BaseControlPlane())
+			plan := planOf(t, "talosop_control_plane", &prior, test.change(tftest.BaseControlPlane()))
 
-			if got := textsOf(t, attributeOf(t, plan, "operations")); test.want != nil && !slices.Equal(got, test.want) {
+			if got := tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations")); test.want != nil &&
+				!slices.Equal(got, test.want) {
 				t.Errorf("operations are %q, want %q", got, test.want)
 			}
 
-			if got := attributeOf(t, plan, "phase"); !got.Equal(attributeOf(t, prior, "phase")) {
+			if got := tftest.AttributeOf(t, plan, "phase"); !got.Equal(tftest.AttributeOf(t, prior, "phase")) {
 				t.Errorf("phase is %s", got)
 			}
 
 			if test.anew != "" {
-				shown := fieldsOf(t, attributeOf(t, plan, "observed"))[test.anew]
+				shown := tftest.FieldsOf(t, tftest.AttributeOf(t, plan, "observed"))[test.anew]
 				for _, name := range []string{"uuid", "stage"} {
-					if got := attributeOf(t, shown, name); got.IsKnown() {
+					if got := tftest.AttributeOf(t, shown, name); got.IsKnown() {
 						t.Errorf("%s of %s stays %s", name, test.anew, got)
 					}
 				}
 
-				if attributeOf(t, plan, "record").IsKnown() {
+				if tftest.AttributeOf(t, plan, "record").IsKnown() {
 					t.Error("the record stays")
 				}
 			}
@@ -250,7 +212,7 @@ func TestPlan_resumesAnUnfinishedRun(t *testing.T) {
 	t.Parallel()
 
 	for _, phase := range []string{"Provisioning", "Bootstrapping", "Joining", "Degraded"} {
-		settled := settledState(t, "talosop_control_plane", baseControlPlane())
+		settled := settledState(t, "talosop_control_plane", tftest.BaseControlPlane())
 
 		prior, err := tftypes.Transform(settled, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 			if at.LastStep() == tftypes.AttributePathStep(tftypes.AttributeName("phase")) {
@@ -263,11 +225,11 @@ func TestPlan_resumesAnUnfinishedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		plan := planOf(t, "talosop_control_plane", &prior, baseControlPlane())
+		plan := planOf(t, "talosop_control_plane", &prior, tftest.BaseControlPlane())
 
 		for name, value := range map[string]tftypes.Value{
-			"phase":         attributeOf(t, plan, "phase"),
-			"cluster.phase": attributeOf(t, attributeOf(t, plan, "cluster"), "phase"),
+			"phase":         tftest.AttributeOf(t, plan, "phase"),
+			"cluster.phase": tftest.AttributeOf(t, tftest.AttributeOf(t, plan, "cluster"), "phase"),
 		} {
 			if value.IsKnown() {
 				t.Errorf("in phase %s the plan has %s = %s", phase, name, value)
@@ -280,7 +242,7 @@ func TestPlan_resumesAnUnfinishedRun(t *testing.T) {
 func TestPlan_refusedChanges(t *testing.T) {
 	t.Parallel()
 
-	other, err := quickBundle()
+	other, err := tftest.QuickBundle()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,43 +253,44 @@ func TestPlan_refusedChanges(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		At     string
 		says   []string
 	}{
 		"Talos version": {
-			config: with(with(baseControlPlane(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
+			config: tftest.With(tftest.With(tftest.BaseControlPlane(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
 			At:     `AttributeName("talos_version")`,
 			says: []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "the older v1.12.6",
 				"Set talos_version to v1.13.0, or allow_downgrade = true"},
 		},
 		"Kubernetes version": {
-			config: with(baseControlPlane(), "v1.34.1", "kubernetes_version"),
+			config: tftest.With(tftest.BaseControlPlane(), "v1.34.1", "kubernetes_version"),
 			At:     `AttributeName("kubernetes_version")`,
 			says:   []string{"Kubernetes v1.35.2 runs", "cannot go back from v1.35 to v1.34"},
 		},
 		"contract": {
-			config: with(baseControlPlane(), "v1.12", "version_contract"),
+			config: tftest.With(tftest.BaseControlPlane(), "v1.12", "version_contract"),
 			At:     `AttributeName("version_contract")`, says: []string{"from v1.13 to v1.12", "pinned"},
 		},
 		"removal": {
-			config: with(baseControlPlane(), configuration{"cp-7": configuration{"address": "10.0.0.17"}}, "machines"),
-			At:     `AttributeName("machines")`, says: []string{"cp-1, cp-2 and cp-3 would leave", "Keep cp-1 and apply"},
+			config: tftest.With(tftest.BaseControlPlane(), tftest.Config{"cp-7": tftest.Config{"address": "10.0.0.17"}},
+				"machines"),
+			At: `AttributeName("machines")`, says: []string{"cp-1, cp-2 and cp-3 would leave", "Keep cp-1 and apply"},
 		},
 		"secrets": {
-			config: with(baseControlPlane(), string(otherSecrets), "secrets"),
+			config: tftest.With(tftest.BaseControlPlane(), string(otherSecrets), "secrets"),
 			At:     `AttributeName("secrets")`, says: []string{"secrets of the cluster would change", "-replace"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			typ := typeOf(t, "talosop_control_plane")
-			prior := settledState(t, "talosop_control_plane", baseControlPlane())
+			typ := tftest.TypeOf(t, "talosop_control_plane")
+			prior := settledState(t, "talosop_control_plane", tftest.BaseControlPlane())
 			prior = withDigests(t, prior)
 
-			resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typ, test.config))
-			expectMistake(t, resp.Diagnostics, test.At, test.says, false)
+			resp := tftest.Plan(t, "talosop_control_plane", &prior, tftest.ValueOf(t, typ, test.config))
+			tftest.ExpectMistake(t, resp.Diagnostics, test.At, test.says, false)
 		})
 	}
 }
@@ -348,11 +311,11 @@ func withDigests(t *testing.T, state tftypes.Value) tftypes.Value {
 func TestPlan_respelledSecretsAreNoChange(t *testing.T) {
 	t.Parallel()
 
-	prior := settledState(t, "talosop_control_plane", baseControlPlane())
+	prior := settledState(t, "talosop_control_plane", tftest.BaseControlPlane())
 	plan := planOf(t, "talosop_control_plane", &prior,
-		with(baseControlPlane(), "# kept in a safe\n"+bundleOnce(), "secrets"))
+		tftest.With(tftest.BaseControlPlane(), "# kept in a safe\n"+tftest.Bundle(), "secrets"))
 
-	if got := textsOf(t, attributeOf(t, plan, "operations")); len(got) > 0 {
+	if got := tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations")); len(got) > 0 {
 		t.Errorf("operations are %q", got)
 	}
 }
@@ -362,47 +325,53 @@ func TestPlan_replacements(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		was, config configuration
+		was, config tftest.Config
 		Replace     bool
 	}{
-		"name":                    {config: with(baseControlPlane(), "other", "name")},
-		"name not known yet":      {config: with(baseControlPlane(), unknownValue{}, "name")},
-		"pod network":             {config: with(baseControlPlane(), []any{"10.50.0.0/16"}, "pod_cidrs"), Replace: true},
-		"default pod network":     {config: with(baseControlPlane(), []any{"10.244.0.0/16"}, "pod_cidrs")},
-		"default service network": {config: with(baseControlPlane(), []any{"10.96.0.0/12"}, "service_cidrs")},
-		"pod network by patch": {config: with(baseControlPlane(),
+		"name":               {config: tftest.With(tftest.BaseControlPlane(), "other", "name")},
+		"name not known yet": {config: tftest.With(tftest.BaseControlPlane(), tftest.Unknown{}, "name")},
+		"pod network": {config: tftest.With(tftest.BaseControlPlane(), []any{"10.50.0.0/16"}, "pod_cidrs"),
+			Replace: true},
+		"default pod network":     {config: tftest.With(tftest.BaseControlPlane(), []any{"10.244.0.0/16"}, "pod_cidrs")},
+		"default service network": {config: tftest.With(tftest.BaseControlPlane(), []any{"10.96.0.0/12"}, "service_cidrs")},
+		"pod network by patch": {config: tftest.With(tftest.BaseControlPlane(),
 			[]any{"cluster: {network: {podSubnets: [10.50.0.0/16]}}\n"}, "cluster_config_patches"), Replace: true},
-		"service network by patch": {config: with(baseControlPlane(),
+		"service network by patch": {config: tftest.With(tftest.BaseControlPlane(),
 			[]any{"cluster: {network: {serviceSubnets: [10.50.0.0/16]}}\n"}, "config_patches"), Replace: true},
-		"domain by patch of a machine": {config: with(baseControlPlane(), configuration{"cp-1": configuration{
+		"domain by patch of a machine": {config: tftest.With(tftest.BaseControlPlane(), tftest.Config{"cp-1": tftest.Config{
 			"address":        "10.0.0.11",
 			"config_patches": []any{"cluster: {network: {dnsDomain: other.local}}\n"}}}, "machines"), Replace: true},
-		"default networks by patch": {config: with(baseControlPlane(),
+		"default networks by patch": {config: tftest.With(tftest.BaseControlPlane(),
 			[]any{"cluster: {network: {podSubnets: [10.244.0.0/16], serviceSubnets: [10.96.0.0/12]}}\n"}, "config_patches")},
-		"DNS domain":         {config: with(baseControlPlane(), "other.local", "dns_domain"), Replace: true},
-		"default DNS domain": {config: with(baseControlPlane(), "cluster.local", "dns_domain")},
-		"certificate names":  {config: with(baseControlPlane(), []any{"kube.example.org"}, "cert_sans")},
-		"pod network from the attribute to a patch": {was: with(baseControlPlane(), []any{"10.50.0.0/16"}, "pod_cidrs"),
-			config: with(baseControlPlane(), []any{"cluster: {network: {podSubnets: [10.50.0.0/16]}}\n"}, "config_patches")},
+		"DNS domain":         {config: tftest.With(tftest.BaseControlPlane(), "other.local", "dns_domain"), Replace: true},
+		"default DNS domain": {config: tftest.With(tftest.BaseControlPlane(), "cluster.local", "dns_domain")},
+		"certificate names":  {config: tftest.With(tftest.BaseControlPlane(), []any{"kube.example.org"}, "cert_sans")},
+		"pod network from the attribute to a patch": {was: tftest.With(tftest.BaseControlPlane(), []any{"10.50.0.0/16"},
+			"pod_cidrs"),
+			config: tftest.With(tftest.BaseControlPlane(), []any{"cluster: {network: {podSubnets: [10.50.0.0/16]}}\n"},
+				"config_patches")},
 		"domain from a patch to the attribute": {
-			was:    with(baseControlPlane(), []any{"cluster: {network: {dnsDomain: other.local}}\n"}, "cluster_config_patches"),
-			config: with(baseControlPlane(), "other.local", "dns_domain")},
+			was: tftest.With(tftest.BaseControlPlane(), []any{"cluster: {network: {dnsDomain: other.local}}\n"},
+				"cluster_config_patches"),
+			config: tftest.With(tftest.BaseControlPlane(), "other.local", "dns_domain")},
 		"attribute under a patch that stays": {
-			was: with(baseControlPlane(), []any{"cluster: {network: {dnsDomain: other.local}}\n"}, "config_patches"),
-			config: with(with(baseControlPlane(), []any{"cluster: {network: {dnsDomain: other.local}}\n"}, "config_patches"),
+			was: tftest.With(tftest.BaseControlPlane(), []any{"cluster: {network: {dnsDomain: other.local}}\n"},
+				"config_patches"),
+			config: tftest.With(tftest.With(tftest.BaseControlPlane(), []any{"cluster: {network: {dnsDomain: other.local}}\n"},
+				"config_patches"),
 				"third.local", "dns_domain")},
 	} {
 		was := test.was
 		if was == nil {
-			was = baseControlPlane()
+			was = tftest.BaseControlPlane()
 		}
 
 		// With protection the plan refuses it: TestPlan_modeIsProtected.
-		prior := settledState(t, "talosop_control_plane", with(was, false, "deletion_protection"))
+		prior := settledState(t, "talosop_control_plane", tftest.With(was, false, "deletion_protection"))
 
-		resp := planned(t, "talosop_control_plane", &prior,
-			valueOf(t, typeOf(t, "talosop_control_plane"), with(test.config, false, "deletion_protection")))
-		if told := show(resp.Diagnostics); refusedBy(resp.Diagnostics) || test.Replace != strings.Contains(told,
+		resp := tftest.Plan(t, "talosop_control_plane", &prior,
+			tftest.ValueOf(t, tftest.TypeOf(t, "talosop_control_plane"), tftest.With(test.config, false, "deletion_protection")))
+		if told := tftest.Show(resp.Diagnostics); refusedBy(resp.Diagnostics) || test.Replace != strings.Contains(told,
 			`Cluster "prod" goes, and its etcd with it`) || !test.Replace && told != "" {
 			t.Errorf("%s: %s", name, told)
 		}
@@ -417,15 +386,16 @@ func TestPlan_replacements(t *testing.T) {
 func TestPlan_renamedCluster(t *testing.T) {
 	t.Parallel()
 
-	prior := withDigests(t, settledState(t, "talosop_control_plane", baseControlPlane()))
-	plan := planOf(t, "talosop_control_plane", &prior, with(baseControlPlane(), "other", "name"))
+	prior := withDigests(t, settledState(t, "talosop_control_plane", tftest.BaseControlPlane()))
+	plan := planOf(t, "talosop_control_plane", &prior, tftest.With(tftest.BaseControlPlane(), "other", "name"))
 
-	got := textsOf(t, attributeOf(t, plan, "operations"))
+	got := tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations"))
 	if len(got) != 3 || got[0] != "apply configuration to cp-1 (no reboot): cluster.clusterName" {
 		t.Errorf("operations are %q", got)
 	}
 
-	for _, name := range []tftypes.Value{attributeOf(t, plan, "id"), attributeOf(t, attributeOf(t, plan, "cluster"), "name")} {
+	for _, name := range []tftypes.Value{tftest.AttributeOf(t, plan, "id"),
+		tftest.AttributeOf(t, tftest.AttributeOf(t, plan, "cluster"), "name")} {
 		if !name.Equal(tftypes.NewValue(tftypes.String, "other")) {
 			t.Errorf("the cluster is called %s", name)
 		}
@@ -436,39 +406,42 @@ func TestPlan_renamedCluster(t *testing.T) {
 func TestPlan_spellings(t *testing.T) {
 	t.Parallel()
 
-	networks := func(pods, services string) configuration {
-		return with(with(baseControlPlane(), []any{pods, "10.20.0.0/16"}, "pod_cidrs"), []any{services, "10.30.0.0/16"},
+	networks := func(pods, services string) tftest.Config {
+		return tftest.With(tftest.With(tftest.BaseControlPlane(), []any{pods, "10.20.0.0/16"}, "pod_cidrs"),
+			[]any{services, "10.30.0.0/16"},
 			"service_cidrs")
 	}
 
-	for name, test := range map[string]struct{ before, after configuration }{
+	for name, test := range map[string]struct{ before, after tftest.Config }{
 		"networks": {networks("fd00:10::/64", "fd00:20::/112"), networks("FD00:10:0::/64", "FD00:0020::0/112")},
-		"domain": {with(baseControlPlane(), "example.local", "dns_domain"),
-			with(baseControlPlane(), "Example.Local", "dns_domain")},
-		"default domain": {baseControlPlane(), with(baseControlPlane(), "Cluster.LOCAL", "dns_domain")},
+		"domain": {tftest.With(tftest.BaseControlPlane(), "example.local", "dns_domain"),
+			tftest.With(tftest.BaseControlPlane(), "Example.Local", "dns_domain")},
+		"default domain": {tftest.BaseControlPlane(), tftest.With(tftest.BaseControlPlane(), "Cluster.LOCAL", "dns_domain")},
 	} {
 		prior := settledState(t, "talosop_control_plane", test.before)
 
-		resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typeOf(t, "talosop_control_plane"), test.after))
+		resp := tftest.Plan(t, "talosop_control_plane", &prior, tftest.ValueOf(t, tftest.TypeOf(t, "talosop_control_plane"),
+			test.after))
 		if len(resp.Diagnostics) > 0 || len(resp.RequiresReplace) > 0 {
-			t.Fatalf("%s: it is replaced for %v: %s", name, resp.RequiresReplace, show(resp.Diagnostics))
+			t.Fatalf("%s: it is replaced for %v: %s", name, resp.RequiresReplace, tftest.Show(resp.Diagnostics))
 		}
 
 		plan := planOf(t, "talosop_control_plane", &prior, test.after)
-		if got := textsOf(t, attributeOf(t, plan, "operations")); len(got) > 0 {
+		if got := tftest.TextsOf(t, tftest.AttributeOf(t, plan, "operations")); len(got) > 0 {
 			t.Errorf("%s: operations are %q", name, got)
 		}
 
-		if got := attributeOf(t, plan, "observed"); !got.Equal(attributeOf(t, prior, "observed")) {
+		if got := tftest.AttributeOf(t, plan, "observed"); !got.Equal(tftest.AttributeOf(t, prior, "observed")) {
 			t.Errorf("%s: observed is %s", name, got)
 		}
 	}
 
-	swapped := with(baseControlPlane(), []any{"10.20.0.0/16", "fd00:10::/64"}, "pod_cidrs")
+	swapped := tftest.With(tftest.BaseControlPlane(), []any{"10.20.0.0/16", "fd00:10::/64"}, "pod_cidrs")
 	prior := settledState(t, "talosop_control_plane",
-		with(baseControlPlane(), []any{"fd00:10::/64", "10.20.0.0/16"}, "pod_cidrs"))
+		tftest.With(tftest.BaseControlPlane(), []any{"fd00:10::/64", "10.20.0.0/16"}, "pod_cidrs"))
 
-	resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typeOf(t, "talosop_control_plane"), swapped))
+	resp := tftest.Plan(t, "talosop_control_plane", &prior, tftest.ValueOf(t, tftest.TypeOf(t, "talosop_control_plane"),
+		swapped))
 	if len(resp.RequiresReplace) == 0 {
 		t.Error("another family as the first replaces nothing")
 	}
@@ -486,8 +459,9 @@ func TestPlan_schematicByContent(t *testing.T) {
 		elsewhat = "customization: {systemExtensions: {officialExtensions: [siderolabs/iscsi-tools]}}"
 	)
 
-	by := func(schematic string) configuration {
-		return with(with(baseCluster(), schematic, "control_plane", "schematic"), schematic, "workers", "gpu", "schematic")
+	by := func(schematic string) tftest.Config {
+		return tftest.With(tftest.With(tftest.BaseCluster(), schematic, "control_plane", "schematic"), schematic, "workers",
+			"gpu", "schematic")
 	}
 
 	settled := func(schematic string) tftypes.Value {
@@ -504,9 +478,9 @@ func TestPlan_schematicByContent(t *testing.T) {
 	} {
 		prior := settled(texts[0])
 
-		resp := planned(t, kind, &prior, valueOf(t, typeOf(t, kind), by(texts[1])))
+		resp := tftest.Plan(t, kind, &prior, tftest.ValueOf(t, tftest.TypeOf(t, kind), by(texts[1])))
 		if len(resp.Diagnostics) > 0 {
-			t.Fatalf("%s: %s", name, show(resp.Diagnostics))
+			t.Fatalf("%s: %s", name, tftest.Show(resp.Diagnostics))
 		}
 
 		if plan := planOf(t, kind, &prior, by(texts[1])); !plan.Equal(prior) {
@@ -517,7 +491,7 @@ func TestPlan_schematicByContent(t *testing.T) {
 
 	prior := settled(content)
 
-	got := textsOf(t, attributeOf(t, planOf(t, kind, &prior, by(elsewhat)), "operations"))
+	got := tftest.TextsOf(t, tftest.AttributeOf(t, planOf(t, kind, &prior, by(elsewhat)), "operations"))
 	if !slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, ": schematic ") }) {
 		t.Errorf("another content: operations are %q", got)
 	}
@@ -527,33 +501,35 @@ func TestPlan_schematicByContent(t *testing.T) {
 func TestPlan_deletionProtection(t *testing.T) {
 	t.Parallel()
 
-	typ := typeOf(t, "talosop_control_plane")
-	prior := settledState(t, "talosop_control_plane", baseControlPlane())
+	typ := tftest.TypeOf(t, "talosop_control_plane")
+	prior := settledState(t, "talosop_control_plane", tftest.BaseControlPlane())
 	null := tftypes.NewValue(typ, nil)
 
-	destroy, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: "talosop_control_plane", PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, null),
-		Config: dynamic(t, null),
+	destroy, err := tftest.Server(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: "talosop_control_plane", PriorState: tftest.Dynamic(t, prior), ProposedNewState: tftest.Dynamic(t, null),
+		Config: tftest.Dynamic(t, null),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	expectMistake(t, destroy.Diagnostics, `AttributeName("deletion_protection")`,
+	tftest.ExpectMistake(t, destroy.Diagnostics, `AttributeName("deletion_protection")`,
 		[]string{`"prod"`, "destroyed", "set deletion_protection = false and apply"}, false)
 
-	unprotected := settledState(t, "talosop_control_plane", with(baseControlPlane(), false, "deletion_protection"))
+	unprotected := settledState(t, "talosop_control_plane", tftest.With(tftest.BaseControlPlane(), false,
+		"deletion_protection"))
 
-	allowed, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: "talosop_control_plane", PriorState: dynamic(t, unprotected), ProposedNewState: dynamic(t, null),
-		Config: dynamic(t, null),
+	allowed, err := tftest.Server(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: "talosop_control_plane", PriorState: tftest.Dynamic(t, unprotected),
+		ProposedNewState: tftest.Dynamic(t, null),
+		Config:           tftest.Dynamic(t, null),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	if refusedBy(allowed.Diagnostics) {
-		t.Error(show(allowed.Diagnostics))
+		t.Error(tftest.Show(allowed.Diagnostics))
 	}
 }
 
@@ -566,39 +542,42 @@ func TestPlan_replaceOption(t *testing.T) {
 		says = "reset control plane cp-2"
 	)
 
-	typ, null := typeOf(t, kind), tftypes.NewValue(typeOf(t, kind), nil)
-	prior := settledState(t, kind, baseControlPlane())
-	server := providerServer(t)
+	typ, null := tftest.TypeOf(t, kind), tftypes.NewValue(tftest.TypeOf(t, kind), nil)
+	prior := settledState(t, kind, tftest.BaseControlPlane())
+	server := tftest.Server(t)
 
 	update, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: kind, PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, prior),
-		Config:       dynamic(t, valueOf(t, typ, baseControlPlane())),
+		TypeName: kind, PriorState: tftest.Dynamic(t, prior), ProposedNewState: tftest.Dynamic(t, prior),
+		Config:       tftest.Dynamic(t, tftest.ValueOf(t, typ, tftest.BaseControlPlane())),
 		PriorPrivate: []byte(`{"deletion_protection":"dHJ1ZQ=="}`),
 	})
 	if err != nil || len(update.Diagnostics) > 0 {
-		t.Fatal(err, show(update.Diagnostics))
+		t.Fatal(err, tftest.Show(update.Diagnostics))
 	}
 
 	create, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: kind, PriorState: dynamic(t, null), ProposedNewState: dynamic(t, valueOf(t, typ, baseControlPlane())),
-		Config: dynamic(t, valueOf(t, typ, baseControlPlane())), PriorPrivate: update.PlannedPrivate,
+		TypeName: kind, PriorState: tftest.Dynamic(t, null),
+		ProposedNewState: tftest.Dynamic(t, tftest.ValueOf(t, typ, tftest.BaseControlPlane())),
+		Config:           tftest.Dynamic(t, tftest.ValueOf(t, typ, tftest.BaseControlPlane())), PriorPrivate: update.PlannedPrivate,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	expectMistake(t, create.Diagnostics, `AttributeName("deletion_protection")`,
+	tftest.ExpectMistake(t, create.Diagnostics, `AttributeName("deletion_protection")`,
 		[]string{`"prod"`, "replaced, and its machines reset", `Cluster "prod" goes, and its etcd with it`, says}, false)
 
-	unprotected := planned(t, kind, &prior, valueOf(t, typ, with(baseControlPlane(), false, "deletion_protection")))
-	if told := show(unprotected.Diagnostics); refusedBy(unprotected.Diagnostics) ||
+	unprotected := tftest.Plan(t, kind, &prior, tftest.ValueOf(t, typ, tftest.With(tftest.BaseControlPlane(), false,
+		"deletion_protection")))
+	if told := tftest.Show(unprotected.Diagnostics); refusedBy(unprotected.Diagnostics) ||
 		!strings.Contains(told, "Deletion protection is switched off") || !strings.Contains(told, says) {
 		t.Error(told)
 	}
 
-	preserving := planned(t, kind, &prior,
-		valueOf(t, typ, with(with(baseControlPlane(), false, "deletion_protection"), "preserve", "on_destroy")))
+	preserving := tftest.Plan(t, kind, &prior,
+		tftest.ValueOf(t, typ, tftest.With(tftest.With(tftest.BaseControlPlane(), false, "deletion_protection"), "preserve",
+			"on_destroy")))
 	if len(preserving.Diagnostics) > 0 {
-		t.Error(show(preserving.Diagnostics))
+		t.Error(tftest.Show(preserving.Diagnostics))
 	}
 }

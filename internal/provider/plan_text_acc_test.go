@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -28,8 +29,8 @@ type reviewed struct {
 type reviewedChange struct {
 	name string
 	// change of the configuration, and what somebody does to the machines past Terraform before it.
-	change func(s *site, c *reviewed)
-	byHand func(t *testing.T, s *site, w *clitest.Workspace)
+	change func(s *sitetest.Site, c *reviewed)
+	byHand func(t *testing.T, s *sitetest.Site, w *clitest.Workspace)
 	// most lines that the plan has beside the argument that changes, where that is promised.
 	most int
 	// judged by the policy of the examples.
@@ -42,31 +43,31 @@ type reviewedChange struct {
 func yamlPatch(text string) string { return fmt.Sprintf("config_patches = [yamlencode(%s)]\n", text) }
 
 func reviewedChanges() []reviewedChange {
-	replace := func(field func(c *reviewed) *string, before, after string) func(*site, *reviewed) {
-		return func(_ *site, c *reviewed) { *field(c) = strings.ReplaceAll(*field(c), before, after) }
+	replace := func(field func(c *reviewed) *string, before, after string) func(*sitetest.Site, *reviewed) {
+		return func(_ *sitetest.Site, c *reviewed) { *field(c) = strings.ReplaceAll(*field(c), before, after) }
 	}
 	extra := func(c *reviewed) *string { return &c.extra }
-	set := func(field func(c *reviewed) *string, text string) func(*site, *reviewed) {
-		return func(_ *site, c *reviewed) { *field(c) += text }
+	set := func(field func(c *reviewed) *string, text string) func(*sitetest.Site, *reviewed) {
+		return func(_ *sitetest.Site, c *reviewed) { *field(c) += text }
 	}
 	batch := func(c *reviewed) *string { return &c.batch }
 
 	return []reviewedChange{
-		{name: "create", often: true, change: func(*site, *reviewed) {}},
-		{name: "nothing", change: func(*site, *reviewed) {}},
+		{name: "create", often: true, change: func(*sitetest.Site, *reviewed) {}},
+		{name: "nothing", change: func(*sitetest.Site, *reviewed) {}},
 		{name: "label-of-a-pool", judged: true,
 			change: set(batch, yamlPatch(`{ machine = { nodeLabels = { rack = "b2" } } }`))},
 		{name: "label-changed", change: replace(batch, `"b2"`, `"b3"`)},
-		{name: "label-of-one-worker", most: 15, change: func(_ *site, c *reviewed) {
+		{name: "label-of-one-worker", most: 15, change: func(_ *sitetest.Site, c *reviewed) {
 			c.keys = func(hcl string) string {
 				return regexp.MustCompile(`w-1 = \{ address = ("[^"]*") \}`).ReplaceAllString(hcl,
 					`w-1 = { address = $1, config_patches = ["machine: {nodeLabels: {shelf: c1}}"] }`)
 			}
 		}},
-		{name: "setting-changed-by-hand", often: true, change: func(*site, *reviewed) {},
-			byHand: func(t *testing.T, s *site, w *clitest.Workspace) {
+		{name: "setting-changed-by-hand", often: true, change: func(*sitetest.Site, *reviewed) {},
+			byHand: func(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 				t.Helper()
-				s.byHand(t, bundleIn(t, w), s.workers[0], func(config string) string {
+				byHand(t, s, sitetest.BundleIn(t, w), s.Workers[0], func(config string) string {
 					return config + "---\napiVersion: v1alpha1\nkind: WatchdogTimerConfig\ndevice: /dev/watchdog0\ntimeout: 2m0s\n"
 				})
 			}},
@@ -77,22 +78,26 @@ func reviewedChanges() []reviewedChange {
 		{name: "timeouts", change: set(extra, "  timeouts = { update = \"11m\" }\n")},
 		{name: "max-unavailable", change: set(batch, "max_unavailable = \"2\"\n")},
 		{name: "drain-switched-off", change: set(extra, "  drain = { enabled = false }\n")},
-		{name: "worker-added", often: true, judged: true, change: func(s *site, c *reviewed) { c.workers = s.workers }},
-		{name: "worker-renamed", change: func(_ *site, c *reviewed) {
+		{name: "worker-added", often: true, judged: true,
+			change: func(s *sitetest.Site, c *reviewed) { c.workers = s.Workers }},
+		{name: "worker-renamed", change: func(_ *sitetest.Site, c *reviewed) {
 			c.keys = func(hcl string) string { return strings.Replace(hcl, "w-3 =", "w-9 =", 1) }
 		}},
-		{name: "worker-removed", often: true, judged: true, change: func(s *site, c *reviewed) { c.workers, c.keys = s.workers[:2], nil }},
-		{name: "worker-wiped-by-somebody", often: true, change: func(*site, *reviewed) {},
-			byHand: func(t *testing.T, s *site, _ *clitest.Workspace) {
+		{name: "worker-removed", often: true, judged: true, change: func(s *sitetest.Site, c *reviewed) {
+			c.workers,
+				c.keys = s.Workers[:2], nil
+		}},
+		{name: "worker-wiped-by-somebody", often: true, change: func(*sitetest.Site, *reviewed) {},
+			byHand: func(t *testing.T, s *sitetest.Site, _ *clitest.Workspace) {
 				t.Helper()
-				s.workers[1].Wipe()
-				s.workers[1].PowerOn()
+				s.Workers[1].Wipe()
+				s.Workers[1].PowerOn()
 
-				if err := s.workers[1].AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
+				if err := s.Workers[1].AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
 					t.Fatal(err)
 				}
 			}},
-		{name: "meta-value", change: func(_ *site, c *reviewed) {
+		{name: "meta-value", change: func(_ *sitetest.Site, c *reviewed) {
 			c.keys = func(hcl string) string {
 				return regexp.MustCompile(`w-1 = \{ address = ("[^"]*") \}`).ReplaceAllString(hcl,
 					`w-1 = { address = $1, meta = { user_1 = "rack-1" } }`)
@@ -102,25 +107,28 @@ func reviewedChanges() []reviewedChange {
 		{name: "schematic", change: set(batch,
 			"schematic = \"ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515\"\n")},
 		{name: "kubernetes-patch", change: replace(extra, "v1.36.2", "v1.36.3")},
-		{name: "control-plane-removed", often: true, judged: true, change: func(s *site, c *reviewed) { c.planes = s.controlPlane[:2] }},
-		{name: "control-plane-added", change: func(s *site, c *reviewed) { c.planes = s.controlPlane }},
+		{name: "control-plane-removed", often: true, judged: true, change: func(s *sitetest.Site,
+			c *reviewed) {
+			c.planes = s.ControlPlane[:2]
+		}},
+		{name: "control-plane-added", change: func(s *sitetest.Site, c *reviewed) { c.planes = s.ControlPlane }},
 		{name: "pool-added", change: set(func(c *reviewed) *string { return &c.patches }, "other")},
 	}
 }
 
 // hcl is the configuration.
-func (c reviewed) hcl(s *site) string {
+func (c reviewed) hcl(s *sitetest.Site) string {
 	keys := c.keys
 	if keys == nil {
 		keys = func(hcl string) string { return hcl }
 	}
 
-	pools := poolHCL("batch", c.workers, c.batch)
+	pools := sitetest.PoolHCL("batch", c.workers, c.batch)
 	if c.patches != "" {
-		pools += poolHCL("other", s.workers[3:], "")
+		pools += sitetest.PoolHCL("other", s.Workers[3:], "")
 	}
 
-	return secretsHCL + keys(fmt.Sprintf(`
+	return sitetest.SecretsHCL + keys(fmt.Sprintf(`
 resource "talosop_cluster" "this" {
   name                = "test"
   endpoint            = %q
@@ -134,7 +142,7 @@ resource "talosop_cluster" "this" {
   workers = {
 %s  }
 }
-`, s.endpoint, c.extra, machinesHCL(c.planes), pools))
+`, s.URL, c.extra, sitetest.MachinesHCL(c.planes), pools))
 }
 
 // The text of the plans of usual changes, as a person reads it, is recorded. Each is applied as it was planned, after
@@ -142,15 +150,15 @@ resource "talosop_cluster" "this" {
 func TestAccPlanText(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 4)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 4)
 		config := reviewed{
-			workers: s.workers[:2], planes: s.controlPlane,
+			workers: s.Workers[:2], planes: s.ControlPlane,
 			extra: "  mode                = \"metal\"\n  talos_version       = \"v1.13.0\"\n  kubernetes_version  = \"v1.36.2\"\n",
 		}
 
 		w := clitest.NewWorkspace(t, cli)
-		w.Write("providers.tf", talosopRequired)
+		w.Write("providers.tf", sitetest.ProviderHCL)
 
 		changes, between := reviewedChanges(), false
 		for i, change := range changes {
@@ -180,7 +188,7 @@ func TestAccPlanText(t *testing.T) {
 				change.byHand(t, s, w)
 			}
 
-			text := s.readable(w.MustRun("plan", "-out=plan").Stdout)
+			text := readable(s, w.MustRun("plan", "-out=plan").Stdout)
 			if change.judged {
 				text += judgement(t, w)
 			}
@@ -208,7 +216,7 @@ func TestAccPlanText(t *testing.T) {
 			w.MustRun("apply", "-auto-approve")
 		}
 
-		text := s.readable(w.MustRun("plan", "-destroy", "-out=plan").Stdout)
+		text := readable(s, w.MustRun("plan", "-destroy", "-out=plan").Stdout)
 		recorded(t, filepath.Join("testdata", "plantexts", "destroy.txt"), text+judgement(t, w))
 		w.MustRun("apply", "plan")
 	})
@@ -277,13 +285,13 @@ func recorded(t *testing.T, file, text string) {
 
 // readable is what a CLI prints of a plan, without what is another in every run: from the first resource to the numbers
 // of changes, and the warnings.
-func (s *site) readable(output string) string {
+func readable(s *sitetest.Site, output string) string {
 	for _, m := range s.Machines() {
 		output = strings.ReplaceAll(output, m.Address().String()+`"`, `address of `+m.Name()+`"`)
 		output = strings.ReplaceAll(output, m.UUID(), "uuid of "+m.Name())
 	}
 
-	output = strings.ReplaceAll(output, s.endpoint, "https://endpoint")
+	output = strings.ReplaceAll(output, s.URL, "https://endpoint")
 
 	for pattern, name := range map[string]string{
 		`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`: "(uuid)",

@@ -1,8 +1,10 @@
-package provider
+package provider_test
 
 import (
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -20,52 +22,53 @@ func TestCreate_withoutAPodNetworkByPatch(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 
-			s := newSiteWith(t, sim.Options{TalosVersion: version}, 1, 3)
-			quick := func(config configuration) configuration {
+			s := sitetest.NewWith(t, sim.Options{TalosVersion: version}, 1, 3)
+			quick := func(config tftest.Config) tftest.Config {
 				config["talos_version"] = version
 
-				return with(config, configuration{"create": "1m", "delete": "2m"}, "timeouts")
+				return tftest.With(config, tftest.Config{"create": "1m", "delete": "2m"}, "timeouts")
 			}
 
-			create := func(kind string, config configuration) *driven {
-				d := driveOn(t, quickProviderData(), kind)
-				d.ready(t, quick(config))
+			create := func(kind string, config tftest.Config) *tftest.Driven {
+				d := driveOn(t, tftest.QuickProviderData(), kind)
+				d.Ready(t, quick(config))
 
 				return d
 			}
 
 			plane := create("talosop_control_plane",
-				with(s.planeConfig(bundleOnce(), s.controlPlane...), []any{patch}, "config_patches"))
+				tftest.With(planeConfig(s, tftest.Bundle(), s.ControlPlane...), []any{patch}, "config_patches"))
 
 			// The patch is of the control planes alone: workers find it in the handle.
-			joined := create("talosop_worker", configuration{
-				"cluster": plain(t, fieldsOf(t, plane.state)["cluster"]),
-				"name":    "joined", "install": configuration{"disk": "/dev/sda"}, "deletion_protection": false,
-				"machines": configuration{"w-3": configuration{"address": s.workers[2].Address().String()}},
+			joined := create("talosop_worker", tftest.Config{
+				"cluster": tftest.Plain(t, tftest.FieldsOf(t, plane.State)["cluster"]),
+				"name":    "joined", "install": tftest.Config{"disk": "/dev/sda"}, "deletion_protection": false,
+				"machines": tftest.Config{"w-3": tftest.Config{"address": s.Workers[2].Address().String()}},
 			})
 
-			joined.apply(t, nil).must(t)
-			plane.apply(t, nil).must(t)
+			joined.Apply(t, nil).Must(t)
+			plane.Apply(t, nil).Must(t)
 
-			whole := create("talosop_cluster", with(s.onMachines(s.endpoint, s.controlPlane, s.workers[:1]),
+			whole := create("talosop_cluster", tftest.With(onMachines(s, s.URL, s.ControlPlane, s.Workers[:1]),
 				[]any{patch}, "control_plane", "config_patches"))
-			whole.apply(t, nil).must(t)
+			whole.Apply(t, nil).Must(t)
 
-			one := with(s.oneMachineConfig(bundleOnce(), "controlplane", s.controlPlane[0]), []any{patch}, "config_patches")
-			one = with(with(one, version[:len("v1.13")], "cluster", "version_contract"), true, "bootstrap")
+			one := tftest.With(oneMachineConfig(s, tftest.Bundle(), "controlplane", s.ControlPlane[0]), []any{patch},
+				"config_patches")
+			one = tftest.With(tftest.With(one, version[:len("v1.13")], "cluster", "version_contract"), true, "bootstrap")
 			create("talosop_machine", one)
 
-			worker := func(m *sim.Machine) configuration {
-				return with(with(s.oneMachineConfig(bundleOnce(), "worker", m),
+			worker := func(m *sim.Machine) tftest.Config {
+				return tftest.With(tftest.With(oneMachineConfig(s, tftest.Bundle(), "worker", m),
 					version[:len("v1.13")], "cluster", "version_contract"), []any{patch}, "cluster", "config_patches")
 			}
 
-			create("talosop_machine", worker(s.workers[0]))
+			create("talosop_machine", worker(s.Workers[0]))
 
-			create("talosop_worker", configuration{
-				"cluster": worker(s.workers[1])["cluster"],
-				"name":    "batch", "install": configuration{"disk": "/dev/sda"}, "deletion_protection": false,
-				"machines": configuration{"w-2": configuration{"address": s.workers[1].Address().String()}},
+			create("talosop_worker", tftest.Config{
+				"cluster": worker(s.Workers[1])["cluster"],
+				"name":    "batch", "install": tftest.Config{"disk": "/dev/sda"}, "deletion_protection": false,
+				"machines": tftest.Config{"w-2": tftest.Config{"address": s.Workers[1].Address().String()}},
 			})
 		})
 	}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // A CLI whose provider is killed while it changes a resource stores the attributes of before, and none of its private
@@ -25,7 +27,7 @@ func withoutPrivate(t *testing.T, state string) []string {
 		}
 	}
 
-	must(t, json.Unmarshal([]byte(state), &parsed))
+	tftest.Must(t, json.Unmarshal([]byte(state), &parsed))
 
 	var bare []string
 
@@ -46,9 +48,9 @@ func TestAccProvidedSecrets_providerKilled(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		bundle := bundleOnce()
-		s := newSite(t, 1, 0)
-		w := s.providedSite(t, cli, bundle)
+		bundle := tftest.Bundle()
+		s := sitetest.New(t, 1, 0)
+		w := providedSite(t, s, cli, bundle)
 		w.Write("beside.tf", "")
 		w.MustRun("apply", "-auto-approve")
 
@@ -57,10 +59,10 @@ resource "talosop_control_plane" "this" {
   config_patches = [yamlencode({ machine = { files = [{ path = "/var/a", op = "create", permissions = 420, content = "a" }] } })]
 }
 `)
-		s.controlPlane[0].HangNextReboot()
+		s.ControlPlane[0].HangNextReboot()
 
 		killed := w.Start("apply", "-auto-approve")
-		s.awaitReboot(t, s.controlPlane[0])
+		awaitReboot(t, s, s.ControlPlane[0])
 		killed.KillProvider()
 		killed.Wait()
 
@@ -73,15 +75,15 @@ resource "talosop_control_plane" "this" {
 
 		for _, args := range [][]string{{"plan"}, {"apply", "-auto-approve", "-refresh=false"}, {"destroy", "-auto-approve"},
 			{"destroy", "-auto-approve", "-refresh=false"}} {
-			says(t, fails(t, w, args...), "Other secrets than those of the cluster")
+			sitetest.Says(t, sitetest.Fails(t, w, args...), "Other secrets than those of the cluster")
 		}
 
-		s.nothingWasSent(t)
+		s.ExpectNothingSent(t)
 		w.Setenv("TF_VAR_secrets", bundle)
-		s.controlPlane[0].PowerOff()
-		s.controlPlane[0].PowerOn()
+		s.ControlPlane[0].PowerOff()
+		s.ControlPlane[0].PowerOn()
 		w.MustRun("apply", "-auto-approve")
-		says(t, w.MustRun("plan"), "No changes.")
+		sitetest.Says(t, w.MustRun("plan"), "No changes.")
 	})
 }
 
@@ -92,27 +94,27 @@ func TestContainer_otherHostIsRefusedWithoutPrivateState(t *testing.T) {
 	s := newHostSite(t)
 	k := newContexts(t, s)
 	d := s.drive(t, "talosop_control_plane")
-	secrets := newBundle(t)
-	config := func(replicas int) configuration {
-		return with(with(s.container("dev", secrets), replicas, "replicas"),
-			configuration{"kubeconfig_path": k.path, "namespace": s.namespace}, "host")
+	secrets := tftest.NewBundle(t)
+	config := func(replicas int) tftest.Config {
+		return tftest.With(tftest.With(s.container("dev", secrets), replicas, "replicas"),
+			tftest.Config{"kubeconfig_path": k.path, "namespace": s.namespace}, "host")
 	}
 
-	d.ready(t, config(1))
-	d.refresh(t).must(t)
+	d.Ready(t, config(1))
+	d.Refresh(t).Must(t)
 
-	d.private = nil
+	d.Private = nil
 
 	_, uid, _ := strings.Cut(k.recorded, "kube-system UID")
 	k.recorded = "recorded: kube-system UID" + strings.TrimSuffix(uid, ")")
 
 	k.use(t, "test")
-	k.refused(t, "a refresh", d.refresh(t))
-	k.refused(t, "a plan", d.plan(t, config(3)))
-	k.refused(t, "a destroy", d.applyPlanned(t.Context(), t, nil, d.plan(t, nil)))
+	k.refused(t, "a refresh", d.Refresh(t))
+	k.refused(t, "a plan", d.Plan(t, config(3)))
+	k.refused(t, "a destroy", d.ApplyPlanned(t.Context(), t, nil, d.Plan(t, nil)))
 
 	k.use(t, "prod")
-	d.refresh(t).must(t)
-	d.expectEmpty(t, "on the host that has it", config(1))
+	d.Refresh(t).Must(t)
+	d.ExpectEmpty(t, "on the host that has it", config(1))
 	s.destroy(t, d, "dev")
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/progress"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -17,8 +18,8 @@ import (
 func TestAccProgress_isWrittenDown(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	w := s.quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
+	s := sitetest.New(t, 1, 0)
+	w := s.Quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
 	follows := func(path string) {
 		w.Write("progress.tf", fmt.Sprintf("provider \"talosop\" {\n  progress_file = %q\n}\n", path))
 	}
@@ -30,7 +31,7 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 		t.Errorf("exit %d:\n%s", refused.Exit, refused.Output())
 	}
 
-	says(t, refused, "missing/progress.jsonl", "a file in a folder that exists")
+	sitetest.Says(t, refused, "missing/progress.jsonl", "a file in a folder that exists")
 
 	follows("progress.jsonl")
 	w.KeepTrace()

@@ -1,10 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 )
 
 // providedMachines is a provider that has what is secret of a machine.
@@ -33,16 +34,16 @@ provider "talosop" {
 func TestAccProvidedMachines(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		const (
 			meta, later, patch = "META-THAT-NOBODY-SEES", "META-OF-LATER", "PATCH-THAT-NOBODY-SEES"
 			key                = 0x0d
 		)
 
-		s := newSite(t, 1, 1)
-		worker := s.workers[0]
+		s := sitetest.New(t, 1, 1)
+		worker := s.Workers[0]
 		config := func(own string) string {
-			return secretsProvider + providedMachines + secretsHCL + s.controlPlaneHCL("") + strings.Replace(s.workersHCL(""),
+			return sitetest.ProviderHCL + providedMachines + sitetest.SecretsHCL + s.ControlPlaneHCL("") + strings.Replace(s.WorkersHCL(""),
 				`address = "`+worker.Address().String()+`"`, `address = "`+worker.Address().String()+`"`+own, 1)
 		}
 
@@ -54,37 +55,37 @@ func TestAccProvidedMachines(t *testing.T) {
 
 		shown, file := w.SavedPlan("create.plan")
 		output := shown + file + w.MustRun("apply", "create.plan").Output()
-		expectNoChanges(t, w, "after the create")
+		sitetest.ExpectNoChanges(t, w, "after the create")
 
 		if got := worker.Meta()[key]; got != meta {
 			t.Errorf("META of the worker is %q", got)
 		}
 
-		if !strings.Contains(string(worker.Config()), patch) || strings.Contains(string(s.controlPlane[0].Config()), patch) {
+		if !strings.Contains(string(worker.Config()), patch) || strings.Contains(string(s.ControlPlane[0].Config()), patch) {
 			t.Error("the patch is not on the worker alone")
 		}
 
 		worker.SetMeta(key, "of somebody else")
 
 		planned := w.MustRun("plan")
-		says(t, planned, "META: not what `clusters` of the provider has: 0x0d", "write META 0x0d of w-1")
+		sitetest.Says(t, planned, "META: not what `clusters` of the provider has: 0x0d", "write META 0x0d of w-1")
 
 		w.Setenv("TF_VAR_meta", later)
 
 		shown, file = w.SavedPlan("change.plan")
 		output += planned.Output() + shown + file + w.MustRun("apply", "change.plan").Output()
-		expectNoChanges(t, w, "after the change")
+		sitetest.ExpectNoChanges(t, w, "after the change")
 
 		if got := worker.Meta()[key]; got != later {
 			t.Errorf("META of the worker is %q", got)
 		}
 
 		w.Write("main.tf", config(`, meta = { user_2 = "twice" }`))
-		says(t, fails(t, w, "plan"), "key 0x0d again", "it is in `clusters` of the provider")
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "key 0x0d again", "it is in `clusters` of the provider")
 
 		w.Write("main.tf", config(`, meta = { user_1 = "beside" }`))
 		output += w.MustRun("apply", "-auto-approve").Output()
-		expectNoChanges(t, w, "after a value beside")
+		sitetest.ExpectNoChanges(t, w, "after a value beside")
 
 		texts := map[string]string{"output": output, "state": w.Read("terraform.tfstate*"), "log": w.Trace()}
 		for where, text := range texts {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"os"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -35,7 +37,7 @@ const (
 )
 
 // providedSite is the workspace of the example whose secrets are in no state.
-func (s *site) providedSite(t *testing.T, cli clitest.CLI, bundle string) *clitest.Workspace {
+func providedSite(t *testing.T, s *sitetest.Site, cli clitest.CLI, bundle string) *clitest.Workspace {
 	t.Helper()
 
 	w := clitest.NewWorkspace(t, cli).KeepTrace()
@@ -45,11 +47,11 @@ func (s *site) providedSite(t *testing.T, cli clitest.CLI, bundle string) *clite
 resource "talosop_control_plane" "this" { deletion_protection = false }
 resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }
 `)
-	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{
-		"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "workers": addresses(s.workers),
+	w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{
+		"endpoint": s.URL, "control_planes": sitetest.Addresses(s.ControlPlane), "workers": sitetest.Addresses(s.Workers),
 		"new_cluster": true,
 	}))
-	must(t, os.Mkdir(filepath.Join(w.Dir, "backups"), 0o700))
+	tftest.Must(t, os.Mkdir(filepath.Join(w.Dir, "backups"), 0o700))
 	w.Setenv("TF_VAR_secrets", bundle)
 	w.Init()
 
@@ -62,19 +64,19 @@ resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }
 func TestAccProvidedSecrets_areNowhere(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		bundle := bundleOnce()
-		s := newSite(t, 1, 2)
-		w := s.providedSite(t, cli, bundle)
-		s.workers[1].HangNextReboot()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		bundle := tftest.Bundle()
+		s := sitetest.New(t, 1, 2)
+		w := providedSite(t, s, cli, bundle)
+		s.Workers[1].HangNextReboot()
 
 		shown, file := w.SavedPlan("create.plan")
 		texts := map[string]string{"the plan": shown, "its file": file}
 		texts["an apply that could not finish"] = w.Run("apply", "create.plan").Output()
 		texts["the state of that"] = w.Read("terraform.tfstate")
 
-		s.workers[1].PowerOff()
-		s.workers[1].PowerOn()
+		s.Workers[1].PowerOff()
+		s.Workers[1].PowerOn()
 
 		output := w.MustRun("apply", "-auto-approve").Output()
 		if phase := w.Attribute("talosop_worker.this", "phase"); phase != "Ready" {
@@ -102,13 +104,13 @@ provider "talosop" {
 		texts["the plan of a change"], texts["its file, later"] = shown, file
 
 		output += w.MustRun("apply", "change.plan").Output()
-		says(t, w.MustRun("plan"), "No changes.")
+		sitetest.Says(t, w.MustRun("plan"), "No changes.")
 
 		w.Setenv("TF_VAR_patch", strings.ReplaceAll(registryPatch, registryPassword, registryPassword+"-2"))
 
 		changed := w.MustRun("apply", "-auto-approve")
-		says(t, changed, "apply configuration to w-2")
-		says(t, w.MustRun("plan"), "No changes.")
+		sitetest.Says(t, changed, "apply configuration to w-2")
+		sitetest.Says(t, w.MustRun("plan"), "No changes.")
 
 		output += changed.Output()
 
@@ -127,7 +129,7 @@ provider "talosop" {
 
 		output += w.MustRun("destroy", "-auto-approve").Output()
 		texts["output"], texts["log"] = output, w.Trace()
-		holdsNone(t, bundle, texts)
+		sitetest.HoldsNone(t, bundle, texts)
 
 		for where, text := range texts {
 			if strings.Contains(text, registryPassword) {
@@ -135,7 +137,7 @@ provider "talosop" {
 			}
 		}
 
-		s.expectBlank(t)
+		s.ExpectBlank(t)
 	})
 }
 
@@ -143,23 +145,23 @@ provider "talosop" {
 func TestAccProvidedSecrets_others(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		bundle := bundleOnce()
-		s := newSite(t, 1, 1)
-		w := s.providedSite(t, cli, bundle)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		bundle := tftest.Bundle()
+		s := sitetest.New(t, 1, 1)
+		w := providedSite(t, s, cli, bundle)
 		w.MustRun("apply", "-auto-approve")
 		s.ForgetCalls()
 
 		another := otherBundle(t)
 
 		w.Setenv("TF_VAR_secrets", another)
-		says(t, fails(t, w, "apply", "-auto-approve"), "Other secrets than those of the cluster")
-		says(t, fails(t, w, "apply", "-auto-approve", "-refresh=false", "-var", "workers={}"),
+		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve"), "Other secrets than those of the cluster")
+		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve", "-refresh=false", "-var", "workers={}"),
 			"Other secrets than those of the cluster")
-		says(t, fails(t, w, "destroy", "-auto-approve"), "Other secrets than those of the cluster")
+		sitetest.Says(t, sitetest.Fails(t, w, "destroy", "-auto-approve"), "Other secrets than those of the cluster")
 
 		w.Setenv("TF_VAR_secrets", "nonsense")
-		says(t, fails(t, w, "plan"), "Invalid secrets")
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Invalid secrets")
 
 		w.Setenv("TF_VAR_secrets", bundle)
 		w.Write("patch_override.tf", `
@@ -167,12 +169,12 @@ provider "talosop" {
   clusters = { prod = { secrets = var.secrets, config_patches = ["machine: { nonsense: hidden }"] } }
 }
 `)
-		says(t, fails(t, w, "plan"), "unknown fields: machine.nonsense", "`clusters` of the provider")
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "unknown fields: machine.nonsense", "`clusters` of the provider")
 		w.Write("patch_override.tf", "")
 
 		w.Write("none_override.tf", `provider "talosop" { clusters = { staging = { secrets = var.secrets } } }`)
-		says(t, fails(t, w, "plan"), `Found none for cluster "prod"`, "staging")
-		s.nothingWasSent(t)
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), `Found none for cluster "prod"`, "staging")
+		s.ExpectNothingSent(t)
 	})
 }
 
@@ -180,29 +182,29 @@ provider "talosop" {
 func TestAccProvidedSecrets_fromStateAndBack(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		bundle := bundleOnce()
-		s := newSite(t, 1, 1)
-		w := s.providedSite(t, cli, bundle)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		bundle := tftest.Bundle()
+		s := sitetest.New(t, 1, 1)
+		w := providedSite(t, s, cli, bundle)
 		given := `resource "talosop_control_plane" "this" { secrets = file("secrets.yaml") }`
 		w.Write("secrets.yaml", bundle)
 		w.Write("given_override.tf", given)
 		w.MustRun("apply", "-auto-approve")
 
-		if state := w.Read("terraform.tfstate"); !strings.Contains(state, secretsIn(bundle)[0]) {
+		if state := w.Read("terraform.tfstate"); !strings.Contains(state, tftest.SecretsIn(bundle)[0]) {
 			t.Error("the search would find nothing")
 		}
 
 		s.ForgetCalls()
 		w.Write("given_override.tf", "")
 		w.MustRun("apply", "-auto-approve")
-		holdsNone(t, bundle, map[string]string{"state": w.Read("terraform.tfstate")})
-		says(t, w.MustRun("plan"), "No changes.")
+		sitetest.HoldsNone(t, bundle, map[string]string{"state": w.Read("terraform.tfstate")})
+		sitetest.Says(t, w.MustRun("plan"), "No changes.")
 
 		w.Write("given_override.tf", given)
 		w.MustRun("apply", "-auto-approve")
-		says(t, w.MustRun("plan"), "No changes.")
-		s.nothingWasSent(t)
+		sitetest.Says(t, w.MustRun("plan"), "No changes.")
+		s.ExpectNothingSent(t)
 	})
 }
 
@@ -212,9 +214,9 @@ func TestAccProvidedSecrets_onceInState(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccProvidedSecrets_areNowhere", "TestAccProvidedSecrets_fromStateAndBack")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		w := s.providedSite(t, cli, "")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		w := providedSite(t, s, cli, "")
 		w.Write("secrets_override.tf", `
 provider "talosop" {
   clusters = { prod = { secrets = talosop_secrets.this.bundle } }
@@ -238,7 +240,7 @@ resource "talosop_secrets" "this" {
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		most := 0
 
-		for _, secret := range secretsIn(bundle) { // some in forms that no state has
+		for _, secret := range tftest.SecretsIn(bundle) { // some in forms that no state has
 			most = max(most, strings.Count(w.Read("terraform.tfstate"), secret))
 		}
 
@@ -247,14 +249,15 @@ resource "talosop_secrets" "this" {
 		}
 
 		s.ForgetCalls()
-		says(t, fails(t, w, "apply", "-auto-approve", "-replace=talosop_secrets.this"), "Deletion protection is on")
-		s.nothingWasSent(t)
+		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve", "-replace=talosop_secrets.this"),
+			"Deletion protection is on")
+		s.ExpectNothingSent(t)
 
 		w.Write("protection_override.tf", `resource "talosop_secrets" "this" { deletion_protection = false }`)
 		w.MustRun("apply", "-auto-approve")
 		w.MustRun("destroy", "-auto-approve")
 
-		s.expectBlank(t)
+		s.ExpectBlank(t)
 	})
 }
 
@@ -263,10 +266,10 @@ func TestAccProvidedSecrets_import(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccProvidedSecrets_areNowhere", "TestAccImport_plansNothing")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		bundle := bundleOnce()
-		s := newSite(t, 1, 1)
-		w := s.providedSite(t, cli, bundle)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		bundle := tftest.Bundle()
+		s := sitetest.New(t, 1, 1)
+		w := providedSite(t, s, cli, bundle)
 		w.MustRun("apply", "-auto-approve")
 
 		key, _ := w.Attribute("talosop_etcd_backup.this", "key").(string)
@@ -274,24 +277,25 @@ func TestAccProvidedSecrets_import(t *testing.T) {
 			w.MustRun("state", "rm", address)
 		}
 
-		s.unmarkNodes(t, bundle)
+		unmarkNodes(t, s, bundle)
 
-		says(t, fails(t, w, "import", "talosop_control_plane.this", `{"cluster": "none", "machines": {"cp-1": "10.0.0.1"}}`),
+		sitetest.Says(t, sitetest.Fails(t, w, "import", "talosop_control_plane.this", `{"cluster": "none", "machines": {"cp-1": "10.0.0.1"}}`),
 			"Found none for cluster")
 		w.MustRun("import", "talosop_control_plane.this",
-			encoded(t, map[string]any{"cluster": "prod", "machines": addresses(s.controlPlane)}))
-		w.MustRun("import", "talosop_worker.this", encoded(t, map[string]any{
-			"cluster": "prod", "machines": addresses(s.workers), "control_plane": addresses(s.controlPlane),
+			tftest.JSON(t, map[string]any{"cluster": "prod", "machines": sitetest.Addresses(s.ControlPlane)}))
+		w.MustRun("import", "talosop_worker.this", tftest.JSON(t, map[string]any{
+			"cluster": "prod", "machines": sitetest.Addresses(s.Workers), "control_plane": sitetest.Addresses(s.ControlPlane),
 		}))
-		w.MustRun("import", "talosop_etcd_backup.this", encoded(t, map[string]any{
-			"cluster": "prod", "control_plane": addresses(s.controlPlane), "file": map[string]any{"path": "backups"}, "key": key,
+		w.MustRun("import", "talosop_etcd_backup.this", tftest.JSON(t, map[string]any{
+			"cluster": "prod", "control_plane": sitetest.Addresses(s.ControlPlane), "file": map[string]any{"path": "backups"},
+			"key": key,
 		}))
 
 		s.ForgetCalls()
 		w.MustRun("apply", "-auto-approve") // timeouts and protection, which no machine tells
-		says(t, w.MustRun("plan"), "No changes.")
-		holdsNone(t, bundle, map[string]string{"state": w.Read("terraform.tfstate*")})
-		s.nothingWasSent(t)
+		sitetest.Says(t, w.MustRun("plan"), "No changes.")
+		sitetest.HoldsNone(t, bundle, map[string]string{"state": w.Read("terraform.tfstate*")})
+		s.ExpectNothingSent(t)
 	})
 }
 
@@ -300,10 +304,10 @@ func otherBundle(t *testing.T) string {
 	t.Helper()
 
 	generated, err := pki.Generate()
-	must(t, err)
+	tftest.Must(t, err)
 
 	text, err := generated.YAML()
-	must(t, err)
+	tftest.Must(t, err)
 
 	return string(text)
 }

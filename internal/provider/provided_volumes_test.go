@@ -1,8 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // Patches of the provider's configuration are in no state, so that no plan sees how they change: what a disk with data
@@ -10,22 +13,23 @@ import (
 func TestProvidedPatches_thatADiskDoesNotTake(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	machine := s.controlPlane[0]
+	s := sitetest.New(t, 1, 0)
+	machine := s.ControlPlane[0]
 
-	provider := func(passphrase string) configuration {
-		return configuration{"clusters": configuration{"test": configuration{"secrets": bundleOnce(), "config_patches": []any{
-			"apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nencryption: {provider: luks2, keys: " +
-				"[{slot: 0, static: {passphrase: " + passphrase + "}}]}"}}}}
+	provider := func(passphrase string) tftest.Config {
+		return tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": tftest.Bundle(),
+			"config_patches": []any{
+				"apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nencryption: {provider: luks2, keys: " +
+					"[{slot: 0, static: {passphrase: " + passphrase + "}}]}"}}}}
 	}
 
-	config := baseControlPlane()
-	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.35.4"
-	config["machines"] = configuration{machine.Name(): configuration{"address": machine.Address().String()}}
+	config := tftest.BaseControlPlane()
+	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.URL, "v1.35.4"
+	config["machines"] = tftest.Config{machine.Name(): tftest.Config{"address": machine.Address().String()}}
 	delete(config, "secrets")
 
-	plane := drive(t, "talosop_control_plane", provider("open-sesame"))
-	plane.apply(t, config).must(t)
+	plane := tftest.Drive(t, "talosop_control_plane", provider("open-sesame"))
+	plane.Apply(t, config).Must(t)
 
 	before := string(machine.Config())
 	if !strings.Contains(before, "open-sesame") {
@@ -34,10 +38,10 @@ func TestProvidedPatches_thatADiskDoesNotTake(t *testing.T) {
 
 	s.ForgetCalls()
 
-	plane = plane.elsewhere(t, provider("close-sesame"))
-	plane.refresh(t).must(t)
+	plane = plane.Elsewhere(t, provider("close-sesame"))
+	plane.Refresh(t).Must(t)
 
-	said := show(plane.apply(t, config).diagnostics)
+	said := tftest.Show(plane.Apply(t, config).Diagnostics)
 	if !strings.Contains(said, "VolumeConfig/EPHEMERAL: all of its encryption keys would change") ||
 		strings.Contains(said, "sesame") {
 		t.Errorf("the apply says %s", said)

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // Terraform lists who answers in a network, and writes down what it finds: the first plan of that imports it and changes
@@ -15,17 +17,17 @@ import (
 func TestAccQuery_listsAndWritesDown(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1)
-	s.made(t, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
-	member, waiting := s.controlPlane[0], s.workers[0]
+	s := sitetest.New(t, 1, 1)
+	made(t, s, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
+	member, waiting := s.ControlPlane[0], s.Workers[0]
 
 	w := clitest.NewWorkspace(t, clitest.Newest(t))
-	w.Write("main.tf", talosopRequired+`
+	w.Write("main.tf", sitetest.ProviderHCL+`
 provider "talosop" {
   clusters = { test = { secrets = file("secrets.yaml") } }
 }
 `)
-	w.Write("secrets.yaml", bundleOnce())
+	w.Write("secrets.yaml", tftest.Bundle())
 	w.Write("site.tfquery.hcl", fmt.Sprintf(`
 list "talosop_machine" "site" {
   provider = talosop
@@ -35,7 +37,7 @@ list "talosop_machine" "site" {
     connect_timeout = "10s"
   }
 }
-`, s.rack()))
+`, rack(s)))
 	w.Init()
 
 	said := w.MustRun("query", "-generate-config-out=all.tf").Output()
@@ -53,7 +55,7 @@ list "talosop_machine" "site" {
 		t.Errorf("the configuration of both is:\n%s", all)
 	}
 
-	must(t, os.Remove(filepath.Join(w.Dir, "all.tf")))
+	tftest.Must(t, os.Remove(filepath.Join(w.Dir, "all.tf")))
 
 	w.Write("site.tfquery.hcl", strings.Replace(w.Read("site.tfquery.hcl"), "connect_timeout", "maintenance     = false\n"+
 		"    connect_timeout", 1))
@@ -66,6 +68,7 @@ list "talosop_machine" "site" {
 		t.Errorf("the plan of what was written is:\n%s\nwith:\n%s", plan, w.Read("generated.tf"))
 	}
 
-	s.nothingWasSent(t)
-	holdsNone(t, bundleOnce(), map[string]string{"output": said + plan, "configuration": w.Read("generated.tf")})
+	s.ExpectNothingSent(t)
+	sitetest.HoldsNone(t, tftest.Bundle(), map[string]string{"output": said + plan,
+		"configuration": w.Read("generated.tf")})
 }

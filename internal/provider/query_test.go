@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"bytes"
@@ -10,109 +10,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// queried is what a list resource found.
-type queried struct {
-	display            string
-	identity, resource map[string]tftypes.Value
-	said               string
-}
-
-// query asks a list resource as `terraform query` does: the results, and what it says beside them.
-func query(t *testing.T, provider configuration, name string, config configuration, include bool, limit int64) (
-	[]queried, string,
-) {
-	t.Helper()
-
-	server, ok := serving(t, provider).(walked).ProviderServer.(tfprotov6.ListResourceServer)
-	if !ok {
-		t.Fatal("the provider serves no lists")
-	}
-
-	typ := schemas(t).ListResourceSchemas[name].ValueType()
-	asked := dynamic(t, valueOf(t, typ, config))
-
-	valid, err := server.ValidateListResourceConfig(t.Context(),
-		&tfprotov6.ValidateListResourceConfigRequest{TypeName: name, Config: asked})
-	must(t, err)
-
-	if len(valid.Diagnostics) > 0 {
-		return nil, show(valid.Diagnostics)
-	}
-
-	stream, err := server.ListResource(t.Context(),
-		&tfprotov6.ListResourceRequest{TypeName: name, Config: asked, IncludeResource: include, Limit: limit})
-	must(t, err)
-
-	var (
-		results []queried
-		said    strings.Builder
-	)
-
-	for result := range stream.Results {
-		if result.Identity == nil {
-			said.WriteString(show(result.Diagnostics))
-
-			continue
-		}
-
-		one := queried{display: result.DisplayName, said: show(result.Diagnostics),
-			identity: fieldsOf(t, decoded(t, identityTypeOf(t, name), result.Identity.IdentityData))}
-		if include {
-			one.resource = fieldsOf(t, decoded(t, typeOf(t, name), result.Resource))
-		}
-
-		results = append(results, one)
-	}
-
-	return results, said.String()
-}
-
-// identityTypeOf is the type of the identity of a resource.
-func identityTypeOf(t *testing.T, name string) tftypes.Type {
-	t.Helper()
-
-	told, err := serving(t, nil).GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
-	must(t, err)
-
-	return told.IdentitySchemas[name].ValueType()
-}
-
-// displays are the names of what was found.
-func displays(found []queried) string {
-	var names []string
-
-	for _, q := range found {
-		names = append(names, q.display+" "+q.said)
-	}
-
-	return strings.Join(names, "\n")
-}
-
 // rack is a network of which machines of a site have the first addresses.
-func (s *site) rack() string { return netip.PrefixFrom(s.Network().Addr(), 28).String() }
+func rack(s *sitetest.Site) string { return netip.PrefixFrom(s.Network().Addr(), 28).String() }
 
 // listedMachines is a member of a cluster, one of another cluster and a machine in maintenance mode, and the provider that
 // knows the secrets of the first cluster.
-func listedMachines(t *testing.T) (s *site, provider configuration) {
+func listedMachines(t *testing.T) (s *sitetest.Site, provider tftest.Config) {
 	t.Helper()
 
-	s = newSite(t, 1, 2)
-	_, provided := s.made(t, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
+	s = sitetest.New(t, 1, 2)
+	_, provided := made(t, s, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
 
 	endpoint, err := s.Endpoint()
-	must(t, err)
+	tftest.Must(t, err)
 
-	drive(t, "talosop_control_plane", nil).apply(t, configuration{
+	tftest.Drive(t, "talosop_control_plane", nil).Apply(t, tftest.Config{
 		"mode": "metal", "name": "other", "endpoint": endpoint, "secrets": otherBundle(t), "talos_version": "v1.13.0",
-		"kubernetes_version": "v1.36.2", "install": configuration{"disk": "/dev/sda"}, "allow_bootstrap": true,
-		"machines": configuration{"stranger": configuration{"address": s.workers[0].Address().String()}},
-	}).must(t)
+		"kubernetes_version": "v1.36.2", "install": tftest.Config{"disk": "/dev/sda"}, "allow_bootstrap": true,
+		"machines": tftest.Config{"stranger": tftest.Config{"address": s.Workers[0].Address().String()}},
+	}).Must(t)
 
 	return s, provided()
 }
@@ -122,17 +45,17 @@ func TestQuery_machinesOfANetwork(t *testing.T) {
 	t.Parallel()
 
 	s, provider := listedMachines(t)
-	member, stranger, waiting := s.controlPlane[0], s.workers[0], s.workers[1]
+	member, stranger, waiting := s.ControlPlane[0], s.Workers[0], s.Workers[1]
 
 	s.ForgetCalls()
 
-	found, said := query(t, provider, "talosop_machine",
-		configuration{"networks": []any{s.rack()}, "connect_timeout": "10s"}, true, 100)
+	found, said := tftest.Query(t, provider, "talosop_machine",
+		tftest.Config{"networks": []any{rack(s)}, "connect_timeout": "10s"}, true, 100)
 	if said != "" || len(found) != 3 {
-		t.Fatalf("it found %s, and says %s", displays(found), said)
+		t.Fatalf("it found %s, and says %s", tftest.Displays(found), said)
 	}
 
-	s.nothingWasSent(t)
+	s.ExpectNothingSent(t)
 
 	for i, want := range []struct{ display, identity string }{
 		{
@@ -148,33 +71,35 @@ func TestQuery_machinesOfANetwork(t *testing.T) {
 			fmt.Sprintf(" [] [%s=%[1]s]", waiting.Address()),
 		},
 	} {
-		if found[i].display != want.display || found[i].said != "" {
-			t.Errorf("%d is %q, and says %q, want %q", i, found[i].display, found[i].said, want.display)
+		if found[i].Display != want.display || found[i].Said != "" {
+			t.Errorf("%d is %q, and says %q, want %q", i, found[i].Display, found[i].Said, want.display)
 		}
 
 		if got := identityText(t, found[i]); got != want.identity {
 			t.Errorf("the identity of %s is %s, want %s", want.display, got, want.identity)
 		}
 
-		if got := text(t, tftypes.NewValue(typeOf(t, "talosop_machine"), found[i].resource), "address"); !strings.HasPrefix(
+		if got := tftest.Text(t, tftypes.NewValue(tftest.TypeOf(t, "talosop_machine"), found[i].Resource),
+			"address"); !strings.HasPrefix(
 			want.display, got+":") {
 			t.Errorf("the resource of %s has the address %s", want.display, got)
 		}
 	}
 
 	// Of a member it is all that an import writes down.
-	imported := drive(t, "talosop_machine", provider)
-	imported.imports(t, encoded(t, map[string]any{"cluster": "test", "control_plane": addresses(s.controlPlane),
-		"machines": addresses(s.controlPlane)})).must(t)
+	imported := tftest.Drive(t, "talosop_machine", provider)
+	imported.Import(t, tftest.JSON(t, map[string]any{"cluster": "test",
+		"control_plane": sitetest.Addresses(s.ControlPlane),
+		"machines":      sitetest.Addresses(s.ControlPlane)})).Must(t)
 
-	if got := tftypes.NewValue(typeOf(t, "talosop_machine"), found[0].resource); !strings.Contains(got.String(),
-		"net.core.somaxconn") || text(t, got, "name") != text(t, imported.state, "name") ||
-		!fieldsOf(t, got)["config_patches"].Equal(fieldsOf(t, imported.state)["config_patches"]) {
-		t.Errorf("the resource is %s, and an import has %s", got, imported.state)
+	if got := tftypes.NewValue(tftest.TypeOf(t, "talosop_machine"), found[0].Resource); !strings.Contains(got.String(),
+		"net.core.somaxconn") || tftest.Text(t, got, "name") != tftest.Text(t, imported.State, "name") ||
+		!tftest.FieldsOf(t, got)["config_patches"].Equal(tftest.FieldsOf(t, imported.State)["config_patches"]) {
+		t.Errorf("the resource is %s, and an import has %s", got, imported.State)
 	}
 }
 
-func identityText(t *testing.T, q queried) string {
+func identityText(t *testing.T, q tftest.Found) string {
 	t.Helper()
 
 	list := func(name string) []string {
@@ -183,11 +108,11 @@ func identityText(t *testing.T, q queried) string {
 			texts  []string
 		)
 
-		must(t, q.identity[name].As(&values))
+		tftest.Must(t, q.Identity[name].As(&values))
 
 		for _, v := range values {
 			var one string
-			must(t, v.As(&one))
+			tftest.Must(t, v.As(&one))
 
 			texts = append(texts, one)
 		}
@@ -197,7 +122,7 @@ func identityText(t *testing.T, q queried) string {
 
 	var cluster *string
 
-	must(t, q.identity["cluster"].As(&cluster))
+	tftest.Must(t, q.Identity["cluster"].As(&cluster))
 
 	if cluster == nil {
 		cluster = new(string)
@@ -210,43 +135,45 @@ func identityText(t *testing.T, q queried) string {
 func TestQuery_machinesAsAsked(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 0, 2)
-	first, second := s.workers[0].Address().String(), s.workers[1].Address().String()
+	s := sitetest.New(t, 0, 2)
+	first, second := s.Workers[0].Address().String(), s.Workers[1].Address().String()
 
 	nobody, err := s.Reserve()
-	must(t, err)
+	tftest.Must(t, err)
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		limit  int64
 		found  []string
 		said   string
 	}{
-		"in the order that is given": {config: configuration{"addresses": []any{second, first}}, found: []string{second, first}},
-		"one of them":                {config: configuration{"addresses": []any{second, first}}, limit: 1, found: []string{second}},
-		"without maintenance":        {config: configuration{"addresses": []any{first}, "maintenance": false}},
-		"maintenance alone": {config: configuration{"addresses": []any{first}, "maintenance": true,
+		"in the order that is given": {config: tftest.Config{"addresses": []any{second, first}},
+			found: []string{second, first}},
+		"one of them": {config: tftest.Config{"addresses": []any{second, first}}, limit: 1,
+			found: []string{second}},
+		"without maintenance": {config: tftest.Config{"addresses": []any{first}, "maintenance": false}},
+		"maintenance alone": {config: tftest.Config{"addresses": []any{first}, "maintenance": true,
 			"connections": 1}, found: []string{first}},
-		"nobody is there": {config: configuration{"addresses": []any{nobody.String(), first}}, found: []string{first},
+		"nobody is there": {config: tftest.Config{"addresses": []any{nobody.String(), first}}, found: []string{first},
 			said: nobody.String() + ": unreachable"},
-		"nobody in a network": {config: configuration{"networks": []any{nobody.String() + "/32"}}},
-		"nowhere":             {config: configuration{}, said: "Found neither addresses nor networks"},
-		"too many": {config: configuration{"networks": []any{s.Network().String()}, "max_addresses": 1000},
+		"nobody in a network": {config: tftest.Config{"networks": []any{nobody.String() + "/32"}}},
+		"nowhere":             {config: tftest.Config{}, said: "Found neither addresses nor networks"},
+		"too many": {config: tftest.Config{"networks": []any{s.Network().String()}, "max_addresses": 1000},
 			said: "Found 2046 addresses in them. Allowed are 1000"},
-		"no such cluster": {config: configuration{"addresses": []any{first}, "cluster": "prod"},
+		"no such cluster": {config: tftest.Config{"addresses": []any{first}, "cluster": "prod"},
 			said: "the provider has no `clusters`"},
-		"no such file": {config: configuration{"addresses": []any{first}, "secrets_file": "nowhere.yaml"},
+		"no such file": {config: tftest.Config{"addresses": []any{first}, "secrets_file": "nowhere.yaml"},
 			said: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			found, said := query(t, nil, "talosop_machine", test.config, false, test.limit)
+			found, said := tftest.Query(t, nil, "talosop_machine", test.config, false, test.limit)
 
 			var at []string
 
 			for _, q := range found {
-				address, _, _ := strings.Cut(q.display, ": ")
+				address, _, _ := strings.Cut(q.Display, ": ")
 				at = append(at, address)
 			}
 
@@ -261,21 +188,21 @@ func TestQuery_machinesAsAsked(t *testing.T) {
 func TestQuery_machinesOfAFile(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	s.made(t, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
+	s := sitetest.New(t, 1, 0)
+	made(t, s, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
 
 	secrets := filepath.Join(t.TempDir(), "secrets.yaml")
 
-	must(t, os.WriteFile(secrets, []byte(bundleOnce()), 0o600))
+	tftest.Must(t, os.WriteFile(secrets, []byte(tftest.Bundle()), 0o600))
 
-	found, said := query(t, nil, "talosop_machine",
-		configuration{"addresses": []any{s.controlPlane[0].Address().String()}, "secrets_file": secrets}, true, 0)
-	if len(found) != 1 || found[0].said != "" || said != "" || !strings.Contains(found[0].display, "control plane of "+secrets) {
-		t.Fatalf("it found %s, and says %s", displays(found), said)
+	found, said := tftest.Query(t, nil, "talosop_machine",
+		tftest.Config{"addresses": []any{s.ControlPlane[0].Address().String()}, "secrets_file": secrets}, true, 0)
+	if len(found) != 1 || found[0].Said != "" || said != "" || !strings.Contains(found[0].Display, "control plane of "+secrets) {
+		t.Fatalf("it found %s, and says %s", tftest.Displays(found), said)
 	}
 
-	identity := tftypes.NewValue(identityTypeOf(t, "talosop_machine"), found[0].identity)
-	if text(t, identity, "secrets") != secrets || text(t, identity, "cluster") != "" {
+	identity := tftypes.NewValue(tftest.IdentityTypeOf(t, "talosop_machine"), found[0].Identity)
+	if tftest.Text(t, identity, "secrets") != secrets || tftest.Text(t, identity, "cluster") != "" {
 		t.Errorf("the identity is %s", identity)
 	}
 }
@@ -284,7 +211,7 @@ func TestQuery_machinesOfAFile(t *testing.T) {
 func TestQuery_backupsOfAFolder(t *testing.T) {
 	t.Parallel()
 
-	folder, mark := t.TempDir(), markOf(t, bundleOnce())
+	folder, mark := t.TempDir(), tftest.MarkOf(t, tftest.Bundle())
 	keys := []string{
 		"prod/etcd-snapshot-2026-01-03T03-00-00Z-" + mark + "-abcdef.db.zst.age",
 		"prod/etcd-snapshot-2026-01-02T03-00-00Z-" + mark + "-abcdef.db",
@@ -292,37 +219,37 @@ func TestQuery_backupsOfAFolder(t *testing.T) {
 
 	for _, key := range append(keys, "other/"+filepath.Base(keys[0])) {
 		_, err := file.Store{Path: folder}.Put(t.Context(), key, bytes.NewReader([]byte("what is stored")))
-		must(t, err)
+		tftest.Must(t, err)
 	}
 
-	provider := configuration{"clusters": configuration{"prod": configuration{"secrets": bundleOnce()}}}
-	config := configuration{"cluster": "prod", "file": configuration{"path": folder}, "recipients": []any{testRecipient}}
+	provider := tftest.Config{"clusters": tftest.Config{"prod": tftest.Config{"secrets": tftest.Bundle()}}}
+	config := tftest.Config{"cluster": "prod", "file": tftest.Config{"path": folder}, "recipients": []any{testRecipient}}
 
-	found, said := query(t, provider, "talosop_etcd_backup", config, true, 100)
+	found, said := tftest.Query(t, provider, "talosop_etcd_backup", config, true, 100)
 	if len(found) != 2 || said != "" {
-		t.Fatalf("it found %s, and says %s", displays(found), said)
+		t.Fatalf("it found %s, and says %s", tftest.Displays(found), said)
 	}
 
 	for i, want := range []string{
 		"2026-01-03T03:00:00Z, 14 bytes, encrypted, not restorable: it has no record that a key of this cluster wrote",
 		"2026-01-02T03:00:00Z, 14 bytes, not restorable: it has no record that a key of this cluster wrote",
 	} {
-		resource := tftypes.NewValue(typeOf(t, "talosop_etcd_backup"), found[i].resource)
-		identity := tftypes.NewValue(identityTypeOf(t, "talosop_etcd_backup"), found[i].identity)
+		resource := tftypes.NewValue(tftest.TypeOf(t, "talosop_etcd_backup"), found[i].Resource)
+		identity := tftypes.NewValue(tftest.IdentityTypeOf(t, "talosop_etcd_backup"), found[i].Identity)
 
-		if !strings.HasPrefix(found[i].display, want) || text(t, resource, "key") != keys[i] ||
-			text(t, identity, "key") != keys[i] || text(t, identity, "path") != folder ||
-			text(t, identity, "cluster") != "prod" || found[i].identity["recipients"].IsNull() != (i == 1) {
-			t.Errorf("%s: %s with %s", found[i].display, resource, identity)
+		if !strings.HasPrefix(found[i].Display, want) || tftest.Text(t, resource, "key") != keys[i] ||
+			tftest.Text(t, identity, "key") != keys[i] || tftest.Text(t, identity, "path") != folder ||
+			tftest.Text(t, identity, "cluster") != "prod" || found[i].Identity["recipients"].IsNull() != (i == 1) {
+			t.Errorf("%s: %s with %s", found[i].Display, resource, identity)
 		}
 	}
 
-	for name, wrong := range map[string]configuration{
+	for name, wrong := range map[string]tftest.Config{
 		"Found neither s3 nor file": {"cluster": "prod"},
-		"read the secrets":          {"cluster": "unheard", "file": configuration{"path": folder}},
-		"there is no such folder":   {"cluster": "prod", "file": configuration{"path": filepath.Join(folder, "nowhere")}},
+		"read the secrets":          {"cluster": "unheard", "file": tftest.Config{"path": folder}},
+		"there is no such folder":   {"cluster": "prod", "file": tftest.Config{"path": filepath.Join(folder, "nowhere")}},
 	} {
-		if found, said := query(t, provider, "talosop_etcd_backup", wrong, false, 100); len(found) > 0 ||
+		if found, said := tftest.Query(t, provider, "talosop_etcd_backup", wrong, false, 100); len(found) > 0 ||
 			!strings.Contains(said, name) {
 			t.Errorf("%s: it found %v, and says %s", name, found, said)
 		}
@@ -333,24 +260,24 @@ func TestQuery_backupsOfAFolder(t *testing.T) {
 func TestQuery_backupsAskTheClusterOnce(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	s.made(t, "")
+	s := sitetest.New(t, 1, 0)
+	made(t, s, "")
 
-	folder, mark := t.TempDir(), markOf(t, bundleOnce())
+	folder, mark := t.TempDir(), tftest.MarkOf(t, tftest.Bundle())
 	for _, day := range []string{"02", "03"} {
 		key := "test/etcd-snapshot-2026-01-" + day + "T03-00-00Z-" + mark + "-abcdef.db"
 		_, err := file.Store{Path: folder}.Put(t.Context(), key, bytes.NewReader([]byte("what is stored")))
-		must(t, err)
+		tftest.Must(t, err)
 	}
 
-	provider := configuration{"clusters": configuration{"test": configuration{"secrets": bundleOnce()}}}
-	config := configuration{"cluster": "test", "file": configuration{"path": folder},
-		"control_plane": []any{s.controlPlane[0].Address().String()}}
+	provider := tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": tftest.Bundle()}}}
+	config := tftest.Config{"cluster": "test", "file": tftest.Config{"path": folder},
+		"control_plane": []any{s.ControlPlane[0].Address().String()}}
 	reads := func(most int64) int {
 		s.ForgetCalls()
 
-		if found, said := query(t, provider, "talosop_etcd_backup", config, true, most); len(found) != int(most) {
-			t.Errorf("it found %s, and says %s", displays(found), said)
+		if found, said := tftest.Query(t, provider, "talosop_etcd_backup", config, true, most); len(found) != int(most) {
+			t.Errorf("it found %s, and says %s", tftest.Displays(found), said)
 		}
 
 		return len(s.CallsTo("Version"))

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
@@ -25,14 +27,14 @@ import (
 // growth is a resource that grows, in processes of the provider that are killed. The CLI stores the attributes of
 // before and no private state then (lossOfPrivate).
 type growth struct {
-	driven       *driven
-	small, large configuration // small is nil for a resource that does not exist before
+	driven       *tftest.Driven
+	small, large tftest.Config // small is nil for a resource that does not exist before
 	// planes and workers are all machines of the cluster once it has grown.
 	planes, workers []*sim.Machine
 	// simulator is that of the machines.
 	simulator *sim.Simulator
 	// doomed is the driven resource in a process that ends at the n-th call, and how many calls there were.
-	doomed func(t *testing.T, at int64) (d *driven, ctx context.Context, calls *atomic.Int64)
+	doomed func(t *testing.T, at int64) (d *tftest.Driven, ctx context.Context, calls *atomic.Int64)
 	// found finds the machines when they are not known before, such as pods.
 	found func() (planes, workers []*sim.Machine)
 }
@@ -43,16 +45,16 @@ func (g *growth) run(t *testing.T, at int64) (killed bool, calls int64) {
 
 	before := *g.driven
 	d, ctx, count := g.doomed(t, at)
-	planned := d.plan(t, g.large).must(t)
+	planned := d.Plan(t, g.large).Must(t)
 
 	count.Store(0)
-	d.applyPlanned(ctx, t, g.large, planned)
+	d.ApplyPlanned(ctx, t, g.large, planned)
 	g.simulator.SetOnCall(nil)
 
 	if killed = errors.Is(context.Cause(ctx), errKilled); killed {
-		g.driven.state, g.driven.private = before.state, nil
+		g.driven.State, g.driven.Private = before.State, nil
 	} else {
-		g.driven.state, g.driven.private = d.state, d.private
+		g.driven.State, g.driven.Private = d.State, d.Private
 	}
 
 	return killed, count.Load()
@@ -62,29 +64,29 @@ func (g *growth) run(t *testing.T, at int64) (killed bool, calls int64) {
 func (g *growth) applyOnce(t *testing.T, when string) {
 	t.Helper()
 
-	if w, ok := g.driven.Server.(walked); ok {
-		g.driven.Server = w.next(t)
+	if w, ok := g.driven.Server.(tftest.Walk); ok {
+		g.driven.Server = w.Next(t)
 	}
 
-	if !g.driven.state.IsNull() {
-		g.driven.refresh(t).must(t)
+	if !g.driven.State.IsNull() {
+		g.driven.Refresh(t).Must(t)
 	}
 
-	planned := g.driven.plan(t, g.large).must(t)
-	idle := planned.Value.Equal(g.driven.state)
+	planned := g.driven.Plan(t, g.large).Must(t)
+	idle := planned.Value.Equal(g.driven.State)
 
-	var done outcome
+	var done tftest.Outcome
 	if !idle {
-		done = g.driven.applyPlanned(t.Context(), t, g.large, planned)
+		done = g.driven.ApplyPlanned(t.Context(), t, g.large, planned)
 	}
 
-	phase, lacks := text(t, g.driven.state, "phase"), g.lacks(t)
+	phase, lacks := tftest.Text(t, g.driven.State, "phase"), g.lacks(t)
 
 	t.Logf("%s: phase %s; plan: %s", when, phase, strings.ReplaceAll(operationsIn(t, planned), "\n", "; "))
 
 	if phase == "Ready" && len(lacks) > 0 {
 		t.Errorf("%s: the apply ends as Ready, and %s; the plan was:\n%s\n%s", when, strings.Join(lacks, ", "),
-			operationsIn(t, planned), show(done.diagnostics))
+			operationsIn(t, planned), tftest.Show(done.Diagnostics))
 	}
 }
 
@@ -141,7 +143,7 @@ func (g *growth) survives(t *testing.T, most int64) {
 		}
 
 		g.applyOnce(t, fmt.Sprintf("killed at call %d of about %d", at, total))
-		g.driven.ready(t, g.large)
+		g.driven.Ready(t, g.large)
 
 		if lacks := g.lacks(t); len(lacks) > 0 {
 			t.Errorf("after a second apply: %s", strings.Join(lacks, ", "))
@@ -156,19 +158,19 @@ func (g *growth) shrink(t *testing.T) {
 	t.Helper()
 
 	if g.small == nil {
-		g.driven.apply(t, nil).must(t)
+		g.driven.Apply(t, nil).Must(t)
 
 		return
 	}
 
-	g.driven.refresh(t).must(t)
-	g.driven.ready(t, g.small)
+	g.driven.Refresh(t).Must(t)
+	g.driven.Ready(t, g.small)
 }
 
 // killedOn lets processes on a site of metal end at a call: none is served from then on.
-func (g *growth) killedOn(s *site) {
+func (g *growth) killedOn(s *sitetest.Site) {
 	g.simulator = s.Simulator
-	g.doomed = func(t *testing.T, at int64) (*driven, context.Context, *atomic.Int64) {
+	g.doomed = func(t *testing.T, at int64) (*tftest.Driven, context.Context, *atomic.Int64) {
 		t.Helper()
 
 		ctx, kill := context.WithCancelCause(t.Context())
@@ -177,10 +179,10 @@ func (g *growth) killedOn(s *site) {
 		calls := &atomic.Int64{}
 
 		d := *g.driven
-		d.Server = serve(t, quickProviderData(), configuration{})
+		d.Server = tftest.ServeWith(t, tftest.QuickProviderData(), tftest.Config{})
 
-		if !d.state.IsNull() {
-			d.refresh(t).must(t)
+		if !d.State.IsNull() {
+			d.Refresh(t).Must(t)
 		}
 
 		s.SetOnCall(func(fault.Call) error {
@@ -206,64 +208,64 @@ func TestReady_afterAKilledGrowthOnMetal(t *testing.T) {
 		most = 0
 	}
 
-	for name, grow := range map[string]func(t *testing.T, s *site) *growth{
-		"talosop_cluster": func(t *testing.T, s *site) *growth {
+	for name, grow := range map[string]func(t *testing.T, s *sitetest.Site) *growth{
+		"talosop_cluster": func(t *testing.T, s *sitetest.Site) *growth {
 			t.Helper()
 
-			large := s.clusterOf()
-			large["secrets"] = newBundle(t)
+			large := clusterOf(s)
+			large["secrets"] = tftest.NewBundle(t)
 			small := maps.Clone(large)
-			small["control_plane"] = configuration{"install": configuration{"disk": "/dev/sda"},
-				"machines": siteMachines(s.controlPlane[:1])}
-			small["workers"] = configuration{"all": configuration{"install": configuration{"disk": "/dev/sda"},
-				"max_unavailable": "50%", "machines": siteMachines(s.workers[:1])}}
+			small["control_plane"] = tftest.Config{"install": tftest.Config{"disk": "/dev/sda"},
+				"machines": siteMachines(s.ControlPlane[:1])}
+			small["workers"] = tftest.Config{"all": tftest.Config{"install": tftest.Config{"disk": "/dev/sda"},
+				"max_unavailable": "50%", "machines": siteMachines(s.Workers[:1])}}
 
-			return &growth{driven: driveOn(t, quickProviderData(), "talosop_cluster"), small: small, large: large,
-				planes: s.controlPlane, workers: s.workers}
+			return &growth{driven: driveOn(t, tftest.QuickProviderData(), "talosop_cluster"), small: small, large: large,
+				planes: s.ControlPlane, workers: s.Workers}
 		},
-		"talosop_control_plane": func(t *testing.T, s *site) *growth {
+		"talosop_control_plane": func(t *testing.T, s *sitetest.Site) *growth {
 			t.Helper()
 
-			secrets := newBundle(t)
+			secrets := tftest.NewBundle(t)
 
-			return &growth{driven: driveOn(t, quickProviderData(), "talosop_control_plane"),
-				small: s.planeConfig(secrets, s.controlPlane[:1]...), large: s.planeConfig(secrets, s.controlPlane...),
-				planes: s.controlPlane}
+			return &growth{driven: driveOn(t, tftest.QuickProviderData(), "talosop_control_plane"),
+				small: planeConfig(s, secrets, s.ControlPlane[:1]...), large: planeConfig(s, secrets, s.ControlPlane...),
+				planes: s.ControlPlane}
 		},
-		"talosop_worker": func(t *testing.T, s *site) *growth {
+		"talosop_worker": func(t *testing.T, s *sitetest.Site) *growth {
 			t.Helper()
 
-			plane := driveOn(t, quickProviderData(), "talosop_control_plane")
-			plane.ready(t, s.planeConfig(newBundle(t), s.controlPlane[:1]...))
+			plane := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+			plane.Ready(t, planeConfig(s, tftest.NewBundle(t), s.ControlPlane[:1]...))
 
-			pool := func(machines ...*sim.Machine) configuration {
-				return configuration{"cluster": plain(t, attributeOf(t, plane.state, "cluster")), "name": "batch",
-					"talos_version": "v1.13.0", "install": configuration{"disk": "/dev/sda"}, "machines": siteMachines(machines),
+			pool := func(machines ...*sim.Machine) tftest.Config {
+				return tftest.Config{"cluster": tftest.Plain(t, tftest.AttributeOf(t, plane.State, "cluster")), "name": "batch",
+					"talos_version": "v1.13.0", "install": tftest.Config{"disk": "/dev/sda"}, "machines": siteMachines(machines),
 					"deletion_protection": false}
 			}
 
-			return &growth{driven: driveOn(t, quickProviderData(), "talosop_worker"), small: pool(s.workers[0]),
-				large: pool(s.workers...), planes: s.controlPlane[:1], workers: s.workers}
+			return &growth{driven: driveOn(t, tftest.QuickProviderData(), "talosop_worker"), small: pool(s.Workers[0]),
+				large: pool(s.Workers...), planes: s.ControlPlane[:1], workers: s.Workers}
 		},
-		"talosop_machine": func(t *testing.T, s *site) *growth {
+		"talosop_machine": func(t *testing.T, s *sitetest.Site) *growth {
 			t.Helper()
 
-			secrets := newBundle(t)
-			driveOn(t, quickProviderData(), "talosop_control_plane").ready(t, s.planeConfig(secrets, s.controlPlane[0]))
+			secrets := tftest.NewBundle(t)
+			driveOn(t, tftest.QuickProviderData(), "talosop_control_plane").Ready(t, planeConfig(s, secrets, s.ControlPlane[0]))
 
-			return &growth{driven: driveOn(t, quickProviderData(), "talosop_machine"),
-				large: s.oneMachineConfig(secrets, "controlplane", s.controlPlane[1]), planes: s.controlPlane[:2]}
+			return &growth{driven: driveOn(t, tftest.QuickProviderData(), "talosop_machine"),
+				large: oneMachineConfig(s, secrets, "controlplane", s.ControlPlane[1]), planes: s.ControlPlane[:2]}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s := newSiteWith(t, sim.Options{Delays: slowBoots()}, 3, 2)
+			s := sitetest.NewWith(t, sim.Options{Delays: slowBoots()}, 3, 2)
 			g := grow(t, s)
 			g.killedOn(s)
 
 			if g.small != nil {
-				g.driven.ready(t, g.small)
+				g.driven.Ready(t, g.small)
 			}
 
 			g.survives(t, most)
@@ -272,10 +274,10 @@ func TestReady_afterAKilledGrowthOnMetal(t *testing.T) {
 }
 
 // siteMachines lists machines of a site as a configuration does.
-func siteMachines(machines []*sim.Machine) configuration {
-	out := configuration{}
+func siteMachines(machines []*sim.Machine) tftest.Config {
+	out := tftest.Config{}
 	for _, m := range machines {
-		out[m.Name()] = configuration{"address": m.Address().String()}
+		out[m.Name()] = tftest.Config{"address": m.Address().String()}
 	}
 
 	return out
@@ -300,7 +302,7 @@ func slowPods() *timing.Delays {
 // killedOnHost lets processes end at a call to the host or to a machine in a pod.
 func (g *growth) killedOnHost(s *hostSite) {
 	g.simulator = s.Sim()
-	g.doomed = func(t *testing.T, at int64) (*driven, context.Context, *atomic.Int64) {
+	g.doomed = func(t *testing.T, at int64) (*tftest.Driven, context.Context, *atomic.Int64) {
 		t.Helper()
 
 		ctx, kill := context.WithCancelCause(t.Context())
@@ -319,8 +321,8 @@ func (g *growth) killedOnHost(s *hostSite) {
 		d := *g.driven
 		d.Server = mortals.serve(t)
 
-		if !d.state.IsNull() {
-			d.refresh(t).must(t)
+		if !d.State.IsNull() {
+			d.Refresh(t).Must(t)
 		}
 
 		s.Sim().SetOnCall(func(fault.Call) error {
@@ -353,7 +355,7 @@ func TestReady_afterAKilledGrowthInPods(t *testing.T) {
 		"talosop_cluster": func(t *testing.T, s *hostSite) *growth {
 			t.Helper()
 
-			secrets := newBundle(t)
+			secrets := tftest.NewBundle(t)
 
 			return &growth{driven: s.drive(t, "talosop_cluster"), small: s.cluster("dev", secrets, 1, 1),
 				large: s.cluster("dev", secrets, 3, 2),
@@ -362,22 +364,23 @@ func TestReady_afterAKilledGrowthInPods(t *testing.T) {
 		"talosop_control_plane": func(t *testing.T, s *hostSite) *growth {
 			t.Helper()
 
-			config := s.container("dev", newBundle(t))
+			config := s.container("dev", tftest.NewBundle(t))
 
-			return &growth{driven: s.drive(t, "talosop_control_plane"), small: with(maps.Clone(config), 1, "replicas"),
-				large: with(config, 3, "replicas"), found: s.podsOfCluster([]string{"dev-cp-0-0", "dev-cp-1-0", "dev-cp-2-0"})}
+			return &growth{driven: s.drive(t, "talosop_control_plane"), small: tftest.With(maps.Clone(config), 1, "replicas"),
+				large: tftest.With(config, 3, "replicas"), found: s.podsOfCluster([]string{"dev-cp-0-0", "dev-cp-1-0",
+					"dev-cp-2-0"})}
 		},
 		"talosop_worker": func(t *testing.T, s *hostSite) *growth {
 			t.Helper()
 
 			plane := s.drive(t, "talosop_control_plane")
-			plane.ready(t, with(s.container("dev", newBundle(t)), 1, "replicas"))
+			plane.Ready(t, tftest.With(s.container("dev", tftest.NewBundle(t)), 1, "replicas"))
 
-			worker := configuration{"cluster": plain(t, attributeOf(t, plane.state, "cluster")), "name": "batch",
+			worker := tftest.Config{"cluster": tftest.Plain(t, tftest.AttributeOf(t, plane.State, "cluster")), "name": "batch",
 				"talos_version": "v1.13.0", "deletion_protection": false}
 
-			return &growth{driven: s.drive(t, "talosop_worker"), small: with(maps.Clone(worker), 1, "replicas"),
-				large: with(worker, 3, "replicas"),
+			return &growth{driven: s.drive(t, "talosop_worker"), small: tftest.With(maps.Clone(worker), 1, "replicas"),
+				large: tftest.With(worker, 3, "replicas"),
 				found: s.podsOfCluster([]string{"dev-cp-0-0"}, "dev-batch-0-0", "dev-batch-1-0", "dev-batch-2-0")}
 		},
 	} {
@@ -387,9 +390,9 @@ func TestReady_afterAKilledGrowthInPods(t *testing.T) {
 			s := siteOn(t, hosttest.New(t, hosttest.Options{Delays: slowPods()}))
 			g := grow(t, s)
 			g.killedOnHost(s)
-			g.driven.ready(t, g.small)
+			g.driven.Ready(t, g.small)
 			g.survives(t, most)
-			g.driven.apply(t, nil).must(t)
+			g.driven.Apply(t, nil).Must(t)
 		})
 	}
 }
@@ -417,15 +420,15 @@ func TestReady_planWaitsForPodsThatStart(t *testing.T) {
 	delays := timing.TestDelays()
 	delays.Boots = boots
 	s := siteOn(t, hosttest.New(t, hosttest.Options{Delays: &delays}))
-	secrets := newBundle(t)
+	secrets := tftest.NewBundle(t)
 	small, large := s.cluster("dev", secrets, 1, 1), s.cluster("dev", secrets, 3, 2)
 	d := s.drive(t, "talosop_cluster")
 
-	d.ready(t, small)
+	d.Ready(t, small)
 	boots.Shut()
 	t.Cleanup(boots.Open)
 
-	before := d.state
+	before := d.State
 
 	ctx, kill := context.WithCancelCause(t.Context())
 	defer kill(nil)
@@ -443,18 +446,18 @@ func TestReady_planWaitsForPodsThatStart(t *testing.T) {
 
 		return nil
 	})
-	d.applyIn(ctx, t, large)
+	d.ApplyIn(ctx, t, large)
 	s.Sim().SetOnCall(nil)
 
 	if !errors.Is(context.Cause(ctx), errKilled) {
 		t.Fatal("the growth was not killed")
 	}
 
-	d.state, d.private = before, nil
+	d.State, d.Private = before, nil
 	d.Server = s.serve(t)
-	d.refresh(t).must(t)
+	d.Refresh(t).Must(t)
 
-	planned := d.plan(t, large).must(t)
+	planned := d.Plan(t, large).Must(t)
 	said := operationsIn(t, planned)
 
 	for _, name := range []string{"cp-1", "cp-2", "batch/1"} {
@@ -463,17 +466,17 @@ func TestReady_planWaitsForPodsThatStart(t *testing.T) {
 		}
 	}
 
-	if !strings.Contains(said, "wait for ") || text(t, planned.Value, "phase") != "unknown" {
-		t.Errorf("in phase %s the plan does not wait:\n%s", text(t, planned.Value, "phase"), said)
+	if !strings.Contains(said, "wait for ") || tftest.Text(t, planned.Value, "phase") != "unknown" {
+		t.Errorf("in phase %s the plan does not wait:\n%s", tftest.Text(t, planned.Value, "phase"), said)
 	}
 
-	again := d.plan(t, large).must(t)
+	again := d.Plan(t, large).Must(t)
 	if !again.Value.Equal(planned.Value) {
 		t.Error("the second planning pass differs")
 	}
 
 	boots.Open()
-	d.ready(t, large)
+	d.Ready(t, large)
 
 	g := &growth{simulator: s.Sim(),
 		found: s.podsOfCluster([]string{"dev-cp-0-0", "dev-cp-1-0", "dev-cp-2-0"}, "dev-batch-0-0", "dev-batch-1-0")}
@@ -481,5 +484,5 @@ func TestReady_planWaitsForPodsThatStart(t *testing.T) {
 		t.Errorf("after that apply: %s", strings.Join(lacks, ", "))
 	}
 
-	d.expectEmpty(t, "after that", large)
+	d.ExpectEmpty(t, "after that", large)
 }

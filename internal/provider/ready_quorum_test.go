@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -8,54 +8,56 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // driveOn is a resource of metal machines that does not exist yet.
-func driveOn(t *testing.T, m *providerdata.ProviderData, name string) *driven {
+func driveOn(t *testing.T, m *providerdata.ProviderData, name string) *tftest.Driven {
 	t.Helper()
 
-	d := drive(t, name, nil)
-	d.Server = serve(t, m, configuration{})
+	d := tftest.Drive(t, name, nil)
+	d.Server = tftest.ServeWith(t, m, tftest.Config{})
 
 	return d
 }
 
 // planeConfig is a talosop_control_plane of machines of a site.
-func (s *site) planeConfig(secrets string, machines ...*sim.Machine) configuration {
-	listed := configuration{}
+func planeConfig(s *sitetest.Site, secrets string, machines ...*sim.Machine) tftest.Config {
+	listed := tftest.Config{}
 	for _, m := range machines {
-		listed[m.Name()] = configuration{"address": m.Address().String()}
+		listed[m.Name()] = tftest.Config{"address": m.Address().String()}
 	}
 
-	return configuration{
-		"mode": "metal", "name": "test", "endpoint": s.endpoint, "secrets": secrets, "talos_version": "v1.13.0",
-		"kubernetes_version": "v1.36.2", "deletion_protection": false, "install": configuration{"disk": "/dev/sda"},
+	return tftest.Config{
+		"mode": "metal", "name": "test", "endpoint": s.URL, "secrets": secrets, "talos_version": "v1.13.0",
+		"kubernetes_version": "v1.36.2", "deletion_protection": false, "install": tftest.Config{"disk": "/dev/sda"},
 		"machines": listed,
 	}
 }
 
 // oneMachineConfig is a talosop_machine of a site whose control planes are all known.
-func (s *site) oneMachineConfig(secrets, role string, m *sim.Machine) configuration {
+func oneMachineConfig(s *sitetest.Site, secrets, role string, m *sim.Machine) tftest.Config {
 	var endpoints []any
-	for _, plane := range s.controlPlane {
+	for _, plane := range s.ControlPlane {
 		endpoints = append(endpoints, plane.Address().String())
 	}
 
-	return configuration{
-		"cluster": configuration{"name": "test", "endpoint": s.endpoint, "secrets": secrets, "talos_endpoints": endpoints,
+	return tftest.Config{
+		"cluster": tftest.Config{"name": "test", "endpoint": s.URL, "secrets": secrets, "talos_endpoints": endpoints,
 			"kubernetes_version": "v1.36.2", "version_contract": "v1.13"},
 		"name": m.Name(), "role": role, "address": m.Address().String(), "talos_version": "v1.13.0",
-		"install": configuration{"disk": "/dev/sda"}, "deletion_protection": false,
+		"install": tftest.Config{"disk": "/dev/sda"}, "deletion_protection": false,
 	}
 }
 
 // awaitNoQuorum waits until no member of etcd knows a leader.
-func (s *site) awaitNoQuorum(t *testing.T) {
+func awaitNoQuorum(t *testing.T, s *sitetest.Site) {
 	t.Helper()
 
-	must(t, wait.Until(t.Context(), 100*time.Millisecond, func(ctx context.Context) error {
+	tftest.Must(t, wait.Until(t.Context(), 100*time.Millisecond, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
 
@@ -76,55 +78,56 @@ func (e memberError) Error() string { return "etcd still answers: " + strings.Jo
 func TestReady_etcdWithoutQuorum(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0)
-	secrets := newBundle(t)
-	own := driveOn(t, quickProviderData(), "talosop_control_plane")
-	config := s.planeConfig(secrets, s.controlPlane[0])
-	config["timeouts"] = configuration{"update": "20s"}
+	s := sitetest.New(t, 3, 0)
+	secrets := tftest.NewBundle(t)
+	own := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+	config := planeConfig(s, secrets, s.ControlPlane[0])
+	config["timeouts"] = tftest.Config{"update": "20s"}
 
-	own.ready(t, config)
+	own.Ready(t, config)
 
-	for _, m := range s.controlPlane[1:] {
-		driveOn(t, quickProviderData(), "talosop_machine").ready(t, s.oneMachineConfig(secrets, "controlplane", m))
+	for _, m := range s.ControlPlane[1:] {
+		driveOn(t, tftest.QuickProviderData(), "talosop_machine").Ready(t, oneMachineConfig(s, secrets, "controlplane", m))
 	}
 
-	own.refresh(t).must(t)
+	own.Refresh(t).Must(t)
 
-	if got := text(t, own.state, "phase"); got != "Ready" {
+	if got := tftest.Text(t, own.State, "phase"); got != "Ready" {
 		t.Fatalf("before anything is lost the phase is %s", got)
 	}
 
-	s.controlPlane[2].PowerOff()
-	own.refresh(t).must(t)
+	s.ControlPlane[2].PowerOff()
+	own.Refresh(t).Must(t)
 
-	if got := text(t, own.state, "phase"); got != "Ready" {
+	if got := tftest.Text(t, own.State, "phase"); got != "Ready" {
 		t.Fatalf("with the machine of another resource off, and a quorum, the phase is %s", got)
 	}
 
-	s.controlPlane[1].PowerOff()
-	s.awaitNoQuorum(t)
+	s.ControlPlane[1].PowerOff()
+	awaitNoQuorum(t, s)
 
 	// A plan without a refresh, as a saved one, says Ready and has no operation: the update looks all the same.
 	stale := *own
 	settings := maps.Clone(config)
-	settings["timeouts"] = configuration{"update": "21s"}
+	settings["timeouts"] = tftest.Config{"update": "21s"}
 
-	if done := stale.apply(t, settings); !done.failed() || text(t, stale.state, "phase") != "Degraded" ||
-		text(t, attributeOf(t, stale.state, "timeouts"), "update") != "21s" {
-		t.Errorf("an update of settings ends in phase %s: %s", text(t, stale.state, "phase"), show(done.diagnostics))
+	if done := stale.Apply(t, settings); !done.Failed() || tftest.Text(t, stale.State, "phase") != "Degraded" ||
+		tftest.Text(t, tftest.AttributeOf(t, stale.State, "timeouts"), "update") != "21s" {
+		t.Errorf("an update of settings ends in phase %s: %s", tftest.Text(t, stale.State, "phase"),
+			tftest.Show(done.Diagnostics))
 	}
 
-	read := own.refresh(t).must(t)
-	if got := text(t, own.state, "phase"); got != "Degraded" {
-		t.Errorf("without a quorum the phase is %s: %s", got, show(read.diagnostics))
+	read := own.Refresh(t).Must(t)
+	if got := tftest.Text(t, own.State, "phase"); got != "Degraded" {
+		t.Errorf("without a quorum the phase is %s: %s", got, tftest.Show(read.Diagnostics))
 	}
 
-	if said := show(read.diagnostics); !strings.Contains(said, "EtcdQuorum") {
+	if said := tftest.Show(read.Diagnostics); !strings.Contains(said, "EtcdQuorum") {
 		t.Errorf("the refresh does not warn of etcd: %s", said)
 	}
 
-	planned := own.plan(t, config).must(t)
-	if got := text(t, planned.Value, "phase"); got != "unknown" {
+	planned := own.Plan(t, config).Must(t)
+	if got := tftest.Text(t, planned.Value, "phase"); got != "unknown" {
 		t.Errorf("the plan has phase %s", got)
 	}
 
@@ -132,18 +135,18 @@ func TestReady_etcdWithoutQuorum(t *testing.T) {
 		t.Errorf("the plan does not wait for etcd:\n%s", said)
 	}
 
-	done := own.apply(t, config)
-	if got := text(t, own.state, "phase"); !done.failed() || got != "Degraded" {
-		t.Errorf("the apply ends in phase %s: %s", got, show(done.diagnostics))
+	done := own.Apply(t, config)
+	if got := tftest.Text(t, own.State, "phase"); !done.Failed() || got != "Degraded" {
+		t.Errorf("the apply ends in phase %s: %s", got, tftest.Show(done.Diagnostics))
 	}
 
-	for _, m := range s.controlPlane[1:] {
+	for _, m := range s.ControlPlane[1:] {
 		m.PowerOn()
 	}
 
-	must(t, s.controlPlane[2].AwaitReady(t.Context()))
-	config["timeouts"] = configuration{"update": "5m"}
-	own.refresh(t).must(t)
-	own.ready(t, config)
-	own.expectEmpty(t, "once etcd is back", config)
+	tftest.Must(t, s.ControlPlane[2].AwaitReady(t.Context()))
+	config["timeouts"] = tftest.Config{"update": "5m"}
+	own.Refresh(t).Must(t)
+	own.Ready(t, config)
+	own.ExpectEmpty(t, "once etcd is back", config)
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -17,6 +17,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -47,7 +49,7 @@ func stateIn(t *testing.T, text string) keptState {
 
 	var state keptState
 
-	must(t, json.Unmarshal([]byte(text), &state))
+	tftest.Must(t, json.Unmarshal([]byte(text), &state))
 
 	return state
 }
@@ -56,13 +58,13 @@ func stateIn(t *testing.T, text string) keptState {
 func TestRelease_statesAreRead(t *testing.T) {
 	t.Parallel()
 
-	server := providerServer(t)
+	server := tftest.Server(t)
 	read := map[string]bool{}
 	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, file := range releaseFiles(t, "state.json") {
-		for _, r := range stateIn(t, readFile(t, file)).Resources {
+		for _, r := range stateIn(t, tftest.ReadFile(t, file)).Resources {
 			for _, one := range r.Instances {
 				read[r.Type] = true
 
@@ -70,13 +72,13 @@ func TestRelease_statesAreRead(t *testing.T) {
 					TypeName: r.Type, Version: one.Version, RawState: &tfprotov6.RawState{JSON: one.Attributes},
 				})
 				if err != nil || len(resp.Diagnostics) > 0 {
-					t.Errorf("%s: %s.%s: %v %s", file, r.Type, r.Name, err, show(resp.Diagnostics))
+					t.Errorf("%s: %s.%s: %v %s", file, r.Type, r.Name, err, tftest.Show(resp.Diagnostics))
 
 					continue
 				}
 
-				where, now := file+": "+r.Type+"."+r.Name, decoded(t, typeOf(t, r.Type), resp.UpgradedState)
-				keepsAll(t, where, remembersAll(t, where, one.Attributes, now), plain(t, now))
+				where, now := file+": "+r.Type+"."+r.Name, tftest.Decoded(t, tftest.TypeOf(t, r.Type), resp.UpgradedState)
+				keepsAll(t, where, remembersAll(t, where, one.Attributes, now), tftest.Plain(t, now))
 
 				if identity := identities.IdentitySchemas[r.Type]; one.Identity != nil {
 					readsIdentity(t, server, where, r.Type, identity, one.IdentityVersion, one.Identity)
@@ -86,7 +88,7 @@ func TestRelease_statesAreRead(t *testing.T) {
 	}
 
 	// The others need a Kubernetes API that the machines of this state have not.
-	for name := range schemas(t).ResourceSchemas {
+	for name := range tftest.Schemas(t).ResourceSchemas {
 		if !read[name] && !strings.HasPrefix(name, "talosop_addon") && name != "talosop_etcd_backup_schedule" &&
 			!slices.Contains(operationNames, name) {
 			t.Errorf("no state has a %s: put it into %s/main.tf", name, releases)
@@ -112,20 +114,20 @@ func readsIdentity(t *testing.T, server tfprotov6.ProviderServer, where, name st
 	}
 
 	raw, err := json.Marshal(was)
-	must(t, err)
+	tftest.Must(t, err)
 
 	resp, err := server.UpgradeResourceIdentity(t.Context(), &tfprotov6.UpgradeResourceIdentityRequest{
 		TypeName: name, Version: version, RawIdentity: &tfprotov6.RawState{JSON: raw},
 	})
 	if err != nil || len(resp.Diagnostics) > 0 {
-		t.Errorf("%s: identity of version %d: %v %s", where, version, err, show(resp.Diagnostics))
+		t.Errorf("%s: identity of version %d: %v %s", where, version, err, tftest.Show(resp.Diagnostics))
 
 		return
 	}
 
 	now, err := resp.UpgradedIdentity.IdentityData.Unmarshal(schema.ValueType())
-	must(t, err)
-	keepsAll(t, where, raw, plain(t, now))
+	tftest.Must(t, err)
+	keepsAll(t, where, raw, tftest.Plain(t, now))
 }
 
 // operationNames are resources whose type one of them stands for.
@@ -138,7 +140,7 @@ func remembersAll(t *testing.T, where string, attributes []byte, now tftypes.Val
 
 	var was map[string]json.RawMessage
 
-	must(t, json.Unmarshal(attributes, &was))
+	tftest.Must(t, json.Unmarshal(attributes, &was))
 
 	if _, has := was["record"]; has || was["observed"] == nil {
 		return attributes
@@ -150,21 +152,21 @@ func remembersAll(t *testing.T, where string, attributes []byte, now tftypes.Val
 	}
 
 	want, err := record.DecodeFormer(observed)
-	must(t, err)
+	tftest.Must(t, err)
 
 	got := remembered(t, now)
 	if !reflect.DeepEqual(got, want) || len(want) == 0 {
 		t.Errorf("%s observed %+v, and it is remembered as %+v", where, want, got)
 	}
 
-	if !attributeOf(t, remember(t, now, got), "observed").Equal(attributeOf(t, now, "observed")) {
-		t.Errorf("%s shows %s of %+v", where, attributeOf(t, now, "observed"), got)
+	if !tftest.AttributeOf(t, remember(t, now, got), "observed").Equal(tftest.AttributeOf(t, now, "observed")) {
+		t.Errorf("%s shows %s of %+v", where, tftest.AttributeOf(t, now, "observed"), got)
 	}
 
 	delete(was, "observed")
 
 	rest, err := json.Marshal(was)
-	must(t, err)
+	tftest.Must(t, err)
 
 	return rest
 }
@@ -175,11 +177,11 @@ func keepsAll(t *testing.T, where string, attributes []byte, now any) {
 
 	var kept any
 
-	must(t, json.Unmarshal(attributes, &kept))
+	tftest.Must(t, json.Unmarshal(attributes, &kept))
 
 	encoded, err := json.Marshal(now)
-	must(t, err)
-	must(t, json.Unmarshal(encoded, &now))
+	tftest.Must(t, err)
+	tftest.Must(t, json.Unmarshal(encoded, &now))
 
 	var walk func(at string, kept, now any)
 
@@ -218,16 +220,16 @@ func releaseFiles(t *testing.T, name string) []string {
 }
 
 // releaseSite is the machines of main.tf, and what is theirs by the names that a kept state has for it.
-func releaseSite(t *testing.T) (s *site, places map[string]string) {
+func releaseSite(t *testing.T) (s *sitetest.Site, places map[string]string) {
 	t.Helper()
 
-	s = newSite(t, 2, 3)
+	s = sitetest.New(t, 2, 3)
 
 	other, err := s.Endpoint()
-	must(t, err)
+	tftest.Must(t, err)
 
-	places = map[string]string{"@endpoint@": s.endpoint, "@other-endpoint@": other}
-	for _, m := range slices.Concat(s.controlPlane, s.workers) {
+	places = map[string]string{"@endpoint@": s.URL, "@other-endpoint@": other}
+	for _, m := range slices.Concat(s.ControlPlane, s.Workers) {
 		places["@"+m.Name()+"@"], places["@uuid:"+m.Name()+"@"] = m.Address().String(), m.UUID()
 	}
 
@@ -243,7 +245,7 @@ func owners(t *testing.T, places map[string]string, state string) {
 			Owner string `json:"owner_id"`
 		}
 
-		must(t, json.Unmarshal(r.Instances[0].Attributes, &attributes))
+		tftest.Must(t, json.Unmarshal(r.Instances[0].Attributes, &attributes))
 
 		if attributes.Owner != "" {
 			places["@owner:"+r.Type+"@"] = attributes.Owner
@@ -294,7 +296,7 @@ func TestAccRelease_recorded(t *testing.T) {
 	w := clitest.NewWorkspace(t, clitest.Any(t))
 	folder := filepath.Join(releases, version)
 
-	config := readFile(t, filepath.Join(releases, "main.tf"))
+	config := tftest.ReadFile(t, filepath.Join(releases, "main.tf"))
 	w.Write("main.tf", placed(config, places))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
@@ -306,9 +308,9 @@ func TestAccRelease_recorded(t *testing.T) {
 	state := w.Read("terraform.tfstate")
 	owners(t, places, state)
 
-	must(t, os.MkdirAll(folder, 0o755))
-	must(t, os.WriteFile(filepath.Join(folder, "main.tf"), []byte(config), 0o644))
-	must(t, os.WriteFile(filepath.Join(folder, "state.json"),
+	tftest.Must(t, os.MkdirAll(folder, 0o755))
+	tftest.Must(t, os.WriteFile(filepath.Join(folder, "main.tf"), []byte(config), 0o644))
+	tftest.Must(t, os.WriteFile(filepath.Join(folder, "state.json"),
 		[]byte(named(registry.ReplaceAllString(state, "@registry@"), places)), 0o644))
 
 	copied(t, filepath.Join(w.Dir, "backups"), filepath.Join(folder, "backups"))
@@ -318,7 +320,7 @@ func TestAccRelease_recorded(t *testing.T) {
 func copied(t *testing.T, from, to string) {
 	t.Helper()
 
-	must(t, filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+	tftest.Must(t, filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -346,7 +348,7 @@ func TestAccRelease_plansNothing(t *testing.T) {
 
 	for _, file := range releaseFiles(t, "state.json") {
 		folder := filepath.Dir(file)
-		kept, config := readFile(t, file), readFile(t, filepath.Join(folder, "main.tf"))
+		kept, config := tftest.ReadFile(t, file), tftest.ReadFile(t, filepath.Join(folder, "main.tf"))
 
 		clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 			_, places := releaseSite(t)
@@ -388,7 +390,7 @@ func mixed(t *testing.T, text, others string, types []string) string {
 			return nil, nil
 		}
 
-		must(t, json.Unmarshal([]byte(text), &state))
+		tftest.Must(t, json.Unmarshal([]byte(text), &state))
 
 		all, _ := state["resources"].([]any)
 		for _, r := range all {
@@ -405,7 +407,7 @@ func mixed(t *testing.T, text, others string, types []string) string {
 	state["resources"] = append(found, more...)
 
 	encoded, err := json.Marshal(state)
-	must(t, err)
+	tftest.Must(t, err)
 
 	return string(encoded)
 }

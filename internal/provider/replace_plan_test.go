@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // replacing is one process of the provider in which a plan replaces objects.
@@ -16,56 +18,58 @@ type replacing struct {
 }
 
 // byOption plans -replace of an object, and tells what the create leg says: the CLIs show its errors.
-func (r replacing) byOption(kind string, prior tftypes.Value, config configuration, private []byte) string {
+func (r replacing) byOption(kind string, prior tftypes.Value, config tftest.Config, private []byte) string {
 	r.t.Helper()
 
-	typ := typeOf(r.t, kind)
+	typ := tftest.TypeOf(r.t, kind)
 
 	update, err := r.server.PlanResourceChange(r.t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: kind, PriorState: dynamic(r.t, prior), ProposedNewState: dynamic(r.t, prior),
-		Config: dynamic(r.t, valueOf(r.t, typ, config)), PriorPrivate: private,
+		TypeName: kind, PriorState: tftest.Dynamic(r.t, prior), ProposedNewState: tftest.Dynamic(r.t, prior),
+		Config: tftest.Dynamic(r.t, tftest.ValueOf(r.t, typ, config)), PriorPrivate: private,
 	})
-	must(r.t, err)
+	tftest.Must(r.t, err)
 
 	if refusedBy(update.Diagnostics) {
-		r.t.Fatalf("the plan of the update: %s", show(update.Diagnostics))
+		r.t.Fatalf("the plan of the update: %s", tftest.Show(update.Diagnostics))
 	}
 
 	return r.create(kind, config, update.PlannedPrivate)
 }
 
 // byTaint reads an object and plans a create, as the CLIs do where it is tainted.
-func (r replacing) byTaint(kind string, prior tftypes.Value, config configuration) string {
+func (r replacing) byTaint(kind string, prior tftypes.Value, config tftest.Config) string {
 	r.t.Helper()
 
 	_, err := r.server.ReadResource(r.t.Context(), &tfprotov6.ReadResourceRequest{
-		TypeName: kind, CurrentState: dynamic(r.t, prior),
+		TypeName: kind, CurrentState: tftest.Dynamic(r.t, prior),
 	})
-	must(r.t, err)
+	tftest.Must(r.t, err)
 
 	return r.create(kind, config, nil)
 }
 
-func (r replacing) create(kind string, config configuration, private []byte) string {
+func (r replacing) create(kind string, config tftest.Config, private []byte) string {
 	r.t.Helper()
 
-	typ := typeOf(r.t, kind)
+	typ := tftest.TypeOf(r.t, kind)
 
 	create, err := r.server.PlanResourceChange(r.t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: kind, PriorState: dynamic(r.t, tftypes.NewValue(typ, nil)),
-		ProposedNewState: dynamic(r.t, valueOf(r.t, typ, config)), Config: dynamic(r.t, valueOf(r.t, typ, config)),
-		PriorPrivate: private,
+		TypeName: kind, PriorState: tftest.Dynamic(r.t, tftypes.NewValue(typ, nil)),
+		ProposedNewState: tftest.Dynamic(r.t, tftest.ValueOf(r.t, typ, config)),
+		Config:           tftest.Dynamic(r.t, tftest.ValueOf(r.t, typ, config)),
+		PriorPrivate:     private,
 	})
-	must(r.t, err)
+	tftest.Must(r.t, err)
 
-	return show(create.Diagnostics)
+	return tftest.Show(create.Diagnostics)
 }
 
 // planeOf is one of two control planes that are resources of their own.
-func planeOf(i int, protected bool) configuration {
-	base := with(with(baseMachine(), fmt.Sprintf("cp-%d", i), "name"), protected, "deletion_protection")
+func planeOf(i int, protected bool) tftest.Config {
+	base := tftest.With(tftest.With(tftest.BaseMachine(), fmt.Sprintf("cp-%d", i), "name"), protected,
+		"deletion_protection")
 
-	return with(with(base, fmt.Sprintf("10.0.0.1%d", i), "address"), i == 1, "bootstrap")
+	return tftest.With(tftest.With(base, fmt.Sprintf("10.0.0.1%d", i), "address"), i == 1, "bootstrap")
 }
 
 const deletionProtected = "ERROR Deletion protection is on at AttributeName(\"deletion_protection\")"
@@ -80,7 +84,7 @@ func TestPlan_replaceOptionOfEveryMachine(t *testing.T) {
 	for _, test := range []struct{ first, second, refused bool }{
 		{true, true, true}, {true, false, true}, {false, true, true}, {false, false, false},
 	} {
-		r := replacing{t, providerServer(t)}
+		r := replacing{t, tftest.Server(t)}
 		one, two := planeOf(1, test.first), planeOf(2, test.second)
 
 		if said := r.byOption(kind, settledState(t, kind, one), one, nil); strings.Contains(said, "ERROR") {
@@ -99,13 +103,14 @@ func TestPlan_replaceOptionOfEveryMachine(t *testing.T) {
 func TestPlan_replacementOfProtectedResources(t *testing.T) {
 	t.Parallel()
 
-	for kind, config := range map[string]configuration{
-		"talosop_cluster": baseCluster(), "talosop_control_plane": baseControlPlane(), "talosop_worker": with(baseWorker(), true, "deletion_protection"),
-		"talosop_machine": with(baseMachine(), []any{"10.0.0.11"}, "cluster", "talos_endpoints"),
+	for kind, config := range map[string]tftest.Config{
+		"talosop_cluster": tftest.BaseCluster(), "talosop_control_plane": tftest.BaseControlPlane(),
+		"talosop_worker":  tftest.With(tftest.BaseWorker(), true, "deletion_protection"),
+		"talosop_machine": tftest.With(tftest.BaseMachine(), []any{"10.0.0.11"}, "cluster", "talos_endpoints"),
 	} {
 		prior := settledState(t, kind, config)
 
-		option := replacing{t, providerServer(t)}.byOption(kind, prior, config, nil)
+		option := replacing{t, tftest.Server(t)}.byOption(kind, prior, config, nil)
 		if !strings.Contains(option, deletionProtected) || !strings.Contains(option, "What it would do: ") {
 			t.Errorf("-replace of %s: %s", kind, option)
 		}
@@ -116,18 +121,19 @@ func TestPlan_replacementOfProtectedResources(t *testing.T) {
 func TestPlan_taintOfProtectedResources(t *testing.T) {
 	t.Parallel()
 
-	for kind, config := range map[string]configuration{
-		"talosop_cluster": baseCluster(), "talosop_control_plane": baseControlPlane(), "talosop_worker": with(baseWorker(), true, "deletion_protection"),
-		"talosop_machine": with(baseMachine(), []any{"10.0.0.11"}, "cluster", "talos_endpoints"),
+	for kind, config := range map[string]tftest.Config{
+		"talosop_cluster": tftest.BaseCluster(), "talosop_control_plane": tftest.BaseControlPlane(),
+		"talosop_worker":  tftest.With(tftest.BaseWorker(), true, "deletion_protection"),
+		"talosop_machine": tftest.With(tftest.BaseMachine(), []any{"10.0.0.11"}, "cluster", "talos_endpoints"),
 	} {
-		said := replacing{t, providerServer(t)}.byTaint(kind, settledState(t, kind, config), config)
+		said := replacing{t, tftest.Server(t)}.byTaint(kind, settledState(t, kind, config), config)
 		if !strings.Contains(said, deletionProtected) || !strings.Contains(said, "untaint") {
 			t.Errorf("taint of %s: %s", kind, said)
 		}
 
-		free := with(config, false, "deletion_protection")
+		free := tftest.With(config, false, "deletion_protection")
 
-		said = replacing{t, providerServer(t)}.byTaint(kind, settledState(t, kind, free), free)
+		said = replacing{t, tftest.Server(t)}.byTaint(kind, settledState(t, kind, free), free)
 		if strings.Contains(said, "ERROR") || !strings.Contains(said, "Machines will be wiped") {
 			t.Errorf("taint of %s without protection: %s", kind, said)
 		}
@@ -138,12 +144,12 @@ func TestPlan_taintOfProtectedResources(t *testing.T) {
 func TestPlan_createBesideAnObjectOfTheSameName(t *testing.T) {
 	t.Parallel()
 
-	other := allowing(with(with(baseControlPlane(), otherSecrets(t), "secrets"), configuration{
-		"cp-1": configuration{"address": "10.0.9.11"},
+	other := allowing(tftest.With(tftest.With(tftest.BaseControlPlane(), otherSecrets(t), "secrets"), tftest.Config{
+		"cp-1": tftest.Config{"address": "10.0.9.11"},
 	}, "machines"))
 
-	said := replacing{t, providerServer(t)}.byTaint("talosop_control_plane",
-		settledState(t, "talosop_control_plane", baseControlPlane()), other)
+	said := replacing{t, tftest.Server(t)}.byTaint("talosop_control_plane",
+		settledState(t, "talosop_control_plane", tftest.BaseControlPlane()), other)
 	if strings.Contains(said, "ERROR") || strings.Contains(said, "wiped") {
 		t.Error(said)
 	}
@@ -153,26 +159,28 @@ func TestPlan_createBesideAnObjectOfTheSameName(t *testing.T) {
 func TestPlan_modeIsProtected(t *testing.T) {
 	t.Parallel()
 
-	for kind, modes := range map[string][2]func() configuration{
-		"talosop_cluster":       {baseCluster, baseContainers},
-		"talosop_control_plane": {baseControlPlane, baseContainerPlane},
+	for kind, modes := range map[string][2]func() tftest.Config{
+		"talosop_cluster":       {tftest.BaseCluster, baseContainers},
+		"talosop_control_plane": {tftest.BaseControlPlane, baseContainerPlane},
 	} {
 		for i := range modes {
 			from, to := modes[i], modes[1-i]
 
 			prior := settledState(t, kind, from())
-			resp := planned(t, kind, &prior, valueOf(t, typeOf(t, kind), to()))
+			resp := tftest.Plan(t, kind, &prior, tftest.ValueOf(t, tftest.TypeOf(t, kind), to()))
 
-			if said := show(resp.Diagnostics); strings.Count(said, "ERROR") != 1 || !strings.Contains(said, deletionProtected) ||
+			if said := tftest.Show(resp.Diagnostics); strings.Count(said, "ERROR") != 1 ||
+				!strings.Contains(said, deletionProtected) ||
 				!strings.Contains(said, "replaced, and its machines") {
 				t.Errorf("%s from %v: %s", kind, from()["mode"], said)
 			}
 
-			prior = settledState(t, kind, with(from(), false, "deletion_protection"))
-			resp = planned(t, kind, &prior, valueOf(t, typeOf(t, kind), with(to(), false, "deletion_protection")))
+			prior = settledState(t, kind, tftest.With(from(), false, "deletion_protection"))
+			resp = tftest.Plan(t, kind, &prior, tftest.ValueOf(t, tftest.TypeOf(t, kind),
+				tftest.With(to(), false, "deletion_protection")))
 
 			if refusedBy(resp.Diagnostics) || len(resp.RequiresReplace) == 0 {
-				t.Errorf("%s from %v without protection: %s", kind, from()["mode"], show(resp.Diagnostics))
+				t.Errorf("%s from %v without protection: %s", kind, from()["mode"], tftest.Show(resp.Diagnostics))
 			}
 		}
 	}
@@ -188,15 +196,15 @@ func TestPlan_replacementsThatWaitForEachOther(t *testing.T) {
 	for _, test := range []struct{ option, unknown, refused bool }{
 		{true, true, true}, {true, false, true}, {false, true, true}, {false, false, false},
 	} {
-		r := replacing{t, providerServer(t)}
+		r := replacing{t, tftest.Server(t)}
 
 		for i := 1; i <= 2; i++ {
 			endpoints := []any{"10.0.0.11", "10.0.0.12", "10.0.0.13"}
-			prior := settledState(t, kind, with(planeOf(i, false), endpoints, "cluster", "talos_endpoints"))
-			next := with(planeOf(i, false), endpoints, "cluster", "talos_endpoints")
+			prior := settledState(t, kind, tftest.With(planeOf(i, false), endpoints, "cluster", "talos_endpoints"))
+			next := tftest.With(planeOf(i, false), endpoints, "cluster", "talos_endpoints")
 
 			if test.unknown {
-				next = with(planeOf(i, false), unknownValue{}, "cluster", "talos_endpoints")
+				next = tftest.With(planeOf(i, false), tftest.Unknown{}, "cluster", "talos_endpoints")
 			}
 
 			said := ""
@@ -221,20 +229,21 @@ func TestPlan_endBesideNewControlPlanes(t *testing.T) {
 	const kind = "talosop_machine"
 
 	for _, createFirst := range []bool{true, false} {
-		r := replacing{t, providerServer(t)}
+		r := replacing{t, tftest.Server(t)}
 		said := ""
 
 		destroy := func() {
 			for i := 1; i <= 2; i++ {
 				prior := settledState(t, kind, planeOf(i, false))
-				null := tftypes.NewValue(typeOf(t, kind), nil)
+				null := tftypes.NewValue(tftest.TypeOf(t, kind), nil)
 
 				resp, err := r.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-					TypeName: kind, PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+					TypeName: kind, PriorState: tftest.Dynamic(t, prior), ProposedNewState: tftest.Dynamic(t, null),
+					Config: tftest.Dynamic(t, null),
 				})
-				must(t, err)
+				tftest.Must(t, err)
 
-				said += show(resp.Diagnostics)
+				said += tftest.Show(resp.Diagnostics)
 			}
 		}
 
@@ -242,7 +251,8 @@ func TestPlan_endBesideNewControlPlanes(t *testing.T) {
 			destroy()
 		}
 
-		said += r.create(kind, with(with(planeOf(3, false), []any{"10.0.0.13"}, "cluster", "talos_endpoints"), false, "bootstrap"), nil)
+		said += r.create(kind, tftest.With(tftest.With(planeOf(3, false), []any{"10.0.0.13"}, "cluster", "talos_endpoints"),
+			false, "bootstrap"), nil)
 
 		if createFirst {
 			destroy()

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -26,6 +26,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -34,7 +37,7 @@ const thePlane = "talosop_control_plane.this"
 
 // restorable is a site with a folder for snapshots, and secrets that outlive resources.
 type restorable struct {
-	*site
+	*sitetest.Site
 
 	Folder, Secrets string
 	// keys are what was written to etcd before the first backup.
@@ -44,10 +47,10 @@ type restorable struct {
 func newRestorable(t *testing.T, opts sim.Options, controlPlanes int) *restorable {
 	t.Helper()
 
-	r := &restorable{site: newSiteWith(t, opts, controlPlanes, 0), Folder: t.TempDir()}
+	r := &restorable{Site: sitetest.NewWith(t, opts, controlPlanes, 0), Folder: t.TempDir()}
 
 	r.Secrets = filepath.Join(r.Folder, "secrets.yaml")
-	if err := os.WriteFile(r.Secrets, []byte(bundleOnce()), 0o600); err != nil {
+	if err := os.WriteFile(r.Secrets, []byte(tftest.Bundle()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -61,7 +64,7 @@ func (r *restorable) plane(restoreFrom string) string {
 		extra = "  restore_from = {\n" + restoreFrom + "\n  }\n"
 	}
 
-	return strings.Replace(r.controlPlaneHCL(extra), "talosop_secrets.this.bundle", fmt.Sprintf("file(%q)", r.Secrets), 1)
+	return strings.Replace(r.ControlPlaneHCL(extra), "talosop_secrets.this.bundle", fmt.Sprintf("file(%q)", r.Secrets), 1)
 }
 
 // backup keeps a snapshot in the folder, encrypted for a recipient.
@@ -83,7 +86,7 @@ data "talosop_etcd_backups" "this" {
   cluster = { name = "test", endpoint = %q, secrets = file(%q), kubernetes_version = "v1.36.2" }
   file    = { path = %q }
 }
-`, r.endpoint, r.Secrets, r.Folder)
+`, r.URL, r.Secrets, r.Folder)
 }
 
 // latest is the newest backup of the folder.
@@ -100,7 +103,7 @@ func (r *restorable) Fill(t *testing.T, count int) {
 		r.keys[fmt.Sprintf("/test/%05d", i)] = fmt.Sprintf("value %d", i)
 	}
 
-	if err := r.controlPlane[0].PutEtcdKeys(t.Context(), r.keys); err != nil {
+	if err := r.ControlPlane[0].PutEtcdKeys(t.Context(), r.keys); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -109,7 +112,7 @@ func (r *restorable) Fill(t *testing.T, count int) {
 func (r *restorable) forget(t *testing.T) {
 	t.Helper()
 
-	if err := r.controlPlane[0].PutEtcdKeys(t.Context(), map[string]string{"/test/late": "after the backup"}); err != nil {
+	if err := r.ControlPlane[0].PutEtcdKeys(t.Context(), map[string]string{"/test/late": "after the backup"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,7 +122,7 @@ func (r *restorable) forget(t *testing.T) {
 func (r *restorable) isBack(t *testing.T) {
 	t.Helper()
 
-	for _, m := range r.controlPlane {
+	for _, m := range r.ControlPlane {
 		keys, err := m.EtcdKeys(t.Context(), "/test/")
 		if err != nil {
 			t.Fatal(err)
@@ -139,12 +142,12 @@ func (r *restorable) isBack(t *testing.T) {
 func (r *restorable) wipe(t *testing.T) {
 	t.Helper()
 
-	for _, m := range r.controlPlane {
+	for _, m := range r.ControlPlane {
 		m.Wipe()
 		m.PowerOn()
 	}
 
-	for _, m := range r.controlPlane {
+	for _, m := range r.ControlPlane {
 		if err := m.AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
 			t.Fatal(err)
 		}
@@ -157,12 +160,12 @@ func (r *restorable) wipe(t *testing.T) {
 func (r *restorable) bySelf(t *testing.T, to string) {
 	t.Helper()
 
-	bundle, err := pki.Parse([]byte(bundleOnce()))
+	bundle, err := pki.Parse([]byte(tftest.Bundle()))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	address := r.controlPlane[0].Address().String()
+	address := r.ControlPlane[0].Address().String()
 
 	text, err := bundle.Talosconfig(
 		pki.TalosconfigInput{Context: "test", Endpoints: []string{address}, Roles: []string{"os:admin"}, TTL: time.Hour})
@@ -188,11 +191,11 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 
 // patient is a provider for machines with real parts, which take their time.
 func slowProviders() map[string]func() (tfprotov6.ProviderServer, error) {
-	m := newProviderData()
+	m := tftest.NewProviderData()
 	m.Interval = 100 * time.Millisecond
 
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"talosop": providerserver.NewProtocol6WithError(NewOf("test", m)),
+		"talosop": providerserver.NewProtocol6WithError(provider.NewOf("test", m)),
 	}
 }
 
@@ -221,7 +224,7 @@ func foretold() resource.ConfigPlanChecks {
 func TestAccRestore_ofRealEtcd(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		r := newRestorable(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "etcd")), OnlyEtcd: true}, 3)
 		plain := filepath.Join(r.Folder, "plain.snapshot")
 
@@ -229,7 +232,7 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 		encrypted := r.listed() + r.plane(r.latest(fmt.Sprintf("identities_wo = [%q]", identity)))
 		byHand := r.plane(known(plain))
 
-		unitTest(t, cli, resource.TestCase{
+		sitetest.UnitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: slowProviders(),
 			Steps: []resource.TestStep{
 				{Config: r.plane(""), ConfigStateChecks: restoredFrom(knownvalue.Null())},
@@ -241,7 +244,7 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 						r.wipe(t)
 					},
 					Config: encrypted, ConfigPlanChecks: foretold(),
-					ConfigStateChecks: restoredFrom(knownvalue.StringRegexp(message("/test/etcd-snapshot-"))),
+					ConfigStateChecks: restoredFrom(knownvalue.StringRegexp(sitetest.Message("/test/etcd-snapshot-"))),
 				},
 				{PreConfig: func() { r.isBack(t) }, Config: r.listed()},
 				{Config: byHand, ConfigPlanChecks: foretold(), ConfigStateChecks: restoredFrom(knownvalue.StringExact(plain))},
@@ -262,26 +265,26 @@ func TestAccRestore_olderThanAWorker(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRestore_ofAnOlderSnapshot", "TestAccRestore_ofRealEtcd")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		r := newRestorable(t, sim.Options{}, 1)
 		snapshot := filepath.Join(r.Folder, "before.snapshot")
 
 		late, err := r.AddMachines(t.Context(), "w", 1, sim.MachineOptions{})
-		must(t, err)
+		tftest.Must(t, err)
 
-		m := quickProviderData()
+		m := tftest.QuickProviderData()
 		m.Policy.RegisterTimeout = 2 * time.Second
 
-		whole := r.plane("") + r.workersOf(late, "")
+		whole := r.plane("") + r.WorkersOf(late, "")
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: providersWith(m),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.ProvidersWith(m),
 			Steps: []resource.TestStep{
 				{Config: r.plane("")},
 				{PreConfig: func() { r.bySelf(t, snapshot) }, Config: whole},
 				{
 					PreConfig: func() { r.wipe(t) },
-					Config:    r.plane(known(snapshot)) + r.workersOf(late, ""),
+					Config:    r.plane(known(snapshot)) + r.WorkersOf(late, ""),
 
 					ExpectNonEmptyPlan: true, // what Kubernetes knows is seen only now
 				},
@@ -310,26 +313,26 @@ func TestAccRestore_isRefused(t *testing.T) {
 		"TestFetch_refusesASnapshotOfAnotherCluster")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		r := newRestorable(t, sim.Options{}, 1)
 		plain := filepath.Join(r.Folder, "plain.snapshot")
 		cut := filepath.Join(r.Folder, "cut.snapshot")
-		forgedKey := "test/etcd-snapshot-2099-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-zzzzzz.db.age"
+		forgedKey := "test/etcd-snapshot-2099-01-02T03-00-00Z-" + tftest.MarkOf(t, tftest.Bundle()) + "-zzzzzz.db.age"
 
 		identity, other := newIdentity(t), newIdentity(t)
 
 		encrypted := func(opened string) string { return r.listed() + r.plane(r.latest(opened)) }
 		file := func(path string) string { return r.plane(known(path)) }
 		right := encrypted(fmt.Sprintf("identities_wo = [%q]", identity))
-		foreign := secretsHCL + strings.ReplaceAll(right, fmt.Sprintf("secrets            = file(%q)", r.Secrets),
+		foreign := sitetest.SecretsHCL + strings.ReplaceAll(right, fmt.Sprintf("secrets            = file(%q)", r.Secrets),
 			"secrets            = talosop_secrets.this.bundle")
 
 		refused := func(config, says string) resource.TestStep {
-			return resource.TestStep{Config: config, ExpectError: message(says)}
+			return resource.TestStep{Config: config, ExpectError: sitetest.Message(says)}
 		}
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: r.plane("")},
 				{PreConfig: func() { r.Fill(t, 10) }, Config: r.plane("") + r.backup(identity.Recipient().String())},
@@ -343,7 +346,7 @@ func TestAccRestore_isRefused(t *testing.T) {
 				{
 					PreConfig:   r.ForgetCalls,
 					Config:      encrypted(fmt.Sprintf("identities_wo = [%q]", other)),
-					ExpectError: message("none of the identities opens it"),
+					ExpectError: sitetest.Message("none of the identities opens it"),
 				},
 				refused(encrypted(`passphrase_wo = "correct horse battery staple"`), "the passphrase does not open it"),
 				refused(encrypted(""), "Set identities_wo or passphrase_wo beside it"),
@@ -357,14 +360,14 @@ func TestAccRestore_isRefused(t *testing.T) {
 					// Newer than all others, with a record that bears out, and for a recipient that anybody knows.
 					PreConfig:   func() { r.forge(t, plain, forgedKey, identity.Recipient().String()) },
 					Config:      strings.ReplaceAll(right, "${data.talosop_etcd_backups.this.latest}", forgedKey),
-					ExpectError: message("none of its keys wrote the record beside it"),
+					ExpectError: sitetest.Message("none of its keys wrote the record beside it"),
 				},
 				refused(file(cut), "the snapshot is not complete"),
 				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"),
 					"Kubernetes v1.36.2 wrote it"),
 				refused(foreign, "Snapshot of another cluster"),
 				{
-					PreConfig: func() { r.nothingWasSent(t) }, Config: right, ConfigPlanChecks: again,
+					PreConfig: func() { r.ExpectNothingSent(t) }, Config: right, ConfigPlanChecks: again,
 					ConfigStateChecks: append(restoredFrom(knownvalue.NotNull()), statecheck.ExpectKnownValue(thePlane,
 						tfjsonpath.New("restore_from").AtMapKey("identities_wo"), knownvalue.Null())),
 				},
@@ -373,9 +376,9 @@ func TestAccRestore_isRefused(t *testing.T) {
 						r.isBack(t)
 						r.ForgetCalls()
 					},
-					Config: file(plain), ExpectError: message("it holds the data of an etcd that lives"),
+					Config: file(plain), ExpectError: sitetest.Message("it holds the data of an etcd that lives"),
 				},
-				{PreConfig: func() { r.nothingWasSent(t) }, Config: right, ConfigPlanChecks: again},
+				{PreConfig: func() { r.ExpectNothingSent(t) }, Config: right, ConfigPlanChecks: again},
 			},
 		})
 	})
@@ -391,27 +394,27 @@ func (r *restorable) forge(t *testing.T, from, key, recipient string) {
 	t.Helper()
 
 	data, err := os.ReadFile(from)
-	must(t, err)
+	tftest.Must(t, err)
 
 	elsewhere := t.TempDir()
-	a := backup.Archive{Store: file.Store{Path: elsewhere}, Cluster: "test", Mark: markOf(t, bundleOnce())}
+	a := backup.Archive{Store: file.Store{Path: elsewhere}, Cluster: "test", Mark: tftest.MarkOf(t, tftest.Bundle())}
 
 	record, err := a.Take(t.Context(), backup.Request{
 		At: time.Now(), Sealing: backup.Sealing{Recipients: []string{recipient}},
 		Source: func(_ context.Context, to io.Writer) error { _, err := to.Write(data); return err },
 	})
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, ending := range []string{"", ".json"} {
 		stored, err := os.ReadFile(filepath.Join(elsewhere, record.Key) + ending)
-		must(t, err)
+		tftest.Must(t, err)
 
 		if ending != "" {
 			text, _, _ := strings.Cut(strings.ReplaceAll(string(stored), record.Key, key), ",\n  \"sum\"")
 			stored = fmt.Appendf(nil, "%s,\n  \"sum\": \"%x\"\n}\n", text, sha256.Sum256([]byte(text)))
 		}
 
-		must(t, os.WriteFile(filepath.Join(r.Folder, key)+ending, stored, 0o600))
+		tftest.Must(t, os.WriteFile(filepath.Join(r.Folder, key)+ending, stored, 0o600))
 	}
 }
 

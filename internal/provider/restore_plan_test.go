@@ -1,8 +1,7 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -10,11 +9,13 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // restoringFrom asks for a snapshot of a bucket; without a key for nothing.
-func restoringFrom(config configuration, key any) configuration {
-	return with(config, configuration{"s3": configuration{"bucket": "backups", "key": key, "region": "eu-central-1"}},
+func restoringFrom(config tftest.Config, key any) tftest.Config {
+	return tftest.With(config, tftest.Config{"s3": tftest.Config{"bucket": "backups", "key": key,
+		"region": "eu-central-1"}},
 		"restore_from")
 }
 
@@ -43,29 +44,29 @@ func restoredBefore(key string) func(*testing.T, tftypes.Value) tftypes.Value {
 func restoreScenarios() map[string]planScenario {
 	const key, newer = "talos/prod/older.db", "talos/prod/newer.db"
 
-	restored := func() configuration { return restoringFrom(baseCluster(), key) }
+	restored := func() tftest.Config { return restoringFrom(tftest.BaseCluster(), key) }
 
 	return map[string]planScenario{
 		"restore-create": {says: "A cluster is made from a snapshot.", after: restored()},
 		"restore-create-from-a-file": {
 			says:  "A cluster is made from a file that talosctl wrote.",
-			after: with(baseCluster(), "./etcd.snapshot", "restore_from", "file", "path"),
+			after: tftest.With(tftest.BaseCluster(), "./etcd.snapshot", "restore_from", "file", "path"),
 		},
 		"restore-create-from-an-unknown-key": {
 			says:  "A cluster is made from a snapshot that is known after the apply.",
-			after: restoringFrom(baseCluster(), unknownValue{}),
+			after: restoringFrom(tftest.BaseCluster(), tftest.Unknown{}),
 		},
 		"restore-lost": {
 			says:   "Every control plane lost its data, and a snapshot is to bring it back.",
-			before: baseCluster(), after: restored(), since: lostEtcd,
+			before: tftest.BaseCluster(), after: restored(), since: lostEtcd,
 		},
 		"restore-lost-unasked-refused": {
 			says:   "Every control plane lost its data, and nobody asks for a snapshot.",
-			before: baseCluster(), after: baseCluster(), since: lostEtcd,
+			before: tftest.BaseCluster(), after: tftest.BaseCluster(), since: lostEtcd,
 		},
 		"restore-lost-again": {
 			says:   "A cluster that was restored lost its data once more, and a newer snapshot is to bring it back.",
-			before: restored(), after: restoringFrom(baseCluster(), newer),
+			before: restored(), after: restoringFrom(tftest.BaseCluster(), newer),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -83,15 +84,15 @@ func restoreScenarios() map[string]planScenario {
 		},
 		"restore-part-lost": {
 			says:   "One control plane lost its data: it joins again, and a snapshot is refused.",
-			before: baseCluster(), after: restored(), since: wiped("cp-2"),
+			before: tftest.BaseCluster(), after: restored(), since: wiped("cp-2"),
 		},
 		"restore-living-refused": {
 			says:   "A snapshot is asked for while the cluster lives.",
-			before: baseCluster(), after: restored(),
+			before: tftest.BaseCluster(), after: restored(),
 		},
 		"restore-changed-refused": {
 			says:   "A cluster that was restored lives, and another snapshot is asked for.",
-			before: restored(), after: restoringFrom(baseCluster(), newer), since: restoredBefore(key),
+			before: restored(), after: restoringFrom(tftest.BaseCluster(), newer), since: restoredBefore(key),
 		},
 		"restore-same": {
 			says:   "A cluster that was restored lives, and nothing is asked for that was not done.",
@@ -99,11 +100,11 @@ func restoreScenarios() map[string]planScenario {
 		},
 		"restore-taken-out": {
 			says:   "The snapshot is taken out of the configuration after the restore.",
-			before: restored(), after: baseCluster(), since: restoredBefore(key),
+			before: restored(), after: tftest.BaseCluster(), since: restoredBefore(key),
 		},
 		"restore-interrupted": {
 			says:   "A run that restored the snapshot was killed. The next one goes on.",
-			before: baseCluster(), after: restored(),
+			before: tftest.BaseCluster(), after: restored(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -118,7 +119,7 @@ func restoreScenarios() map[string]planScenario {
 func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 
-	own, err := pki.Parse([]byte(bundleOnce()))
+	own, err := pki.Parse([]byte(tftest.Bundle()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +128,8 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 		return "talos/prod/etcd-snapshot-2026-01-02T03-00-00Z-" + mark + "-abcdef.db" + suffix
 	}
 
-	opened := func(config configuration, name string, value any) configuration {
-		return with(config, value, "restore_from", name)
+	opened := func(config tftest.Config, name string, value any) tftest.Config {
+		return tftest.With(config, value, "restore_from", name)
 	}
 
 	const (
@@ -141,47 +142,52 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 	)
 
 	for name, test := range map[string]struct {
-		config   configuration
+		config   tftest.Config
 		At, says string
 	}{
-		"of this cluster":    {config: restoringFrom(baseCluster(), key(own.Mark(), ".zst"))},
-		"of another":         {restoringFrom(baseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
-		"of unknown secrets": {config: restoringFrom(with(baseCluster(), unknownValue{}, "secrets"), key(foreign, ""))},
+		"of this cluster": {config: restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".zst"))},
+		"of another":      {restoringFrom(tftest.BaseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
+		"of unknown secrets": {config: restoringFrom(tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "secrets"),
+			key(foreign, ""))},
 		"a sum of something else": {
-			opened(restoringFrom(baseCluster(), key(own.Mark(), "")), "sha256", "md5:abc"),
+			opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), "")), "sha256", "md5:abc"),
 			`AttributeName("restore_from").AttributeName("sha256")`, "64 digits of hexadecimal",
 		},
-		"a sum": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), "")), "sha256", strings.Repeat("aB", 32))},
-		"an empty passphrase": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase_wo", ""), passphrase,
+		"a sum": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), "")), "sha256",
+			strings.Repeat("aB", 32))},
+		"an empty passphrase": {opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo", ""),
+			passphrase,
 			"Found an empty string"},
-		"no identity": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{}), list,
+		"no identity": {opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{}), list,
 			"Found none"},
-		"with an identity": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo",
+		"with an identity": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{identity})},
-		"with a file of one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo",
+		"with a file of one": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{"# created: today\n" + identity + "\n"})},
-		"with a recipient": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{"age1abc"}),
+		"with a recipient": {opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
+			[]any{"age1abc"}),
 			identities, "is the public key"},
-		"with a passphrase": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
+		"with a passphrase": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
 			"correct horse")},
-		"with an unknown one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
-			unknownValue{})},
+		"with an unknown one": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
+			tftest.Unknown{})},
 	} {
-		got := validate(t, "talosop_cluster", test.config)
+		got := tftest.Validate(t, "talosop_cluster", test.config)
 
 		switch {
 		case test.says == "" && len(got) > 0:
-			t.Errorf("%s: %s", name, show(got))
+			t.Errorf("%s: %s", name, tftest.Show(got))
 		case test.says != "" && (len(got) != 1 || got[0].Attribute.String() != test.At ||
 			!strings.Contains(got[0].Detail, test.says)):
-			t.Errorf("%s: want %q at %s, got %s", name, test.says, test.At, show(got))
+			t.Errorf("%s: want %q at %s, got %s", name, test.says, test.At, tftest.Show(got))
 		}
 	}
 
-	refused := planned(t, "talosop_control_plane", nil,
-		valueOf(t, typeOf(t, "talosop_control_plane"), restoringFrom(baseControlPlane(), key(foreign, ""))))
+	refused := tftest.Plan(t, "talosop_control_plane", nil,
+		tftest.ValueOf(t, tftest.TypeOf(t, "talosop_control_plane"), restoringFrom(tftest.BaseControlPlane(),
+			key(foreign, ""))))
 	if len(refused.Diagnostics) != 1 || refused.Diagnostics[0].Attribute.String() != atKey {
-		t.Errorf("a plan of a control plane from the snapshot of another cluster says %s", show(refused.Diagnostics))
+		t.Errorf("a plan of a control plane from the snapshot of another cluster says %s", tftest.Show(refused.Diagnostics))
 	}
 }
 
@@ -189,24 +195,24 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 	t.Parallel()
 
-	key := "talos/prod/etcd-snapshot-2026-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-abcdef.db.age"
-	typ := typeOf(t, "talosop_cluster")
-	locked := func() configuration { return restoringFrom(baseCluster(), key) }
-	lives := restoredBefore(key)(t, settledState(t, "talosop_cluster", baseCluster()))
-	lost := lostEtcd(t, settledState(t, "talosop_cluster", baseCluster()))
+	key := "talos/prod/etcd-snapshot-2026-01-02T03-00-00Z-" + tftest.MarkOf(t, tftest.Bundle()) + "-abcdef.db.age"
+	typ := tftest.TypeOf(t, "talosop_cluster")
+	locked := func() tftest.Config { return restoringFrom(tftest.BaseCluster(), key) }
+	lives := restoredBefore(key)(t, settledState(t, "talosop_cluster", tftest.BaseCluster()))
+	lost := lostEtcd(t, settledState(t, "talosop_cluster", tftest.BaseCluster()))
 
 	for name, test := range map[string]struct {
 		state  *tftypes.Value
-		config configuration
+		config tftest.Config
 		needs  bool
 	}{
 		"a create":              {nil, locked(), true},
-		"a create with a key":   {nil, with(locked(), unknownValue{}, "restore_from", "passphrase_wo"), false},
+		"a create with a key":   {nil, tftest.With(locked(), tftest.Unknown{}, "restore_from", "passphrase_wo"), false},
 		"a restore":             {&lost, locked(), true},
 		"what was restored":     {&lives, locked(), false},
-		"what came from others": {nil, restoringFrom(baseCluster(), "talos/prod/older.db"), false},
+		"what came from others": {nil, restoringFrom(tftest.BaseCluster(), "talos/prod/older.db"), false},
 	} {
-		said := show(planned(t, "talosop_cluster", test.state, valueOf(t, typ, test.config)).Diagnostics)
+		said := tftest.Show(tftest.Plan(t, "talosop_cluster", test.state, tftest.ValueOf(t, typ, test.config)).Diagnostics)
 		if strings.Contains(said, "Set identities_wo or passphrase_wo") != test.needs || !test.needs &&
 			strings.Contains(said, "ERROR") {
 			t.Errorf("%s: %s", name, said)
@@ -214,9 +220,11 @@ func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 	}
 
 	// What opens an encrypted one does not get one that is not.
-	open := with(restoringFrom(baseCluster(), strings.TrimSuffix(key, ".age")), "correct horse", "restore_from",
+	open := tftest.With(restoringFrom(tftest.BaseCluster(), strings.TrimSuffix(key, ".age")), "correct horse",
+		"restore_from",
 		"passphrase_wo")
-	if said := show(planned(t, "talosop_cluster", nil, valueOf(t, typ, open)).Diagnostics); !strings.Contains(said,
+	if said := tftest.Show(tftest.Plan(t, "talosop_cluster", nil,
+		tftest.ValueOf(t, typ, open)).Diagnostics); !strings.Contains(said,
 		"eave out passphrase_wo if this one is meant") {
 		t.Errorf("a plain one with a passphrase: %s", said)
 	}
@@ -229,24 +237,24 @@ func TestRestore_sameKeyOnAnotherServer(t *testing.T) {
 
 	const key = "talos/prod/older.db"
 
-	at := func(endpoint string) configuration {
-		return with(restoringFrom(baseCluster(), key), endpoint, "restore_from", "s3", "endpoint")
+	at := func(endpoint string) tftest.Config {
+		return tftest.With(restoringFrom(tftest.BaseCluster(), key), endpoint, "restore_from", "s3", "endpoint")
 	}
-	typ := typeOf(t, "talosop_cluster")
+	typ := tftest.TypeOf(t, "talosop_cluster")
 	state := lostEtcd(t, settledState(t, "talosop_cluster", at("https://s3.example.org")))
 
 	for endpoint, restores := range map[string]bool{"https://s3.example.org": false, "https://s3.example.org/": false,
 		"https://replica.example.org": true} {
-		resp := planned(t, "talosop_cluster", &state, valueOf(t, typ, at(endpoint)))
+		resp := tftest.Plan(t, "talosop_cluster", &state, tftest.ValueOf(t, typ, at(endpoint)))
 
 		value, err := resp.PlannedState.Unmarshal(typ)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if got := strings.Contains(attributeOf(t, value, "operations").String(),
+		if got := strings.Contains(tftest.AttributeOf(t, value, "operations").String(),
 			"restore etcd on cp-1 from "+endpoint+"/backups/"+key); got != restores {
-			t.Errorf("at %s it is restored: %v, with %s", endpoint, got, attributeOf(t, value, "operations"))
+			t.Errorf("at %s it is restored: %v, with %s", endpoint, got, tftest.AttributeOf(t, value, "operations"))
 		}
 	}
 }
@@ -265,47 +273,39 @@ func TestRestore_namesItsTemporaryFile(t *testing.T) {
 func TestRestore_takesExactlyOneSource(t *testing.T) {
 	t.Parallel()
 
-	for name, from := range map[string]configuration{
-		"none": {}, "two": {"s3": configuration{"bucket": "backups", "key": "a.db"}, "file": configuration{"path": "a.db"}},
+	for name, from := range map[string]tftest.Config{
+		"none": {}, "two": {"s3": tftest.Config{"bucket": "backups", "key": "a.db"}, "file": tftest.Config{"path": "a.db"}},
 	} {
-		if got := validate(t, "talosop_cluster", with(baseCluster(), from, "restore_from")); len(got) != 1 ||
+		if got := tftest.Validate(t, "talosop_cluster",
+			tftest.With(tftest.BaseCluster(), from, "restore_from")); len(got) != 1 ||
 			got[0].Summary != "Invalid location: restore_from.s3" {
-			t.Errorf("%s: %s", name, show(got))
+			t.Errorf("%s: %s", name, tftest.Show(got))
 		}
 	}
 }
 
 // restoreArguments are all that say which snapshot a cluster begins with.
-func restoreArguments() configuration {
-	return configuration{
-		"s3": configuration{
+func restoreArguments() tftest.Config {
+	return tftest.Config{
+		"s3": tftest.Config{
 			"bucket": "backups", "key": "talos/prod/older.db", "endpoint": "https://s3.example.org", "region": "eu-central-1",
 			"path_style": true, "checksums": false,
 			"insecure_skip_tls_verify": true, "access_key_id_wo": "AKIAEXAMPLE", "secret_access_key_wo": "correct horse battery",
 			"session_token_wo": "staple",
-			"role":             configuration{"arn": "arn:aws:iam::123456789012:role/backups"},
+			"role":             tftest.Config{"arn": "arn:aws:iam::123456789012:role/backups"},
 		},
 		"identities_wo": []any{"AGE-SECRET-KEY-1EXAMPLE"}, "passphrase_wo": "correct horse",
 		"sha256": strings.Repeat("ab", 32),
 	}
 }
 
-// isWriteOnly reports whether a path is that of an attribute that no plan has, or in one.
-func isWriteOnly(at *tftypes.AttributePath) bool {
-	return slices.ContainsFunc(at.Steps(), func(step tftypes.AttributePathStep) bool {
-		name, ok := step.(tftypes.AttributeName)
-
-		return ok && strings.HasSuffix(string(name), "_wo")
-	})
-}
-
 // restoredIn names the snapshot of a configuration.
-func restoredIn(t *testing.T, config configuration) string {
+func restoredIn(t *testing.T, config tftest.Config) string {
 	t.Helper()
 
-	from, _ := config["restore_from"].(configuration)
+	from, _ := config["restore_from"].(tftest.Config)
 
-	if s3, ok := from["s3"].(configuration); ok {
+	if s3, ok := from["s3"].(tftest.Config); ok {
 		if s3["endpoint"] != nil {
 			return fmt.Sprintf("%s/%s/%s", s3["endpoint"], s3["bucket"], s3["key"])
 		}
@@ -313,7 +313,7 @@ func restoredIn(t *testing.T, config configuration) string {
 		return fmt.Sprintf("s3://%s/%s", s3["bucket"], s3["key"])
 	}
 
-	file, ok := from["file"].(configuration)
+	file, ok := from["file"].(tftest.Config)
 	if !ok {
 		t.Fatalf("%v names no snapshot", from)
 	}
@@ -325,10 +325,10 @@ func restoredIn(t *testing.T, config configuration) string {
 func TestRestore_planHasNoWriteOnlyValues(t *testing.T) {
 	t.Parallel()
 
-	for resource, config := range map[string]configuration{"talosop_control_plane": fullControlPlane(),
+	for resource, config := range map[string]tftest.Config{"talosop_control_plane": fullControlPlane(),
 		"talosop_cluster": fullCluster()} {
 		err := tftypes.Walk(planOf(t, resource, nil, config), func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
-			if isWriteOnly(at) && !v.IsNull() {
+			if tftest.IsWriteOnly(at) && !v.IsNull() {
 				t.Errorf("the plan of %s has %s", resource, at)
 			}
 

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
@@ -31,7 +33,7 @@ type liveCluster struct {
 
 // rehearsed is a cluster with a snapshot in a folder, and spare machines for a rehearsal.
 type rehearsed struct {
-	*site
+	*sitetest.Site
 
 	secrets, snapshot string
 	planes, spares    []*sim.Machine
@@ -41,20 +43,21 @@ type rehearsed struct {
 func (r *rehearsed) live(t *testing.T, endpoint string, m *sim.Machine) liveCluster {
 	t.Helper()
 
-	return liveCluster{r.parts(t, r.secrets, endpoint, m), kubectl.ConfigMap(t, parsedBundle(t, r.secrets), endpoint, "kept")}
+	return liveCluster{parts(t, r.Site, r.secrets, endpoint, m), kubectl.ConfigMap(t, tftest.ParsedBundle(t, r.secrets),
+		endpoint, "kept")}
 }
 
 // write gives the object of a cluster a value.
 func (r *rehearsed) write(t *testing.T, endpoint, value string) {
 	t.Helper()
-	kubectl.ApplyConfigMap(t, parsedBundle(t, r.secrets), endpoint, "kept", value)
+	kubectl.ApplyConfigMap(t, tftest.ParsedBundle(t, r.secrets), endpoint, "kept", value)
 }
 
 // expectSame checks that the cluster is as it was.
 func (r *rehearsed) expectSame(t *testing.T, before liveCluster, when string) {
 	t.Helper()
 
-	if diff := cmp.Diff(before, r.live(t, r.endpoint, r.planes[0])); diff != "" {
+	if diff := cmp.Diff(before, r.live(t, r.URL, r.planes[0])); diff != "" {
 		t.Errorf("%s the cluster is another one (-before +after):\n%s", when, diff)
 	}
 }
@@ -64,9 +67,9 @@ func (r *rehearsed) production(t *testing.T, cli clitest.CLI) *clitest.Workspace
 	t.Helper()
 
 	folder := t.TempDir()
-	w := applied(t, cli, secretsProvider+secretsHCL+r.controlPlaneOf(r.planes, ""))
+	w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+r.ControlPlaneOf(r.planes, ""))
 	r.secrets, _ = w.Attribute("talosop_secrets.this", "bundle").(string)
-	r.write(t, r.endpoint, "before")
+	r.write(t, r.URL, "before")
 
 	w.Write("backup.tf", fmt.Sprintf(folderBackup, folder))
 	w.MustRun("apply", "-auto-approve")
@@ -79,10 +82,10 @@ func (r *rehearsed) production(t *testing.T, cli clitest.CLI) *clitest.Workspace
 
 // restoring is the configuration of a second state, with the secrets and the name of the cluster.
 func (r *rehearsed) restoring(endpoint, extra string) string {
-	hcl := r.controlPlaneOf(r.spares, fmt.Sprintf("  restore_from = { file = { path = %q } }\n%s", r.snapshot, extra))
+	hcl := r.ControlPlaneOf(r.spares, fmt.Sprintf("  restore_from = { file = { path = %q } }\n%s", r.snapshot, extra))
 
-	return secretsProvider + strings.NewReplacer("talosop_secrets.this.bundle", `file("secrets.yaml")`,
-		fmt.Sprintf("%q", r.endpoint), fmt.Sprintf("%q", endpoint)).Replace(hcl)
+	return sitetest.ProviderHCL + strings.NewReplacer("talosop_secrets.this.bundle", `file("secrets.yaml")`,
+		fmt.Sprintf("%q", r.URL), fmt.Sprintf("%q", endpoint)).Replace(hcl)
 }
 
 // A second state with the secrets, name and endpoint of a cluster restores its snapshot on spare machines. The apply is
@@ -94,18 +97,18 @@ func TestAccRehearsal_besideTheCluster(t *testing.T) {
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		t.Parallel()
 
-		s := newSite(t, 6, 0)
-		r := &rehearsed{site: s, planes: s.controlPlane[:3], spares: s.controlPlane[3:]}
+		s := sitetest.New(t, 6, 0)
+		r := &rehearsed{Site: s, planes: s.ControlPlane[:3], spares: s.ControlPlane[3:]}
 		production := r.production(t, cli)
-		before := r.live(t, r.endpoint, r.planes[0])
+		before := r.live(t, r.URL, r.planes[0])
 
 		w := clitest.NewWorkspace(t, cli)
 		w.Write("secrets.yaml", r.secrets)
-		w.Write("main.tf", r.restoring(r.endpoint, ""))
+		w.Write("main.tf", r.restoring(r.URL, ""))
 		w.Init()
 		s.ForgetCalls()
 
-		says(t, fails(t, w, "apply", "-auto-approve"), "a cluster with these secrets already runs",
+		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve"), "a cluster with these secrets already runs",
 			"To rehearse the restore beside that cluster, set isolated = true and an endpoint of its own")
 		expectWaiting(t, r.spares...)
 
@@ -116,7 +119,7 @@ func TestAccRehearsal_besideTheCluster(t *testing.T) {
 		r.expectSame(t, before, "after the refusal")
 
 		endpoint, err := s.Endpoint()
-		must(t, err)
+		tftest.Must(t, err)
 
 		w.Write("main.tf", r.restoring(endpoint, "  isolated = true\n"))
 		w.MustRun("apply", "-auto-approve")
@@ -136,6 +139,6 @@ func TestAccRehearsal_besideTheCluster(t *testing.T) {
 		}
 
 		r.expectSame(t, before, "after the rehearsal")
-		expectNoChanges(t, production, "after the rehearsal")
+		sitetest.ExpectNoChanges(t, production, "after the rehearsal")
 	})
 }

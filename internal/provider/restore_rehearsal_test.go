@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"path/filepath"
@@ -11,51 +11,53 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // onMachines is a talosop_cluster on some machines.
-func (s *site) onMachines(endpoint string, planes, workers []*sim.Machine) configuration {
-	machines := func(all []*sim.Machine) configuration {
-		out := configuration{}
+func onMachines(s *sitetest.Site, endpoint string, planes, workers []*sim.Machine) tftest.Config {
+	machines := func(all []*sim.Machine) tftest.Config {
+		out := tftest.Config{}
 		for i, m := range all {
-			out["m-"+string(rune('1'+i))] = configuration{"address": m.Address().String()}
+			out["m-"+string(rune('1'+i))] = tftest.Config{"address": m.Address().String()}
 		}
 
 		return out
 	}
 
-	install := configuration{"disk": "/dev/sda"}
-	config := baseCluster()
+	install := tftest.Config{"disk": "/dev/sda"}
+	config := tftest.BaseCluster()
 	config["name"], config["endpoint"], config["deletion_protection"] = "test", endpoint, false
-	config["control_plane"] = configuration{"install": install, "machines": machines(planes)}
-	config["workers"] = configuration{"all": configuration{"install": install, "machines": machines(workers)}}
+	config["control_plane"] = tftest.Config{"install": install, "machines": machines(planes)}
+	config["workers"] = tftest.Config{"all": tftest.Config{"install": install, "machines": machines(workers)}}
 
 	return config
 }
 
 // backedUp takes a snapshot of a cluster into a folder, and is what restores it.
-func backedUp(t *testing.T, d *driven, folder string) configuration {
+func backedUp(t *testing.T, d *tftest.Driven, folder string) tftest.Config {
 	t.Helper()
 
-	backup := drive(t, "talosop_etcd_backup", nil)
+	backup := tftest.Drive(t, "talosop_etcd_backup", nil)
 	backup.Server = d.Server
 
-	taken := backup.apply(t, configuration{"cluster": attributeOf(t, d.state, "cluster"),
-		"file": configuration{"path": folder}}).must(t)
+	taken := backup.Apply(t, tftest.Config{"cluster": tftest.AttributeOf(t, d.State, "cluster"),
+		"file": tftest.Config{"path": folder}}).Must(t)
 
-	return configuration{"file": configuration{"path": filepath.Join(folder, text(t, taken.Value, "key"))}}
+	return tftest.Config{"file": tftest.Config{"path": filepath.Join(folder, tftest.Text(t, taken.Value, "key"))}}
 }
 
 // parts are the members and nodes of a cluster.
-func (s *site) parts(t *testing.T, bundle, endpoint string, m *sim.Machine) []string {
+func parts(t *testing.T, s *sitetest.Site, bundle, endpoint string, m *sim.Machine) []string {
 	t.Helper()
 
-	api := kubernetesAt(t, endpoint, parsedBundle(t, bundle))
+	api := sitetest.KubernetesAt(t, endpoint, tftest.ParsedBundle(t, bundle))
 	defer api.Close()
 
 	peers, err := s.EtcdPeers(t.Context(), m)
-	must(t, err)
+	tftest.Must(t, err)
 
 	parts := peers
 
@@ -72,28 +74,28 @@ func (s *site) parts(t *testing.T, bundle, endpoint string, m *sim.Machine) []st
 func TestRehearsal_besideTheCluster(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 6, 2)
-	server := serve(t, newProviderData(), nil)
-	clusterOn := func() *driven {
-		d := drive(t, "talosop_cluster", nil)
+	s := sitetest.New(t, 6, 2)
+	server := tftest.ServeWith(t, tftest.NewProviderData(), nil)
+	clusterOn := func() *tftest.Driven {
+		d := tftest.Drive(t, "talosop_cluster", nil)
 		d.Server = server
 
 		return d
 	}
 
-	planes, spares := s.controlPlane[:3], s.controlPlane[3:]
+	planes, spares := s.ControlPlane[:3], s.ControlPlane[3:]
 	production := clusterOn()
-	production.ready(t, s.onMachines(s.endpoint, planes, s.workers[:1]))
+	production.Ready(t, onMachines(s, s.URL, planes, s.Workers[:1]))
 
 	from := backedUp(t, production, t.TempDir())
-	before := s.parts(t, bundleOnce(), s.endpoint, planes[0])
+	before := parts(t, s, tftest.Bundle(), s.URL, planes[0])
 
 	s.ForgetCalls()
 
-	twin := with(s.onMachines(s.endpoint, spares, s.workers[1:]), from, "restore_from")
+	twin := tftest.With(onMachines(s, s.URL, spares, s.Workers[1:]), from, "restore_from")
 
-	refused := clusterOn().apply(t, twin)
-	if said := show(refused.diagnostics); !refused.failed() || !strings.Contains(said, "set isolated = true") {
+	refused := clusterOn().Apply(t, twin)
+	if said := tftest.Show(refused.Diagnostics); !refused.Failed() || !strings.Contains(said, "set isolated = true") {
 		t.Errorf("a second state was not refused: %s", said)
 	}
 
@@ -102,31 +104,33 @@ func TestRehearsal_besideTheCluster(t *testing.T) {
 	}
 
 	endpoint, err := s.Endpoint()
-	must(t, err)
+	tftest.Must(t, err)
 
-	isolated := with(with(s.onMachines(endpoint, spares, s.workers[1:]), from, "restore_from"), true, "isolated")
+	isolated := tftest.With(tftest.With(onMachines(s, endpoint, spares, s.Workers[1:]), from, "restore_from"), true,
+		"isolated")
 	rehearsal := clusterOn()
-	rehearsal.ready(t, isolated)
-	rehearsal.expectEmpty(t, "after the rehearsal", isolated)
+	rehearsal.Ready(t, isolated)
+	rehearsal.ExpectEmpty(t, "after the rehearsal", isolated)
 
-	own := s.parts(t, bundleOnce(), endpoint, spares[0])
+	own := parts(t, s, tftest.Bundle(), endpoint, spares[0])
 	if len(own) != 3+4 || slices.ContainsFunc(own, func(part string) bool { return slices.Contains(before, part) }) {
 		t.Errorf("the rehearsal consists of %q, want three members and four nodes of its own", own)
 	}
 
-	if diff := cmp.Diff(before, s.parts(t, bundleOnce(), s.endpoint, planes[0])); diff != "" {
+	if diff := cmp.Diff(before, parts(t, s, tftest.Bundle(), s.URL, planes[0])); diff != "" {
 		t.Errorf("the cluster changed (-before +after):\n%s", diff)
 	}
 
 	// Its isolation is for good.
-	joined := rehearsal.plan(t, with(isolated, nil, "isolated"))
-	if said := show(joined.diagnostics); !joined.failed() || !strings.Contains(said, "would change from true to false") {
+	joined := rehearsal.Plan(t, tftest.With(isolated, nil, "isolated"))
+	if said := tftest.Show(joined.Diagnostics); !joined.Failed() ||
+		!strings.Contains(said, "would change from true to false") {
 		t.Errorf("the end of the isolation was not refused: %s", said)
 	}
 
-	rehearsal.apply(t, nil).must(t)
+	rehearsal.Apply(t, nil).Must(t)
 
-	if diff := cmp.Diff(before, s.parts(t, bundleOnce(), s.endpoint, planes[0])); diff != "" {
+	if diff := cmp.Diff(before, parts(t, s, tftest.Bundle(), s.URL, planes[0])); diff != "" {
 		t.Errorf("the cluster changed with the end of the rehearsal (-before +after):\n%s", diff)
 	}
 }
@@ -136,24 +140,24 @@ func TestRehearsal_inPodsBesideTheCluster(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
-	bundle := newBundle(t)
+	bundle := tftest.NewBundle(t)
 	production := s.drive(t, "talosop_cluster")
 	config := s.cluster("dev", bundle, 1, 1)
-	production.ready(t, config)
+	production.Ready(t, config)
 
 	from := backedUp(t, production, t.TempDir())
 	before := s.podUIDs(t)
 
-	rehearsal := drive(t, "talosop_cluster", nil)
+	rehearsal := tftest.Drive(t, "talosop_cluster", nil)
 	rehearsal.Server = production.Server
 
-	isolated := with(with(s.cluster("drill", bundle, 1, 1), from, "restore_from"), true, "isolated")
-	rehearsal.ready(t, isolated)
-	rehearsal.expectEmpty(t, "after the rehearsal", isolated)
+	isolated := tftest.With(tftest.With(s.cluster("drill", bundle, 1, 1), from, "restore_from"), true, "isolated")
+	rehearsal.Ready(t, isolated)
+	rehearsal.ExpectEmpty(t, "after the rehearsal", isolated)
 
 	policies, err := s.API().NetworkingV1().NetworkPolicies(s.namespace).List(t.Context(),
 		metav1.ListOptions{LabelSelector: workload.LabelCluster + "=drill"})
-	must(t, err)
+	tftest.Must(t, err)
 
 	if n := len(policies.Items); n != 2 {
 		t.Errorf("the rehearsal has %d policies, want one for each of its two machines", n)
@@ -173,8 +177,8 @@ func TestRehearsal_inPodsBesideTheCluster(t *testing.T) {
 		}
 	}
 
-	production.expectEmpty(t, "beside the rehearsal", config)
+	production.ExpectEmpty(t, "beside the rehearsal", config)
 	s.destroy(t, rehearsal, "drill")
-	production.expectEmpty(t, "after the rehearsal", config)
+	production.ExpectEmpty(t, "after the rehearsal", config)
 	s.destroy(t, production, "dev")
 }

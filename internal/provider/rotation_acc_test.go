@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"strings"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -40,14 +42,15 @@ func texts(lines ...string) knownvalue.Check {
 func TestAccRotation_ofAWholeCluster(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 1)
-		machines := s.clusterHCL(poolHCL("batch", s.workers, ""), "")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 1)
+		machines := s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, ""), "")
 		accept, use, drop := "accept new Talos CA, accept new Kubernetes CA", "use new Talos CA, use new Kubernetes CA",
 			"drop former Talos CA, drop former Kubernetes CA"
 
 		operations := func(lines ...string) []plancheck.PlanCheck {
-			return []plancheck.PlanCheck{plancheck.ExpectKnownValue(theCluster, tfjsonpath.New("operations"), texts(lines...))}
+			return []plancheck.PlanCheck{plancheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("operations"),
+				texts(lines...))}
 		}
 
 		of := func(name, what string) string { return "apply configuration to " + name + " (no reboot): " + what }
@@ -66,13 +69,13 @@ func TestAccRotation_ofAWholeCluster(t *testing.T) {
 		last.ExpectNonEmptyPlan = false
 		last.ConfigPlanChecks.PostApplyPostRefresh = []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}
 		last.ConfigStateChecks = []statecheck.StateCheck{
-			statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
+			statecheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
 		}
 
 		var former *pki.Bundle
 
 		last.Check = func(*terraform.State) error {
-			s.refuses(t, former)
+			refuses(t, s, former)
 
 			if calls := s.CallsTo("Reboot"); len(calls) > 0 {
 				t.Errorf("machines rebooted: %v", calls)
@@ -81,11 +84,11 @@ func TestAccRotation_ofAWholeCluster(t *testing.T) {
 			return nil
 		}
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{
-					Config: secretsHCL + machines,
+					Config: sitetest.SecretsHCL + machines,
 					Check: func(state *terraform.State) (err error) {
 						made := state.RootModule().Resources["talosop_secrets.this"].Primary.Attributes["bundle"]
 						former, err = pki.Parse([]byte(made))
@@ -105,14 +108,14 @@ func TestAccRotation_ofSplitResources(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRotation_goesOnWhereverAnApplyEnds", "TestAccRotation_ofAWholeCluster")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		machines := s.controlPlaneHCL("") + s.workersHCL("")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		machines := s.ControlPlaneHCL("") + s.WorkersHCL("")
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: secretsHCL + machines},
+				{Config: sitetest.SecretsHCL + machines},
 				{Config: turnedHCL + machines, ExpectNonEmptyPlan: true},
 				{Config: turnedHCL + machines, ExpectNonEmptyPlan: true},
 				{
@@ -132,8 +135,8 @@ func turnedFile(t *testing.T, before, fresh string) map[string]any {
 	t.Helper()
 
 	file, other := map[string]any{}, map[string]any{}
-	must(t, yaml.Unmarshal([]byte(before), &file))
-	must(t, yaml.Unmarshal([]byte(fresh), &other))
+	tftest.Must(t, yaml.Unmarshal([]byte(before), &file))
+	tftest.Must(t, yaml.Unmarshal([]byte(fresh), &other))
 
 	certs, _ := file["certs"].(map[string]any)
 	others, _ := other["certs"].(map[string]any)
@@ -150,10 +153,10 @@ func TestAccRotation_ofProvidedSecrets(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccRotation_ofAWholeCluster", "TestAccProvidedSecrets_areNowhere")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		bundle, fresh := bundleOnce(), otherBundle(t)
-		s := newSite(t, 1, 1)
-		w := s.providedSite(t, cli, bundle)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		bundle, fresh := tftest.Bundle(), otherBundle(t)
+		s := sitetest.New(t, 1, 1)
+		w := providedSite(t, s, cli, bundle)
 		w.MustRun("apply", "-auto-approve")
 		s.ForgetCalls()
 
@@ -162,15 +165,16 @@ func TestAccRotation_ofProvidedSecrets(t *testing.T) {
 			change(file)
 
 			text, err := yaml.Marshal(file)
-			must(t, err)
+			tftest.Must(t, err)
 			w.Setenv("TF_VAR_secrets", string(text))
 		}
 
 		dropped := func(file map[string]any) { delete(file, "previous") }
 		give(dropped)
-		says(t, fails(t, w, "plan"), "Keys that machines work with are missing", "p-1 works with a Talos CA")
-		says(t, fails(t, w, "plan", "-refresh=false"), "Keys that machines work with are missing")
-		s.nothingWasSent(t)
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Keys that machines work with are missing",
+			"p-1 works with a Talos CA")
+		sitetest.Says(t, sitetest.Fails(t, w, "plan", "-refresh=false"), "Keys that machines work with are missing")
+		s.ExpectNothingSent(t)
 
 		give(func(map[string]any) {})
 
@@ -185,7 +189,7 @@ func TestAccRotation_ofProvidedSecrets(t *testing.T) {
 				said += w.MustRun("apply", "-auto-approve").Output()
 			}
 
-			says(t, w.MustRun("plan"), "No changes.")
+			sitetest.Says(t, w.MustRun("plan"), "No changes.")
 
 			for _, machine := range []string{"cp-1", "w-1"} {
 				for _, move := range moves {
@@ -197,20 +201,20 @@ func TestAccRotation_ofProvidedSecrets(t *testing.T) {
 		}
 		settles("accept new Talos CA, accept new Kubernetes CA", "use new Talos CA, use new Kubernetes CA")
 		give(func(file map[string]any) { delete(file, "previous"); delete(file, "rotated") })
-		says(t, fails(t, w, "plan"), "Other secrets than those of the cluster", "`rotated`")
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Other secrets than those of the cluster", "`rotated`")
 
 		give(dropped)
 		settles("drop former Talos CA")
 
 		former, err := pki.Parse([]byte(bundle))
-		must(t, err)
-		s.refuses(t, former)
+		tftest.Must(t, err)
+		refuses(t, s, former)
 
 		for _, secrets := range []string{bundle, fresh} {
-			holdsNone(t, secrets, map[string]string{"state": w.Read("terraform.tfstate*")})
+			sitetest.HoldsNone(t, secrets, map[string]string{"state": w.Read("terraform.tfstate*")})
 		}
 
 		w.MustRun("destroy", "-auto-approve")
-		s.expectBlank(t)
+		s.ExpectBlank(t)
 	})
 }

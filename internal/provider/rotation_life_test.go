@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
@@ -50,7 +52,7 @@ func newLifeAt(t *testing.T, layout lifeLayout, used, planes, workers int, kuber
 	t.Helper()
 
 	r := &rotationLife{
-		lifeSite: &lifeSite{site: newSite(t, planes, workers), folder: t.TempDir()}, t: t, state: lifeState{},
+		lifeSite: &lifeSite{Site: sitetest.New(t, planes, workers), folder: t.TempDir()}, t: t, state: lifeState{},
 		config: lifeConfig{Layout: layout, Label: "this", SecretsUnlocked: true, Kubernetes: kubernetes},
 	}
 
@@ -75,7 +77,7 @@ func (r *rotationLife) plan(o lifeOptions) lifePlan {
 	p := planLife(r.t, r.state, r.blocks(r.config), o)
 
 	if p.Refused || len(p.Bugs) > 0 {
-		r.t.Fatalf("the plan: %v\n%s", p.Bugs, show(p.Diagnostics))
+		r.t.Fatalf("the plan: %v\n%s", p.Bugs, tftest.Show(p.Diagnostics))
 	}
 
 	for _, d := range p.Diagnostics {
@@ -139,7 +141,7 @@ func (r *rotationLife) apply(p lifePlan, how end, after int) int {
 	case len(applied.Bugs) > 0:
 		r.t.Errorf("the apply: %v", applied.Bugs)
 	case how == never && applied.failed() && !r.waits(applied.Diagnostics):
-		r.t.Fatalf("the apply: %s", show(applied.Diagnostics))
+		r.t.Fatalf("the apply: %s", tftest.Show(applied.Diagnostics))
 	}
 
 	if r.state = applied.state; how == lost {
@@ -155,7 +157,7 @@ func (r *rotationLife) applied(p lifePlan) *lifeApply {
 
 	applied := applyLife(r.t, p, r.blocks(r.config), make(chan struct{}), func() loss { return lossNone })
 	if applied.failed() {
-		r.t.Fatalf("the apply: %v\n%s", applied.Bugs, show(applied.Diagnostics))
+		r.t.Fatalf("the apply: %v\n%s", applied.Bugs, tftest.Show(applied.Diagnostics))
 	}
 
 	r.state = applied.state
@@ -202,7 +204,7 @@ func (r *rotationLife) bundle() *pki.Bundle {
 		return nil
 	}
 
-	return parsedBundle(r.t, text(r.t, object.Value, "bundle"))
+	return tftest.ParsedBundle(r.t, tftest.Text(r.t, object.Value, "bundle"))
 }
 
 // client is somebody who was given credentials before an apply: they work before it, and what is returned checks that
@@ -218,7 +220,7 @@ func (r *rotationLife) client() (goesOn func()) {
 	}
 
 	credentials, err := bundle.KubernetesClient("somebody", []string{pki.GroupAdmin}, time.Hour)
-	must(r.t, err)
+	tftest.Must(r.t, err)
 
 	write := func(when string) {
 		if err := r.write(credentials); err != nil {
@@ -238,13 +240,13 @@ func (r *rotationLife) write(c pki.Credentials) error {
 	var last error
 
 	for ctx.Err() == nil {
-		for _, m := range r.controlPlane {
+		for _, m := range r.ControlPlane {
 			api, err := typedcore.NewForConfig(&rest.Config{
 				Host: "https://" + net.JoinHostPort(m.Address().String(), "6443"), Timeout: 2 * time.Second,
 				TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, CertData: c.Certificate, KeyData: c.Key},
 				Dial:            (&net.Dialer{Timeout: time.Second}).DialContext,
 			})
-			must(r.t, err)
+			tftest.Must(r.t, err)
 
 			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "written-"}}
 			_, err = api.ConfigMaps("default").Create(ctx, object, metav1.CreateOptions{})
@@ -262,14 +264,14 @@ func (r *rotationLife) write(c pki.Credentials) error {
 }
 
 // refuses checks that no machine and no API server takes credentials of secrets.
-func (s *site) refuses(t *testing.T, former *pki.Bundle) {
+func refuses(t *testing.T, s *sitetest.Site, former *pki.Bundle) {
 	t.Helper()
 
 	talos, err := former.TalosClient([]string{pki.RoleReader}, time.Hour)
-	must(t, err)
+	tftest.Must(t, err)
 
 	kubernetes, err := former.KubernetesClient("somebody", []string{pki.GroupAdmin}, time.Hour)
-	must(t, err)
+	tftest.Must(t, err)
 
 	for _, m := range s.Machines() {
 		if err := handshake(m, talos); err == nil {
@@ -277,13 +279,13 @@ func (s *site) refuses(t *testing.T, former *pki.Bundle) {
 		}
 	}
 
-	for _, m := range s.controlPlane {
+	for _, m := range s.ControlPlane {
 		// Whether the client knows the server is not asked: the server has to refuse by itself.
 		api, err := typedcore.NewForConfig(&rest.Config{
 			Host: "https://" + net.JoinHostPort(m.Address().String(), "6443"), Timeout: 10 * time.Second,
 			TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: kubernetes.Certificate, KeyData: kubernetes.Key},
 		})
-		must(t, err)
+		tftest.Must(t, err)
 
 		if _, err := api.ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
 			t.Errorf("the API server of %s says to a former kubeconfig: %v", m.Name(), err)
@@ -368,7 +370,7 @@ func TestRotation_goesOnWhereverAnApplyEnds(t *testing.T) {
 			before := r.bundle()
 			changes := r.settle()
 			t.Logf("changes of each apply: %v", changes)
-			r.refuses(t, before)
+			refuses(t, r.lifeSite.Site, before)
 
 			for i, at := range rotationEnds(changes, c.ends) {
 				t.Logf("%+v", at)
@@ -416,7 +418,7 @@ func TestRotation_goesOnAfterAppliesThatEndEarly(t *testing.T) {
 				}
 
 				r.settle()
-				r.refuses(t, before)
+				refuses(t, r.lifeSite.Site, before)
 			}
 		})
 	}
@@ -457,7 +459,7 @@ func TestRotation_isDestroyedWhereverAnApplyEnded(t *testing.T) {
 
 			r.apply(r.plan(lifeOptions{}), at.How, at.After)
 			r.apply(r.plan(lifeOptions{Destroy: true}), never, 0)
-			r.expectBlank(t)
+			r.ExpectBlank(t)
 		})
 	}
 }
@@ -486,7 +488,7 @@ func TestRotation_goesOnAfterAnImport(t *testing.T) {
 				}
 
 				if walk.failed() {
-					t.Fatalf("import with file %d: %v\n%s", i, walk.Bugs, show(walk.Diagnostics))
+					t.Fatalf("import with file %d: %v\n%s", i, walk.Bugs, tftest.Show(walk.Diagnostics))
 				}
 
 				r.state = walk.state
@@ -527,5 +529,5 @@ func TestRotation_machinesJoin(t *testing.T) {
 
 // text is the secrets in state as a file.
 func (r *rotationLife) text() string {
-	return text(r.t, r.state[lifeKey{Address: lifeSecrets}].Value, "bundle")
+	return tftest.Text(r.t, r.state[lifeKey{Address: lifeSecrets}].Value, "bundle")
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/base64"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -17,9 +19,9 @@ func withoutSensitive(t *testing.T, shown string) string {
 	t.Helper()
 
 	var plan any
-	must(t, json.Unmarshal([]byte(shown), &plan))
+	tftest.Must(t, json.Unmarshal([]byte(shown), &plan))
 
-	return encoded(t, hideSensitive(plan))
+	return tftest.JSON(t, hideSensitive(plan))
 }
 
 func hideSensitive(node any) any {
@@ -34,7 +36,7 @@ func hideSensitive(node any) any {
 			"before": "before_sensitive", "after": "after_sensitive", "values": "sensitive_values",
 		} {
 			if hidden, marked := node[marks]; marked {
-				out[name] = visible(node[name], hidden)
+				out[name] = sitetest.Visible(node[name], hidden)
 			}
 		}
 
@@ -63,7 +65,7 @@ func privateIn(t *testing.T, state string) string {
 		} `json:"resources"`
 	}
 
-	must(t, json.Unmarshal([]byte(state), &parsed))
+	tftest.Must(t, json.Unmarshal([]byte(state), &parsed))
 
 	var text strings.Builder
 
@@ -76,7 +78,7 @@ func privateIn(t *testing.T, state string) string {
 
 			for name, value := range values {
 				decoded, err := base64.StdEncoding.DecodeString(value)
-				must(t, err)
+				tftest.Must(t, err)
 				text.WriteString(name + "=" + string(decoded) + "\n")
 			}
 		}
@@ -85,34 +87,21 @@ func privateIn(t *testing.T, state string) string {
 	return text.String()
 }
 
-// holdsNone checks that texts have no secret of a bundle in them.
-func holdsNone(t *testing.T, bundle string, texts map[string]string) {
-	t.Helper()
-
-	for where, text := range texts {
-		for _, secret := range secretsIn(bundle) {
-			if strings.Contains(text, secret) {
-				t.Errorf("%s holds a secret of %d characters", where, len(secret))
-			}
-		}
-	}
-}
-
 // Plans of every resource with machines are saved and applied. A plan that makes a cluster holds no secret; later ones
 // hold those of the state, which are marked as sensitive, and no others. A plan that something else was applied since
 // ends before a machine hears of it.
 func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 	t.Parallel()
 
-	for name, config := range map[string]func(s *site, patch string) string{
-		"control plane and workers": func(s *site, patch string) string {
-			return s.controlPlaneHCL(patch) + s.workersHCL(patch)
+	for name, config := range map[string]func(s *sitetest.Site, patch string) string{
+		"control plane and workers": func(s *sitetest.Site, patch string) string {
+			return s.ControlPlaneHCL(patch) + s.WorkersHCL(patch)
 		},
-		"cluster": func(s *site, patch string) string {
-			return s.clusterHCL(poolHCL("batch", s.workers, patch), "")
+		"cluster": func(s *sitetest.Site, patch string) string {
+			return s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, patch), "")
 		},
-		"single machines": func(s *site, patch string) string {
-			single := strings.TrimPrefix(s.oneByOneHCL(s.Machines()), secretsHCL)
+		"single machines": func(s *sitetest.Site, patch string) string {
+			single := strings.TrimPrefix(oneByOneHCL(s, s.Machines()), sitetest.SecretsHCL)
 
 			return strings.Replace(single, "deletion_protection = false", "deletion_protection = false\n"+patch, 1)
 		},
@@ -120,10 +109,10 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-				s := newSite(t, 1, 1)
+			sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+				s := sitetest.New(t, 1, 1)
 				w := clitest.NewWorkspace(t, cli)
-				write := func(patch string) { w.Write("main.tf", secretsProvider+secretsHCL+config(s, patch)) }
+				write := func(patch string) { w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+config(s, patch)) }
 
 				write("")
 				w.Init()
@@ -132,31 +121,32 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 				w.MustRun("apply", "create.plan")
 
 				bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
-				holdsNone(t, bundle, map[string]string{
+				sitetest.HoldsNone(t, bundle, map[string]string{
 					"the plan of the create": shown, "its file": content, "private state": privateIn(t, w.Read("terraform.tfstate")),
 				})
 
-				if !strings.Contains(content, s.endpoint) || !strings.Contains(w.Read("terraform.tfstate"), secretsIn(bundle)[0]) {
+				if !strings.Contains(content, s.URL) || !strings.Contains(w.Read("terraform.tfstate"),
+					tftest.SecretsIn(bundle)[0]) {
 					t.Error("the search would find nothing")
 				}
 
 				write(`config_patches = ["machine: { sysctls: { net.core.somaxconn: \"65535\" } }"]`)
 
 				shown, _ = w.SavedPlan("change.plan")
-				holdsNone(t, bundle, map[string]string{"the plan of the change": withoutSensitive(t, shown)})
+				sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the change": withoutSensitive(t, shown)})
 
 				s.ForgetCalls()
-				says(t, fails(t, w, "apply", "create.plan"), "Saved plan is stale")
-				s.nothingWasSent(t)
+				sitetest.Says(t, sitetest.Fails(t, w, "apply", "create.plan"), "Saved plan is stale")
+				s.ExpectNothingSent(t)
 
 				w.MustRun("apply", "change.plan")
-				expectNoChanges(t, w, "after the change")
+				sitetest.ExpectNoChanges(t, w, "after the change")
 				s.ForgetCalls()
-				says(t, fails(t, w, "apply", "change.plan"), "Saved plan is stale")
-				s.nothingWasSent(t)
+				sitetest.Says(t, sitetest.Fails(t, w, "apply", "change.plan"), "Saved plan is stale")
+				s.ExpectNothingSent(t)
 
 				shown, _ = w.SavedPlan("destroy.plan", "-destroy")
-				holdsNone(t, bundle, map[string]string{"the plan of the destroy": withoutSensitive(t, shown),
+				sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the destroy": withoutSensitive(t, shown),
 					"private state": privateIn(t, w.Read("terraform.tfstate"))})
 				w.MustRun("apply", "destroy.plan")
 
@@ -175,11 +165,13 @@ func TestAccSavedPlan_ofPods(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccSavedPlan_ofEveryResourceWithMachines", "TestContainer_warnsOfAWriteOnlyKubeconfig")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newHostSite(t)
 		w := clitest.NewWorkspace(t, cli)
-		write := func(workers int) { w.Write("main.tf", secretsProvider+secretsHCL+s.stackHCL(workers)) }
-		kubeconfig := readFile(t, s.Kubeconfig())
+		write := func(workers int) {
+			w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+s.stackHCL(workers))
+		}
+		kubeconfig := tftest.ReadFile(t, s.Kubeconfig())
 
 		write(1)
 		w.Init()
@@ -188,26 +180,26 @@ func TestAccSavedPlan_ofPods(t *testing.T) {
 		w.MustRun("apply", "create.plan")
 
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
-		holdsNone(t, bundle, map[string]string{"the plan of the create": shown, "its file": content})
+		sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the create": shown, "its file": content})
 
 		write(2)
 
 		shown, _ = w.SavedPlan("growth.plan")
-		holdsNone(t, bundle, map[string]string{"the plan of the growth": withoutSensitive(t, shown)})
+		sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the growth": withoutSensitive(t, shown)})
 
-		if leak := leaked(kubeconfig, shown+content+w.PlanFile("growth.plan")); leak != "" {
+		if leak := sitetest.Leaked(kubeconfig, shown+content+w.PlanFile("growth.plan")); leak != "" {
 			t.Errorf("a plan holds credentials of the host: %s", leak)
 		}
 
 		before := s.podUIDs(t)
-		says(t, fails(t, w, "apply", "create.plan"), "Saved plan is stale")
+		sitetest.Says(t, sitetest.Fails(t, w, "apply", "create.plan"), "Saved plan is stale")
 
 		if now := s.podUIDs(t); !maps.Equal(now, before) {
 			t.Errorf("a stale plan changed the pods: %v, not %v", now, before)
 		}
 
 		w.MustRun("apply", "growth.plan")
-		expectNoChanges(t, w, "after the growth")
+		sitetest.ExpectNoChanges(t, w, "after the growth")
 
 		if pods := s.podUIDs(t); len(pods) != 3 {
 			t.Errorf("there are %d pods", len(pods))

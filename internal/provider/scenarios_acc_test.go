@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -16,14 +16,11 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
-
-// message is a pattern for text of a diagnostic, which the CLIs wrap at spaces.
-func message(words string) *regexp.Regexp {
-	return regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(words), " ", `\s+(│\s*)?`))
-}
 
 func phaseIs(address, phase string) statecheck.StateCheck {
 	return statecheck.ExpectKnownValue(address, tfjsonpath.New("phase"), knownvalue.StringExact(phase))
@@ -40,31 +37,20 @@ func (c resourceCount) CheckState(
 	}
 }
 
-// nothingWasSent fails when a call changed a machine since the last ForgetCalls.
-func (s *site) nothingWasSent(t *testing.T) {
-	t.Helper()
-
-	for _, method := range []string{"ApplyConfiguration", "Bootstrap", "EtcdRecover", "Reset", "Reboot", "MetaWrite"} {
-		if calls := s.CallsTo(method); len(calls) > 0 {
-			t.Errorf("%s was called: %v", method, calls)
-		}
-	}
-}
-
 // A cluster grows, on both sides, without touching what runs.
 func TestAccScale_up(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 3)
-		small := secretsHCL + s.controlPlaneOf(s.controlPlane[:1], "") + s.workersOf(s.workers[:1], "")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 3)
+		small := sitetest.SecretsHCL + s.ControlPlaneOf(s.ControlPlane[:1], "") + s.WorkersOf(s.Workers[:1], "")
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: small},
 				{
-					Config: s.wholeCluster(),
+					Config: s.WholeCluster(),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionUpdate),
@@ -95,18 +81,18 @@ func TestAccScale_up(t *testing.T) {
 func TestAccUpdate_withoutAReboot(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
 		labelled := `config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
+				{Config: s.WholeCluster()},
 				{
 					PreConfig: s.ForgetCalls,
-					Config: secretsHCL + s.controlPlaneHCL("timeouts = { update = \"20m\" }\n on_incomplete = \"error\"") +
-						s.workersHCL(`on_destroy = "reset"`),
+					Config: sitetest.SecretsHCL + s.ControlPlaneHCL("timeouts = { update = \"20m\" }\n on_incomplete = \"error\"") +
+						s.WorkersHCL(`on_destroy = "reset"`),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 						plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionUpdate),
 						plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionNoop),
@@ -115,8 +101,8 @@ func TestAccUpdate_withoutAReboot(t *testing.T) {
 					}},
 				},
 				{
-					PreConfig: func() { s.nothingWasSent(t) },
-					Config:    secretsHCL + s.controlPlaneHCL("") + s.workersHCL(labelled),
+					PreConfig: func() { s.ExpectNothingSent(t) },
+					Config:    sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL(labelled),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"),
@@ -130,7 +116,7 @@ func TestAccUpdate_withoutAReboot(t *testing.T) {
 		})
 
 		// Into maintenance mode, from its disk, and back into maintenance mode when it was destroyed.
-		if boots := s.workers[0].Boots(); boots != 3 {
+		if boots := s.Workers[0].Boots(); boots != 3 {
 			t.Errorf("the worker booted %d times, want 3", boots)
 		}
 	})
@@ -141,11 +127,11 @@ func TestAccUpdate_withoutAReboot(t *testing.T) {
 func TestAccIncompleteCreate_resumes(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 0)
-		s.controlPlane[2].HangNextReboot()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 0)
+		s.ControlPlane[2].HangNextReboot()
 
-		config := secretsHCL + s.controlPlaneHCL(`
+		config := sitetest.SecretsHCL + s.ControlPlaneHCL(`
   timeouts = { create = "`+hanging+`" }
   lifecycle {
     postcondition {
@@ -154,15 +140,15 @@ func TestAccIncompleteCreate_resumes(t *testing.T) {
     }
   }`)
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: config, ExpectError: regexp.MustCompile(
 					`The\s+control\s+plane\s+is\s+(Provisioning|Bootstrapping|Joining)`)},
 				{
 					PreConfig: func() {
-						s.controlPlane[2].PowerOff()
-						s.controlPlane[2].PowerOn()
+						s.ControlPlane[2].PowerOff()
+						s.ControlPlane[2].PowerOn()
 					},
 					Config: config,
 					ConfigPlanChecks: resource.ConfigPlanChecks{
@@ -188,16 +174,16 @@ func TestAccDestroy_goesOnWithoutAMachineThatDoesNotComeBack(t *testing.T) {
 	testenv.BeforeRelease(t, "TestTeardown_goesOnWithoutAMachineThatDoesNotComeBack")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		m := quickProviderData()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		m := tftest.QuickProviderData()
 		m.Policy.ResetTimeout = 3 * time.Second
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: providersWith(m),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.ProvidersWith(m),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
-				{PreConfig: s.workers[0].HangNextReboot, Config: s.wholeCluster(), Destroy: true},
+				{Config: s.WholeCluster()},
+				{PreConfig: s.Workers[0].HangNextReboot, Config: s.WholeCluster(), Destroy: true},
 			},
 		})
 
@@ -214,24 +200,24 @@ func TestAccIncompleteCreate_onIncompleteError(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccIncompleteCreate_resumes", "TestAccIncompleteCreate_namesItsMachine")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		s.workers[0].HangNextReboot()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		s.Workers[0].HangNextReboot()
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{
-					Config: secretsHCL + s.controlPlaneHCL("") +
-						s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \""+hanging+"\" }"),
-					ExpectError: message("The resource is tainted"),
+					Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") +
+						s.WorkersHCL("on_incomplete = \"error\"\n  timeouts = { create = \""+hanging+"\" }"),
+					ExpectError: sitetest.Message("The resource is tainted"),
 				},
 				{
 					PreConfig: func() {
-						s.workers[0].PowerOff()
-						s.workers[0].PowerOn()
+						s.Workers[0].PowerOff()
+						s.Workers[0].PowerOn()
 					},
-					Config: s.wholeCluster(),
+					Config: s.WholeCluster(),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 						plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionReplace),
 					}},
@@ -245,23 +231,23 @@ func TestAccIncompleteCreate_onIncompleteError(t *testing.T) {
 func TestAccCreate_storesNothingBeforeTheFirstEffect(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 0)
-		address := s.controlPlane[0].Address()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 0)
+		address := s.ControlPlane[0].Address()
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{
-					Config: secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""),
+					Config: sitetest.SecretsHCL + sitetest.ReplaceMachines(s.ControlPlaneOf(nil, ""),
 						fmt.Sprintf("cp-1 = { address = %q, uuid = \"4c4c4544-0042-3510-8053-b4c04f435931\" }", address)),
-					ExpectError: message("answers as another machine"),
+					ExpectError: sitetest.Message("answers as another machine"),
 				},
-				{Config: secretsHCL, ConfigStateChecks: []statecheck.StateCheck{resourceCount(1)}},
+				{Config: sitetest.SecretsHCL, ConfigStateChecks: []statecheck.StateCheck{resourceCount(1)}},
 			},
 		})
 
-		s.nothingWasSent(t)
+		s.ExpectNothingSent(t)
 	})
 }
 
@@ -269,22 +255,22 @@ func TestAccCreate_storesNothingBeforeTheFirstEffect(t *testing.T) {
 func TestAccCreate_refusesForeignMachine(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
 		other := strings.NewReplacer("talosop_secrets.this", "talosop_secrets.other", "\"this\"",
-			"\"other\"").Replace(secretsHCL + s.controlPlaneOf(s.controlPlane, ""))
-		thief := secretsHCL + s.controlPlaneOf([]*sim.Machine{s.workers[0], s.controlPlane[0]}[:2], "")
+			"\"other\"").Replace(sitetest.SecretsHCL + s.ControlPlaneOf(s.ControlPlane, ""))
+		thief := sitetest.SecretsHCL + s.ControlPlaneOf([]*sim.Machine{s.Workers[0], s.ControlPlane[0]}[:2], "")
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: other},
 				{
 					PreConfig:   s.ForgetCalls,
 					Config:      other + thief,
-					ExpectError: message("but not as a machine of cluster"),
+					ExpectError: sitetest.Message("but not as a machine of cluster"),
 				},
-				{PreConfig: func() { s.nothingWasSent(t) }, Config: other},
+				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: other},
 			},
 		})
 	})
@@ -295,19 +281,19 @@ func TestAccRefresh_withAMachineDown(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccRefresh_reportsSilentMachines")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 2)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 2)
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
+				{Config: s.WholeCluster()},
 				{
 					PreConfig: func() {
-						s.controlPlane[2].PowerOff()
-						s.workers[1].PowerOff()
+						s.ControlPlane[2].PowerOff()
+						s.Workers[1].PowerOff()
 					},
-					Config: s.wholeCluster(),
+					Config: s.WholeCluster(),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply:             []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
@@ -321,10 +307,10 @@ func TestAccRefresh_withAMachineDown(t *testing.T) {
 				},
 				{
 					PreConfig: func() {
-						s.controlPlane[2].PowerOn()
-						s.workers[1].PowerOn()
+						s.ControlPlane[2].PowerOn()
+						s.Workers[1].PowerOn()
 					},
-					Config: s.wholeCluster(),
+					Config: s.WholeCluster(),
 				},
 			},
 		})
@@ -337,23 +323,23 @@ func TestAccAddress_swappedOnesAreRefused(t *testing.T) {
 	testenv.BeforeRelease(t, "TestIdentity_refusesOtherHardware", "TestMembership_addressesSeenLast")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		base := secretsHCL + s.controlPlaneHCL("")
-		a, b := s.workers[0].Address().String(), s.workers[1].Address().String()
-		exchanged := base + strings.NewReplacer(a, b, b, a).Replace(s.workersHCL(""))
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
+		base := sitetest.SecretsHCL + s.ControlPlaneHCL("")
+		a, b := s.Workers[0].Address().String(), s.Workers[1].Address().String()
+		exchanged := base + strings.NewReplacer(a, b, b, a).Replace(s.WorkersHCL(""))
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
-				{PreConfig: s.ForgetCalls, Config: exchanged, ExpectError: message("answers as another machine")},
+				{Config: s.WholeCluster()},
+				{PreConfig: s.ForgetCalls, Config: exchanged, ExpectError: sitetest.Message("answers as another machine")},
 				{
-					PreConfig: func() { s.nothingWasSent(t) },
-					Config:    s.wholeCluster(),
+					PreConfig: func() { s.ExpectNothingSent(t) },
+					Config:    s.WholeCluster(),
 					ConfigStateChecks: []statecheck.StateCheck{
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-1").AtMapKey("uuid"),
-							knownvalue.StringExact(s.workers[0].UUID())),
+							knownvalue.StringExact(s.Workers[0].UUID())),
 						phaseIs("talosop_worker.this", "Ready"),
 					},
 				},
@@ -367,23 +353,23 @@ func TestAccAddress_swappedOnesAreRefused(t *testing.T) {
 func TestAccDrift_wipedWorkerIsRepaired(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
+				{Config: s.WholeCluster()},
 				{
 					PreConfig: func() {
-						s.workers[0].Wipe()
-						s.workers[0].PowerOn()
+						s.Workers[0].Wipe()
+						s.Workers[0].PowerOn()
 
-						if err := s.workers[0].AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
+						if err := s.Workers[0].AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
 							t.Fatal(err)
 						}
 					},
-					Config: s.wholeCluster(),
+					Config: s.WholeCluster(),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionUpdate),
@@ -404,18 +390,18 @@ func TestAccDrift_wipedWorkerIsRepaired(t *testing.T) {
 func TestAccDeletionProtection_isLiftedInTwoSteps(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 0)
-		protected := secretsHCL + s.controlPlaneHCL("deletion_protection = true")
-		refusal := message("Deletion protection is on")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 0)
+		protected := sitetest.SecretsHCL + s.ControlPlaneHCL("deletion_protection = true")
+		refusal := sitetest.Message("Deletion protection is on")
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: protected},
 				{PreConfig: s.ForgetCalls, Config: protected, Destroy: true, ExpectError: refusal},
-				{Config: secretsHCL, ExpectError: refusal},
-				{PreConfig: func() { s.nothingWasSent(t) }, Config: secretsHCL + s.controlPlaneHCL("")},
+				{Config: sitetest.SecretsHCL, ExpectError: refusal},
+				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: sitetest.SecretsHCL + s.ControlPlaneHCL("")},
 			},
 		})
 	})
@@ -426,21 +412,21 @@ func TestAccPreserve_keepsMachinesRunning(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccPreserve_namesWhatKeepsRunning")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: secretsHCL + s.controlPlaneHCL("") + s.workersHCL(`on_destroy = "preserve"`)},
-				{PreConfig: s.ForgetCalls, Config: secretsHCL + s.controlPlaneHCL("")},
-				{PreConfig: func() { s.nothingWasSent(t) }, Config: secretsHCL + s.controlPlaneHCL("")},
+				{Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL(`on_destroy = "preserve"`)},
+				{PreConfig: s.ForgetCalls, Config: sitetest.SecretsHCL + s.ControlPlaneHCL("")},
+				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: sitetest.SecretsHCL + s.ControlPlaneHCL("")},
 				// The same machine can be taken back.
-				{Config: s.wholeCluster(), ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")}},
+				{Config: s.WholeCluster(), ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")}},
 			},
 		})
 
-		if got := len(s.workers[0].Config()); got > 0 {
+		if got := len(s.Workers[0].Config()); got > 0 {
 			t.Error("the worker was not reset by the last destroy")
 		}
 	})
@@ -451,24 +437,24 @@ func TestAccPreserve_keepsMachinesRunning(t *testing.T) {
 func TestAccDestroy_withDeadMachine(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 3)
-		base := secretsHCL + s.controlPlaneHCL("")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 3)
+		base := sitetest.SecretsHCL + s.ControlPlaneHCL("")
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
-				{Config: s.wholeCluster()},
-				{PreConfig: s.workers[1].PowerOff, Config: base, ExpectError: message("w-2")},
+				{Config: s.WholeCluster()},
+				{PreConfig: s.Workers[1].PowerOff, Config: base, ExpectError: sitetest.Message("w-2")},
 				{
 					PreConfig: func() {
 						for i, configured := range []bool{false, true, false} {
-							if got := s.workers[i].Configured(); got != configured && i != 1 {
-								t.Errorf("after the first destroy %s is configured: %v", s.workers[i].Name(), got)
+							if got := s.Workers[i].Configured(); got != configured && i != 1 {
+								t.Errorf("after the first destroy %s is configured: %v", s.Workers[i].Name(), got)
 							}
 						}
 
-						s.workers[1].PowerOn()
+						s.Workers[1].PowerOn()
 					},
 					Config: base,
 				},
@@ -481,13 +467,13 @@ func TestAccDestroy_withDeadMachine(t *testing.T) {
 func TestAccCreate_withoutCNI(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{{
-				Config: secretsHCL + s.controlPlaneHCL("cni = { name = \"none\" }\n  kube_proxy = false") + s.workersHCL(""),
+				Config: sitetest.SecretsHCL + s.ControlPlaneHCL("cni = { name = \"none\" }\n  kube_proxy = false") + s.WorkersHCL(""),
 				ConfigPlanChecks: resource.ConfigPlanChecks{
 					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 				},
@@ -505,9 +491,9 @@ func TestAccCreate_withoutCNI(t *testing.T) {
 func TestAccHandle_isWrittenByHand(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		byHand := strings.Replace(s.workersHCL(""), "talosop_control_plane.this.cluster", fmt.Sprintf(`{
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		byHand := strings.Replace(s.WorkersHCL(""), "talosop_control_plane.this.cluster", fmt.Sprintf(`{
     name               = "test"
     endpoint           = %q
     secrets            = talosop_secrets.this.bundle
@@ -515,12 +501,12 @@ func TestAccHandle_isWrittenByHand(t *testing.T) {
     version_contract   = "v1.13"
     talos_endpoints    = [%q]
   }
-  depends_on = [talosop_control_plane.this]`, s.endpoint, s.controlPlane[0].Address()), 1)
+  depends_on = [talosop_control_plane.this]`, s.URL, s.ControlPlane[0].Address()), 1)
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{{
-				Config: secretsHCL + s.controlPlaneHCL("") + byHand,
+				Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") + byHand,
 				ConfigPlanChecks: resource.ConfigPlanChecks{
 					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 				},

@@ -1,90 +1,23 @@
-package provider
+package provider_test
 
 import (
-	"context"
 	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
-
-// selfDescription is what the provider tells a CLI about itself, for all tests: each asks many times, and none changes
-// it.
-var selfDescription = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaResponse, error) {
-	server, err := providerserver.NewProtocol6WithError(New("test")())()
-	if err != nil {
-		return nil, err
-	}
-
-	return server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
-})
-
-// schemas returns what the provider tells a CLI about itself.
-func schemas(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
-	t.Helper()
-
-	resp, err := selfDescription()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for _, d := range resp.Diagnostics {
-		t.Fatalf("schema: %s: %s", d.Summary, d.Detail)
-	}
-
-	return resp
-}
-
-// everyAttribute calls visit for every attribute of every type of the provider.
-func everyAttribute(t *testing.T, visit func(where string, a *tfprotov6.SchemaAttribute)) {
-	t.Helper()
-
-	resp := schemas(t)
-	for _, kind := range []struct {
-		Prefix  string
-		schemas map[string]*tfprotov6.Schema
-	}{
-		{"resource ", resp.ResourceSchemas}, {"data ", resp.DataSourceSchemas}, {"ephemeral ", resp.EphemeralResourceSchemas},
-		{"list ", resp.ListResourceSchemas},
-	} {
-		for name, schema := range kind.schemas {
-			if schema.Block.Description == "" {
-				t.Errorf("%s%s has no description", kind.Prefix, name)
-			}
-
-			if len(schema.Block.BlockTypes) > 0 {
-				t.Errorf("%s%s has blocks; use nested attributes", kind.Prefix, name)
-			}
-
-			walkAttributes(kind.Prefix+name, schema.Block.Attributes, visit)
-		}
-	}
-}
-
-func walkAttributes(
-	where string, attributes []*tfprotov6.SchemaAttribute, visit func(string, *tfprotov6.SchemaAttribute),
-) {
-	for _, a := range attributes {
-		at := where + "." + a.Name
-		visit(at, a)
-
-		if a.NestedType != nil {
-			walkAttributes(at, a.NestedType.Attributes, visit)
-		}
-	}
-}
 
 func TestSchema_everyAttributeIsDescribed(t *testing.T) {
 	t.Parallel()
 
-	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+	tftest.EveryAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
 		switch {
 		case a.Description == "":
 			t.Errorf("%s has no description", where)
@@ -99,7 +32,7 @@ func TestSchema_everyAttributeIsDescribed(t *testing.T) {
 func TestSchema_everyFunctionIsDescribed(t *testing.T) {
 	t.Parallel()
 
-	functions := schemas(t).Functions
+	functions := tftest.Schemas(t).Functions
 	if len(functions) != 7 {
 		t.Errorf("there are %d functions", len(functions))
 	}
@@ -134,7 +67,7 @@ var secretNames = []string{"secrets", "bundle", "password", "auth", "identity_to
 func TestSchema_secretsAreSensitive(t *testing.T) {
 	t.Parallel()
 
-	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+	tftest.EveryAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
 		for _, name := range secretNames {
 			// registries.auth is the map that holds credentials; what is secret in it is marked.
 			if strings.TrimSuffix(a.Name, "_wo") == name && a.NestedType == nil && !a.Sensitive {
@@ -150,7 +83,7 @@ func TestSchema_secretsOfHandlesAreSensitive(t *testing.T) {
 
 	marked := map[string]int{}
 
-	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+	tftest.EveryAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
 		for _, name := range []string{"secrets", "config_patches", "password", "client_key"} {
 			if a.Name != name || !strings.Contains(where, ".cluster.") {
 				continue
@@ -180,7 +113,7 @@ var meanings = map[string]string{
 func TestSchema_namesMeanOneThing(t *testing.T) {
 	t.Parallel()
 
-	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+	tftest.EveryAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
 		refers := strings.HasPrefix(a.Description, "See `")
 		if meaning, ok := meanings[a.Name]; ok && !refers && !regexp.MustCompile(meaning).MatchString(a.Description) {
 			t.Errorf("%s means something else than elsewhere: %s", where, a.Description)
@@ -195,7 +128,7 @@ func TestSchema_namesMeanOneThing(t *testing.T) {
 func TestSchema_hasNoSetsOfObjects(t *testing.T) {
 	t.Parallel()
 
-	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+	tftest.EveryAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
 		if a.NestedType != nil && a.NestedType.Nesting == tfprotov6.SchemaObjectNestingModeSet {
 			t.Errorf("%s is a set of objects: its elements have no identity in a plan", where)
 		}
@@ -205,7 +138,7 @@ func TestSchema_hasNoSetsOfObjects(t *testing.T) {
 func TestSchema_resourcesWithMachinesHaveTimeouts(t *testing.T) {
 	t.Parallel()
 
-	for name, schema := range schemas(t).ResourceSchemas {
+	for name, schema := range tftest.Schemas(t).ResourceSchemas {
 		names := map[string]bool{}
 		for _, a := range schema.Block.Attributes {
 			names[a.Name] = a.Name != "machines" || a.NestedType != nil
@@ -225,7 +158,7 @@ func TestSchema_handlesFit(t *testing.T) {
 
 	types := map[string]tftypes.Type{}
 
-	everyAttribute(t, func(_ string, a *tfprotov6.SchemaAttribute) {
+	tftest.EveryAttribute(t, func(_ string, a *tfprotov6.SchemaAttribute) {
 		if a.Name == "cluster" && a.NestedType != nil {
 			types[a.ValueType().String()] = a.ValueType()
 		}
@@ -260,15 +193,15 @@ func TestSchema_wholeHandlesOfStatesAreRead(t *testing.T) {
 	t.Parallel()
 
 	for _, name := range []string{"talosop_addon", "talosop_etcd_backup", "talosop_etcd_backup_schedule"} {
-		resp, err := providerServer(t).UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{
+		resp, err := tftest.Server(t).UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{
 			TypeName: name, RawState: &tfprotov6.RawState{JSON: []byte(`{"cluster": {"name": "prod", "cni": {"name": "none"},
 				"pod_cidrs": ["10.0.0.0/8"], "host": {"namespace": "talos", "image": "example.org/talos"}}}`)},
 		})
 		if err != nil || len(resp.Diagnostics) > 0 {
-			t.Fatalf("%s: %v %s", name, err, show(resp.Diagnostics))
+			t.Fatalf("%s: %v %s", name, err, tftest.Show(resp.Diagnostics))
 		}
 
-		state := plain(t, decoded(t, typeOf(t, name), resp.UpgradedState)).(map[string]any)
+		state := tftest.Plain(t, tftest.Decoded(t, tftest.TypeOf(t, name), resp.UpgradedState)).(map[string]any)
 		if handle := state["cluster"].(map[string]any); handle["name"] != "prod" ||
 			handle["host"].(map[string]any)["namespace"] != "talos" {
 			t.Errorf("%s: the handle is %v", name, handle)
@@ -280,7 +213,7 @@ func TestSchema_wholeHandlesOfStatesAreRead(t *testing.T) {
 func TestStore_keysAreWriteOnly(t *testing.T) {
 	t.Parallel()
 
-	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+	tftest.EveryAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
 		switch a.Name {
 		case "passphrase", "identities":
 			// Those of disks are in the configurations of machines, which each refresh compares: as passwords of registries

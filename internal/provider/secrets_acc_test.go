@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -17,15 +18,15 @@ import (
 func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		w := applied(t, cli, guardedSecrets)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		w := sitetest.Applied(t, cli, guardedSecrets)
 
 		bundle := w.Attribute("talosop_secrets.this", "bundle")
 		refused := func(args ...string) clitest.Result {
 			t.Helper()
 
 			result := w.Run(append(args, "-auto-approve")...)
-			says(t, result, "Deletion protection is on")
+			sitetest.Says(t, result, "Deletion protection is on")
 
 			if got := w.Attribute("talosop_secrets.this", "bundle"); result.Exit != 1 || got != bundle {
 				t.Errorf("%v: exit status %d, the bundle changed: %t", args, result.Exit, got != bundle)
@@ -41,19 +42,19 @@ func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 		refused("apply")
 		w.MustRun("untaint", "talosop_secrets.this")
 
-		w.Write("main.tf", secretsProvider+
+		w.Write("main.tf", sitetest.ProviderHCL+
 			"removed {\n  from = talosop_secrets.this\n  lifecycle {\n    destroy = true\n  }\n}\n")
 		refused("apply")
 
 		// Protection that is off in the configuration alone is on.
-		w.Write("main.tf", secretsProvider+secretsHCL)
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL)
 		refused("destroy")
 
 		if result := w.MustRun("apply", "-auto-approve"); strings.Contains(result.Output(), "known after apply") {
 			t.Errorf("more changes than the protection:\n%s", result.Output())
 		}
 
-		says(t, w.MustRun("destroy", "-auto-approve"), "The secrets of a cluster will be lost",
+		sitetest.Says(t, w.MustRun("destroy", "-auto-approve"), "The secrets of a cluster will be lost",
 			"The secrets of a cluster are no longer in state")
 
 		if left := w.Resources(); len(left) > 0 {
@@ -94,26 +95,26 @@ func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
 	testenv.BeforeRelease(t, "TestPlan_newSecretsOfALivingCluster", "TestAccSecrets_protectedFromEveryWayOut")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
-		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
+		w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
 		w.MustRun("apply", "-auto-approve")
 		s.ForgetCalls()
 
 		bundle := w.Attribute("talosop_secrets.this", "bundle")
 		result := w.Run("apply", "-auto-approve", "-replace=talosop_secrets.this")
-		says(t, result, "Unsupported change of secrets")
+		sitetest.Says(t, result, "Unsupported change of secrets")
 
 		if got := w.Attribute("talosop_secrets.this", "bundle"); result.Exit != 1 || got != bundle {
 			t.Errorf("exit status %d, the bundle changed: %t", result.Exit, got != bundle)
 		}
 
-		s.nothingWasSent(t)
+		s.ExpectNothingSent(t)
 
 		// The way out of the message makes the cluster anew.
 		w.MustRun("taint", "talosop_control_plane.this")
 		w.MustRun("taint", "talosop_worker.this")
-		says(t, w.MustRun("apply", "-auto-approve", "-replace=talosop_secrets.this"),
+		sitetest.Says(t, w.MustRun("apply", "-auto-approve", "-replace=talosop_secrets.this"),
 			"The secrets of a cluster are no longer in state")
 
 		if empty, output := w.PlanIsEmpty(); !empty || w.Attribute("talosop_secrets.this", "bundle") == bundle {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/base64"
@@ -6,38 +6,37 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // baseSecrets is secrets in a state.
-func baseSecrets(protection any) configuration {
-	return configuration{
-		"id": "aW4gc3RhdGU=", "cluster_id": "aW4gc3RhdGU=", "bundle": bundleOnce(), "authorities": configuration{},
+func baseSecrets(protection any) tftest.Config {
+	return tftest.Config{
+		"id": "aW4gc3RhdGU=", "cluster_id": "aW4gc3RhdGU=", "bundle": tftest.Bundle(), "authorities": tftest.Config{},
 		"deletion_protection": protection,
 	}
 }
 
 // planSecrets plans secrets, from nil to be created, to nil to be destroyed.
 func planSecrets(
-	t *testing.T, server tfprotov6.ProviderServer, prior, wanted configuration, private map[string]string,
+	t *testing.T, server tfprotov6.ProviderServer, prior, wanted tftest.Config, private map[string]string,
 ) *tfprotov6.PlanResourceChangeResponse {
 	t.Helper()
 
-	value := func(c configuration) tftypes.Value {
+	value := func(c tftest.Config) tftypes.Value {
 		if c == nil {
-			return tftypes.NewValue(typeOf(t, "talosop_secrets"), nil)
+			return tftypes.NewValue(tftest.TypeOf(t, "talosop_secrets"), nil)
 		}
 
-		return valueOf(t, typeOf(t, "talosop_secrets"), c)
+		return tftest.ValueOf(t, tftest.TypeOf(t, "talosop_secrets"), c)
 	}
 
 	config := value(wanted)
 	if wanted != nil {
-		config = value(configuration{"deletion_protection": wanted["deletion_protection"]})
+		config = value(tftest.Config{"deletion_protection": wanted["deletion_protection"]})
 	}
 
 	kept, separator := "", "{"
@@ -51,8 +50,9 @@ func planSecrets(
 	}
 
 	resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: "talosop_secrets", PriorState: dynamic(t, value(prior)), ProposedNewState: dynamic(t, value(wanted)),
-		Config: dynamic(t, config), PriorPrivate: []byte(kept),
+		TypeName: "talosop_secrets", PriorState: tftest.Dynamic(t, value(prior)),
+		ProposedNewState: tftest.Dynamic(t, value(wanted)),
+		Config:           tftest.Dynamic(t, config), PriorPrivate: []byte(kept),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestSecrets_deletionProtection(t *testing.T) {
 	)
 
 	for name, test := range map[string]struct {
-		prior, wanted configuration
+		prior, wanted tftest.Config
 		private       map[string]string
 		warning       bool
 	}{
@@ -80,29 +80,29 @@ func TestSecrets_deletionProtection(t *testing.T) {
 		"destroy, undecided": {prior: baseSecrets(nil)},
 		"destroy, unguarded": {prior: baseSecrets(false), warning: true},
 		"replaced": {
-			wanted:  configuration{},
+			wanted:  tftest.Config{},
 			private: map[string]string{"deletion_protection": "true", "cluster_id": `"` + id + `"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			resp := planSecrets(t, secretsServer(t), test.prior, test.wanted, test.private)
+			resp := planSecrets(t, tftest.NewServer(t), test.prior, test.wanted, test.private)
 
 			if test.warning {
-				expectMistake(t, resp.Diagnostics, "", []string{"The secrets of a cluster will be lost", id, save}, true)
+				tftest.ExpectMistake(t, resp.Diagnostics, "", []string{"The secrets of a cluster will be lost", id, save}, true)
 
 				return
 			}
 
-			expectMistake(t, resp.Diagnostics, `AttributeName("deletion_protection")`,
+			tftest.ExpectMistake(t, resp.Diagnostics, `AttributeName("deletion_protection")`,
 				[]string{"Deletion protection is on", id, "set deletion_protection = false and apply", save}, false)
 		})
 	}
 
 	for _, private := range []map[string]string{nil, {"deletion_protection": "false"}} {
-		if resp := planSecrets(t, secretsServer(t), nil, configuration{}, private); len(resp.Diagnostics) > 0 {
-			t.Error(show(resp.Diagnostics))
+		if resp := planSecrets(t, tftest.NewServer(t), nil, tftest.Config{}, private); len(resp.Diagnostics) > 0 {
+			t.Error(tftest.Show(resp.Diagnostics))
 		}
 	}
 }
@@ -111,15 +111,16 @@ func TestSecrets_deletionProtection(t *testing.T) {
 func TestSecrets_protectionIsAllThatChanges(t *testing.T) {
 	t.Parallel()
 
-	resp := planSecrets(t, secretsServer(t), baseSecrets(true), baseSecrets(false), nil)
+	resp := planSecrets(t, tftest.NewServer(t), baseSecrets(true), baseSecrets(false), nil)
 
-	plan, err := resp.PlannedState.Unmarshal(typeOf(t, "talosop_secrets"))
+	plan, err := resp.PlannedState.Unmarshal(tftest.TypeOf(t, "talosop_secrets"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if len(resp.Diagnostics) > 0 || !plan.Equal(valueOf(t, typeOf(t, "talosop_secrets"), baseSecrets(false))) {
-		t.Errorf("the plan is %s\n%s", plan, show(resp.Diagnostics))
+	if len(resp.Diagnostics) > 0 || !plan.Equal(tftest.ValueOf(t, tftest.TypeOf(t, "talosop_secrets"),
+		baseSecrets(false))) {
+		t.Errorf("the plan is %s\n%s", plan, tftest.Show(resp.Diagnostics))
 	}
 }
 
@@ -127,13 +128,13 @@ func TestSecrets_protectionIsAllThatChanges(t *testing.T) {
 func TestSecrets_namesMachinesThatStay(t *testing.T) {
 	t.Parallel()
 
-	server := secretsServer(t)
+	server := tftest.NewServer(t)
 	forget := func(onDestroy string) {
-		state := settledState(t, "talosop_worker", with(baseWorker(), onDestroy, "on_destroy"))
-		null := dynamic(t, tftypes.NewValue(state.Type(), nil))
+		state := settledState(t, "talosop_worker", tftest.With(tftest.BaseWorker(), onDestroy, "on_destroy"))
+		null := tftest.Dynamic(t, tftypes.NewValue(state.Type(), nil))
 
 		if _, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-			TypeName: "talosop_worker", PriorState: dynamic(t, state), ProposedNewState: null, Config: null,
+			TypeName: "talosop_worker", PriorState: tftest.Dynamic(t, state), ProposedNewState: null, Config: null,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -142,29 +143,14 @@ func TestSecrets_namesMachinesThatStay(t *testing.T) {
 	const stay = "w-1 and w-2 of cluster \"prod\" (talosop_worker \"prod/worker\")"
 
 	forget("preserve")
-	expectMistake(t, planSecrets(t, server, baseSecrets(false), nil, nil).Diagnostics, "", []string{stay}, true)
+	tftest.ExpectMistake(t, planSecrets(t, server, baseSecrets(false), nil, nil).Diagnostics, "", []string{stay}, true)
 
 	forget("reset")
 
-	if told := show(planSecrets(t, server, baseSecrets(false), nil, nil).Diagnostics); strings.Contains(told, "w-1") {
+	if told := tftest.Show(planSecrets(t, server, baseSecrets(false), nil, nil).Diagnostics); strings.Contains(told,
+		"w-1") {
 		t.Error(told)
 	}
-}
-
-// secretsServer is a provider of its own, which knows only of what it plans in this test.
-func secretsServer(t *testing.T) tfprotov6.ProviderServer {
-	t.Helper()
-
-	server, err := providerserver.NewProtocol6WithError(NewOf("test", providerdata.NewProviderData()))()
-	if err == nil {
-		err = configure(server)
-	}
-
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return server
 }
 
 // Secrets that are not known because the plan makes new ones are not those of machines that run.
@@ -172,25 +158,26 @@ func TestPlan_newSecretsOfALivingCluster(t *testing.T) {
 	t.Parallel()
 
 	for kind, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		path   []string
 	}{
-		"talosop_control_plane": {baseControlPlane(), []string{"secrets"}},
-		"talosop_cluster":       {baseCluster(), []string{"secrets"}},
-		"talosop_worker":        {baseWorker(), []string{"cluster", "secrets"}},
-		"talosop_machine":       {baseMachine(), []string{"cluster", "secrets"}},
+		"talosop_control_plane": {tftest.BaseControlPlane(), []string{"secrets"}},
+		"talosop_cluster":       {tftest.BaseCluster(), []string{"secrets"}},
+		"talosop_worker":        {tftest.BaseWorker(), []string{"cluster", "secrets"}},
+		"talosop_machine":       {tftest.BaseMachine(), []string{"cluster", "secrets"}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 
-			server, typ := secretsServer(t), typeOf(t, kind)
+			server, typ := tftest.NewServer(t), tftest.TypeOf(t, kind)
 			prior := settledState(t, kind, test.config)
-			config := valueOf(t, typ, with(test.config, unknownValue{}, test.path...))
+			config := tftest.ValueOf(t, typ, tftest.With(test.config, tftest.Unknown{}, test.path...))
 
 			plan := func() []*tfprotov6.Diagnostic {
 				resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-					TypeName: kind, PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, proposed(t, &prior, config)),
-					Config: dynamic(t, config),
+					TypeName: kind, PriorState: tftest.Dynamic(t, prior), ProposedNewState: tftest.Dynamic(t,
+						tftest.Proposed(t, &prior, config)),
+					Config: tftest.Dynamic(t, config),
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -201,17 +188,17 @@ func TestPlan_newSecretsOfALivingCluster(t *testing.T) {
 
 			// They may be unknown for another reason, and turn out to be the old ones.
 			if diagnostics := plan(); len(diagnostics) > 0 {
-				t.Error(show(diagnostics))
+				t.Error(tftest.Show(diagnostics))
 			}
 
-			planSecrets(t, server, nil, configuration{}, nil)
+			planSecrets(t, server, nil, tftest.Config{}, nil)
 
 			at := `AttributeName("secrets")`
 			if len(test.path) > 1 {
 				at = `AttributeName("cluster").` + at
 			}
 
-			expectMistake(t, plan(), at, []string{"secrets of the cluster would change", "Nothing can be sent"}, false)
+			tftest.ExpectMistake(t, plan(), at, []string{"secrets of the cluster would change", "Nothing can be sent"}, false)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/base64"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
@@ -60,14 +62,14 @@ func tellingServer(t *testing.T) *httptest.Server {
 }
 
 // scanHCL is resources with every credential that there is: some of them fail.
-func (s *site) scanHCL(server *httptest.Server, secrets, settings string) string {
-	text := secretsProvider
+func scanHCL(s *sitetest.Site, server *httptest.Server, secrets, settings string) string {
+	text := sitetest.ProviderHCL
 	for name := range scanned {
 		text += fmt.Sprintf("variable %q {\n  ephemeral = %t\n  sensitive = true\n}\n", name,
 			settings == "" || strings.Contains("s3_secret passphrase chart_password chart_value addon_token identity", name))
 	}
 
-	return text + s.controlPlaneHCL(secrets+settings+"\n  allow_bootstrap = true\n") + s.workersHCL(`  timeouts = { create = "`+hanging+`" }`) + fmt.Sprintf(`
+	return text + s.ControlPlaneHCL(secrets+settings+"\n  allow_bootstrap = true\n") + s.WorkersHCL(`  timeouts = { create = "`+hanging+`" }`) + fmt.Sprintf(`
 variable "failing" {
   default = 1
 }
@@ -159,11 +161,11 @@ func TestAccSecrets_scan(t *testing.T) {
 func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 	t.Helper()
 
-	s, server := newSite(t, 1, 2), tellingServer(t)
-	bundle := bundleOnce()
+	s, server := sitetest.New(t, 1, 2), tellingServer(t)
+	bundle := tftest.Bundle()
 	w := clitest.NewWorkspace(t, cli).KeepTrace()
 
-	first := s.controlPlane[0].Address().String()
+	first := s.ControlPlane[0].Address().String()
 
 	if provided {
 		w.Write("provider.tf", "variable \"bundle\" {\n  ephemeral = true\n}\n"+scanProvider(server, `    test = {
@@ -173,14 +175,14 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
       machines = { cp-1 = { meta = { user_1 = var.meta_secret }, config_patches = [`+ownOfScan+`] } }
     }
 `))
-		w.Write("main.tf", strings.Replace(s.scanHCL(server, "", ""), "  secrets            = talosop_secrets.this.bundle\n",
+		w.Write("main.tf", strings.Replace(scanHCL(s, server, "", ""), "  secrets            = talosop_secrets.this.bundle\n",
 			"", 1))
 		w.Setenv("TF_VAR_bundle", bundle)
 	} else {
 		w.Write("provider.tf", scanProvider(server, "")+"variable \"bundle\" {\n  sensitive = true\n}\n")
 		w.Write("main.tf", strings.NewReplacer("talosop_secrets.this.bundle", "var.bundle", `address = "`+first+`"`,
 			`address = "`+first+`", meta = { user_1 = var.meta_secret }, config_patches = [`+ownOfScan+`]`).Replace(
-			s.scanHCL(server, "", `
+			scanHCL(s, server, "", `
   cluster_config_patches = [`+patchOfScan+`]
   registries             = { auth = { "registry.test" = { username = "me", password = var.registry_password } } }
   system_volumes         = { EPHEMERAL = { encryption_keys = { 0 = { passphrase = var.disk_passphrase } } } }
@@ -196,17 +198,17 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 	}
 
 	w.Init()
-	s.workers[1].HangNextReboot()
+	s.Workers[1].HangNextReboot()
 
 	shown, file := w.SavedPlan("create.plan", "-var", "failing=0")
 	plans := []string{shown}
 	failed := w.Run("apply", "create.plan")
 	output := failed.Output()
 	states := []string{w.Read("terraform.tfstate")}
-	visibleState := visibleValues(t, w.State())
+	visibleState := sitetest.VisibleValues(t, w.State())
 
-	s.workers[1].PowerOff()
-	s.workers[1].PowerOn()
+	s.Workers[1].PowerOff()
+	s.Workers[1].PowerOn()
 
 	refused := w.Run("apply", "-auto-approve")
 	output += refused.Output()
@@ -222,15 +224,15 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 		}
 	}
 
-	if !strings.Contains(string(s.controlPlane[0].Config()), scanned["disk_passphrase"]) {
+	if !strings.Contains(string(s.ControlPlane[0].Config()), scanned["disk_passphrase"]) {
 		t.Error("the disk has no passphrase")
 	}
 
-	if got := s.controlPlane[0].Meta()[0x0c]; got != scanned["meta_secret"] {
+	if got := s.ControlPlane[0].Meta()[0x0c]; got != scanned["meta_secret"] {
 		t.Errorf("META is %q", got)
 	}
 
-	output += fails(t, w, "plan", "-var", "failing=0", "-var", "fetched=1").Output()
+	output += sitetest.Fails(t, w, "plan", "-var", "failing=0", "-var", "fetched=1").Output()
 
 	w.Setenv("TF_VAR_disk_passphrase", scanned["next_passphrase"])
 
@@ -238,7 +240,7 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 	output += locked.Output()
 
 	if !provided {
-		says(t, locked, "all of its encryption keys would change")
+		sitetest.Says(t, locked, "all of its encryption keys would change")
 	}
 
 	w.Setenv("TF_VAR_disk_passphrase", scanned["disk_passphrase"])
@@ -248,8 +250,8 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 }
 `)
 
-	mistaken := fails(t, w, "plan", "-var", "failing=0")
-	says(t, mistaken, "none.age is not restored")
+	mistaken := sitetest.Fails(t, w, "plan", "-var", "failing=0")
+	sitetest.Says(t, mistaken, "none.age is not restored")
 	w.Write("restore_override.tf", "")
 
 	output += mistaken.Output() + crashed(t, s, w)
@@ -269,7 +271,7 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 		}
 	}
 
-	holdsNone(t, bundle, texts)
+	sitetest.HoldsNone(t, bundle, texts)
 
 	for where, text := range texts {
 		for name, secret := range scanned {
@@ -289,13 +291,13 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 }
 
 // crashed changes the machines until the provider crashes in the middle, with all that the Go runtime then prints.
-func crashed(t *testing.T, s *site, w *clitest.Workspace) string {
+func crashed(t *testing.T, s *sitetest.Site, w *clitest.Workspace) string {
 	t.Helper()
 
-	s.workers[1].HangNextReboot()
+	s.Workers[1].HangNextReboot()
 
 	p := w.Start("apply", "-auto-approve", "-var", "failing=0", "-replace=talosop_worker.this")
-	must(t, s.workers[0].AwaitStage(t.Context(), sim.StageMaintenance))
+	tftest.Must(t, s.Workers[0].AwaitStage(t.Context(), sim.StageMaintenance))
 	p.CrashProvider()
 
 	result := p.Wait()
@@ -303,8 +305,8 @@ func crashed(t *testing.T, s *site, w *clitest.Workspace) string {
 		t.Errorf("an apply survived a crash:\n%s", result.Output())
 	}
 
-	s.workers[1].PowerOff()
-	s.workers[1].PowerOn()
+	s.Workers[1].PowerOff()
+	s.Workers[1].PowerOn()
 
 	return result.Output()
 }
@@ -314,8 +316,8 @@ func withoutVariables(t *testing.T, shown string) string {
 	t.Helper()
 
 	var plan map[string]any
-	must(t, json.Unmarshal([]byte(shown), &plan))
+	tftest.Must(t, json.Unmarshal([]byte(shown), &plan))
 	delete(plan, "variables")
 
-	return encoded(t, plan)
+	return tftest.JSON(t, plan)
 }

@@ -1,9 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -11,21 +13,21 @@ import (
 func TestSecureBoot_isComparedByARefresh(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	machine := s.controlPlane[0]
+	s := sitetest.New(t, 1, 0)
+	machine := s.ControlPlane[0]
 
-	config := baseControlPlane()
-	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.35.4"
-	config["machines"] = configuration{machine.Name(): configuration{"address": machine.Address().String()}}
+	config := tftest.BaseControlPlane()
+	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.URL, "v1.35.4"
+	config["machines"] = tftest.Config{machine.Name(): tftest.Config{"address": machine.Address().String()}}
 	config["secure_boot"] = true
 
-	plane := drive(t, "talosop_control_plane", nil)
-	plane.apply(t, config).must(t)
+	plane := tftest.Drive(t, "talosop_control_plane", nil)
+	plane.Apply(t, config).Must(t)
 
 	told := func(want string) {
 		t.Helper()
 
-		said := show(plane.refresh(t).must(t).diagnostics)
+		said := tftest.Show(plane.Refresh(t).Must(t).Diagnostics)
 		if (said != "") != (want != "") || !strings.Contains(said, want) {
 			t.Errorf("the refresh says %q, want %q", said, want)
 		}
@@ -36,8 +38,8 @@ func TestSecureBoot_isComparedByARefresh(t *testing.T) {
 		machine.SetSecureBoot(secure)
 		machine.PowerOff()
 		machine.PowerOn()
-		must(t, machine.AwaitStage(t.Context(), sim.StageRunning))
-		must(t, machine.AwaitReady(t.Context()))
+		tftest.Must(t, machine.AwaitStage(t.Context(), sim.StageRunning))
+		tftest.Must(t, machine.AwaitReady(t.Context()))
 	}
 
 	told("Secure Boot is off")
@@ -45,6 +47,6 @@ func TestSecureBoot_isComparedByARefresh(t *testing.T) {
 	told("")
 
 	config["secure_boot"] = false
-	plane.apply(t, config).must(t)
+	plane.Apply(t, config).Must(t)
 	told("Secure Boot is on")
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"io/fs"
@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 var (
@@ -20,12 +22,12 @@ func TestSecurity_namesTestsThatExist(t *testing.T) {
 	exists := map[string]bool{}
 
 	for _, folder := range []string{"internal", "tools"} {
-		must(t, filepath.WalkDir(filepath.Join(repository, folder), func(path string, entry fs.DirEntry, err error) error {
+		tftest.Must(t, filepath.WalkDir(filepath.Join(repository, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
 				return err
 			}
 
-			for _, found := range ownTest.FindAllStringSubmatch(readFile(t, path), -1) {
+			for _, found := range ownTest.FindAllStringSubmatch(tftest.ReadFile(t, path), -1) {
 				exists[found[1]] = true
 			}
 
@@ -33,7 +35,7 @@ func TestSecurity_namesTestsThatExist(t *testing.T) {
 		}))
 	}
 
-	named := namedTest.FindAllStringSubmatch(readFile(t, filepath.Join(repository, ".github/SECURITY.md")), -1)
+	named := namedTest.FindAllStringSubmatch(tftest.ReadFile(t, filepath.Join(repository, ".github/SECURITY.md")), -1)
 	if len(named) == 0 {
 		t.Error("SECURITY.md names no test")
 	}

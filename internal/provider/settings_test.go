@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"maps"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -24,43 +26,47 @@ func TestSettings_mistakesAtTheirLevel(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		resource, at string
-		config       configuration
+		config       tftest.Config
 		severity     tfprotov6.DiagnosticSeverity
 	}{
 		"label of the cluster": {"talosop_cluster", `AttributeName("labels").ElementKeyString("a b")`,
-			with(baseCluster(), "c", "labels", "a b"), tfprotov6.DiagnosticSeverityError},
+			tftest.With(tftest.BaseCluster(), "c", "labels", "a b"), tfprotov6.DiagnosticSeverityError},
 		"taint of the control plane": {"talosop_cluster", planes + `.AttributeName("taints").ElementKeyString("gpu")`,
-			with(baseCluster(), "Never", "control_plane", "taints", "gpu"), tfprotov6.DiagnosticSeverityError},
+			tftest.With(tftest.BaseCluster(), "Never", "control_plane", "taints", "gpu"), tfprotov6.DiagnosticSeverityError},
 		"annotation of a pool": {"talosop_cluster", batch + `.AttributeName("annotations").ElementKeyString("a/b/c")`,
-			with(baseCluster(), "d", "workers", "batch", "annotations", "a/b/c"), tfprotov6.DiagnosticSeverityError},
+			tftest.With(tftest.BaseCluster(), "d", "workers", "batch", "annotations", "a/b/c"),
+			tfprotov6.DiagnosticSeverityError},
 		"null of a machine": {"talosop_cluster", machine + `.AttributeName("labels").ElementKeyString("rack")`,
-			with(baseCluster(), nil, "workers", "batch", "machines", "w-1", "labels", "rack"),
+			tftest.With(tftest.BaseCluster(), nil, "workers", "batch", "machines", "w-1", "labels", "rack"),
 			tfprotov6.DiagnosticSeverityError},
 		"role of a machine": {"talosop_cluster", machine + `.AttributeName("labels")`,
-			with(baseCluster(), "", "workers", "batch", "machines", "w-1", "labels", "node-role.kubernetes.io/storage"),
+			tftest.With(tftest.BaseCluster(), "", "workers", "batch", "machines", "w-1", "labels",
+				"node-role.kubernetes.io/storage"),
 			tfprotov6.DiagnosticSeverityWarning},
 		"role of a pool": {"talosop_worker", `AttributeName("labels")`,
-			with(baseWorker(), "", "labels", "node-role.kubernetes.io/storage"), tfprotov6.DiagnosticSeverityWarning},
+			tftest.With(tftest.BaseWorker(), "", "labels", "node-role.kubernetes.io/storage"),
+			tfprotov6.DiagnosticSeverityWarning},
 		"role in a handle": {"talosop_worker", handle + `.AttributeName("labels")`,
-			with(baseWorker(), "", "cluster", "labels", "node-role.kubernetes.io/storage"),
+			tftest.With(tftest.BaseWorker(), "", "cluster", "labels", "node-role.kubernetes.io/storage"),
 			tfprotov6.DiagnosticSeverityWarning},
 		"sysctl of the cluster": {"talosop_cluster", `AttributeName("sysctls").ElementKeyString("vm")`,
-			with(baseCluster(), "1", "sysctls", "vm"), tfprotov6.DiagnosticSeverityError},
+			tftest.With(tftest.BaseCluster(), "1", "sysctls", "vm"), tfprotov6.DiagnosticSeverityError},
 		"issuer of the control plane": {"talosop_control_plane", `AttributeName("oidc").AttributeName("issuer_url")`,
-			with(baseControlPlane(), configuration{"issuer_url": "http://id.test", "client_id": "kube"}, "oidc"),
+			tftest.With(tftest.BaseControlPlane(), tftest.Config{"issuer_url": "http://id.test", "client_id": "kube"}, "oidc"),
 			tfprotov6.DiagnosticSeverityError},
 		"virtual IP in a handle": {"talosop_machine", handle + `.AttributeName("vip").AttributeName("address")`,
-			with(baseMachine(), configuration{"address": "10.0.0.300", "link": "eth0"}, "cluster", "vip"),
+			tftest.With(tftest.BaseMachine(), tftest.Config{"address": "10.0.0.300", "link": "eth0"}, "cluster", "vip"),
 			tfprotov6.DiagnosticSeverityError},
 		"virtual IP of a worker": {"talosop_cluster", machine + `.AttributeName("vip")`,
-			with(baseCluster(), configuration{"address": "10.0.0.100", "link": "eth0"}, "workers", "batch", "machines", "w-1",
+			tftest.With(tftest.BaseCluster(), tftest.Config{"address": "10.0.0.100", "link": "eth0"}, "workers", "batch",
+				"machines", "w-1",
 				"vip"), tfprotov6.DiagnosticSeverityError},
 		"label of one machine": {"talosop_machine", `AttributeName("labels").ElementKeyString("a b")`,
-			with(baseMachine(), "c", "labels", "a b"), tfprotov6.DiagnosticSeverityError},
+			tftest.With(tftest.BaseMachine(), "c", "labels", "a b"), tfprotov6.DiagnosticSeverityError},
 	} {
-		got := validate(t, test.resource, test.config)
+		got := tftest.Validate(t, test.resource, test.config)
 		if len(got) != 1 || got[0].Attribute.String() != test.at || got[0].Severity != test.severity {
-			t.Errorf("%s: %s", name, show(got))
+			t.Errorf("%s: %s", name, tftest.Show(got))
 		}
 	}
 }
@@ -69,17 +75,17 @@ func TestSettings_mistakesAtTheirLevel(t *testing.T) {
 func TestSettings_unknown(t *testing.T) {
 	t.Parallel()
 
-	for name, config := range map[string]configuration{
-		"map":     with(baseCluster(), unknownValue{}, "labels"),
-		"value":   with(baseCluster(), unknownValue{}, "workers", "batch", "taints", "gpu"),
-		"machine": with(baseCluster(), unknownValue{}, "workers", "batch", "machines", "w-1", "annotations"),
+	for name, config := range map[string]tftest.Config{
+		"map":     tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "labels"),
+		"value":   tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "workers", "batch", "taints", "gpu"),
+		"machine": tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "workers", "batch", "machines", "w-1", "annotations"),
 	} {
-		if got := validate(t, "talosop_cluster", config); len(got) > 0 {
-			t.Errorf("%s: %s", name, show(got))
+		if got := tftest.Validate(t, "talosop_cluster", config); len(got) > 0 {
+			t.Errorf("%s: %s", name, tftest.Show(got))
 		}
 
-		prior := settledState(t, "talosop_cluster", baseCluster())
-		if got := attributeOf(t, planOf(t, "talosop_cluster", &prior, config), "operations"); got.IsKnown() {
+		prior := settledState(t, "talosop_cluster", tftest.BaseCluster())
+		if got := tftest.AttributeOf(t, planOf(t, "talosop_cluster", &prior, config), "operations"); got.IsKnown() {
 			t.Errorf("%s: operations are %s", name, got)
 		}
 	}
@@ -89,23 +95,23 @@ func TestSettings_unknown(t *testing.T) {
 const noExtensions = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
 
 // levelled is a cluster with settings on all levels.
-func (s *site) levelled(talos string) configuration {
-	return configuration{
-		"mode": "metal", "name": "test", "endpoint": s.endpoint, "talos_version": talos, "kubernetes_version": "v1.36.2",
-		"vip":    configuration{"address": "10.5.0.100", "link": "eth0"},
-		"oidc":   configuration{"issuer_url": "https://id.test", "client_id": "kube", "groups_claim": "groups"},
-		"labels": configuration{"site": "a"}, "annotations": configuration{"example.com/owner": "team a"},
-		"control_plane": configuration{
-			"install": configuration{"disk": "/dev/sda"}, "schematic": noExtensions, "labels": configuration{"plane": "yes"},
-			"taints":   configuration{"example.com/plane": "PreferNoSchedule"},
-			"machines": configuration{"cp-1": configuration{"address": s.controlPlane[0].Address().String()}},
+func levelled(s *sitetest.Site, talos string) tftest.Config {
+	return tftest.Config{
+		"mode": "metal", "name": "test", "endpoint": s.URL, "talos_version": talos, "kubernetes_version": "v1.36.2",
+		"vip":    tftest.Config{"address": "10.5.0.100", "link": "eth0"},
+		"oidc":   tftest.Config{"issuer_url": "https://id.test", "client_id": "kube", "groups_claim": "groups"},
+		"labels": tftest.Config{"site": "a"}, "annotations": tftest.Config{"example.com/owner": "team a"},
+		"control_plane": tftest.Config{
+			"install": tftest.Config{"disk": "/dev/sda"}, "schematic": noExtensions, "labels": tftest.Config{"plane": "yes"},
+			"taints":   tftest.Config{"example.com/plane": "PreferNoSchedule"},
+			"machines": tftest.Config{"cp-1": tftest.Config{"address": s.ControlPlane[0].Address().String()}},
 		},
-		"workers": configuration{"batch": configuration{
-			"install": configuration{"disk": "/dev/sda"}, "schematic": noExtensions, "labels": configuration{"rack": "b2"},
-			"machines": configuration{
-				"w-1": configuration{"address": s.workers[0].Address().String(),
-					"labels": configuration{"disk": "ssd"}, "sysctls": configuration{"vm.max_map_count": "262144"}},
-				"w-2": configuration{"address": s.workers[1].Address().String()},
+		"workers": tftest.Config{"batch": tftest.Config{
+			"install": tftest.Config{"disk": "/dev/sda"}, "schematic": noExtensions, "labels": tftest.Config{"rack": "b2"},
+			"machines": tftest.Config{
+				"w-1": tftest.Config{"address": s.Workers[0].Address().String(),
+					"labels": tftest.Config{"disk": "ssd"}, "sysctls": tftest.Config{"vm.max_map_count": "262144"}},
+				"w-2": tftest.Config{"address": s.Workers[1].Address().String()},
 			},
 		}},
 	}
@@ -122,35 +128,35 @@ func TestSettings_importAndDrift(t *testing.T) {
 		t.Run(talos, func(t *testing.T) {
 			t.Parallel()
 
-			s := newSiteWith(t, sim.Options{TalosVersion: talos}, 1, 2)
-			config, bundle := s.levelled(talos), bundleOnce()
+			s := sitetest.NewWith(t, sim.Options{TalosVersion: talos}, 1, 2)
+			config, bundle := levelled(s, talos), tftest.Bundle()
 
 			given := maps.Clone(config)
 			given["secrets"] = bundle
 
-			drive(t, "talosop_cluster", nil).apply(t, given).must(t)
-			s.unmarkNodes(t, bundle)
+			tftest.Drive(t, "talosop_cluster", nil).Apply(t, given).Must(t)
+			unmarkNodes(t, s, bundle)
 
-			d := drive(t, "talosop_cluster",
-				configuration{"clusters": configuration{"test": configuration{"secrets": bundle}}})
-			d.imports(t, encoded(t, map[string]any{"cluster": "test", "control_plane": addresses(s.controlPlane),
-				"workers": map[string]any{"batch": addresses(s.workers)}})).must(t)
-			d.expectEmpty(t, "after an import", config)
+			d := tftest.Drive(t, "talosop_cluster",
+				tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": bundle}}})
+			d.Import(t, tftest.JSON(t, map[string]any{"cluster": "test", "control_plane": sitetest.Addresses(s.ControlPlane),
+				"workers": map[string]any{"batch": sitetest.Addresses(s.Workers)}})).Must(t)
+			d.ExpectEmpty(t, "after an import", config)
 
-			s.byHand(t, parsedBundle(t, bundle), s.workers[1],
+			byHand(t, s, tftest.ParsedBundle(t, bundle), s.Workers[1],
 				func(text string) string { return strings.Replace(text, "rack: b2", "rack: b3", 1) })
-			d.refresh(t).must(t)
+			d.Refresh(t).Must(t)
 
-			operations := textsOf(t, fieldsOf(t, d.plan(t, config).must(t).Value)["operations"])
+			operations := tftest.TextsOf(t, tftest.FieldsOf(t, d.Plan(t, config).Must(t).Value)["operations"])
 			if !slices.ContainsFunc(operations, func(operation string) bool {
 				return strings.Contains(operation, "batch/w-2") && strings.Contains(operation, place)
 			}) {
 				t.Errorf("the plan does %q", operations)
 			}
 
-			d.apply(t, config).must(t)
+			d.Apply(t, config).Must(t)
 
-			if text := string(s.workers[1].Config()); !strings.Contains(text, "rack: b2") {
+			if text := string(s.Workers[1].Config()); !strings.Contains(text, "rack: b2") {
 				t.Errorf("w-2 still has\n%s", text)
 			}
 		})

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
@@ -28,7 +30,7 @@ type skewWatch struct {
 }
 
 // watchSkew watches a site from now on.
-func watchSkew(s *site) *skewWatch {
+func watchSkew(s *sitetest.Site) *skewWatch {
 	w := &skewWatch{}
 	s.SetOnVersions(w.see)
 
@@ -81,7 +83,7 @@ func (w *skewWatch) run(t *testing.T, api string, kubelets map[string]string) {
 }
 
 // kubeletsAt are the kubelets of all machines of a site, with a version each.
-func (s *site) kubeletsAt(version string, other map[string]string) map[string]string {
+func kubeletsAt(s *sitetest.Site, version string, other map[string]string) map[string]string {
 	out := map[string]string{}
 
 	for _, m := range s.Machines() {
@@ -101,7 +103,7 @@ func skewLife(t *testing.T, layout lifeLayout, planes, workers int) (*rotationLi
 	r := newLifeAt(t, layout, 3, planes, workers, skewOld)
 	r.config.Kubernetes = skewNew
 
-	return r, watchSkew(r.site)
+	return r, watchSkew(r.Site)
 }
 
 // behindIn are the steps of which an apply says that it leaves them to a later one.
@@ -138,7 +140,8 @@ func TestKubeletSkew_machinesSideBySide(t *testing.T) {
 
 			if layout == machinesLayout {
 				for _, c := range plan.Changes {
-					if said := textsOf(t, attributeOf(t, c.Planned, "operations")); !slices.ContainsFunc(said, saysLater) {
+					if said := tftest.TextsOf(t, tftest.AttributeOf(t, c.Planned, "operations")); !slices.ContainsFunc(said,
+						saysLater) {
 						t.Errorf("the plan of %s does not say that its kubelet may wait: %q", c.Key, said)
 					}
 				}
@@ -156,7 +159,7 @@ func TestKubeletSkew_machinesSideBySide(t *testing.T) {
 				t.Errorf("the next plan has %v", p.Changes)
 			}
 
-			watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
+			watch.run(t, skewNew, kubeletsAt(r.lifeSite.Site, skewNew, nil))
 		})
 	}
 }
@@ -200,12 +203,13 @@ func TestKubeletSkew_oneAfterTheOther(t *testing.T) {
 				other[strings.TrimSuffix(machine, ":")] = skewOld
 			}
 
-			watch.run(t, skewNew, r.kubeletsAt(skewNew, other))
+			watch.run(t, skewNew, kubeletsAt(r.lifeSite.Site, skewNew, other))
 
 			again := r.plan(lifeOptions{})
 			for _, c := range again.Changes {
-				said := textsOf(t, attributeOf(t, c.Planned, "operations"))
-				if want := fmt.Sprintf("upgrade kubelet on %s: %s -> %s", text(t, c.Planned, "name"), skewOld, skewNew); !slices.Contains(said, want) {
+				said := tftest.TextsOf(t, tftest.AttributeOf(t, c.Planned, "operations"))
+				if want := fmt.Sprintf("upgrade kubelet on %s: %s -> %s", tftest.Text(t, c.Planned, "name"), skewOld,
+					skewNew); !slices.Contains(said, want) {
 					t.Errorf("the next plan has %q, not %q", said, want)
 				}
 			}
@@ -221,7 +225,7 @@ func TestKubeletSkew_oneAfterTheOther(t *testing.T) {
 			}
 
 			watch.kept(t)
-			watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
+			watch.run(t, skewNew, kubeletsAt(r.lifeSite.Site, skewNew, nil))
 
 			if p := r.plan(lifeOptions{}); !p.empty() {
 				t.Errorf("the last plan has %v", p.Changes)
@@ -256,7 +260,7 @@ func TestKubeletSkew_joinsMeanwhile(t *testing.T) {
 				return
 			}
 
-			watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
+			watch.run(t, skewNew, kubeletsAt(r.lifeSite.Site, skewNew, nil))
 		})
 	}
 }
@@ -274,7 +278,7 @@ func TestKubeletSkew_interrupted(t *testing.T) {
 
 	r.settle()
 	watch.kept(t)
-	watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
+	watch.run(t, skewNew, kubeletsAt(r.lifeSite.Site, skewNew, nil))
 }
 
 // An apply of one control plane alone leaves its kubelet behind, and says so every time until the others follow.
@@ -301,5 +305,5 @@ func TestKubeletSkew_onlyOneIsUpgraded(t *testing.T) {
 
 	r.settle()
 	watch.kept(t)
-	watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
+	watch.run(t, skewNew, kubeletsAt(r.lifeSite.Site, skewNew, nil))
 }

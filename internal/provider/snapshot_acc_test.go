@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"archive/zip"
@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -44,13 +46,13 @@ func TestAccSnapshot_installsAndRuns(t *testing.T) {
 	}
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
+		s := sitetest.New(t, 1, 1)
 
 		w := clitest.NewWorkspace(t, cli)
 		w.UseArchive(first.archive)
 		w.CopyFrom("../../examples/quickstart")
-		w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "deletion_protection": false,
-			"control_planes": addresses(s.controlPlane), "workers": addresses(s.workers)}))
+		w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{"endpoint": s.URL, "deletion_protection": false,
+			"control_planes": sitetest.Addresses(s.ControlPlane), "workers": sitetest.Addresses(s.Workers)}))
 		// A version before the first one is installed by its name alone.
 		w.Write("override.tf", fmt.Sprintf("terraform {\n  required_providers {\n    talosop = {\n"+
 			"      source  = \"talosop/talosop\"\n      version = %q\n    }\n  }\n}\n", first.version))
@@ -85,13 +87,13 @@ func signingKey(t *testing.T) []string {
 	}
 
 	home, err := os.MkdirTemp("", "gpg") //nolint:usetesting // its agent wants a short path
-	must(t, err)
+	tftest.Must(t, err)
 
 	environment := []string{"GNUPGHOME=" + home}
 
 	t.Cleanup(func() {
 		output(t, "", environment, "gpgconf", "--kill", "all")
-		must(t, os.RemoveAll(home))
+		tftest.Must(t, os.RemoveAll(home))
 	})
 
 	output(t, "", environment, gpg, "--batch", "--passphrase", "", "--quick-gen-key", "test", "rsa3072", "sign", "never")
@@ -116,7 +118,7 @@ func snapshotOf(t *testing.T, key []string, cache string) snapshot {
 	config := filepath.Join(folder, ".goreleaser.yml")
 
 	content, err := os.ReadFile(config)
-	must(t, err)
+	tftest.Must(t, err)
 
 	one := systems.ReplaceAll(content, []byte("    goos: ["+runtime.GOOS+"]"))
 	one = architectures.ReplaceAll(one, []byte("    goarch: ["+runtime.GOARCH+"]"))
@@ -127,7 +129,7 @@ func snapshotOf(t *testing.T, key []string, cache string) snapshot {
 
 	// Beside the clone, whose tree stays as it was committed.
 	config = filepath.Join(t.TempDir(), "goreleaser.yml")
-	must(t, os.WriteFile(config, one, 0o600))
+	tftest.Must(t, os.WriteFile(config, one, 0o600))
 
 	build := exec.CommandContext(t.Context(), clitest.Asset(t, "goreleaser"), "release", "--snapshot", "--config", config,
 		"--skip=sbom")
@@ -144,19 +146,19 @@ func snapshotOf(t *testing.T, key []string, cache string) snapshot {
 	var built struct{ Version string }
 
 	content, err = os.ReadFile(filepath.Join(folder, "dist", "metadata.json"))
-	must(t, err)
-	must(t, json.Unmarshal(content, &built))
+	tftest.Must(t, err)
+	tftest.Must(t, json.Unmarshal(content, &built))
 
 	s := snapshot{version: built.Version, archive: filepath.Join(folder, "dist",
 		fmt.Sprintf("terraform-provider-talosop_%s_%s_%s.zip", built.Version, runtime.GOOS, runtime.GOARCH))}
 	s.content, err = os.ReadFile(s.archive)
-	must(t, err)
+	tftest.Must(t, err)
 
 	list := filepath.Join(folder, "dist", "terraform-provider-talosop_"+built.Version+"_SHA256SUMS")
 	output(t, "", key, "gpg", "--verify", list+".sig", list)
 
 	sums, err := os.ReadFile(list)
-	must(t, err)
+	tftest.Must(t, err)
 
 	if sum := fmt.Sprintf("%x  %s\n", sha256.Sum256(s.content), filepath.Base(s.archive)); !strings.Contains(string(sums), sum) {
 		t.Errorf("the checksums are\n%s", sums)
@@ -170,7 +172,7 @@ func unpacked(t *testing.T, s snapshot) string {
 	t.Helper()
 
 	archive, err := zip.NewReader(bytes.NewReader(s.content), int64(len(s.content)))
-	must(t, err)
+	tftest.Must(t, err)
 
 	var names []string
 	for _, f := range archive.File {
@@ -185,7 +187,7 @@ func unpacked(t *testing.T, s snapshot) string {
 	}
 
 	folder := t.TempDir()
-	must(t, os.CopyFS(folder, archive))
+	tftest.Must(t, os.CopyFS(folder, archive))
 
 	return filepath.Join(folder, program)
 }

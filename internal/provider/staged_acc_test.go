@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
@@ -14,23 +15,23 @@ import (
 func TestAccStaged_waitsForTheNextReboot(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
 		w := clitest.NewWorkspace(t, cli)
 		write := func(extra string) {
-			w.Write("main.tf", secretsProvider+secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, ""), extra)+`
+			w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, ""), extra)+`
 data "talosop_cluster_health" "this" { cluster = talosop_cluster.this.cluster }
 
 output "staged" { value = data.talosop_cluster_health.this.staged }
 `)
 		}
-		seen := func(machine string) record.Machine { return rememberedBy(t, w, theCluster)[machine] }
+		seen := func(machine string) record.Machine { return rememberedBy(t, w, sitetest.TheCluster)[machine] }
 
 		write("")
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
 
-		before, was := s.boots(), seen("batch/w-1").ConfigDigest
+		before, was := boots(s), seen("batch/w-1").ConfigDigest
 		staged := func(when string, machines ...string) {
 			t.Helper()
 
@@ -47,12 +48,12 @@ output "staged" { value = data.talosop_cluster_health.this.staged }
 		const patch = `cluster_config_patches = ["machine: {files: [{path: /var/a, content: a, permissions: 0o644, op: create}]}"]`
 
 		write(patch + "\nreboot = \"staged\"")
-		says(t, w.MustRun("plan"), "apply configuration to batch/w-1 (at its next reboot, for machine.files")
+		sitetest.Says(t, w.MustRun("plan"), "apply configuration to batch/w-1 (at its next reboot, for machine.files")
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "while configurations wait")
+		sitetest.ExpectNoChanges(t, w, "while configurations wait")
 		w.MustRun("apply", "-refresh-only", "-auto-approve")
 		staged("after the apply", "cp-1", "batch/w-1")
-		s.nothingBooted(t, before)
+		nothingBooted(t, s, before)
 
 		for _, machine := range []string{"cp-1", "batch/w-1"} {
 			if m := seen(machine); m.StagedDigest == "" || m.StagedDigest == m.ConfigDigest {
@@ -64,11 +65,11 @@ output "staged" { value = data.talosop_cluster_health.this.staged }
 			t.Errorf("w-1 has the configuration %v with the drift %v", m.ConfigDigest, m.Drift)
 		}
 
-		s.workers[0].PowerOff()
-		s.workers[0].PowerOn()
-		s.awaitReady(t)
+		s.Workers[0].PowerOff()
+		s.Workers[0].PowerOn()
+		s.AwaitReady(t)
 		w.MustRun("apply", "-refresh-only", "-auto-approve")
-		expectNoChanges(t, w, "after a machine booted by itself")
+		sitetest.ExpectNoChanges(t, w, "after a machine booted by itself")
 		staged("after a boot", "cp-1")
 
 		if m := seen("batch/w-1"); m.StagedDigest != "" || m.ConfigDigest == was {
@@ -77,14 +78,14 @@ output "staged" { value = data.talosop_cluster_health.this.staged }
 
 		write(patch)
 		planned := w.MustRun("plan")
-		says(t, planned, "apply configuration to cp-1 (drain, reboot for what waits for its next boot)")
+		sitetest.Says(t, planned, "apply configuration to cp-1 (drain, reboot for what waits for its next boot)")
 
 		if strings.Contains(planned.Stdout, "configuration to batch/w-1") {
 			t.Errorf("w-1, which has booted, is given its configuration again:\n%s", planned.Stdout)
 		}
 
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the reboots")
+		sitetest.ExpectNoChanges(t, w, "after the reboots")
 		w.MustRun("apply", "-refresh-only", "-auto-approve")
 		staged("after the reboots")
 

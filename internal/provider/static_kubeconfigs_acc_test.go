@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -27,7 +28,7 @@ users: [{name: me, user: {exec: {apiVersion: client.authentication.k8s.io/v1, in
 	w := clitest.NewWorkspace(t, clitest.Any(t))
 	w.Write("simple-1.0.0.tgz", string(kubetest.Simple.Package("1.0.0")))
 	w.Write("kubeconfig", kubeconfig)
-	w.Write("main.tf", secretsProvider+`
+	w.Write("main.tf", sitetest.ProviderHCL+`
 provider "talosop" {
   static_kubeconfigs = true
 }
@@ -46,7 +47,7 @@ resource "talosop_addon" "this" {
 
 		for _, command := range [][]string{{"plan"}, {"apply", "-auto-approve"}} {
 			result := w.Run(command...)
-			says(t, result, "the command of exec, which static_kubeconfigs of the provider forbids")
+			sitetest.Says(t, result, "the command of exec, which static_kubeconfigs of the provider forbids")
 
 			if _, err := os.Stat(ran); err == nil {
 				t.Fatalf("%s ran the command:\n%s", command[0], result.Output())

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // Whose credentials are used, and whose role is assumed with them.
@@ -73,35 +74,35 @@ func TestPlace_sameWhateverTheAccess(t *testing.T) {
 func TestProviderStore_credentials(t *testing.T) {
 	t.Parallel()
 
-	told := schemas(t)
+	told := tftest.Schemas(t)
 
-	walkAttributes("provider", told.Provider.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
+	tftest.WalkAttributes("provider", told.Provider.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
 		if a.Description == "" || (a.Name == "secret_access_key" || a.Name == "session_token") && !a.Sensitive {
 			t.Errorf("%s is not described, or not sensitive", where)
 		}
 	})
 
 	for name, test := range map[string]struct {
-		config configuration
+		config tftest.Config
 		says   string
 	}{
-		"a key alone": {configuration{"access_key_id": "id"}, "without secret_access_key"},
-		"spaces": {configuration{"access_key_id": "id", "secret_access_key": "do-not-show "},
+		"a key alone": {tftest.Config{"access_key_id": "id"}, "without secret_access_key"},
+		"spaces": {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show "},
 			"spaces around it"},
-		"a key and a profile": {configuration{"access_key_id": "id", "secret_access_key": "do-not-show", "profile": "p"},
+		"a key and a profile": {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show", "profile": "p"},
 			"beside an access key"},
-		"right":   {configuration{"access_key_id": "id", "secret_access_key": "do-not-show"}, ""},
-		"unknown": {configuration{"access_key_id": unknownValue{}, "secret_access_key": unknownValue{}}, ""},
+		"right":   {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show"}, ""},
+		"unknown": {tftest.Config{"access_key_id": tftest.Unknown{}, "secret_access_key": tftest.Unknown{}}, ""},
 	} {
-		config := dynamic(t, valueOf(t, told.Provider.ValueType(), configuration{"s3": test.config}))
+		config := tftest.Dynamic(t, tftest.ValueOf(t, told.Provider.ValueType(), tftest.Config{"s3": test.config}))
 
-		resp, err := providerServer(t).ValidateProviderConfig(t.Context(),
+		resp, err := tftest.Server(t).ValidateProviderConfig(t.Context(),
 			&tfprotov6.ValidateProviderConfigRequest{Config: config})
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		said := show(resp.Diagnostics)
+		said := tftest.Show(resp.Diagnostics)
 		if (said == "") != (test.says == "") || !strings.Contains(said, test.says) || strings.Contains(said, "do-not-show") {
 			t.Errorf("%s: %s", name, said)
 		}

@@ -1,8 +1,10 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // A worker whose provider was killed when it joined is in no state. A configuration without it has nothing to do, and
@@ -11,24 +13,24 @@ func TestRefresh_nodeOfAKilledJoin(t *testing.T) {
 	t.Parallel()
 
 	s, d, config := placesSite(t)
-	both := config(s.workers[0].Address().String(), s.workers[1].Address().String())
-	one := config(s.workers[0].Address().String(), s.workers[1].Address().String())
+	both := config(s.Workers[0].Address().String(), s.Workers[1].Address().String())
+	one := config(s.Workers[0].Address().String(), s.Workers[1].Address().String())
 	delete(machinesOfBatch(t, one), "w-2")
 
-	d.apply(t, one).must(t)
-	d.refresh(t).must(t)
+	d.Apply(t, one).Must(t)
+	d.Refresh(t).Must(t)
 
-	prior := d.state
+	prior := d.State
 
-	d.apply(t, both).must(t)
+	d.Apply(t, both).Must(t)
 
 	told := func(want string) {
 		t.Helper()
 
-		d.state, d.private = prior, nil // as the CLIs keep it where the provider was killed
+		d.State, d.Private = prior, nil // as the CLIs keep it where the provider was killed
 
-		said := show(d.refresh(t).must(t).diagnostics)
-		if !strings.Contains(said, want) || !strings.Contains(said, s.workers[1].Address().String()) {
+		said := tftest.Show(d.Refresh(t).Must(t).Diagnostics)
+		if !strings.Contains(said, want) || !strings.Contains(said, s.Workers[1].Address().String()) {
 			t.Errorf("the refresh says %q, want %q", said, want)
 		}
 	}
@@ -36,15 +38,15 @@ func TestRefresh_nodeOfAKilledJoin(t *testing.T) {
 	told("Nodes of this resource are not in its state")
 
 	bundle, _ := one["secrets"].(string)
-	s.unmarkNodes(t, bundle)
+	unmarkNodes(t, s, bundle)
 	told("Nodes joined that no resource has")
 
 	// The way out that the warning names.
-	d.apply(t, both).must(t)
-	d.apply(t, one).must(t)
-	d.expectEmpty(t, "after the machine was removed", one)
+	d.Apply(t, both).Must(t)
+	d.Apply(t, one).Must(t)
+	d.ExpectEmpty(t, "after the machine was removed", one)
 
-	if s.workers[1].Configured() {
+	if s.Workers[1].Configured() {
 		t.Error("the machine was not reset")
 	}
 }

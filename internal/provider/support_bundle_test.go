@@ -1,9 +1,7 @@
-package provider
+package provider_test
 
 import (
-	"archive/zip"
 	"encoding/base64"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -15,33 +13,11 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
-
-// filesIn are the files of an archive.
-func filesIn(t *testing.T, path string) map[string]string {
-	t.Helper()
-
-	read, err := zip.OpenReader(path)
-	must(t, err)
-
-	defer read.Close()
-
-	files := map[string]string{}
-
-	for _, f := range read.File {
-		content, err := f.Open()
-		must(t, err)
-
-		text, err := io.ReadAll(content)
-		must(t, err)
-
-		files[f.Name] = string(text)
-	}
-
-	return files
-}
 
 // collectedOf is what talosctl support collects of a control plane, in each folder of a bundle.
 var collectedOf = []string{"dmesg.log", "controller-runtime.log", "dependencies.dot", "mounts", "io", "processes", "summary",
@@ -54,43 +30,43 @@ var collectedOf = []string{"dmesg.log", "controller-runtime.log", "dependencies.
 func TestSupportBundle_withoutSecrets(t *testing.T) {
 	t.Parallel()
 
-	b := newLiving(t, sim.Options{})
+	b := sitetest.NewLiving(t, sim.Options{})
 	path := filepath.Join(t.TempDir(), "bundle.zip")
 	encodedSecrets := []string{}
 
-	for _, secret := range secretsIn(b.Bundle) {
-		b.controlPlane[0].WriteLog("etcd", "a mistake: "+secret)
+	for _, secret := range tftest.SecretsIn(b.Bundle) {
+		b.ControlPlane[0].WriteLog("etcd", "a mistake: "+secret)
 	}
 
 	for _, secret := range tf.MasksOf(b.Bundle) {
 		encodedSecrets = append(encodedSecrets, base64.StdEncoding.EncodeToString([]byte(secret)))
-		b.controlPlane[0].WriteLog("kube-apiserver", encodedSecrets[len(encodedSecrets)-1])
+		b.ControlPlane[0].WriteLog("kube-apiserver", encodedSecrets[len(encodedSecrets)-1])
 	}
 
-	off := b.controlPlane[2]
+	off := b.ControlPlane[2]
 	off.PowerOff()
 
 	b.ForgetCalls()
 
-	told, said := invoke(t, "talosop_support_bundle", configuration{"cluster": b.handle, "path": path})
+	told, said := invoke(t, "talosop_support_bundle", tftest.Config{"cluster": b.Handle, "path": path})
 	if !strings.Contains(said, "The support bundle is incomplete") || !strings.Contains(said, off.Name()+": ") {
 		t.Errorf("said %s", said)
 	}
 
-	if want := []string{"collected: " + b.controlPlane[0].Name(), "collected: " + b.controlPlane[1].Name(),
+	if want := []string{"collected: " + b.ControlPlane[0].Name(), "collected: " + b.ControlPlane[1].Name(),
 		"missing: " + off.Name()}; !slices.Equal(slices.Sorted(slices.Values(told)), want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 
-	if used := b.rolesUsed(); !slices.Equal(slices.Sorted(maps.Keys(used)), []string{"os:admin", "os:reader"}) ||
+	if used := b.RolesUsed(); !slices.Equal(slices.Sorted(maps.Keys(used)), []string{"os:admin", "os:reader"}) ||
 		!slices.Equal(used["os:admin"], []string{"MachineConfigs"}) {
 		t.Errorf("asked %v", used)
 	}
 
-	files := filesIn(t, path)
+	files := tftest.FilesIn(t, path)
 	names := slices.Sorted(maps.Keys(files))
 
-	for _, m := range b.controlPlane[:2] {
+	for _, m := range b.ControlPlane[:2] {
 		for _, file := range collectedOf {
 			if !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, m.Name()+"/"+file) }) {
 				t.Errorf("%s/%s is not there: %q", m.Name(), file, names)
@@ -105,11 +81,11 @@ func TestSupportBundle_withoutSecrets(t *testing.T) {
 	}
 
 	if !strings.Contains(files["README.txt"], "- "+off.Name()+": ") ||
-		!strings.Contains(files[b.controlPlane[0].Name()+"/service-logs/etcd.log"], "a mistake: (sensitive value)") {
-		t.Errorf("%s\n%s", files["README.txt"], files[b.controlPlane[0].Name()+"/service-logs/etcd.log"])
+		!strings.Contains(files[b.ControlPlane[0].Name()+"/service-logs/etcd.log"], "a mistake: (sensitive value)") {
+		t.Errorf("%s\n%s", files["README.txt"], files[b.ControlPlane[0].Name()+"/service-logs/etcd.log"])
 	}
 
-	holdsNone(t, b.Bundle, files)
+	sitetest.HoldsNone(t, b.Bundle, files)
 
 	for name, text := range files {
 		if strings.Contains(text, "PRIVATE KEY") || strings.Contains(text, "kind: Secret") {
@@ -129,38 +105,39 @@ func TestSupportBundle_withoutSecrets(t *testing.T) {
 func TestSupportBundle_asAResource(t *testing.T) {
 	t.Parallel()
 
-	b := newLiving(t, sim.Options{})
+	b := sitetest.NewLiving(t, sim.Options{})
 	path := filepath.Join(t.TempDir(), "bundle.zip")
-	d := drive(t, "talosop_support_bundle", nil)
-	machine := b.controlPlane[1].Address().String()
+	d := tftest.Drive(t, "talosop_support_bundle", nil)
+	machine := b.ControlPlane[1].Address().String()
 
-	config := func(trigger string, overwrite bool) configuration {
-		return configuration{"cluster": b.handle, "path": path, "machines": []any{machine}, "overwrite": overwrite,
-			"triggers": configuration{"report": trigger}}
+	config := func(trigger string, overwrite bool) tftest.Config {
+		return tftest.Config{"cluster": b.Handle, "path": path, "machines": []any{machine}, "overwrite": overwrite,
+			"triggers": tftest.Config{"report": trigger}}
 	}
 
-	d.apply(t, config("1", false)).must(t)
-	d.expectEmpty(t, "after the create", config("1", false))
+	d.Apply(t, config("1", false)).Must(t)
+	d.ExpectEmpty(t, "after the create", config("1", false))
 
-	if names := slices.Sorted(maps.Keys(filesIn(t, path))); !slices.Contains(names, b.controlPlane[1].Name()+"/summary") ||
-		slices.Contains(names, b.controlPlane[0].Name()+"/summary") {
+	if names := slices.Sorted(maps.Keys(tftest.FilesIn(t, path))); !slices.Contains(names,
+		b.ControlPlane[1].Name()+"/summary") ||
+		slices.Contains(names, b.ControlPlane[0].Name()+"/summary") {
 		t.Errorf("it has %q", names)
 	}
 
 	before, err := os.Stat(path)
-	must(t, err)
+	tftest.Must(t, err)
 
-	if said := show(d.plan(t, config("2", false)).diagnostics); !strings.Contains(said, "there is a file already") {
+	if said := tftest.Show(d.Plan(t, config("2", false)).Diagnostics); !strings.Contains(said, "there is a file already") {
 		t.Errorf("planned over a file: %s", said)
 	}
 
-	planned := d.plan(t, config("2", true)).must(t)
-	if lines := textsOf(t, attributeOf(t, planned.Value, "operations")); !slices.Equal(lines,
+	planned := d.Plan(t, config("2", true)).Must(t)
+	if lines := tftest.TextsOf(t, tftest.AttributeOf(t, planned.Value, "operations")); !slices.Equal(lines,
 		[]string{"collect from " + machine}) {
 		t.Errorf("planned: %q", lines)
 	}
 
-	d.apply(t, config("2", true)).must(t)
+	d.Apply(t, config("2", true)).Must(t)
 
 	if after, err := os.Stat(path); err != nil || os.SameFile(before, after) || after.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", after, err)
@@ -173,15 +150,15 @@ func TestSupportBundle_hasWhatTalosctlCollects(t *testing.T) {
 	t.Parallel()
 
 	ctl := clitest.Asset(t, "talosctl")
-	b := newLiving(t, sim.Options{})
-	address, folder := b.controlPlane[0].Address().String(), t.TempDir()
+	b := sitetest.NewLiving(t, sim.Options{})
+	address, folder := b.ControlPlane[0].Address().String(), t.TempDir()
 	bundle, err := pki.Parse([]byte(b.Bundle))
-	must(t, err)
+	tftest.Must(t, err)
 
 	config, err := bundle.Talosconfig(pki.TalosconfigInput{Context: "test", Endpoints: []string{address},
 		Roles: []string{pki.RoleAdmin}, TTL: time.Hour})
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, "talosconfig"), config, 0o600))
+	tftest.Must(t, err)
+	tftest.Must(t, os.WriteFile(filepath.Join(folder, "talosconfig"), config, 0o600))
 
 	theirs := filepath.Join(folder, "theirs.zip")
 	run := exec.CommandContext(t.Context(), ctl, "--talosconfig", "talosconfig", "support", "-v", "-n", address,
@@ -193,22 +170,22 @@ func TestSupportBundle_hasWhatTalosctlCollects(t *testing.T) {
 	}
 
 	ours := filepath.Join(folder, "ours.zip")
-	if _, said := invoke(t, "talosop_support_bundle", configuration{"cluster": b.handle, "path": ours,
+	if _, said := invoke(t, "talosop_support_bundle", tftest.Config{"cluster": b.Handle, "path": ours,
 		"machines": []any{address}}); said != "" {
 		t.Error(said)
 	}
 
 	var lacks []string
 
-	has := filesIn(t, ours)
-	for name, text := range filesIn(t, theirs) {
-		name = strings.Replace(name, address+"/", b.controlPlane[0].Name()+"/", 1)
+	has := tftest.FilesIn(t, ours)
+	for name, text := range tftest.FilesIn(t, theirs) {
+		name = strings.Replace(name, address+"/", b.ControlPlane[0].Name()+"/", 1)
 		if _, there := has[name]; !there && !strings.Contains(text, "spec: <REDACTED>") {
 			lacks = append(lacks, name)
 		}
 	}
 
-	if !slices.Equal(lacks, []string{b.controlPlane[0].Name() + "/devices"}) {
+	if !slices.Equal(lacks, []string{b.ControlPlane[0].Name() + "/devices"}) {
 		t.Errorf("it lacks %q, and has %q", lacks, slices.Sorted(maps.Keys(has)))
 	}
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"os"
@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -31,24 +33,25 @@ users: [{name: me, user: {exec: {apiVersion: client.authentication.k8s.io/v1, in
 // Every way to write "on" keeps a plan from running the command of a kubeconfig, whatever the provider block says.
 func TestStaticKubeconfigs_inTheEnvironment(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "simple-1.0.0.tgz")
-	must(t, os.WriteFile(archive, kubetest.Simple.Package("1.0.0"), 0o600))
+	tftest.Must(t, os.WriteFile(archive, kubetest.Simple.Package("1.0.0"), 0o600))
 
 	for value, runs := range map[string]bool{"1": false, "t": false, "TRUE": false, "true": false, "0": true, "false": true} {
 		t.Run(value, func(t *testing.T) {
 			t.Setenv("TALOSOP_STATIC_KUBECONFIGS", value)
 
 			kubeconfig, ran := execKubeconfig(t)
-			addon := drive(t, "talosop_addon", configuration{"static_kubeconfigs": false})
-			planned := addon.plan(t, configuration{"kubeconfig": configuration{"content": kubeconfig}, "name": "simple",
+			addon := tftest.Drive(t, "talosop_addon", tftest.Config{"static_kubeconfigs": false})
+			planned := addon.Plan(t, tftest.Config{"kubeconfig": tftest.Config{"content": kubeconfig}, "name": "simple",
 				"namespace": "early", "chart": archive})
 
 			_, err := os.Stat(ran)
 			if (err == nil) != runs {
-				t.Errorf("the plan ran the command: %v, want %v: %s", err == nil, runs, show(planned.diagnostics))
+				t.Errorf("the plan ran the command: %v, want %v: %s", err == nil, runs, tftest.Show(planned.Diagnostics))
 			}
 
-			if refused := strings.Contains(show(planned.diagnostics), "static_kubeconfigs of the provider forbids"); refused == runs {
-				t.Errorf("the plan says %s", show(planned.diagnostics))
+			if refused := strings.Contains(tftest.Show(planned.Diagnostics),
+				"static_kubeconfigs of the provider forbids"); refused == runs {
+				t.Errorf("the plan says %s", tftest.Show(planned.Diagnostics))
 			}
 		})
 	}
@@ -60,15 +63,15 @@ func TestStaticKubeconfigs_unreadableInTheEnvironment(t *testing.T) {
 		t.Run(value, func(t *testing.T) {
 			t.Setenv("TALOSOP_STATIC_KUBECONFIGS", value)
 
-			server, err := providerserver.NewProtocol6WithError(New("test")())()
-			must(t, err)
+			server, err := providerserver.NewProtocol6WithError(provider.New("test")())()
+			tftest.Must(t, err)
 
-			config := dynamic(t, valueOf(t, schemas(t).Provider.ValueType(), configuration{}))
+			config := tftest.Dynamic(t, tftest.ValueOf(t, tftest.Schemas(t).Provider.ValueType(), tftest.Config{}))
 
 			resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: config})
-			must(t, err)
+			tftest.Must(t, err)
 
-			said := show(resp.Diagnostics)
+			said := tftest.Show(resp.Diagnostics)
 			if len(resp.Diagnostics) != 1 || resp.Diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError ||
 				!strings.Contains(said, "TALOSOP_STATIC_KUBECONFIGS") || !strings.Contains(said, "allowed are true, false, 1 and 0") {
 				t.Errorf("it says %s", said)

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"regexp"
@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -35,21 +36,22 @@ func withSystem(config, settings string) string {
 func TestAccSystem_isMadeAndChanged(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSiteWith(t, sim.Options{TalosVersion: talos114}, 1, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: talos114}, 1, 1)
 		config := func(settings, pool string) string {
-			return on114(secretsHCL + withSystem(s.clusterHCL(poolHCL("batch", s.workers, pool), ""), settings))
+			return on114(sitetest.SecretsHCL + withSystem(s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, pool), ""),
+				settings))
 		}
 		without := func(line string) string {
 			return regexp.MustCompile(`(?m)^ *`+line+`.*\n`).ReplaceAllString(systemHCL, "")
 		}
 
-		unitTest(t, cli, resource.TestCase{
-			ProtoV6ProviderFactories: quickProviders(),
+		sitetest.UnitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{
 					Config: config(systemHCL, ""), ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready")},
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready")},
 				},
 				{
 					Config: config(without("ETCD "), ""),
@@ -69,13 +71,13 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 					// One key stays, the other is exchanged at the next boot; rules are followed at once.
 					Config: config(strings.Replace(without("{ image = \"\\*\""), "open sesame", "close sesame", 1),
 						"image_verification = [{ image = \"evil.test/*\", deny = true }]"),
-					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster,
+					ConfigPlanChecks: emptyAfterwards(operationsAre(sitetest.TheCluster,
 						`apply configuration to cp-1 \(drain, reboot for VolumeConfig/STATE\): .*keys\[1\]\.static\.passphrase`,
 						`apply configuration to batch/w-1 \(no reboot\): .*ImageVerificationConfig.*`)),
 				},
 			},
 		})
 
-		s.expectReset(t)
+		s.ExpectReset(t)
 	})
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -40,16 +42,16 @@ resource "terraform_data" "vm" {
 }
 
 // clusterOfVMs is a cluster with machines at the addresses of VMs.
-func (s *site) clusterOfVMs(machines vms, revision, version string) string {
-	hcl := strings.ReplaceAll(s.clusterHCL(poolHCL("batch", nil, ""), ""), "v1.13.0", version)
+func clusterOfVMs(s *sitetest.Site, machines vms, revision, version string) string {
+	hcl := strings.ReplaceAll(s.ClusterHCL(sitetest.PoolHCL("batch", nil, ""), ""), "v1.13.0", version)
 	of := func(prefix string) string {
 		return fmt.Sprintf(
 			`machines = { for name, vm in terraform_data.vm : name => { address = vm.output.address, uuid = vm.output.uuid } if startswith(name, %q) }`, prefix)
 	}
-	hcl = strings.Replace(hcl, "machines = {\n"+machinesHCL(s.controlPlane)+"    }", of("cp-"), 1)
+	hcl = strings.Replace(hcl, "machines = {\n"+sitetest.MachinesHCL(s.ControlPlane)+"    }", of("cp-"), 1)
 	hcl = strings.Replace(hcl, "machines = {\n      }", of("w-"), 1)
 
-	return secretsProvider + secretsHCL + vmsHCL(machines, revision) + hcl
+	return sitetest.ProviderHCL + sitetest.SecretsHCL + vmsHCL(machines, revision) + hcl
 }
 
 // A plan says what happens to a cluster whose VMs are made in the same apply, and the apply does that.
@@ -57,28 +59,28 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 	testenv.BeforeRelease(t, "TestUnknownValues_tellWhatIsKnown", "TestUnknownValues_ofEveryAttribute")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 4)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 4)
 		w := clitest.NewWorkspace(t, cli)
-		small := vms{"cp-1": s.controlPlane[0], "w-1": s.workers[0], "w-2": s.workers[1]}
+		small := vms{"cp-1": s.ControlPlane[0], "w-1": s.Workers[0], "w-2": s.Workers[1]}
 		large, exchanged := maps.Clone(small), maps.Clone(small)
-		large["w-3"], exchanged["w-2"] = s.workers[2], s.workers[3]
+		large["w-3"], exchanged["w-2"] = s.Workers[2], s.Workers[3]
 
 		for i, change := range []struct {
 			name, config string
 			says         []string
 			never        string
 		}{
-			{"create", s.clusterOfVMs(small, "1", "v1.13.0"), []string{
+			{"create", clusterOfVMs(s, small, "1", "v1.13.0"), []string{
 				"apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
 				"bootstrap etcd on cp-1", "apply configuration to batch/w-2: installs",
 			}, ""},
-			{"growth", s.clusterOfVMs(large, "1", "v1.13.0"), []string{"apply configuration to batch/w-3: installs"}, "batch/w-1: "},
-			{"shrink", s.clusterOfVMs(small, "1", "v1.13.0"), []string{"reset worker batch/w-3", "Machines will be wiped"}, "w-1"},
-			{"an upgrade beside a VM that is made again", s.clusterOfVMs(small, "2", "v1.13.2"), []string{
+			{"growth", clusterOfVMs(s, large, "1", "v1.13.0"), []string{"apply configuration to batch/w-3: installs"}, "batch/w-1: "},
+			{"shrink", clusterOfVMs(s, small, "1", "v1.13.0"), []string{"reset worker batch/w-3", "Machines will be wiped"}, "w-1"},
+			{"an upgrade beside a VM that is made again", clusterOfVMs(s, small, "2", "v1.13.2"), []string{
 				"Not everything that this plan does is known yet", "upgrade Talos on cp-1: v1.13.0 -> v1.13.2", "Machines will reboot",
 			}, ""},
-			{"other hardware under a name", s.clusterOfVMs(exchanged, "2", "v1.13.2"), []string{
+			{"other hardware under a name", clusterOfVMs(s, exchanged, "2", "v1.13.2"), []string{
 				"Not everything that this plan does is known yet", "batch/w-2 is reset and leaves if its uuid turns out to be another",
 			}, ""},
 		} {
@@ -89,14 +91,14 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 			}
 
 			planned := w.MustRun("plan", "-out=plan")
-			says(t, planned, change.says...)
+			sitetest.Says(t, planned, change.says...)
 
 			if change.never != "" && strings.Contains(plannedLines(planned.Stdout), change.never) {
 				t.Errorf("the plan of %s has %q:\n%s", change.name, change.never, planned.Stdout)
 			}
 
 			w.MustRun("apply", "plan")
-			expectNoChanges(t, w, "after "+change.name)
+			sitetest.ExpectNoChanges(t, w, "after "+change.name)
 		}
 
 		for name, m := range exchanged {
@@ -105,12 +107,12 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 			}
 		}
 
-		if s.workers[1].Configured() {
+		if s.Workers[1].Configured() {
 			t.Error("the hardware that w-2 was before is not reset")
 		}
 
-		countedAway(t, w, "cluster")
-		s.expectReset(t)
+		sitetest.CountedAway(t, w, "cluster")
+		s.ExpectReset(t)
 		w.MustRun("destroy", "-auto-approve")
 	})
 }
@@ -119,11 +121,11 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 func TestAccUnknown_wholeMachines(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
 		w := clitest.NewWorkspace(t, cli)
 		config := func(generation string, workers ...string) string {
-			all := vms{"cp-1": s.controlPlane[0], "w-1": s.workers[0], "w-2": s.workers[1]}
+			all := vms{"cp-1": s.ControlPlane[0], "w-1": s.Workers[0], "w-2": s.Workers[1]}
 			resources, pool := "", ""
 
 			for _, name := range append([]string{"cp-1"}, workers...) {
@@ -139,7 +141,7 @@ resource "terraform_data" %q {
 				pool += fmt.Sprintf("        %s = terraform_data.%s.output\n", name, name)
 			}
 
-			return secretsProvider + resources + secretsHCL + fmt.Sprintf(`
+			return sitetest.ProviderHCL + resources + sitetest.SecretsHCL + fmt.Sprintf(`
 resource "talosop_cluster" "this" {
   name                = "test"
   mode                = "metal"
@@ -160,7 +162,7 @@ resource "talosop_cluster" "this" {
     }
   }
 }
-`, s.endpoint, pool)
+`, s.URL, pool)
 		}
 
 		for i, change := range []struct{ name, config, says string }{
@@ -176,14 +178,14 @@ resource "talosop_cluster" "this" {
 			}
 
 			planned := w.MustRun("plan", "-out=plan")
-			says(t, planned, change.says)
+			sitetest.Says(t, planned, change.says)
 
 			if strings.Contains(planned.Stdout, "Machines will be wiped") {
 				t.Errorf("the plan of %s wipes machines:\n%s", change.name, planned.Stdout)
 			}
 
 			w.MustRun("apply", "plan")
-			expectNoChanges(t, w, "after "+change.name)
+			sitetest.ExpectNoChanges(t, w, "after "+change.name)
 		}
 
 		w.Write("main.tf", strings.Replace(config("2", "w-1", "w-2"), "terraform_data.w-1.output",
@@ -195,7 +197,7 @@ resource "talosop_cluster" "this" {
 
 		w.Write("main.tf", config("2", "w-1", "w-2"))
 		w.MustRun("destroy", "-auto-approve")
-		s.expectReset(t)
+		s.ExpectReset(t)
 	})
 }
 
@@ -253,34 +255,34 @@ func movedHCL(from, to string) string {
 func TestAccLife_movedAndRemoved(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		base := secretsProvider + secretsHCL + s.controlPlaneHCL("")
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
+		base := sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL("")
 		w := clitest.NewWorkspace(t, cli)
-		must(t, os.Mkdir(filepath.Join(w.Dir, "pool"), 0o755))
+		tftest.Must(t, os.Mkdir(filepath.Join(w.Dir, "pool"), 0o755))
 		w.Write("pool/main.tf", poolModule)
-		w.Write("main.tf", base+s.workersOf(s.workers[:1], ""))
+		w.Write("main.tf", base+s.WorkersOf(s.Workers[:1], ""))
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
 		s.ForgetCalls()
 
 		for _, config := range []string{
-			poolsHCL("pool", s.workers[:1]) + movedHCL("talosop_worker.this", `module.pool["w-1"].talosop_worker.this`),
-			poolsHCL("other", s.workers[:1]) + movedHCL(`module.pool`, `module.other`),
-			strings.Replace(poolsHCL("other", s.workers[:1]), "    w-1 = {", "    first = {", 1) +
+			poolsHCL("pool", s.Workers[:1]) + movedHCL("talosop_worker.this", `module.pool["w-1"].talosop_worker.this`),
+			poolsHCL("other", s.Workers[:1]) + movedHCL(`module.pool`, `module.other`),
+			strings.Replace(poolsHCL("other", s.Workers[:1]), "    w-1 = {", "    first = {", 1) +
 				movedHCL(`module.other["w-1"]`, `module.other["first"]`),
-			s.workersOf(s.workers[:1], "") + movedHCL(`module.other["first"].talosop_worker.this`, "talosop_worker.this"),
+			s.WorkersOf(s.Workers[:1], "") + movedHCL(`module.other["first"].talosop_worker.this`, "talosop_worker.this"),
 		} {
 			w.Write("main.tf", base+config)
 			w.Init()
-			says(t, w.MustRun("plan", "-out=plan"), "has moved to", "0 to add, 0 to change, 0 to destroy")
+			sitetest.Says(t, w.MustRun("plan", "-out=plan"), "has moved to", "0 to add, 0 to change, 0 to destroy")
 			w.MustRun("apply", "plan")
-			s.nothingWasSent(t)
-			expectNoChanges(t, w, "after the move")
+			s.ExpectNothingSent(t)
+			sitetest.ExpectNoChanges(t, w, "after the move")
 		}
 
-		both := strings.Replace(s.workersOf(s.workers[1:], ""), `"this"`, `"other"`, 1)
-		w.Write("main.tf", base+s.workersOf(s.workers[:1], "")+both)
+		both := strings.Replace(s.WorkersOf(s.Workers[1:], ""), `"this"`, `"other"`, 1)
+		w.Write("main.tf", base+s.WorkersOf(s.Workers[:1], "")+both)
 		w.MustRun("apply", "-auto-approve")
 
 		removed := func(name, destroy string) string {
@@ -288,10 +290,10 @@ func TestAccLife_movedAndRemoved(t *testing.T) {
 		}
 		w.Write("main.tf", base+removed("this", "false")+removed("other", "true"))
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the removals")
+		sitetest.ExpectNoChanges(t, w, "after the removals")
 
-		if !s.workers[0].Configured() || s.workers[1].Configured() {
-			t.Errorf("w-1 is configured: %t, w-2: %t", s.workers[0].Configured(), s.workers[1].Configured())
+		if !s.Workers[0].Configured() || s.Workers[1].Configured() {
+			t.Errorf("w-1 is configured: %t, w-2: %t", s.Workers[0].Configured(), s.Workers[1].Configured())
 		}
 	})
 }
@@ -302,60 +304,42 @@ func TestAccLife_countAndTarget(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestAccLife_movedAndRemoved", "TestLife_randomSequences")
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
 		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", secretsProvider+counted(s))
+		w.Write("main.tf", sitetest.ProviderHCL+counted(s))
 		w.Init()
 
 		for _, on := range []string{"true", "false", "true"} {
 			w.Setenv("TF_VAR_on", on)
 			w.MustRun("apply", "-auto-approve")
-			expectNoChanges(t, w, "with on = "+on)
+			sitetest.ExpectNoChanges(t, w, "with on = "+on)
 		}
 
 		s.ForgetCalls()
-		w.Write("main.tf", secretsProvider+strings.ReplaceAll(counted(s), "v1.13.0", "v1.13.2"))
+		w.Write("main.tf", sitetest.ProviderHCL+strings.ReplaceAll(counted(s), "v1.13.0", "v1.13.2"))
 		w.MustRun("apply", "-auto-approve", "-target=talosop_worker.this[0]", "-target=talosop_control_plane.this[0]")
 
-		for _, m := range []*sim.Machine{s.controlPlane[0], s.workers[0]} {
+		for _, m := range []*sim.Machine{s.ControlPlane[0], s.Workers[0]} {
 			if m.TalosVersion() != "v1.13.2" {
 				t.Errorf("%s runs Talos %s", m.Name(), m.TalosVersion())
 			}
 		}
 
-		if got := s.workers[1].TalosVersion(); got != "v1.13.0" {
+		if got := s.Workers[1].TalosVersion(); got != "v1.13.0" {
 			t.Errorf("a machine beside the target runs Talos %s", got)
 		}
 
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after all of it")
+		sitetest.ExpectNoChanges(t, w, "after all of it")
 		w.MustRun("destroy", "-auto-approve")
 	})
 }
 
-// countedAway puts a count around a resource of a workspace: that of one changes nothing but its address, and that of
-// none destroys it.
-func countedAway(t *testing.T, w *clitest.Workspace, kind string, args ...string) clitest.Result {
-	t.Helper()
-
-	main, block := w.Read("main.tf"), fmt.Sprintf("resource \"talosop_%s\" \"this\" {\n", kind)
-	apply := append([]string{"apply", "-auto-approve"}, args...)
-	count := func(n int) {
-		w.Write("main.tf", strings.Replace(main, block, fmt.Sprintf("%s  count = %d\n", block, n), 1))
-	}
-
-	count(1)
-	says(t, w.MustRun(apply...), "has moved to", "0 added, 0 changed, 0 destroyed")
-	count(0)
-
-	return w.MustRun(apply...)
-}
-
 // counted is every resource on machines of a site, each with a count.
-func counted(s *site) string {
+func counted(s *sitetest.Site) string {
 	files := strings.Replace(credentialFilesHCL, "variable \"due\" {\n  default = null\n}\n", "", 1)
-	hcl := secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], "") + fmt.Sprintf(`
+	hcl := sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersOf(s.Workers[:1], "") + fmt.Sprintf(`
 resource "talosop_machine" "this" {
   cluster             = talosop_control_plane.this.cluster
   role                = "worker"
@@ -370,7 +354,7 @@ resource "talosop_etcd_backup" "this" {
   cluster = talosop_control_plane.this.cluster
   file    = { path = "${path.root}/backups" }
 }
-`, s.workers[1].Name(), s.workers[1].Address()) + strings.ReplaceAll(files, "var.due", "null")
+`, s.Workers[1].Name(), s.Workers[1].Address()) + strings.ReplaceAll(files, "var.due", "null")
 
 	for _, name := range []string{"secrets", "control_plane", "worker", "machine", "etcd_backup", "kubeconfig_file",
 		"talosconfig_file"} {

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"path/filepath"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -15,15 +17,15 @@ func TestAccExamples_terragrunt(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccExamples_testsOfTheModule", "TestAccExamples_validate")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s, on := metal(t, sim.Options{}, 1, 2)
 		terragrunt := clitest.CLI{Name: "terragrunt", Path: clitest.Asset(t, "terragrunt")}
 		w := clitest.NewWorkspace(t, terragrunt).Example("../../examples", "terragrunt")
 
-		planes := map[string]any{"cp-1": map[string]string{"address": s.controlPlane[0].Address().String()}}
-		w.Write("site.yaml", encoded(t, map[string]any{ // which JSON is
-			"name": "terragrunt", "endpoint": s.endpoint, "control_planes": planes, "deletion_protection": false,
-			"pools": map[string]any{"batch": addresses(s.workers)},
+		planes := map[string]any{"cp-1": map[string]string{"address": s.ControlPlane[0].Address().String()}}
+		w.Write("site.yaml", tftest.JSON(t, map[string]any{ // which JSON is
+			"name": "terragrunt", "endpoint": s.URL, "control_planes": planes, "deletion_protection": false,
+			"pools": map[string]any{"batch": sitetest.Addresses(s.Workers)},
 		}))
 		w.Setenv("TG_TF_PATH", cli.Path)
 		w.Setenv("TG_NON_INTERACTIVE", "true")

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/gateway"
@@ -19,11 +21,11 @@ const through = `access = "through_control_plane"`
 
 // shield lets nobody but the control planes connect to workers that are configured, and leads to those that wait by
 // names that only the network behind its gateways knows.
-func (s *site) shield() *gateway.Network {
+func shield(s *sitetest.Site) *gateway.Network {
 	waiting := map[string]string{}
 
-	for _, m := range s.workers {
-		m.AdmitOnly(s.controlPlane...)
+	for _, m := range s.Workers {
+		m.AdmitOnly(s.ControlPlane...)
 		waiting[m.Name()+".invalid:50000"] = net.JoinHostPort(m.Address().String(), "50000")
 	}
 
@@ -45,11 +47,11 @@ func behindControlPlanes(config string, workers []*sim.Machine, attributes strin
 func TestAccThroughControlPlane_isTheOnlyWay(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 2)
-		network := s.shield()
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 3, 2)
+		network := shield(s)
 		config := func(workers []*sim.Machine, version string) string {
-			all := secretsProvider + secretsHCL + s.controlPlaneHCL("") + s.workersOf(workers, "")
+			all := sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersOf(workers, "")
 
 			return strings.ReplaceAll(behindControlPlanes(all, workers,
 				through+`, maintenance_address = "NAME.invalid"`), "v1.13.0", version) +
@@ -57,49 +59,49 @@ func TestAccThroughControlPlane_isTheOnlyWay(t *testing.T) {
 		}
 
 		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", config(s.workers, "v1.13.0"))
+		w.Write("main.tf", config(s.Workers, "v1.13.0"))
 		w.Init()
-		says(t, w.MustRun("apply", "-auto-approve"), "reach everything by way of the proxy",
+		sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "reach everything by way of the proxy",
 			"reach w-1 and w-2 through control planes")
-		expectNoChanges(t, w, "through control planes")
+		sitetest.ExpectNoChanges(t, w, "through control planes")
 
 		// The control planes that pass calls on reboot before the workers do.
-		w.Write("main.tf", config(s.workers, "v1.13.1"))
+		w.Write("main.tf", config(s.Workers, "v1.13.1"))
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the upgrade")
+		sitetest.ExpectNoChanges(t, w, "after the upgrade")
 
-		for _, m := range s.workers {
+		for _, m := range s.Workers {
 			if m.TalosVersion() != "v1.13.1" {
 				t.Errorf("%s runs %s", m.Name(), m.TalosVersion())
 			}
 		}
 
-		boots := s.workers[0].Boots()
+		boots := s.Workers[0].Boots()
 
-		w.Write("main.tf", config(s.workers, "v1.13.1")+fmt.Sprintf(`
+		w.Write("main.tf", config(s.Workers, "v1.13.1")+fmt.Sprintf(`
 resource "talosop_machine_reboot" "one" {
   cluster  = talosop_control_plane.this.cluster
   machines = [%q]
   %s
 }
-`, s.workers[0].Address(), through))
+`, s.Workers[0].Address(), through))
 		w.MustRun("apply", "-auto-approve")
 
-		if s.workers[0].Boots() != boots+1 {
+		if s.Workers[0].Boots() != boots+1 {
 			t.Error("the worker was not rebooted")
 		}
 
-		w.Write("main.tf", config(s.workers[:1], "v1.13.1"))
-		says(t, w.MustRun("apply", "-auto-approve"), "reach w-2 through control planes")
+		w.Write("main.tf", config(s.Workers[:1], "v1.13.1"))
+		sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "reach w-2 through control planes")
 
-		if stage := s.workers[1].Stage(); stage != sim.StageMaintenance {
+		if stage := s.Workers[1].Stage(); stage != sim.StageMaintenance {
 			t.Errorf("the worker that left is %s", stage)
 		}
 
 		w.MustRun("destroy", "-auto-approve")
 
 		dialed := network.Dialed()
-		for _, m := range s.workers {
+		for _, m := range s.Workers {
 			if slices.Contains(dialed, net.JoinHostPort(m.Address().String(), "50000")) {
 				t.Errorf("%s was dialed around the control planes", m.Name())
 			}
@@ -117,30 +119,30 @@ func TestAccThroughControlPlane_behindAJumpHost(t *testing.T) {
 	t.Parallel()
 
 	namespace := gateway.NewNamespace(t)
-	s := newSite(t, 1, 1)
-	network := s.shield().At(namespace.Outside)
+	s := sitetest.New(t, 1, 1)
+	network := shield(s).At(namespace.Outside)
 
 	w := clitest.NewWorkspace(t, clitest.Any(t))
-	w.Write("main.tf", secretsProvider+jumpHostHCL(network.Jump(t))+
-		behindControlPlanes(s.wholeCluster(), s.workers, through+`, maintenance_address = "NAME.invalid"`))
+	w.Write("main.tf", sitetest.ProviderHCL+jumpHostHCL(network.Jump(t))+
+		behindControlPlanes(s.WholeCluster(), s.Workers, through+`, maintenance_address = "NAME.invalid"`))
 	w.Init()
 	w.Inside(namespace.Command()...)
 
-	says(t, w.MustRun("apply", "-auto-approve"), "reach everything by way of the SSH jump host",
+	sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "reach everything by way of the SSH jump host",
 		"reach w-1 through control planes")
-	expectNoChanges(t, w, "by a jump host and a control plane")
+	sitetest.ExpectNoChanges(t, w, "by a jump host and a control plane")
 
 	bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 	w.Write("secrets.yaml", bundle)
 	w.MustRun("state", "rm", "talosop_worker.this")
-	w.MustRun("import", "talosop_worker.this", encoded(t, map[string]any{"secrets": "secrets.yaml",
-		"machines": addresses(s.workers), "control_plane": addresses(s.controlPlane),
+	w.MustRun("import", "talosop_worker.this", tftest.JSON(t, map[string]any{"secrets": "secrets.yaml",
+		"machines": sitetest.Addresses(s.Workers), "control_plane": sitetest.Addresses(s.ControlPlane),
 		"access": machineset.AccessThroughControlPlane}))
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after the import")
+	sitetest.ExpectNoChanges(t, w, "after the import")
 	w.MustRun("destroy", "-auto-approve")
 
-	if at := net.JoinHostPort(s.workers[0].Address().String(), "50000"); slices.Contains(network.Dialed(), at) {
+	if at := net.JoinHostPort(s.Workers[0].Address().String(), "50000"); slices.Contains(network.Dialed(), at) {
 		t.Errorf("the worker was dialed at %s", at)
 	}
 }
@@ -149,13 +151,13 @@ func TestAccThroughControlPlane_behindAJumpHost(t *testing.T) {
 func TestAccThroughControlPlane_survivesItsControlPlane(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 1)
+	s := sitetest.New(t, 3, 1)
 	w := clitest.NewWorkspace(t, clitest.Any(t))
-	network := s.shield()
+	network := shield(s)
 	config := func(version string) string {
-		workers := behindControlPlanes(s.workersHCL(""), s.workers, through+`, maintenance_address = "NAME.invalid"`)
+		workers := behindControlPlanes(s.WorkersHCL(""), s.Workers, through+`, maintenance_address = "NAME.invalid"`)
 
-		return secretsProvider + secretsHCL + s.controlPlaneHCL("") +
+		return sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL("") +
 			strings.Replace(workers, `talos_version = "v1.13.0"`, fmt.Sprintf("talos_version = %q", version), 1) +
 			fmt.Sprintf("provider \"talosop\" {\n  proxy_url = %q\n}\n", network.SOCKS(t))
 	}
@@ -167,12 +169,12 @@ func TestAccThroughControlPlane_survivesItsControlPlane(t *testing.T) {
 	var lost atomic.Bool
 
 	s.SetOnCall(func(call fault.Call) error {
-		if call.Machine == s.workers[0].Name() && call.Method == "Upgrade" && !lost.Swap(true) {
-			for _, m := range s.controlPlane[:2] {
+		if call.Machine == s.Workers[0].Name() && call.Method == "Upgrade" && !lost.Swap(true) {
+			for _, m := range s.ControlPlane[:2] {
 				m.PowerOff()
 			}
 
-			for _, m := range s.controlPlane[:2] {
+			for _, m := range s.ControlPlane[:2] {
 				m.PowerOn()
 			}
 		}
@@ -182,10 +184,10 @@ func TestAccThroughControlPlane_survivesItsControlPlane(t *testing.T) {
 
 	w.Write("main.tf", config("v1.13.1"))
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after the upgrade")
+	sitetest.ExpectNoChanges(t, w, "after the upgrade")
 
-	if !lost.Load() || s.workers[0].TalosVersion() != "v1.13.1" {
-		t.Errorf("the worker runs %s", s.workers[0].TalosVersion())
+	if !lost.Load() || s.Workers[0].TalosVersion() != "v1.13.1" {
+		t.Errorf("the worker runs %s", s.Workers[0].TalosVersion())
 	}
 }
 
@@ -194,11 +196,11 @@ func TestAccThroughControlPlane_survivesItsControlPlane(t *testing.T) {
 func TestAccThroughControlPlane_configuresItself(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1)
-	s.shield()
+	s := sitetest.New(t, 1, 1)
+	shield(s)
 
 	w := clitest.NewWorkspace(t, clitest.Any(t))
-	base := secretsProvider + secretsHCL + s.controlPlaneHCL("") + `
+	base := sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL("") + `
 data "talosop_machine_config" "any" {
   cluster       = talosop_control_plane.this.cluster
   talos_version = "v1.13.0"
@@ -216,41 +218,43 @@ output "config" {
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 
-	w.Write("main.tf", base+behindControlPlanes(s.workersHCL(`timeouts = { create = "5s" }`), s.workers, through))
+	w.Write("main.tf", base+behindControlPlanes(s.WorkersHCL(`timeouts = { create = "5s" }`), s.Workers, through))
 
 	result := w.Run("apply", "-auto-approve")
-	says(t, result, "Machines have to configure themselves", "w-1: no answer from "+s.workers[0].Address().String(),
-		"through control plane "+s.controlPlane[0].Address().String(), "in maintenance mode it is not reached in this way")
+	sitetest.Says(t, result, "Machines have to configure themselves",
+		"w-1: no answer from "+s.Workers[0].Address().String(),
+		"through control plane "+s.ControlPlane[0].Address().String(), "in maintenance mode it is not reached in this way")
 
-	if s.workers[0].Stage() != sim.StageMaintenance {
+	if s.Workers[0].Stage() != sim.StageMaintenance {
 		t.Error("the worker was configured")
 	}
 
 	config, _ := w.Attribute("data.talosop_machine_config.any", "config").(string)
-	s.boot(t, bundleIn(t, w), config)
-	w.Write("main.tf", base+behindControlPlanes(s.workersHCL(""), s.workers, through))
+	boot(t, s, sitetest.BundleIn(t, w), config)
+	w.Write("main.tf", base+behindControlPlanes(s.WorkersHCL(""), s.Workers, through))
 	w.MustRun("apply", "-auto-approve")
-	expectNoChanges(t, w, "after the worker joined")
+	sitetest.ExpectNoChanges(t, w, "after the worker joined")
 }
 
 func TestAccThroughControlPlane_mistakes(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 1)
+	s := sitetest.New(t, 1, 1)
 	w := clitest.NewWorkspace(t, clitest.Any(t))
-	all := secretsProvider + s.wholeCluster()
+	all := sitetest.ProviderHCL + s.WholeCluster()
 
-	w.Write("main.tf", behindControlPlanes(all, s.controlPlane, through))
+	w.Write("main.tf", behindControlPlanes(all, s.ControlPlane, through))
 	w.Init()
-	says(t, fails(t, w, "plan"), "through_control_plane on a control plane")
+	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "through_control_plane on a control plane")
 
-	w.Write("main.tf", behindControlPlanes(all, s.workers, through+`, talos_endpoint = "nat.invalid:4001"`))
-	says(t, fails(t, w, "plan"), "beside nat.invalid:4001", "control planes connect to port 50000 of address")
+	w.Write("main.tf", behindControlPlanes(all, s.Workers, through+`, talos_endpoint = "nat.invalid:4001"`))
+	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "beside nat.invalid:4001",
+		"control planes connect to port 50000 of address")
 
-	w.Write("main.tf", behindControlPlanes(all, s.workers, `access = "sideways"`))
-	says(t, fails(t, w, "validate"), "value must be one of")
+	w.Write("main.tf", behindControlPlanes(all, s.Workers, `access = "sideways"`))
+	sitetest.Says(t, sitetest.Fails(t, w, "validate"), "value must be one of")
 
-	w.Write("main.tf", secretsProvider+secretsHCL+fmt.Sprintf(`
+	w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+fmt.Sprintf(`
 resource "talosop_machine" "this" {
   cluster = {
     mode     = "metal"
@@ -266,6 +270,6 @@ resource "talosop_machine" "this" {
   install       = { disk = "/dev/sda" }
   %s
 }
-`, s.workers[0].Address(), through))
-	says(t, fails(t, w, "plan"), "no control plane is known")
+`, s.Workers[0].Address(), through))
+	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "no control plane is known")
 }

@@ -1,10 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -13,9 +14,9 @@ import (
 func TestAccUnmanaged_isSeenAndStays(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 2)
-		w := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneHCL("")+s.workersOf(s.workers[:1], "")+`
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 2)
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL("")+s.WorkersOf(s.Workers[:1], "")+`
 data "talosop_machine_config" "any" {
   cluster        = talosop_control_plane.this.cluster
   talos_version  = "v1.13.0"
@@ -29,11 +30,11 @@ data "talosop_cluster_health" "this" {
 }
 `)
 		config, _ := w.Attribute("data.talosop_machine_config.any", "config").(string)
-		s.boot(t, bundleIn(t, w), config)
+		boot(t, s, sitetest.BundleIn(t, w), config)
 
-		name := s.workers[1].Hostname()
+		name := s.Workers[1].Hostname()
 
-		expectNoChanges(t, w, "after the other machine joined")
+		sitetest.ExpectNoChanges(t, w, "after the other machine joined")
 		w.MustRun("apply", "-auto-approve")
 
 		for address, attribute := range map[string]string{
@@ -56,7 +57,7 @@ data "talosop_cluster_health" "this" {
 
 		w.MustRun("destroy", "-auto-approve")
 
-		if m := s.workers[1]; string(m.Config()) != config || m.Stage() == sim.StageMaintenance {
+		if m := s.Workers[1]; string(m.Config()) != config || m.Stage() == sim.StageMaintenance {
 			t.Error("the machine that others made was touched")
 		}
 	})
@@ -66,10 +67,10 @@ data "talosop_cluster_health" "this" {
 func TestAccUnmanaged_isUpgradedOnRequest(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 1)
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 1, 1)
 		main := func(extra string) string {
-			return secretsProvider + secretsHCL + s.controlPlaneHCL(extra) + `
+			return sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL(extra) + `
 data "talosop_machine_config" "spot" {
   cluster        = talosop_control_plane.this.cluster
   talos_version  = "v1.13.0"
@@ -78,9 +79,9 @@ data "talosop_machine_config" "spot" {
 }
 `
 		}
-		w := applied(t, cli, main(""))
+		w := sitetest.Applied(t, cli, main(""))
 		config, _ := w.Attribute("data.talosop_machine_config.spot", "config").(string)
-		s.boot(t, bundleIn(t, w), config)
+		boot(t, s, sitetest.BundleIn(t, w), config)
 
 		w.Write("main.tf", strings.Replace(main(`
   upgrade_unmanaged = {
@@ -90,7 +91,7 @@ data "talosop_machine_config" "spot" {
   }
 `), `"v1.13.0"`, `"v1.13.2"`, 1))
 
-		m := s.workers[0]
+		m := s.Workers[0]
 		planned := w.MustRun("plan").Unwrapped()
 
 		for _, line := range []string{"reach node " + m.Hostname() + " through control planes",
@@ -101,7 +102,7 @@ data "talosop_machine_config" "spot" {
 		}
 
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after the upgrade")
+		sitetest.ExpectNoChanges(t, w, "after the upgrade")
 
 		if got := m.TalosVersion(); got != "v1.13.2" || string(m.Config()) != config {
 			t.Errorf("it runs %s, with its own configuration: %v", got, string(m.Config()) == config)

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -23,7 +24,7 @@ func (r *rotationLife) othersSeen() map[string]tftypes.Value {
 
 	var others map[string]tftypes.Value
 
-	must(r.t, attributeOf(r.t, r.state[lifeKey{Address: lifeCluster}].Value, "observed_others").As(&others))
+	tftest.Must(r.t, tftest.AttributeOf(r.t, r.state[lifeKey{Address: lifeCluster}].Value, "observed_others").As(&others))
 
 	return others
 }
@@ -38,16 +39,16 @@ func (r *rotationLife) joinsByItself(group string) *sim.Machine {
 func (r *rotationLife) joinsWith(group, talos string) *sim.Machine {
 	r.t.Helper()
 
-	added, err := r.AddMachines(r.t.Context(), fmt.Sprintf("auto-%d", len(r.workers)), 1, sim.MachineOptions{})
-	must(r.t, err)
+	added, err := r.AddMachines(r.t.Context(), fmt.Sprintf("auto-%d", len(r.Workers)), 1, sim.MachineOptions{})
+	tftest.Must(r.t, err)
 
-	config := strings.ReplaceAll(string(r.workers[0].Config()), r.workers[0].Name(), added[0].Name())
+	config := strings.ReplaceAll(string(r.Workers[0].Config()), r.Workers[0].Name(), added[0].Name())
 	config, err = machineconfig.Merge(config, []string{"machine: {nodeLabels: {example.com/group: " + group + "}}",
 		"machine: {install: {image: ghcr.io/siderolabs/installer:" + talos + "}}"})
-	must(r.t, err)
+	tftest.Must(r.t, err)
 
-	r.workers = append(r.workers, added[0])
-	r.boot(r.t, r.bundle(), config)
+	r.Workers = append(r.Workers, added[0])
+	boot(r.t, r.lifeSite.Site, r.bundle(), config)
 
 	return added[0]
 }
@@ -81,13 +82,13 @@ func TestUnmanaged_comesAndStays(t *testing.T) {
 
 	for name, want := range map[string]string{"role": "worker", "talos_version": "v1.13.0", "kubelet_version": "v1.36.2",
 		"address": auto.Address().String()} {
-		if got := text(t, seen, name); got != want {
+		if got := tftest.Text(t, seen, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
 
 	p := r.plan(lifeOptions{Destroy: true})
-	if said := show(p.Diagnostics); !strings.Contains(said, "Nodes stay that no resource has") ||
+	if said := tftest.Show(p.Diagnostics); !strings.Contains(said, "Nodes stay that no resource has") ||
 		!strings.Contains(said, "1 node of cluster \"test\": "+auto.Hostname()) {
 		t.Errorf("the plan of a destroy does not say what stays: %s", said)
 	}
@@ -121,8 +122,8 @@ func TestUnmanaged_goes(t *testing.T) {
 	name := auto.Hostname()
 	auto.PowerOff()
 
-	api := r.nodes(t, r.text())
-	must(t, api.DeleteNode(t.Context(), name))
+	api := nodes(t, r.lifeSite.Site, r.text())
+	tftest.Must(t, api.DeleteNode(t.Context(), name))
 
 	p := r.plan(lifeOptions{})
 	if !p.empty() {
@@ -135,11 +136,11 @@ func TestUnmanaged_goes(t *testing.T) {
 }
 
 // upgradesUnmanaged wants a Talos, and machines of a group upgraded to it.
-func upgradesUnmanaged(version string) func(configuration) {
-	return func(config configuration) {
+func upgradesUnmanaged(version string) func(tftest.Config) {
+	return func(config tftest.Config) {
 		config["talos_version"] = version
-		with(config, version, "workers", "worker", "talos_version")
-		config["upgrade_unmanaged"] = configuration{"selector": "example.com/group=spot",
+		tftest.With(config, version, "workers", "worker", "talos_version")
+		config["upgrade_unmanaged"] = tftest.Config{"selector": "example.com/group=spot",
 			"image": "ghcr.io/siderolabs/installer", "max_unavailable": "1"}
 	}
 }
@@ -155,7 +156,7 @@ func TestUnmanaged_isUpgradedOnRequest(t *testing.T) {
 
 	r.apply(r.plan(lifeOptions{}), never, 0)
 
-	spot.AdmitOnly(r.controlPlane...)
+	spot.AdmitOnly(r.ControlPlane...)
 
 	r.config.Change = upgradesUnmanaged("v1.13.2")
 	p := r.plan(lifeOptions{})
@@ -170,13 +171,13 @@ func TestUnmanaged_isUpgradedOnRequest(t *testing.T) {
 
 	r.apply(p, never, 0)
 
-	for m, want := range map[*sim.Machine]string{spot: "v1.13.2", batch: "v1.13.0", r.controlPlane[0]: "v1.13.2"} {
+	for m, want := range map[*sim.Machine]string{spot: "v1.13.2", batch: "v1.13.0", r.ControlPlane[0]: "v1.13.2"} {
 		if got := m.TalosVersion(); got != want {
 			t.Errorf("%s runs %s", m.Name(), got)
 		}
 	}
 
-	if got := text(t, r.othersSeen()[spot.Hostname()], "talos_version"); got != "v1.13.2" {
+	if got := tftest.Text(t, r.othersSeen()[spot.Hostname()], "talos_version"); got != "v1.13.2" {
 		t.Errorf("state has %s", got)
 	}
 
@@ -203,11 +204,11 @@ func TestUnmanaged_goesWhileItIsUpgraded(t *testing.T) {
 
 	r.config.Change = upgradesUnmanaged("v1.13.2")
 	p := r.plan(lifeOptions{})
-	api := r.nodes(t, r.text())
+	api := nodes(t, r.lifeSite.Site, r.text())
 
 	scaleIn := func(m *sim.Machine) {
 		m.PowerOff()
-		must(t, api.DeleteNode(context.WithoutCancel(t.Context()), gone[m]))
+		tftest.Must(t, api.DeleteNode(context.WithoutCancel(t.Context()), gone[m]))
 	}
 
 	scaleIn(before)
@@ -227,7 +228,7 @@ func TestUnmanaged_goesWhileItIsUpgraded(t *testing.T) {
 	}()
 
 	r.apply(p, never, 0)
-	must(t, <-pulled)
+	tftest.Must(t, <-pulled)
 
 	if seen := r.othersSeen(); len(seen) > 0 {
 		t.Errorf("state has %v", seen)
@@ -250,7 +251,7 @@ func TestUnmanaged_upgradeIsFinished(t *testing.T) {
 			r := newRotationLife(t, wholeLayout, 1, 1)
 			older, newer := r.joinsByItself("spot"), r.joinsWith("spot", "v1.13.6")
 
-			r.config.Change = func(config configuration) {
+			r.config.Change = func(config tftest.Config) {
 				upgradesUnmanaged("v1.13.2")(config)
 				delete(config, "upgrade_unmanaged")
 			}
@@ -264,7 +265,7 @@ func TestUnmanaged_upgradeIsFinished(t *testing.T) {
 			r.apply(p, killed, after)
 
 			// The process is gone, and its machine comes back meanwhile.
-			must(t, wait.Until(t.Context(), time.Millisecond, func(context.Context) error {
+			tftest.Must(t, wait.Until(t.Context(), time.Millisecond, func(context.Context) error {
 				if ready, unmet := older.Ready(); !ready {
 					return fmt.Errorf("not ready: %v", unmet)
 				}
@@ -278,7 +279,7 @@ func TestUnmanaged_upgradeIsFinished(t *testing.T) {
 				t.Errorf("they run %s and %s", older.TalosVersion(), newer.TalosVersion())
 			}
 
-			for _, node := range r.nodes(t, r.text()).Nodes.Observe(t.Context()).Nodes {
+			for _, node := range nodes(t, r.lifeSite.Site, r.text()).Nodes.Observe(t.Context()).Nodes {
 				if node.Cordoned || node.Unschedulable {
 					t.Errorf("node %s stays cordoned", node.Name)
 				}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -20,6 +20,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -142,22 +144,22 @@ resource "hypervisor_vm" "this" {
 `, list.String(), lifecycle)
 }
 
-// onVMs is a cluster on the VMs of the same configuration, whose lifecycle is as given.
-func (s *site) onVMs(lifecycle string) func(machines map[string]string) string {
+// clusterOnVMs is a cluster on the VMs of the same configuration, whose lifecycle is as given.
+func clusterOnVMs(s *sitetest.Site, lifecycle string) func(machines map[string]string) string {
 	of := func(prefix string) string {
 		return fmt.Sprintf(
 			`machines = { for name, vm in hypervisor_vm.this : name => { address = vm.address, uuid = vm.uuid } if startswith(name, %q) }`, prefix)
 	}
-	hcl := s.clusterHCL(poolHCL("batch", nil, ""), "")
-	hcl = strings.Replace(hcl, "machines = {\n"+machinesHCL(s.controlPlane)+"    }", of("cp-"), 1)
+	hcl := s.ClusterHCL(sitetest.PoolHCL("batch", nil, ""), "")
+	hcl = strings.Replace(hcl, "machines = {\n"+sitetest.MachinesHCL(s.ControlPlane)+"    }", of("cp-"), 1)
 	hcl = strings.Replace(hcl, "machines = {\n      }", of("w-"), 1)
 
-	return func(machines map[string]string) string { return secretsHCL + vmsOf(machines, lifecycle) + hcl }
+	return func(machines map[string]string) string { return sitetest.SecretsHCL + vmsOf(machines, lifecycle) + hcl }
 }
 
 // singlyOnVMs is a resource for each machine on the VMs of the same configuration, which goes with its VM.
-func (s *site) singlyOnVMs(machines map[string]string) string {
-	hcl := s.oneByOneHCL(nil)
+func singlyOnVMs(s *sitetest.Site, machines map[string]string) string {
+	hcl := oneByOneHCL(s, nil)
 	_, resource, _ := strings.Cut(hcl, "resource \"talosop_machine\"")
 	resource = strings.NewReplacer(
 		"local.machines", "hypervisor_vm.this",
@@ -166,7 +168,7 @@ func (s *site) singlyOnVMs(machines map[string]string) string {
 			"  uuid = each.value.uuid\n  deletion_protection = false",
 	).Replace(resource)
 
-	return secretsHCL + vmsOf(machines, "") + fmt.Sprintf(`
+	return sitetest.SecretsHCL + vmsOf(machines, "") + fmt.Sprintf(`
 locals {
   cluster = {
     name               = "test"
@@ -178,11 +180,11 @@ locals {
   }
 }
 
-resource "talosop_machine"`, s.endpoint) + resource
+resource "talosop_machine"`, s.URL) + resource
 }
 
 // vmSite is a workspace with a hypervisor whose machines are those of a site.
-func (s *site) vmSite(t *testing.T, cli clitest.CLI) (*clitest.Workspace, *hypervisor) {
+func vmSite(t *testing.T, s *sitetest.Site, cli clitest.CLI) (*clitest.Workspace, *hypervisor) {
 	t.Helper()
 
 	h := &hypervisor{machines: map[string]*sim.Machine{}}
@@ -210,18 +212,18 @@ type changedVMs struct {
 }
 
 // applyVMs makes the changes one after another: etcd is the same all the time, and each plan afterwards is empty.
-func (s *site) applyVMs(
-	t *testing.T, cli clitest.CLI, config func(machines map[string]string) string, changes []changedVMs,
+func applyVMs(
+	t *testing.T, s *sitetest.Site, cli clitest.CLI, config func(machines map[string]string) string, changes []changedVMs,
 ) {
 	t.Helper()
 
-	w, h := s.vmSite(t, cli)
+	w, h := vmSite(t, s, cli)
 	kept := map[string]string{"/kept": "value"}
 
 	for i, change := range changes {
 		if change.refused != nil {
 			w.Write("main.tf", config(change.refused))
-			says(t, fails(t, w, "plan"), "Several control planes replaced by one plan")
+			sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Several control planes replaced by one plan")
 		}
 
 		w.Write("main.tf", config(change.machines))
@@ -231,14 +233,14 @@ func (s *site) applyVMs(
 		}
 
 		if change.says != "" {
-			says(t, w.MustRun("plan"), change.says)
+			sitetest.Says(t, w.MustRun("plan"), change.says)
 		}
 
 		w.MustRun("apply", "-auto-approve")
-		expectNoChanges(t, w, "after "+change.name)
+		sitetest.ExpectNoChanges(t, w, "after "+change.name)
 
 		if i == 0 {
-			must(t, s.controlPlane[0].PutEtcdKeys(t.Context(), kept))
+			tftest.Must(t, s.ControlPlane[0].PutEtcdKeys(t.Context(), kept))
 		}
 
 		if ends := h.ended(); ends != change.ends {
@@ -249,7 +251,7 @@ func (s *site) applyVMs(
 			t.Errorf("after %s etcd has the members %s (%v), want %d", change.name, members, err, change.members)
 		}
 
-		if got, err := s.controlPlane[0].EtcdKeys(t.Context(), "/kept"); err != nil || !maps.Equal(got, kept) {
+		if got, err := s.ControlPlane[0].EtcdKeys(t.Context(), "/kept"); err != nil || !maps.Equal(got, kept) {
 			t.Errorf("after %s etcd holds %v (%v)", change.name, got, err)
 		}
 	}
@@ -259,9 +261,9 @@ func (s *site) applyVMs(
 func TestAccVMs_createdBeforeDestroyed(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 5, 3)
-		s.applyVMs(t, cli, s.onVMs("lifecycle { create_before_destroy = true }"), []changedVMs{
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 5, 3)
+		applyVMs(t, s, cli, clusterOnVMs(s, "lifecycle { create_before_destroy = true }"), []changedVMs{
 			{name: "the create", members: 3,
 				machines: map[string]string{"cp-1": "cp-1", "cp-2": "cp-2", "cp-3": "cp-3", "w-1": "w-1", "w-2": "w-2"}},
 			{name: "two control planes and a worker replaced", members: 3,
@@ -279,9 +281,9 @@ func TestAccVMs_destroyedFirst(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccVMs_createdBeforeDestroyed", "TestRemoval_ofADeadControlPlaneGoesThroughASurvivor")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 4, 3)
-		s.applyVMs(t, cli, s.onVMs(""), []changedVMs{
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 4, 3)
+		applyVMs(t, s, cli, clusterOnVMs(s, ""), []changedVMs{
 			{name: "the create", members: 3,
 				machines: map[string]string{"cp-1": "cp-1", "cp-2": "cp-2", "cp-3": "cp-3", "w-1": "w-1", "w-2": "w-2"}},
 			{name: "a control plane and a worker replaced", members: 3,
@@ -300,9 +302,9 @@ func TestAccVMs_underSingleMachines(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccVMs_createdBeforeDestroyed", "TestAccMachine_lifecycle")
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 5, 2)
-		s.applyVMs(t, cli, func(machines map[string]string) string { return s.singlyOnVMs(machines) }, []changedVMs{
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := sitetest.New(t, 5, 2)
+		applyVMs(t, s, cli, func(machines map[string]string) string { return singlyOnVMs(s, machines) }, []changedVMs{
 			{name: "the create", members: 3,
 				machines: map[string]string{"cp-1": "cp-1", "cp-2": "cp-2", "cp-3": "cp-3", "w-1": "w-1"}},
 			{name: "a control plane and a worker replaced", members: 3,

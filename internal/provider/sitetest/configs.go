@@ -1,0 +1,129 @@
+package sitetest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// MachinesHCL lists machines as the argument does.
+func MachinesHCL(machines []*sim.Machine) string {
+	var b strings.Builder
+	for _, m := range machines {
+		fmt.Fprintf(&b, "    %s = { address = %q }\n", m.Name(), m.Address())
+	}
+
+	return b.String()
+}
+
+// SecretsHCL is secrets that may be destroyed.
+const SecretsHCL = `
+resource "talosop_secrets" "this" {
+  deletion_protection = false
+}
+`
+
+// ControlPlaneHCL is a control plane that may be destroyed; extra is further arguments.
+func (s *Site) ControlPlaneHCL(extra string) string {
+	return s.ControlPlaneOf(s.ControlPlane, extra)
+}
+
+// ControlPlaneOf is ControlPlaneHCL with other machines than all that the site has for it.
+func (s *Site) ControlPlaneOf(machines []*sim.Machine, extra string) string {
+	protection := "  deletion_protection = false\n"
+	if strings.Contains(extra, "deletion_protection") {
+		protection = ""
+	}
+
+	return fmt.Sprintf(`
+resource "talosop_control_plane" "this" {
+  mode               = "metal"
+  name               = "test"
+  endpoint           = %q
+  secrets            = talosop_secrets.this.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.36.2"
+  install            = { disk = "/dev/sda" }
+  machines = {
+%s  }
+%s%s
+}
+`, s.URL, MachinesHCL(machines), protection, extra)
+}
+
+// WorkersHCL is a pool of workers on the control plane of the configuration.
+func (s *Site) WorkersHCL(extra string) string {
+	return s.WorkersOf(s.Workers, extra)
+}
+
+// WorkersOf is WorkersHCL with other machines than all workers of the site.
+func (s *Site) WorkersOf(machines []*sim.Machine, extra string) string {
+	return fmt.Sprintf(`
+resource "talosop_worker" "this" {
+  cluster       = talosop_control_plane.this.cluster
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
+  machines = {
+%s  }
+%s
+}
+`, MachinesHCL(machines), extra)
+}
+
+// ReplaceMachines puts text into the empty map of machines of a configuration.
+func ReplaceMachines(config, machines string) string {
+	return strings.Replace(config, "machines = {\n", "machines = {\n    "+machines+"\n", 1)
+}
+
+// WholeCluster is secrets, control plane and workers.
+func (s *Site) WholeCluster() string {
+	return SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL("")
+}
+
+// ProviderHCL says where a root module has the provider from.
+const ProviderHCL = `
+terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+`
+
+// TheCluster is the address of the resource of ClusterHCL.
+const TheCluster = "talosop_cluster.this"
+
+// PoolHCL is a pool of workers of talosop_cluster.
+func PoolHCL(name string, machines []*sim.Machine, extra string) string {
+	return fmt.Sprintf(`
+    %s = {
+      install  = { disk = "/dev/sda" }
+      machines = {
+%s      }
+      %s
+    }
+`, name, MachinesHCL(machines), extra)
+}
+
+// ClusterHCL is a whole cluster in one resource, which may be destroyed.
+func (s *Site) ClusterHCL(pools, extra string) string {
+	return fmt.Sprintf(`
+resource "talosop_cluster" "this" {
+  mode                = "metal"
+  name                = "test"
+  endpoint            = %q
+  secrets             = talosop_secrets.this.bundle
+  talos_version       = "v1.13.0"
+  kubernetes_version  = "v1.36.2"
+  deletion_protection = false
+  control_plane = {
+    install  = { disk = "/dev/sda" }
+    machines = {
+%s    }
+  }
+  workers = {
+%s  }
+%s
+}
+`, s.URL, MachinesHCL(s.ControlPlane), pools, extra)
+}

@@ -1,0 +1,239 @@
+package tftest
+
+import (
+	"context"
+	"maps"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// ConnectTimeout is how long ReadSilent waits for a connection.
+const ConnectTimeout = time.Minute
+
+// ReadSilent reads a data source of a provider whose machines are silent: connections to them are neither made nor
+// refused.
+func ReadSilent(t *testing.T, name string, config Config) (tftypes.Value, []*tfprotov6.Diagnostic) {
+	t.Helper()
+
+	m := providerdata.NewProviderData()
+	m.Talos.Timeouts = talos.Timeouts{Connect: ConnectTimeout, Call: ConnectTimeout, Observe: ConnectTimeout}
+	m.Talos.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+
+		return nil, ctx.Err()
+	}
+
+	server, err := providerserver.NewProtocol6WithError(provider.NewOf("test", m))()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := Configure(server); err != nil {
+		t.Fatal(err)
+	}
+
+	typ := Schemas(t).DataSourceSchemas[name].ValueType()
+
+	resp, err := server.ReadDataSource(t.Context(),
+		&tfprotov6.ReadDataSourceRequest{TypeName: name, Config: Dynamic(t, ValueOf(t, typ, config))})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if resp.State == nil {
+		return tftypes.NewValue(typ, nil), resp.Diagnostics
+	}
+
+	state, err := resp.State.Unmarshal(typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return state, resp.Diagnostics
+}
+
+// ReadData validates and reads a data source as a plan does.
+func ReadData(t *testing.T, name string, config Config) (tftypes.Value, []*tfprotov6.Diagnostic) {
+	t.Helper()
+
+	typ := Schemas(t).DataSourceSchemas[name].ValueType()
+	server, given := Server(t), Dynamic(t, ValueOf(t, typ, config))
+
+	valid, err := server.ValidateDataResourceConfig(t.Context(),
+		&tfprotov6.ValidateDataResourceConfigRequest{TypeName: name, Config: given})
+	Must(t, err)
+
+	if len(valid.Diagnostics) > 0 {
+		return tftypes.NewValue(typ, nil), valid.Diagnostics
+	}
+
+	resp, err := server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: given})
+	Must(t, err)
+
+	if len(resp.Diagnostics) > 0 {
+		return tftypes.NewValue(typ, nil), resp.Diagnostics
+	}
+
+	state, err := resp.State.Unmarshal(typ)
+	Must(t, err)
+
+	return state, nil
+}
+
+// Validate asks a new provider to validate a configuration.
+func Validate(t *testing.T, resource string, config Config) []*tfprotov6.Diagnostic {
+	t.Helper()
+
+	resp, err := Server(t).ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+		TypeName: resource, Config: Dynamic(t, ValueOf(t, TypeOf(t, resource), config)),
+		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return resp.Diagnostics
+}
+
+// Plan asks a new provider for a plan from a prior state (nil for none).
+func Plan(
+	t *testing.T, resource string, prior *tftypes.Value, config tftypes.Value,
+) *tfprotov6.PlanResourceChangeResponse {
+	t.Helper()
+
+	return PlanBy(t, Server(t), resource, prior, config)
+}
+
+// PlanBy is Plan by a given provider.
+func PlanBy(
+	t *testing.T, server tfprotov6.ProviderServer, resource string, prior *tftypes.Value, config tftypes.Value,
+) *tfprotov6.PlanResourceChangeResponse {
+	t.Helper()
+
+	state := tftypes.NewValue(config.Type(), nil)
+	if prior != nil {
+		state = *prior
+	}
+
+	resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: resource, PriorState: Dynamic(t, state), ProposedNewState: Dynamic(t, Proposed(t, prior, config)),
+		Config: Dynamic(t, config),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return resp
+}
+
+// Proposed is what a CLI proposes: the configuration, and what was computed before.
+func Proposed(t *testing.T, prior *tftypes.Value, config tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	if prior == nil {
+		return config
+	}
+
+	var was, wanted map[string]tftypes.Value
+	if err := prior.As(&was); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := config.As(&wanted); err != nil {
+		t.Fatal(err)
+	}
+
+	wanted = maps.Clone(wanted) // As hands out the map of the value itself
+
+	computed := map[string]bool{
+		"id": true, "phase": true, "operations": true, "observed": true, "version_contract": true, "platform": true,
+		"on_destroy": true, "on_incomplete": true, "deletion_protection": true, "bootstrap_manifests_version": true,
+		"restored_from": true, "restored_at": true,
+	}
+
+	for name, v := range wanted {
+		if v.IsNull() && (computed[name] || name == "cluster" && len(was) > 20) {
+			wanted[name] = was[name]
+		}
+	}
+
+	return tftypes.NewValue(config.Type(), wanted)
+}
+
+// Found is what a list resource found.
+type Found struct {
+	Display            string
+	Identity, Resource map[string]tftypes.Value
+	Said               string
+}
+
+// Query asks a list resource as `terraform query` does: the results, and what it says beside them.
+func Query(t *testing.T, provider Config, name string, config Config, include bool, limit int64) (
+	[]Found, string,
+) {
+	t.Helper()
+
+	server, ok := Serve(t, provider).(Walk).ProviderServer.(tfprotov6.ListResourceServer)
+	if !ok {
+		t.Fatal("the provider serves no lists")
+	}
+
+	typ := Schemas(t).ListResourceSchemas[name].ValueType()
+	asked := Dynamic(t, ValueOf(t, typ, config))
+
+	valid, err := server.ValidateListResourceConfig(t.Context(),
+		&tfprotov6.ValidateListResourceConfigRequest{TypeName: name, Config: asked})
+	Must(t, err)
+
+	if len(valid.Diagnostics) > 0 {
+		return nil, Show(valid.Diagnostics)
+	}
+
+	stream, err := server.ListResource(t.Context(),
+		&tfprotov6.ListResourceRequest{TypeName: name, Config: asked, IncludeResource: include, Limit: limit})
+	Must(t, err)
+
+	var (
+		results []Found
+		said    strings.Builder
+	)
+
+	for result := range stream.Results {
+		if result.Identity == nil {
+			said.WriteString(Show(result.Diagnostics))
+
+			continue
+		}
+
+		one := Found{Display: result.DisplayName, Said: Show(result.Diagnostics),
+			Identity: FieldsOf(t, Decoded(t, IdentityTypeOf(t, name), result.Identity.IdentityData))}
+		if include {
+			one.Resource = FieldsOf(t, Decoded(t, TypeOf(t, name), result.Resource))
+		}
+
+		results = append(results, one)
+	}
+
+	return results, said.String()
+}
+
+// Displays are the names of what was found.
+func Displays(found []Found) string {
+	var names []string
+
+	for _, q := range found {
+		names = append(names, q.Display+" "+q.Said)
+	}
+
+	return strings.Join(names, "\n")
+}

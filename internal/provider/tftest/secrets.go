@@ -1,0 +1,123 @@
+package tftest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	talossecrets "github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// newSecrets are the bundles that every process of these tests takes for new ones, so that clusters are made with them
+// in one apply, and the processes.
+var newSecrets struct {
+	mu        sync.Mutex
+	bundles   []*pki.Bundle
+	processes []*providerdata.ProviderData
+}
+
+// takenForNew has every process take a bundle for a new one.
+func takenForNew(bundle *pki.Bundle) {
+	newSecrets.mu.Lock()
+	defer newSecrets.mu.Unlock()
+
+	newSecrets.bundles = append(newSecrets.bundles, bundle)
+	for _, m := range newSecrets.processes {
+		m.Ledger().NoteUnused(bundle)
+	}
+}
+
+// ParsedBundle is the secrets that a text holds.
+func ParsedBundle(t *testing.T, text string) *pki.Bundle {
+	t.Helper()
+
+	bundle, err := pki.Parse([]byte(text))
+	Must(t, err)
+
+	return bundle
+}
+
+// SecretsIn lists the secrets of a bundle, in every form in which they are sent.
+func SecretsIn(bundle string) []string { return clitest.SecretsIn(tf.MasksOf(bundle)) }
+
+// NewBundle is secrets of their own, as Talos 1.6 made them: the key of service accounts is none of RSA, which takes a
+// processor a second.
+func NewBundle(t *testing.T) string {
+	t.Helper()
+
+	bundle, err := QuickBundle()
+	Must(t, err)
+	takenForNew(bundle)
+
+	content, err := bundle.YAML()
+	Must(t, err)
+
+	return string(content)
+}
+
+// firstBundle is one bundle for all tests.
+var firstBundle = sync.OnceValues(pki.Generate)
+
+// QuickBundle is a new bundle with the service account key of the first one: making a key of RSA takes seconds.
+func QuickBundle() (*pki.Bundle, error) {
+	first, err := firstBundle()
+	if err != nil {
+		return nil, err
+	}
+
+	// For so old a Talos the key is not one of RSA.
+	generated, err := talossecrets.NewBundle(talossecrets.NewFixedClock(time.Now().Add(-time.Hour)),
+		config.TalosVersion1_6)
+	if err != nil {
+		return nil, err
+	}
+
+	generated.Certs.K8sServiceAccount = first.Secrets().Certs.K8sServiceAccount
+
+	return pki.Wrap(generated)
+}
+
+// MarkOf is the mark of the cluster of a bundle.
+func MarkOf(t *testing.T, bundle string) string {
+	t.Helper()
+
+	parsed, err := pki.Parse([]byte(bundle))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return parsed.Mark()
+}
+
+// RecordKeysOf are the keys that records of snapshots of the cluster of a bundle are sealed with.
+func RecordKeysOf(t *testing.T, bundle string) [][]byte {
+	t.Helper()
+
+	parsed, err := pki.Parse([]byte(bundle))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return parsed.RecordKeys()
+}
+
+// Bundle is the secrets of the cluster of most tests, as YAML.
+var Bundle = sync.OnceValue(func() string {
+	bundle, err := firstBundle()
+	if err != nil {
+		panic(err)
+	}
+
+	encoded, err := bundle.YAML()
+	if err != nil {
+		panic(err)
+	}
+
+	return string(encoded)
+})

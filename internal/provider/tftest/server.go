@@ -1,0 +1,244 @@
+package tftest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	providerpkg "github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	resourcepkg "github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// QuickProviderData gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody
+// here is silent without being refused.
+func QuickProviderData() *providerdata.ProviderData {
+	m := NewProviderData()
+	m.Interval = 10 * time.Millisecond
+	m.Policy.DeadAfter = 5 * time.Second
+	m.Policy.AppearWithin = 10 * time.Minute // a machine of a killed run may take long to boot on a busy computer
+	m.Policy.OthersGrace = 10 * time.Second
+	m.Talos.Timeouts = talos.Timeouts{
+		Connect: 10 * time.Second, Call: 10 * time.Second, Observe: 10 * time.Second, Settle: 15 * time.Second,
+		Poll: 10 * time.Millisecond,
+	}
+
+	return m
+}
+
+// NewProviderData is the data of a process that takes the secrets of Bundle and NewBundle for new ones.
+func NewProviderData() *providerdata.ProviderData {
+	m := providerdata.NewProviderData()
+	first, err := firstBundle()
+
+	newSecrets.mu.Lock()
+	defer newSecrets.mu.Unlock()
+
+	for _, bundle := range append(slices.Clone(newSecrets.bundles), first) {
+		if err == nil {
+			m.Ledger().NoteUnused(bundle)
+		}
+	}
+
+	newSecrets.processes = append(newSecrets.processes, m)
+
+	return m
+}
+
+// complete is all that the provider offers.
+type complete interface {
+	providerpkg.ProviderWithActions
+	providerpkg.ProviderWithConfigValidators
+	providerpkg.ProviderWithEphemeralResources
+	providerpkg.ProviderWithFunctions
+	providerpkg.ProviderWithListResources
+}
+
+// quickProvider is what NewQuickProvider returns.
+type quickProvider struct{ complete }
+
+// NewQuickProvider is a provider with given data that makes secrets without seconds for a key.
+func NewQuickProvider(m *providerdata.ProviderData) providerpkg.Provider {
+	offers, ok := provider.NewOf("test", m).(complete)
+	if !ok {
+		panic("the provider offers less than tests take for all of it")
+	}
+
+	return quickProvider{offers}
+}
+
+func (p quickProvider) Resources(ctx context.Context) []func() resourcepkg.Resource {
+	all := p.complete.Resources(ctx)
+
+	for i, newResource := range all {
+		var named resourcepkg.MetadataResponse
+		if newResource().Metadata(ctx, resourcepkg.MetadataRequest{ProviderTypeName: "talosop"},
+			&named); named.TypeName == "talosop_secrets" {
+			all[i] = func() resourcepkg.Resource { return secrets.NewResourceOf(QuickBundle) }
+		}
+	}
+
+	return all
+}
+
+// Serve is a provider with a configuration, on QuickProviderData.
+func Serve(t *testing.T, provider Config) tfprotov6.ProviderServer {
+	t.Helper()
+
+	return ServeWith(t, QuickProviderData(), provider)
+}
+
+// Walk is a provider in one walk of a CLI: CLIs start and configure it for each plan and each apply.
+type Walk struct {
+	tfprotov6.ProviderServer
+
+	// Next is the provider of the next walk, in the same process.
+	Next func(*testing.T) tfprotov6.ProviderServer
+}
+
+// ServeWith is a provider with a configuration, on given data.
+func ServeWith(t *testing.T, m *providerdata.ProviderData, config Config) tfprotov6.ProviderServer {
+	t.Helper()
+
+	server, err := providerserver.NewProtocol6WithError(provider.NewOf("test", m))()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	given := Dynamic(t, ValueOf(t, Schemas(t).Provider.ValueType(), config))
+
+	resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: given})
+	if err != nil || len(resp.Diagnostics) > 0 {
+		t.Fatal(err, Show(resp.Diagnostics))
+	}
+
+	return Walk{server, func(t *testing.T) tfprotov6.ProviderServer {
+		t.Helper()
+
+		return ServeWith(t, m, config)
+	}}
+}
+
+// configured is a provider for the plans of one run of a CLI.
+func configured() (tfprotov6.ProviderServer, error) {
+	m := NewProviderData()
+
+	m.Removals = func(_ context.Context, _ *providerdata.ProviderData, _ machineset.Set,
+		u machineset.UpgradeOf) (providerdata.Impediments, error) {
+		if u.Path.To.String() != Removing {
+			return providerdata.Impediments{}, nil
+		}
+
+		return providerdata.Impediments{
+			Obstacles: upgrade.Obstacles{Settings: []upgrade.RemovedSetting{
+				{Kind: "flag", Name: "--a-flag", Component: "kube-apiserver", Nodes: []string{"cp-1"}, RemovedIn: "1.36"},
+			}},
+			Behind: []kubestate.Node{{Name: "elsewhere", KubeletVersion: "v1.32.1"}},
+		}, errors.New("a worker did not answer")
+	}
+
+	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return roomyHost{}, nil }
+
+	server, err := providerserver.NewProtocol6WithError(provider.NewOf("test", m))()
+	if err != nil {
+		return nil, err
+	}
+
+	return server, Configure(server)
+}
+
+// roomyHost is a host cluster that has a place for everything. Plans ask no more of it.
+type roomyHost struct{ containers.Host }
+
+func (roomyHost) Check(context.Context, workload.Spec) ([]preflight.Finding, error) {
+	return nil, nil
+}
+
+func (roomyHost) Close() {}
+
+// Configure gives a provider a configuration that says nothing.
+func Configure(server tfprotov6.ProviderServer) error {
+	config, err := nothingConfigured()
+	if err != nil {
+		return err
+	}
+
+	resp, err := server.ConfigureProvider(context.Background(), &tfprotov6.ConfigureProviderRequest{Config: config})
+	if err == nil && len(resp.Diagnostics) > 0 {
+		err = errors.New(Show(resp.Diagnostics))
+	}
+
+	return err
+}
+
+// nothingConfigured is the configuration of a provider that says nothing.
+var nothingConfigured = sync.OnceValues(func() (*tfprotov6.DynamicValue, error) {
+	server, err := providerserver.NewProtocol6WithError(provider.NewOf("test", nil))()
+	if err != nil {
+		return nil, err
+	}
+
+	told, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		return nil, err
+	}
+
+	nothing := map[string]tftypes.Value{}
+	for _, a := range told.Provider.Block.Attributes {
+		nothing[a.Name] = tftypes.NewValue(a.ValueType(), nil)
+	}
+
+	typ := told.Provider.ValueType()
+	config, err := tfprotov6.NewDynamicValue(typ, tftypes.NewValue(typ, nothing))
+
+	return &config, err
+})
+
+// Removing is a version of Kubernetes that removes a flag that is in use, for Server.
+const Removing = "v1.36.2"
+
+// Server is a provider for plans of one run. A plan with an upgrade to Removing finds what stands in its way; a host
+// cluster has a place for everything.
+func Server(t *testing.T) tfprotov6.ProviderServer {
+	t.Helper()
+
+	server, err := configured()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return server
+}
+
+// NewServer is a provider that knows only of what it plans in this test: no bundle is a new one.
+func NewServer(t *testing.T) tfprotov6.ProviderServer {
+	t.Helper()
+
+	server, err := providerserver.NewProtocol6WithError(provider.NewOf("test", providerdata.NewProviderData()))()
+	if err == nil {
+		err = Configure(server)
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return server
+}
