@@ -1,4 +1,4 @@
-package provider_test
+package addon_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-const addonResourceType = "talosop_addon"
+const resourceType = "talosop_addon"
 
 // baseAddon is a configuration that is right.
 func baseAddon() tftest.Config {
@@ -68,7 +68,7 @@ func TestAddon_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	for name, right := range map[string]tftest.Config{"least": baseAddon(), "full": fullAddon()} {
-		if got := tftest.Validate(t, addonResourceType, right); len(got) > 0 {
+		if got := tftest.Validate(t, resourceType, right); len(got) > 0 {
 			t.Errorf("the %s right one: %s", name, tftest.Show(got))
 		}
 	}
@@ -187,7 +187,7 @@ func TestAddon_invalidConfiguration(t *testing.T) {
 				base = baseAddon()
 			}
 
-			got := tftest.Validate(t, addonResourceType, tftest.With(base, test.Value, test.Path...))
+			got := tftest.Validate(t, resourceType, tftest.With(base, test.Value, test.Path...))
 			if len(got) != 1 || (got[0].Severity == tfprotov6.DiagnosticSeverityWarning) != test.warning {
 				t.Fatalf("it says %s", tftest.Show(got))
 			}

@@ -1,4 +1,4 @@
-package provider_test
+package addon_test
 
 import (
 	"encoding/json"
@@ -100,10 +100,10 @@ var importCommand = regexp.MustCompile(`terraform import talosop_addon\.\w+\s+(?
 func TestAddon_codeOfTheGuide(t *testing.T) {
 	t.Parallel()
 
-	guide, err := os.ReadFile("../../templates/guides/addons.md.tmpl")
+	guide, err := os.ReadFile("../../../templates/guides/addons.md.tmpl")
 	tftest.Must(t, err)
 
-	page, err := os.ReadFile("../../examples/resources/talosop_addon/import.sh")
+	page, err := os.ReadFile("../../../examples/resources/talosop_addon/import.sh")
 	tftest.Must(t, err)
 
 	blocks := regexp.MustCompile("(?s)```(\\w*)\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
@@ -133,12 +133,12 @@ func TestAddon_codeOfTheGuide(t *testing.T) {
 
 	examples := regexp.MustCompile(`tffile "([^"]+)"`).FindAllStringSubmatch(string(guide), -1)
 	for _, example := range examples {
-		if _, err := os.Stat("../../" + example[1]); err != nil {
+		if _, err := os.Stat("../../../" + example[1]); err != nil {
 			t.Error(err)
 		}
 	}
 
-	folders, err := os.ReadDir("../../examples/guides/addons")
+	folders, err := os.ReadDir("../../../examples/guides/addons")
 	tftest.Must(t, err)
 
 	if len(examples) != len(folders) {

@@ -1,4 +1,4 @@
-package provider_test
+package addon_test
 
 import (
 	"context"
@@ -265,7 +265,7 @@ func newAddonSite(t *testing.T) *addonSite {
 func (s *addonSite) Another(t *testing.T) *tftest.Driven {
 	t.Helper()
 
-	d := tftest.Drive(t, addonResourceType, nil)
+	d := tftest.Drive(t, resourceType, nil)
 	d.Server = tftest.ServeWith(t, s.machine, nil)
 
 	return d

@@ -1,4 +1,4 @@
-package provider_test
+package addon_test
 
 import (
 	"encoding/json"
@@ -376,7 +376,7 @@ func TestAddon_unknownValues(t *testing.T) {
 	created, settled := newAddonSite(t), newAddonSite(t)
 	settled.Apply(t, fullAddon()).Must(t)
 
-	full := tftest.ValueOf(t, tftest.TypeOf(t, addonResourceType), fullAddon())
+	full := tftest.ValueOf(t, tftest.TypeOf(t, resourceType), fullAddon())
 
 	for kind, s := range map[string]*addonSite{"create": created, "update": settled} {
 		final := s.PlanValue(t, full).Must(t).Value

@@ -1,4 +1,4 @@
-package provider_test
+package addon_test
 
 import (
 	"errors"
@@ -372,7 +372,7 @@ func TestAddon_anotherClusterReplacesIt(t *testing.T) {
 	s.Apply(t, kubeconfig("one", "https://10.0.0.10:6443")).Must(t)
 
 	for name, replaces := range map[string]bool{"https://10.0.0.10:6443": false, "https://10.0.0.20:6443": true} {
-		typ := tftest.TypeOf(t, addonResourceType)
+		typ := tftest.TypeOf(t, resourceType)
 		wanted := tftest.ValueOf(t, typ, kubeconfig("two", name))
 
 		resp, err := s.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{

@@ -1,4 +1,4 @@
-package provider_test
+package addon_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package provider_test
+package addon_test
 
 import (
 	"context"
@@ -20,6 +20,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
+
+func TestMain(m *testing.M) { kubetest.Run(m) }
 
 // realAddons is a provider whose addons meet a real Kubernetes, charts in a real repository and a
 // real registry, and the real helm.
@@ -66,7 +68,7 @@ func newRealAddons(t *testing.T) *realAddons {
 func (r *realAddons) drive(t *testing.T) *tftest.Driven {
 	t.Helper()
 
-	d := tftest.Drive(t, addonResourceType, nil)
+	d := tftest.Drive(t, resourceType, nil)
 	d.Server = tftest.ServeWith(t, r.machine, nil)
 
 	return d

@@ -1,4 +1,4 @@
-package provider_test
+package addon_test
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 func (s *addonSite) onlyReplaced(t *testing.T, config tftest.Config) tftest.Outcome {
 	t.Helper()
 
-	typ := tftest.TypeOf(t, addonResourceType)
+	typ := tftest.TypeOf(t, resourceType)
 	wanted := tftest.ValueOf(t, typ, config)
 
 	resp, err := s.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
@@ -39,7 +39,7 @@ func (s *addonSite) newProcess(t *testing.T) *tftest.Driven {
 	m.Addons.Charts, m.Addons.UnreachableTimeout, m.Addons.Open = s.Charts, s.machine.Addons.UnreachableTimeout,
 		s.machine.Addons.Open
 
-	d := tftest.Drive(t, addonResourceType, nil)
+	d := tftest.Drive(t, resourceType, nil)
 	d.Server = tftest.ServeWith(t, m, nil)
 
 	return d
