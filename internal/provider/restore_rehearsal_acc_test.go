@@ -74,7 +74,7 @@ func (r *rehearsed) production(t *testing.T, cli clitest.CLI) *clitest.Workspace
 	w.Write("backup.tf", fmt.Sprintf(folderBackup, folder))
 	w.MustRun("apply", "-auto-approve")
 
-	key, _ := w.Attribute(backupAddress, "key").(string)
+	key, _ := w.Attribute("talosop_etcd_backup.this", "key").(string)
 	r.snapshot = filepath.Join(folder, key)
 
 	return w

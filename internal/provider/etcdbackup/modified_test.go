@@ -1,4 +1,4 @@
-package provider_test
+package etcdbackup_test
 
 import (
 	"os"
