@@ -1,4 +1,4 @@
-package provider_test
+package backupschedule_test
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 func TestTalosAccessPatch_isInTheGuide(t *testing.T) {
 	t.Parallel()
 
-	guide, err := os.ReadFile("../../templates/guides/etcd-backups.md.tmpl")
+	guide, err := os.ReadFile("../../../templates/guides/etcd-backups.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}

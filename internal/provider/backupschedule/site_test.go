@@ -1,4 +1,4 @@
-package provider_test
+package backupschedule_test
 
 import (
 	"context"
