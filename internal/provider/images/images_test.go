@@ -1,4 +1,4 @@
-package provider_test
+package images_test
 
 import (
 	"encoding/json"
