@@ -1,4 +1,4 @@
-package provider_test
+package operations_test
 
 import (
 	"encoding/json"
