@@ -338,7 +338,6 @@ func TestAccLife_countAndTarget(t *testing.T) {
 
 // counted is every resource on machines of a site, each with a count.
 func counted(s *sitetest.Site) string {
-	files := strings.Replace(credentialFilesHCL, "variable \"due\" {\n  default = null\n}\n", "", 1)
 	hcl := sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersOf(s.Workers[:1], "") + fmt.Sprintf(`
 resource "talosop_machine" "this" {
   cluster             = talosop_control_plane.this.cluster
@@ -354,7 +353,18 @@ resource "talosop_etcd_backup" "this" {
   cluster = talosop_control_plane.this.cluster
   file    = { path = "${path.root}/backups" }
 }
-`, s.Workers[1].Name(), s.Workers[1].Address()) + strings.ReplaceAll(files, "var.due", "null")
+
+resource "talosop_kubeconfig_file" "this" {
+  cluster = talosop_control_plane.this.cluster
+  path    = "${path.root}/made/kubeconfig"
+}
+
+resource "talosop_talosconfig_file" "this" {
+  cluster = talosop_control_plane.this.cluster
+  path    = "${path.root}/made/talosconfig"
+  roles   = ["os:reader"]
+}
+`, s.Workers[1].Name(), s.Workers[1].Address())
 
 	for _, name := range []string{"secrets", "control_plane", "worker", "machine", "etcd_backup", "kubeconfig_file",
 		"talosconfig_file"} {

@@ -1,4 +1,4 @@
-package provider_test
+package credentials_test
 
 import (
 	"testing"
