@@ -1,4 +1,4 @@
-package provider_test
+package machineinfo_test
 
 import (
 	"testing"
