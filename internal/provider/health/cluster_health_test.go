@@ -1,4 +1,4 @@
-package provider_test
+package health_test
 
 import (
 	"os"
@@ -150,7 +150,7 @@ func TestClusterHealth_invalidConfiguration(t *testing.T) {
 func TestClusterHealth_conditionsAreInTheGuide(t *testing.T) {
 	t.Parallel()
 
-	guide, err := os.ReadFile("../../templates/guides/observing.md.tmpl")
+	guide, err := os.ReadFile("../../../templates/guides/observing.md.tmpl")
 	tftest.Must(t, err)
 
 	var explained, decided []string

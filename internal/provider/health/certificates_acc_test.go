@@ -1,4 +1,4 @@
-package provider_test
+package health_test
 
 import (
 	"strings"
