@@ -1,4 +1,4 @@
-package provider_test
+package healthchecks_test
 
 import (
 	"net/http"
