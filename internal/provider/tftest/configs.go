@@ -78,3 +78,11 @@ func BaseCluster() Config {
 
 	return base
 }
+
+// BaseSecrets is secrets in a state.
+func BaseSecrets(protection any) Config {
+	return Config{
+		"id": "aW4gc3RhdGU=", "cluster_id": "aW4gc3RhdGU=", "bundle": Bundle(), "authorities": Config{},
+		"deletion_protection": protection,
+	}
+}

@@ -2,6 +2,8 @@ package tftest
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
 	"maps"
 	"net"
 	"strings"
@@ -236,4 +238,45 @@ func Displays(found []Found) string {
 	}
 
 	return strings.Join(names, "\n")
+}
+
+// PlanSecrets plans secrets, from nil to be created, to nil to be destroyed.
+func PlanSecrets(
+	t *testing.T, server tfprotov6.ProviderServer, prior, wanted Config, private map[string]string,
+) *tfprotov6.PlanResourceChangeResponse {
+	t.Helper()
+
+	value := func(c Config) tftypes.Value {
+		if c == nil {
+			return tftypes.NewValue(TypeOf(t, "talosop_secrets"), nil)
+		}
+
+		return ValueOf(t, TypeOf(t, "talosop_secrets"), c)
+	}
+
+	config := value(wanted)
+	if wanted != nil {
+		config = value(Config{"deletion_protection": wanted["deletion_protection"]})
+	}
+
+	kept, separator := "", "{"
+	for key, v := range private {
+		kept += fmt.Sprintf("%s%q:%q", separator, key, base64.StdEncoding.EncodeToString([]byte(v)))
+		separator = ","
+	}
+
+	if kept != "" {
+		kept += "}"
+	}
+
+	resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: "talosop_secrets", PriorState: Dynamic(t, value(prior)),
+		ProposedNewState: Dynamic(t, value(wanted)),
+		Config:           Dynamic(t, config), PriorPrivate: []byte(kept),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return resp
 }

@@ -1,4 +1,4 @@
-package provider_test
+package secrets_test
 
 import (
 	"os"
@@ -19,7 +19,7 @@ func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 	t.Parallel()
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		w := sitetest.Applied(t, cli, guardedSecrets)
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+"resource \"talosop_secrets\" \"this\" {}\n")
 
 		bundle := w.Attribute("talosop_secrets.this", "bundle")
 		refused := func(args ...string) clitest.Result {
