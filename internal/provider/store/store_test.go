@@ -1,4 +1,4 @@
-package provider_test
+package store_test
 
 import (
 	"errors"
@@ -9,11 +9,9 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
 // Whose credentials are used, and whose role is assumed with them.
@@ -67,45 +65,6 @@ func TestPlace_sameWhateverTheAccess(t *testing.T) {
 
 	if a, b := (store.Place{Folder: "./backups/"}), (store.Place{Folder: "backups"}); !a.Same(b) {
 		t.Error("two spellings of a folder are two places")
-	}
-}
-
-// The credentials of the provider are checked, described and never shown.
-func TestProviderStore_credentials(t *testing.T) {
-	t.Parallel()
-
-	told := tftest.Schemas(t)
-
-	tftest.WalkAttributes("provider", told.Provider.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
-		if a.Description == "" || (a.Name == "secret_access_key" || a.Name == "session_token") && !a.Sensitive {
-			t.Errorf("%s is not described, or not sensitive", where)
-		}
-	})
-
-	for name, test := range map[string]struct {
-		config tftest.Config
-		says   string
-	}{
-		"a key alone": {tftest.Config{"access_key_id": "id"}, "without secret_access_key"},
-		"spaces": {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show "},
-			"spaces around it"},
-		"a key and a profile": {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show", "profile": "p"},
-			"beside an access key"},
-		"right":   {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show"}, ""},
-		"unknown": {tftest.Config{"access_key_id": tftest.Unknown{}, "secret_access_key": tftest.Unknown{}}, ""},
-	} {
-		config := tftest.Dynamic(t, tftest.ValueOf(t, told.Provider.ValueType(), tftest.Config{"s3": test.config}))
-
-		resp, err := tftest.Server(t).ValidateProviderConfig(t.Context(),
-			&tfprotov6.ValidateProviderConfigRequest{Config: config})
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		said := tftest.Show(resp.Diagnostics)
-		if (said == "") != (test.says == "") || !strings.Contains(said, test.says) || strings.Contains(said, "do-not-show") {
-			t.Errorf("%s: %s", name, said)
-		}
 	}
 }
 
