@@ -1,4 +1,4 @@
-package provider_test
+package functions_test
 
 import (
 	"encoding/json"
