@@ -497,7 +497,7 @@ func TestAccChanges_besideStaleCordons(t *testing.T) {
 			t.Errorf("the control plane runs Talos %s", got)
 		}
 
-		for _, node := range nodes(t, s, text).Nodes.Observe(t.Context()).Nodes {
+		for _, node := range s.Kubernetes(t, text).Nodes.Observe(t.Context()).Nodes {
 			if node.Unschedulable != (node.Name == givenUp) || node.Cordoned != (node.Name != own) {
 				t.Errorf("node %s: unschedulable %t, marked %t", node.Name, node.Unschedulable, node.Cordoned)
 			}

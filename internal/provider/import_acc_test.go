@@ -6,32 +6,11 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
-
-// nodes are those of a cluster with some secrets.
-func nodes(t *testing.T, s *sitetest.Site, bundle string) *kubernetes.Client {
-	t.Helper()
-
-	api := sitetest.KubernetesAt(t, s.URL, tftest.ParsedBundle(t, bundle))
-	t.Cleanup(api.Close)
-
-	return api
-}
-
-// unmarkNodes takes the marks of talosop off the nodes, as those of a cluster that another tool made are.
-func unmarkNodes(t *testing.T, s *sitetest.Site, bundle string) {
-	t.Helper()
-
-	api := nodes(t, s, bundle)
-	for _, node := range api.Nodes.Observe(t.Context()).Nodes {
-		tftest.Must(t, api.Own(t.Context(), node.Name, ""))
-	}
-}
 
 // A cluster of another tool, or of one whose state was lost, is imported from its secrets and the addresses of
 // its machines, and then there is nothing to change.
@@ -54,7 +33,7 @@ func TestAccImport_plansNothing(t *testing.T) {
 			w.MustRun("state", "rm", address)
 		}
 
-		unmarkNodes(t, s, bundle)
+		s.UnmarkNodes(t, bundle)
 
 		w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
 		w.MustRun("import", "talosop_control_plane.this",
@@ -118,7 +97,7 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		w.Write("secrets.yaml", bundle)
 		w.MustRun("state", "rm", "talosop_cluster.this")
-		unmarkNodes(t, s, bundle)
+		s.UnmarkNodes(t, bundle)
 
 		w.Write("main.tf", sitetest.ProviderHCL+config(""))
 		w.MustRun("import", "talosop_cluster.this", tftest.JSON(t, map[string]any{"secrets": "secrets.yaml",

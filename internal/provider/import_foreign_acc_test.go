@@ -95,7 +95,7 @@ func configure(s *sitetest.Site, f foreignTool, files map[string]string) {
 func joined(t *testing.T, s *sitetest.Site, bundle string) {
 	t.Helper()
 
-	api := nodes(t, s, bundle)
+	api := s.Kubernetes(t, bundle)
 	want := len(s.ControlPlane) + len(s.Workers)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -279,7 +279,7 @@ func importsByIdentity(t *testing.T, cli clitest.CLI) {
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 	w.MustRun("state", "rm", "talosop_cluster.this")
-	unmarkNodes(t, s, w.Read("secrets.yaml"))
+	s.UnmarkNodes(t, w.Read("secrets.yaml"))
 
 	at := func(m *sim.Machine) string { return m.Name() + "=" + m.Address().String() }
 	plane := s.ControlPlane[0].Address().String()

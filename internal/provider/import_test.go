@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"maps"
 	"strings"
 	"testing"
 
@@ -9,34 +8,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// made is a control plane of one machine, with a patch that has a secret, and the provider that knows its secrets.
-func made(t *testing.T, s *sitetest.Site, patch string) (planes tftest.Config, provider func(patches ...any) tftest.Config) {
-	t.Helper()
-
-	bundle := tftest.Bundle()
-	planes = tftest.Config{
-		"mode": "metal", "name": "test", "endpoint": s.URL, "talos_version": "v1.13.0",
-		"kubernetes_version": "v1.36.2", "install": tftest.Config{"disk": "/dev/sda"},
-		"machines": tftest.Config{"cp-1": tftest.Config{"address": s.ControlPlane[0].Address().String()}},
-	}
-	given := maps.Clone(planes)
-	given["secrets"], given["config_patches"] = bundle, []any{patch}
-
-	tftest.Drive(t, "talosop_control_plane", nil).Apply(t, given).Must(t)
-	unmarkNodes(t, s, bundle)
-
-	return planes, func(patches ...any) tftest.Config {
-		return tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": bundle, "config_patches": patches}}}
-	}
-}
-
 // What is secret in the configuration of a machine is in no patch of an import, and told; given to the provider it is no
 // difference.
 func TestImport_secretsInConfigurations(t *testing.T) {
 	t.Parallel()
 
 	s := sitetest.New(t, 1, 0)
-	planes, provider := made(t, s, registryPatch)
+	planes, provider := s.MadeElsewhere(t, registryPatch)
 	id := tftest.JSON(t, map[string]any{"cluster": "test", "machines": sitetest.Addresses(s.ControlPlane)})
 
 	const place = `v1alpha1 machine.registries.config["registry.test"].auth`
@@ -74,7 +52,7 @@ func TestImport_configurationWithLess(t *testing.T) {
 	t.Parallel()
 
 	s := sitetest.New(t, 1, 0)
-	planes, provider := made(t, s, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
+	planes, provider := s.MadeElsewhere(t, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
 
 	d := tftest.Drive(t, "talosop_control_plane", provider())
 	one := tftest.JSON(t, map[string]any{"cluster": "test", "machines": sitetest.Addresses(s.ControlPlane)})

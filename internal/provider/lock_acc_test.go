@@ -151,7 +151,7 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 	a, changeA := pool("a", s.Workers[:2])
 	b, changeB := pool("b", s.Workers[2:])
 	history := &lockHistory{rebooted: map[string][]string{}}
-	history.record(t, s, nodes(t, s, bundle))
+	history.record(t, s, s.Kubernetes(t, bundle))
 	changeA()
 	changeB()
 

@@ -343,7 +343,7 @@ func boot(t *testing.T, s *sitetest.Site, bundle *pki.Bundle, config string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
-	api := nodes(t, s, string(text))
+	api := s.Kubernetes(t, string(text))
 	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		if nodes := api.Nodes.Observe(ctx).Nodes; len(nodes) != len(s.Machines()) {
 			return fmt.Errorf("%d nodes of %d machines", len(nodes), len(s.Machines()))

@@ -48,7 +48,7 @@ func TestAccManifests_followTheirSources(t *testing.T) {
 		sitetest.ExpectNoChanges(t, w, "after the create")
 
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
-		maps := nodes(t, s, bundle).CoreV1().ConfigMaps("kube-system")
+		maps := s.Kubernetes(t, bundle).CoreV1().ConfigMaps("kube-system")
 		holds := func(name, want string) {
 			t.Helper()
 

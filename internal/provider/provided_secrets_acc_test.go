@@ -277,7 +277,7 @@ func TestAccProvidedSecrets_import(t *testing.T) {
 			w.MustRun("state", "rm", address)
 		}
 
-		unmarkNodes(t, s, bundle)
+		s.UnmarkNodes(t, bundle)
 
 		sitetest.Says(t, sitetest.Fails(t, w, "import", "talosop_control_plane.this", `{"cluster": "none", "machines": {"cp-1": "10.0.0.1"}}`),
 			"Found none for cluster")

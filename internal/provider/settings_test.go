@@ -135,7 +135,7 @@ func TestSettings_importAndDrift(t *testing.T) {
 			given["secrets"] = bundle
 
 			tftest.Drive(t, "talosop_cluster", nil).Apply(t, given).Must(t)
-			unmarkNodes(t, s, bundle)
+			s.UnmarkNodes(t, bundle)
 
 			d := tftest.Drive(t, "talosop_cluster",
 				tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": bundle}}})

@@ -38,7 +38,7 @@ func TestRefresh_nodeOfAKilledJoin(t *testing.T) {
 	told("Nodes of this resource are not in its state")
 
 	bundle, _ := one["secrets"].(string)
-	unmarkNodes(t, s, bundle)
+	s.UnmarkNodes(t, bundle)
 	told("Nodes joined that no resource has")
 
 	// The way out that the warning names.

@@ -122,7 +122,7 @@ func TestUnmanaged_goes(t *testing.T) {
 	name := auto.Hostname()
 	auto.PowerOff()
 
-	api := nodes(t, r.lifeSite.Site, r.text())
+	api := r.lifeSite.Kubernetes(t, r.text())
 	tftest.Must(t, api.DeleteNode(t.Context(), name))
 
 	p := r.plan(lifeOptions{})
@@ -204,7 +204,7 @@ func TestUnmanaged_goesWhileItIsUpgraded(t *testing.T) {
 
 	r.config.Change = upgradesUnmanaged("v1.13.2")
 	p := r.plan(lifeOptions{})
-	api := nodes(t, r.lifeSite.Site, r.text())
+	api := r.lifeSite.Kubernetes(t, r.text())
 
 	scaleIn := func(m *sim.Machine) {
 		m.PowerOff()
@@ -279,7 +279,7 @@ func TestUnmanaged_upgradeIsFinished(t *testing.T) {
 				t.Errorf("they run %s and %s", older.TalosVersion(), newer.TalosVersion())
 			}
 
-			for _, node := range nodes(t, r.lifeSite.Site, r.text()).Nodes.Observe(t.Context()).Nodes {
+			for _, node := range r.lifeSite.Kubernetes(t, r.text()).Nodes.Observe(t.Context()).Nodes {
 				if node.Cordoned || node.Unschedulable {
 					t.Errorf("node %s stays cordoned", node.Name)
 				}

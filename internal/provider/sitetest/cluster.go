@@ -1,6 +1,7 @@
 package sitetest
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -60,4 +61,48 @@ func KubernetesAt(t *testing.T, endpoint string, secrets *pki.Bundle) *kubernete
 	tftest.Must(t, err)
 
 	return api
+}
+
+// Kubernetes is the Kubernetes API of the cluster with these secrets, until the test ends.
+func (s *Site) Kubernetes(t *testing.T, bundle string) *kubernetes.Client {
+	t.Helper()
+
+	api := KubernetesAt(t, s.URL, tftest.ParsedBundle(t, bundle))
+	t.Cleanup(api.Close)
+
+	return api
+}
+
+// UnmarkNodes takes the marks of talosop off the nodes, as those of a cluster that another tool made are.
+func (s *Site) UnmarkNodes(t *testing.T, bundle string) {
+	t.Helper()
+
+	api := s.Kubernetes(t, bundle)
+	for _, node := range api.Nodes.Observe(t.Context()).Nodes {
+		tftest.Must(t, api.Own(t.Context(), node.Name, ""))
+	}
+}
+
+// MadeElsewhere makes a control plane of one machine, with a patch, as another tool does. It returns its configuration
+// without secrets and patches, and that of a provider that has them.
+func (s *Site) MadeElsewhere(t *testing.T, patch string) (
+	planes tftest.Config, provider func(patches ...any) tftest.Config,
+) {
+	t.Helper()
+
+	bundle := tftest.Bundle()
+	planes = tftest.Config{
+		"mode": "metal", "name": "test", "endpoint": s.URL, "talos_version": "v1.13.0",
+		"kubernetes_version": "v1.36.2", "install": tftest.Config{"disk": "/dev/sda"},
+		"machines": tftest.Config{"cp-1": tftest.Config{"address": s.ControlPlane[0].Address().String()}},
+	}
+	given := maps.Clone(planes)
+	given["secrets"], given["config_patches"] = bundle, []any{patch}
+
+	tftest.Drive(t, "talosop_control_plane", nil).Apply(t, given).Must(t)
+	s.UnmarkNodes(t, bundle)
+
+	return planes, func(patches ...any) tftest.Config {
+		return tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": bundle, "config_patches": patches}}}
+	}
 }

@@ -1,4 +1,4 @@
-package provider_test
+package discovery_test
 
 import (
 	"fmt"
@@ -24,13 +24,13 @@ func listedMachines(t *testing.T) (s *sitetest.Site, provider tftest.Config) {
 	t.Helper()
 
 	s = sitetest.New(t, 1, 2)
-	_, provided := made(t, s, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
+	_, provided := s.MadeElsewhere(t, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
 
 	endpoint, err := s.Endpoint()
 	tftest.Must(t, err)
 
 	tftest.Drive(t, "talosop_control_plane", nil).Apply(t, tftest.Config{
-		"mode": "metal", "name": "other", "endpoint": endpoint, "secrets": otherBundle(t), "talos_version": "v1.13.0",
+		"mode": "metal", "name": "other", "endpoint": endpoint, "secrets": tftest.NewBundle(t), "talos_version": "v1.13.0",
 		"kubernetes_version": "v1.36.2", "install": tftest.Config{"disk": "/dev/sda"}, "allow_bootstrap": true,
 		"machines": tftest.Config{"stranger": tftest.Config{"address": s.Workers[0].Address().String()}},
 	}).Must(t)
@@ -187,7 +187,7 @@ func TestQuery_machinesOfAFile(t *testing.T) {
 	t.Parallel()
 
 	s := sitetest.New(t, 1, 0)
-	made(t, s, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
+	s.MadeElsewhere(t, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
 
 	secrets := filepath.Join(t.TempDir(), "secrets.yaml")
 

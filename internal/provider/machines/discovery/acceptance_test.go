@@ -1,4 +1,4 @@
-package provider_test
+package discovery_test
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ func TestAccQuery_listsAndWritesDown(t *testing.T) {
 	t.Parallel()
 
 	s := sitetest.New(t, 1, 1)
-	made(t, s, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
+	s.MadeElsewhere(t, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
 	member, waiting := s.ControlPlane[0], s.Workers[0]
 
 	w := clitest.NewWorkspace(t, clitest.Newest(t))
