@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -15,35 +17,37 @@ import (
 func TestVIP_linkIsFound(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 3, 0)
-	d, bundle := drive(t, "talosop_control_plane", nil), newBundle(t)
+	s := sitetest.New(t, 3, 0)
+	d, bundle := tftest.Drive(t, "talosop_control_plane", nil), tftest.NewBundle(t)
 	link := "kind: Layer2VIPConfig\nname: 10.5.0.100\nlink: eth0\n"
-	with100 := func(config configuration) configuration { return with(config, configuration{"address": "10.5.0.100"}, "vip") }
+	with100 := func(config tftest.Config) tftest.Config {
+		return tftest.With(config, tftest.Config{"address": "10.5.0.100"}, "vip")
+	}
 	configured := func(m *sim.Machine) bool { return strings.Contains(string(m.Config()), link) }
 
-	one := s.planeOf(bundle, s.controlPlane[0])
-	d.ready(t, one)
+	one := planeOfSite(s, bundle, s.ControlPlane[0])
+	d.Ready(t, one)
 
-	if m := s.controlPlane[0]; configured(m) || remembered(t, d.state)["cp-1"].Link != "" {
+	if m := s.ControlPlane[0]; configured(m) || remembered(t, d.State)["cp-1"].Link != "" {
 		t.Error("a cluster without a virtual IP has one")
 	}
 
-	d.refresh(t).must(t)
+	d.Refresh(t).Must(t)
 
-	if got := remembered(t, d.state)["cp-1"].Link; got != "eth0" {
+	if got := remembered(t, d.State)["cp-1"].Link; got != "eth0" {
 		t.Errorf("a refresh finds link %q", got)
 	}
 
-	d.ready(t, with100(one))
-	d.expectEmpty(t, "after the virtual IP came", with100(one))
+	d.Ready(t, with100(one))
+	d.ExpectEmpty(t, "after the virtual IP came", with100(one))
 
-	three := with100(s.planeOf(bundle, s.controlPlane...))
-	d.ready(t, three)
-	d.expectEmpty(t, "after control planes joined", three)
+	three := with100(planeOfSite(s, bundle, s.ControlPlane...))
+	d.Ready(t, three)
+	d.ExpectEmpty(t, "after control planes joined", three)
 
-	for name, m := range map[string]*sim.Machine{"cp-1": s.controlPlane[0], "cp-2": s.controlPlane[1], "cp-3": s.controlPlane[2]} {
-		if !configured(m) || remembered(t, d.state)[name].Link != "eth0" {
-			t.Errorf("%s: link %q and configuration\n%s", name, remembered(t, d.state)[name].Link, m.Config())
+	for name, m := range map[string]*sim.Machine{"cp-1": s.ControlPlane[0], "cp-2": s.ControlPlane[1], "cp-3": s.ControlPlane[2]} {
+		if !configured(m) || remembered(t, d.State)[name].Link != "eth0" {
+			t.Errorf("%s: link %q and configuration\n%s", name, remembered(t, d.State)[name].Link, m.Config())
 		}
 	}
 }
@@ -52,17 +56,17 @@ func TestVIP_linkIsFound(t *testing.T) {
 func TestVIP_unknownLinkIsRefused(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0)
-	d := drive(t, "talosop_control_plane", nil)
-	one := s.planeOf(newBundle(t), s.controlPlane...)
+	s := sitetest.New(t, 1, 0)
+	d := tftest.Drive(t, "talosop_control_plane", nil)
+	one := planeOfSite(s, tftest.NewBundle(t), s.ControlPlane...)
 
-	d.ready(t, one)
-	d.state = remember(t, d.state, forgetLinks(remembered(t, d.state)))
+	d.Ready(t, one)
+	d.State = remember(t, d.State, forgetLinks(remembered(t, d.State)))
 
-	got := d.plan(t, with(one, configuration{"address": "10.5.0.100"}, "vip")).diagnostics
+	got := d.Plan(t, tftest.With(one, tftest.Config{"address": "10.5.0.100"}, "vip")).Diagnostics
 	if len(got) != 1 || got[0].Attribute.String() != `AttributeName("vip")` ||
 		got[0].Severity != tfprotov6.DiagnosticSeverityError {
-		t.Errorf("the plan says %s", show(got))
+		t.Errorf("the plan says %s", tftest.Show(got))
 	}
 }
 
@@ -78,17 +82,17 @@ func forgetLinks(machines record.Machines) record.Machines {
 func TestVIP_silentMachine(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 2, 0)
-	s.controlPlane[1].PowerOff()
+	s := sitetest.New(t, 2, 0)
+	s.ControlPlane[1].PowerOff()
 
-	d := drive(t, "talosop_control_plane", nil)
-	config := with(s.planeOf(newBundle(t), s.controlPlane...), configuration{"address": "10.5.0.100"}, "vip")
+	d := tftest.Drive(t, "talosop_control_plane", nil)
+	config := tftest.With(planeOfSite(s, tftest.NewBundle(t), s.ControlPlane...), tftest.Config{"address": "10.5.0.100"}, "vip")
 	config["appear_within"], config["allow_bootstrap"] = "1s", true
 
-	planned := d.plan(t, config).must(t)
-	done := d.applyPlanned(t.Context(), t, config, planned)
+	planned := d.Plan(t, config).Must(t)
+	done := d.ApplyPlanned(t.Context(), t, config, planned)
 
-	if text := show(done.diagnostics); !strings.Contains(text, "cp-2 does not answer at") || !d.state.IsNull() {
+	if text := tftest.Show(done.Diagnostics); !strings.Contains(text, "cp-2 does not answer at") || !d.State.IsNull() {
 		t.Errorf("the create says %s", text)
 	}
 
