@@ -33,6 +33,8 @@ func TestRefuseTakenPlaces(t *testing.T) {
 			says: []string{"10.0.0.12 is batch/w-2"}},
 		"another spelling": {edit: map[string]string{"batch/w-1": "FD00:0::0013", "batch/w-3": "10.0.0.98"},
 			says: []string{"FD00:0::0013 is batch/w-3"}},
+		"in small letters": {edit: map[string]string{"batch/w-1": "fd00::13", "batch/w-3": "10.0.0.98"},
+			says: []string{"Address fd00::13 is batch/w-3"}},
 		"roles swapped": {edit: map[string]string{"cp-1": "10.0.0.11", "batch/w-1": "10.0.0.1"},
 			says: []string{"10.0.0.1 is cp-1", "10.0.0.11 is batch/w-1"}},
 		"address seen last": {edit: map[string]string{"batch/w-9": "10.0.0.77"},

@@ -1,0 +1,268 @@
+package machineset
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// Sets of tests are made here alone.
+
+// runsTalos and runsKubernetes are what the machines of aSet run.
+const (
+	runsTalos      = "v1.14.1"
+	runsKubernetes = "v1.35.2"
+)
+
+// option is what a test says of a set.
+type option func(p *Set)
+
+// aSet is a set of cluster prod on metal, with secrets, whose configurations can be rendered.
+func aSet(t *testing.T, options ...option) Set {
+	t.Helper()
+
+	p := Set{Object: "cluster", Machines: map[string]Machine{}, Secrets: testSecrets(t),
+		Settings: machineconfig.Cluster{Name: "prod", Endpoint: "https://10.0.0.100:6443", KubernetesVersion: runsKubernetes,
+			Contract: "v1.13"}}
+
+	for _, change := range options {
+		change(&p)
+	}
+
+	return p
+}
+
+func testSecrets(t *testing.T) string {
+	t.Helper()
+
+	file, err := os.ReadFile("../pki/testdata/test-only-secrets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(file)
+}
+
+// controlPlanes are cp-1, cp-2, … at 10.0.0.1, 10.0.0.2, ….
+func controlPlanes(n int) option {
+	return func(p *Set) {
+		at := finding.Root("control_plane")
+		p.add(&Group{Role: step.ControlPlane, At: at, TalosVersion: runsTalos, VersionAt: at.AtName("talos_version")},
+			n, "cp-%d", "10.0.0.%d")
+	}
+}
+
+// workers are POOL/w-1, POOL/w-2, … at 10.0.1.1, 10.0.1.2, ….
+func workers(pool string, n int) option {
+	return func(p *Set) {
+		at := finding.Root("workers").AtMapKey(pool)
+		p.add(&Group{Role: step.Worker, At: at, TalosVersion: runsTalos, VersionAt: at.AtName("talos_version"), Pool: pool,
+			Prefix: pool + PoolSeparator}, n, "w-%d", fmt.Sprintf("10.0.%d.%%d", len(p.Groups)))
+	}
+}
+
+func (p *Set) add(g *Group, n int, key, address string) {
+	p.Groups = append(p.Groups, g)
+
+	for i := range n {
+		m := Machine{Group: g, Key: fmt.Sprintf(key, i+1), Address: fmt.Sprintf(address, i+1)}
+		m.Config = machineconfig.Machine{Role: machineconfig.Role(g.Role), TalosVersion: g.TalosVersion,
+			Hostname: g.HostName(m.Key), Install: machineconfig.Install{Disk: "/dev/sda"}}
+		p.Machines[g.Prefix+m.Key] = m
+	}
+}
+
+// onlyMachine is a resource of one machine that joins the cluster of a handle, beside these control planes.
+func onlyMachine(role step.Role, bootstraps bool, beside ...string) option {
+	return func(p *Set) {
+		p.add(&Group{Role: role, TalosVersion: runsTalos, VersionAt: finding.Root("talos_version")}, 1, "m-%d", "10.0.0.%d")
+
+		p.InHandle, p.Single = true, &Single{Bootstrap: bootstraps, Beside: []cluster.Machine{}}
+		for _, address := range beside {
+			p.Single.Beside = append(p.Single.Beside, ControlPlanesAt(address))
+		}
+	}
+}
+
+// pods are machines in containers: control planes cp-0, …, and workers POOL/0, ….
+func pods(planes, others int) option {
+	return func(p *Set) {
+		p.Host = &Host{Namespace: "talos", Domain: "cluster.local", Image: "ghcr.io/siderolabs/talos"}
+		p.Settings.Container = true
+
+		for _, g := range []struct {
+			Group
+			n int
+		}{
+			{Group{Role: step.ControlPlane, At: finding.Root("control_plane"), VersionAt: finding.Root("talos_version")}, planes},
+			{Group{Role: step.Worker, At: finding.Root("workers").AtMapKey("batch"), VersionAt: finding.Root("talos_version"),
+				Pool: "batch", Prefix: "batch/", OwnPod: true}, others},
+		} {
+			group := &g.Group
+			group.TalosVersion = runsTalos
+			p.Groups = append(p.Groups, group)
+
+			for i := range g.n {
+				of := workload.Machine{Pool: group.HostPool(), Ordinal: i}
+				m := Machine{Group: group, Key: fmt.Sprint(i), Ordinal: i, Image: p.Host.Image + ":" + runsTalos,
+					Address: p.Host.AddressOf("prod", of)}
+				m.Config = machineconfig.Machine{Role: machineconfig.Role(group.Role), Mode: machineconfig.Container,
+					TalosVersion: runsTalos, Hostname: p.Host.NameOf("prod", of)}
+				p.Machines[group.Replica(i)] = m
+			}
+		}
+	}
+}
+
+// machine changes a machine of the set, or adds one.
+func machine(name string, change func(m *Machine)) option {
+	return func(p *Set) {
+		m := p.Machines[name]
+		change(&m)
+		p.Machines[name] = m
+	}
+}
+
+// each changes every machine of the set.
+func each(change func(m *Machine)) option {
+	return func(p *Set) {
+		for name := range p.Machines {
+			machine(name, change)(p)
+		}
+	}
+}
+
+// without takes machines out of the set.
+func without(names ...string) option {
+	return func(p *Set) {
+		for _, name := range names {
+			delete(p.Machines, name)
+		}
+	}
+}
+
+// group changes the group of a machine.
+func group(of string, change func(g *Group)) option {
+	return func(p *Set) { change(p.Machines[of].Group) }
+}
+
+// talos is the version of Talos that all machines are to run, and kubernetes that of Kubernetes.
+func talos(version string) option {
+	return func(p *Set) {
+		for _, g := range p.Groups {
+			g.TalosVersion = version
+		}
+
+		each(func(m *Machine) { m.Config.TalosVersion = version })(p)
+	}
+}
+
+func kubernetes(version string) option {
+	return func(p *Set) { p.Settings.KubernetesVersion = version }
+}
+
+// joins is a set whose cluster is said in a handle, with these control planes.
+func joins(endpoints ...string) option {
+	return func(p *Set) { p.InHandle, p.Endpoints = true, endpoints }
+}
+
+// valuesUnknown is a set of which a value that shapes configurations is not known yet.
+func valuesUnknown(p *Set) { p.Unknown = true }
+
+// machinesUnknown is a set of which it is not known yet which machines there are.
+func machinesUnknown(p *Set) { p.Unnamed, p.Unlisted = true, true }
+
+// secretsUnknown is a set whose secrets are not known yet.
+func secretsUnknown(p *Set) { p.Sealed, p.Secrets = true, "" }
+
+// secretsNew is a set for which the plan makes secrets.
+func secretsNew(p *Set) {
+	secretsUnknown(p)
+
+	p.NewSecrets = true
+}
+
+// protected is a set with deletion protection.
+func protected(p *Set) { p.Protected = true }
+
+// provided is a set whose secrets are those of the provider's configuration.
+func provided(p *Set) { p.Provided = true }
+
+// secrets are other ones than those of aSet.
+func secrets(text string) option { return func(p *Set) { p.Secrets = text } }
+
+// contract is the version contract of the cluster.
+func contract(version string) option { return func(p *Set) { p.Settings.Contract = version } }
+
+// beside are control planes of other resources beside a set that takes its cluster.
+func beside(addresses ...string) option {
+	return func(p *Set) {
+		for _, address := range addresses {
+			p.Others = append(p.Others, ControlPlanesAt(address))
+		}
+	}
+}
+
+// restores is a set whose etcd is to begin with a snapshot.
+func restores(from string) option {
+	return func(p *Set) { p.Restore = Restoration{From: from, KeyAt: RestorePath().AtName("key")} }
+}
+
+// changing says how machines that run are changed.
+func changing(change func(c *Changes)) option { return func(p *Set) { change(&p.Changes) } }
+
+// member changes what a record has of a machine.
+func (r Record) member(name string, change func(s *cluster.MachineState)) Record {
+	s := r.Machines[name]
+	change(&s)
+	r.Machines[name] = s
+
+	return r
+}
+
+// codes are findings without their sentences: how severe each is, where, and its summary.
+func codes(found finding.List) []string {
+	var out []string
+	for _, f := range found {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s", f.Severity, f.At))+": "+f.Summary)
+	}
+
+	return out
+}
+
+// expect compares findings by their codes, and the details with what each has to name.
+func expect(t *testing.T, name string, found finding.List, want []string, names ...string) {
+	t.Helper()
+
+	if got := codes(found); !slices.Equal(got, want) {
+		t.Errorf("%s: found %q, want %q", name, got, want)
+
+		return
+	}
+
+	for _, f := range found {
+		for _, part := range names {
+			if !strings.Contains(f.Detail, part) {
+				t.Errorf("%s: %s\nwant %q in it", name, f.Detail, part)
+			}
+		}
+	}
+}
+
+// same compares values.
+func same[T any](t *testing.T, name string, got, want T) {
+	t.Helper()
+
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %+v, want %+v", name, got, want)
+	}
+}
