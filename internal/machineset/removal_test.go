@@ -1,0 +1,162 @@
+package machineset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+)
+
+func locked(m *Machine) { m.Locked = true }
+
+func TestLocked_namesWhatADestroyWouldReset(t *testing.T) {
+	t.Parallel()
+
+	p := aSet(t, controlPlanes(2), workers("batch", 1), machine("cp-2", locked), machine("batch/w-1", locked))
+	same(t, "locked", p.Locked(), []string{"batch/w-1", "cp-2"})
+
+	p.Preserves = true
+	same(t, "left as they are", p.Locked(), nil)
+}
+
+// What goes with a resource is told by steps, and what stays by names.
+func TestRemoval_tellsWhatGoes(t *testing.T) {
+	t.Parallel()
+
+	const (
+		wipes  = "Warning: Machines will be wiped"
+		leaves = "Warning: Machines are left to another resource"
+		ends   = `Cluster "prod" goes, and its etcd with it`
+	)
+
+	claimed := func(s *cluster.MachineState) { s.Claimed = true }
+
+	for name, test := range map[string]struct {
+		options []option
+		change  func(p Set, r *Record)
+		loss    string
+		codes   []string
+		lines   []string
+		not     string
+	}{
+		"the cluster": {options: []option{controlPlanes(1), workers("batch", 1)}, loss: ends, codes: []string{wipes},
+			lines: []string{"reset worker batch/w-1 (wipes", "reset cp-1, the last control plane"}},
+		"beside others": {options: []option{controlPlanes(1), beside("10.0.0.9")},
+			loss: `Machine cp-1 will leave cluster "prod"`, codes: []string{wipes}, lines: []string{"delete node node-cp-1"}},
+		"a pool": {options: []option{workers("batch", 2), joins("10.0.0.9")}, codes: []string{wipes},
+			loss: `Machines batch/w-1 and batch/w-2 will leave cluster "prod"`, lines: []string{"reset worker batch/w-2"}},
+		"one machine": {options: []option{onlyMachine(step.Worker, false)}, loss: `Machine m-1 will leave cluster "prod"`,
+			codes: []string{wipes}, lines: []string{"reset worker m-1 (drains it", "delete node node-m-1"}},
+		"the only control plane": {options: []option{onlyMachine(step.ControlPlane, true)}, codes: []string{wipes},
+			loss: `Machine m-1 will leave cluster "prod"`, lines: []string{"reset m-1, the last control plane"}},
+		"one that is another's": {options: []option{controlPlanes(1), workers("batch", 2)}, loss: `Machines batch/w-1 and cp-1 will leave`,
+			change: func(_ Set, r *Record) { r.member("batch/w-2", claimed) }, codes: []string{leaves, wipes}, not: "reset worker batch/w-2"},
+		"all are another's": {options: []option{workers("batch", 1), joins("10.0.0.9")}, codes: []string{leaves},
+			change: func(_ Set, r *Record) { r.member("batch/w-1", claimed) }},
+		"what was left behind": {options: []option{controlPlanes(1), workers("batch", 1)}, loss: ends, codes: []string{wipes},
+			change: func(_ Set, r *Record) { r.Machines["batch/w-9"] = r.Machines["batch/w-1"] }, lines: []string{"reset worker batch/w-9"}},
+		"pods": {options: []option{pods(1, 1)}, loss: ends, codes: []string{"Warning: Machines will be deleted"},
+			lines: []string{"delete pod and volumes of cp-0, the last control plane"}},
+		"nodes that no resource has": {options: []option{controlPlanes(1)}, loss: ends,
+			change: func(_ Set, r *Record) { r.Unmanaged = []kubestate.Node{{Name: "auto-1"}} },
+			codes:  []string{wipes, "Warning: Nodes stay that no resource has"}},
+	} {
+		p := aSet(t, test.options...)
+		r := recordOf(p)
+
+		if test.change != nil {
+			test.change(p, &r)
+		}
+
+		loss := p.Removal(r, cluster.DefaultPolicy())
+		if !strings.HasPrefix(loss, test.loss) || (loss == "") != (test.loss == "") {
+			t.Errorf("%s: %q, want %q", name, loss, test.loss)
+		}
+
+		for _, line := range test.lines {
+			if !strings.Contains(loss, "\n  - "+line) {
+				t.Errorf("%s: %q, want the line %q", name, loss, line)
+			}
+		}
+
+		if test.not != "" && strings.Contains(loss, test.not) {
+			t.Errorf("%s: %q, and not %q", name, loss, test.not)
+		}
+
+		expect(t, name, p.WarnOfRemoval(r, cluster.DefaultPolicy()), test.codes)
+	}
+}
+
+// The node of a machine goes with it, unless the whole cluster ends.
+func TestRemoval_keepsNodesOfAClusterThatEnds(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		more    option
+		deletes bool
+	}{
+		"it ends": {more: beside()}, "it goes on": {more: beside("10.0.0.9"), deletes: true},
+	} {
+		p := aSet(t, controlPlanes(1), protected, test.more)
+
+		deletes := false
+
+		for _, s := range p.removal(recordOf(p), cluster.DefaultPolicy()) {
+			_, of := s.(step.DeleteNode)
+			deletes = deletes || of
+		}
+
+		same(t, name, deletes, test.deletes)
+	}
+}
+
+func TestLossOf_namesMostSteps(t *testing.T) {
+	t.Parallel()
+
+	p := aSet(t, workers("batch", 1), joins("10.0.0.9"))
+
+	for n, more := range map[int]string{finding.MostSteps: "", finding.MostSteps + 2: "2 more steps"} {
+		var steps []step.Step
+		for i := range n {
+			steps = append(steps, step.Uncordon{Machine: fmt.Sprintf("w-%d", i)})
+		}
+
+		_, list, _ := strings.Cut(p.lossOf(steps, nil), "\n  - ")
+
+		lines := strings.Split(list, "\n  - ")
+		if last := lines[len(lines)-1]; len(lines) != min(n, finding.MostSteps+1) || (more != "") != (last == more) {
+			t.Errorf("%d steps: %q", n, lines)
+		}
+	}
+
+	loss := aSet(t, controlPlanes(1), beside("10.0.0.9")).lossOf(nil, nil)
+	if !strings.HasPrefix(loss, "Machine cp-1 will leave") {
+		t.Errorf("beside others: %q", loss)
+	}
+}
+
+// Machines that went otherwise than they should are named, each with its reason.
+func TestWarnings_afterARemoval(t *testing.T) {
+	t.Parallel()
+
+	holds := []step.Hold{{Machine: "cp-1", Reason: "is silent"}, {Machine: "cp-2", Reason: "is foreign"}}
+	lines := "\n  - cp-1: is silent\n  - cp-2: is foreign"
+
+	expect(t, "not reset", WarnOfNotReset(holds), []string{"Warning: Machines were not reset"}, lines)
+	expect(t, "away", WarnOfAway(holds), []string{"Warning: Machines did not come back from their reset"}, lines)
+	expect(t, "one relinquished", WarnOfRelinquished([]string{"cp-1"}), []string{"Warning: Machines were left to another resource"},
+		"cp-1 has the mark of another resource", "took it over. It was left as it is", "has forgotten it.")
+	expect(t, "some relinquished", WarnOfRelinquished([]string{"cp-1", "cp-2"}),
+		[]string{"Warning: Machines were left to another resource"}, "cp-1 and cp-2 have the mark", "They were left as they are")
+	expect(t, "one left", warnOfLeft([]string{"cp-1"}), []string{"Warning: Machines are left to another resource"},
+		"cp-1 belongs to", "sent to it: this resource only forgets it.")
+
+	for name, found := range map[string]finding.List{"reset": WarnOfNotReset(nil), "away": WarnOfAway(nil),
+		"relinquished": WarnOfRelinquished(nil), "left": warnOfLeft(nil)} {
+		expect(t, "none "+name, found, nil)
+	}
+}
