@@ -266,3 +266,15 @@ func same[T any](t *testing.T, name string, got, want T) {
 		t.Errorf("%s: got %+v, want %+v", name, got, want)
 	}
 }
+
+// snapshotName is that of a snapshot of a cluster with other secrets.
+const snapshotName = "file:/backups/etcd-snapshot-2026-01-02T03-04-05Z-0123456789abcdef-abcdef.db"
+
+func contains(text, part string) bool { return strings.Contains(text, part) }
+
+// lastLines is how many lines of a list name one thing each.
+func lastLines(text string) int {
+	lines := strings.Split(text, "\n  - ")[1:]
+
+	return len(slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, " more") || strings.Contains(line, " more\n") }))
+}
