@@ -1,0 +1,116 @@
+package machineset
+
+import (
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+)
+
+// Machines that cannot be read are told apart by why.
+func TestWarnOfUnanswered(t *testing.T) {
+	t.Parallel()
+
+	const silent, foreign, bereft = "Warning: Machines do not answer", "Warning: Unexpected machine identity", "Warning: Volumes of machines are lost"
+
+	for name, test := range map[string]struct {
+		state cluster.MachineState
+		want  string
+		line  string
+	}{
+		"member":        {state: cluster.MachineState{Access: step.Member}},
+		"waits":         {state: cluster.MachineState{Access: step.Maintenance}},
+		"gone":          {state: cluster.MachineState{Access: step.Gone}},
+		"unreachable":   {state: cluster.MachineState{Access: step.Unreachable, Cause: "no route"}, want: silent, line: "w-1 (10.0.0.11): no route"},
+		"not asked":     {state: cluster.MachineState{}, want: silent, line: "w-1 (10.0.0.11): not asked in time"},
+		"foreign":       {state: cluster.MachineState{Access: step.Foreign}, want: foreign, line: "w-1 (10.0.0.11): answers with another identity"},
+		"foreign, why":  {state: cluster.MachineState{Access: step.Foreign, Cause: "another CA"}, want: foreign, line: "w-1 (10.0.0.11): another CA"},
+		"lost its data": {state: cluster.MachineState{Access: step.Unreachable, VolumesLost: true, Cause: "node gone"}, want: bereft, line: "w-1: node gone"},
+	} {
+		spec, have := sightOf()
+		have.Machines["w-1"] = test.state
+
+		var want []string
+		if test.want != "" {
+			want = []string{test.want}
+		}
+
+		line := ""
+		if test.line != "" {
+			line = "\n  - " + test.line
+		}
+
+		expect(t, name, WarnOfUnanswered(spec, have), want, line)
+	}
+}
+
+// Losses that are certain are told from silence.
+func TestLost(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		change func(have *cluster.Snapshot)
+		new    bool
+		lost   bool
+	}{
+		"nothing":   {change: func(*cluster.Snapshot) {}},
+		"wiped":     {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{Access: step.Maintenance} }, lost: true},
+		"new":       {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{Access: step.Maintenance} }, new: true},
+		"gone":      {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{Access: step.Gone} }, lost: true},
+		"silent":    {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{Access: step.Unreachable} }},
+		"no volume": {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{VolumesLost: true} }, lost: true},
+		"no member": {change: func(h *cluster.Snapshot) { h.Etcd = etcdstate.State{Known: true} }, lost: true},
+	} {
+		want, have := sightOf()
+		recorded := Record{Machines: map[string]cluster.MachineState{"cp-1": {Access: step.Member}, "w-1": {Access: step.Member}}}
+		test.change(&have)
+
+		if test.new {
+			delete(recorded.Machines, "w-1")
+		}
+
+		same(t, name, Lost(want, have, PriorState{Record: recorded}), test.lost)
+	}
+}
+
+func TestGone_isWhatAHostHasNothingOf(t *testing.T) {
+	t.Parallel()
+
+	p := aSet(t, pods(2, 1))
+	r := recordOf(p)
+	delete(r.Machines, "batch/0")
+
+	seen := workload.Observation{Machines: map[string]workload.MachineState{"cp-0": {Exists: true}}}
+	same(t, "of the host", r.GoneOf(p, seen), []string{"cp-1"})
+	same(t, "on metal", recordOf(aSet(t, controlPlanes(1))).GoneOf(aSet(t, controlPlanes(1)), seen), nil)
+
+	have := cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-0": {Access: step.Gone}, "batch/0": {Access: step.Gone}}}
+	same(t, "of a refresh", r.GoneIn(p.Spec(PriorState{}, Rendered{}), have), []string{"cp-0"})
+
+	expect(t, "one", WarnOfGone([]string{"cp-0"}, workload.Identity{}, "Next."), []string{"Warning: Machines are gone from the host cluster"},
+		"State has machine cp-0, and the host cluster has no StatefulSet, no pod and no volumes of it. Next.")
+	expect(t, "some", WarnOfGone([]string{"cp-0", "cp-1"}, workload.Identity{Server: "https://host", UID: "u"}, ""),
+		[]string{"Warning: Machines are gone from the host cluster"}, "the host cluster of (https://host, kube-system UID u) has", "of them.")
+	expect(t, "none", WarnOfGone(nil, workload.Identity{}, ""), nil)
+}
+
+func TestStateOf(t *testing.T) {
+	t.Parallel()
+
+	for want, s := range map[string]cluster.MachineState{
+		"in maintenance mode":                       {Access: step.Maintenance},
+		"in the cluster":                            {Access: step.Member},
+		"in the cluster, running":                   {Access: step.Member, Stage: cluster.StageRunning, Unmet: []string{"time"}, Ready: true},
+		"in the cluster, booting, not ready (a, b)": {Access: step.Member, Stage: cluster.StageBooting, Unmet: []string{"a", "b"}},
+		"answers with another identity":             {Access: step.Foreign},
+		"not on the host cluster":                   {Access: step.Gone},
+		"does not answer":                           {Access: step.Unreachable},
+		"odd":                                       {Access: "odd"},
+	} {
+		same(t, want, StateOf(s), want)
+	}
+
+	same(t, "not asked", StateOf(cluster.MachineState{}), "does not answer")
+}
