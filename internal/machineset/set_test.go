@@ -66,7 +66,7 @@ func workers(pool string, n int) option {
 	return func(p *Set) {
 		at := finding.Root("workers").AtMapKey(pool)
 		p.add(&Group{Role: step.Worker, At: at, TalosVersion: runsTalos, VersionAt: at.AtName("talos_version"), Pool: pool,
-			Prefix: pool + PoolSeparator}, n, "w-%d", fmt.Sprintf("10.0.%d.%%d", len(p.Groups)))
+			Prefix: pool + PoolSeparator}, n, "w-%d", fmt.Sprintf("10.0.%d.%%d", max(1, len(p.Groups))))
 	}
 }
 
@@ -278,3 +278,6 @@ func lastLines(text string) int {
 
 	return len(slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, " more") || strings.Contains(line, " more\n") }))
 }
+
+// withFacts is a set as its validation sees it.
+func withFacts(p *Set) { *p = p.WithFacts() }
