@@ -1,0 +1,277 @@
+package machineset
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+)
+
+func changesAt(paths ...fieldpath.Path) []machineconfig.Change {
+	var changes []machineconfig.Change
+	for _, path := range paths {
+		changes = append(changes, machineconfig.Change{Place: fieldpath.Place{Document: "v1alpha1", Path: path}, Kind: machineconfig.Changed})
+	}
+
+	return changes
+}
+
+// Steps are listed in order, with how they are reached, and a summary where there are many.
+func TestOperationsOf(t *testing.T) {
+	t.Parallel()
+
+	upgrade := func(machine string) step.Step {
+		return step.Upgrade{Machine: machine, From: "v1.13.6", To: "v1.14.1", Evacuation: step.Evacuation{Drain: true}}
+	}
+	uncordon := func(machine string) step.Step { return step.Uncordon{Machine: machine, Node: machine} }
+	pull := func(machine, version string) step.Step { return step.PullImages{Machine: machine, Version: version} }
+	through := machine("batch/w-1", func(m *Machine) { m.Through = true })
+
+	for name, test := range map[string]struct {
+		more    []option
+		steps   []step.Step
+		kept    []step.Kept
+		leaving []cluster.Machine
+		want    []string
+	}{
+		"nothing":              {want: []string{}},
+		"an uncordon":          {steps: []step.Step{uncordon("cp-1")}, want: []string{"uncordon node cp-1 of cp-1"}},
+		"an uncordon after it": {steps: []step.Step{upgrade("cp-1"), uncordon("cp-1"), uncordon("cp-2")}, want: []string{"upgrade Talos on cp-1: v1.13.6 -> v1.14.1 (drain, reboot)", "uncordon node cp-2 of cp-2"}},
+		"pulls": {steps: []step.Step{pull("a", "v1"), pull("b", "v1"), pull("c", "v2"), uncordon("d"), pull("e", "v2")},
+			want: []string{"pull the images of Kubernetes v1 on a and b", "pull the images of Kubernetes v2 on c", "uncordon node d of d", "pull the images of Kubernetes v2 on e"}},
+		"kept":                {kept: []step.Kept{{Step: uncordon("a"), Reason: "a is locked"}}, want: []string{"held, a is locked: uncordon node a of a"}},
+		"through":             {more: []option{through}, steps: []step.Step{uncordon("batch/w-1"), uncordon("cp-1")}, want: []string{"reach batch/w-1 through control planes", "uncordon node batch/w-1 of batch/w-1", "uncordon node cp-1 of cp-1"}},
+		"one that leaves":     {steps: []step.Step{uncordon("x")}, leaving: []cluster.Machine{{Name: "x", Through: true}, {Name: "y", Through: true}}, want: []string{"reach x through control planes", "uncordon node x of x"}},
+		"a gateway":           {more: []option{func(p *Set) { p.Gateway = "proxy" }}, steps: []step.Step{uncordon("cp-1")}, want: []string{"reach everything by way of proxy", "uncordon node cp-1 of cp-1"}},
+		"a gateway of no use": {more: []option{func(p *Set) { p.Gateway = "proxy" }}, want: []string{}},
+		"a gateway of pods":   {more: []option{pods(0, 1), func(p *Set) { p.Gateway = "proxy" }}, steps: []step.Step{uncordon("cp-1")}, want: []string{"uncordon node cp-1 of cp-1"}},
+		"checks": {more: []option{changing(func(c *Changes) { c.HealthChecks = []healthcheck.Check{{Name: "a"}, {Name: "b"}} })}, steps: []step.Step{upgrade("cp-1")},
+			want: []string{"wait for the health checks a and b before a machine goes out of service, and once it is back", "upgrade Talos on cp-1: v1.13.6 -> v1.14.1 (drain, reboot)"}},
+		"checks of no use": {more: []option{changing(func(c *Changes) { c.HealthChecks = []healthcheck.Check{{Name: "a"}} })}, steps: []step.Step{uncordon("cp-1")}, want: []string{"uncordon node cp-1 of cp-1"}},
+		"API servers": {steps: []step.Step{step.UpgradeComponent{Machine: "cp-1", Component: kubenames.KubeAPIServer, From: "a:v1.35.2", Image: "a:v1.35.1", Awaits: true}},
+			want: []string{"API servers go back once no kubelet of the cluster is newer, those of other resources included; else in a later apply", "take kube-apiserver on cp-1 back: v1.35.2 -> v1.35.1"}},
+	} {
+		p := aSet(t, append([]option{controlPlanes(2), workers("batch", 1)}, test.more...)...)
+		same(t, name, p.OperationsOf(test.steps, test.kept, test.leaving), test.want)
+	}
+
+	var many []step.Step
+	for i := range longRollout - 4 {
+		many = append(many, upgrade(fmt.Sprintf("w-%d", i)))
+	}
+
+	many = append(many, step.Reset{Machine: "old"}, step.ApplyConfig{Machine: "new", Access: step.Maintenance, Role: step.Worker},
+		step.UpgradeComponent{Machine: "w-0", Component: kubenames.Kubelet, From: "k:v1.35.2", Image: "k:v1.36.0"})
+	same(t, "not many", len(aSet(t).OperationsOf(many, nil, nil)), longRollout-1)
+
+	lines := aSet(t).OperationsOf(append(many, step.Upgrade{Machine: "pod", From: "v1.14.1", To: "v1.14.1", Container: true}), nil, nil)
+	same(t, "many", len(lines), longRollout+1)
+	same(t, "the summary", lines[0], "in all: 12 operations on 11 machines; 1 joins, Talos v1.13.6 -> v1.14.1, Kubernetes v1.35.2 -> v1.36.0, "+
+		"8 are drained, 8 reboot, 1 gets another pod, 1 is reset")
+}
+
+// A line names what changes in a configuration, and an upgrade that is kept keeps the image in it.
+func TestPlacesOf(t *testing.T) {
+	t.Parallel()
+
+	apply := step.ApplyConfig{Machine: "a", Access: step.Member}
+	image, sysctl := fieldpath.Path{"machine", "install", "image"}, fieldpath.Path{"machine", "sysctls", "a"}
+
+	var many []fieldpath.Path
+	for i := range mostPlaces + 2 {
+		many = append(many, fieldpath.Path{"machine", fmt.Sprintf("a%d", i)})
+	}
+
+	places := func(s step.Step, paths ...fieldpath.Path) string {
+		return placesOf(s, map[string][]machineconfig.Change{"a": changesAt(paths...)})
+	}
+	same(t, "some", contains(places(apply, sysctl), "machine.sysctls"), true)
+	same(t, "none", places(apply), "")
+	same(t, "a machine that joins", places(step.ApplyConfig{Machine: "a", Access: step.Maintenance}, sysctl), "")
+	same(t, "another step", places(step.Uncordon{Machine: "a"}, sysctl), "")
+	same(t, "many", contains(places(apply, many...), ", 2 more"), true)
+	same(t, "just enough", contains(places(apply, many[:mostPlaces]...), "more"), false)
+
+	for name, test := range map[string]struct {
+		before step.Step
+		paths  []fieldpath.Path
+		lines  int
+	}{
+		"only the image": {before: step.Upgrade{Machine: "a"}, paths: []fieldpath.Path{image}, lines: 1},
+		"more":           {before: step.Upgrade{Machine: "a"}, paths: []fieldpath.Path{image, sysctl}, lines: 2},
+		"of another":     {before: step.Upgrade{Machine: "b"}, paths: []fieldpath.Path{image}, lines: 2},
+	} {
+		kept := []step.Kept{{Step: test.before}, {Step: apply}}
+		same(t, name, len(keptLines(kept, map[string][]machineconfig.Change{"a": changesAt(test.paths...)})), test.lines)
+	}
+}
+
+// Bookkeeping takes no step on a machine.
+func TestBookkeeping(t *testing.T) {
+	t.Parallel()
+
+	p := aSet(t, controlPlanes(2))
+	r := PriorState{Record: recordOf(p).WithLeftToOthers([]string{"cp-1", "cp-2"}), Renamed: map[string]string{"cp-2": "b", "cp-1": "a"},
+		Moved: map[string]string{"cp-1": "10.0.0.7"}, Removed: []cluster.Machine{{Name: "cp-2"}}}
+	same(t, "lines", r.bookkeeping(p), []string{"record a as cp-1", "record b as cp-2", "find cp-1 at 10.0.0.1",
+		"forget cp-2, which another resource owns: nothing is sent to it"})
+}
+
+// Extensions that run and that an upgrade does not install are named.
+func TestWarnOfLostExtensions(t *testing.T) {
+	t.Parallel()
+
+	const id = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+
+	for name, test := range map[string]struct {
+		installer  string
+		extensions []string
+		container  bool
+		lost       string
+	}{
+		"none":              {},
+		"the plain one":     {installer: "ghcr.io/siderolabs/installer:v1.14.1", lost: "batch/w-1: iscsi-tools, qemu"},
+		"one without one":   {installer: "factory.talos.dev/metal-installer/" + id + ":v1.14.1", extensions: []string{"siderolabs/qemu"}, lost: "batch/w-1: iscsi-tools."},
+		"one with all":      {installer: "factory.talos.dev/metal-installer/" + id + ":v1.14.1", extensions: []string{"siderolabs/qemu", "siderolabs/iscsi-tools"}},
+		"one not known":     {installer: "factory.talos.dev/metal-installer/" + id + ":v1.14.1"},
+		"another schematic": {installer: "factory.talos.dev/metal-installer/" + id[1:] + "0:v1.14.1", extensions: []string{}},
+		"another publisher": {installer: "registry.test/mine:v1.14.1"},
+		"no image":          {installer: "://"},
+		"a pod":             {installer: "ghcr.io/siderolabs/installer:v1.14.1", container: true},
+	} {
+		p := aSet(t, workers("batch", 2), group("batch/w-1", func(g *Group) { g.Schematic, g.Extensions = id, test.extensions }))
+		r := recordOf(p).member("batch/w-1", func(s *cluster.MachineState) { s.Extensions = []string{"iscsi-tools", "qemu"} })
+
+		var want []string
+		if test.lost != "" {
+			want = []string{"Warning: System extensions will be removed"}
+		}
+
+		steps := []step.Step{step.Upgrade{Machine: "batch/w-1", Installer: test.installer, Container: test.container}}
+		expect(t, name, PriorState{Record: r}.warnOfLostExtensions(p, steps), want, test.lost)
+	}
+}
+
+// The impact of steps is by machine, each named once.
+func TestImpactOf(t *testing.T) {
+	t.Parallel()
+
+	drain := step.Evacuation{Drain: true}
+	got := ImpactOf([]step.Step{
+		step.Upgrade{Machine: "b", From: "v1", To: "v2", Evacuation: drain}, step.Upgrade{Machine: "a", From: "v1", To: "v2"},
+		step.ApplyConfig{Machine: "b", Access: step.Member, Reboot: "x"}, step.Upgrade{Machine: "p", Container: true},
+		step.Reset{Machine: "c", Role: step.ControlPlane, Last: true}, step.Uncordon{Machine: "d"},
+	}, []cluster.Machine{{Name: "c"}})
+	same(t, "impact", got, Impact{Drained: []string{"b"}, Rebooted: []string{"a", "b"}, Upgraded: []string{"a", "b"}, Wiped: []string{"c"},
+		Removed: []string{"c"}, PodsReplaced: []string{"p"}, EndsCluster: true})
+	same(t, "one of many", ImpactOf([]step.Step{step.Reset{Machine: "c", Role: step.ControlPlane}}, nil), Impact{Wiped: []string{"c"}})
+}
+
+// Machines to which nothing leads while they wait configure themselves.
+func TestWarnOfWaiting(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		change func(m *Machine)
+		access step.Access
+		warned bool
+	}{
+		"through":         {change: func(m *Machine) { m.Through = true }, access: step.Maintenance, warned: true},
+		"through, runs":   {change: func(m *Machine) { m.Through = true }, access: step.Member},
+		"directly":        {change: func(*Machine) {}, access: step.Maintenance},
+		"waits elsewhere": {change: func(m *Machine) { m.Through, m.WaitsAt = true, "10.0.0.7" }, access: step.Maintenance},
+	} {
+		var want []string
+		if test.warned {
+			want = []string{"Warning: Machines have to configure themselves"}
+		}
+
+		p := aSet(t, workers("batch", 1), joins("10.0.0.9"), machine("batch/w-1", test.change))
+		expect(t, name, p.warnOfWaiting([]step.Step{step.ApplyConfig{Machine: "batch/w-1", Access: test.access}, step.Uncordon{Machine: "batch/w-1"}}), want, "machine batch/w-1 has")
+	}
+}
+
+// What only the apply finds out is told as what would be done if values stayed.
+func TestAssuming(t *testing.T) {
+	t.Parallel()
+
+	const warned = "Warning: Not everything that this plan does is known yet"
+
+	kept := map[string]MachineForecast{"cp-1": {Texts: map[Field]string{FieldAddress: "a", FieldUUID: "u"}}}
+	refusal := finding.Refused(finding.Path{}, "Unsupported change", "it is refused", "")
+
+	for name, test := range map[string]struct {
+		likely Forecast
+		found  finding.List
+		exact  bool
+		more   option
+		same   bool
+		want   []string
+		says   string
+	}{
+		"exact":             {likely: Forecast{Operations: []string{"a"}, Machines: kept}, exact: true, same: true},
+		"exact, some leave": {likely: Forecast{Operations: []string{"a"}, Machines: kept, Leaves: true}, exact: true, want: []string{warned}, says: "State now: a"},
+		"nothing":           {likely: Forecast{Idle: true, Operations: []string{"a"}, Machines: kept}},
+		"no operations":     {likely: Forecast{Machines: kept}},
+		"a refusal":         {likely: Forecast{Machines: kept}, found: finding.List{finding.Warn("w", ""), refusal}, want: []string{"Warning: w", warned}},
+		"other hardware":    {likely: Forecast{Idle: true, Machines: kept}, more: each(func(m *Machine) { m.AnyHardware = true }), want: []string{warned}, says: "cp-1 is reset and leaves"},
+	} {
+		p := aSet(t, controlPlanes(2), valuesUnknown)
+		if test.more != nil {
+			test.more(&p)
+		}
+
+		f, found := p.Assuming(Forecast{}, test.likely, test.found, []string{"x"}, test.exact)
+		expect(t, name, found, test.want)
+
+		if test.says != "" && !contains(found[0].Detail, test.says) {
+			t.Errorf("%s: %s", name, found[0].Detail)
+		}
+
+		if test.same {
+			same(t, name, f, test.likely)
+
+			continue
+		}
+
+		same(t, name+": a new machine", f.Machines["cp-2"].Anew, true)
+
+		if test.more == nil {
+			same(t, name+": what stays", f.Machines["cp-1"].Texts, map[Field]string{FieldUUID: "u"})
+			same(t, name+": the forecast itself", len(test.likely.Machines["cp-1"].Texts), 2)
+		} else {
+			same(t, name+": what may be another", f.Machines["cp-1"], MachineForecast{Anew: true})
+		}
+	}
+
+	same(t, "pods", aSet(t, pods(1, 0)).anythingMayChange(map[string]MachineForecast{"cp-0": {From: "a"}})["cp-0"], MachineForecast{Anew: true})
+	same(t, "nothing foreseen", len(aSet(t, controlPlanes(1)).anythingMayChange(nil)), 0)
+
+	located := aSet(t, valuesUnknown, machinesUnknown).Located()
+	same(t, "located", located.Unknown || located.Unnamed || !located.Unlisted, false)
+}
+
+// Nodes that a killed apply may have left behind are named.
+func TestWarnOfStrays(t *testing.T) {
+	t.Parallel()
+
+	want, have := sightOf()
+	want.Owner = "mine"
+	have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{Name: "old", Addresses: []string{"10.0.0.7"}}, kubestate.Node{Name: "own", ControlPlane: true})
+	have.Kubernetes.Owners = map[string]string{"own": "mine"}
+
+	const own, joined = "Warning: Nodes of this resource are not in its state", "Warning: Nodes joined that no resource has"
+
+	expect(t, "not told", WarnOfStrays(want, have, nil), []string{own}, "\n  - own (, control plane)")
+	expect(t, "known", WarnOfStrays(want, have, []kubestate.Node{{Name: "old"}}), []string{own})
+
+	have.Kubernetes.Owners["own"] = "another"
+	expect(t, "joined", WarnOfStrays(want, have, []kubestate.Node{}), []string{joined}, "\n  - old (10.0.0.7, worker)")
+}
