@@ -219,18 +219,16 @@ func TestOrphans(t *testing.T) {
 
 	got := r.Orphans(p, []string{"cp-0", "cp-3", "batch-7", "batch-8", "other-1", "cp-x", "cp", "-1"})
 	want := []cluster.Machine{
-		{Name: "cp-3", Role: step.ControlPlane, Container: true, Address: "prod-cp-3-0.prod-cp-3.talos.svc.cluster.local", NodeName: "prod-cp-3", MemberID: "m"},
+		{Name: "cp-3", Role: step.ControlPlane, Container: true, NodeName: "prod-cp-3", MemberID: "m"},
 		{Name: "batch/8", Role: step.Worker, Pool: "batch", Container: true, NodeName: "prod-batch-8"},
 	}
 
 	for i := range got {
-		if i < len(want) {
-			want[i].Address = got[i].Address
-		}
-
-		if !contains(got[i].Address, want[min(i, len(want)-1)].NodeName) || !contains(got[i].Address, "talos") {
+		if name := got[i].NodeName; !contains(got[i].Address, name) || !contains(got[i].Address, "talos") {
 			t.Errorf("%s is at %s", got[i].Name, got[i].Address)
 		}
+
+		got[i].Address = ""
 	}
 
 	same(t, "orphans", got, want)

@@ -1,12 +1,10 @@
 package machineset
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
-	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -108,10 +106,7 @@ func TestRefuseKubernetesVersion(t *testing.T) {
 			want = []string{refused}
 		}
 
-		// Groups share their mistakes, and each is shown once.
-		found := slices.CompactFunc(refuseKubernetesVersion(p, r, files),
-			func(a, b finding.Finding) bool { return a.Summary == b.Summary && a.At.Equal(b.At) })
-		expect(t, name, found, want, test.says...)
+		expect(t, name, once(refuseKubernetesVersion(p, r, files)), want, test.says...)
 	}
 }
 

@@ -239,6 +239,11 @@ func codes(found finding.List) []string {
 	return out
 }
 
+// once is findings without those that follow one of the same code: groups share mistakes, and each is shown once.
+func once(found finding.List) finding.List {
+	return slices.CompactFunc(found, func(a, b finding.Finding) bool { return a.Summary == b.Summary && a.At.Equal(b.At) })
+}
+
 // expect compares findings by their codes, and the details with what each has to name.
 func expect(t *testing.T, name string, found finding.List, want []string, names ...string) {
 	t.Helper()

@@ -1,0 +1,199 @@
+package machineset
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
+)
+
+// atRest is a set and a record of it in which nothing is left to do.
+func atRest(t *testing.T, options ...option) (Set, Record) {
+	t.Helper()
+
+	p := aSet(t, options...)
+
+	files, diags := p.RenderForPlan()
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	r := recordOf(p)
+	r.Manifests = runsKubernetes
+
+	for name, m := range p.Machines {
+		r.member(name, func(s *cluster.MachineState) {
+			s.ConfigDigest, s.TalosVersion, s.Stage, s.Ready, s.BootID = files.Digests[name], runsTalos, cluster.StageRunning, true, "boot"
+			s.Images, s.Keys, s.NodeName, s.Platform = files.Images[name], files.Keys[name], files.Nodes[name], "metal"
+		})
+		r.Seen.Change(name, func(seen *record.Machine) { seen.Address = m.Address })
+	}
+
+	return p, r
+}
+
+// Every decision about a change is part of the forecast of an update.
+func TestForecastUpdate(t *testing.T) {
+	t.Parallel()
+
+	reboots := func(m *Machine) {
+		m.Config.Patches = []string{"machine: {files: [{path: /var/a, op: create, content: b}]}"}
+	}
+	sick := func(name string) func(r *Record) {
+		return func(r *Record) {
+			r.Seen.Change(name, func(m *record.Machine) { m.Drift = record.Drift{{Kind: record.NotReady, Found: "no disk"}} })
+		}
+	}
+
+	for name, test := range map[string]struct {
+		more   []option
+		prior  []option
+		record func(r *Record)
+		codes  []string
+		lines  []string
+		want   Forecast // idle, resumes, leaves, makes, leaves Kubernetes, upgrades unmanaged
+	}{
+		"nothing":          {want: Forecast{Idle: true, LeavesKubernetes: true}},
+		"not finished":     {record: func(r *Record) { r.Phase = cluster.Degraded }, lines: []string{lookAgain}, want: Forecast{Resumes: true, LeavesKubernetes: true}},
+		"restored before":  {more: []option{restores("file:a")}, record: func(r *Record) { r.RestoredFrom = "file:a" }, want: Forecast{Idle: true, LeavesKubernetes: true}},
+		"it waits":         {record: sick("batch/w-1"), lines: []string{"wait for batch/w-1"}, want: Forecast{Resumes: true, LeavesKubernetes: true}},
+		"an address":       {more: []option{machine("batch/w-1", func(m *Machine) { m.Address = "10.0.1.7" })}, lines: []string{"find batch/w-1 at 10.0.1.7"}, want: Forecast{LeavesKubernetes: true}},
+		"a reboot":         {more: []option{machine("batch/w-1", reboots)}, codes: []string{"Warning: Machines will reboot"}, want: Forecast{LeavesKubernetes: true}},
+		"one that rejoins": {more: []option{machine("batch/w-1", func(m *Machine) { m.Rejoin = true })}, codes: []string{"Warning: Machines may still join again without a proof"}, want: Forecast{Idle: true, LeavesKubernetes: true}},
+		"one more":         {more: []option{machine("batch/w-2", func(m *Machine) { m.Through = true })}, prior: []option{without("batch/w-2")}, codes: []string{"Warning: Machines have to configure themselves"}, want: Forecast{Makes: true, LeavesKubernetes: true}},
+		"one less":         {more: []option{without("batch/w-2")}, codes: []string{"Warning: Machines will be wiped"}, want: Forecast{Leaves: true, LeavesKubernetes: true}},
+		"one that is another's": {more: []option{without("batch/w-2")}, record: func(r *Record) { r.member("batch/w-2", func(s *cluster.MachineState) { s.Claimed = true }) },
+			codes: []string{"Warning: Machines are left to another resource"}, lines: []string{"forget batch/w-2, which another resource owns: nothing is sent to it"}, want: Forecast{Leaves: true, LeavesKubernetes: true}},
+		"Kubernetes":          {more: []option{kubernetes("v1.36.0")}},
+		"Kubernetes, unready": {more: []option{kubernetes("v1.36.0")}, record: func(r *Record) { r.member("batch/w-1", func(s *cluster.MachineState) { s.Ready = false }) }, codes: []string{"Warning: Machines that are not ready hold the upgrade of Kubernetes"}},
+		"Kubernetes, unseen":  {more: []option{kubernetes("v1.36.0")}, record: func(r *Record) { r.member("batch/w-1", func(s *cluster.MachineState) { s.Images = nil }) }},
+		"Kubernetes back":     {more: []option{kubernetes("v1.34.1")}, codes: []string{"Error kubernetes_version: Unsupported change of kubernetes_version"}},
+		"an image ahead": {more: []option{machine("batch/w-1", func(m *Machine) {
+			m.Config.Patches = []string{"machine: {kubelet: {image: ghcr.io/siderolabs/kubelet:v1.36.0}}"}
+		})}, codes: []string{`Error workers["batch"].machines["w-1"]: Invalid image of kubelet: workers["batch"].machines["w-1"]`}},
+		"Talos back":         {more: []option{talos("v1.13.6")}, codes: []string{"Error control_plane.talos_version: Unsupported change of talos_version", `Error workers["batch"].talos_version: Unsupported change of talos_version`}},
+		"a contract":         {more: []option{contract("v1.12")}, codes: []string{"Error version_contract: Unsupported change of version_contract"}},
+		"isolation":          {more: []option{func(p *Set) { p.Settings.Isolated = true }}, codes: []string{"Error isolated: Unsupported change of isolated"}},
+		"all control planes": {more: []option{without("cp-1"), machine("cp-9", func(m *Machine) { m.Address = "10.0.0.9" })}, codes: []string{"Error control_plane.machines: Unsupported removal of machines"}, want: Forecast{Leaves: true, Makes: true}},
+		"secrets":            {more: []option{secretsNew}, codes: []string{"Error secrets: Unsupported change of secrets"}},
+		"a snapshot":         {more: []option{restores(snapshotName)}, codes: []string{"Error restore_from.key: Snapshot of another cluster"}},
+		"a place that is taken": {more: []option{machine("batch/w-1", func(m *Machine) { m.Address = "10.0.1.2" }), machine("batch/w-2", func(m *Machine) { m.Address = "10.0.1.9" }), func(p *Set) { p.LastLook = &LastLook{} }},
+			codes: []string{`Error workers["batch"].machines["w-1"].address: Address of another machine`}},
+		"the role of another":        {more: []option{without("cp-1"), machine("batch/w-1", func(m *Machine) { m.Address = "10.0.0.1" })}, codes: []string{`Error workers["batch"].machines["w-1"]: Unsupported exchange of machines`}, want: Forecast{Leaves: true}},
+		"unknown":                    {more: []option{valuesUnknown, without("cp-1"), machine("batch/w-1", func(m *Machine) { m.Address = "10.0.0.1" })}, want: Forecast{UpgradesUnmanaged: true, Leaves: true}},
+		"unknown secrets":            {more: []option{secretsUnknown}},
+		"nodes that no resource has": {more: []option{func(p *Set) { p.Unmanaged = &UnmanagedUpgrade{Selects: func(map[string]string) bool { return true }} }}, want: Forecast{Idle: true, LeavesKubernetes: true}},
+	} {
+		base := []option{controlPlanes(1), workers("batch", 2)}
+
+		p := aSet(t, append(slices.Clone(base), test.more...)...)
+		for machine, m := range p.Machines {
+			if m.Group == nil { // it is new
+				m.Group, m.Key = p.groupOf(machine), machine
+				m.Config = p.Machines["batch/w-1"].Config
+				p.Machines[machine] = m
+			}
+		}
+
+		prior, r := atRest(t, append(slices.Clone(base), test.prior...)...)
+		if test.record != nil {
+			test.record(&r)
+		}
+
+		f, found := p.ForecastUpdate(prior, r, cluster.DefaultPolicy())
+		expect(t, name, once(found), test.codes)
+
+		got := Forecast{Idle: f.Idle, Resumes: f.Resumes, Leaves: f.Leaves, Makes: f.Makes, LeavesKubernetes: f.LeavesKubernetes, UpgradesUnmanaged: f.UpgradesUnmanaged}
+		same(t, name, got, test.want)
+
+		for _, line := range test.lines {
+			if !slices.Contains(f.Operations, line) {
+				t.Errorf("%s: operations %q, want %q", name, f.Operations, line)
+			}
+		}
+
+		if (f.Operations == nil) != (f.Machines == nil) || len(test.lines) == 1 && test.lines[0] == lookAgain && len(f.Operations) != 1 {
+			t.Errorf("%s: operations %q", name, f.Operations)
+		}
+	}
+}
+
+// What a machine shows is open where a step changes it.
+func TestMachineForecast_ofSteps(t *testing.T) {
+	t.Parallel()
+
+	kubelet := func(image string, awaits bool) step.Step {
+		return step.UpgradeComponent{Component: kubenames.Kubelet, Image: image, Awaits: awaits}
+	}
+
+	for name, test := range map[string]struct {
+		step step.Step
+		want MachineForecast
+	}{
+		"a configuration":       {step: step.ApplyConfig{Access: step.Member}},
+		"a first configuration": {step: step.ApplyConfig{Access: step.Maintenance}, want: MachineForecast{Joins: true}},
+		"an upgrade":            {step: step.Upgrade{To: "v1.14.1"}, want: MachineForecast{Texts: map[Field]string{FieldTalosVersion: "v1.14.1"}}},
+		"another pod": {step: step.Upgrade{To: "v1.14.1", Container: true, Loses: true}, want: MachineForecast{Joins: true, Open: []Field{FieldUUID, FieldAddress},
+			Texts: map[Field]string{FieldTalosVersion: "v1.14.1"}}},
+		"a kubelet":            {step: kubelet("k:v1.36.0", false), want: MachineForecast{Texts: map[Field]string{FieldKubernetesVersion: "v1.36.0"}}},
+		"a kubelet that waits": {step: kubelet("k:v1.36.0", true), want: MachineForecast{Open: []Field{FieldKubernetesVersion}}},
+		"a kubelet of no kind": {step: kubelet("k:mine", false), want: MachineForecast{Open: []Field{FieldKubernetesVersion}}},
+		"a scheduler":          {step: step.UpgradeComponent{Component: kubenames.KubeScheduler, Image: "s:v1.36.0"}},
+		"a node":               {step: step.RestartKubelet{}, want: MachineForecast{Open: []Field{FieldNodeName, FieldKubernetesVersion}}},
+		"META":                 {step: step.WriteMeta{Keys: "0x0c"}},
+		"the UUID":             {step: step.WriteMeta{Keys: "0x0f"}, want: MachineForecast{Open: []Field{FieldUUID}}},
+		"a reset":              {step: step.Reset{}, want: MachineForecast{Joins: true}},
+		"volumes":              {step: step.ReplaceVolumes{}, want: MachineForecast{Joins: true}},
+	} {
+		f := MachineForecast{Texts: map[Field]string{}}
+		f.add(test.step)
+
+		if test.want.Texts == nil {
+			test.want.Texts = map[Field]string{}
+		}
+
+		same(t, name, f, test.want)
+	}
+
+	p, r := atRest(t, controlPlanes(1), workers("batch", 1))
+	files, _ := p.RenderForPlan()
+	same(t, "at rest", PriorState{Record: r}.forecastMachines(p, files, nil), map[string]MachineForecast{
+		"cp-1": {From: "cp-1", Texts: map[Field]string{}}, "batch/w-1": {From: "batch/w-1", Texts: map[Field]string{}}})
+
+	r.member("cp-1", func(s *cluster.MachineState) { s.Ready = false })
+	r.Seen["cp-1"] = record.Machine{Address: "10.0.0.7", Drift: record.Drift{{Kind: record.NoNode}}}
+	same(t, "not at rest", PriorState{Record: r}.forecastMachines(p, files, nil)["cp-1"],
+		MachineForecast{From: "cp-1", Open: []Field{FieldReady, FieldDrift}, Texts: map[Field]string{FieldAddress: "10.0.0.1"}})
+}
+
+// A create names its operations also while secrets are unknown, and is refused another cluster's snapshot.
+func TestForecastCreate(t *testing.T) {
+	t.Parallel()
+
+	through := machine("batch/w-1", func(m *Machine) { m.Through = true })
+
+	for name, test := range map[string]struct {
+		more  []option
+		knows bool
+		codes []string
+	}{
+		"known":            {knows: true},
+		"secrets unknown":  {more: []option{secretsNew}, knows: true},
+		"machines unknown": {more: []option{machinesUnknown}},
+		"snapshot unknown": {more: []option{func(p *Set) { p.Restore.Unknown = true }}},
+		"a snapshot":       {more: []option{restores(snapshotName)}, knows: true, codes: []string{"Error restore_from.key: Snapshot of another cluster"}},
+		"through":          {more: []option{through}, knows: true, codes: []string{"Warning: Machines have to configure themselves"}},
+		"an image ahead": {more: []option{machine("batch/w-1", func(m *Machine) {
+			m.Config.Patches = []string{"machine: {kubelet: {image: ghcr.io/siderolabs/kubelet:v1.36.0}}"}
+		})}, knows: true,
+			codes: []string{`Error workers["batch"].machines["w-1"]: Invalid image of kubelet: workers["batch"].machines["w-1"]`}},
+	} {
+		f, found := aSet(t, append([]option{controlPlanes(1), workers("batch", 1)}, test.more...)...).ForecastCreate(cluster.DefaultPolicy())
+		expect(t, name, found, test.codes)
+		same(t, name, len(f.Operations) > 2, test.knows)
+		same(t, name, f.Makes && f.Resumes, true)
+	}
+}
