@@ -90,7 +90,8 @@ func (p Set) refuseLostKeys(planned *pki.Bundle, record Record) finding.List {
 	for _, name := range slices.Sorted(maps.Keys(record.Machines)) {
 		if lost := planned.Unknown(record.Machines[name].Keys); len(lost) > 0 {
 			return finding.List{finding.Refused(p.secretsPath(), "Keys that machines work with are missing",
-				fmt.Sprintf("machine %s works with a %s that the secrets of the provider's configuration do not have", name, lost[0]),
+				fmt.Sprintf("machine %s works with a %s that the secrets of the provider's configuration do not have", name,
+					lost[0]),
 				"Nobody could recognise the machine any more",
 				"Put the former keys back below `previous` of the bundle, and take them out when an apply has succeeded")}
 		}

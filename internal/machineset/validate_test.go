@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -265,7 +266,7 @@ func TestProblems(t *testing.T) {
 	mistake := func(field string) error {
 		return &machineconfig.FieldError{Field: field, Found: "a", Fix: "correct it"}
 	}
-	plain := errPlain("broken")
+	plain := errors.New("broken")
 
 	same(t, "none", p.problems("cp-1", nil), nil)
 	same(t, "of the cluster", p.problems("", plain).Error(), "broken")
@@ -287,7 +288,3 @@ func TestProblems(t *testing.T) {
 		}
 	}
 }
-
-type errPlain string
-
-func (e errPlain) Error() string { return string(e) }
