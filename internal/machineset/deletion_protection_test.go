@@ -17,7 +17,7 @@ func TestRefuseDestroy(t *testing.T) {
 		held    = "Error: Machines are locked"
 	)
 
-	claimed := func(s *cluster.MachineState) { s.Claimed = true }
+	claimed := func(s *step.MachineState) { s.Claimed = true }
 
 	for name, test := range map[string]struct {
 		options []option

@@ -6,7 +6,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
@@ -25,8 +24,8 @@ func atRest(t *testing.T, options ...option) (Set, Record) {
 	r.Manifests = runsKubernetes
 
 	for name, m := range p.Machines {
-		r.member(name, func(s *cluster.MachineState) {
-			s.ConfigDigest, s.TalosVersion, s.Stage, s.Ready, s.BootID = files.Digests[name], runsTalos, cluster.StageRunning, true, "boot"
+		r.member(name, func(s *step.MachineState) {
+			s.ConfigDigest, s.TalosVersion, s.Stage, s.Ready, s.BootID = files.Digests[name], runsTalos, step.StageRunning, true, "boot"
 			s.Images, s.Keys, s.NodeName, s.Platform = files.Images[name], files.Keys[name], files.Nodes[name], "metal"
 		})
 		r.Seen.Change(name, func(seen *record.Machine) { seen.Address = m.Address })
@@ -65,11 +64,11 @@ func TestForecastUpdate(t *testing.T) {
 		"one that rejoins": {more: []option{machine("batch/w-1", func(m *Machine) { m.Rejoin = true })}, codes: []string{"Warning: Machines may still join again without a proof"}, want: Forecast{Idle: true, LeavesKubernetes: true}},
 		"one more":         {more: []option{machine("batch/w-2", func(m *Machine) { m.Through = true })}, prior: []option{without("batch/w-2")}, codes: []string{"Warning: Machines have to configure themselves"}, want: Forecast{Makes: true, LeavesKubernetes: true}},
 		"one less":         {more: []option{without("batch/w-2")}, codes: []string{"Warning: Machines will be wiped"}, want: Forecast{Leaves: true, LeavesKubernetes: true}},
-		"one that is another's": {more: []option{without("batch/w-2")}, record: func(r *Record) { r.member("batch/w-2", func(s *cluster.MachineState) { s.Claimed = true }) },
+		"one that is another's": {more: []option{without("batch/w-2")}, record: func(r *Record) { r.member("batch/w-2", func(s *step.MachineState) { s.Claimed = true }) },
 			codes: []string{"Warning: Machines are left to another resource"}, lines: []string{"forget batch/w-2, which another resource owns: nothing is sent to it"}, want: Forecast{Leaves: true, LeavesKubernetes: true}},
 		"Kubernetes":          {more: []option{kubernetes("v1.36.0")}},
-		"Kubernetes, unready": {more: []option{kubernetes("v1.36.0")}, record: func(r *Record) { r.member("batch/w-1", func(s *cluster.MachineState) { s.Ready = false }) }, codes: []string{"Warning: Machines that are not ready hold the upgrade of Kubernetes"}},
-		"Kubernetes, unseen":  {more: []option{kubernetes("v1.36.0")}, record: func(r *Record) { r.member("batch/w-1", func(s *cluster.MachineState) { s.Images = nil }) }},
+		"Kubernetes, unready": {more: []option{kubernetes("v1.36.0")}, record: func(r *Record) { r.member("batch/w-1", func(s *step.MachineState) { s.Ready = false }) }, codes: []string{"Warning: Machines that are not ready hold the upgrade of Kubernetes"}},
+		"Kubernetes, unseen":  {more: []option{kubernetes("v1.36.0")}, record: func(r *Record) { r.member("batch/w-1", func(s *step.MachineState) { s.Images = nil }) }},
 		"Kubernetes back":     {more: []option{kubernetes("v1.34.1")}, codes: []string{"Error kubernetes_version: Unsupported change of kubernetes_version"}},
 		"an image ahead": {more: []option{machine("batch/w-1", func(m *Machine) {
 			m.Config.Patches = []string{"machine: {kubelet: {image: ghcr.io/siderolabs/kubelet:v1.36.0}}"}
@@ -121,52 +120,21 @@ func TestForecastUpdate(t *testing.T) {
 	}
 }
 
-// What a machine shows is open where a step changes it.
-func TestMachineForecast_ofSteps(t *testing.T) {
+// What people see of a machine stays where it is at rest, and is open where it is not.
+func TestForecastMachines_withoutSteps(t *testing.T) {
 	t.Parallel()
 
-	kubelet := func(image string, awaits bool) step.Step {
-		return step.UpgradeComponent{Component: kubenames.Kubelet, Image: image, Awaits: awaits}
-	}
-
-	for name, test := range map[string]struct {
-		step step.Step
-		want MachineForecast
-	}{
-		"a configuration":       {step: step.ApplyConfig{Access: step.Member}},
-		"a first configuration": {step: step.ApplyConfig{Access: step.Maintenance}, want: MachineForecast{Joins: true}},
-		"an upgrade":            {step: step.Upgrade{To: "v1.14.1"}, want: MachineForecast{Texts: map[Field]string{FieldTalosVersion: "v1.14.1"}}},
-		"another pod": {step: step.Upgrade{To: "v1.14.1", Container: true, Loses: true}, want: MachineForecast{Joins: true, Open: []Field{FieldUUID, FieldAddress},
-			Texts: map[Field]string{FieldTalosVersion: "v1.14.1"}}},
-		"a kubelet":            {step: kubelet("k:v1.36.0", false), want: MachineForecast{Texts: map[Field]string{FieldKubernetesVersion: "v1.36.0"}}},
-		"a kubelet that waits": {step: kubelet("k:v1.36.0", true), want: MachineForecast{Open: []Field{FieldKubernetesVersion}}},
-		"a kubelet of no kind": {step: kubelet("k:mine", false), want: MachineForecast{Open: []Field{FieldKubernetesVersion}}},
-		"a scheduler":          {step: step.UpgradeComponent{Component: kubenames.KubeScheduler, Image: "s:v1.36.0"}},
-		"a node":               {step: step.RestartKubelet{}, want: MachineForecast{Open: []Field{FieldNodeName, FieldKubernetesVersion}}},
-		"META":                 {step: step.WriteMeta{Keys: "0x0c"}},
-		"the UUID":             {step: step.WriteMeta{Keys: "0x0f"}, want: MachineForecast{Open: []Field{FieldUUID}}},
-		"a reset":              {step: step.Reset{}, want: MachineForecast{Joins: true}},
-		"volumes":              {step: step.ReplaceVolumes{}, want: MachineForecast{Joins: true}},
-	} {
-		f := MachineForecast{Texts: map[Field]string{}}
-		f.add(test.step)
-
-		if test.want.Texts == nil {
-			test.want.Texts = map[Field]string{}
-		}
-
-		same(t, name, f, test.want)
-	}
-
+	nothing := step.Shown{Texts: map[step.Field]string{}}
 	p, r := atRest(t, controlPlanes(1), workers("batch", 1))
 	files, _ := p.RenderForPlan()
 	same(t, "at rest", PriorState{Record: r}.forecastMachines(p, files, nil), map[string]MachineForecast{
-		"cp-1": {From: "cp-1", Texts: map[Field]string{}}, "batch/w-1": {From: "batch/w-1", Texts: map[Field]string{}}})
+		"cp-1": {From: "cp-1", Shown: nothing}, "batch/w-1": {From: "batch/w-1", Shown: nothing}})
 
-	r.member("cp-1", func(s *cluster.MachineState) { s.Ready = false })
+	r.member("cp-1", func(s *step.MachineState) { s.Ready = false })
 	r.Seen["cp-1"] = record.Machine{Address: "10.0.0.7", Drift: record.Drift{{Kind: record.NoNode}}}
 	same(t, "not at rest", PriorState{Record: r}.forecastMachines(p, files, nil)["cp-1"],
-		MachineForecast{From: "cp-1", Open: []Field{FieldReady, FieldDrift}, Texts: map[Field]string{FieldAddress: "10.0.0.1"}})
+		MachineForecast{From: "cp-1", Shown: step.Shown{Open: []step.Field{step.FieldReady, step.FieldDrift},
+			Texts: map[step.Field]string{step.FieldAddress: "10.0.0.1"}}})
 }
 
 // A create names its operations also while secrets are unknown, and is refused another cluster's snapshot.

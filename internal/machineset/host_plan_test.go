@@ -175,7 +175,7 @@ func TestWithReplacements(t *testing.T) {
 		}
 
 		if test.access != "" {
-			r.member(cp, func(s *cluster.MachineState) { s.Access = test.access })
+			r.member(cp, func(s *step.MachineState) { s.Access = test.access })
 		}
 
 		got, found := PriorState{Record: r}.withReplacements(p, prior)
@@ -206,7 +206,7 @@ func TestMakes(t *testing.T) {
 
 	p := aSet(t, pods(2, 0))
 	same(t, "none", p.makes(recordOf(p)), false)
-	same(t, "one", p.makes(recordOf(p).member("cp-1", func(s *cluster.MachineState) { s.Access = step.Gone })), true)
+	same(t, "one", p.makes(recordOf(p).member("cp-1", func(s *step.MachineState) { s.Access = step.Gone })), true)
 	same(t, "a new one", p.makes(recordOf(aSet(t, pods(1, 0)))), true)
 }
 

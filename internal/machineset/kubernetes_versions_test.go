@@ -36,7 +36,7 @@ func imagesAt(versions ...string) kubenames.Images {
 func kubernetesOn(p Set, has, gets map[string]kubenames.Images) (PriorState, Rendered) {
 	r := recordOf(p)
 	for name, images := range has {
-		r.member(name, func(s *cluster.MachineState) { s.Images, s.Ready = images, true })
+		r.member(name, func(s *step.MachineState) { s.Images, s.Ready = images, true })
 	}
 
 	return PriorState{Record: r}, Rendered{Images: gets}
@@ -235,7 +235,7 @@ func TestWarnOfKubernetes(t *testing.T) {
 		"nothing is passed": {from: "v1.36.0", to: "v1.36.0", ready: true, via: []string{"v1.35.1", "v1.33.1"}},
 	} {
 		p := aSet(t, workers("batch", 1), joins("10.0.0.9"))
-		r := recordOf(p).member("batch/w-1", func(s *cluster.MachineState) { s.Ready = test.ready })
+		r := recordOf(p).member("batch/w-1", func(s *step.MachineState) { s.Ready = test.ready })
 		r.Seen.Change("batch/w-1", func(m *record.Machine) {
 			m.Running = map[kubenames.Component]string{kubenames.Kubelet: test.running}
 		})
@@ -292,13 +292,13 @@ func TestAssume_whatRefreshesSaw(t *testing.T) {
 	for name, test := range map[string]struct {
 		seen    record.Machine
 		on      string
-		change  func(s *cluster.MachineState)
+		change  func(s *step.MachineState)
 		kubelet string
 		api     string
 	}{
 		"as recorded":         {on: "batch/w-1", kubelet: "v1.35.2"},
 		"another kubelet":     {on: "batch/w-1", seen: record.Machine{Running: map[kubenames.Component]string{kubenames.Kubelet: "v1.34.1+fips"}}, kubelet: "v1.34.1"},
-		"not a member":        {on: "batch/w-1", seen: record.Machine{Running: map[kubenames.Component]string{kubenames.Kubelet: "v1.34.1"}}, change: func(s *cluster.MachineState) { s.Access = step.Unreachable }, kubelet: ""},
+		"not a member":        {on: "batch/w-1", seen: record.Machine{Running: map[kubenames.Component]string{kubenames.Kubelet: "v1.34.1"}}, change: func(s *step.MachineState) { s.Access = step.Unreachable }, kubelet: ""},
 		"another API server":  {on: "cp-1", seen: record.Machine{Running: map[kubenames.Component]string{kubenames.KubeAPIServer: "v1.34.1"}}, kubelet: "v1.35.2", api: "v1.34.1"},
 		"no node any more":    {on: "batch/w-1", seen: record.Machine{Drift: record.Drift{{Kind: record.NoNode}}}, kubelet: ""},
 		"an image of no kind": {on: "batch/w-1", seen: record.Machine{Running: map[kubenames.Component]string{kubenames.KubeProxy: "v1.34.1"}}, kubelet: "v1.35.2"},
@@ -333,7 +333,7 @@ func TestAssume_whatElseRefreshesSaw(t *testing.T) {
 	t.Parallel()
 
 	p := aSet(t, controlPlanes(1), workers("batch", 1))
-	r := recordOf(p).member("cp-1", func(s *cluster.MachineState) { s.Meta = map[uint8]string{10: "a", 12: "b"} })
+	r := recordOf(p).member("cp-1", func(s *step.MachineState) { s.Meta = map[uint8]string{10: "a", 12: "b"} })
 	r.Seen["cp-1"] = record.Machine{Drift: record.Drift{{Kind: record.Unproven}, {Kind: record.MetaDiffers, Keys: []uint8{12}}}}
 	r.Seen["batch/w-1"] = record.Machine{Drift: record.Drift{{Kind: record.NotOnHost}}}
 
@@ -360,7 +360,7 @@ func TestKubernetes_readsVersions(t *testing.T) {
 		map[kubenames.Component]string{kubenames.KubeProxy: "v1.34.1"})
 
 	want := cluster.Spec{Machines: []cluster.Machine{{Name: "a", Role: step.ControlPlane}, {Name: "b", Role: step.ControlPlane}, {Name: "w", Role: step.Worker}}}
-	have := cluster.Snapshot{Machines: map[string]cluster.MachineState{"a": {Images: imagesAt("kube-apiserver", "v1.35.10")},
+	have := cluster.Snapshot{Machines: map[string]step.MachineState{"a": {Images: imagesAt("kube-apiserver", "v1.35.10")},
 		"b": {Images: imagesAt("kube-apiserver", "v1.35.9")}, "w": {Images: imagesAt("kube-apiserver", "v1.1.1")}}}
 	same(t, "the oldest API server", ManifestsRunning(want, have), "v1.35.9")
 	same(t, "none", ManifestsRunning(want, cluster.Snapshot{}), "")

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
@@ -23,7 +22,7 @@ func TestWithPeers(t *testing.T) {
 	same(t, "the set itself", base.Peers(), map[string]string{})
 	same(t, "no endpoint by address", p.Machines["batch/0"].Config.EndpointAddress, netip.Addr{})
 	same(t, "to be told", p.Unaddressed(Record{}), []string{"cp-1"})
-	same(t, "to be told, as members", p.Unaddressed(Record{Machines: map[string]cluster.MachineState{"cp-1": {Access: step.Member}}}), nil)
+	same(t, "to be told, as members", p.Unaddressed(Record{Machines: map[string]step.MachineState{"cp-1": {Access: step.Member}}}), nil)
 
 	base.Settings.Isolated = true
 	same(t, "isolated", base.WithPeers(r.Peers()).Machines["batch/0"].Config.EndpointAddress, first)

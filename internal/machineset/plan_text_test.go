@@ -147,7 +147,7 @@ func TestWarnOfLostExtensions(t *testing.T) {
 		"a pod":             {installer: "ghcr.io/siderolabs/installer:v1.14.1", container: true},
 	} {
 		p := aSet(t, workers("batch", 2), group("batch/w-1", func(g *Group) { g.Schematic, g.Extensions = id, test.extensions }))
-		r := recordOf(p).member("batch/w-1", func(s *cluster.MachineState) { s.Extensions = []string{"iscsi-tools", "qemu"} })
+		r := recordOf(p).member("batch/w-1", func(s *step.MachineState) { s.Extensions = []string{"iscsi-tools", "qemu"} })
 
 		var want []string
 		if test.lost != "" {
@@ -204,7 +204,8 @@ func TestAssuming(t *testing.T) {
 
 	const warned = "Warning: Not everything that this plan does is known yet"
 
-	kept := map[string]MachineForecast{"cp-1": {Texts: map[Field]string{FieldAddress: "a", FieldUUID: "u"}}}
+	kept := map[string]MachineForecast{"cp-1": {Shown: step.Shown{
+		Texts: map[step.Field]string{step.FieldAddress: "a", step.FieldUUID: "u"}}}}
 	refusal := finding.Refused(finding.Path{}, "Unsupported change", "it is refused", "")
 
 	for name, test := range map[string]struct {
@@ -244,7 +245,7 @@ func TestAssuming(t *testing.T) {
 		same(t, name+": a new machine", f.Machines["cp-2"].Anew, true)
 
 		if test.more == nil {
-			same(t, name+": what stays", f.Machines["cp-1"].Texts, map[Field]string{FieldUUID: "u"})
+			same(t, name+": what stays", f.Machines["cp-1"].Texts, map[step.Field]string{step.FieldUUID: "u"})
 			same(t, name+": the forecast itself", len(test.likely.Machines["cp-1"].Texts), 2)
 		} else {
 			same(t, name+": what may be another", f.Machines["cp-1"], MachineForecast{Anew: true})

@@ -60,21 +60,21 @@ func TestRefuseContract(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		was, is string
-		record  func(s *cluster.MachineState)
+		record  func(s *step.MachineState)
 		refused bool
 		names   []string
 	}{
 		"the same":                {was: "v1.12", is: "v1.12"},
 		"not given":               {was: "v1.12"},
 		"another one":             {was: "v1.12", is: "v1.13", refused: true, names: []string{"from v1.12 to v1.13"}},
-		"another one, no members": {was: "v1.12", is: "v1.13", record: func(s *cluster.MachineState) { s.Access = step.Maintenance }},
+		"another one, no members": {was: "v1.12", is: "v1.13", record: func(s *step.MachineState) { s.Access = step.Maintenance }},
 		"the documents":           {was: "v1.13", is: "v1.14"},
-		"and back":                {was: "v1.14", is: "v1.13", record: func(s *cluster.MachineState) { s.TalosVersion = "v1.13.6" }},
-		"the documents too early": {was: "v1.13", is: "v1.14", record: func(s *cluster.MachineState) { s.TalosVersion = "v1.13.6" },
+		"and back":                {was: "v1.14", is: "v1.13", record: func(s *step.MachineState) { s.TalosVersion = "v1.13.6" }},
+		"the documents too early": {was: "v1.13", is: "v1.14", record: func(s *step.MachineState) { s.TalosVersion = "v1.13.6" },
 			refused: true, names: []string{"Machine batch/w-1 runs"}},
-		"the documents, Talos unknown": {was: "v1.13", is: "v1.14", record: func(s *cluster.MachineState) { s.TalosVersion = "" }},
+		"the documents, Talos unknown": {was: "v1.13", is: "v1.14", record: func(s *step.MachineState) { s.TalosVersion = "" }},
 		"the documents, and one that lost everything": {was: "v1.13", is: "v1.14",
-			record: func(s *cluster.MachineState) { s.Access, s.TalosVersion = step.Maintenance, "v1.13.6" }},
+			record: func(s *step.MachineState) { s.Access, s.TalosVersion = step.Maintenance, "v1.13.6" }},
 	} {
 		prior := aSet(t, controlPlanes(1), workers("batch", 1), contract(test.was))
 		p := aSet(t, controlPlanes(1), workers("batch", 1), contract(test.is))
@@ -83,10 +83,10 @@ func TestRefuseContract(t *testing.T) {
 		if name == "another one, no members" {
 			r.member("cp-1", test.record)
 		} else {
-			r.member("cp-1", func(s *cluster.MachineState) { s.TalosVersion = runsTalos })
+			r.member("cp-1", func(s *step.MachineState) { s.TalosVersion = runsTalos })
 		}
 
-		r.member("batch/w-1", func(s *cluster.MachineState) { s.TalosVersion = runsTalos })
+		r.member("batch/w-1", func(s *step.MachineState) { s.TalosVersion = runsTalos })
 
 		if test.record != nil {
 			r.member("batch/w-1", test.record)
@@ -126,7 +126,7 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 	recorded := func(p *Set) { p.Secrets, p.RecordedSecrets = "", "identity" }
 	none := func(p *Set) { p.Secrets = "" }
 	members := func(p Set) Record { return recordOf(p) }
-	phase := func(phase cluster.Phase, change func(s *cluster.MachineState)) func(Set) Record {
+	phase := func(phase cluster.Phase, change func(s *step.MachineState)) func(Set) Record {
 		return func(p Set) Record {
 			r := recordOf(p).member("cp-1", change)
 			r.Phase = phase
@@ -134,9 +134,9 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 			return r
 		}
 	}
-	lost := func(s *cluster.MachineState) { s.Access = step.Maintenance }
+	lost := func(s *step.MachineState) { s.Access = step.Maintenance }
 	carries := func(id string) func(Set) Record {
-		return phase(cluster.Ready, func(s *cluster.MachineState) { s.Keys.Talos.Issuing = id })
+		return phase(cluster.Ready, func(s *step.MachineState) { s.Keys.Talos.Issuing = id })
 	}
 
 	for name, test := range map[string]struct {
@@ -151,7 +151,7 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 			want: refused, says: "the provider was given them"},
 		"new ones, state has none":           {p: secretsNew, prior: none, record: members},
 		"new ones, before the bootstrap":     {p: secretsNew, record: phase(cluster.Provisioning, lost)},
-		"new ones, with a member":            {p: secretsNew, record: phase(cluster.Provisioning, func(*cluster.MachineState) {}), want: refused},
+		"new ones, with a member":            {p: secretsNew, record: phase(cluster.Provisioning, func(*step.MachineState) {}), want: refused},
 		"new ones, all machines lost":        {p: secretsNew, record: phase(cluster.Degraded, lost), want: refused},
 		"not known yet":                      {p: secretsUnknown, record: members},
 		"state has none":                     {prior: none, record: members},

@@ -33,7 +33,7 @@ func TestRemoval_tellsWhatGoes(t *testing.T) {
 		ends   = `Cluster "prod" goes, and its etcd with it`
 	)
 
-	claimed := func(s *cluster.MachineState) { s.Claimed = true }
+	claimed := func(s *step.MachineState) { s.Claimed = true }
 
 	for name, test := range map[string]struct {
 		options []option

@@ -221,7 +221,7 @@ func restores(from string) option {
 func changing(change func(c *Changes)) option { return func(p *Set) { change(&p.Changes) } }
 
 // member changes what a record has of a machine.
-func (r Record) member(name string, change func(s *cluster.MachineState)) Record {
+func (r Record) member(name string, change func(s *step.MachineState)) Record {
 	s := r.Machines[name]
 	change(&s)
 	r.Machines[name] = s

@@ -174,8 +174,8 @@ func TestRestoration(t *testing.T) {
 		"one lives":        {restored: "file:a", refusals: 1, access: step.Member, from: "file:a"},
 	} {
 		p := aSet(t, controlPlanes(2), workers("batch", 1), restores(test.from))
-		r := recordOf(p).member("cp-1", func(s *cluster.MachineState) { s.Access = step.Maintenance }).
-			member("cp-2", func(s *cluster.MachineState) { s.Access = test.access })
+		r := recordOf(p).member("cp-1", func(s *step.MachineState) { s.Access = step.Maintenance }).
+			member("cp-2", func(s *step.MachineState) { s.Access = test.access })
 		r.RestoredFrom = test.restored
 
 		var want []string

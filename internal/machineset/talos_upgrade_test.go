@@ -23,7 +23,7 @@ func TestRefuseTalosVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		from, to string
 		more     []option
-		state    func(s *cluster.MachineState)
+		state    func(s *step.MachineState)
 		runs     string // Kubernetes
 		says     string // of the worker
 		plane    string // of the control plane, where it is another
@@ -32,7 +32,7 @@ func TestRefuseTalosVersion(t *testing.T) {
 		"the next":            {from: "v1.13.6", to: "v1.14.1"},
 		"two further":         {from: "v1.12.4", to: "v1.14.1"},
 		"not known what runs": {from: "", to: "v1.10.0"},
-		"lost its disk":       {from: "v1.14.1", to: "v1.10.0", state: func(s *cluster.MachineState) { s.Access = step.Maintenance }},
+		"lost its disk":       {from: "v1.14.1", to: "v1.10.0", state: func(s *step.MachineState) { s.Access = step.Maintenance }},
 		"no version":          {from: "v1.14.1", to: "next"},
 		"changes unknown":     {from: "v1.14.1", to: "v1.10.0", more: []option{changing(func(c *Changes) { c.Unknown = true })}},
 		"back":                {from: "v1.14.1", to: "v1.13.6", says: "the older v1.13.6. An older Talos may not read"},
@@ -41,12 +41,12 @@ func TestRefuseTalosVersion(t *testing.T) {
 			plane: "does not read the data of the newer one"},
 		"back below the contract": {from: "v1.14.1", to: "v1.12.4", more: []option{back, contract("v1.13")}, says: "follow version contract v1.13"},
 		"back without a contract": {from: "v1.14.1", to: "v1.13.6", more: []option{back, contract("")}},
-		"another schematic": {from: "v1.14.1", to: "v1.14.1", state: func(s *cluster.MachineState) { s.Platform = cluster.PlatformContainer },
+		"another schematic": {from: "v1.14.1", to: "v1.14.1", state: func(s *step.MachineState) { s.Platform = cluster.PlatformContainer },
 			more: []option{group("batch/w-1", func(g *Group) { g.Schematic = schematic })}, says: "Talos v1.14.1 in a container, and wanted is v1.14.1 with schematic ce4c980550dd"},
-		"the schematic that runs": {from: "v1.14.1", to: "v1.14.1", state: func(s *cluster.MachineState) {
+		"the schematic that runs": {from: "v1.14.1", to: "v1.14.1", state: func(s *step.MachineState) {
 			s.Platform, s.Schematic = cluster.PlatformContainer, schematic
 		}, more: []option{group("batch/w-1", func(g *Group) { g.Schematic = schematic })}},
-		"a container": {from: "v1.13.6", to: "v1.14.1", state: func(s *cluster.MachineState) { s.Platform = cluster.PlatformContainer },
+		"a container": {from: "v1.13.6", to: "v1.14.1", state: func(s *step.MachineState) { s.Platform = cluster.PlatformContainer },
 			says: "Talos v1.13.6 in a container, and wanted is v1.14.1. Talos in a container has no disk"},
 		"too far":              {from: "v1.4.0", to: "v1.14.1", runs: kubelet, says: "The installer of Talos v1.10.9 refuses it"},
 		"Kubernetes too new":   {from: "v1.10.1", to: "v1.12.4", runs: "v1.35.2", says: "Talos v1.11.6, which is on the way, does not run Kubernetes v1.35.2"},
@@ -61,7 +61,7 @@ func TestRefuseTalosVersion(t *testing.T) {
 		r := recordOf(p)
 
 		for machine := range r.Machines {
-			r.member(machine, func(s *cluster.MachineState) {
+			r.member(machine, func(s *step.MachineState) {
 				s.TalosVersion = test.from
 				if test.runs != "" {
 					s.Images = imagesAt("kubelet", test.runs)
@@ -70,7 +70,7 @@ func TestRefuseTalosVersion(t *testing.T) {
 		}
 
 		if test.state != nil {
-			r.member("batch/w-1", test.state).member("cp-1", func(s *cluster.MachineState) { *s = cluster.MachineState{} })
+			r.member("batch/w-1", test.state).member("cp-1", func(s *step.MachineState) { *s = step.MachineState{} })
 		}
 
 		for machine, says := range map[string]string{"batch/w-1": test.says, "cp-1": test.says + test.plane} {
@@ -101,6 +101,6 @@ func TestRefuseTalosVersion(t *testing.T) {
 
 	// A pod is made of another image.
 	p := aSet(t, pods(1, 0), talos("v1.14.1"))
-	state := cluster.MachineState{Access: step.Member, TalosVersion: "v1.13.6", Platform: cluster.PlatformContainer, Images: kubenames.Images{}}
+	state := step.MachineState{Access: step.Member, TalosVersion: "v1.13.6", Platform: cluster.PlatformContainer, Images: kubenames.Images{}}
 	same(t, "a pod", p.obstacle(p.Machines["cp-0"], state, nil), obstacle{})
 }

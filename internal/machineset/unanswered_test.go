@@ -16,18 +16,18 @@ func TestWarnOfUnanswered(t *testing.T) {
 	const silent, foreign, bereft = "Warning: Machines do not answer", "Warning: Unexpected machine identity", "Warning: Volumes of machines are lost"
 
 	for name, test := range map[string]struct {
-		state cluster.MachineState
+		state step.MachineState
 		want  string
 		line  string
 	}{
-		"member":        {state: cluster.MachineState{Access: step.Member}},
-		"waits":         {state: cluster.MachineState{Access: step.Maintenance}},
-		"gone":          {state: cluster.MachineState{Access: step.Gone}},
-		"unreachable":   {state: cluster.MachineState{Access: step.Unreachable, Cause: "no route"}, want: silent, line: "w-1 (10.0.0.11): no route"},
-		"not asked":     {state: cluster.MachineState{}, want: silent, line: "w-1 (10.0.0.11): not asked in time"},
-		"foreign":       {state: cluster.MachineState{Access: step.Foreign}, want: foreign, line: "w-1 (10.0.0.11): answers with another identity"},
-		"foreign, why":  {state: cluster.MachineState{Access: step.Foreign, Cause: "another CA"}, want: foreign, line: "w-1 (10.0.0.11): another CA"},
-		"lost its data": {state: cluster.MachineState{Access: step.Unreachable, VolumesLost: true, Cause: "node gone"}, want: bereft, line: "w-1: node gone"},
+		"member":        {state: step.MachineState{Access: step.Member}},
+		"waits":         {state: step.MachineState{Access: step.Maintenance}},
+		"gone":          {state: step.MachineState{Access: step.Gone}},
+		"unreachable":   {state: step.MachineState{Access: step.Unreachable, Cause: "no route"}, want: silent, line: "w-1 (10.0.0.11): no route"},
+		"not asked":     {state: step.MachineState{}, want: silent, line: "w-1 (10.0.0.11): not asked in time"},
+		"foreign":       {state: step.MachineState{Access: step.Foreign}, want: foreign, line: "w-1 (10.0.0.11): answers with another identity"},
+		"foreign, why":  {state: step.MachineState{Access: step.Foreign, Cause: "another CA"}, want: foreign, line: "w-1 (10.0.0.11): another CA"},
+		"lost its data": {state: step.MachineState{Access: step.Unreachable, VolumesLost: true, Cause: "node gone"}, want: bereft, line: "w-1: node gone"},
 	} {
 		spec, have := sightOf()
 		have.Machines["w-1"] = test.state
@@ -56,15 +56,15 @@ func TestLost(t *testing.T) {
 		lost   bool
 	}{
 		"nothing":   {change: func(*cluster.Snapshot) {}},
-		"wiped":     {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{Access: step.Maintenance} }, lost: true},
-		"new":       {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{Access: step.Maintenance} }, new: true},
-		"gone":      {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{Access: step.Gone} }, lost: true},
-		"silent":    {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{Access: step.Unreachable} }},
-		"no volume": {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = cluster.MachineState{VolumesLost: true} }, lost: true},
+		"wiped":     {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = step.MachineState{Access: step.Maintenance} }, lost: true},
+		"new":       {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = step.MachineState{Access: step.Maintenance} }, new: true},
+		"gone":      {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = step.MachineState{Access: step.Gone} }, lost: true},
+		"silent":    {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = step.MachineState{Access: step.Unreachable} }},
+		"no volume": {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = step.MachineState{VolumesLost: true} }, lost: true},
 		"no member": {change: func(h *cluster.Snapshot) { h.Etcd = etcdstate.State{Known: true} }, lost: true},
 	} {
 		want, have := sightOf()
-		recorded := Record{Machines: map[string]cluster.MachineState{"cp-1": {Access: step.Member}, "w-1": {Access: step.Member}}}
+		recorded := Record{Machines: map[string]step.MachineState{"cp-1": {Access: step.Member}, "w-1": {Access: step.Member}}}
 		test.change(&have)
 
 		if test.new {
@@ -86,7 +86,7 @@ func TestGone_isWhatAHostHasNothingOf(t *testing.T) {
 	same(t, "of the host", r.GoneOf(p, seen), []string{"cp-1"})
 	same(t, "on metal", recordOf(aSet(t, controlPlanes(1))).GoneOf(aSet(t, controlPlanes(1)), seen), nil)
 
-	have := cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-0": {Access: step.Gone}, "batch/0": {Access: step.Gone}}}
+	have := cluster.Snapshot{Machines: map[string]step.MachineState{"cp-0": {Access: step.Gone}, "batch/0": {Access: step.Gone}}}
 	same(t, "of a refresh", r.GoneIn(p.Spec(PriorState{}, Rendered{}), have), []string{"cp-0"})
 
 	expect(t, "one", WarnOfGone([]string{"cp-0"}, workload.Identity{}, "Next."), []string{"Warning: Machines are gone from the host cluster"},
@@ -99,11 +99,11 @@ func TestGone_isWhatAHostHasNothingOf(t *testing.T) {
 func TestStateOf(t *testing.T) {
 	t.Parallel()
 
-	for want, s := range map[string]cluster.MachineState{
+	for want, s := range map[string]step.MachineState{
 		"in maintenance mode":                       {Access: step.Maintenance},
 		"in the cluster":                            {Access: step.Member},
-		"in the cluster, running":                   {Access: step.Member, Stage: cluster.StageRunning, Unmet: []string{"time"}, Ready: true},
-		"in the cluster, booting, not ready (a, b)": {Access: step.Member, Stage: cluster.StageBooting, Unmet: []string{"a", "b"}},
+		"in the cluster, running":                   {Access: step.Member, Stage: step.StageRunning, Unmet: []string{"time"}, Ready: true},
+		"in the cluster, booting, not ready (a, b)": {Access: step.Member, Stage: step.StageBooting, Unmet: []string{"a", "b"}},
 		"answers with another identity":             {Access: step.Foreign},
 		"not on the host cluster":                   {Access: step.Gone},
 		"does not answer":                           {Access: step.Unreachable},
@@ -112,5 +112,5 @@ func TestStateOf(t *testing.T) {
 		same(t, want, StateOf(s), want)
 	}
 
-	same(t, "not asked", StateOf(cluster.MachineState{}), "does not answer")
+	same(t, "not asked", StateOf(step.MachineState{}), "does not answer")
 }

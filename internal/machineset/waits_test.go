@@ -42,7 +42,7 @@ func TestWithTroubles(t *testing.T) {
 	} {
 		want, have := sightOf()
 		want.Removed = test.removed
-		have.Machines["w-9"] = cluster.MachineState{Access: step.Member, Stage: cluster.StageBooting}
+		have.Machines["w-9"] = step.MachineState{Access: step.Member, Stage: step.StageBooting}
 
 		drift := test.drift
 		if drift == nil {

@@ -3,7 +3,6 @@ package machineset
 import (
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
@@ -114,7 +113,7 @@ func TestRemindOfRejoin(t *testing.T) {
 
 	rejoin := func(m *Machine) { m.Rejoin = true }
 	p := aSet(t, controlPlanes(2), workers("batch", 1), machine("cp-1", rejoin), machine("cp-2", rejoin))
-	r := recordOf(p).member("cp-2", func(s *cluster.MachineState) { s.Access = step.Maintenance })
+	r := recordOf(p).member("cp-2", func(s *step.MachineState) { s.Access = step.Maintenance })
 
 	expect(t, "one waits", p.remindOfRejoin(PriorState{Record: r}), []string{"Warning: Machines may still join again without a proof"},
 		"true for machine cp-1, in service")
