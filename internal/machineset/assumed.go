@@ -14,7 +14,7 @@ import (
 // Located is a set whose machines are taken to answer where nobody knows yet: those that are new, in a plan that makes
 // them.
 func (p Set) Located() Set {
-	p.Unknown, p.Unnamed = false, false
+	p.Unknown = p.Unknown.Without(UnknownMachines)
 
 	return p
 }

@@ -20,7 +20,7 @@ import (
 // configuration is unknown they have none, and the attributes have to do. A configuration with a mistake has none
 // either: the validation reports it.
 func (p Set) WithFacts() Set {
-	if p.Unknown || len(p.Machines) == 0 {
+	if p.Unknown.Has(UnknownConfiguration) || len(p.Machines) == 0 {
 		return p
 	}
 
@@ -90,7 +90,7 @@ func (p Set) networks() (pods, services []netip.Prefix) {
 	p.Settings.Container = p.Host != nil
 
 	plane := p.plane
-	if plane == nil && !p.Unknown {
+	if plane == nil && !p.Unknown.Has(UnknownConfiguration) {
 		plane = p.planeFacts()
 	}
 

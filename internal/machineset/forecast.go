@@ -44,7 +44,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 
 	var diags finding.List
 
-	if !p.Unlisted && !p.Restore.Unknown {
+	if !p.Unknown.Has(UnknownMachines) && !p.Restore.Unknown {
 		want := p.Spec(PriorState{}, Rendered{})
 		want.OtherControlPlanes = p.OtherControlPlanes()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
@@ -61,7 +61,7 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 	p, prior = p.WithPeers(stored.Peers()).WithLinks(stored), prior.WithPeers(stored.Peers()).WithLinks(stored)
 	p.FormerSecrets = prior.Secrets
 	f := Forecast{Resumes: stored.Phase != cluster.Ready, Makes: p.makes(stored),
-		UpgradesUnmanaged: p.Unmanaged != nil || p.Unknown}
+		UpgradesUnmanaged: p.Unmanaged != nil || p.Unknown.Has(UnknownConfiguration)}
 
 	recorded, conflicts := NewPriorState(stored, p, prior)
 	p, prior = p.WithNames(recorded.Record), prior.WithNames(stored)
@@ -70,14 +70,14 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 
 	var diags finding.List
 
-	if !p.Unknown {
+	if !p.Unknown.Has(UnknownConfiguration) {
 		diags.Append(conflicts...) // hardware that is not known yet may resolve them
 		diags.Append(refuseTakenPlaces(p, prior, stored, recorded)...)
 	}
 
 	diags.Append(refuseChanges(p, prior, recorded)...)
 
-	if p.Unknown || p.Sealed {
+	if !p.Unknown.Renders() {
 		return f, diags
 	}
 
@@ -221,7 +221,7 @@ type renderedOnce func() (files Rendered, ok bool)
 
 func (p Set) renderOnce() renderedOnce {
 	return sync.OnceValues(func() (Rendered, bool) {
-		if p.Unknown || p.Sealed {
+		if !p.Unknown.Renders() {
 			return Rendered{}, false
 		}
 
@@ -232,7 +232,7 @@ func (p Set) renderOnce() renderedOnce {
 }
 
 // MayHaveManifests is whether there are control planes, which have bootstrap manifests, as far as that is known.
-func (p Set) MayHaveManifests() bool { return p.OwnsControlPlane() || p.Unnamed }
+func (p Set) MayHaveManifests() bool { return p.OwnsControlPlane() || p.Unknown.Has(UnknownAddresses) }
 
 // refuseChanges names every change that cannot be made, or not in one go.
 func refuseChanges(p, prior Set, recorded PriorState) finding.List {

@@ -169,7 +169,7 @@ func (p Set) keptMachines(prior Set, recorded PriorState) []string {
 
 // refuseHostChanges refuses what cannot be done to the volumes of machines that are there.
 func refuseHostChanges(p, prior Set, recorded PriorState) finding.List {
-	if p.Host == nil || prior.Host == nil || p.Unknown || prior.Unknown {
+	if p.Host == nil || prior.Host == nil || (p.Unknown | prior.Unknown).Has(UnknownConfiguration) {
 		return nil
 	}
 

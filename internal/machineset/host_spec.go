@@ -97,7 +97,8 @@ func (p Set) Unplaced(endpointOfNames bool) Set {
 		machines[name] = m
 	}
 
-	p.Machines, p.Unknown = machines, true
+	p.Machines = machines
+	p.Unknown.Note(UnknownConfiguration, true)
 
 	if endpointOfNames {
 		p.Settings.Endpoint = "" // it is made of the names

@@ -22,7 +22,7 @@ func (p Set) Identity(bundle *pki.Bundle) string {
 // refuseIsolation refuses to isolate machines that joined a cluster, or to end their isolation: machines with discovery
 // would join the other cluster that has the same secrets, and those without it are in that cluster already.
 func refuseIsolation(p, prior Set, recorded PriorState) finding.List {
-	if p.Unknown || p.Settings.Isolated == prior.Settings.Isolated || !recorded.HasMembers() {
+	if p.Unknown.Has(UnknownConfiguration) || p.Settings.Isolated == prior.Settings.Isolated || !recorded.HasMembers() {
 		return nil
 	}
 

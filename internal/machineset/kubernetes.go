@@ -173,7 +173,7 @@ func (p Set) kubernetes(recorded PriorState) cluster.KubernetesSpec {
 // cluster has, by the first control plane of each, as in a sync. None where that is not known.
 func (p Set) changedManifests(prior Set) []string {
 	planes, former := p.controlPlanes(), prior.controlPlanes()
-	if p.Unknown || prior.Unknown || len(planes) == 0 || len(former) == 0 {
+	if (p.Unknown | prior.Unknown).Has(UnknownConfiguration) || len(planes) == 0 || len(former) == 0 {
 		return nil
 	}
 

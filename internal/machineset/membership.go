@@ -28,7 +28,7 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 
 	r.containers = p.Host != nil
 
-	if p.Unnamed {
+	if p.Unknown.Has(UnknownAddresses) {
 		return nil
 	}
 

@@ -63,7 +63,7 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 
 // refusedAlready is what would be refused if the configuration were that of the state.
 func refusedAlready(prior Set, record Record, last cluster.Decision, policy cluster.Policy) []step.Refusal {
-	if len(last.Refusals) == 0 || prior.Unknown || prior.Sealed {
+	if len(last.Refusals) == 0 || !prior.Unknown.Renders() {
 		return nil
 	}
 

@@ -256,7 +256,7 @@ func TestAssuming(t *testing.T) {
 	same(t, "nothing foreseen", len(aSet(t, controlPlanes(1)).anythingMayChange(nil)), 0)
 
 	located := aSet(t, valuesUnknown, machinesUnknown).Located()
-	same(t, "located", located.Unknown || located.Unnamed || !located.Unlisted, false)
+	same(t, "located", located.Unknown, Unknown(0))
 }
 
 // Nodes that a killed apply may have left behind are named.

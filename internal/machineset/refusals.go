@@ -52,7 +52,8 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 
 // RefuseNewSecrets compares what bundles say, not how they are written. Secrets that are not made yet are others.
 func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
-	if p.NewSecrets && prior.Secrets+prior.RecordedSecrets != "" && (Bootstrapped(record.Phase) || record.HasMembers()) {
+	if p.Unknown.Has(UnknownNewSecrets) && prior.Secrets+prior.RecordedSecrets != "" &&
+		(Bootstrapped(record.Phase) || record.HasMembers()) {
 		return finding.List{p.newSecrets(prior)}
 	}
 

@@ -19,7 +19,7 @@ func (p Set) Replaces(prior Set) bool {
 	switch {
 	case differ(p.Settings.Name, prior.Settings.Name) && !p.canRename(prior):
 		return true
-	case p.ModeUnknown:
+	case p.Unknown.Has(UnknownMode):
 		return false
 	case (p.Host == nil) != (prior.Host == nil), p.otherRole(prior), p.OtherNetworks(prior):
 		return true
@@ -54,11 +54,12 @@ func (p Set) otherWrittenNetworks(prior Set) bool {
 	pods, services := machineconfig.DefaultNetworks(p.Host != nil)
 
 	same := func(now, before []string, fallback string) bool {
-		return p.Unknown && (len(now) == 0 || slices.Contains(now, "")) || network.Same(now, before, fallback)
+		return p.Unknown.Has(UnknownConfiguration) && (len(now) == 0 || slices.Contains(now, "")) ||
+			network.Same(now, before, fallback)
 	}
 
 	return !same(now.PodCIDRs, before.PodCIDRs, pods) || !same(now.ServiceCIDRs, before.ServiceCIDRs, services) ||
-		!(now.DNSDomain == "" && p.Unknown) &&
+		!(now.DNSDomain == "" && p.Unknown.Has(UnknownConfiguration)) &&
 			!network.SameDomain(now.DNSDomain, before.DNSDomain, constants.DefaultDNSDomain)
 }
 

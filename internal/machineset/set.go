@@ -21,7 +21,7 @@ import (
 )
 
 // Set is machines of one cluster: what a resource owns. That of a plan may have values in it
-// that are not known yet, which are zero.
+// that are not known yet (Unknown), which are zero.
 type Set struct {
 	// Object names the resource in messages.
 	Object string
@@ -47,8 +47,6 @@ type Set struct {
 	Endpoints       []string
 	// EndpointOf are the endpoints of control planes that are reached elsewhere than at their addresses, by these.
 	EndpointOf map[string]string
-	// EndpointsUnknown is true while Endpoints are not all known.
-	EndpointsUnknown bool
 	// Gateway is what all connections to machines go through, in the words of an operation; empty when they are direct.
 	Gateway  string
 	Machines map[string]Machine
@@ -73,20 +71,8 @@ type Set struct {
 	Restore Restoration
 	// Host is the host cluster of machines in containers; nil on metal.
 	Host *Host
-	// ModeUnknown is true when it is not known whether they are in containers.
-	ModeUnknown bool
-
-	// Unknown is true when any value that shapes a configuration, other than the
-	// secrets, is unknown.
-	Unknown bool
-	// Sealed is true when the secrets are not known yet.
-	Sealed bool
-	// NewSecrets is true when they are not known because the plan makes new ones.
-	NewSecrets bool
-	// Unnamed is true when the machines themselves are not all known: which there
-	// are, where they answer, what is installed on them. Unlisted is true when it is more than
-	// where they answer.
-	Unnamed, Unlisted bool
+	// Unknown is what is not known yet.
+	Unknown Unknown
 
 	// plane is what a control plane of the cluster says; nil while it is not known.
 	plane *machineconfig.Facts
@@ -375,7 +361,7 @@ func (p Set) filesOfCreate() Rendered {
 
 	err := p.renderMachines(nil,
 		func(name string, m renderedMachine) { files.Configs[name], files.Images[name] = m.Bytes, m.Images })
-	if err != nil || p.Unknown {
+	if err != nil || p.Unknown.Has(UnknownConfiguration) {
 		return Rendered{} // the validation says what is wrong
 	}
 

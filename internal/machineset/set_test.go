@@ -176,19 +176,23 @@ func joins(endpoints ...string) option {
 }
 
 // valuesUnknown is a set of which a value that shapes configurations is not known yet.
-func valuesUnknown(p *Set) { p.Unknown = true }
+func valuesUnknown(p *Set) { p.Unknown.Note(UnknownConfiguration, true) }
 
 // machinesUnknown is a set of which it is not known yet which machines there are.
-func machinesUnknown(p *Set) { p.Unnamed, p.Unlisted = true, true }
+func machinesUnknown(p *Set) { p.Unknown.Note(UnknownMachines, true) }
 
 // secretsUnknown is a set whose secrets are not known yet.
-func secretsUnknown(p *Set) { p.Sealed, p.Secrets = true, "" }
+func secretsUnknown(p *Set) {
+	p.Unknown.Note(UnknownSecrets, true)
+
+	p.Secrets = ""
+}
 
 // secretsNew is a set for which the plan makes secrets.
 func secretsNew(p *Set) {
 	secretsUnknown(p)
 
-	p.NewSecrets = true
+	p.Unknown.Note(UnknownNewSecrets, true)
 }
 
 // protected is a set with deletion protection.

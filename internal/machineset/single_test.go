@@ -104,7 +104,7 @@ func TestReplaces(t *testing.T) {
 		"a name of pods":       {p: []option{inPods, named("other")}, prior: []option{inPods}, want: true},
 		"a name not known":     {p: []option{inPods, named("")}, prior: []option{inPods}},
 		"a mode":               {p: []option{inPods}, prior: []option{metal}, want: true},
-		"a mode not known":     {p: []option{inPods, func(p *Set) { p.ModeUnknown = true }}, prior: []option{metal}},
+		"a mode not known":     {p: []option{inPods, func(p *Set) { p.Unknown.Note(UnknownMode, true) }}, prior: []option{metal}},
 		"a role":               {p: []option{onlyMachine(step.Worker, false)}, prior: []option{onlyMachine(step.ControlPlane, false)}, want: true},
 		"a role not known":     {p: []option{onlyMachine("", false)}, prior: []option{onlyMachine(step.ControlPlane, false)}},
 		"a role of a list":     {p: []option{workers("batch", 1)}, prior: []option{metal}},

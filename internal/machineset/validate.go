@@ -305,7 +305,7 @@ func (p Set) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 // validateConfigurations checks the settings: as a whole when they are known, by
 // rendering the configurations, else piece by piece.
 func validateConfigurations(p Set) finding.List {
-	if !p.Unknown && len(p.Machines) > 0 {
+	if !p.Unknown.Has(UnknownConfiguration) && len(p.Machines) > 0 {
 		warnings, err := p.check()
 
 		return append(FieldDiagnostics(p, errors.Join(err, p.checkMeta())), warnings...)

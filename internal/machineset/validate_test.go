@@ -44,7 +44,7 @@ func TestValidateMachines(t *testing.T) {
 		"in a pod network":              {more: []option{is(func(m *Machine) { m.Address = "10.244.0.7" }), withFacts}, want: `-2"].address: Invalid`, says: "pod network 10.244.0.0/16"},
 		"through nobody":                {more: []option{is(func(m *Machine) { m.Through = true }), joins()}, want: `-2"].access: Invalid`, says: "no control plane is known"},
 		"through those of the handle":   {more: []option{is(func(m *Machine) { m.Through = true }), joins("10.0.0.9")}},
-		"through some that are unknown": {more: []option{is(func(m *Machine) { m.Through = true }), joins(), func(p *Set) { p.EndpointsUnknown = true }}},
+		"through some that are unknown": {more: []option{is(func(m *Machine) { m.Through = true }), joins(), func(p *Set) { p.Unknown.Note(UnknownEndpoints, true) }}},
 		"through its own":               {more: []option{is(func(m *Machine) { m.Through = true }), plane}},
 		"through, and by itself":        {more: []option{is(func(m *Machine) { m.Through, m.Endpoint = true, "nat:1" }), plane}, want: `-2"].access: Invalid`, says: "beside nat:1"},
 	} {

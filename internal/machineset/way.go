@@ -37,7 +37,7 @@ func (p Set) validateAccess(name string, m Machine) finding.List {
 			AccessThroughControlPlane, m.Endpoint),
 			"allowed is one of the two: control planes connect to port 50000 of address, and nothing else does",
 			"leave talos_endpoint, and a port in address, out")
-	case len(p.ControlPlaneAddresses()) == 0 && !p.EndpointsUnknown && !p.OwnsControlPlane():
+	case len(p.ControlPlaneAddresses()) == 0 && !p.Unknown.Has(UnknownEndpoints) && !p.OwnsControlPlane():
 		return invalid("found "+AccessThroughControlPlane+", and no control plane is known",
 			"allowed is it where cluster lists control planes in talos_endpoints",
 			"list the addresses of the control planes there")

@@ -37,7 +37,8 @@ func (r *machinesResource[M, P]) assumed(
 	diags.Append(more...)
 	diags.Append(p.recall(ctx, req.Private)...)
 
-	if diags.HasError() || p.Unlisted || p.Sealed || p.Unknown && len(newcomers) == 0 {
+	if diags.HasError() || p.Unknown.Has(machineset.UnknownMachines) || p.Unknown.Has(machineset.UnknownSecrets) ||
+		p.Unknown.Has(machineset.UnknownConfiguration) && len(newcomers) == 0 {
 		return f, nil, diags
 	}
 

@@ -105,8 +105,7 @@ func (m ClusterModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnost
 	diags = append(diags, m.restore(ctx, &p)...)
 
 	p.Object = wholeCluster
-	p.Unlisted, p.Unnamed = p.Unlisted || r.Unknown, p.Unnamed || r.Unknown
-	p.Unknown = p.Unknown || r.Unknown
+	p.Unknown.Note(machineset.UnknownMachines, r.Unknown)
 
 	return p, append(r.Diags, diags...)
 }

@@ -55,7 +55,7 @@ func (m ConfiguredModel) MachineSet(
 	_, ownImage := g.installOf(ctx, r, one)
 	p.Machines[""] = machineset.Machine{Group: g.Group, OwnHostname: true, OwnImage: ownImage,
 		Config: g.machine(ctx, r, "", one)}
-	p.Unknown = p.Unknown || r.Unknown
+	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 
 	return p.Set, append(diags, r.Diags...)
 }

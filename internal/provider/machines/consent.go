@@ -39,7 +39,7 @@ func (p writtenSet) createsWithoutConsent(m *providerdata.ProviderData, replaces
 		return false
 	}
 
-	if p.Sealed {
+	if p.Unknown.Has(machineset.UnknownSecrets) {
 		return p.Provided // the secrets of the provider block are older than its configuration
 	}
 
@@ -72,7 +72,7 @@ func (p writtenSet) refuseWithoutConsent(ctx context.Context, m *providerdata.Pr
 
 	found := "the machines, or the secrets, are not known before the apply"
 
-	if !p.Unnamed && !p.Sealed {
+	if !p.Unknown.Has(machineset.UnknownAddresses) && !p.Unknown.Has(machineset.UnknownSecrets) {
 		want, have, err := p.lookForEtcd(ctx, m)
 
 		switch {

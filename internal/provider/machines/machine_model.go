@@ -115,7 +115,7 @@ func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagn
 	m.Put(ctx, &p.Set)
 
 	if m.Role.IsUnknown() || m.Bootstrap.IsUnknown() {
-		p.Unlisted, p.Unnamed, p.Unknown = true, true, true
+		p.Unknown.Note(machineset.UnknownMachines, true)
 	}
 
 	return p, append(diags, m.checkEndpoints(handle)...)

@@ -253,7 +253,7 @@ func (r *machinesResource[M, P]) object(life CommonModel) string {
 func (r *machinesResource[M, P]) planOwners(
 	ctx context.Context, p, prior machineset.Set, life CommonModel,
 ) diag.Diagnostics {
-	if r.ProviderData == nil || p.Unnamed {
+	if r.ProviderData == nil || p.Unknown.Has(machineset.UnknownAddresses) {
 		return nil
 	}
 
@@ -325,7 +325,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	diags.Append(append(more, P(&state).life().protect(ctx, resp.Private, prior.Set)...)...)
 	diags.Append(tf.Diagnostics(prior.takeSecrets(p))...)
 
-	p.NewSecrets = p.Sealed && r.Ledger().SecretsPlanned()
+	p.Unknown.Note(machineset.UnknownNewSecrets, p.Unknown.Has(machineset.UnknownSecrets) && r.Ledger().SecretsPlanned())
 
 	leaves := p.Replaces(prior.Set)
 	diags.Append(tf.PlannedUpdate(ctx, resp.Private, leaves)...)
@@ -352,7 +352,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	diags.Append(tf.Diagnostics(append(found, r.refuseUnderContract(config, p)...))...)
 	diags.Append(tf.Diagnostics(p.remindOfConsent(P(&state).life().recordedPhase()))...)
 
-	if (p.Unknown || p.Sealed) && !diags.HasError() {
+	if !p.Unknown.Renders() && !diags.HasError() {
 		var more diag.Diagnostics
 
 		f, found, more = r.assumed(ctx, f, p.Set, prior, state, config, req)
@@ -472,7 +472,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 		return
 	}
 
-	if p.Sealed {
+	if p.Unknown.Has(machineset.UnknownSecrets) {
 		resp.Diagnostics.Append(tf.Diagnostics(p.notRead())...)
 
 		return

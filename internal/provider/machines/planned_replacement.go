@@ -64,7 +64,7 @@ func (r *machinesResource[M, P]) planReplaced(
 ) diag.Diagnostics {
 	p, _ := r.set(ctx, plan) // what is wrong with it was said before
 	diags := tf.Diagnostics(r.Ledger().RefuseReplace(ctx, private, r.kind, P(plan).life().ID, p.Set))
-	leaves := p.Sealed && r.Ledger().SecretsPlanned() // for a cluster with new secrets
+	leaves := p.Unknown.Has(machineset.UnknownSecrets) && r.Ledger().SecretsPlanned() // for a cluster with new secrets
 
 	// The removal of a tainted object has the private state of this plan.
 	replaced, tainted, _ := r.Ledger().Replaced(ctx, private, r.kind, P(plan).life().ID, p.Set)

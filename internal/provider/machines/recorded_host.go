@@ -39,7 +39,7 @@ func (m *CommonModel) belongAsPlanned(p writtenSet) {
 	}
 
 	switch {
-	case p.Provided && p.Sealed:
+	case p.Provided && p.Unknown.Has(machineset.UnknownSecrets):
 		m.SecretsDigest = types.StringUnknown()
 	case m.SecretsDigest.IsUnknown():
 		m.SecretsDigest = tf.TextOrNull(p.providedIdentity())

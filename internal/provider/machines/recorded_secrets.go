@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -59,7 +60,8 @@ func (p *writtenSet) recallSecrets(
 	if p.Provided && m.LacksSecretsOf(p.clusterName, recorded) {
 		m.ProvideSettings(ctx, &p.Set, p.clusterName, recorded)
 
-		p.secretless, p.Sealed = true, true
+		p.secretless = true
+		p.Unknown.Note(machineset.UnknownSecrets, true)
 
 		return diags
 	}
@@ -79,7 +81,8 @@ func (p *writtenSet) addProvided(
 	}
 
 	secrets, found := m.SecretsOf(p.clusterName, recorded, p.ClusterPath("secrets"))
-	p.Secrets, p.Sealed = secrets.ValueString(), secrets.IsUnknown()
+	p.Secrets = secrets.ValueString()
+	p.Unknown.Note(machineset.UnknownSecrets, secrets.IsUnknown())
 
 	return tf.Diagnostics(found)
 }
@@ -87,7 +90,7 @@ func (p *writtenSet) addProvided(
 // takeSecrets gives a set of state that is secretless the secrets of the configuration: those of the provider block
 // were moved to the resource. Others than the recorded ones are refused.
 func (p *writtenSet) takeSecrets(now writtenSet) finding.List {
-	if !p.secretless || now.Sealed || now.Secrets == "" {
+	if !p.secretless || now.Unknown.Has(machineset.UnknownSecrets) || now.Secrets == "" {
 		return nil
 	}
 
@@ -99,7 +102,8 @@ func (p *writtenSet) takeSecrets(now writtenSet) finding.List {
 			"Give the secrets that the provider had, with the keys that were rotated in `rotated`")}
 	}
 
-	p.Secrets, p.Sealed, p.secretless = now.Secrets, false, false
+	p.Secrets, p.secretless = now.Secrets, false
+	p.Unknown = p.Unknown.Without(machineset.UnknownNewSecrets)
 
 	return nil
 }

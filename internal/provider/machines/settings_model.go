@@ -113,7 +113,7 @@ func (m settingsModel) putOwn(ctx context.Context, p *machineset.Set) {
 
 	r := &tf.Reader{}
 	p.Settings.ScheduleOnControlPlanes = r.Truth(m.ScheduleOnPlane, false)
-	p.Unknown = p.Unknown || r.Unknown
+	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 }
 
 // pinEndpoint fills in the endpoint that the configuration, given, leaves to talosop: the name of the Service in front

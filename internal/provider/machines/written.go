@@ -144,8 +144,6 @@ func machineSetOf(
 		EndpointOf: (&tf.Reader{}).TextMap(handle.TalosEndpointOf),
 		Machines:   map[string]machineset.Machine{},
 		Host:       clusterhandle.HostOf(named, settings, handle.AccessModel, own, hasControlPlane(groups), replicas...),
-
-		ModeUnknown: handle.Mode.IsUnknown(),
 	}
 	p.Settings.Container, p.Settings.FindsLinks = p.Host != nil, true
 
@@ -167,10 +165,12 @@ func machineSetOf(
 		g.addUnknown(ctx, &p.Set)
 	}
 
-	p.Unlisted = named.Unknown
-	p.Unnamed = named.Unknown || located.Unknown
-	p.Unknown = p.Unnamed || settings.Unknown
-	p.Sealed, p.EndpointsUnknown = handle.Secrets.IsUnknown(), endpoints.Unknown
+	p.Unknown.Note(machineset.UnknownMode, handle.Mode.IsUnknown())
+	p.Unknown.Note(machineset.UnknownMachines, named.Unknown)
+	p.Unknown.Note(machineset.UnknownAddresses, located.Unknown)
+	p.Unknown.Note(machineset.UnknownConfiguration, settings.Unknown)
+	p.Unknown.Note(machineset.UnknownSecrets, handle.Secrets.IsUnknown())
+	p.Unknown.Note(machineset.UnknownEndpoints, endpoints.Unknown)
 
 	return p, append(settings.Diags, named.Diags...)
 }

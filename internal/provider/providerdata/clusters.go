@@ -81,7 +81,7 @@ func (m *ProviderData) ProvideSettings(
 	case m == nil:
 		return
 	case m.Clusters.Unknown:
-		p.Unknown = true
+		p.Unknown.Note(machineset.UnknownConfiguration, true)
 
 		return
 	case name.IsUnknown():
@@ -102,7 +102,7 @@ func (m *ProviderData) ProvideSettings(
 		p.Machines[key] = machine
 	}
 
-	p.Unknown = p.Unknown || r.Unknown
+	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 }
 
 // SecretsOf are the secrets of a cluster that says none itself: those of its name in the provider's configuration.

@@ -113,7 +113,8 @@ func (m *ProviderData) Preview(ctx context.Context, p machineset.Set, makes bool
 
 	diags := m.warnOfHostAway(p)
 
-	if p.Unnamed || p.Unknown || m.Host.Under(p.Host.Connection).Unknown || !m.Host.Under(p.Host.Connection).Given() {
+	host := m.Host.Under(p.Host.Connection)
+	if p.Unknown.Has(machineset.UnknownConfiguration) || host.Unknown || !host.Given() {
 		return diags
 	}
 
@@ -142,7 +143,7 @@ func (m *ProviderData) whilePlanning(
 ) error {
 	mark := ""
 
-	if !p.Sealed {
+	if !p.Unknown.Has(machineset.UnknownSecrets) {
 		bundle, err := pki.Parse([]byte(p.Secrets))
 		if err != nil {
 			return nil // which is said at the attribute itself
@@ -167,7 +168,7 @@ func (m *ProviderData) whilePlanning(
 // RefuseOtherHost refuses a plan that leads to another host cluster than the one that has the machines. A host that
 // does not answer may be the right one.
 func (m *ProviderData) RefuseOtherHost(ctx context.Context, p machineset.Set) finding.List {
-	if m == nil || p.Host == nil || p.Host.Recorded.UID == "" || p.Unnamed {
+	if m == nil || p.Host == nil || p.Host.Recorded.UID == "" || p.Unknown.Has(machineset.UnknownAddresses) {
 		return nil
 	}
 

@@ -234,7 +234,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	putWindow(ctx, r, m.Window, &p.Changes)
 
 	p.Changes.Unknown = r.Unknown
-	p.Unknown = p.Unknown || r.Unknown
+	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 }
 
 // budget accepts what ReadBudget reads.

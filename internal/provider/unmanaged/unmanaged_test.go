@@ -76,16 +76,16 @@ func TestPutUpgrade_knowsWhatIsNotKnown(t *testing.T) {
 	PutUpgrade(t.Context(), given(types.StringValue("group=spot")), &known)
 	PutUpgrade(t.Context(), NoUpgrade(), &none)
 
-	if !unknown.Unknown || unknown.Unmanaged != nil {
+	if !unknown.Unknown.Has(machineset.UnknownConfiguration) || unknown.Unmanaged != nil {
 		t.Error("a selector that is not known selects")
 	}
 
-	if known.Unknown || known.Unmanaged == nil || known.Unmanaged.Budget != (cluster.Budget{Percent: 20}) ||
+	if known.Unknown != 0 || known.Unmanaged == nil || known.Unmanaged.Budget != (cluster.Budget{Percent: 20}) ||
 		!known.Unmanaged.Selects(map[string]string{"group": "spot"}) || known.Unmanaged.Selects(nil) {
 		t.Errorf("it is read as %+v", known.Unmanaged)
 	}
 
-	if none.Unknown || none.Unmanaged != nil {
+	if none.Unknown != 0 || none.Unmanaged != nil {
 		t.Error("nobody asks for an upgrade, and there is one")
 	}
 }

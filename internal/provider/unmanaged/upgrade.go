@@ -98,7 +98,7 @@ func PutUpgrade(ctx context.Context, given types.Object, p *machineset.Set) {
 	r := &tf.Reader{}
 
 	wanted, ok := tf.Object[upgrade](ctx, r, given)
-	p.Unknown = p.Unknown || r.Unknown
+	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 
 	if !ok {
 		return
@@ -107,7 +107,7 @@ func PutUpgrade(ctx context.Context, given types.Object, p *machineset.Set) {
 	selects, err := labels.Parse(r.Text(wanted.Selector))
 	budget, _ := machineset.ReadBudget(r.Text(wanted.MaxUnavailable))
 	from := r.Text(wanted.Image)
-	p.Unknown = p.Unknown || r.Unknown
+	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 
 	if err != nil || r.Unknown {
 		return

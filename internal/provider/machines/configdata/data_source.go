@@ -100,7 +100,7 @@ func (m model) machineSet(ctx context.Context) (machineset.Set, diag.Diagnostics
 	p, more := arguments.MachineSet(ctx, handle, cmp.Or(step.Role(m.Role.ValueString()), step.Worker))
 	p.Object = "machines"
 	p.Changes.AllowUntested, p.Changes.Unknown = m.AllowUntested.ValueBool(), m.AllowUntested.IsUnknown()
-	p.Unknown = p.Unknown || m.Role.IsUnknown()
+	p.Unknown.Note(machineset.UnknownConfiguration, m.Role.IsUnknown())
 
 	return p, append(diags, more...)
 }
@@ -131,11 +131,12 @@ func (d *dataSource) provide(ctx context.Context, p *machineset.Set) finding.Lis
 
 	if p.Provided {
 		secrets, found := d.SecretsOf(name, providerdata.RecordedSecrets{}, p.ClusterPath("secrets"))
-		p.Secrets, p.Sealed = secrets.ValueString(), secrets.IsUnknown()
+		p.Secrets = secrets.ValueString()
+		p.Unknown.Note(machineset.UnknownSecrets, secrets.IsUnknown())
 		diags = found
 	}
 
-	if !diags.HasError() && (p.Unknown || p.Sealed) {
+	if !diags.HasError() && !p.Unknown.Renders() {
 		diags.Append(finding.Unable("render", "configuration of the machines", finding.Report{
 			Cause: []string{"`clusters` of the provider has values that are not known before the apply"},
 			Next: "Give the data source depends_on what they are made of, so that it is read in the apply, or make that " +
