@@ -58,6 +58,8 @@ func TestForecastUpdate(t *testing.T) {
 		"nothing":          {want: Forecast{Idle: true, LeavesKubernetes: true}},
 		"not finished":     {record: func(r *Record) { r.Phase = cluster.Degraded }, lines: []string{lookAgain}, want: Forecast{Resumes: true, LeavesKubernetes: true}},
 		"restored before":  {more: []option{restores("file:a")}, record: func(r *Record) { r.RestoredFrom = "file:a" }, want: Forecast{Idle: true, LeavesKubernetes: true}},
+		"restored again":   {more: []option{restores("file:a")}, codes: []string{`Error control_plane.machines["cp-1"]: Unsupported change of machines`}, want: Forecast{LeavesKubernetes: true}},
+		"other keys":       {more: []option{secrets(rotatedSecrets(t))}, want: Forecast{LeavesKubernetes: true}},
 		"it waits":         {record: sick("batch/w-1"), lines: []string{"wait for batch/w-1"}, want: Forecast{Resumes: true, LeavesKubernetes: true}},
 		"an address":       {more: []option{machine("batch/w-1", func(m *Machine) { m.Address = "10.0.1.7" })}, lines: []string{"find batch/w-1 at 10.0.1.7"}, want: Forecast{LeavesKubernetes: true}},
 		"a reboot":         {more: []option{machine("batch/w-1", reboots)}, codes: []string{"Warning: Machines will reboot"}, want: Forecast{LeavesKubernetes: true}},

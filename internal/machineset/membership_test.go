@@ -409,3 +409,25 @@ func TestSet_askedBeforeEtcd(t *testing.T) {
 		}
 	}
 }
+
+// Before a bootstrap there is no quorum, and beside control planes of a handle the apply asks etcd.
+func TestRefuseLostQuorum_ofAnEtcdOfItsOwn(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		set   option
+		phase cluster.Phase
+		want  []string
+	}{
+		"its own":          {set: controlPlanes(1), phase: cluster.Degraded, want: []string{"Error control_plane.machines: Unsupported removal of machines"}},
+		"before bootstrap": {set: controlPlanes(1), phase: cluster.Bootstrapping},
+		"of a handle":      {set: onlyMachine(step.ControlPlane, false, "10.0.0.9"), phase: cluster.Ready},
+	} {
+		prior, p := aSet(t, test.set), aSet(t, test.set, without("cp-1", "m-1"))
+		stored := recordOf(prior)
+		stored.Phase = test.phase
+
+		r, _ := NewPriorState(stored, p, prior)
+		expect(t, name, refuseLostQuorum(p, prior, r), test.want)
+	}
+}

@@ -101,11 +101,9 @@ func TestRefuseContract(t *testing.T) {
 	}
 }
 
-// Secrets that a plan makes, or that the provider was given, are refused where machines would not know them.
-func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
-	t.Parallel()
-
-	const refused = "Error secrets: Unsupported change of secrets"
+// rotatedSecrets are those of aSet with another cluster token.
+func rotatedSecrets(t *testing.T) string {
+	t.Helper()
 
 	bundle, err := pki.Parse([]byte(testSecrets(t)))
 	if err != nil {
@@ -122,6 +120,16 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	return string(rotated)
+}
+
+// Secrets that a plan makes, or that the provider was given, are refused where machines would not know them.
+func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
+	t.Parallel()
+
+	const refused = "Error secrets: Unsupported change of secrets"
+
+	rotated := rotatedSecrets(t)
 	planes := controlPlanes(1)
 	recorded := func(p *Set) { p.Secrets, p.RecordedSecrets = "", "identity" }
 	none := func(p *Set) { p.Secrets = "" }
@@ -157,11 +165,11 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 		"state has none":                     {prior: none, record: members},
 		"no bundle":                          {p: secrets("cluster: {}"), record: members, want: "Error secrets: Invalid secrets"},
 		"state has no bundle":                {prior: secrets("cluster: {}"), record: members, want: refused},
-		"keys are turned over":               {p: secrets(string(rotated)), record: members},
+		"keys are turned over":               {p: secrets(rotated), record: members},
 		"provided, keys unknown":             {p: provided, record: carries("")},
 		"provided, another authority":        {p: provided, record: carries("other"), want: "Error secrets: Keys that machines work with are missing", says: "Machine cp-1 works"},
 		"given, carries another authority":   {record: carries("other")},
-		"provided and other, keys not known": {p: func(p *Set) { provided(p); p.Secrets = string(rotated) }, record: carries("")},
+		"provided and other, keys not known": {p: func(p *Set) { provided(p); p.Secrets = rotated }, record: carries("")},
 	} {
 		options := func(more option) []option {
 			if more == nil {
