@@ -15,6 +15,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -434,9 +435,9 @@ func TestDocuments_leaveTheMainOneAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		for _, s := range successors {
-			if valueIn(main, s.path) != nil {
-				t.Errorf("%s: the main document has %s", role, strings.Join(s.path, "."))
+		for _, f := range places.All() {
+			if f.Beside != "" && valueIn(main, f.Main.Path) != nil {
+				t.Errorf("%s: the main document has %s", role, f.Main)
 			}
 		}
 	}

@@ -9,23 +9,28 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// refusal is the mistake of a patch that sets a part which a document has taken the place of.
-func refusal(s successor, field, contract string) *FieldError {
-	instead := s.instead
-	if instead == "" {
-		instead = s.kind
+// refusal is the mistake of a patch that sets a part of the main document which a document has taken the place of.
+func refusal(f places.Fact, field, contract string) *FieldError {
+	var instead []string
+
+	if at := f.Document; len(at.Path) > 0 {
+		instead = append(instead, fmt.Sprintf("document %s (%s)", at.Kind, strings.Join(at.Path, ".")))
+	} else if at.Kind != "" {
+		instead = append(instead, "document "+at.Kind)
 	}
 
-	if !strings.HasPrefix(instead, "attribute ") && !strings.HasPrefix(instead, "one of ") {
-		instead = "document " + instead
+	if f.Instead != "" {
+		instead = append(instead, f.Instead)
 	}
 
 	return &FieldError{
-		Field: field, Found: strings.Join(s.path, ".") + " of the main document, beside the document " + s.kind,
+		Field: field, Found: f.Main.String() + " of the main document, beside the document " + f.Beside,
 		Allowed: "either of them; configurations of contract " + contract + " have the document",
-		Fix:     "write the " + strings.TrimPrefix(instead, "one of ") + " instead", Err: ErrInvalidConfig,
+		Fix:     "write the " + strings.Join(instead, " or the ") + " instead", Err: ErrInvalidConfig,
 	}
 }
 
@@ -41,18 +46,18 @@ func (g *Generator) conflict(d *documents, m Machine) error {
 		return err
 	}
 
-	for _, s := range successors {
-		if valueIn(main, s.path) == nil || !d.known.Has(s.kind) {
+	for _, f := range places.All() {
+		if f.Beside == "" || valueIn(main, f.Main.Path) == nil || !d.known.Has(f.Beside) {
 			continue
 		}
 
-		field, err := g.firstPatch(m, func(p *patch) bool { return p.sets(s.path) })
+		field, err := g.firstPatch(m, func(p *patch) bool { return p.sets(f.Main.Path) })
 		if err != nil {
 			return err
 		}
 
 		if field != "" {
-			return refusal(s, field, g.contract.String())
+			return refusal(f, field, g.contract.String())
 		}
 	}
 
@@ -143,14 +148,14 @@ func (p *patch) sets(path []string) bool {
 
 // uselessDelete is the part of the main document that a patch deletes and that is in a document of its own. Nil when
 // there is none.
-func (p *patch) uselessDelete(known coreconfig.Provider) (*successor, error) {
-	var deletes []successor
+func (p *patch) uselessDelete(known coreconfig.Provider) (*places.Fact, error) {
+	var deletes []places.Fact
 
-	for _, s := range successors {
-		if known.Has(s.kind) && slices.ContainsFunc(p.contents, func(c content) bool {
-			return c.kind == "" && hasDelete(valueIn(c.fields, s.path))
+	for _, f := range places.All() {
+		if f.Beside != "" && known.Has(f.Beside) && slices.ContainsFunc(p.contents, func(c content) bool {
+			return c.kind == "" && hasDelete(valueIn(c.fields, f.Main.Path))
 		}) {
-			deletes = append(deletes, s)
+			deletes = append(deletes, f)
 		}
 	}
 
@@ -163,9 +168,9 @@ func (p *patch) uselessDelete(known coreconfig.Provider) (*successor, error) {
 		return nil, err
 	}
 
-	for _, s := range deletes {
-		if valueIn(main, s.path) == nil {
-			return &s, nil
+	for _, f := range deletes {
+		if valueIn(main, f.Main.Path) == nil {
+			return &f, nil
 		}
 	}
 

@@ -1,0 +1,130 @@
+// Package places is the table of what configurations say and where: in the main document, and in the document of its
+// own that newer versions of Talos have for it. Generating, reading back, keys, images, digests, differences and import
+// derive from it, so that each place is written once. Pure.
+package places
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+)
+
+// MainDocument is how the document without a kind is called, after its version field.
+const MainDocument = "v1alpha1"
+
+// Spot is where a configuration has a value: a document, by its kind, and the keys on the way to the value in it. The
+// main document has no kind, elements of lists have no step of their own, and without keys it is the whole document.
+type Spot struct {
+	Kind string
+	Path []string
+}
+
+// String is the spot for people.
+func (s Spot) String() string { return strings.TrimSpace(s.Kind + " " + strings.Join(s.Path, ".")) }
+
+// Under is the spot of a key of the value.
+func (s Spot) Under(key string) Spot { return Spot{s.Kind, append(slices.Clone(s.Path), key)} }
+
+// Covers is whether a path in the document leads to the value or into it.
+func (s Spot) Covers(path fieldpath.Path) bool {
+	rest := s.Path
+
+	for _, step := range path {
+		key, named := step.(string)
+
+		switch {
+		case len(rest) == 0:
+			return true
+		case !named:
+		case key != rest[0]:
+			return false
+		default:
+			rest = rest[1:]
+		}
+	}
+
+	return len(rest) == 0
+}
+
+// Fact is something that configurations say.
+type Fact struct {
+	// Main is where the main document says it; it has no path where nothing of the main document does.
+	Main Spot
+	// Document is where a document of its own says it; it has no kind where there is none.
+	Document Spot
+	// Beside is the kind of the document beside which the part of the main one is refused, or has no effect (machinery
+	// 1.14, V1Alpha1ConflictValidate of the documents and v1alpha1_k8s_bridge.go).
+	Beside string
+	// Instead is where users say it when that is not, or not only, Document.
+	Instead string
+	// Image is the component of Kubernetes whose image it is, and Off the switch in the main document that takes the
+	// component from a machine. Documents have one that is called enabled.
+	Image kubenames.Component
+	Off   Spot
+	// Workers have the component, too.
+	Workers bool
+	// Rotated is a key that can be turned over.
+	Rotated bool
+	// Secret is a value that carries secrets without Talos treating it as one (machinery 1.13 and 1.14, RedactSecrets
+	// leaves it in clear text). Plain is one that people put in reviews.
+	Secret, Plain bool
+}
+
+// Of is where documents of a kind say it; ok is false where they do not.
+func (f Fact) Of(kind string) (at Spot, ok bool) {
+	if kind == "" || kind == MainDocument {
+		return f.Main, len(f.Main.Path) > 0
+	}
+
+	return f.Document, f.Document.Kind == kind
+}
+
+// In is where a configuration says it: in the document of its own where that is there, else in the main one.
+func (f Fact) In(has func(kind string) bool) Spot {
+	if f.Document.Kind != "" && has(f.Document.Kind) {
+		return f.Document
+	}
+
+	return f.Main
+}
+
+// Covers is whether a path in a document of a kind leads to the value or into it.
+func (f Fact) Covers(kind string, path fieldpath.Path) bool {
+	at, ok := f.Of(kind)
+
+	return ok && at.Covers(path)
+}
+
+// All are all facts, those of a part of the main document before those of what it is in.
+var All = sync.OnceValue(func() []Fact {
+	facts := slices.Concat(named, others)
+	slices.SortStableFunc(facts, func(a, b Fact) int { return len(b.Main.Path) - len(a.Main.Path) })
+
+	return facts
+})
+
+// Images are those that are images of components of Kubernetes, and Rotated those that are keys which can be turned
+// over.
+var (
+	Images  = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Image != "" }) })
+	Rotated = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Rotated }) })
+	secret  = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Secret }) })
+	plain   = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Plain }) })
+)
+
+func with(is func(Fact) bool) []Fact {
+	return slices.DeleteFunc(slices.Clone(All()), func(f Fact) bool { return !is(f) })
+}
+
+// Secret is whether the value at a path in a document of a kind carries secrets.
+func Secret(kind string, path fieldpath.Path) bool { return covered(secret(), kind, path) }
+
+// Plain is whether the value at a path in a document of a kind is one that people put in reviews.
+func Plain(kind string, path fieldpath.Path) bool { return covered(plain(), kind, path) }
+
+func covered(by []Fact, kind string, path fieldpath.Path) bool {
+	return slices.ContainsFunc(by, func(f Fact) bool { return f.Covers(kind, path) })
+}
