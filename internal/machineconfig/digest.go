@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
@@ -165,13 +166,7 @@ type Document struct {
 
 // HasImage is whether a document has the image of a component of Kubernetes at a path.
 func (d Document) HasImage(path fieldpath.Path) bool {
-	return slices.ContainsFunc(imageFields, func(f imageField) bool {
-		if d.Kind == "" {
-			return path.Equal(fieldpath.Path{f.path[0], f.path[1], f.path[2]})
-		}
-
-		return d.Kind == f.kind && path.Equal(fieldpath.Path{imageKey})
-	})
+	return slices.ContainsFunc(places.Images(), func(f places.Fact) bool { return f.Covers(d.Kind, path) })
 }
 
 // Documents reads a configuration as data: its documents by the names that plans call them.

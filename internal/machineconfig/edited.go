@@ -5,32 +5,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// spot is where a configuration has a value: a document, by its kind, and the keys on the way to the value in it. The
-// main document has no kind.
-type spot struct {
-	kind string
-	path []string
-}
+// editedKinds are the documents that are changed here, beside the main one: those with keys and images. A configuration
+// has one of each at most.
+var editedKinds = sync.OnceValue(func() map[string]bool {
+	kinds := map[string]bool{places.ClusterName.Document.Kind: true, places.ClusterSecret.Document.Kind: true}
+	for _, f := range slices.Concat(places.Images(), places.Rotated()) {
+		kinds[f.Document.Kind] = true
+	}
 
-// String is the spot for people.
-func (s spot) String() string { return strings.TrimSpace(s.kind + " " + strings.Join(s.path, ".")) }
-
-func (s spot) at(key string) spot { return spot{s.kind, append(slices.Clone(s.path), key)} }
-
-func inMain(path ...string) spot { return spot{path: path} }
-
-// editedKinds are the documents that are changed here, beside the main one. A configuration has one of each at most.
-var editedKinds = []string{
-	k8s.KubeAPIServerConfig, k8s.KubeControllerManagerConfig, k8s.KubeSchedulerConfig, k8s.KubeProxyConfig,
-	k8s.KubeletConfig, k8s.KubeAPIServerCAConfig, k8s.KubeAggregatorCAConfig, k8s.KubeServiceAccountConfig,
-	k8s.KubeNodeConfig, k8s.KubeClusterConfig, cluster.DiscoveryIdentityKind,
-}
+	return kinds
+})
 
 // edited is a configuration as YAML: the main document and those of editedKinds without aliases and comments, all
 // others as they are written.
@@ -57,7 +48,7 @@ func edit(cfg []byte) (edited, error) {
 		}
 
 		id := identify(c.node)
-		if _, twice := e.places[id.kind]; twice || id.kind != "" && !slices.Contains(editedKinds, id.kind) {
+		if _, twice := e.places[id.kind]; twice || id.kind != "" && !editedKinds()[id.kind] {
 			continue
 		}
 
@@ -75,32 +66,32 @@ func edit(cfg []byte) (edited, error) {
 func (e edited) has(kind string) bool { return e.roots[kind] != nil }
 
 // node finds the value at a spot, nil when there is none.
-func (e edited) node(at spot) *yaml.Node { return nodeIn(e.roots[at.kind], at.path) }
+func (e edited) node(at places.Spot) *yaml.Node { return nodeIn(e.roots[at.Kind], at.Path) }
 
-func (e edited) scalar(at spot) string { return scalarIn(e.roots[at.kind], at.path) }
+func (e edited) scalar(at places.Spot) string { return scalarIn(e.roots[at.Kind], at.Path) }
 
 // putScalar sets the value at a spot, with the mappings on the way to it that are missing or null.
-func (e edited) putScalar(at spot, value string) error {
-	root := e.roots[at.kind]
+func (e edited) putScalar(at places.Spot, value string) error {
+	root := e.roots[at.Kind]
 	if root == nil {
 		return fmt.Errorf("%s: %w", at, errNotSection)
 	}
 
-	e.changed[at.kind] = true
+	e.changed[at.Kind] = true
 
-	return putScalar(root, at.path, value)
+	return putScalar(root, at.Path, value)
 }
 
 // putList sets a list in a section that is there; an empty one takes its key away.
-func (e edited) putList(at spot, elements []*yaml.Node) error {
-	last := len(at.path) - 1
+func (e edited) putList(at places.Spot, elements []*yaml.Node) error {
+	last := len(at.Path) - 1
 
-	section, key := nodeIn(e.roots[at.kind], at.path[:last]), at.path[last]
+	section, key := nodeIn(e.roots[at.Kind], at.Path[:last]), at.Path[last]
 	if section == nil || section.Kind != yaml.MappingNode {
 		return fmt.Errorf("%s: %w", at, errNotSection)
 	}
 
-	e.changed[at.kind] = true
+	e.changed[at.Kind] = true
 
 	for i := 0; i < len(section.Content); i += 2 {
 		if section.Content[i].Value == key {

@@ -4,53 +4,14 @@ import (
 	"fmt"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// imageField is where a configuration names the image of a component of Kubernetes.
-type imageField struct {
-	component kubenames.Component
-	// path is that in the main document, and kind the document that takes its place (since Talos 1.14).
-	path [3]string
-	kind string
-	// off is the switch in the main document that takes the component from a machine; nil when there is none.
-	off []string
-	// workers have the component, too.
-	workers bool
-}
-
-// Names of the fields that documents of components have in common.
-const (
-	imageKey   = "image"
-	enabledKey = "enabled"
-)
-
-// Talos 1.13 and 1.14, controllers/k8s: control_plane.go has the static pods and kube-proxy with their switches,
-// kubelet_config.go the kubelet.
-var imageFields = []imageField{
-	{
-		component: kubenames.KubeAPIServer, path: [3]string{"cluster", "apiServer", "image"}, kind: k8s.KubeAPIServerConfig,
-	},
-	{
-		component: kubenames.KubeControllerManager, path: [3]string{"cluster", "controllerManager", "image"},
-		kind: k8s.KubeControllerManagerConfig,
-		off:  []string{"machine", "controlPlane", "controllerManager", "disabled"},
-	},
-	{
-		component: kubenames.KubeScheduler, path: [3]string{"cluster", "scheduler", "image"}, kind: k8s.KubeSchedulerConfig,
-		off: []string{"machine", "controlPlane", "scheduler", "disabled"},
-	},
-	{
-		component: kubenames.KubeProxy, path: [3]string{"cluster", "proxy", "image"}, kind: k8s.KubeProxyConfig,
-		off: []string{"cluster", "proxy", "disabled"},
-	},
-	{
-		component: kubenames.Kubelet, path: [3]string{"machine", "kubelet", "image"}, kind: k8s.KubeletConfig, workers: true,
-	},
-}
+// enabledKey is the switch of documents of components.
+const enabledKey = "enabled"
 
 // Images reads the images of Kubernetes that a configuration names, by component: those that a machine of its role
 // runs, and of these only the ones that are not disabled. A configuration without a main document names none.
@@ -67,10 +28,10 @@ func Images(cfg []byte) (kubenames.Images, error) {
 
 	images := kubenames.Images{}
 
-	for _, field := range imageFields {
-		at, runs := e.image(field)
+	for _, f := range places.Images() {
+		at, runs := e.image(f)
 		if image := e.scalar(at); runs && image != "" {
-			images[field.component] = image
+			images[f.Image] = image
 		}
 	}
 
@@ -90,10 +51,10 @@ func WithImages(cfg []byte, images kubenames.Images) ([]byte, error) {
 
 	changed := false
 
-	for _, field := range imageFields {
-		at, runs := e.image(field)
+	for _, f := range places.Images() {
+		at, runs := e.image(f)
 
-		image := images[field.component]
+		image := images[f.Image]
 		if image == "" || !runs || e.scalar(at) == image {
 			continue
 		}
@@ -114,36 +75,36 @@ func WithImages(cfg []byte, images kubenames.Images) ([]byte, error) {
 
 // image is where the image of a component is, and whether the machine runs the component, as far as its configuration
 // decides.
-func (e edited) image(field imageField) (at spot, runs bool) {
+func (e edited) image(f places.Fact) (at places.Spot, runs bool) {
 	main := e.roots[""]
 	if main == nil {
-		return spot{}, false
+		return places.Spot{}, false
 	}
 
 	kind, err := machine.ParseType(scalarIn(main, []string{"machine", "type"}))
-	if err != nil || !kind.IsControlPlane() && (kind != machine.TypeWorker || !field.workers) {
-		return spot{}, false
+	if err != nil || !kind.IsControlPlane() && (kind != machine.TypeWorker || !f.Workers) {
+		return places.Spot{}, false
 	}
 
-	if e.has(field.kind) {
-		off := e.node(spot{field.kind, []string{enabledKey}})
+	if kind := f.Document.Kind; e.has(kind) {
+		off := e.node(places.Spot{Kind: kind, Path: []string{enabledKey}})
 
-		return spot{field.kind, []string{imageKey}}, off == nil || truth(off, true)
+		return f.Document, off == nil || truth(off, true)
 	}
 
 	// Without the section no machine has the role: Talos refuses the configuration (types/v1alpha1, Config.Validate).
-	if section := valueAt(main, field.path[0]); section == nil || section.Kind != yaml.MappingNode {
-		return spot{}, false
+	if section := valueAt(main, f.Main.Path[0]); section == nil || section.Kind != yaml.MappingNode {
+		return places.Spot{}, false
 	}
 
 	// A configuration of documents has no component but those that it names.
-	if e.has(k8s.KubeClusterConfig) && nodeIn(main, field.path[:2]) == nil {
-		return spot{}, false
+	if e.has(places.ClusterName.Document.Kind) && nodeIn(main, f.Main.Path[:2]) == nil {
+		return places.Spot{}, false
 	}
 
-	off := nodeIn(main, field.off)
+	off := nodeIn(main, f.Off.Path)
 
-	return spot{path: field.path[:]}, len(field.off) == 0 || off == nil || !truth(off, false)
+	return f.Main, len(f.Off.Path) == 0 || off == nil || !truth(off, false)
 }
 
 // truth reads a boolean; what is none, and Talos refuses, is taken for fallback.
@@ -165,23 +126,25 @@ func withoutImages(id identity, content any) any {
 		return content
 	}
 
-	for _, field := range imageFields {
-		if id.kind == field.kind {
-			delete(root, imageKey)
+	for _, f := range places.Images() {
+		if id.kind == f.Document.Kind {
+			deleteAt(root, f.Document.Path)
 		}
 
 		if id.kind != "" {
 			continue
 		}
 
-		outer, ok := root[field.path[0]].(map[string]any)
+		path := f.Main.Path
+
+		outer, ok := root[path[0]].(map[string]any)
 		if !ok {
 			continue
 		}
 
-		section, ok := outer[field.path[1]].(map[string]any)
-		if delete(section, field.path[2]); len(section) == 0 && (ok || outer[field.path[1]] == nil) {
-			delete(outer, field.path[1])
+		section, ok := outer[path[1]].(map[string]any)
+		if delete(section, path[2]); len(section) == 0 && (ok || outer[path[1]] == nil) {
+			delete(outer, path[1])
 		}
 	}
 

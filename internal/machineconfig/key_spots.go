@@ -4,95 +4,41 @@ import (
 	"encoding/base64"
 	"fmt"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
-
-	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// Where the main document has keys. Those of Kubernetes may be in documents of their own (since Talos 1.14).
-var (
-	clusterToken   = inMain("cluster", "token")
-	keysAnnotation = inMain("machine", "nodeAnnotations", rotation.Annotation)
-	clusterSecret  = inMain("cluster", "secret")
-
-	keysOfMain = keySpots{
-		talos:          authoritySpot{issuing: inMain("machine", "ca"), accepted: inMain("machine", "acceptedCAs")},
-		kubernetes:     authoritySpot{issuing: inMain("cluster", "ca"), accepted: inMain("cluster", "acceptedCAs")},
-		aggregator:     authoritySpot{issuing: inMain("cluster", "aggregatorCA")},
-		serviceAccount: textSpot{spot: inMain("cluster", "serviceAccount", "key")},
-		clusterToken:   textSpot{spot: clusterToken}, annotation: keysAnnotation, secret: clusterSecret,
-	}
-	keysOfDocuments = keySpots{
-		kubernetes: authoritySpot{
-			issuing: spot{k8s.KubeAPIServerCAConfig, []string{"issuingCA"}}, pem: true,
-			accepted: spot{k8s.KubeAPIServerCAConfig, []string{"acceptedCAs"}},
-		},
-		aggregator: authoritySpot{issuing: spot{k8s.KubeAggregatorCAConfig, []string{"issuingCA"}}, pem: true},
-		serviceAccount: textSpot{
-			spot: spot{k8s.KubeServiceAccountConfig, []string{"issuer", "privateKey"}}, pem: true,
-		},
-		annotation: spot{k8s.KubeNodeConfig, []string{"annotations", rotation.Annotation}},
-		secret:     spot{cluster.DiscoveryIdentityKind, []string{"clusterSecret"}},
-	}
-)
-
-// keySpots are where one configuration has its keys.
-type keySpots struct {
-	talos, kubernetes, aggregator authoritySpot
-	serviceAccount, clusterToken  textSpot
-	annotation, secret            spot
-}
-
-// textSpot is where a key is a text: PEM itself, or base64 of it as in the main document.
-type textSpot struct {
-	spot
-
-	pem bool
-}
-
-// authoritySpot is where an authority is that signs, and where those are that are accepted beside it, if anywhere. In
+// authority is where an authority is that signs, and where those are that are accepted beside it, if anywhere. In
 // documents certificates are PEM, and the authority of a machine that does not sign is the first that it accepts
 // (machinery 1.14, config/generate, kubernetes.go).
-type authoritySpot struct {
-	issuing, accepted spot
-	pem               bool
+type authority struct{ issuing, accepted places.Spot }
+
+func (e edited) authority(issuing, accepted places.Fact) authority {
+	return authority{issuing.In(e.has), accepted.In(e.has)}
 }
 
-func (a authoritySpot) certificate() spot {
-	if a.pem {
-		return a.issuing.at("cert")
-	}
+func (e edited) ofTalos() authority { return e.authority(places.TalosCA, places.TalosAcceptedCAs) }
 
-	return a.issuing.at("crt")
+func (e edited) ofKubernetes() authority {
+	return e.authority(places.KubernetesCA, places.KubernetesAcceptedCAs)
 }
 
-// keySpots are those of the documents that are there, and of the main one for all others.
-func (e edited) keySpots() keySpots {
-	s, documents := keysOfMain, keysOfDocuments
+func (e edited) ofAggregator() authority { return e.authority(places.AggregatorCA, places.Fact{}) }
 
-	if e.has(documents.kubernetes.issuing.kind) {
-		s.kubernetes = documents.kubernetes
+func (a authority) pem() bool { return isPEM(a.issuing) }
+
+func (a authority) certificate() places.Spot {
+	if a.pem() {
+		return a.issuing.Under("cert")
 	}
 
-	if e.has(documents.aggregator.issuing.kind) {
-		s.aggregator = documents.aggregator
-	}
-
-	if e.has(documents.serviceAccount.kind) {
-		s.serviceAccount = documents.serviceAccount
-	}
-
-	if e.has(documents.annotation.kind) {
-		s.annotation = documents.annotation
-	}
-
-	if e.has(documents.secret.kind) {
-		s.secret = documents.secret
-	}
-
-	return s
+	return a.issuing.Under("crt")
 }
+
+func (a authority) key() places.Spot { return a.issuing.Under("key") }
+
+// isPEM is whether keys are texts of PEM at a spot, as they are in documents of their own. The main document has
+// base64 of it.
+func isPEM(at places.Spot) bool { return at.Kind != "" }
 
 // encoded is a key as the main document has it, of one that may be PEM.
 func encoded(text string, pem bool) string {
@@ -117,10 +63,10 @@ func written(text string, pem bool) (string, error) {
 	return string(decoded), nil
 }
 
-func (e edited) keyText(at textSpot) string { return encoded(e.scalar(at.spot), at.pem) }
+func (e edited) keyText(at places.Spot) string { return encoded(e.scalar(at), isPEM(at)) }
 
-func (e edited) putKeyText(at spot, pem bool, text string) error {
-	value, err := written(text, pem)
+func (e edited) putKeyText(at places.Spot, text string) error {
+	value, err := written(text, isPEM(at))
 	if err != nil {
 		return fmt.Errorf("%s: %w", at, err)
 	}
@@ -136,20 +82,16 @@ func withoutKeys(id identity, content any) any {
 		return content
 	}
 
-	for _, spots := range []keySpots{keysOfMain, keysOfDocuments} {
-		for _, at := range []spot{spots.talos.issuing, spots.talos.accepted, spots.kubernetes.issuing,
-			spots.kubernetes.accepted, spots.aggregator.issuing, spots.serviceAccount.spot, spots.clusterToken.spot,
-			spots.annotation} {
-			if at.kind == id.kind && len(at.path) > 0 {
-				deleteAt(root, at.path)
-			}
+	for _, f := range places.Rotated() {
+		if at, ok := f.Of(id.kind); ok {
+			deleteAt(root, at.Path)
 		}
 	}
 
-	for _, at := range []spot{inMain("cluster", "serviceAccount"), inMain("machine", "nodeAnnotations"),
-		{k8s.KubeNodeConfig, []string{"annotations"}}} {
-		if section, ok := valueIn(root, at.path).(map[string]any); ok && at.kind == id.kind && len(section) == 0 {
-			deleteAt(root, at.path)
+	for _, f := range []places.Fact{places.ServiceAccount, places.NodeAnnotations} {
+		at, ok := f.Of(id.kind)
+		if section, is := valueIn(root, at.Path).(map[string]any); ok && len(at.Path) > 0 && is && len(section) == 0 {
+			deleteAt(root, at.Path)
 		}
 	}
 

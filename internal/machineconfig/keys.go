@@ -14,6 +14,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -36,19 +37,19 @@ func (e edited) keys() rotation.Keys {
 		return rotation.Keys{}
 	}
 
-	id, spots := e.identifier(), e.keySpots()
+	id := e.identifier()
 
 	return rotation.Keys{
-		Talos:          e.trust(spots.talos),
-		Kubernetes:     e.trust(spots.kubernetes),
-		Aggregator:     authorityID(encoded(e.scalar(spots.aggregator.certificate()), spots.aggregator.pem)),
-		ServiceAccount: id(e.keyText(spots.serviceAccount)),
-		ClusterToken:   id(e.keyText(spots.clusterToken)),
-		PodTokens:      rotation.ParseKeys(e.scalar(spots.annotation)).PodTokens,
+		Talos:          e.trust(e.ofTalos()),
+		Kubernetes:     e.trust(e.ofKubernetes()),
+		Aggregator:     authorityID(e.keyText(e.ofAggregator().certificate())),
+		ServiceAccount: id(e.keyText(places.ServiceAccountKey.In(e.has))),
+		ClusterToken:   id(e.keyText(places.BootstrapToken.In(e.has))),
+		PodTokens:      rotation.ParseKeys(e.scalar(places.CarriedKeys.In(e.has))).PodTokens,
 	}
 }
 
-func (e edited) trust(at authoritySpot) rotation.Trust {
+func (e edited) trust(at authority) rotation.Trust {
 	certificate, accepted := e.authorities(at)
 	trust := rotation.Trust{Issuing: authorityID(certificate)}
 
@@ -62,12 +63,12 @@ func (e edited) trust(at authoritySpot) rotation.Trust {
 }
 
 // authorities are the certificates of the authority of a machine, and of those that are accepted beside it.
-func (e edited) authorities(at authoritySpot) (own string, accepted []string) {
-	own = encoded(e.scalar(at.certificate()), at.pem)
+func (e edited) authorities(at authority) (own string, accepted []string) {
+	own = e.keyText(at.certificate())
 
-	if list := e.node(at.accepted); len(at.accepted.path) > 0 && list != nil {
+	if list := e.node(at.accepted); len(at.accepted.Path) > 0 && list != nil {
 		for _, element := range list.Content {
-			if at.pem {
+			if at.pem() {
 				accepted = append(accepted, encoded(element.Value, true))
 			} else {
 				accepted = append(accepted, scalarIn(element, []string{"crt"}))
@@ -75,7 +76,7 @@ func (e edited) authorities(at authoritySpot) (own string, accepted []string) {
 		}
 	}
 
-	if at.pem && own == "" && len(accepted) > 0 {
+	if at.pem() && own == "" && len(accepted) > 0 {
 		return accepted[0], accepted[1:]
 	}
 
@@ -95,7 +96,7 @@ func authorityID(text string) string {
 // identifier makes identifiers of what is secret itself. They are keyed with a secret of the cluster, so that a token
 // which somebody chose cannot be guessed from what a node shows.
 func (e edited) identifier() func(text string) string {
-	key := e.scalar(e.keySpots().secret)
+	key := e.scalar(places.ClusterSecret.In(e.has))
 
 	return func(text string) string {
 		if text == "" {
@@ -170,19 +171,17 @@ func (s *keySource) addAll(e edited) {
 		return
 	}
 
-	spots := e.keySpots()
-
-	for _, at := range []authoritySpot{spots.talos, spots.kubernetes, spots.aggregator} {
+	for _, at := range []authority{e.ofTalos(), e.ofKubernetes(), e.ofAggregator()} {
 		own, accepted := e.authorities(at)
-		s.addAuthority(own, encoded(e.scalar(at.issuing.at("key")), at.pem))
+		s.addAuthority(own, e.keyText(at.key()))
 
 		for _, crt := range accepted {
 			s.addAuthority(crt, "")
 		}
 	}
 
-	s.addText(e.keyText(spots.serviceAccount))
-	s.addText(e.keyText(spots.clusterToken))
+	s.addText(e.keyText(places.ServiceAccountKey.In(e.has)))
+	s.addText(e.keyText(places.BootstrapToken.In(e.has)))
 }
 
 func (s *keySource) addAuthority(crt, key string) {
@@ -202,16 +201,16 @@ func (s *keySource) addText(text string) {
 
 // put exchanges what is another one.
 func (s *keySource) put(e edited, keys rotation.Keys) error {
-	has, spots := e.keys(), e.keySpots()
-	signs := e.scalar(spots.talos.issuing.at("key")) != ""
+	has := e.keys()
+	signs := e.scalar(e.ofTalos().key()) != ""
 
 	for _, part := range []struct {
-		at        authoritySpot
+		at        authority
 		has, want rotation.Trust
 	}{
-		{spots.talos, has.Talos, keys.Talos},
-		{spots.kubernetes, has.Kubernetes, keys.Kubernetes},
-		{spots.aggregator, rotation.Trust{Issuing: has.Aggregator}, rotation.Trust{Issuing: keys.Aggregator}},
+		{e.ofTalos(), has.Talos, keys.Talos},
+		{e.ofKubernetes(), has.Kubernetes, keys.Kubernetes},
+		{e.ofAggregator(), rotation.Trust{Issuing: has.Aggregator}, rotation.Trust{Issuing: keys.Aggregator}},
 	} {
 		if part.has == part.want {
 			continue
@@ -223,22 +222,24 @@ func (s *keySource) put(e edited, keys rotation.Keys) error {
 	}
 
 	for _, part := range []struct {
-		at        textSpot
+		fact      places.Fact
 		has, want string
 	}{
-		{spots.serviceAccount, has.ServiceAccount, keys.ServiceAccount},
-		{spots.clusterToken, has.ClusterToken, keys.ClusterToken},
+		{places.ServiceAccountKey, has.ServiceAccount, keys.ServiceAccount},
+		{places.BootstrapToken, has.ClusterToken, keys.ClusterToken},
 	} {
 		if part.has == part.want {
 			continue
 		}
 
+		at := part.fact.In(e.has)
+
 		text, ok := s.texts[part.want]
 		if !ok {
-			return fmt.Errorf("%s: %w", part.at.spot, ErrKeyUnknown)
+			return fmt.Errorf("%s: %w", at, ErrKeyUnknown)
 		}
 
-		if err := e.putKeyText(part.at.spot, part.at.pem, text); err != nil {
+		if err := e.putKeyText(at, text); err != nil {
 			return err
 		}
 	}
@@ -247,10 +248,10 @@ func (s *keySource) put(e edited, keys rotation.Keys) error {
 }
 
 // putTrust exchanges an authority and what is accepted beside it. signs is whether the machine has the key, too.
-func (s *keySource) putTrust(e edited, at authoritySpot, has, want rotation.Trust, signs bool) error {
+func (s *keySource) putTrust(e edited, at authority, has, want rotation.Trust, signs bool) error {
 	accepted := want.Accepted.IDs()
 
-	if at.pem && !signs {
+	if at.pem() && !signs {
 		return s.putAccepted(e, at, slices.Insert(accepted, 0, want.Issuing))
 	}
 
@@ -267,21 +268,21 @@ func (s *keySource) putTrust(e edited, at authoritySpot, has, want rotation.Trus
 	return s.putAccepted(e, at, accepted)
 }
 
-func (s *keySource) putIssuing(e edited, at authoritySpot, id string, signs bool) error {
+func (s *keySource) putIssuing(e edited, at authority, id string, signs bool) error {
 	pair, ok := s.authorities[id]
 	if !ok || signs && pair["key"] == "" {
 		return fmt.Errorf("%s: %w", at.issuing, ErrKeyUnknown)
 	}
 
-	err := e.putKeyText(at.certificate(), at.pem, pair["crt"])
+	err := e.putKeyText(at.certificate(), pair["crt"])
 	if err != nil || !signs {
 		return err
 	}
 
-	return e.putKeyText(at.issuing.at("key"), at.pem, pair["key"])
+	return e.putKeyText(at.key(), pair["key"])
 }
 
-func (s *keySource) putAccepted(e edited, at authoritySpot, ids []string) error {
+func (s *keySource) putAccepted(e edited, at authority, ids []string) error {
 	var elements []*yaml.Node
 
 	for _, id := range ids {
@@ -290,14 +291,14 @@ func (s *keySource) putAccepted(e edited, at authoritySpot, ids []string) error 
 			return fmt.Errorf("%s: %w", at.accepted, ErrKeyUnknown)
 		}
 
-		crt, err := written(pair["crt"], at.pem)
+		crt, err := written(pair["crt"], at.pem())
 		if err != nil {
 			return fmt.Errorf("%s: %w", at.accepted, err)
 		}
 
 		element := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: crt}
 
-		if !at.pem {
+		if !at.pem() {
 			element = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 			if err := putScalar(element, []string{"crt"}, crt); err != nil {
 				return err
@@ -312,7 +313,7 @@ func (s *keySource) putAccepted(e edited, at authoritySpot, ids []string) error 
 
 // putAnnotation tells what a machine carries, where its configuration tells it at all.
 func (e edited) putAnnotation(keys rotation.Keys) error {
-	at := e.keySpots().annotation
+	at := places.CarriedKeys.In(e.has)
 	if e.scalar(at) == "" {
 		return nil
 	}
@@ -365,7 +366,7 @@ func annotated(cfg []byte, b *pki.Bundle) ([]byte, error) {
 		keys.PodTokens = e.identifier()(base64.StdEncoding.EncodeToString(key))
 	}
 
-	if err := e.putScalar(e.keySpots().annotation, keys.String()); err != nil {
+	if err := e.putScalar(places.CarriedKeys.In(e.has), keys.String()); err != nil {
 		return nil, err
 	}
 
