@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // ChangeKind is what happens to a value.
@@ -85,15 +86,22 @@ func (c Change) plain() bool {
 		return false
 	}
 
-	kind, _, _ := strings.Cut(c.Document, "/")
-
-	return isPlainSetting(kind, c.Path)
+	return places.Plain(c.documentKind(), c.Path)
 }
 
 // Renames is whether a change gives the machine another host name.
 func (c Change) Renames() bool {
-	return len(c.Path) > 0 && c.Path[len(c.Path)-1] == "hostname" &&
-		(c.Document == mainDocument || strings.HasPrefix(c.Document, "HostnameConfig"))
+	return places.Hostname.Covers(c.documentKind(), c.Path)
+}
+
+// documentKind is the kind of the document, which the main one has not.
+func (c Change) documentKind() string {
+	kind, _, _ := strings.Cut(c.Document, "/")
+	if kind == mainDocument {
+		return ""
+	}
+
+	return kind
 }
 
 // Grouped puts changes together for people: an element of a list that comes or goes as a whole is one change.

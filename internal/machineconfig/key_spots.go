@@ -97,21 +97,3 @@ func withoutKeys(id identity, content any) any {
 
 	return root
 }
-
-// valueIn is the value at a path of maps, nil when there is none.
-func valueIn(root map[string]any, path []string) any {
-	var value any = root
-
-	for _, key := range path {
-		section, _ := value.(map[string]any)
-		value = section[key]
-	}
-
-	return value
-}
-
-func deleteAt(root map[string]any, path []string) {
-	last := len(path) - 1
-	section, _ := valueIn(root, path[:last]).(map[string]any)
-	delete(section, path[last])
-}

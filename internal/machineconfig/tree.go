@@ -71,3 +71,28 @@ func decodeNode(node *yaml.Node) (content any, err error) {
 
 	return content, nil
 }
+
+// valueIn is the value at a path of maps, nil when there is none.
+func valueIn(root map[string]any, path []string) any {
+	var value any = root
+
+	for _, key := range path {
+		section, _ := value.(map[string]any)
+		value = section[key]
+	}
+
+	return value
+}
+
+// sectionOf is the map that has the last key of a path; nil when there is none.
+func sectionOf(root map[string]any, path []string) (section map[string]any, key string) {
+	last := len(path) - 1
+	section, _ = valueIn(root, path[:last]).(map[string]any)
+
+	return section, path[last]
+}
+
+func deleteAt(root map[string]any, path []string) {
+	section, key := sectionOf(root, path)
+	delete(section, key)
+}

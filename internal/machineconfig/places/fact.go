@@ -12,9 +12,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
-// MainDocument is how the document without a kind is called, after its version field.
-const MainDocument = "v1alpha1"
-
 // Spot is where a configuration has a value: a document, by its kind, and the keys on the way to the value in it. The
 // main document has no kind, elements of lists have no step of their own, and without keys it is the whole document.
 type Spot struct {
@@ -75,7 +72,7 @@ type Fact struct {
 
 // Of is where documents of a kind say it; ok is false where they do not.
 func (f Fact) Of(kind string) (at Spot, ok bool) {
-	if kind == "" || kind == MainDocument {
+	if kind == "" {
 		return f.Main, len(f.Main.Path) > 0
 	}
 
