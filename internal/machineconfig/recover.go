@@ -3,18 +3,17 @@ package machineconfig
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -39,28 +38,16 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle, levels ...*setting.Setting) (Clu
 		return Cluster{}, Machine{}, fmt.Errorf("read settings: %w", err)
 	}
 
-	known := provider.Documents()
-	main, _ := documentOf[*v1alpha1.Config](known)
-	cluster, inDocuments := documentOf[*k8s.KubeClusterConfigV1Alpha1](known)
+	known, main := provider.Documents(), provider.RawV1Alpha1()
+	inDocuments := provider.Has(places.ClusterName.Document.Kind)
 
-	if main == nil || main.MachineConfig == nil || main.ClusterConfig == nil || !inDocuments &&
-		(main.ClusterConfig.ControlPlane == nil || main.ClusterConfig.ControlPlane.Endpoint == nil) {
+	if main == nil || main.MachineConfig == nil || main.ClusterConfig == nil || provider.K8sClusterConfig() == nil {
 		return Cluster{}, Machine{}, fmt.Errorf(
 			"%w: it has no machine and cluster sections with an endpoint that this build can read", ErrNotRecoverable)
 	}
 
-	var c Cluster
-	if inDocuments {
-		c = clusterOfDocuments(main, cluster, known)
-	} else {
-		c = recoverCluster(main)
-	}
-
-	if len(c.CertSANs) == 0 {
-		c.CertSANs = nil
-	}
-
-	m := recoverMachine(main, known)
+	c := recoverCluster(provider, inDocuments)
+	m := recoverMachine(provider)
 	m.System = system.Read(known, main, inDocuments)
 
 	read := func(contract *coreconfig.VersionContract) setting.Values {
@@ -73,24 +60,47 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle, levels ...*setting.Setting) (Clu
 	return c, m, nil
 }
 
-func recoverCluster(main *v1alpha1.Config) Cluster {
-	c := Cluster{
-		Name:                    main.ClusterConfig.ClusterName,
-		Endpoint:                main.ClusterConfig.ControlPlane.Endpoint.String(),
-		KubernetesVersion:       kubeletVersion(main.MachineConfig),
-		CertSANs:                main.MachineConfig.MachineCertSANs,
-		KubeProxyDisabled:       main.ClusterConfig.ProxyConfig != nil && isTrue(main.ClusterConfig.ProxyConfig.Disabled),
-		ScheduleOnControlPlanes: isTrue(main.ClusterConfig.AllowSchedulingOnControlPlanes),
+// recoverCluster reads what the library finds in either form, and the switches whose forms are not alike: Talos has no
+// default for them in documents, which are there or not.
+func recoverCluster(p coreconfig.Provider, inDocuments bool) Cluster {
+	main, section := p.RawV1Alpha1(), p.K8sClusterConfig()
+	c := Cluster{Name: section.ClusterName(), KubernetesVersion: kubeletVersion(p)}
+
+	if endpoint := section.ClusterEndpoint(); endpoint != nil {
+		c.Endpoint = endpoint.String()
 	}
 
-	if net := main.ClusterConfig.ClusterNetwork; net != nil {
-		c.PodCIDRs = otherThan(net.PodSubnet, constants.DefaultIPv4PodCIDR)
-		c.ServiceCIDRs = otherThan(net.ServiceSubnet, constants.DefaultIPv4ServiceCIDR)
+	if sans := main.MachineConfig.MachineCertSANs; len(sans) > 0 {
+		c.CertSANs = sans
+	}
 
-		if net.DNSDomain != constants.DefaultDNSDomain {
-			c.DNSDomain = net.DNSDomain
+	// A worker of contract v1.14 does not have the documents of the pod network and of kube-proxy.
+	if net := p.K8sNetworkConfig(); net != nil {
+		c.PodCIDRs = otherThan(net.PodCIDRs(), constants.DefaultIPv4PodCIDR)
+		c.ServiceCIDRs = otherThan(net.ServiceCIDRs(), constants.DefaultIPv4ServiceCIDR)
+
+		if domain := net.DNSDomain(); domain != constants.DefaultDNSDomain {
+			c.DNSDomain = domain
 		}
+	}
 
+	if proxy := p.K8sProxyConfig(); proxy != nil {
+		c.KubeProxyDisabled = !proxy.Enabled()
+	}
+
+	if cache := p.ImageCacheConfig(); cache != nil {
+		c.ImageCache = cache.LocalEnabled()
+	}
+
+	if inDocuments {
+		recoverSwitches(&c, p)
+
+		return c
+	}
+
+	c.ScheduleOnControlPlanes = isTrue(main.ClusterConfig.AllowSchedulingOnControlPlanes)
+
+	if net := main.ClusterConfig.ClusterNetwork; net != nil {
 		c.CNI = recoverCNI(net.CNI)
 	}
 
@@ -99,20 +109,21 @@ func recoverCluster(main *v1alpha1.Config) Cluster {
 		c.Discovery = new(false)
 	}
 
-	if features := main.MachineConfig.MachineFeatures; features != nil && features.ImageCacheSupport != nil {
-		c.ImageCache = isTrue(features.ImageCacheSupport.CacheLocalEnabled)
-	}
-
 	return c
 }
 
 // otherThan is a list of networks, nothing when it has the usual one alone.
-func otherThan(networks []string, usual string) []string {
-	if slices.Equal(networks, []string{usual}) {
+func otherThan(networks []netip.Prefix, usual string) []string {
+	var texts []string
+	for _, network := range networks {
+		texts = append(texts, network.String())
+	}
+
+	if slices.Equal(texts, []string{usual}) {
 		return nil
 	}
 
-	return networks
+	return texts
 }
 
 func recoverCNI(cni *v1alpha1.CNIConfig) CNI {
@@ -129,22 +140,17 @@ func recoverCNI(cni *v1alpha1.CNIConfig) CNI {
 	return out
 }
 
-func recoverMachine(main *v1alpha1.Config, known []config.Document) Machine {
-	m := Machine{Role: Worker, Mode: Metal, Hostname: main.Hostname()}
-	if main.Machine().Type().IsControlPlane() {
+func recoverMachine(p coreconfig.Provider) Machine {
+	m := Machine{Role: Worker, Mode: Metal, Hostname: p.NetworkHostnameConfig().Hostname()}
+	if p.Machine().Type().IsControlPlane() {
 		m.Role = ControlPlane
 	}
 
-	hostname, ok := documentOf[*network.HostnameConfigV1Alpha1](known)
-	if ok && hostname.ConfigHostname != "" {
-		m.Hostname = hostname.ConfigHostname
-	}
-
-	if own, ok := documentOf[*runtime.UnattendedInstallConfigV1Alpha1](known); ok {
+	if own, ok := documentOf[*runtime.UnattendedInstallConfigV1Alpha1](p.Documents()); ok {
 		m.Install = installOf(own)
 	}
 
-	install := main.MachineConfig.MachineInstall
+	install := p.RawV1Alpha1().MachineConfig.MachineInstall
 	if install == nil {
 		return m
 	}
@@ -173,16 +179,13 @@ func recoverMachine(main *v1alpha1.Config, known []config.Document) Machine {
 
 // kubeletVersion is the tag of the kubelet's image, which is how Talos knows the version of Kubernetes, without the
 // variant of the image (Talos 1.13, pkg/cluster/kubernetes, extractKubeletVersionSuffix) and without a digest.
-func kubeletVersion(machine *v1alpha1.MachineConfig) string {
-	if machine.MachineKubelet == nil {
+func kubeletVersion(p coreconfig.Provider) string {
+	image := places.Value[string](p.Documents(), places.KubeletImage)
+	if image == nil {
 		return ""
 	}
 
-	return versionOfImage(machine.MachineKubelet.KubeletImage)
-}
-
-func versionOfImage(reference string) string {
-	tag, _ := kubenames.Tag(reference)
+	tag, _ := kubenames.Tag(*image)
 
 	return strings.TrimSuffix(strings.TrimSuffix(tag, "-slim"), "-fat")
 }

@@ -2,82 +2,45 @@ package machineconfig
 
 import (
 	"cmp"
-	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/cri"
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// clusterOfDocuments reads settings back from the documents of contract v1.14. A worker does not have those of the pod
-// network and of kube-proxy.
-func clusterOfDocuments(main *v1alpha1.Config, own *k8s.KubeClusterConfigV1Alpha1, known []config.Document) Cluster {
-	c := Cluster{Name: own.ClusterNameConfig, CertSANs: main.MachineConfig.MachineCertSANs}
-	if own.ClusterEndpointConfig.URL != nil {
-		c.Endpoint = own.ClusterEndpointConfig.String()
-	}
-
-	if kubelet, ok := documentOf[*k8s.KubeletConfigV1Alpha1](known); ok {
-		c.KubernetesVersion = versionOfImage(kubelet.KubeletImage)
-	}
-
-	if network, ok := documentOf[*k8s.KubeNetworkConfigV1Alpha1](known); ok {
-		c.PodCIDRs = otherThan(cidrsOf(network.PodCIDRs()), constants.DefaultIPv4PodCIDR)
-		c.ServiceCIDRs = otherThan(cidrsOf(network.ServiceCIDRs()), constants.DefaultIPv4ServiceCIDR)
-
-		if domain := network.DNSDomain(); domain != constants.DefaultDNSDomain {
-			c.DNSDomain = domain
-		}
-	}
-
-	if _, ok := documentOf[*cluster.DiscoveryServiceConfigV1Alpha1](known); !ok {
+// recoverSwitches reads what documents of contract v1.14 say by being there.
+func recoverSwitches(c *Cluster, p coreconfig.Provider) {
+	if !p.Has(places.Discovery.Document.Kind) {
 		c.Discovery = new(false)
 	}
 
-	if cache, ok := documentOf[*cri.ImageCacheConfigV1Alpha1](known); ok {
-		c.ImageCache = cache.LocalEnabled()
+	// Control planes alone have documents for the rest.
+	if !p.Machine().Type().IsControlPlane() {
+		return
 	}
 
-	if main.Machine().Type().IsControlPlane() {
-		recoverControlPlane(&c, known)
-	}
-
-	return c
-}
-
-// recoverControlPlane reads what control planes alone have documents for.
-func recoverControlPlane(c *Cluster, known []config.Document) {
-	if proxy, ok := documentOf[*k8s.KubeProxyConfigV1Alpha1](known); ok {
-		c.KubeProxyDisabled = !proxy.Enabled()
-	}
-
-	if node, ok := documentOf[*k8s.KubeNodeConfigV1Alpha1](known); ok {
+	if node, ok := documentOf[*k8s.KubeNodeConfigV1Alpha1](p.Documents()); ok {
 		_, tainted := node.TaintsConfig[constants.LabelNodeRoleControlPlane]
 		c.ScheduleOnControlPlanes = !tainted
 	}
 
-	if flannel, ok := documentOf[*k8s.KubeFlannelCNIConfigV1Alpha1](known); ok {
-		policies := isTrue(flannel.FlannelKubeNetworkPoliciesEnabled)
-		if len(flannel.FlannelExtraArgs) > 0 || policies {
-			c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: flannel.FlannelExtraArgs, KubeNetworkPolicies: policies}}
+	if flannel := p.K8sFlannelCNIConfig(); flannel != nil {
+		if args, policies := flannel.ExtraArgs(), flannel.KubeNetworkPoliciesEnabled(); len(args) > 0 || policies {
+			c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: args, KubeNetworkPolicies: policies}}
 		}
 
 		return
 	}
 
 	manifests := map[string]string{}
-
-	for _, document := range known {
-		if own, ok := document.(*k8s.KubeExternalManifestConfigV1Alpha1); ok && own.URLSpec.URL != nil {
-			manifests[own.MetaName] = own.URLSpec.String()
-		}
+	for _, manifest := range p.K8sExternalManifestConfigs() {
+		manifests[manifest.Name()] = manifest.URL()
 	}
 
 	for i := 0; manifests[cniManifest(i)] != ""; i++ {
@@ -87,15 +50,6 @@ func recoverControlPlane(c *Cluster, known []config.Document) {
 	if c.CNI.Name = CNINone; len(c.CNI.URLs) > 0 {
 		c.CNI.Name = CNICustom
 	}
-}
-
-func cidrsOf(networks []netip.Prefix) []string {
-	var out []string
-	for _, network := range networks {
-		out = append(out, network.String())
-	}
-
-	return out
 }
 
 // installOf reads an installation back. A disk that is found by an expression which settings do not make is left out.
