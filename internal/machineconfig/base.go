@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
 
@@ -39,7 +40,7 @@ func (g *Generator) base(m Machine) (*documents, error) {
 		return nil, err
 	}
 
-	putSANs(known, main, m.CertSANs)
+	putSANs(known, m.CertSANs)
 	putAccepted(known, main, g.bundle, m.Role)
 	putEncryption(known, main, g.bundle)
 
@@ -59,7 +60,7 @@ func (g *Generator) base(m Machine) (*documents, error) {
 	}
 
 	if m.Hostname != "" {
-		putHostname(known, main, m.Hostname)
+		putHostname(known, m.Hostname)
 	}
 
 	if known, err = m.System.Put(known, main, g.contract); err != nil {
@@ -172,21 +173,12 @@ func (s *DiskSelector) config() (*v1alpha1.InstallDiskSelector, error) {
 
 // putHostname sets a static host name in the form of the contract: the generated HostnameConfig (from
 // v1.12) or the field of the main document.
-func putHostname(known []config.Document, main *v1alpha1.Config, hostname string) {
-	for _, document := range known {
-		if found, ok := document.(*network.HostnameConfigV1Alpha1); ok {
-			found.ConfigHostname = hostname
-			found.ConfigAuto = new(nethelpers.AutoHostnameKindOff)
+func putHostname(known []config.Document, hostname string) {
+	*places.Make[string](known, places.Hostname) = hostname
 
-			return
-		}
+	if found, ok := documentOf[*network.HostnameConfigV1Alpha1](known); ok {
+		found.ConfigAuto = new(nethelpers.AutoHostnameKindOff)
 	}
-
-	if main.MachineConfig.MachineNetwork == nil {
-		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{}
-	}
-
-	main.MachineConfig.MachineNetwork.NetworkHostname = hostname
 }
 
 func (c CNI) config() *v1alpha1.CNIConfig {

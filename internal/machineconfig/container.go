@@ -8,9 +8,10 @@ import (
 	"slices"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Talos in a container is part of a machine that belongs to somebody else. It validates a configuration as ever,
@@ -91,7 +92,7 @@ func (g *Generator) putContainer(known []config.Document, main *v1alpha1.Config)
 		names = append(names, endpoint.Hostname())
 	}
 
-	putSANs(known, main, names)
+	putSANs(known, names)
 }
 
 // loopback is the interface that an address is put on which leads to the container from outside alone.
@@ -122,13 +123,7 @@ func (g *Generator) putPeerAddress(known []config.Document, main *v1alpha1.Confi
 		DeviceInterface: loopback, DeviceAddresses: []string{own},
 	})
 
-	nodes := append(g.nodeNetworks(), "!"+own)
-	if node, ok := documentOf[*k8s.KubeNodeConfigV1Alpha1](known); ok {
-		node.NodeIPConfig.NodeIPValidSubnets = nodes
-	} else {
-		main.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: nodes}
-	}
-
+	*places.Make[[]string](known, places.NodeSubnets) = append(g.nodeNetworks(), "!"+own)
 	main.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets = []string{own}
 	main.ClusterConfig.EtcdConfig.EtcdListenSubnets = []string{everyIPv4, everyIPv6}
 }
@@ -156,15 +151,11 @@ func (g *Generator) nodeNetworks() []string {
 }
 
 // putSANs adds names and addresses to the certificates of a machine.
-func putSANs(known []config.Document, main *v1alpha1.Config, names []string) {
-	main.MachineConfig.MachineCertSANs = withNames(main.MachineConfig.MachineCertSANs, names)
-
-	if api, ok := documentOf[*k8s.KubeAPIServerConfigV1Alpha1](known); ok {
-		api.PodCertExtraSANs = withNames(api.PodCertExtraSANs, names)
-	}
-
-	if api := main.ClusterConfig.APIServerConfig; api != nil {
-		api.ExtraCertSANs = withNames(api.ExtraCertSANs, names)
+func putSANs(known []config.Document, names []string) {
+	for _, f := range []places.Fact{places.MachineSANs, places.APIServerSANs} {
+		if at := places.Value[[]string](known, f); at != nil {
+			*at = withNames(*at, names)
+		}
 	}
 }
 

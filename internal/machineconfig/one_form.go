@@ -12,13 +12,13 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/merge"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/cri"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Some settings have two forms: a field of the main document, and a document of their own. A contract decides which of
@@ -28,25 +28,18 @@ import (
 
 // form is a setting that one of its forms says completely, so that the other one can go.
 type form struct {
-	document func(config.Document) bool
-	// field is a pointer to the field; what it points to is thrown away where the main document has no such part.
-	field func(*v1alpha1.Config) any
+	places.Fact
+
 	// keeps is where the document stays beside the field.
 	keeps func(*v1alpha1.Config) bool
 }
 
 var forms = []form{
-	{is[*network.HostnameConfigV1Alpha1],
-		func(c *v1alpha1.Config) any { return &orNew(c.MachineConfig.MachineNetwork).NetworkHostname }, nil},
-	{is[*network.HostnameConfigV1Alpha1],
-		func(c *v1alpha1.Config) any { return &orNew(c.MachineConfig.MachineFeatures).StableHostname }, nil},
-	{is[*cluster.DiscoveryServiceConfigV1Alpha1],
-		func(c *v1alpha1.Config) any { return &c.ClusterConfig.ClusterDiscoveryConfig }, needsIdentity},
-	{is[*cri.ImageCacheConfigV1Alpha1],
-		func(c *v1alpha1.Config) any { return &orNew(c.MachineConfig.MachineFeatures).ImageCacheSupport }, nil},
-	{is[*k8s.KubePrismConfigV1Alpha1],
-		func(c *v1alpha1.Config) any { return &orNew(c.MachineConfig.MachineFeatures).KubePrismSupport }, nil},
+	{places.Hostname, nil}, {places.StableHostname, nil}, {places.Discovery, needsIdentity}, {places.ImageCache, nil},
+	{places.KubePrism, nil},
 }
+
+func (f form) document(d config.Document) bool { return d.Kind() == f.Document.Kind }
 
 func is[D config.Document](document config.Document) bool {
 	_, ok := document.(D)
@@ -99,7 +92,7 @@ func (g *Generator) oneForm(d *documents, m Machine) ([]config.Document, *v1alph
 	if named := slices.ContainsFunc(f.generated, is[*network.HostnameConfigV1Alpha1]); named && m.Hostname != "" &&
 		orNew(f.main.MachineConfig.MachineFeatures).StableHostname != nil && f.main.Hostname() == "" &&
 		!slices.ContainsFunc(f.documents, is[*network.HostnameConfigV1Alpha1]) {
-		putHostname(nil, f.main, m.Hostname)
+		putHostname([]config.Document{f.main}, m.Hostname)
 	}
 
 	f.settleResolver()
@@ -114,11 +107,14 @@ func (g *Generator) oneForm(d *documents, m Machine) ([]config.Document, *v1alph
 
 // settle lets a field that was generated give way to a document, and a document to a field.
 func (f *twoForms) settle(setting form) error {
-	now, was := reflect.ValueOf(setting.field(f.main)).Elem(), reflect.ValueOf(setting.field(f.was)).Elem()
+	now, was := places.Field(f.main, setting.Main), places.Field(f.was, setting.Main)
+	if !now.IsValid() {
+		return nil
+	}
 
 	switch inDocument := slices.ContainsFunc(f.generated, setting.document); {
 	case !inDocument && slices.ContainsFunc(f.documents, setting.document) &&
-		reflect.DeepEqual(now.Interface(), was.Interface()):
+		was.IsValid() && reflect.DeepEqual(now.Interface(), was.Interface()):
 		now.SetZero()
 	case inDocument && !now.IsZero() && (setting.keeps == nil || !setting.keeps(f.main)):
 		return f.drop(setting.document)

@@ -16,7 +16,10 @@ func Value[T any](documents []config.Document, f Fact) *T { return value[T](docu
 // Make is Value with the sections around the field, which are made where they are missing.
 func Make[T any](documents []config.Document, f Fact) *T { return value[T](documents, f, true) }
 
-func value[T any](documents []config.Document, f Fact, missing bool) *T {
+// Field is the field of one document; it is not valid where the section around it is missing.
+func Field(document config.Document, at Spot) reflect.Value { return fieldOf(document, at.Path, false) }
+
+func value[T any](documents []config.Document, f Fact, makes bool) *T {
 	has := func(kind string) bool {
 		return slices.ContainsFunc(documents, func(d config.Document) bool { return d.Kind() == kind })
 	}
@@ -28,7 +31,7 @@ func value[T any](documents []config.Document, f Fact, missing bool) *T {
 			continue
 		}
 
-		if field := fieldOf(document, at.Path, missing); field.IsValid() {
+		if field := fieldOf(document, at.Path, makes); field.IsValid() {
 			return field.Addr().Interface().(*T) //nolint:forcetypeassert // a test holds that both forms have T
 		}
 	}
@@ -37,12 +40,12 @@ func value[T any](documents []config.Document, f Fact, missing bool) *T {
 }
 
 // fieldOf is the field of a document at a path, by the names in YAML.
-func fieldOf(document config.Document, path []string, missing bool) reflect.Value {
+func fieldOf(document config.Document, path []string, makes bool) reflect.Value {
 	at := reflect.ValueOf(document)
 
 	for _, key := range path {
 		if at.Kind() == reflect.Pointer {
-			if at.IsNil() && !missing {
+			if at.IsNil() && !makes {
 				return reflect.Value{}
 			}
 
@@ -53,18 +56,19 @@ func fieldOf(document config.Document, path []string, missing bool) reflect.Valu
 			at = at.Elem()
 		}
 
-		at = at.FieldByIndex(fieldNamed(at.Type(), key).Index)
+		at = at.Field(fieldNamed(at.Type(), key))
 	}
 
 	return at
 }
 
-func fieldNamed(section reflect.Type, key string) reflect.StructField {
-	fields := reflect.VisibleFields(section)
+// fieldNamed is the number of the field of a section that a key of YAML is.
+func fieldNamed(section reflect.Type, key string) int {
+	for i := range section.NumField() {
+		if name, _, _ := strings.Cut(section.Field(i).Tag.Get("yaml"), ","); name == key {
+			return i
+		}
+	}
 
-	return fields[slices.IndexFunc(fields, func(field reflect.StructField) bool {
-		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-
-		return name == key
-	})]
+	panic(section.String() + " has no field " + key) // a test looks for each place
 }

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/labels"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Annotations are annotations of the Kubernetes node.
@@ -15,14 +16,9 @@ var Annotations = define(definition[map[string]string]{
 	empty:  isEmptyMap,
 	levels: byKey{},
 
-	put: func(c *Config, value map[string]string) {
-		at := nodeAnnotations(*c)
-		*at = with(*at, value)
-	},
+	put: func(c *Config, value map[string]string) { c.add(places.NodeAnnotations, value) },
 
-	read: func(c Config) map[string]string {
-		return beyond(*nodeAnnotations(c), nil)
-	},
+	read: func(c Config) map[string]string { return beyond(c.entries(places.NodeAnnotations), nil) },
 
 	check: func(value map[string]string, found *problems, _ Target) {
 		for _, key := range slices.Sorted(maps.Keys(value)) {
@@ -47,13 +43,4 @@ func size(value map[string]string) (bytes int64) {
 	}
 
 	return bytes
-}
-
-// nodeAnnotations is where the annotations are in the form of a configuration.
-func nodeAnnotations(c Config) *map[string]string {
-	if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); ok {
-		return &node.AnnotationsConfig
-	}
-
-	return &c.Main.MachineConfig.MachineNodeAnnotations
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // KubeletExtraArgs are arguments of the kubelet by their names, without dashes.
@@ -19,12 +19,7 @@ var KubeletExtraArgs = define(definition[map[string]string]{
 	levels: byKey{},
 
 	put: func(c *Config, value map[string]string) {
-		arguments := kubeletArguments(*c)
-		if arguments == nil {
-			c.Main.MachineConfig.MachineKubelet = &v1alpha1.KubeletConfig{}
-			arguments = kubeletArguments(*c)
-		}
-
+		arguments := places.Make[meta.Args](c.Documents, places.KubeletExtraArgs)
 		if *arguments == nil {
 			*arguments = meta.Args{}
 		}
@@ -35,7 +30,7 @@ var KubeletExtraArgs = define(definition[map[string]string]{
 	},
 
 	read: func(c Config) map[string]string {
-		texts, arguments := map[string]string{}, kubeletArguments(c)
+		texts, arguments := map[string]string{}, places.Value[meta.Args](c.Documents, places.KubeletExtraArgs)
 		if arguments == nil {
 			return nil
 		}
@@ -68,19 +63,6 @@ var KubeletExtraArgs = define(definition[map[string]string]{
 		}
 	},
 })
-
-// kubeletArguments is where the arguments are in the form of a configuration; nil where it has no such place.
-func kubeletArguments(c Config) *meta.Args {
-	if kubelet, ok := document[*k8s.KubeletConfigV1Alpha1](c); ok {
-		return &kubelet.KubeletArgs
-	}
-
-	if c.Main.MachineConfig.MachineKubelet == nil {
-		return nil
-	}
-
-	return &c.Main.MachineConfig.MachineKubelet.KubeletExtraArgs
-}
 
 // ownKubeletArguments are those that Talos refuses, so that its kubelet does not start (Talos 1.14,
 // k8s/kubelet_spec.go, MergeDenied), and the one that would give the node another name than the machine has.

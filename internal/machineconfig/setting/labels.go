@@ -7,6 +7,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/labels"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Labels are labels of the Kubernetes node, which Talos keeps as they are here and takes away with them.
@@ -15,13 +17,10 @@ var Labels = define(definition[map[string]string]{
 	empty:  isEmptyMap,
 	levels: byKey{},
 
-	put: func(c *Config, value map[string]string) {
-		at := nodeLabels(*c)
-		*at = with(*at, value)
-	},
+	put: func(c *Config, value map[string]string) { c.add(places.NodeLabels, value) },
 
 	read: func(c Config) map[string]string {
-		return beyond(*nodeLabels(c), generatedLabels(c))
+		return beyond(c.entries(places.NodeLabels), generatedLabels(c))
 	},
 
 	check: func(value map[string]string, found *problems, _ Target) {
@@ -62,13 +61,4 @@ func checkQualifiedName(found *problems, field, name string) {
 		found.add(field, quoted(name), "a name of "+labelValueShape+", with or without a DNS name and a slash before it, "+
 			"such as example.com/rack", "correct the name")
 	}
-}
-
-// nodeLabels is where the labels are in the form of a configuration.
-func nodeLabels(c Config) *map[string]string {
-	if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); ok {
-		return &node.LabelsConfig
-	}
-
-	return &c.Main.MachineConfig.MachineNodeLabels
 }

@@ -15,6 +15,8 @@ import (
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Setting is one setting. There is one of each, made by define.
@@ -182,6 +184,16 @@ func Read(c Config, settings []*Setting) Values {
 	}
 
 	return v
+}
+
+// add adds entries to a map that a configuration has, and entries are those of one.
+func (c Config) add(f places.Fact, entries map[string]string) {
+	at := places.Make[map[string]string](c.Documents, f)
+	*at = with(*at, entries)
+}
+
+func (c Config) entries(f places.Fact) map[string]string {
+	return *places.Value[map[string]string](c.Documents, f)
 }
 
 // with is a map with the entries of another one.

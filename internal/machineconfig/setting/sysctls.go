@@ -5,7 +5,10 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Sysctls are parameters of the kernel below /proc/sys. Talos follows them while it runs, and sets one that is gone
@@ -17,32 +20,22 @@ var Sysctls = define(definition[map[string]string]{
 	levels: byKey{},
 
 	put: func(c *Config, value map[string]string) {
-		if !c.Contract.MultidocSysctlConfigSupported() {
-			c.Main.MachineConfig.MachineSysctls = with(c.Main.MachineConfig.MachineSysctls, value)
-
-			return
+		_, own := document[*runtime.SysctlConfigV1Alpha1](*c)
+		if !own && c.Contract.MultidocSysctlConfigSupported() {
+			c.Documents = append(c.Documents, runtime.NewSysctlConfigV1Alpha1())
 		}
 
-		params, ok := document[*runtime.SysctlConfigV1Alpha1](*c)
-		if !ok {
-			params = runtime.NewSysctlConfigV1Alpha1()
-			c.Documents = append(c.Documents, params)
-		}
-
-		params.Params = with(params.Params, value)
+		c.add(places.Sysctls, value)
 	},
 
 	read: func(c Config) map[string]string {
 		if !c.Contract.MultidocSysctlConfigSupported() {
-			return beyond(c.Main.MachineConfig.MachineSysctls, nil)
-		}
-
-		params, ok := document[*runtime.SysctlConfigV1Alpha1](c)
-		if !ok {
+			c.Documents = []config.Document{c.Main}
+		} else if _, own := document[*runtime.SysctlConfigV1Alpha1](c); !own {
 			return nil
 		}
 
-		return beyond(params.Params, nil)
+		return beyond(c.entries(places.Sysctls), nil)
 	},
 
 	check: func(value map[string]string, found *problems, _ Target) {

@@ -8,6 +8,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/labels"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Taints are taints of the Kubernetes node by their keys, each <effect> or <value>:<effect>.
@@ -16,18 +18,15 @@ var Taints = define(definition[map[string]string]{
 	empty:  isEmptyMap,
 	levels: byKey{},
 
-	put: func(c *Config, value map[string]string) {
-		at := nodeTaints(*c)
-		*at = with(*at, value)
-	},
+	put: func(c *Config, value map[string]string) { c.add(places.NodeTaints, value) },
 
 	read: func(c Config) map[string]string {
 		if _, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); !ok || !c.controlPlane() {
-			return beyond(*nodeTaints(c), nil)
+			return beyond(c.entries(places.NodeTaints), nil)
 		}
 
 		// That of control planes is the setting for scheduling.
-		return beyond(*nodeTaints(c), map[string]string{
+		return beyond(c.entries(places.NodeTaints), map[string]string{
 			constants.LabelNodeRoleControlPlane: constants.TaintEffectNoSchedule})
 	},
 
@@ -49,12 +48,3 @@ var Taints = define(definition[map[string]string]{
 		}
 	},
 })
-
-// nodeTaints is where the taints are in the form of a configuration.
-func nodeTaints(c Config) *map[string]string {
-	if node, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); ok {
-		return &node.TaintsConfig
-	}
-
-	return &c.Main.MachineConfig.MachineNodeTaints
-}
