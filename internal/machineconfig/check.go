@@ -9,10 +9,9 @@ import (
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -114,7 +113,7 @@ func (g *Generator) contradiction(d *documents, m Machine) string {
 
 	for _, secret := range identitySecrets(d.known, g.input.Options.SecretsBundle) {
 		if !bytes.Equal(secret.config, secret.bundle) {
-			return secret.path + " is not that of the secrets bundle"
+			return secret.In(d.known.Has).String() + " is not that of the secrets bundle"
 		}
 	}
 
@@ -138,87 +137,71 @@ func unregistered(d *documents) string {
 
 // identitySecret is a secret that makes a machine a member of its cluster.
 type identitySecret struct {
-	path           string
+	places.Fact
+
 	config, bundle []byte
 }
 
-func identitySecrets(provider config.Provider, bundle *secrets.Bundle) []identitySecret {
-	main := provider.RawV1Alpha1()
+func identitySecrets(p config.Provider, bundle *secrets.Bundle) []identitySecret {
+	main := p.RawV1Alpha1()
 	machine, section := main.MachineConfig, main.ClusterConfig
 
 	found := []identitySecret{
-		{"machine.token", []byte(machine.MachineToken), []byte(bundle.TrustdInfo.Token)},
-		{"machine.ca", certificate(machine.MachineCA), bundle.Certs.OS.Crt},
-		{"cluster.token", []byte(section.BootstrapToken), []byte(bundle.Secrets.BootstrapToken)},
+		{places.MachineToken, []byte(machine.MachineToken), []byte(bundle.TrustdInfo.Token)},
+		{places.TalosCA, certificate(machine.MachineCA), bundle.Certs.OS.Crt},
+		{places.BootstrapToken, []byte(section.BootstrapToken), []byte(bundle.Secrets.BootstrapToken)},
 	}
 
-	found = append(found, discoverySecrets(provider, bundle)...)
-	found = append(found, kubernetesAuthority(provider, bundle))
+	found = append(found, discoverySecrets(p, bundle)...)
+	found = append(found, kubernetesAuthority(p, bundle))
 
 	if !main.Machine().Type().IsControlPlane() {
 		return found
 	}
 
-	var etcd []byte
+	etcd := identitySecret{places.EtcdCA, nil, bundle.Certs.Etcd.Crt}
 	if section.EtcdConfig != nil {
-		etcd = certificate(section.EtcdConfig.RootCA)
+		etcd.config = certificate(section.EtcdConfig.RootCA)
 	}
 
-	return append(append(found, identitySecret{"cluster.etcd.ca", etcd, bundle.Certs.Etcd.Crt}),
-		controlPlaneSecrets(provider, bundle)...)
+	return append(append(found, etcd), controlPlaneSecrets(p, bundle)...)
 }
 
 // discoverySecrets are by what members of a cluster find each other.
-func discoverySecrets(provider config.Provider, bundle *secrets.Bundle) []identitySecret {
-	main := provider.RawV1Alpha1().ClusterConfig
-	id, secret := main.ClusterID, main.ClusterSecret
-	idPath, secretPath := "cluster.id", "cluster.secret"
+func discoverySecrets(p config.Provider, bundle *secrets.Bundle) []identitySecret {
+	id := identitySecret{places.ClusterID, nil, []byte(bundle.Cluster.ID)}
+	secret := identitySecret{places.ClusterSecret, nil, []byte(bundle.Cluster.Secret)}
 
-	if own, ok := documentOf[*cluster.DiscoveryIdentityConfigV1Alpha1](provider.Documents()); ok {
-		id, secret = own.MetaClusterID, own.MetaClusterSecret
-		idPath, secretPath = own.Kind()+" clusterID", own.Kind()+" clusterSecret"
+	if own := p.DiscoveryIdentityConfig(); own != nil {
+		id.config, secret.config = []byte(own.ClusterID()), []byte(own.ClusterSecret())
 	}
 
-	return []identitySecret{{idPath, []byte(id), []byte(bundle.Cluster.ID)},
-		{secretPath, []byte(secret), []byte(bundle.Cluster.Secret)}}
+	return []identitySecret{id, secret}
 }
 
-// kubernetesAuthority is the authority that a control plane signs with, and that a worker trusts: where it has a
-// document, the first one that the worker accepts.
-func kubernetesAuthority(provider config.Provider, bundle *secrets.Bundle) identitySecret {
-	found := identitySecret{"cluster.ca", certificate(provider.RawV1Alpha1().ClusterConfig.ClusterCA),
-		bundle.Certs.K8s.Crt}
+// kubernetesAuthority is the authority that a control plane signs with, and that a worker trusts: the first one that
+// is accepted, where the library puts the one that issues.
+func kubernetesAuthority(p config.Provider, bundle *secrets.Bundle) identitySecret {
+	found := identitySecret{places.KubernetesCA, nil, bundle.Certs.K8s.Crt}
 
-	own, ok := documentOf[*k8s.KubeAPIServerCAConfigV1Alpha1](provider.Documents())
-	if !ok {
-		return found
-	}
-
-	found.path, found.config = own.Kind(), nil
-	if accepted := own.AcceptedCAs(); len(accepted) > 0 {
-		found.config = accepted[0].Crt // the issuing one comes first
+	if own := p.K8sAPIServerCAConfig(); own != nil && len(own.AcceptedCAs()) > 0 {
+		found.config = own.AcceptedCAs()[0].Crt
 	}
 
 	return found
 }
 
 // controlPlaneSecrets are those of an API server.
-func controlPlaneSecrets(provider config.Provider, bundle *secrets.Bundle) []identitySecret {
-	main := provider.RawV1Alpha1().ClusterConfig
-	aggregator := identitySecret{"cluster.aggregatorCA", certificate(main.ClusterAggregatorCA),
-		bundle.Certs.K8sAggregator.Crt}
-	account := identitySecret{"cluster.serviceAccount", nil, bundle.Certs.K8sServiceAccount.Key}
+func controlPlaneSecrets(p config.Provider, bundle *secrets.Bundle) []identitySecret {
+	aggregator := identitySecret{places.AggregatorCA, nil, bundle.Certs.K8sAggregator.Crt}
+	account := identitySecret{places.ServiceAccount, nil, bundle.Certs.K8sServiceAccount.Key}
 
-	if main.ClusterServiceAccount != nil {
-		account.config = main.ClusterServiceAccount.Key
+	if own := p.K8sAggregatorCAConfig(); own != nil {
+		aggregator.config = certificate(own.IssuingCA())
 	}
 
-	if own, ok := documentOf[*k8s.KubeAggregatorCAConfigV1Alpha1](provider.Documents()); ok {
-		aggregator.path, aggregator.config = own.Kind(), certificate(own.IssuingCA())
-	}
-
-	if own, ok := documentOf[*k8s.KubeServiceAccountConfigV1Alpha1](provider.Documents()); ok {
-		account.path, account.config = own.Kind(), []byte(own.ServiceIssuer.PrivateKey)
+	if own := p.K8sServiceAccountConfig(); own != nil && own.IssuingKey() != nil {
+		account.config = own.IssuingKey().Key
 	}
 
 	return []identitySecret{aggregator, account}
