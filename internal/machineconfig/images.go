@@ -81,7 +81,7 @@ func (e edited) image(f places.Fact) (at places.Spot, runs bool) {
 		return places.Spot{}, false
 	}
 
-	kind, err := machine.ParseType(scalarIn(main, []string{"machine", "type"}))
+	kind, err := machine.ParseType(e.scalar(places.MachineType.Main))
 	if err != nil || !kind.IsControlPlane() && (kind != machine.TypeWorker || !f.Workers) {
 		return places.Spot{}, false
 	}

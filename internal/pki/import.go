@@ -5,45 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	talosx509 "github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/expansion"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // ErrNotControlPlane says that a machine configuration does not hold the secrets of its cluster, because it
 // is not that of a control-plane machine.
 var ErrNotControlPlane = errors.New("not the configuration of a control-plane machine")
-
-// machineSecrets is where the v1alpha1 document keeps what a bundle consists of. Only these fields are
-// decoded, so that the configuration of a newer Talos, with fields this build does not know, imports too.
-type machineSecrets struct {
-	Machine *struct {
-		Type  string                                 `yaml:"type"`
-		Token string                                 `yaml:"token"`
-		CA    *talosx509.PEMEncodedCertificateAndKey `yaml:"ca"`
-	} `yaml:"machine"`
-	Cluster *struct {
-		ID             string                                 `yaml:"id"`
-		Secret         string                                 `yaml:"secret"`
-		Token          string                                 `yaml:"token"`
-		AESCBC         string                                 `yaml:"aescbcEncryptionSecret"`
-		Secretbox      string                                 `yaml:"secretboxEncryptionSecret"`
-		CA             *talosx509.PEMEncodedCertificateAndKey `yaml:"ca"`
-		AggregatorCA   *talosx509.PEMEncodedCertificateAndKey `yaml:"aggregatorCA"`
-		ServiceAccount *talosx509.PEMEncodedKey               `yaml:"serviceAccount"`
-		Etcd           struct {
-			CA *talosx509.PEMEncodedCertificateAndKey `yaml:"ca"`
-		} `yaml:"etcd"`
-	} `yaml:"cluster"`
-}
 
 // FromMachineConfig takes the secrets out of the configuration of a control-plane machine, the only place
 // beside the bundle itself that holds all of them. A worker's configuration gives ErrNotControlPlane. What
@@ -58,48 +32,44 @@ func FromMachineConfig(config []byte) (*Bundle, error) {
 }
 
 func fromMachineConfig(config []byte) (*secrets.Bundle, error) {
-	main, documents, err := secretDocuments(config)
+	documents, err := documentsByKind(config)
 	if err != nil {
 		return nil, err
 	}
 
-	var found machineSecrets
-	// The error is not wrapped: it quotes the value that did not decode, which may be a secret.
-	if main.Decode(&found) != nil {
+	// Only what is needed is decoded, so that the configuration of a newer Talos, with fields this build does not know,
+	// imports too. Errors are not wrapped: they quote the value that did not decode, which may be a secret.
+	var main struct {
+		Machine *struct {
+			Type string `yaml:"type"`
+		} `yaml:"machine"`
+		Cluster *struct{} `yaml:"cluster"`
+	}
+
+	if documents[""].Decode(&main) != nil {
 		return nil, errShape
 	}
 
-	if found.Machine == nil || found.Cluster == nil {
+	if main.Machine == nil || main.Cluster == nil {
 		return nil, errors.New("it needs both a machine and a cluster section")
 	}
 
-	kind, err := machine.ParseType(found.Machine.Type)
+	kind, err := machine.ParseType(main.Machine.Type)
 	if err != nil || !kind.IsControlPlane() {
 		return nil, fmt.Errorf("%w: machine.type is %q and such a machine holds no private keys; use the configuration of "+
 			"a control-plane machine",
-			ErrNotControlPlane, found.Machine.Type)
+			ErrNotControlPlane, main.Machine.Type)
 	}
 
-	imported := &secrets.Bundle{
-		Cluster: &secrets.Cluster{ID: found.Cluster.ID, Secret: found.Cluster.Secret},
-		Secrets: &secrets.Secrets{
-			BootstrapToken:            found.Cluster.Token,
-			AESCBCEncryptionSecret:    found.Cluster.AESCBC,
-			SecretboxEncryptionSecret: found.Cluster.Secretbox,
-		},
-		TrustdInfo: &secrets.TrustdInfo{Token: found.Machine.Token},
-		Certs: &secrets.Certs{
-			OS:                found.Machine.CA,
-			K8s:               found.Cluster.CA,
-			Etcd:              found.Cluster.Etcd.CA,
-			K8sAggregator:     found.Cluster.AggregatorCA,
-			K8sServiceAccount: found.Cluster.ServiceAccount,
-		},
+	imported := &secrets.Bundle{Cluster: &secrets.Cluster{}, Secrets: &secrets.Secrets{}, Certs: &secrets.Certs{},
+		TrustdInfo: &secrets.TrustdInfo{}}
+	if readSecrets(documents, imported) != nil {
+		return nil, errShape
 	}
 
-	for _, kind := range slices.Sorted(maps.Keys(documents)) {
-		if err := documentSecrets[kind](documents[kind], imported); errors.Is(err, errNoPlace) {
-			return nil, fmt.Errorf("%s: %w", kind, err)
+	if own := documents[places.SecretboxKey.Document.Kind]; own != nil {
+		if err := importEncryption(own, imported); errors.Is(err, errNoPlace) {
+			return nil, fmt.Errorf("%s: %w", places.SecretboxKey.Document.Kind, err)
 		} else if err != nil {
 			return nil, errShape
 		}
@@ -111,88 +81,96 @@ func fromMachineConfig(config []byte) (*secrets.Bundle, error) {
 // errShape does not say which value it is about, which may be a secret.
 var errShape = errors.New("its secrets do not have the shape that Talos writes")
 
-// documentSecrets read the secrets of documents that take the place of fields of the main one (since Talos 1.14). As
-// there, only what is needed is decoded.
-var documentSecrets = map[string]func(document *yaml.Node, into *secrets.Bundle) error{
-	cluster.DiscoveryIdentityKind: func(document *yaml.Node, into *secrets.Bundle) error {
-		var found struct {
-			ID     string `yaml:"clusterID"`
-			Secret string `yaml:"clusterSecret"`
+// readSecrets reads secrets from the documents that have them.
+func readSecrets(documents map[string]*yaml.Node, into *secrets.Bundle) error {
+	var account string
+
+	certs := into.Certs
+	at := func(f places.Fact) places.Spot { return f.In(func(kind string) bool { return documents[kind] != nil }) }
+
+	for _, secret := range []struct {
+		at   places.Spot
+		into any
+	}{
+		{at(places.ClusterID), &into.Cluster.ID}, {at(places.ClusterSecret), &into.Cluster.Secret},
+		{at(places.MachineToken), &into.TrustdInfo.Token}, {at(places.BootstrapToken), &into.Secrets.BootstrapToken},
+		{places.AESCBCKey.Main, &into.Secrets.AESCBCEncryptionSecret},
+		{places.SecretboxKey.Main, &into.Secrets.SecretboxEncryptionSecret},
+		{at(places.TalosCA), &certs.OS}, {at(places.EtcdCA), &certs.Etcd}, {at(places.KubernetesCA), &certs.K8s},
+		{at(places.AggregatorCA), &certs.K8sAggregator}, {places.ServiceAccount.Main, &certs.K8sServiceAccount},
+	} {
+		if err := decodeAt(documents, secret.at, secret.into); err != nil {
+			return err
 		}
-
-		err := document.Decode(&found)
-		into.Cluster = &secrets.Cluster{ID: found.ID, Secret: found.Secret}
-
-		return err
-	},
-	k8s.KubeAPIServerCAConfig: func(document *yaml.Node, into *secrets.Bundle) (err error) {
-		into.Certs.K8s, err = issuingCA(document)
-
-		return err
-	},
-	k8s.KubeAggregatorCAConfig: func(document *yaml.Node, into *secrets.Bundle) (err error) {
-		into.Certs.K8sAggregator, err = issuingCA(document)
-
-		return err
-	},
-	k8s.KubeServiceAccountConfig: func(document *yaml.Node, into *secrets.Bundle) error {
-		var found struct {
-			Issuer struct {
-				PrivateKey string `yaml:"privateKey"`
-			} `yaml:"issuer"`
-		}
-
-		err := document.Decode(&found)
-		into.Certs.K8sServiceAccount = &talosx509.PEMEncodedKey{Key: []byte(found.Issuer.PrivateKey)}
-
-		return err
-	},
-	k8s.KubeEtcdEncryptionConfig: importEncryption,
-}
-
-func issuingCA(document *yaml.Node) (*talosx509.PEMEncodedCertificateAndKey, error) {
-	var found struct {
-		Issuing struct {
-			Cert string `yaml:"cert"`
-			Key  string `yaml:"key"`
-		} `yaml:"issuingCA"`
 	}
 
-	err := document.Decode(&found)
+	if own := at(places.ServiceAccountKey); own.Kind != "" {
+		if err := decodeAt(documents, own, &account); err != nil {
+			return err
+		}
 
-	return &talosx509.PEMEncodedCertificateAndKey{Crt: []byte(found.Issuing.Cert), Key: []byte(found.Issuing.Key)}, err
+		certs.K8sServiceAccount = &talosx509.PEMEncodedKey{Key: []byte(account)}
+	}
+
+	return nil
 }
 
-// secretDocuments finds the v1alpha1 document, the one without a kind, among the documents of a configuration, and
-// those of documentSecrets.
-func secretDocuments(config []byte) (main *yaml.Node, documents map[string]*yaml.Node, err error) {
+// decodeAt decodes the value at a spot; where there is none it leaves into as it is. Documents of their own have
+// certificates as texts, and the main one as base64.
+func decodeAt(documents map[string]*yaml.Node, at places.Spot, into any) error {
+	value := *documents[at.Kind]
+
+	for _, key := range at.Path {
+		var section map[string]yaml.Node
+		if err := value.Decode(&section); err != nil {
+			return err
+		}
+
+		value = section[key]
+	}
+
+	pair, isPair := into.(**talosx509.PEMEncodedCertificateAndKey)
+	if at.Kind == "" || !isPair {
+		return value.Decode(into)
+	}
+
+	var found struct {
+		Cert string `yaml:"cert"`
+		Key  string `yaml:"key"`
+	}
+
+	err := value.Decode(&found)
+	*pair = &talosx509.PEMEncodedCertificateAndKey{Crt: []byte(found.Cert), Key: []byte(found.Key)}
+
+	return err
+}
+
+// documentsByKind are the documents of a configuration by kind; the v1alpha1 document, which is there, has none.
+func documentsByKind(config []byte) (map[string]*yaml.Node, error) {
 	if err := expansion.CheckYAML(config); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	decoder := yaml.NewDecoder(bytes.NewReader(config))
-	documents = map[string]*yaml.Node{}
+	documents := map[string]*yaml.Node{}
 
 	for {
 		var document yaml.Node
 
 		switch err := decoder.Decode(&document); {
-		case errors.Is(err, io.EOF) && main == nil:
-			return nil, nil, errors.New("it has no v1alpha1 document (the one with the sections machine and cluster)")
+		case errors.Is(err, io.EOF) && documents[""] == nil:
+			return nil, errors.New("it has no v1alpha1 document (the one with the sections machine and cluster)")
 		case errors.Is(err, io.EOF):
-			return main, documents, nil
+			return documents, nil
 		case err != nil:
-			return nil, nil, fmt.Errorf("not YAML: %w", err)
+			return nil, fmt.Errorf("not YAML: %w", err)
 		}
 
 		var id struct {
 			Kind string `yaml:"kind"`
 		}
 
-		switch {
-		case isMainDocument(&document):
-			main = &document
-		case document.Decode(&id) == nil && documentSecrets[id.Kind] != nil:
+		if document.Decode(&id) == nil && (id.Kind != "" || isMainDocument(&document)) {
 			documents[id.Kind] = &document
 		}
 	}

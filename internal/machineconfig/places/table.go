@@ -34,6 +34,7 @@ func in(kind, path string) Spot {
 
 // What a machine belongs to, and the keys that it carries.
 var (
+	MachineType      = fact(Fact{Main: main("machine.type")})
 	MachineToken     = fact(Fact{Main: main("machine.token")})
 	TalosCA          = fact(Fact{Main: main("machine.ca"), Rotated: true})
 	TalosAcceptedCAs = fact(Fact{Main: main("machine.acceptedCAs"), Rotated: true})
@@ -53,6 +54,10 @@ var (
 		Beside: cluster.DiscoveryIdentityKind})
 	ClusterSecret = fact(Fact{Main: main("cluster.secret"), Document: in(cluster.DiscoveryIdentityKind, "clusterSecret"),
 		Beside: cluster.DiscoveryIdentityKind})
+	SecretboxKey = fact(Fact{Main: main("cluster.secretboxEncryptionSecret"),
+		Document: in(k8s.KubeEtcdEncryptionConfig, ""), Beside: k8s.KubeEtcdEncryptionConfig})
+	AESCBCKey = fact(Fact{Main: main("cluster.aescbcEncryptionSecret"), Document: in(k8s.KubeEtcdEncryptionConfig, ""),
+		Beside: k8s.KubeEtcdEncryptionConfig})
 )
 
 // The cluster and its networks.
@@ -140,10 +145,6 @@ var others = []Fact{
 		Instead: "attribute cni"},
 	{Main: main("cluster.network"), Document: in(k8s.KubeNetworkConfig, ""), Beside: k8s.KubeNetworkConfig},
 	{Main: main("cluster.coreDNS"), Document: in(k8s.KubeCoreDNSConfig, ""), Beside: k8s.KubeCoreDNSConfig},
-	{Main: main("cluster.secretboxEncryptionSecret"), Document: in(k8s.KubeEtcdEncryptionConfig, ""),
-		Beside: k8s.KubeEtcdEncryptionConfig},
-	{Main: main("cluster.aescbcEncryptionSecret"), Document: in(k8s.KubeEtcdEncryptionConfig, ""),
-		Beside: k8s.KubeEtcdEncryptionConfig},
 	{Main: main("cluster.allowSchedulingOnControlPlanes"), Beside: k8s.KubeNodeConfig,
 		Instead: "attribute allow_scheduling_on_control_planes"},
 	{Main: main("cluster.extraManifestHeaders"), Document: in(k8s.KubeExternalManifestConfig, "headers"), Secret: true},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/documents"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // MachineTypes are the types that have a machine each, with its whole configuration (siderolabs/talos 0.3 to 0.12,
@@ -44,18 +45,20 @@ func MachineOf(state []byte) (Machine, error) {
 	}
 
 	return Machine{
-		Address: has.Node,
-		Cluster: cmp.Or(textAt(parsed, "KubeClusterConfig", "clusterName"),
-			textAt(parsed, "v1alpha1", "cluster", "clusterName")),
-		Hostname: cmp.Or(textAt(parsed, "HostnameConfig", "hostname"),
-			textAt(parsed, "v1alpha1", "machine", "network", "hostname")),
-		Role: textAt(parsed, "v1alpha1", "machine", "type"),
+		Address: has.Node, Cluster: textOf(parsed, places.ClusterName), Hostname: textOf(parsed, places.Hostname),
+		Role: textAt(parsed, places.MachineType.Main),
 	}, nil
 }
 
-// textAt is the text at keys; empty without one.
-func textAt(value any, keys ...string) string {
-	for _, key := range keys {
+// textOf is what documents say in either form; empty when they do not.
+func textOf(documents map[string]any, f places.Fact) string {
+	return cmp.Or(textAt(documents, f.Document), textAt(documents, f.Main))
+}
+
+func textAt(documents map[string]any, at places.Spot) string {
+	value := documents[cmp.Or(at.Kind, "v1alpha1")]
+
+	for _, key := range at.Path {
 		inner, _ := value.(map[string]any)
 		value = inner[key]
 	}
