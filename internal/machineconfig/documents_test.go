@@ -122,6 +122,23 @@ func TestDocuments_refuseWhatTheyReplace(t *testing.T) {
 	}
 }
 
+// A part that is beside a document of another patch is refused in the same way.
+func TestDocuments_refuseWhatOthersOfPatchesReplace(t *testing.T) {
+	_, err := with(t, documentContract, "apiVersion: v1alpha1\nkind: KubeSpanConfig\nenabled: true\n",
+		"machine: {network: {kubespan: {mtu: 1400}}}")
+
+	mistakes := FieldErrors(err)
+	if len(mistakes) != 1 {
+		t.Fatal(err)
+	}
+
+	want := FieldError{Field: "patches[1]", Allowed: "either of them", Fix: "write the document KubeSpanConfig instead",
+		Found: "machine.network.kubespan of the main document, beside the document KubeSpanConfig", Err: ErrInvalidConfig}
+	if *mistakes[0] != want {
+		t.Errorf("got %v, want %v", mistakes[0], want)
+	}
+}
+
 func TestDocuments_ofControlPlanesAlone(t *testing.T) {
 	c, m := testCluster(documentContract), testMachine(Worker)
 	c.Patches = []string{"machine: {certSANs: [a.test]}",

@@ -31,7 +31,9 @@ func (d *documents) apply(field string, p *patch) error {
 		if useless, err := p.uselessDelete(d.known); err != nil {
 			return err
 		} else if useless != nil {
-			return refusal(*useless, field, DocumentsContract)
+			generated := d.generated == nil || d.generated.Has(useless.Beside)
+
+			return refusal(*useless, field, generated, DocumentsContract)
 		}
 
 		merged, err := configpatcher.StrategicMerge(d.known, p.merge)

@@ -244,6 +244,10 @@ kind: KubePrismConfig
 port: 7446
 ---
 apiVersion: v1alpha1
+kind: KubeSpanConfig
+enabled: true
+---
+apiVersion: v1alpha1
 kind: UnattendedInstallConfig
 installer: {image: a.test/installer}
 ---

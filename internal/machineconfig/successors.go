@@ -13,9 +13,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// refusal is the mistake of a patch that sets a part of the main document which a document has taken the place of.
-func refusal(f places.Fact, field, contract string) *FieldError {
+// refusal is the mistake of a patch that sets a part of the main document which a document has taken the place of, one
+// that is generated, or of another patch.
+func refusal(f places.Fact, field string, generated bool, contract string) *FieldError {
 	var instead []string
+
+	allowed := "either of them"
+	if generated {
+		allowed += "; configurations of contract " + contract + " have the document"
+	}
 
 	if at := f.Document; len(at.Path) > 0 {
 		instead = append(instead, fmt.Sprintf("document %s (%s)", at.Kind, strings.Join(at.Path, ".")))
@@ -29,8 +35,7 @@ func refusal(f places.Fact, field, contract string) *FieldError {
 
 	return &FieldError{
 		Field: field, Found: f.Main.String() + " of the main document, beside the document " + f.Beside,
-		Allowed: "either of them; configurations of contract " + contract + " have the document",
-		Fix:     "write the " + strings.Join(instead, " or the ") + " instead", Err: ErrInvalidConfig,
+		Allowed: allowed, Fix: "write the " + strings.Join(instead, " or the ") + " instead", Err: ErrInvalidConfig,
 	}
 }
 
@@ -57,7 +62,7 @@ func (g *Generator) conflict(d *documents, m Machine) error {
 		}
 
 		if field != "" {
-			return refusal(f, field, g.contract.String())
+			return refusal(f, field, d.generated.Has(f.Beside), g.contract.String())
 		}
 	}
 

@@ -173,6 +173,8 @@ var others = []Fact{
 		Beside: network.ResolverKind},
 	{Main: main("machine.network.disableSearchDomain"), Document: in(network.ResolverKind, "searchDomains.disableDefault"),
 		Beside: network.ResolverKind},
+	// Talos 1.13, network/kubespan.go.
+	{Main: main("machine.network.kubespan"), Document: in(network.KubeSpanKind, ""), Beside: network.KubeSpanKind},
 	{Main: main("machine.baseRuntimeSpecOverrides"), Document: in(cri.CRIBaseRuntimeSpecConfigKind, "overrides"),
 		Beside: cri.CRIBaseRuntimeSpecConfigKind},
 	{Main: main("machine.install"), Document: in(runtime.UnattendedInstallConfigKind, ""),
