@@ -268,7 +268,7 @@ func TestPlaces_partsBesideTheirDocumentsAreRefused(t *testing.T) {
 			t.Parallel()
 
 			s := sampled(t, f.Main, beside)
-			delete(s.with["machine"].(map[string]any), "type") //nolint:forcetypeassert // of sampled
+			delete(s.with["machine"].(map[string]any), "type")
 
 			_, err := with(t, documentContract, besides, string(yamlOf(t, s.with)))
 

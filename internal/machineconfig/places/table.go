@@ -72,8 +72,8 @@ var (
 		Beside: cluster.DiscoveryServiceKind, Instead: "attribute discovery"})
 )
 
-// The components of Kubernetes. Talos 1.13 and 1.14, controllers/k8s: control_plane.go has the static pods and kube-proxy
-// with their switches, kubelet_config.go the kubelet.
+// The components of Kubernetes. Talos 1.13 and 1.14, controllers/k8s: control_plane.go has the static pods and
+// kube-proxy with their switches, kubelet_config.go the kubelet.
 var (
 	APIServerImage = fact(Fact{Main: main("cluster.apiServer.image"), Document: in(k8s.KubeAPIServerConfig, "image"),
 		Image: kubenames.KubeAPIServer})

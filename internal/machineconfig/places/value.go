@@ -32,7 +32,7 @@ func value[T any](documents []config.Document, f Fact, makes bool) *T {
 		}
 
 		if field := fieldOf(document, at.Path, makes); field.IsValid() {
-			return field.Addr().Interface().(*T) //nolint:forcetypeassert // a test holds that both forms have T
+			return field.Addr().Interface().(*T) //nolint:forcetypeassert,errcheck // a test holds that both forms have T
 		}
 	}
 
