@@ -97,10 +97,10 @@ func (f Fact) Covers(kind string, path fieldpath.Path) bool {
 
 // All are all facts, those of a part of the main document before those of what it is in.
 var All = sync.OnceValue(func() []Fact {
-	facts := slices.Concat(named, others)
-	slices.SortStableFunc(facts, func(a, b Fact) int { return len(b.Main.Path) - len(a.Main.Path) })
+	sorted := slices.Clone(facts)
+	slices.SortStableFunc(sorted, func(a, b Fact) int { return len(b.Main.Path) - len(a.Main.Path) })
 
-	return facts
+	return sorted
 })
 
 // Images are those that are images of components of Kubernetes, and Rotated those that are keys which can be turned
@@ -108,8 +108,8 @@ var All = sync.OnceValue(func() []Fact {
 var (
 	Images  = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Image != "" }) })
 	Rotated = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Rotated }) })
-	secret  = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Secret }) })
-	plain   = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Plain }) })
+	secrets = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Secret }) })
+	plains  = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Plain }) })
 )
 
 func with(is func(Fact) bool) []Fact {
@@ -117,10 +117,10 @@ func with(is func(Fact) bool) []Fact {
 }
 
 // Secret is whether the value at a path in a document of a kind carries secrets.
-func Secret(kind string, path fieldpath.Path) bool { return covered(secret(), kind, path) }
+func Secret(kind string, path fieldpath.Path) bool { return covered(secrets(), kind, path) }
 
 // Plain is whether the value at a path in a document of a kind is one that people put in reviews.
-func Plain(kind string, path fieldpath.Path) bool { return covered(plain(), kind, path) }
+func Plain(kind string, path fieldpath.Path) bool { return covered(plains(), kind, path) }
 
 func covered(by []Fact, kind string, path fieldpath.Path) bool {
 	return slices.ContainsFunc(by, func(f Fact) bool { return f.Covers(kind, path) })

@@ -9,7 +9,7 @@ import (
 func TestFact_coversPathsOfItsForms(t *testing.T) {
 	t.Parallel()
 
-	files := Fact{Main: main("machine.files.content"), Document: in("EtcFileConfig", "contents")}
+	files := Fact{Main: in("", "machine.files.content"), Document: in("EtcFileConfig", "contents")}
 	whole := Fact{Document: in("SysctlConfig", "")}
 
 	for _, test := range []struct {

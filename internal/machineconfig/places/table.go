@@ -17,180 +17,169 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// named are the facts below.
-var named []Fact
+// facts are those below, which fact adds.
+var facts []Fact
 
-func fact(f Fact) Fact {
-	named = append(named, f)
+func fact(path string, document Spot, options ...func(*Fact)) Fact {
+	f := Fact{Main: in("", path), Document: document}
+	for _, option := range options {
+		option(&f)
+	}
+
+	facts = append(facts, f)
 
 	return f
 }
-
-func main(path string) Spot { return in("", path) }
 
 func in(kind, path string) Spot {
 	return Spot{kind, slices.DeleteFunc(strings.Split(path, "."), func(key string) bool { return key == "" })}
 }
 
+// nowhere is what has no document of its own.
+var nowhere Spot
+
+func refused(f *Fact) { f.Beside = f.Document.Kind }
+func workers(f *Fact) { f.Workers = true }
+func rotated(f *Fact) { f.Rotated = true }
+func secret(f *Fact)  { f.Secret = true }
+func plain(f *Fact)   { f.Plain = true }
+
+func beside(kind string) func(*Fact)  { return func(f *Fact) { f.Beside = kind } }
+func instead(text string) func(*Fact) { return func(f *Fact) { f.Instead = text } }
+
+func image(of kubenames.Component, off string) func(*Fact) {
+	return func(f *Fact) { f.Image, f.Off = of, in("", off) }
+}
+
+func under(key string) func(*Fact) {
+	return func(f *Fact) { f.Main, f.Document = f.Main.Under(key), f.Document.Under(key) }
+}
+
 // What a machine belongs to, and the keys that it carries.
 var (
-	MachineType      = fact(Fact{Main: main("machine.type")})
-	MachineToken     = fact(Fact{Main: main("machine.token")})
-	TalosCA          = fact(Fact{Main: main("machine.ca"), Rotated: true})
-	TalosAcceptedCAs = fact(Fact{Main: main("machine.acceptedCAs"), Rotated: true})
-	BootstrapToken   = fact(Fact{Main: main("cluster.token"), Rotated: true})
-	EtcdCA           = fact(Fact{Main: main("cluster.etcd.ca")})
-	KubernetesCA     = fact(Fact{Main: main("cluster.ca"), Document: in(k8s.KubeAPIServerCAConfig, "issuingCA"),
-		Beside: k8s.KubeAPIServerCAConfig, Rotated: true})
-	KubernetesAcceptedCAs = fact(Fact{Main: main("cluster.acceptedCAs"),
-		Document: in(k8s.KubeAPIServerCAConfig, "acceptedCAs"), Beside: k8s.KubeAPIServerCAConfig, Rotated: true})
-	AggregatorCA = fact(Fact{Main: main("cluster.aggregatorCA"), Document: in(k8s.KubeAggregatorCAConfig, "issuingCA"),
-		Beside: k8s.KubeAggregatorCAConfig, Rotated: true})
-	ServiceAccount = fact(Fact{Main: main("cluster.serviceAccount"), Document: in(k8s.KubeServiceAccountConfig, ""),
-		Beside: k8s.KubeServiceAccountConfig})
-	ServiceAccountKey = fact(Fact{Main: main("cluster.serviceAccount.key"),
-		Document: in(k8s.KubeServiceAccountConfig, "issuer.privateKey"), Rotated: true})
-	ClusterID = fact(Fact{Main: main("cluster.id"), Document: in(cluster.DiscoveryIdentityKind, "clusterID"),
-		Beside: cluster.DiscoveryIdentityKind})
-	ClusterSecret = fact(Fact{Main: main("cluster.secret"), Document: in(cluster.DiscoveryIdentityKind, "clusterSecret"),
-		Beside: cluster.DiscoveryIdentityKind})
-	SecretboxKey = fact(Fact{Main: main("cluster.secretboxEncryptionSecret"),
-		Document: in(k8s.KubeEtcdEncryptionConfig, ""), Beside: k8s.KubeEtcdEncryptionConfig})
-	AESCBCKey = fact(Fact{Main: main("cluster.aescbcEncryptionSecret"), Document: in(k8s.KubeEtcdEncryptionConfig, ""),
-		Beside: k8s.KubeEtcdEncryptionConfig})
+	MachineType           = fact("machine.type", nowhere)
+	MachineToken          = fact("machine.token", nowhere)
+	TalosCA               = fact("machine.ca", nowhere, rotated)
+	TalosAcceptedCAs      = fact("machine.acceptedCAs", nowhere, rotated)
+	BootstrapToken        = fact("cluster.token", nowhere, rotated)
+	EtcdCA                = fact("cluster.etcd.ca", nowhere)
+	KubernetesCA          = fact("cluster.ca", in(k8s.KubeAPIServerCAConfig, "issuingCA"), refused, rotated)
+	KubernetesAcceptedCAs = fact("cluster.acceptedCAs", in(k8s.KubeAPIServerCAConfig, "acceptedCAs"), refused, rotated)
+	AggregatorCA          = fact("cluster.aggregatorCA", in(k8s.KubeAggregatorCAConfig, "issuingCA"), refused, rotated)
+	ServiceAccount        = fact("cluster.serviceAccount", in(k8s.KubeServiceAccountConfig, ""), refused)
+	ServiceAccountKey     = fact("cluster.serviceAccount.key", in(k8s.KubeServiceAccountConfig, "issuer.privateKey"),
+		rotated)
+	ClusterID     = fact("cluster.id", in(cluster.DiscoveryIdentityKind, "clusterID"), refused)
+	ClusterSecret = fact("cluster.secret", in(cluster.DiscoveryIdentityKind, "clusterSecret"), refused)
+	SecretboxKey  = fact("cluster.secretboxEncryptionSecret", in(k8s.KubeEtcdEncryptionConfig, ""), refused)
+	AESCBCKey     = fact("cluster.aescbcEncryptionSecret", in(k8s.KubeEtcdEncryptionConfig, ""), refused)
 )
 
 // The cluster and its networks.
 var (
-	ClusterName = fact(Fact{Main: main("cluster.clusterName"), Document: in(k8s.KubeClusterConfig, "clusterName"),
-		Beside: k8s.KubeClusterConfig})
-	PodCIDRs     = fact(Fact{Main: main("cluster.network.podSubnets"), Document: in(k8s.KubeNetworkConfig, "podSubnets")})
-	ServiceCIDRs = fact(Fact{Main: main("cluster.network.serviceSubnets"),
-		Document: in(k8s.KubeNetworkConfig, "serviceSubnets")})
-	DNSDomain = fact(Fact{Main: main("cluster.network.dnsDomain"), Document: in(k8s.KubeNetworkConfig, "dnsDomain")})
-	Discovery = fact(Fact{Main: main("cluster.discovery"), Document: in(cluster.DiscoveryServiceKind, ""),
-		Beside: cluster.DiscoveryServiceKind, Instead: "attribute discovery"})
+	ClusterName  = fact("cluster.clusterName", in(k8s.KubeClusterConfig, "clusterName"), refused)
+	PodCIDRs     = fact("cluster.network.podSubnets", in(k8s.KubeNetworkConfig, "podSubnets"))
+	ServiceCIDRs = fact("cluster.network.serviceSubnets", in(k8s.KubeNetworkConfig, "serviceSubnets"))
+	DNSDomain    = fact("cluster.network.dnsDomain", in(k8s.KubeNetworkConfig, "dnsDomain"))
+	Discovery    = fact("cluster.discovery", in(cluster.DiscoveryServiceKind, ""), refused,
+		instead("attribute discovery"))
 )
 
-// The components of Kubernetes. Talos 1.13 and 1.14, controllers/k8s: control_plane.go has the static pods and
-// kube-proxy with their switches, kubelet_config.go the kubelet.
+// The components of Kubernetes.
 var (
-	APIServerImage = fact(Fact{Main: main("cluster.apiServer.image"), Document: in(k8s.KubeAPIServerConfig, "image"),
-		Image: kubenames.KubeAPIServer})
-	ControllerManagerImage = fact(Fact{Main: main("cluster.controllerManager.image"),
-		Document: in(k8s.KubeControllerManagerConfig, "image"), Image: kubenames.KubeControllerManager,
-		Off: main("machine.controlPlane.controllerManager.disabled")})
-	SchedulerImage = fact(Fact{Main: main("cluster.scheduler.image"), Document: in(k8s.KubeSchedulerConfig, "image"),
-		Image: kubenames.KubeScheduler, Off: main("machine.controlPlane.scheduler.disabled")})
-	ProxyImage = fact(Fact{Main: main("cluster.proxy.image"), Document: in(k8s.KubeProxyConfig, "image"),
-		Image: kubenames.KubeProxy, Off: main("cluster.proxy.disabled")})
-	KubeletImage = fact(Fact{Main: main("machine.kubelet.image"), Document: in(k8s.KubeletConfig, "image"),
-		Image: kubenames.Kubelet, Workers: true, Plain: true})
-	KubeletExtraArgs = fact(Fact{Main: main("machine.kubelet.extraArgs"), Document: in(k8s.KubeletConfig, "extraArgs")})
-	MachineSANs      = fact(Fact{Main: main("machine.certSANs")})
-	APIServerSANs    = fact(Fact{Main: main("cluster.apiServer.certSANs"),
-		Document: in(k8s.KubeAPIServerConfig, "certExtraSANs"), Beside: k8s.KubeAPIServerConfig,
-		Instead: "attribute cert_sans"})
+	KubeletImage = fact("machine.kubelet.image", in(k8s.KubeletConfig, "image"),
+		image(kubenames.Kubelet, ""), workers, plain)
+	KubeletExtraArgs = fact("machine.kubelet.extraArgs", in(k8s.KubeletConfig, "extraArgs"))
+	MachineSANs      = fact("machine.certSANs", nowhere)
+	APIServerSANs    = fact("cluster.apiServer.certSANs", in(k8s.KubeAPIServerConfig, "certExtraSANs"),
+		refused, instead("attribute cert_sans"))
 )
 
 // The node of a machine.
 var (
-	Hostname = fact(Fact{Main: main("machine.network.hostname"), Document: in(network.HostnameKind, "hostname"),
-		Plain: true})
-	StableHostname = fact(Fact{Main: main("machine.features.stableHostname"), Document: in(network.HostnameKind, "auto"),
-		Plain: true})
-	NodeLabels = fact(Fact{Main: main("machine.nodeLabels"), Document: in(k8s.KubeNodeConfig, "labels"),
-		Beside: k8s.KubeNodeConfig, Plain: true})
-	NodeAnnotations = fact(Fact{Main: main("machine.nodeAnnotations"), Document: in(k8s.KubeNodeConfig, "annotations"),
-		Beside: k8s.KubeNodeConfig})
-	NodeTaints = fact(Fact{Main: main("machine.nodeTaints"), Document: in(k8s.KubeNodeConfig, "taints"),
-		Beside: k8s.KubeNodeConfig, Plain: true})
-	NodeSubnets = fact(Fact{Main: main("machine.kubelet.nodeIP.validSubnets"),
-		Document: in(k8s.KubeNodeConfig, "nodeIP.validSubnets")})
+	Hostname        = fact("machine.network.hostname", in(network.HostnameKind, "hostname"), plain)
+	StableHostname  = fact("machine.features.stableHostname", in(network.HostnameKind, "auto"), plain)
+	NodeLabels      = fact("machine.nodeLabels", in(k8s.KubeNodeConfig, "labels"), refused, plain)
+	NodeAnnotations = fact("machine.nodeAnnotations", in(k8s.KubeNodeConfig, "annotations"), refused)
+	NodeTaints      = fact("machine.nodeTaints", in(k8s.KubeNodeConfig, "taints"), refused, plain)
+	NodeSubnets     = fact("machine.kubelet.nodeIP.validSubnets", in(k8s.KubeNodeConfig, "nodeIP.validSubnets"))
 	// CarriedKeys is where a node tells which keys its machine carries.
-	CarriedKeys = fact(Fact{Main: NodeAnnotations.Main.Under(rotation.Annotation),
-		Document: NodeAnnotations.Document.Under(rotation.Annotation), Rotated: true})
+	CarriedKeys = fact("machine.nodeAnnotations", NodeAnnotations.Document, under(rotation.Annotation), rotated)
 )
 
 // The machine itself.
 var (
-	Sysctls   = fact(Fact{Main: main("machine.sysctls"), Document: in(runtime.SysctlConfigKind, "params"), Plain: true})
-	KubePrism = fact(Fact{Main: main("machine.features.kubePrism"), Document: in(k8s.KubePrismConfig, ""),
-		Beside: k8s.KubePrismConfig, Plain: true})
-	ImageCache = fact(Fact{Main: main("machine.features.imageCache"), Document: in(cri.ImageCacheConfig, ""),
-		Beside: cri.ImageCacheConfig})
+	Sysctls    = fact("machine.sysctls", in(runtime.SysctlConfigKind, "params"), plain)
+	KubePrism  = fact("machine.features.kubePrism", in(k8s.KubePrismConfig, ""), refused, plain)
+	ImageCache = fact("machine.features.imageCache", in(cri.ImageCacheConfig, ""), refused)
 )
 
-// others are facts that nothing asks for by name.
-var others = []Fact{
-	{Main: main("cluster.apiServer"), Document: in(k8s.KubeAPIServerConfig, ""), Beside: k8s.KubeAPIServerConfig},
-	{Main: main("cluster.apiServer.admissionControl"), Document: in(k8s.KubeAdmissionControlConfig, ""),
-		Beside: k8s.KubeAPIServerConfig},
-	{Main: main("cluster.apiServer.auditPolicy"), Document: in(k8s.KubeAuditPolicyConfig, ""),
-		Beside: k8s.KubeAPIServerConfig},
-	{Main: main("cluster.apiServer.authorizationConfig"), Document: in(k8s.KubeAuthorizerConfig, ""),
-		Beside: k8s.KubeAPIServerConfig},
-	{Main: main("cluster.controlPlane.localAPIServerPort"), Document: in(k8s.KubeAPIServerConfig, "apiPort"),
-		Beside: k8s.KubeAPIServerConfig},
-	{Main: main("cluster.controlPlane"), Document: in(k8s.KubeClusterConfig, ""), Beside: k8s.KubeClusterConfig},
-	{Main: main("cluster.controllerManager"), Document: in(k8s.KubeControllerManagerConfig, ""),
-		Beside: k8s.KubeControllerManagerConfig},
-	{Main: main("machine.controlPlane.controllerManager"), Document: in(k8s.KubeControllerManagerConfig, ""),
-		Beside: k8s.KubeControllerManagerConfig},
-	{Main: main("cluster.scheduler"), Document: in(k8s.KubeSchedulerConfig, ""), Beside: k8s.KubeSchedulerConfig},
-	{Main: main("machine.controlPlane.scheduler"), Document: in(k8s.KubeSchedulerConfig, ""),
-		Beside: k8s.KubeSchedulerConfig},
-	{Main: main("cluster.proxy"), Document: in(k8s.KubeProxyConfig, ""), Beside: k8s.KubeProxyConfig},
-	{Main: main("cluster.network.cni"), Document: in(k8s.KubeFlannelCNIConfig, ""), Beside: k8s.KubeNetworkConfig,
-		Instead: "attribute cni"},
-	{Main: main("cluster.network"), Document: in(k8s.KubeNetworkConfig, ""), Beside: k8s.KubeNetworkConfig},
-	{Main: main("cluster.coreDNS"), Document: in(k8s.KubeCoreDNSConfig, ""), Beside: k8s.KubeCoreDNSConfig},
-	{Main: main("cluster.allowSchedulingOnControlPlanes"), Beside: k8s.KubeNodeConfig,
-		Instead: "attribute allow_scheduling_on_control_planes"},
-	{Main: main("cluster.extraManifestHeaders"), Document: in(k8s.KubeExternalManifestConfig, "headers"), Secret: true},
-	{Main: main("cluster.inlineManifests.contents"), Document: in(k8s.KubeInlineManifestConfig, "manifest"), Secret: true},
-	{Document: in(k8s.KubeStaticPodConfig, "pod"), Secret: true},
+// What nothing asks for by name. Talos 1.13 and 1.14, controllers/k8s: control_plane.go has the images of static pods
+// and kube-proxy with their switches.
+var _ = []Fact{
+	fact("cluster.apiServer.image", in(k8s.KubeAPIServerConfig, "image"), image(kubenames.KubeAPIServer, "")),
+	fact("cluster.controllerManager.image", in(k8s.KubeControllerManagerConfig, "image"),
+		image(kubenames.KubeControllerManager, "machine.controlPlane.controllerManager.disabled")),
+	fact("cluster.scheduler.image", in(k8s.KubeSchedulerConfig, "image"),
+		image(kubenames.KubeScheduler, "machine.controlPlane.scheduler.disabled")),
+	fact("cluster.proxy.image", in(k8s.KubeProxyConfig, "image"),
+		image(kubenames.KubeProxy, "cluster.proxy.disabled")),
 
-	{Main: main("machine.kubelet"), Document: in(k8s.KubeletConfig, ""), Beside: k8s.KubeletConfig},
-	{Main: main("machine.kubelet.nodeIP"), Document: in(k8s.KubeNodeConfig, "nodeIP"), Beside: k8s.KubeletConfig},
-	{Main: main("machine.kubelet.registerWithFQDN"), Document: in(k8s.KubeNodeConfig, "registerWithFQDN"),
-		Beside: k8s.KubeletConfig},
-	{Main: main("machine.kubelet.skipNodeRegistration"), Document: in(k8s.KubeNodeConfig, "skipNodeRegistration"),
-		Beside: k8s.KubeletConfig},
-	{Main: main("machine.kubelet.credentialProviderConfig"),
-		Document: in(k8s.KubeCredentialProviderConfig, "configuration"), Beside: k8s.KubeletConfig, Secret: true},
-	{Main: main("machine.kubelet.extraConfig"), Document: in(k8s.KubeletConfig, "config"), Beside: k8s.KubeletConfig},
-	{Main: main("machine.kubelet.extraMounts"), Beside: k8s.KubeletConfig, Instead: "user volumes (UserVolumeConfig), " +
-		"which are mounted for the kubelet, as " + k8s.KubeletConfig + " has no mounts"},
+	fact("cluster.apiServer", in(k8s.KubeAPIServerConfig, ""), refused),
+	fact("cluster.apiServer.admissionControl", in(k8s.KubeAdmissionControlConfig, ""),
+		beside(k8s.KubeAPIServerConfig)),
+	fact("cluster.apiServer.auditPolicy", in(k8s.KubeAuditPolicyConfig, ""), beside(k8s.KubeAPIServerConfig)),
+	fact("cluster.apiServer.authorizationConfig", in(k8s.KubeAuthorizerConfig, ""), beside(k8s.KubeAPIServerConfig)),
+	fact("cluster.controlPlane.localAPIServerPort", in(k8s.KubeAPIServerConfig, "apiPort"), refused),
+	fact("cluster.controlPlane", in(k8s.KubeClusterConfig, ""), refused),
+	fact("cluster.controllerManager", in(k8s.KubeControllerManagerConfig, ""), refused),
+	fact("machine.controlPlane.controllerManager", in(k8s.KubeControllerManagerConfig, ""), refused),
+	fact("cluster.scheduler", in(k8s.KubeSchedulerConfig, ""), refused),
+	fact("machine.controlPlane.scheduler", in(k8s.KubeSchedulerConfig, ""), refused),
+	fact("cluster.proxy", in(k8s.KubeProxyConfig, ""), refused),
+	fact("cluster.network.cni", in(k8s.KubeFlannelCNIConfig, ""), beside(k8s.KubeNetworkConfig),
+		instead("attribute cni")),
+	fact("cluster.network", in(k8s.KubeNetworkConfig, ""), refused),
+	fact("cluster.coreDNS", in(k8s.KubeCoreDNSConfig, ""), refused),
+	fact("cluster.allowSchedulingOnControlPlanes", nowhere, beside(k8s.KubeNodeConfig),
+		instead("attribute allow_scheduling_on_control_planes")),
+	fact("cluster.extraManifestHeaders", in(k8s.KubeExternalManifestConfig, "headers"), secret),
+	fact("cluster.inlineManifests.contents", in(k8s.KubeInlineManifestConfig, "manifest"), secret),
+	fact("", in(k8s.KubeStaticPodConfig, "pod"), secret),
 
-	{Main: main("machine.features"), Plain: true},
-	{Main: main("machine.features.kubernetesTalosAPIAccess"), Document: in(k8s.KubeTalosAPIAccessConfig, ""),
-		Beside: k8s.KubeTalosAPIAccessConfig},
-	{Main: main("machine.features.hostDNS"), Document: in(network.ResolverKind, "hostDNS"), Beside: network.ResolverKind},
-	{Main: main("machine.network.nameservers"), Document: in(network.ResolverKind, "nameservers"),
-		Beside: network.ResolverKind},
-	{Main: main("machine.network.searchDomains"), Document: in(network.ResolverKind, "searchDomains.domains"),
-		Beside: network.ResolverKind},
-	{Main: main("machine.network.disableSearchDomain"), Document: in(network.ResolverKind, "searchDomains.disableDefault"),
-		Beside: network.ResolverKind},
+	fact("machine.kubelet", in(k8s.KubeletConfig, ""), refused),
+	fact("machine.kubelet.nodeIP", in(k8s.KubeNodeConfig, "nodeIP"), beside(k8s.KubeletConfig)),
+	fact("machine.kubelet.registerWithFQDN", in(k8s.KubeNodeConfig, "registerWithFQDN"), beside(k8s.KubeletConfig)),
+	fact("machine.kubelet.skipNodeRegistration", in(k8s.KubeNodeConfig, "skipNodeRegistration"),
+		beside(k8s.KubeletConfig)),
+	fact("machine.kubelet.credentialProviderConfig", in(k8s.KubeCredentialProviderConfig, "configuration"),
+		beside(k8s.KubeletConfig), secret),
+	fact("machine.kubelet.extraConfig", in(k8s.KubeletConfig, "config"), refused),
+	fact("machine.kubelet.extraMounts", nowhere, beside(k8s.KubeletConfig),
+		instead("user volumes (UserVolumeConfig), which are mounted for the kubelet, as KubeletConfig has no mounts")),
+
+	fact("machine.features", nowhere, plain),
+	fact("machine.features.kubernetesTalosAPIAccess", in(k8s.KubeTalosAPIAccessConfig, ""), refused),
+	fact("machine.features.hostDNS", in(network.ResolverKind, "hostDNS"), refused),
+	fact("machine.network.nameservers", in(network.ResolverKind, "nameservers"), refused),
+	fact("machine.network.searchDomains", in(network.ResolverKind, "searchDomains.domains"), refused),
+	fact("machine.network.disableSearchDomain", in(network.ResolverKind, "searchDomains.disableDefault"), refused),
 	// Talos 1.13, network/kubespan.go.
-	{Main: main("machine.network.kubespan"), Document: in(network.KubeSpanKind, ""), Beside: network.KubeSpanKind},
-	{Main: main("machine.baseRuntimeSpecOverrides"), Document: in(cri.CRIBaseRuntimeSpecConfigKind, "overrides"),
-		Beside: cri.CRIBaseRuntimeSpecConfigKind},
-	{Main: main("machine.install"), Document: in(runtime.UnattendedInstallConfigKind, ""),
-		Beside: runtime.UnattendedInstallConfigKind, Instead: "attribute install"},
-	{Main: main("machine.install.disk"), Document: in(runtime.UnattendedInstallConfigKind, "provisioning"), Plain: true},
-	{Main: main("machine.install.image"), Document: in(runtime.UnattendedInstallConfigKind, "installer"), Plain: true},
-	{Document: in(runtime.UnattendedInstallConfigKind, "reboot"), Plain: true},
+	fact("machine.network.kubespan", in(network.KubeSpanKind, ""), refused),
+	fact("machine.baseRuntimeSpecOverrides", in(cri.CRIBaseRuntimeSpecConfigKind, "overrides"), refused),
+	fact("machine.install", in(runtime.UnattendedInstallConfigKind, ""), refused, instead("attribute install")),
+	fact("machine.install.disk", in(runtime.UnattendedInstallConfigKind, "provisioning"), plain),
+	fact("machine.install.image", in(runtime.UnattendedInstallConfigKind, "installer"), plain),
+	fact("", in(runtime.UnattendedInstallConfigKind, "reboot"), plain),
 
-	{Main: main("machine.sysfs"), Document: in(runtime.SysfsConfigKind, "params"), Plain: true},
-	{Main: main("machine.time"), Plain: true},
-	{Document: in(runtime.SecurityProfileConfigKind, ""), Plain: true},
-	{Document: in(block.FilesystemTrimConfigKind, ""), Plain: true},
-	{Main: main("machine.env"), Document: in(runtime.EnvironmentConfigKind, "variables"), Secret: true},
-	{Main: main("machine.files.content"), Document: in(runtime.EtcFileConfigKind, "contents"), Secret: true},
-	{Document: in(cri.CRICustomizationConfigKind, "content"), Secret: true},
-	{Document: in(extensions.ServiceConfigKind, "environment"), Secret: true},
-	{Document: in(extensions.ServiceConfigKind, "configFiles.content"), Secret: true},
-	{Document: in(container.ContainerConfigKind, "environment"), Secret: true},
+	fact("machine.sysfs", in(runtime.SysfsConfigKind, "params"), plain),
+	fact("machine.time", nowhere, plain),
+	fact("", in(runtime.SecurityProfileConfigKind, ""), plain),
+	fact("", in(block.FilesystemTrimConfigKind, ""), plain),
+	fact("machine.env", in(runtime.EnvironmentConfigKind, "variables"), secret),
+	fact("machine.files.content", in(runtime.EtcFileConfigKind, "contents"), secret),
+	fact("", in(cri.CRICustomizationConfigKind, "content"), secret),
+	fact("", in(extensions.ServiceConfigKind, "environment"), secret),
+	fact("", in(extensions.ServiceConfigKind, "configFiles.content"), secret),
+	fact("", in(container.ContainerConfigKind, "environment"), secret),
 }
