@@ -1,6 +1,7 @@
 package tftest
 
 import (
+	_ "embed" // the service account key
 	"sync"
 	"testing"
 	"time"
@@ -46,8 +47,7 @@ func ParsedBundle(t *testing.T, text string) *pki.Bundle {
 // SecretsIn lists the secrets of a bundle, in every form in which they are sent.
 func SecretsIn(bundle string) []string { return clitest.SecretsIn(tf.MasksOf(bundle)) }
 
-// NewBundle is secrets of their own, as Talos 1.6 made them: the key of service accounts is none of RSA, which takes a
-// processor a second.
+// NewBundle is secrets of their own, which every process takes for new ones.
 func NewBundle(t *testing.T) string {
 	t.Helper()
 
@@ -62,15 +62,15 @@ func NewBundle(t *testing.T) string {
 }
 
 // firstBundle is one bundle for all tests.
-var firstBundle = sync.OnceValues(pki.Generate)
+var firstBundle = sync.OnceValues(QuickBundle)
 
-// QuickBundle is a new bundle with the service account key of the first one: making a key of RSA takes seconds.
+// serviceAccountKey is a key of RSA that was made for these tests, as Talos makes them.
+//
+//go:embed testdata/service-account.key
+var serviceAccountKey []byte
+
+// QuickBundle is a new bundle with the service account key of all: making a key of RSA takes a second or more.
 func QuickBundle() (*pki.Bundle, error) {
-	first, err := firstBundle()
-	if err != nil {
-		return nil, err
-	}
-
 	// For so old a Talos the key is not one of RSA.
 	generated, err := talossecrets.NewBundle(talossecrets.NewFixedClock(time.Now().Add(-time.Hour)),
 		config.TalosVersion1_6)
@@ -78,7 +78,7 @@ func QuickBundle() (*pki.Bundle, error) {
 		return nil, err
 	}
 
-	generated.Certs.K8sServiceAccount = first.Secrets().Certs.K8sServiceAccount
+	generated.Certs.K8sServiceAccount.Key = serviceAccountKey
 
 	return pki.Wrap(generated)
 }
