@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -15,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
@@ -78,4 +80,64 @@ func TestMachineInfo_ofAContainer(t *testing.T) {
 		"dev-cp-0.talos.svc.cluster.local"); !diags.HasError() {
 		t.Error("a container is asked without a host cluster")
 	}
+}
+
+// The data source tells the same machine in maintenance mode and as a member.
+func TestMachineInfo_inMaintenanceAndAsMember(t *testing.T) {
+	t.Parallel()
+
+	s := sitetest.New(t, 1, 0)
+	m := s.ControlPlane[0]
+	address := m.Address().String()
+	waiting := tftest.Config{"address": address}
+	refused := func(config tftest.Config) {
+		t.Helper()
+
+		_, diagnostics := tftest.ReadData(t, "talosop_machine_info", config)
+		if said := tftest.Show(diagnostics); !strings.Contains(said, "Unable to read machine") {
+			t.Errorf("the data source says %q", said)
+		}
+	}
+	told := func(config tftest.Config, want map[string]any) {
+		t.Helper()
+
+		state, diagnostics := tftest.ReadData(t, "talosop_machine_info", config)
+		if len(diagnostics) > 0 {
+			t.Fatal(tftest.Show(diagnostics))
+		}
+
+		got, _ := tftest.Plain(t, state).(tftest.Config)
+		for name, value := range want {
+			if got[name] != value {
+				t.Errorf("%s is %v, want %v", name, got[name], value)
+			}
+		}
+
+		if addresses, _ := got["addresses"].([]any); len(addresses) == 0 || addresses[0] != any(address) {
+			t.Errorf("the addresses are %v", addresses)
+		}
+
+		if disks, _ := got["disks"].([]any); len(disks) == 0 || disks[0].(tftest.Config)["path"] != "/dev/sda" {
+			t.Errorf("the disks are %v", disks)
+		}
+
+		if got["certificate_fingerprint"] == nil {
+			t.Error("there is no fingerprint")
+		}
+	}
+
+	told(waiting, map[string]any{"maintenance": true, "uuid": m.UUID(), "talos_version": "v1.13.0"})
+	refused(tftest.Config{"address": address, "fingerprint": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})
+
+	plane := tftest.BaseControlPlane()
+	plane["name"], plane["endpoint"], plane["kubernetes_version"] = "test", s.URL, "v1.36.2"
+	plane["machines"] = tftest.Config{m.Name(): waiting}
+
+	d := tftest.Drive(t, "talosop_control_plane", nil)
+	d.Ready(t, plane)
+
+	handle := tftest.AttributeOf(t, d.State, "cluster")
+	told(tftest.Config{"address": address, "cluster": handle},
+		map[string]any{"maintenance": false, "stage": "running", "uuid": m.UUID()})
+	refused(waiting)
 }
