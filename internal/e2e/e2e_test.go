@@ -84,7 +84,7 @@ func TestAccSimulated_metal(t *testing.T) {
 }
 
 func TestAccSimulated_operations(t *testing.T) {
-	testenv.BeforeRelease(t, "TestAccOperationResource_restarts", "TestActions_onACluster")
+	testenv.BeforeRelease(t, "TestOperationResource_followsItsTriggers", "TestActions_onACluster")
 	simulate(t, "", site.operations)
 }
 

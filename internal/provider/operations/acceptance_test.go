@@ -3,8 +3,6 @@ package operations_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -90,63 +88,6 @@ func TestAccActions_invoked(t *testing.T) {
 	}
 
 	w.MustRun("destroy", "-auto-approve")
-}
-
-// The resource of the same name does it under every CLI, and keeps no secrets in state.
-func TestAccOperationResource_restarts(t *testing.T) {
-	t.Parallel()
-
-	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := sitetest.New(t, 1, 1)
-		w := clitest.NewWorkspace(t, cli)
-		restart := func(date string) string {
-			return fmt.Sprintf(`
-resource "talosop_machine_reboot" "worker" {
-  cluster  = talosop_cluster.this.cluster
-  machines = [%q]
-  triggers = { date = %q }
-}
-`, s.Workers[0].Address(), date)
-		}
-
-		w.Write("providers.tf", sitetest.ProviderHCL)
-		w.Write("main.tf", operatedHCL(s, ""))
-		w.Init()
-		w.MustRun("apply", "-auto-approve")
-
-		before := s.Workers[0].Boots()
-
-		for i, date := range []string{"a", "b"} {
-			w.Write("main.tf", operatedHCL(s, restart(date)))
-
-			plan := w.MustRun("plan", "-out=plan").Stdout
-			if line := fmt.Sprintf(`"reboot %s (drain)"`, s.Workers[0].Address()); i == 0 && !strings.Contains(plan, line) {
-				t.Errorf("%s is not planned:\n%s", line, plan)
-			}
-
-			w.MustRun("apply", "plan")
-
-			if got := s.Workers[0].Boots() - before; got != i+1 {
-				t.Errorf("after %s it booted %d times", date, got)
-			}
-
-			if empty, output := w.PlanIsEmpty(); !empty {
-				t.Fatalf("after %s the plan is not empty:\n%s", date, output)
-			}
-		}
-
-		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
-		tftest.Must(t, err)
-
-		_, operated, _ := strings.Cut(string(state), `"talosop_machine_reboot"`)
-		operated, _, _ = strings.Cut(operated, `"talosop_secrets"`)
-
-		for _, secret := range secretsOf(t, w) {
-			if strings.Contains(operated, secret) {
-				t.Error("the state of the operation has a secret")
-			}
-		}
-	})
 }
 
 // The plan file of a change that triggers an action has the configuration of the action, with the secrets of the

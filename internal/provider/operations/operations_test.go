@@ -106,7 +106,8 @@ func TestActions_onACluster(t *testing.T) {
 	}
 }
 
-// The resource does it when it is created and when its triggers change, and plans nothing otherwise.
+// The resource does it when it is created and when its triggers change, plans nothing otherwise, and keeps no secrets in
+// state.
 func TestOperationResource_followsItsTriggers(t *testing.T) {
 	t.Parallel()
 
@@ -139,6 +140,8 @@ func TestOperationResource_followsItsTriggers(t *testing.T) {
 	if got := machine.Boots() - boots; got != 2 {
 		t.Errorf("booted %d times in all", got)
 	}
+
+	sitetest.HoldsNone(t, b.Bundle, map[string]string{"the state": d.State.String(), "the private state": string(d.Private)})
 }
 
 // What an apply left is gone on with by the next one, which does nothing to the machines that are through.
