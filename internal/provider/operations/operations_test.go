@@ -106,8 +106,8 @@ func TestActions_onACluster(t *testing.T) {
 	}
 }
 
-// The resource does it when it is created and when its triggers change, plans nothing otherwise, and keeps no secrets in
-// state.
+// The resource does it when it is created and when its triggers change, plans nothing otherwise, and keeps no secrets
+// in state.
 func TestOperationResource_followsItsTriggers(t *testing.T) {
 	t.Parallel()
 
