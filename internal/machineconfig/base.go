@@ -88,21 +88,10 @@ func (g *Generator) putPlatform(known []config.Document, main *v1alpha1.Config, 
 	}
 
 	if m.EndpointAddress.IsValid() {
-		known = g.putEndpointAddress(known, main, m.EndpointAddress)
+		known = g.putEndpointAddress(known, m.EndpointAddress)
 	}
 
 	return known, nil
-}
-
-// documentOf finds a document by its type.
-func documentOf[D config.Document](known []config.Document) (found D, ok bool) {
-	for _, document := range known {
-		if found, ok = document.(D); ok {
-			return found, true
-		}
-	}
-
-	return found, false
 }
 
 // putInstall says what is installed where: in the main document, or from contract v1.14 in one of its own.
@@ -176,7 +165,7 @@ func (s *DiskSelector) config() (*v1alpha1.InstallDiskSelector, error) {
 func putHostname(known []config.Document, hostname string) {
 	*places.Make[string](known, places.Hostname) = hostname
 
-	if found, ok := documentOf[*network.HostnameConfigV1Alpha1](known); ok {
+	if found, ok := places.Document[*network.HostnameConfigV1Alpha1](known); ok {
 		found.ConfigAuto = new(nethelpers.AutoHostnameKindOff)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -31,7 +32,7 @@ func putEncryption(known []config.Document, main *v1alpha1.Config, b *pki.Bundle
 		return
 	}
 
-	own, inDocuments := documentOf[*k8s.KubeEtcdEncryptionConfigV1Alpha1](known)
+	own, inDocuments := places.Document[*k8s.KubeEtcdEncryptionConfigV1Alpha1](known)
 	if !inDocuments {
 		main.ClusterConfig.ClusterAESCBCEncryptionSecret = b.Secrets().Secrets.AESCBCEncryptionSecret
 
@@ -151,12 +152,12 @@ func (g *Generator) putNetwork(known []config.Document, main *v1alpha1.Config) (
 		return known, nil
 	}
 
-	if proxy, ok := documentOf[*k8s.KubeProxyConfigV1Alpha1](known); ok && g.cluster.KubeProxyDisabled {
+	if proxy, ok := places.Document[*k8s.KubeProxyConfigV1Alpha1](known); ok && g.cluster.KubeProxyDisabled {
 		proxy.ProxyEnabled = new(false)
 	}
 
 	// Workers have no documents of the pod network.
-	flannel, ok := documentOf[*k8s.KubeFlannelCNIConfigV1Alpha1](known)
+	flannel, ok := places.Document[*k8s.KubeFlannelCNIConfigV1Alpha1](known)
 	if !ok {
 		return known, nil
 	}

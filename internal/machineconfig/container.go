@@ -114,14 +114,8 @@ const loopback = "lo"
 func (g *Generator) putPeerAddress(known []config.Document, main *v1alpha1.Config, address netip.Addr) {
 	own := netip.PrefixFrom(address, address.BitLen()).String()
 
-	if main.MachineConfig.MachineNetwork == nil {
-		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{}
-	}
-
-	network := main.MachineConfig.MachineNetwork
-	network.NetworkInterfaces = append(network.NetworkInterfaces, &v1alpha1.Device{
-		DeviceInterface: loopback, DeviceAddresses: []string{own},
-	})
+	links := places.Make[v1alpha1.NetworkDeviceList](known, places.Interfaces)
+	*links = append(*links, &v1alpha1.Device{DeviceInterface: loopback, DeviceAddresses: []string{own}})
 
 	*places.Make[[]string](known, places.NodeSubnets) = append(g.nodeNetworks(), "!"+own)
 	main.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets = []string{own}

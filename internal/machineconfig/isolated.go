@@ -9,6 +9,8 @@ import (
 	configtypes "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // An isolated cluster has the secrets of another one that runs, as a restore rehearsal does. Machines of both would
@@ -52,9 +54,7 @@ func connects(c Cluster, provider config.Provider) string {
 
 // putEndpointAddress gives the host of the endpoint an address in the machine's table of hosts: containers of an
 // isolated cluster reach no DNS server. An endpoint that is an address needs none.
-func (g *Generator) putEndpointAddress(
-	known []configtypes.Document, main *v1alpha1.Config, address netip.Addr,
-) []configtypes.Document {
+func (g *Generator) putEndpointAddress(known []configtypes.Document, address netip.Addr) []configtypes.Document {
 	endpoint, err := url.Parse(g.cluster.Endpoint)
 	if err != nil || endpoint.Hostname() == "" {
 		return known
@@ -71,11 +71,8 @@ func (g *Generator) putEndpointAddress(
 		return append(known, host)
 	}
 
-	if main.MachineConfig.MachineNetwork == nil {
-		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{}
-	}
-
-	main.MachineConfig.MachineNetwork.ExtraHostEntries = append(main.MachineConfig.MachineNetwork.ExtraHostEntries,
+	entries := places.Make[[]*v1alpha1.ExtraHost](known, places.HostEntries)
+	*entries = append(*entries,
 		&v1alpha1.ExtraHost{HostIP: address.String(), HostAliases: []string{endpoint.Hostname()}})
 
 	return known

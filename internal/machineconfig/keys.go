@@ -334,7 +334,7 @@ func putAccepted(known []config.Document, main *v1alpha1.Config, b *pki.Bundle, 
 			&talosx509.PEMEncodedCertificate{Crt: crt})
 	}
 
-	own, inDocuments := documentOf[*k8s.KubeAPIServerCAConfigV1Alpha1](known)
+	own, inDocuments := places.Document[*k8s.KubeAPIServerCAConfigV1Alpha1](known)
 
 	for _, crt := range append(next.Kubernetes, previous.Kubernetes...) {
 		if inDocuments {

@@ -146,7 +146,7 @@ func recoverMachine(p coreconfig.Provider) Machine {
 		m.Role = ControlPlane
 	}
 
-	if own, ok := documentOf[*runtime.UnattendedInstallConfigV1Alpha1](p.Documents()); ok {
+	if own, ok := places.Document[*runtime.UnattendedInstallConfigV1Alpha1](p.Documents()); ok {
 		m.Install = installOf(own)
 	}
 

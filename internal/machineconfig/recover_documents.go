@@ -25,7 +25,7 @@ func recoverSwitches(c *Cluster, p coreconfig.Provider) {
 		return
 	}
 
-	if node, ok := documentOf[*k8s.KubeNodeConfigV1Alpha1](p.Documents()); ok {
+	if node, ok := places.Document[*k8s.KubeNodeConfigV1Alpha1](p.Documents()); ok {
 		_, tainted := node.TaintsConfig[constants.LabelNodeRoleControlPlane]
 		c.ScheduleOnControlPlanes = !tainted
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fields"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
 
@@ -129,7 +130,7 @@ func nameless(d *documents, m Machine) string {
 		return ""
 	}
 
-	found, ok := documentOf[*network.HostnameConfigV1Alpha1](d.known.Documents())
+	found, ok := places.Document[*network.HostnameConfigV1Alpha1](d.known.Documents())
 	if !ok || found.ConfigHostname != "" || found.AutoHostname() == nethelpers.AutoHostnameKindStable {
 		return ""
 	}

@@ -112,6 +112,9 @@ var (
 	Sysctls    = fact("machine.sysctls", in(runtime.SysctlConfigKind, "params"), plain)
 	KubePrism  = fact("machine.features.kubePrism", in(k8s.KubePrismConfig, ""), refused, plain)
 	ImageCache = fact("machine.features.imageCache", in(cri.ImageCacheConfig, ""), refused)
+	// Each link and each host may have a document of its own, by its name.
+	Interfaces  = fact("machine.network.interfaces", nowhere)
+	HostEntries = fact("machine.network.extraHostEntries", nowhere)
 )
 
 // What nothing asks for by name. Talos 1.13 and 1.14, controllers/k8s: control_plane.go has the images of static pods

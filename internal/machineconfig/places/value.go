@@ -1,6 +1,7 @@
 package places
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,24 +20,35 @@ func Make[T any](documents []config.Document, f Fact) *T { return value[T](docum
 // Field is the field of one document; it is not valid where the section around it is missing.
 func Field(document config.Document, at Spot) reflect.Value { return fieldOf(document, at.Path, false) }
 
-func value[T any](documents []config.Document, f Fact, makes bool) *T {
-	has := func(kind string) bool {
-		return slices.ContainsFunc(documents, func(d config.Document) bool { return d.Kind() == kind })
-	}
-
-	at := f.In(has)
-
+// Document is the first document of a type.
+func Document[D config.Document](documents []config.Document) (found D, ok bool) {
 	for _, document := range documents {
-		if _, isMain := document.(*v1alpha1.Config); isMain != (at.Kind == "") || !isMain && document.Kind() != at.Kind {
-			continue
-		}
-
-		if field := fieldOf(document, at.Path, makes); field.IsValid() {
-			return field.Addr().Interface().(*T) //nolint:forcetypeassert,errcheck // a test holds that both forms have T
+		if found, ok = document.(D); ok {
+			return found, true
 		}
 	}
 
-	return nil
+	return found, false
+}
+
+func value[T any](documents []config.Document, f Fact, makes bool) *T {
+	find := func(kind string) int {
+		return slices.IndexFunc(documents, func(d config.Document) bool { return d.Kind() == cmp.Or(kind, v1alpha1.Version) })
+	}
+
+	at := f.In(func(kind string) bool { return find(kind) >= 0 })
+
+	i := find(at.Kind)
+	if i < 0 {
+		return nil
+	}
+
+	field := fieldOf(documents[i], at.Path, makes)
+	if !field.IsValid() {
+		return nil
+	}
+
+	return field.Addr().Interface().(*T) //nolint:forcetypeassert,errcheck // a test holds that both forms have T
 }
 
 // fieldOf is the field of a document at a path, by the names in YAML.

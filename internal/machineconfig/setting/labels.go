@@ -46,7 +46,7 @@ func generatedLabels(c Config) map[string]string {
 		generated[constants.LabelExcludeFromExternalLB] = ""
 	}
 
-	if _, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); ok {
+	if _, ok := places.Document[*k8s.KubeNodeConfigV1Alpha1](c.Documents); ok {
 		generated[constants.LabelNodeRoleControlPlane] = ""
 	}
 

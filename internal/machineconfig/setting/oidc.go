@@ -10,6 +10,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // OIDCConfig is an issuer of identities that the API server takes.
@@ -36,7 +38,7 @@ var OIDC = define(definition[*OIDCConfig]{
 	levels:        whole[*OIDCConfig]{},
 
 	put: func(c *Config, value *OIDCConfig) {
-		if own, ok := document[*k8s.KubeAuthenticationConfigV1Alpha1](*c); ok {
+		if own, ok := places.Document[*k8s.KubeAuthenticationConfigV1Alpha1](c.Documents); ok {
 			own.AuthConfig.Object["jwt"] = []any{value.authenticator()}
 
 			return
@@ -57,7 +59,7 @@ var OIDC = define(definition[*OIDCConfig]{
 	},
 
 	read: func(c Config) *OIDCConfig {
-		if own, ok := document[*k8s.KubeAuthenticationConfigV1Alpha1](c); ok {
+		if own, ok := places.Document[*k8s.KubeAuthenticationConfigV1Alpha1](c.Documents); ok {
 			return readAuthenticator(own.AuthConfig.Object["jwt"])
 		}
 

@@ -151,17 +151,6 @@ type Config struct {
 
 func (c Config) controlPlane() bool { return c.Main.Machine().Type().IsControlPlane() }
 
-// document is the first document of a type.
-func document[D config.Document](c Config) (found D, ok bool) {
-	for _, d := range c.Documents {
-		if found, ok = d.(D); ok {
-			return found, true
-		}
-	}
-
-	return found, false
-}
-
 // Put writes settings that Check has passed into a generated configuration: into the documents that it has, or as
 // further ones.
 func (v Values) Put(c *Config) {

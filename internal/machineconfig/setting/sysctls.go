@@ -20,7 +20,7 @@ var Sysctls = define(definition[map[string]string]{
 	levels: byKey{},
 
 	put: func(c *Config, value map[string]string) {
-		_, own := document[*runtime.SysctlConfigV1Alpha1](*c)
+		_, own := places.Document[*runtime.SysctlConfigV1Alpha1](c.Documents)
 		if !own && c.Contract.MultidocSysctlConfigSupported() {
 			c.Documents = append(c.Documents, runtime.NewSysctlConfigV1Alpha1())
 		}
@@ -31,7 +31,7 @@ var Sysctls = define(definition[map[string]string]{
 	read: func(c Config) map[string]string {
 		if !c.Contract.MultidocSysctlConfigSupported() {
 			c.Documents = []config.Document{c.Main}
-		} else if _, own := document[*runtime.SysctlConfigV1Alpha1](c); !own {
+		} else if _, own := places.Document[*runtime.SysctlConfigV1Alpha1](c.Documents); !own {
 			return nil
 		}
 

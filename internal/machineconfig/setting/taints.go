@@ -21,7 +21,7 @@ var Taints = define(definition[map[string]string]{
 	put: func(c *Config, value map[string]string) { c.add(places.NodeTaints, value) },
 
 	read: func(c Config) map[string]string {
-		if _, ok := document[*k8s.KubeNodeConfigV1Alpha1](c); !ok || !c.controlPlane() {
+		if _, ok := places.Document[*k8s.KubeNodeConfigV1Alpha1](c.Documents); !ok || !c.controlPlane() {
 			return beyond(c.entries(places.NodeTaints), nil)
 		}
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // VIPConfig is a virtual IP.
@@ -38,17 +40,13 @@ var VIP = define(definition[*VIPConfig]{
 			return
 		}
 
-		if c.Main.MachineConfig.MachineNetwork == nil {
-			c.Main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{}
-		}
-
-		section := c.Main.MachineConfig.MachineNetwork
-		section.NetworkInterfaces = append(section.NetworkInterfaces, value.device())
+		links := places.Make[v1alpha1.NetworkDeviceList](c.Documents, places.Interfaces)
+		*links = append(*links, value.device())
 	},
 
 	read: func(c Config) *VIPConfig {
 		if c.Contract.MultidocNetworkConfigSupported() {
-			own, ok := document[*network.Layer2VIPConfigV1Alpha1](c)
+			own, ok := places.Document[*network.Layer2VIPConfigV1Alpha1](c.Documents)
 			if !ok {
 				return nil
 			}
@@ -56,11 +54,12 @@ var VIP = define(definition[*VIPConfig]{
 			return &VIPConfig{Address: own.MetaName, Link: own.LinkName}
 		}
 
-		if c.Main.MachineConfig.MachineNetwork == nil {
+		links := places.Value[v1alpha1.NetworkDeviceList](c.Documents, places.Interfaces)
+		if links == nil {
 			return nil
 		}
 
-		for _, device := range c.Main.MachineConfig.MachineNetwork.NetworkInterfaces {
+		for _, device := range *links {
 			if device.DeviceVIPConfig == nil {
 				continue
 			}

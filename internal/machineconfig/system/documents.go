@@ -15,6 +15,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	blockres "github.com/siderolabs/talos/pkg/machinery/resources/block"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Put writes settings that Check has passed into a generated configuration: into the documents that it has, or as
@@ -68,8 +70,6 @@ func find[D config.Document](known []config.Document, is func(D) bool) (none D) 
 
 	return none
 }
-
-func anyOf[D config.Document](D) bool { return true }
 
 func (v Volume) put(document *block.VolumeConfigV1Alpha1) error {
 	where := &document.ProvisioningSpec
@@ -173,10 +173,10 @@ func (v Volume) putFields(main *v1alpha1.MachineConfig, name string) {
 
 // putIsolation says whether workloads are isolated. A machine that never had the document does not isolate them.
 func putIsolation(known []config.Document, isolate bool) []config.Document {
-	document := find(known, anyOf[*runtime.SecurityProfileConfigV1Alpha1])
+	document, ok := places.Document[*runtime.SecurityProfileConfigV1Alpha1](known)
 
 	switch {
-	case document != nil:
+	case ok:
 		document.WorkloadIsolationEnabled = &isolate
 	case isolate:
 		document = runtime.NewSecurityProfileConfigV1Alpha1()

@@ -10,6 +10,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/security"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Read is the reverse of Put. What settings cannot say, such as a cipher, is left out. isolated is whether the contract
@@ -34,13 +36,13 @@ func Read(known []config.Document, main *v1alpha1.Config, isolated bool) Setting
 		s.Volumes = nil
 	}
 
-	if profile := find(known, anyOf[*runtime.SecurityProfileConfigV1Alpha1]); profile != nil {
+	if profile, ok := places.Document[*runtime.SecurityProfileConfigV1Alpha1](known); ok {
 		if is := profile.WorkloadIsolation(); is != isolated {
 			s.WorkloadIsolation = &is
 		}
 	}
 
-	if rules := find(known, anyOf[*security.ImageVerificationConfigV1Alpha1]); rules != nil {
+	if rules, ok := places.Document[*security.ImageVerificationConfigV1Alpha1](known); ok {
 		s.ImageVerification = readRules(rules)
 	}
 
