@@ -46,8 +46,8 @@ func (s *session) findLinks(ctx context.Context) error {
 	}
 
 	if err := asked.Wait(); err != nil {
-		return fmt.Errorf("find the link of the virtual IP: %w. Nothing was sent to a machine. Correct the address, start the "+
-			"machine, or set vip.link", err)
+		return fmt.Errorf("find the link of the virtual IP: %w. Nothing was sent to a machine. Correct the address, start "+
+			"the machine, or set vip.link", err)
 	}
 
 	s.Set = s.Set.OnLinks(links)

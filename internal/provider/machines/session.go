@@ -45,13 +45,7 @@ func openSession(
 
 	want := p.Spec(recorded, files)
 
-	if render && len(p.Unlinked()) > 0 {
-		asking := *m
-		asking.Talos.Links = true
-		m = &asking
-	}
-
-	c, err := m.WithConfigurations(files).LookingFor(want).ClientsOf(ctx, access, p, recorded, bundle,
+	c, err := m.WithConfigurations(files).LookingFor(want).FindingLinks(p.Unlinked()).ClientsOf(ctx, access, p, recorded, bundle,
 		api.Options{
 			StaticPods: !m.Talos.TrustNodeNames || p.OwnsControlPlane(), Poll: m.Interval, Name: runName(p),
 			Progress: func(message string) { tf.LogInfo(ctx, message) },

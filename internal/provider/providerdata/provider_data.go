@@ -97,6 +97,18 @@ type Fleet struct{ *talos.Fleet }
 // Machine implements lifecycle.Fleet.
 func (f Fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Machine(m) }
 
+// FindingLinks is provider data that asks control planes which links have their addresses, where any is to be asked.
+func (m *ProviderData) FindingLinks(unlinked []string) *ProviderData {
+	if len(unlinked) == 0 {
+		return m
+	}
+
+	asking := *m
+	asking.Talos.Links = true
+
+	return &asking
+}
+
 // WithConfigurations is provider data that knows what machines have to reboot for to get the
 // configurations that were rendered, and on which machines these cannot be installed.
 func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderData {

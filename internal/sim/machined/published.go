@@ -104,10 +104,9 @@ func (b *Boot) PublishHardware() error {
 		})
 	}
 
-	Modify(b, network.NewAddressStatus(network.NamespaceName, network.AddressID(linkName, netip.PrefixFrom(m.Address(), 24))),
-		func(r *network.AddressStatus) {
-			r.TypedSpec().Address, r.TypedSpec().LinkName = netip.PrefixFrom(m.Address(), 24), linkName
-		})
+	own := netip.PrefixFrom(m.Address(), 24)
+	Modify(b, network.NewAddressStatus(network.NamespaceName, network.AddressID(linkName, own)),
+		func(r *network.AddressStatus) { r.TypedSpec().Address, r.TypedSpec().LinkName = own, linkName })
 
 	if m.Platform == Metal {
 		b.publishMetal()
