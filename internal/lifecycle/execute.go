@@ -159,15 +159,12 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 	})
 }
 
-// upgrade installs another Talos: the image is there before the node is emptied. That of a
-// container is the host cluster's to pull, which does so once there is a pod that needs it.
+// upgrade installs another Talos: the image is there before the node is emptied.
 func (r *Runner) upgrade(ctx context.Context, o stepRun, s step.Upgrade) error {
 	machine := r.Fleet.Machine(o.on)
 
-	if !s.Container {
-		if err := machine.PullImage(ctx, s.Installer); err != nil {
-			return err
-		}
+	if err := machine.PullImage(ctx, s.Installer); err != nil {
+		return err
 	}
 
 	return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error {
