@@ -95,7 +95,7 @@ func (s Spec) nameOf(uuid string) string {
 	var names []string
 
 	for _, m := range s.all() {
-		if !m.Container && m.UUID != "" && m.MayReport(uuid) {
+		if m.UUID != "" && m.MayReport(uuid) {
 			names = append(names, m.Name)
 		}
 	}
@@ -107,13 +107,12 @@ func (s Spec) nameOf(uuid string) string {
 	return names[0]
 }
 
-// namesByUUID lists under which names each machine of the spec answers. Containers have the
-// UUID of their host.
+// namesByUUID lists under which names each machine of the spec answers.
 func namesByUUID(want Spec, have Snapshot) map[string][]string {
 	names := map[string][]string{}
 
 	for _, m := range want.all() {
-		if s := have.Machines[m.Name]; s.UUID != "" && !m.Container {
+		if s := have.Machines[m.Name]; s.UUID != "" {
 			uuid := strings.ToLower(s.UUID)
 			names[uuid] = append(names[uuid], m.Name)
 		}
@@ -149,14 +148,13 @@ func (m Machine) MayReport(uuid string) bool {
 	return strings.EqualFold(m.UUID, uuid) || override != "" && strings.EqualFold(override, uuid)
 }
 
-// isOther is true for a machine that answers with the UUID of other hardware. Containers
-// have no hardware of their own.
+// isOther is true for a machine that answers with the UUID of other hardware.
 func (m Machine) isOther(s step.MachineState) bool {
-	return !m.Container && m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID)
+	return m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID)
 }
 
 // isOtherNode is true for a member with another node than the recorded one, where no UUID says who
-// it is. Containers are told by their pods.
+// it is.
 func (m Machine) isOtherNode(s step.MachineState) bool {
 	return s.Access == step.Member && !m.Container && (m.UUID == "" || s.UUID == "") &&
 		m.NodeName != "" && s.NodeName != "" && m.NodeName != s.NodeName

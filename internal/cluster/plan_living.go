@@ -89,7 +89,7 @@ func named(want Spec, have Snapshot) []Machine {
 
 	for i, m := range machines {
 		if !want.Bootstrapped && have.Machines[m.Name].Access != step.Member {
-			machines[i].NodeName, machines[i].Container = "", false
+			machines[i].NodeName = ""
 		}
 	}
 
