@@ -74,7 +74,7 @@ func (r rollout) nextChange(m Machine) (change step.Step, wait string) {
 func (r rollout) configOf(m Machine) (step.ApplyConfig, bool) {
 	s := r.have.Machines[m.Name]
 	keys := r.keys.next(m)
-	stages := r.policy.StageReboots && !m.Container && s.Keys == keys
+	stages := r.policy.StageReboots && m.platform().reboots && s.Keys == keys
 
 	switch {
 	case leftEtcd(r.have, m):
@@ -113,9 +113,9 @@ func leftEtcd(have Snapshot, m Machine) bool {
 	s := have.Machines[m.Name]
 	_, member := have.MemberOf(m)
 
-	return m.Role == step.ControlPlane && !m.Container && s.Access == step.Member && s.Stage == step.StageRunning &&
-		s.EtcdService == step.ServiceFinished && !s.BootstrapRequested && have.Etcd.Known && !member && s.Busy == "" &&
-		!s.GoingDown()
+	return m.Role == step.ControlPlane && m.platform().reboots && s.Access == step.Member &&
+		s.Stage == step.StageRunning && s.EtcdService == step.ServiceFinished && !s.BootstrapRequested &&
+		have.Etcd.Known && !member && s.Busy == "" && !s.GoingDown()
 }
 
 // EvacuationOf is how a machine is taken out of service. It is not drained when its node is

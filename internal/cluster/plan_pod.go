@@ -11,9 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// What is different about machines that are pods of a host cluster. The host cluster stands
-// where the power button and the disk of other machines are, so it can do with a pod what no
-// machine does that is silent; and a pod that is replaced has another address.
+// Rules for machines that are pods alone. What of a pod other rules ask for is in [platform].
 
 // podMissing is what a wanted container lacks that the host cluster does not have. It is made
 // before anything is planned, so this is never taken for a machine without data.
@@ -26,7 +24,7 @@ func removedAndGone(want Spec, m Machine, s step.MachineState) bool {
 
 // outdated is true for a container whose pod has to be replaced, until this run did.
 func outdated(m Machine, s step.MachineState) bool {
-	return m.Container && m.Replace != "" && !s.Current && s.Upgraded.Version == ""
+	return m.Replace != "" && !s.Current && s.Upgraded.Version == ""
 }
 
 // replaceable is true for a container that does not answer because nothing runs in its pod,
@@ -34,10 +32,6 @@ func outdated(m Machine, s step.MachineState) bool {
 func replaceable(m Machine, s step.MachineState) bool {
 	return s.Access == step.Unreachable && s.Stopped && !s.VolumesLost && s.Busy == "" && outdated(m, s)
 }
-
-// startsWanted is true for a container that runs nothing older than what is wanted, whether it
-// answers or not: its pod is made of that.
-func startsWanted(m Machine, s step.MachineState) bool { return m.Container && s.Current }
 
 // passed is true for a release that a machine has before it no more, because of the Talos that
 // ran in it last.
@@ -99,7 +93,7 @@ func formerPeer(have Snapshot, m Machine, member etcdstate.Member) string {
 	addresses := have.Machines[m.Name].Addresses
 
 	switch {
-	case !m.Container:
+	case !m.platform().moves:
 		return ""
 	case len(addresses) == 0:
 		return "runs in a pod whose address is not known"
@@ -134,7 +128,7 @@ func planVolumes(want Spec, have Snapshot, d *Decision) {
 
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
-		if !m.Container || !s.VolumesLost || s.Access != step.Unreachable || s.Busy != "" {
+		if !s.VolumesLost || s.Access != step.Unreachable || s.Busy != "" {
 			continue
 		}
 

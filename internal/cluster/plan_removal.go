@@ -111,7 +111,7 @@ func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting && TeardownLeft(m, have, p) == "" && !m.ended(s):
-		d.hold(m.Name, "%s%s", notEnded(m), Because(s.Cause))
+		d.hold(m.Name, "%s%s", m.platform().resetting, Because(s.Cause))
 	default:
 		return false
 	}
@@ -203,12 +203,11 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	}
 }
 
-// planRemains takes away what is left of a machine that is out of the cluster: the pod of a
-// container, which the host cluster deletes without being answered by it, and the node.
+// planRemains takes away what is left of a machine that is out of the cluster: its pod, and the node.
 func planRemains(want Spec, have Snapshot, m Machine, d *Decision) {
 	access := have.Machines[m.Name].Access
 
-	if m.Container && (access == step.Maintenance || access == step.Unreachable) {
+	if m.platform().deleted && (access == step.Maintenance || access == step.Unreachable) {
 		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: true})
 
 		return

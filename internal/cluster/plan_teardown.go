@@ -10,14 +10,13 @@ import (
 
 // PlanTeardown decides how machines are taken out of service: workers first, then
 // all control planes but one, then the last. Every machine ends in maintenance
-// mode, and of containers nothing is left.
+// mode, and of pods nothing is left.
 //
 // A machine that answers to another CA, or that another resource owns ([OwnedByOther]), is never
 // reset, and one that stays silent
 // is given up after Policy.DeadAfter, or Policy.ResetTimeout where it took its reset:
-// [TeardownLeft] names it, the others are finished. A silent container is deleted all the same: that is for the host
-// cluster to do,
-// and what is deleted is known by its marks there.
+// [TeardownLeft] names it, the others are finished. A silent pod is deleted all the same: the host cluster knows it by
+// its marks.
 func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
@@ -81,8 +80,8 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting:
-		d.hold(m.Name, "%s%s", notEnded(m), Because(s.Cause))
-	case m.Container && s.Access != step.Unobserved:
+		d.hold(m.Name, "%s%s", m.platform().resetting, Because(s.Cause))
+	case m.platform().deleted && s.Access != step.Unobserved:
 		d.step(step.Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
 	case s.Access == step.Member && m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !have.Kubernetes.Reachable &&
 		!kubernetesSilent(have, p):
@@ -100,15 +99,6 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	default:
 		d.hold(m.Name, "no answer from %s%s", m.Address, Because(s.Cause))
 	}
-}
-
-// notEnded says what a machine that was reset has not come to yet.
-func notEnded(m Machine) string {
-	if m.Container {
-		return "was deleted, and is not gone yet"
-	}
-
-	return "was reset, does not wait in maintenance mode yet"
 }
 
 // planNodeRemoval deletes the node of a worker that left.
@@ -147,7 +137,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 		return "was deleted and is not gone" + Because(s.Cause)
 	case m.hidesHardware(s) && silentFor(have, m, p):
 		return "waits in maintenance mode and shows no hardware UUID, expected is " + m.UUID
-	case !m.Container && silentFor(have, m, p):
+	case !m.platform().deleted && silentFor(have, m, p):
 		return "does not answer" + Because(s.Cause)
 	default:
 		return ""
@@ -155,12 +145,11 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 }
 
 // AwayAfterReset is true for a machine that took its reset and has been silent for longer than
-// Policy.ResetTimeout. Nothing is left to be done about it: it may only be slow to boot. A container
-// is none of these: it has to be gone from its host cluster.
+// Policy.ResetTimeout. Nothing is left to be done about it: it may only be slow to boot. A pod has to be gone.
 func AwayAfterReset(m Machine, have Snapshot, p Policy) bool {
 	s := have.Machines[m.Name]
 
-	return !m.Container && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
+	return !m.platform().deleted && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
 		have.Time.Sub(s.Since) > p.ResetTimeout
 }
 

@@ -64,10 +64,9 @@ func RoleOf(n kubestate.Node) step.Role {
 	return step.Worker
 }
 
-// ended is true for a machine that was taken down to nothing: it waits in maintenance mode,
-// and of a container nothing is left.
+// ended is true for a machine that was taken down to nothing.
 func (m Machine) ended(s step.MachineState) bool {
-	return s.Access == step.Gone || s.Access == step.Maintenance && !m.Container && !m.hidesHardware(s)
+	return s.Access == step.Gone || s.Access == step.Maintenance && !m.platform().deleted && !m.hidesHardware(s)
 }
 
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos
@@ -76,11 +75,10 @@ func (s Snapshot) NodeOf(m Machine) (kubestate.Node, bool) {
 	return s.nodeNamed(s.nodeName(m), m.Address)
 }
 
-// nodeName is the name of a machine's node as the machine has it. That of a container does
-// not depend on what answers: its configuration sets it.
+// nodeName is the name of a machine's node as the machine has it, or as its platform names it.
 func (s Snapshot) nodeName(m Machine) string {
 	name := s.Machines[m.Name].NodeName
-	if name == "" && m.Container {
+	if name == "" && m.platform().namesNode {
 		return m.NodeName
 	}
 
