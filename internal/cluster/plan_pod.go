@@ -11,8 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// Rules for machines that are pods alone. What of a pod other rules ask for is in [platform].
-
 // podMissing is what a wanted container lacks that the host cluster does not have. It is made
 // before anything is planned, so this is never taken for a machine without data.
 const podMissing = "its pod does not exist"
@@ -47,8 +45,7 @@ func passed(m Machine, s step.MachineState, via Release) bool {
 func replacement(have Snapshot, m Machine, release Release, p Policy) step.Upgrade {
 	op := step.Upgrade{
 		Machine: m.Name, Role: m.Role, From: have.Machines[m.Name].TalosVersion, To: release.Version,
-		Installer: release.Installer,
-		Container: true, Replace: m.Replace,
+		Installer: release.Installer, Container: true, Replace: m.Replace,
 	}
 
 	if have.Machines[m.Name].Access != step.Maintenance {
@@ -173,4 +170,47 @@ func dataNeeded(want Spec, have Snapshot, m Machine) string {
 	default:
 		return ""
 	}
+}
+
+// announce lets the member of a container of the model be known by its present address, as
+// Talos does once its etcd is well.
+func (s *Snapshot) announce(m Machine) {
+	member, ok := s.MemberOf(m)
+
+	for i := range s.Etcd.Members {
+		if ok && s.Etcd.Members[i].ID == member.ID {
+			s.Etcd.Members[i].PeerURLs = []string{"https://" + hostInURL(m.Address) + ":2380"}
+		}
+	}
+}
+
+// loseData makes a machine of the model a blank one where its data went with its pod.
+func (s *Snapshot) loseData(m Machine, step step.Upgrade) {
+	if !step.Loses {
+		return
+	}
+
+	former := s.Machines[m.Name]
+	s.wipe(m, false)
+
+	blank := s.Machines[m.Name]
+	blank.TalosVersion, blank.Current, blank.Upgraded = former.TalosVersion, former.Current, former.Upgraded
+	s.Machines[m.Name] = blank
+}
+
+// started is a machine of the model whose pod was replaced: one in whose pod nothing ran goes
+// on with the data that its volumes have.
+func started(m Machine, s step.MachineState) step.MachineState {
+	if !s.Stopped {
+		return s
+	}
+
+	s.Stopped, s.Cause = false, ""
+	s.Access, s.Stage = step.Maintenance, step.StageMaintenance
+
+	if s.NodeName != "" || s.ConfigDigest != "" || m.MemberID != "" {
+		s.Access, s.Stage, s.Ready, s.ConfigDigest = step.Member, step.StageRunning, true, m.ConfigDigest
+	}
+
+	return s
 }

@@ -206,21 +206,11 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 // planRemains takes away what is left of a machine that is out of the cluster: its pod, and the node.
 func planRemains(want Spec, have Snapshot, m Machine, d *Decision) {
 	access := have.Machines[m.Name].Access
-
-	if m.platform().deleted && (access == step.Maintenance || access == step.Unreachable) {
-		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: true})
-
-		return
-	}
-
-	planNodeDeletion(want, have, m, d)
-}
-
-// planNodeDeletion deletes the node of a machine that was removed.
-func planNodeDeletion(want Spec, have Snapshot, m Machine, d *Decision) {
 	node, ok := nodeOfRemoved(want, have, m)
 
 	switch {
+	case m.platform().deleted && (access == step.Maintenance || access == step.Unreachable):
+		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: true})
 	case !have.Kubernetes.Reachable:
 		d.hold(m.Name, "its node is deleted once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
 	case ok:

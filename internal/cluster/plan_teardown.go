@@ -12,11 +12,9 @@ import (
 // all control planes but one, then the last. Every machine ends in maintenance
 // mode, and of pods nothing is left.
 //
-// A machine that answers to another CA, or that another resource owns ([OwnedByOther]), is never
-// reset, and one that stays silent
-// is given up after Policy.DeadAfter, or Policy.ResetTimeout where it took its reset:
-// [TeardownLeft] names it, the others are finished. A silent pod is deleted all the same: the host cluster knows it by
-// its marks.
+// A machine that answers to another CA, or that another resource owns ([OwnedByOther]), is never reset, and one that
+// stays silent is given up after Policy.DeadAfter, or Policy.ResetTimeout where it took its reset: [TeardownLeft] names
+// it, the others are finished. A silent pod is deleted all the same: the host cluster knows it by its marks.
 func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 

@@ -140,8 +140,8 @@ type Machine struct {
 	// Reinstall is true when another image than Installer is what was installed on the
 	// machine last, so that it is upgraded even where the version and the schematic are right.
 	Reinstall bool
-	// Container is true for a machine that is a pod of a host cluster. Installer and Via are
-	// images of Talos itself then, and its NodeName is known from the beginning.
+	// Container is true for a machine that is a pod of a host cluster: see platform. Installer and Via are images of
+	// Talos itself then.
 	Container bool
 	// Replace says what its pod has to be replaced for, as people would name it: it was made
 	// of something else than is wanted now. Empty when it was not. Containers only.
