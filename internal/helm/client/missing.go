@@ -1,16 +1,13 @@
 package client
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 )
 
 // lookups see what templates look up. What is not there may be brought by another release before the apply of this
-// one: it is remembered, and supposed to be there where that is asked for ([Options.SupposeLookups]).
+// one: it is remembered ([Session.Missing]).
 type lookups struct {
 	http.RoundTripper
 
@@ -25,17 +22,10 @@ func (t *lookups) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 
 	at, is := lookupOf(request.URL.Path)
+	all := response.StatusCode == http.StatusOK && at.resource != "" && at.name == ""
 
-	switch {
-	case !is:
-	case response.StatusCode == http.StatusOK && at.resource != "" && at.name == "":
-		t.s.looked(&t.s.listed, at.String())
-	case response.StatusCode == http.StatusNotFound:
-		t.s.looked(&t.s.missing, at.String())
-
-		if t.s.o.SupposeLookups {
-			return at.supposed(request, response)
-		}
+	if is && (all || response.StatusCode == http.StatusNotFound) {
+		t.s.looked(at.String())
 	}
 
 	return response, nil
@@ -86,58 +76,22 @@ func (l lookup) String() string {
 	}
 }
 
-// supposed is the answer as if it were there, with nothing in it.
-func (l lookup) supposed(request *http.Request, response *http.Response) (*http.Response, error) {
-	answer := map[string]any{
-		"kind": "Supposed", "apiVersion": l.version,
-		"metadata": map[string]any{"name": l.name, "namespace": l.namespace},
-		"data":     map[string]any{}, "spec": map[string]any{}, "status": map[string]any{},
-	}
-	if l.resource == "" {
-		answer = map[string]any{
-			"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": l.version, "resources": []any{},
-		}
-	}
-
-	body, err := json.Marshal(answer)
-	if err != nil {
-		return nil, err
-	}
-
-	if err := response.Body.Close(); err != nil {
-		return nil, err
-	}
-
-	return &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: response.Proto, ProtoMajor: response.ProtoMajor,
-		ProtoMinor: response.ProtoMinor, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: request,
-	}, nil
-}
-
 // looked remembers a lookup, once.
-func (s *Session) looked(at *[]string, what string) {
+func (s *Session) looked(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if !slices.Contains(*at, what) {
-		*at = append(*at, what)
+	if !slices.Contains(s.missing, what) {
+		s.missing = append(s.missing, what)
 	}
 }
 
-// Missing is what templates looked up that is not there, with [Options.WithholdSecrets]: versions of APIs, such as
-// example.com/v1, and objects, such as "configmaps default/web".
+// Missing is what templates looked up that another release may bring, with [Options.WithholdSecrets]: versions of APIs,
+// such as example.com/v1, and objects, such as "configmaps default/web", that are not there; and kinds, such as
+// storageclasses, of which they looked up all objects, so that nobody knows which one they want.
 func (s *Session) Missing() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	return slices.Clone(s.missing)
-}
-
-// Listed is what templates looked up all of, with [Options.WithholdSecrets], such as storageclasses.
-func (s *Session) Listed() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return slices.Clone(s.listed)
 }

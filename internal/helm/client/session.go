@@ -38,9 +38,6 @@ type Options struct {
 	Progress func(string)
 	// WithholdSecrets lets templates look up no Secrets, see [Session.Withheld].
 	WithholdSecrets bool
-	// SupposeLookups gives templates, with WithholdSecrets, an object without content for each that they look up by its
-	// name and that is not there.
-	SupposeLookups bool
 	// Slots are shared with other sessions of the process; nil shares with none.
 	Slots *Slots
 	// Grace is how long records of releases may be written after the context ended, 20 s by
@@ -72,10 +69,9 @@ type Session struct {
 	foreign map[identity]string
 	deleted map[identity]types.UID
 	gone    map[identity]bool
-	// withheld is what a template was not given, missing what it looked up that is not there, and listed what it looked
-	// up all of.
-	withheld        string
-	missing, listed []string
+	// withheld is what a template was not given, missing what another release may bring of what it looked up.
+	withheld string
+	missing  []string
 	// told are the notes that were given, each once.
 	told map[string]bool
 }

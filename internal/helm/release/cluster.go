@@ -116,14 +116,6 @@ func (c *Cluster) openForPlan(ctx context.Context, name Name, redact func(string
 	return client.Open(ctx, c.API, o)
 }
 
-// openSupposing makes a session for a plan in which there is what templates look up.
-func (c *Cluster) openSupposing(ctx context.Context, name Name, redact func(string) string) (*client.Session, error) {
-	o := c.options(name, redact)
-	o.WithholdSecrets, o.SupposeLookups = true, true
-
-	return client.Open(ctx, c.API, o)
-}
-
 func (c *Cluster) options(name Name, redact func(string) string) client.Options {
 	return client.Options{
 		Namespace: name.Namespace, Release: name.Name, Redact: redactWithoutObjects(redact),

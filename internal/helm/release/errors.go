@@ -20,9 +20,9 @@ var (
 	ErrChart = errors.New("the chart has a file that cannot be read")
 	// ErrTemplate is a chart that cannot be rendered.
 	ErrTemplate = errors.New("the chart cannot be rendered")
-	// ErrMissing is a chart that cannot be rendered for want of what the cluster does not have, and another release may
-	// bring: kinds or objects. Such an error is ErrTemplate too.
-	ErrMissing = errors.New("the templates want what the cluster does not have")
+	// ErrMissing is a chart that cannot be rendered, and asks for what the cluster does not have and another release may
+	// bring: kinds or objects. Nobody knows whether it fails for that. Such an error is ErrTemplate too.
+	ErrMissing = errors.New("the templates ask for what the cluster may not have yet")
 	// ErrType is a chart that makes an object of the values that Kubernetes cannot read.
 	ErrType = errors.New("the chart makes an object that Kubernetes cannot read")
 	// ErrValues are values that the chart's schema forbids.

@@ -1,7 +1,7 @@
 package release
 
 import (
-	"context"
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,55 +11,20 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 )
 
-// missing tells a chart that fails for want of what another release may bring before the apply from one that fails
-// whatever the cluster has: it is rendered once more as if there were the kinds that its files name, and the objects
-// that its templates look up. A failure that is still the same has nothing to do with them. Where templates look up
-// all objects of a kind, nobody knows which one they want.
-func (c *Cluster) missing(
-	ctx context.Context, s *client.Session, a *attempt, chart *chart.Package, have Observation, refused error,
-) error {
-	if listed := s.Listed(); len(listed) > 0 {
-		return fmt.Errorf("%w, perhaps (%s): %w", ErrMissing, some(listed), refused)
-	}
+// missing adds to the failure of a template what the chart asks for that the cluster does not have, and that another
+// release may bring before the apply: whether the failure goes away with it only the apply knows.
+func (a *attempt) missing(s *client.Session, refused error) error {
+	wanted := s.Missing()
 
-	caps := a.cfg.Capabilities
-	if caps == nil {
-		return refused
+	if caps := a.cfg.Capabilities; caps != nil && asksForVersions(a.chart) {
+		wanted = append(slices.DeleteFunc(versionsIn(a.chart), caps.APIVersions.Has), wanted...)
 	}
-
-	versions := slices.DeleteFunc(versionsIn(a.chart), caps.APIVersions.Has)
-	wanted := append(versions, s.Missing()...)
 
 	if len(wanted) == 0 {
 		return refused
-	}
-
-	supposing, err := c.openSupposing(ctx, a.spec.Name, a.spec.Secrets.Redact)
-	if err != nil {
-		return err
-	}
-	defer supposing.Close()
-
-	again, err := c.planned(ctx, supposing, a.spec, chart, have)
-	if err != nil {
-		return err
-	}
-
-	supposed := caps.Copy()
-	supposed.APIVersions = slices.Concat(caps.APIVersions, chartutil.VersionSet(versions))
-	again.cfg.Capabilities = supposed
-
-	if err := again.run(); err != nil && !again.rendered.was &&
-		again.rejection(ctx, err).Error() == refused.Error() {
-		return refused
-	}
-
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
 	}
 
 	return fmt.Errorf("%w (%s): %w", ErrMissing, some(wanted), refused)
@@ -80,6 +45,14 @@ func some(names []string) string {
 // definitions always have one.
 var apiVersion = regexp.MustCompile(
 	`\b[a-z0-9][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)+/v[0-9]+(?:(?:alpha|beta)[0-9]+)?(?:/[A-Z][A-Za-z0-9]*)?\b`)
+
+// asksForVersions is whether a template asks which versions of APIs there are (.Capabilities.APIVersions). Which ones
+// Helm does not tell, and dependencies share their templates.
+func asksForVersions(chart *helmchart.Chart) bool {
+	return slices.ContainsFunc(chart.Templates, func(file *helmchart.File) bool {
+		return bytes.Contains(file.Data, []byte("APIVersions"))
+	}) || slices.ContainsFunc(chart.Dependencies(), asksForVersions)
+}
 
 // versionsIn are the versions of APIs that the templates and the default values of a chart name, but for those of
 // Kubernetes itself, which no release brings.

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// Charts that fail for want of what another release brings cannot be told from others but by what they would be with
-// it: their plan waits, and that of a chart which fails in any case does not.
+// A template that fails in a chart that asks for what the cluster does not have may fail for want of that, which another
+// release may bring: a plan names it. Where a chart asks for nothing that is missing, the failure is certain.
 func TestRender_wantsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 
@@ -44,10 +44,12 @@ func TestRender_wantsWhatIsMissing(t *testing.T) {
 			missing: "a.example/v1"},
 		"one of all": {template: `{{ if not (lookup "networking.k8s.io/v1" "IngressClass" "" "").items }}{{ fail "no" }}{{ end }}`,
 			missing: "ingressclasses"},
+		"perhaps kinds": {template: monitor + wrong, missing: "monitoring.coreos.com/v1"},
+		"perhaps an object": {template: `{{ $found := lookup "v1" "ConfigMap" "default" "settings" }}` + wrong,
+			missing: "configmaps default/settings"},
 
 		"nothing":               {template: wrong},
-		"nothing of kinds":      {template: monitor + wrong},
-		"nothing of an object":  {template: `{{ $found := lookup "v1" "ConfigMap" "default" "settings" }}` + wrong},
+		"nothing of a kind":     {template: "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\n" + wrong},
 		"nothing of Kubernetes": {template: `{{ if not (.Capabilities.APIVersions.Has "extensions/v1beta1") }}{{ fail "no" }}{{ end }}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,7 @@ import (
 // checked: definitions may come with the chart, or with another one before it.
 //
 // The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrSchema], [ErrTemplate], [ErrType], [ErrPatch] or
-// [ErrOwned] where that is certain, [ErrMissing] for a chart that would render otherwise if the cluster had what it
-// does not have, and [ErrWithheld] for one that looks up a Secret that exists; every other one may go away by itself.
+// [ErrOwned] where that is certain, [ErrMissing] for a chart that asks for what the cluster does not have, and [ErrWithheld] for one that looks up a Secret that exists; every other one may go away by itself.
 func (c *Cluster) Render(ctx context.Context, spec Spec, chart *chart.Package, have Observation) (Rendering, error) {
 	rendering, err := c.render(ctx, spec, chart, have)
 
@@ -54,7 +53,7 @@ func (c *Cluster) render(
 		if err != nil {
 			refused := (&run{cluster: c, spec: spec}).refused(ctx, a, have, err)
 			if errors.Is(refused, ErrTemplate) {
-				return c.missing(ctx, s, a, chart, have, refused)
+				return a.missing(s, refused)
 			}
 
 			return refused
