@@ -2,8 +2,8 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -234,17 +234,24 @@ func (a *attempt) rejection(ctx context.Context, err error) error {
 		return a.rendered.refusal
 	case a.rendered.was, caps == nil, ctx.Err() != nil:
 		return fmt.Errorf("%s release %s: %w", a.verb(), a.spec.Name, err)
-	case a.chart.Metadata.KubeVersion != "" &&
-		!chartutil.IsCompatibleRange(a.chart.Metadata.KubeVersion, caps.KubeVersion.String()):
-		return fmt.Errorf("%w: %s %s is for %s, and the cluster runs %s",
-			ErrKubernetes, a.chart.Name(), a.chart.Metadata.Version, a.chart.Metadata.KubeVersion, caps.KubeVersion.String())
 	}
 
-	if invalid := a.invalid(); invalid != nil {
-		return fmt.Errorf("%w: %w", ErrValues, invalid)
+	if unsuited := cmp.Or(a.incompatible(caps.KubeVersion.String()), a.invalid()); unsuited != nil {
+		return unsuited
 	}
 
 	return fmt.Errorf("%w: %w", ErrTemplate, err)
+}
+
+// incompatible is that the chart is for other versions of Kubernetes.
+func (a *attempt) incompatible(version string) error {
+	wanted := a.chart.Metadata.KubeVersion
+	if wanted == "" || chartutil.IsCompatibleRange(wanted, version) {
+		return nil
+	}
+
+	return fmt.Errorf("%w: %s %s is for %s, and the cluster runs %s",
+		ErrKubernetes, a.chart.Name(), a.chart.Metadata.Version, wanted, version)
 }
 
 // invalid is what the schema of the chart says of the values.
@@ -255,11 +262,11 @@ func (a *attempt) invalid() error {
 
 	merged, err := chartutil.CoalesceValues(a.chart, tree.CloneMap(a.spec.Values))
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrValues, err)
 	}
 
 	if err := chartutil.ValidateAgainstSchema(a.chart, merged); err != nil {
-		return errors.New(schemaText(err.Error(), a.chart.Name()))
+		return fmt.Errorf("%w: %s", ErrValues, schemaText(err.Error(), a.chart.Name()))
 	}
 
 	return nil

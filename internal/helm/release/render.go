@@ -23,7 +23,8 @@ import (
 // checked: definitions may come with the chart, or with another one before it.
 //
 // The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrSchema], [ErrTemplate], [ErrType], [ErrPatch] or
-// [ErrOwned] where that is certain, [ErrMissing] for a chart that asks for what the cluster does not have, and [ErrWithheld] for one that looks up a Secret that exists; every other one may go away by itself.
+// [ErrOwned] where that is certain, [ErrMissing] for a chart that asks for what the cluster does not have, and
+// [ErrWithheld] for one that looks up a Secret that exists; every other one may go away by itself.
 func (c *Cluster) Render(ctx context.Context, spec Spec, chart *chart.Package, have Observation) (Rendering, error) {
 	rendering, err := c.render(ctx, spec, chart, have)
 
@@ -205,6 +206,40 @@ func onlyUnknownKinds(err error) bool {
 	}
 
 	return len(many.Errors()) > 0
+}
+
+// Check is what is certain of a chart and its values without a cluster and without rendering: [ErrChart], [ErrSchema],
+// [ErrValues], unless values of a former revision are below them, and [ErrKubernetes] for a version that is known.
+func Check(spec Spec, chart *chart.Package, kubernetesVersion string) error {
+	return redactError(check(spec, chart, kubernetesVersion), spec.Secrets.Redact)
+}
+
+func check(spec Spec, chart *chart.Package, kubernetesVersion string) error {
+	a, err := newAttempt(spec, chart, nil)
+	if err != nil {
+		return err
+	}
+
+	if err := a.collect(chart); err != nil {
+		return err
+	}
+
+	// Schemas of dependencies that the values leave out do not count.
+	if err := chartutil.ProcessDependenciesWithMerge(a.chart, tree.CloneMap(spec.Values)); err != nil {
+		return fmt.Errorf("%w: %w", ErrTemplate, err)
+	}
+
+	if kubernetesVersion != "" {
+		if err := a.incompatible(kubernetesVersion); err != nil {
+			return err
+		}
+	}
+
+	if spec.Options.Reuse != ReuseNothing {
+		return nil
+	}
+
+	return a.invalid()
 }
 
 // RenderOffline shows what a chart becomes on a cluster of a version of Kubernetes that is not asked:

@@ -245,3 +245,51 @@ func TestRenderOffline_withoutCluster(t *testing.T) {
 		t.Error("no version at all is taken for one")
 	}
 }
+
+// Without a version of Kubernetes nothing is rendered, and what no version changes is an error all the same.
+func TestCheck_withoutRendering(t *testing.T) {
+	t.Parallel()
+
+	certain := map[string]bool{"definition": true, "schema": true}
+
+	for name, tc := range refusals(t) {
+		spec := release.Spec{Name: release.Name{Namespace: "prod", Name: name}, Values: tc.values}
+
+		if err := release.Check(spec, tc.chart, ""); errors.Is(err, tc.reason) != certain[name] ||
+			(err != nil) != certain[name] {
+			t.Errorf("%s: %v", name, err)
+		}
+
+		known := certain[name] || name == "kubernetes"
+		if err := release.Check(spec, tc.chart, "v1.36.0"); errors.Is(err, tc.reason) != known {
+			t.Errorf("%s, with a version: %v", name, err)
+		}
+
+		// The values of the revision before are below them.
+		spec.Options.Reuse = release.ReuseValues
+		if err := release.Check(spec, tc.chart, ""); errors.Is(err, release.ErrValues) {
+			t.Errorf("%s, with values of the revision before: %v", name, err)
+		}
+	}
+}
+
+// The schema of a dependency that the values leave out says nothing of them.
+func TestCheck_dependencyLeftOut(t *testing.T) {
+	t.Parallel()
+
+	chart := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n" +
+			"dependencies: [{name: sub, version: 1.0.0, condition: sub.enabled}]\n",
+		"charts/sub/Chart.yaml":         "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+		"charts/sub/values.schema.json": `{"required": ["a"]}`,
+	}))
+
+	for enabled, want := range map[bool]error{true: release.ErrValues, false: nil} {
+		spec := release.Spec{Name: release.Name{Namespace: "prod", Name: "web"},
+			Values: map[string]any{"sub": map[string]any{"enabled": enabled}}}
+
+		if err := release.Check(spec, chart, ""); !errors.Is(err, want) {
+			t.Errorf("enabled %v: %v, want %v", enabled, err, want)
+		}
+	}
+}

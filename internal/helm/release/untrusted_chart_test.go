@@ -65,7 +65,7 @@ func TestSchema_loadsNothing(t *testing.T) {
 				spec := release.Spec{Name: release.Name{Namespace: "default", Name: "web"},
 					Values: map[string]any{"a": "text", "sub": map[string]any{"a": "text"}}}
 
-				_, err := release.RenderOffline(t.Context(), spec, chart, release.LibraryKubernetes())
+				_, err := release.RenderOffline(t.Context(), spec, chart, "v1.36.0")
 
 				switch {
 				case test.refused == "" && err != nil:
@@ -75,7 +75,7 @@ func TestSchema_loadsNothing(t *testing.T) {
 				}
 
 				spec.Options.SkipSchemaValidation = true
-				if _, err := release.RenderOffline(t.Context(), spec, chart, release.LibraryKubernetes()); err != nil {
+				if _, err := release.RenderOffline(t.Context(), spec, chart, "v1.36.0"); err != nil {
 					t.Errorf("without its schema: %v", err)
 				}
 			})

@@ -418,3 +418,31 @@ func TestAddon_clusterIsReplaced(t *testing.T) {
 		t.Error("an addon that is there was applied")
 	}
 }
+
+// A kubeconfig that nobody knows yet may be that of a cluster without the release: nothing is promised before.
+func TestAddon_clusterIsNotKnownYet(t *testing.T) {
+	t.Parallel()
+
+	content, err := os.ReadFile(kubeconfigFile(t))
+	tftest.Must(t, err)
+
+	s := newAddonSite(t)
+	given := func(content any) tftest.Config {
+		return tftest.With(tftest.Without(baseAddon(), "cluster"), content, "kubeconfig", "content")
+	}
+	config := given(string(content))
+	s.Apply(t, config).Must(t)
+
+	planned := s.Plan(t, given(tftest.Unknown{})).Must(t)
+	if revision := tftest.Text(t, planned.Value, "revision"); revision != "unknown" {
+		t.Errorf("the plan promises revision %s", revision)
+	}
+
+	s.Server = s.newProcess(t).Server
+	s.cluster.change(func() { clear(s.cluster.releases) })
+	s.Apply(t, config).Must(t)
+
+	if len(s.cluster.releases[metricsServer]) != 1 {
+		t.Error("it is not installed again")
+	}
+}

@@ -89,7 +89,7 @@ func TestAddon_createBeforeDestroy(t *testing.T) {
 	old := &tftest.Driven{Server: next.Server, Name: s.Name, State: s.State, Private: s.Private}
 
 	old.Refresh(t).Must(t)
-	next.Plan(t, baseAddon()).Must(t).Tells(t, "is taken over", "1 object added")
+	next.Plan(t, baseAddon()).Must(t).Tells(t, "is taken over", "unless it goes before")
 	next.Apply(t, baseAddon()).Must(t)
 	old.Apply(t, nil).Must(t).Tells(t, "Addon stays installed", "Release kube-system/metrics-server",
 		"create_before_destroy")

@@ -55,17 +55,12 @@ func (r *addonResource) ModifyPlan(
 	}
 
 	// What the schema says about a replacement is not in the response yet.
-	switch replace := len(resp.RequiresReplace) > 0 || plan.renamed(state); {
-	case create:
+	if create || len(resp.RequiresReplace) > 0 || plan.renamed(state) {
+		// For a replacement the CLIs ask for a plan of the create, too, and show nothing of what that warns of.
 		plan.addonSeenModel = unseenAddon()
 		plan.forecast()
 		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil, "")...)
-	case replace:
-		// The CLIs ask for a plan of the create by itself, and show nothing of what that warns of.
-		plan.addonSeenModel = unseenAddon()
-		plan.forecast()
-		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil, "")...)
-	default:
+	} else {
 		resp.Diagnostics.Append(r.planInPlace(ctx, &plan, given, state, applied)...)
 	}
 
@@ -184,9 +179,6 @@ func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addo
 		return tf.Verdict{Takes: "values_wo_version changed"}
 	case release.Inputs(wanted, "") != release.Inputs(was, ""):
 		return tf.Verdict{Takes: whatChanged(wanted, was)}
-	case m.clusterInMaking(ctx):
-		// It may be made anew, and have nothing of the release then.
-		return tf.Verdict{Perhaps: true}
 	case m.sameSource(state), applied.Inputs == "" && m.mayBeImported(state):
 		return tf.Verdict{}
 	default:
@@ -289,12 +281,17 @@ func (m *addonModel) expectUpgrade(state addonModel) {
 	}
 }
 
-// vanished is whether the cluster has nothing of the release. A refresh has looked for that, so it
+// vanished is whether the cluster has nothing of the release. One that is still to be made, or that nobody knows yet,
+// may have nothing of it. A refresh has looked for that, so it
 // is asked only in the run of an apply, where a cluster may have been made anew since. Without an answer it is taken
 // to be there.
 func (r *addonResource) vanished(ctx context.Context, plan addonModel) tf.Verdict {
-	if r.ProviderData == nil || !plan.placeKnown(ctx, r.ProviderData) {
+	if r.ProviderData == nil {
 		return tf.Verdict{}
+	}
+
+	if plan.clusterInMaking(ctx) || !plan.placeKnown(ctx, r.ProviderData) {
+		return tf.Verdict{Perhaps: true}
 	}
 
 	to, err := plan.way(ctx, r.ProviderData)

@@ -1,7 +1,6 @@
 package addon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,20 +28,21 @@ const mostChanges = 100
 
 // preview is a look at what an apply will do.
 type preview struct {
-	plan, Given addonModel
-	state       *addonModel // nil for a create
+	plan  addonModel
+	state *addonModel // nil for a create
 	// why the release is upgraded, empty for a create and where that is not known.
 	why   string
 	Spec  release.Spec
 	chart *chart.Package
-	// have is the release as it is, empty for one that is not there or goes first.
+	// have is the release as it is, empty for one that is not there.
 	have release.Observation
 	// pending says why the cluster was not asked, empty when it was; Cause is why it could not be.
 	pending string
 	Cause   error
-	// inTheWay is what a create finds, nil for nothing; last is whether nothing else can be said then.
+	// blind is whether the plan does not know what the chart renders.
+	blind bool
+	// inTheWay is what a create finds, nil for nothing.
 	inTheWay diag.Diagnostic
-	last     bool
 }
 
 // preview says what an apply will change, and what keeps it from succeeding. Only what is
@@ -72,7 +72,7 @@ func (r *addonResource) preview(
 		return nil
 	}
 
-	p := &preview{plan: plan, Given: given, state: state, Spec: spec, why: why}
+	p := &preview{plan: plan, state: state, Spec: spec, why: why}
 
 	if p.chart, err = r.Addons.Charts.Fetch(ctx, source); err != nil {
 		return diag.Diagnostics{chartTrouble(source, err).forecast(plan)}
@@ -101,7 +101,9 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 	case len(changes) > 0:
 		diags.Append(warning("Addon changes objects", p.Spec.Name,
 			countOf(changes)+finding.Prefixed(", because ", p.why)+"\n\n"+p.detail(changes)))
-	case p.why != "" && p.pending == "" && !p.last && !p.drifted():
+	case p.blind && p.Cause == nil && (p.state == nil || p.why != ""):
+		diags.Append(p.untold(p.pending, "The apply renders the chart when its turn comes."))
+	case p.why != "" && p.pending == "" && !p.drifted():
 		diags.Append(warning("Addon is upgraded, and no object changes", p.Spec.Name, finding.Report{
 			Cause: []string{p.why},
 			Next:  "Nothing has to be done: the apply makes a revision of the release, and runs the hooks of the chart.",
@@ -116,17 +118,16 @@ func (p *preview) drifted() bool {
 	return p.state == nil || len(p.state.Drift.Elements()) > 0
 }
 
-// changes renders on the cluster where it answers, and without one otherwise: then all that can be told is what a
-// create adds.
+// changes renders on the cluster where it answers, and without one otherwise.
 func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) ([]diff.Change, error) {
 	cluster := p.cluster(ctx, from)
 	if cluster != nil {
-		p.observe(ctx, cluster, from)
+		p.observe(ctx, cluster)
 	}
 
 	switch {
-	case p.last:
-		return nil, nil
+	case p.inTheWay != nil:
+		return nil, nil // the apply does not get to it
 	case cluster != nil && p.Cause == nil:
 		changes, err := p.ask(ctx, cluster)
 		if err == nil || ctx.Err() == nil && !errors.Is(err, api.ErrNoAnswer) {
@@ -140,18 +141,26 @@ func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) 
 		p.pending = "the cluster could not be asked"
 	}
 
+	return p.changesOffline(ctx)
+}
+
+// changesOffline is what a create adds on the version of Kubernetes that the plan has. What an upgrade changes, and
+// what is rendered with values of former revisions, only the cluster knows.
+func (p *preview) changesOffline(ctx context.Context) ([]diff.Change, error) {
 	version := p.version(ctx)
 
-	rendering, err := release.RenderOffline(ctx, p.Spec, p.chart, cmp.Or(version, release.LibraryKubernetes()))
-
-	switch {
-	case errors.Is(err, release.ErrKubernetes) && version == "":
-		return nil, nil // nobody knows
-	case err != nil || p.state != nil:
-		return nil, err
-	default:
-		return rendering.Additions(), nil
+	if version == "" {
+		p.pending += ", and no version of Kubernetes is known"
 	}
+
+	p.blind = p.state != nil || version == "" || p.Spec.Options.Reuse != release.ReuseNothing
+	if p.blind {
+		return nil, release.Check(p.Spec, p.chart, version)
+	}
+
+	rendering, err := release.RenderOffline(ctx, p.Spec, p.chart, version)
+
+	return rendering.Additions(), err
 }
 
 // cluster is nil where it cannot be asked.
@@ -191,7 +200,7 @@ func (m addonModel) clusterInMaking(ctx context.Context) bool {
 }
 
 // observe looks at the release, and at what is in the way of a create.
-func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeeper, from *providerdata.ProviderData) {
+func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeeper) {
 	have, err := cluster.Observe(ctx, p.Spec.Name)
 	if err != nil {
 		p.Cause = err
@@ -214,14 +223,6 @@ func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeepe
 		p.inTheWay = p.exists(d.Error())
 	case release.Nothing:
 		p.inTheWay = p.takenOver()
-	default:
-		return
-	}
-
-	// A release of a resource that is replaced goes before.
-	p.have, p.last = release.Observation{}, true
-	if to, err := p.plan.way(ctx, from); err == nil {
-		p.last = !from.Ledger().WasRefreshed(to.Claim(p.Spec.Name))
 	}
 }
 

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // A cluster that cannot be asked is told with its own cause, whatever else could be said.
@@ -35,6 +37,55 @@ func TestAddon_planWithoutACluster(t *testing.T) {
 
 	if said := tftest.Show(planned.Diagnostics); strings.Contains(said, "version of Kubernetes") {
 		t.Errorf("it says %s", said)
+	}
+}
+
+// A cluster that is still to be made tells no version of Kubernetes: the chart is rendered for the one of the
+// configuration, and not at all without one. What its schema refuses is an error of any plan.
+func TestAddon_planWithoutAVersionOfKubernetes(t *testing.T) {
+	t.Parallel()
+
+	const template = `kind: ConfigMap
+apiVersion: v1
+metadata: {name: {{ semverCompare ">=1.35-0" .Capabilities.KubeVersion.Version | ternary "new" "old" }}}
+`
+
+	file := filepath.Join(t.TempDir(), "web-1.0.0.tgz")
+	tftest.Must(t, os.WriteFile(file, kubetest.Chart("web", "1.0.0", map[string]string{
+		"templates/a.yaml": template, "values.schema.json": `{"properties": {"replicas": {"type": "integer"}}}`,
+	}), 0o600))
+
+	s := newAddonSite(t)
+	s.machine.Addons.Charts = chart.NewStore(chart.Options{})
+	given := func(phase, version any, values ...any) tftest.Config {
+		config := tftest.With(tftest.Without(tftest.Without(baseAddon(), "repository"), "version"), file, "chart")
+		config = tftest.With(config, phase, "cluster", "phase")
+
+		return tftest.With(tftest.With(config, version, "cluster", "kubernetes_version"), values, "values")
+	}
+
+	planned := s.Plan(t, given(tftest.Unknown{}, nil)).Must(t)
+	planned.Tells(t, "What addon kube-system/metrics-server changes cannot be told", "made or changed first",
+		"version of Kubernetes", "renders the chart when its turn comes")
+
+	if said := tftest.Show(planned.Diagnostics); strings.Contains(said, "added") {
+		t.Errorf("it says %s", said)
+	}
+
+	s.Plan(t, given(tftest.Unknown{}, "v1.35.2")).Must(t).Tells(t, "1 object added", "ConfigMap kube-system/new",
+		"without the cluster")
+
+	if planned := s.Plan(t, given(tftest.Unknown{}, nil, "replicas: none\n")); !planned.Failed() {
+		t.Error("values that the schema refuses are planned")
+	}
+
+	s.Apply(t, given("Ready", "v1.35.2")).Must(t)
+	s.Plan(t, given(tftest.Unknown{}, "v1.35.2", "replicas: 3\n")).Must(t).Tells(t, "cannot be told",
+		"made or changed first")
+
+	kept := tftest.With(given(tftest.Unknown{}, "v1.35.2", "replicas: none\n"), true, "reuse_values")
+	if planned := s.Plan(t, kept); planned.Failed() {
+		t.Errorf("values of the revision before are not counted: %s", tftest.Show(planned.Diagnostics))
 	}
 }
 
