@@ -60,15 +60,9 @@ func (r *addonResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 func (r *addonResource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	var config addonModel
 
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-
-	if !resp.Diagnostics.HasError() {
+	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
 		resp.Diagnostics.Append(config.validate(ctx)...)
 	}
 }

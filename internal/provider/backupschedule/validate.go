@@ -28,15 +28,9 @@ import (
 func (r *scheduleResource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	var config scheduleModel
 
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-
-	if !resp.Diagnostics.HasError() {
+	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
 		resp.Diagnostics.Append(config.validate(ctx)...)
 	}
 }

@@ -113,20 +113,12 @@ func fileAttributes() map[string]schema.Attribute {
 func (r *fileResource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	config := r.kind.model()
 
-	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
-
-	if resp.Diagnostics.HasError() {
-		return
+	if tf.ReadForValidation(ctx, req.Config, config, &resp.Diagnostics) {
+		resp.Diagnostics.Append(config.common().validateCommon()...)
+		resp.Diagnostics.Append(config.validate()...)
 	}
-
-	resp.Diagnostics.Append(config.common().validateCommon()...)
-	resp.Diagnostics.Append(config.validate()...)
 }
 
 // ModifyPlan says whether the file is written. It decides by configuration and state alone, so that both planning

@@ -119,14 +119,11 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 func (e *kubeconfigEphemeral) ValidateConfig(
 	ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	var config kubeconfigModel
 
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	lifetimeOf(config.TTL, &resp.Diagnostics)
+	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
+		lifetimeOf(config.TTL, &resp.Diagnostics)
+	}
 }
 
 func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {

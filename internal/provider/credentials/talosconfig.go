@@ -120,15 +120,12 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 func (e *talosconfigEphemeral) ValidateConfig(
 	ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	var config talosconfigModel
 
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	lifetimeOf(config.TTL, &resp.Diagnostics)
-	resp.Diagnostics.Append(validateRoles(config.Roles)...)
+	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
+		lifetimeOf(config.TTL, &resp.Diagnostics)
+		resp.Diagnostics.Append(validateRoles(config.Roles)...)
+	}
 }
 
 func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {

@@ -57,15 +57,9 @@ func (d *etcdBackupsDataSource) Schema(
 func (d *etcdBackupsDataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	var config EtcdBackupsModel
 
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-
-	if !resp.Diagnostics.HasError() {
+	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
 		resp.Diagnostics.Append(store.ValidateStore(path.Empty(), config.S3, config.File)...)
 	}
 }

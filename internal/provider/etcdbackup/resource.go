@@ -55,15 +55,9 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 func (r *Resource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	var config Model
 
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-
-	if !resp.Diagnostics.HasError() {
+	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
 		resp.Diagnostics.Append(config.validate(ctx)...)
 	}
 }

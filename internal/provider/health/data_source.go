@@ -50,14 +50,11 @@ func (d *clusterHealthDataSource) Schema(
 func (d *clusterHealthDataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	var config clusterHealthModel
 
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	config.within(&resp.Diagnostics)
+	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
+		config.within(&resp.Diagnostics)
+	}
 }
 
 func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {

@@ -237,18 +237,12 @@ func (m *machine) readMAC(at finding.Path, text string, taken map[string]string)
 func (d *BootDataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	var config bootModel
 
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
-		return
+	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
+		_, _, diags := config.read(ctx)
+		resp.Diagnostics.Append(tf.Diagnostics(diags)...)
 	}
-
-	_, _, diags := config.read(ctx)
-	resp.Diagnostics.Append(tf.Diagnostics(diags)...)
 }
 
 func (d *BootDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {

@@ -114,18 +114,12 @@ func (m imageModel) choose() (chosen, finding.List) {
 func (d *ImageDataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
-	}
-
 	var config imageModel
 
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
-		return
+	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
+		_, diags := config.choose()
+		resp.Diagnostics.Append(tf.Diagnostics(diags)...)
 	}
-
-	_, diags := config.choose()
-	resp.Diagnostics.Append(tf.Diagnostics(diags)...)
 }
 
 func (d *ImageDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {

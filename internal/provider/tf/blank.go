@@ -124,6 +124,18 @@ func HasBlanks(ctx context.Context, config tfsdk.Config) bool {
 	return w.found
 }
 
+// ReadForValidation reads a configuration into a model, and says whether it can be validated: blanks are told by
+// BlankTexts alone.
+func ReadForValidation(ctx context.Context, config tfsdk.Config, model any, diags *diag.Diagnostics) bool {
+	if HasBlanks(ctx, config) {
+		return false
+	}
+
+	diags.Append(config.Get(ctx, model)...)
+
+	return !diags.HasError()
+}
+
 // blanks walks a configuration.
 type blanks struct {
 	ctx    context.Context //nolint:containedctx // of one walk
