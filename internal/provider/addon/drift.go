@@ -74,18 +74,12 @@ type addonSeen struct {
 
 // see looks at a release, and changes nothing. The error is that nothing is known.
 func (r *addonResource) see(ctx context.Context, state addonModel, applied addonApplied) (addonSeen, error) {
-	to, err := state.way(ctx, r.ProviderData)
+	ctx, cluster, err := state.reach(ctx, r.ProviderData, pki.ReadingAddons)
 	if err != nil {
 		return addonSeen{}, err
 	}
 
-	ctx = to.mask(ctx)
-	r.Ledger().Refreshed(to.Claim(state.Release()))
-
-	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ReadingAddons, to)
-	if err != nil {
-		return addonSeen{}, err
-	}
+	r.Ledger().Refreshed(cluster.Claim(state.Release()))
 
 	have, err := cluster.Observe(ctx, state.Release())
 	if err != nil {

@@ -152,15 +152,7 @@ func (r *addonResource) adopt(
 		return addonApplied{}, diag.Diagnostics{addonNotImported(attempted, err, next)}
 	}
 
-	to, err := m.way(ctx, r.ProviderData)
-	if err != nil {
-		return fail("reach the cluster", err,
-			"Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
-	}
-
-	ctx = to.mask(ctx)
-
-	from, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ReadingAddons, to)
+	ctx, from, err := m.reach(ctx, r.ProviderData, pki.ReadingAddons)
 	if err != nil {
 		return fail("reach the cluster", err,
 			"Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")

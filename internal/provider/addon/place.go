@@ -24,6 +24,28 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
+// reached is a cluster that an operation works on, and how it is reached.
+type reached struct {
+	providerdata.ReleaseKeeper
+	Way
+}
+
+// reach opens the cluster of an addon for an operation, whose log lines hide what is secret of it. It does no I/O, and
+// its errors are errNoWay.
+func (m addonModel) reach(
+	ctx context.Context, data *providerdata.ProviderData, access pki.Access,
+) (context.Context, reached, error) {
+	to, err := m.way(ctx, data)
+	if err != nil {
+		return ctx, reached{}, err
+	}
+
+	ctx = to.mask(ctx)
+	cluster, err := addonsOn(ctx, data, access, to)
+
+	return ctx, reached{cluster, to}, err
+}
+
 // addonsOn is the cluster that a way leads to, for an operation. It does no I/O. Its client stays for the life of the
 // process, or as long as its credentials last.
 func addonsOn(

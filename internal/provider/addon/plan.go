@@ -294,18 +294,13 @@ func (r *addonResource) vanished(ctx context.Context, plan addonModel) tf.Verdic
 		return tf.Verdict{Perhaps: true}
 	}
 
-	to, err := plan.way(ctx, r.ProviderData)
-	if err != nil || r.Ledger().WasRefreshed(to.Claim(plan.Release())) {
+	ctx, cluster, err := plan.reach(ctx, r.ProviderData, pki.ReadingAddons)
+	if err != nil || r.Ledger().WasRefreshed(cluster.Claim(plan.Release())) {
 		return tf.Verdict{}
 	}
 
-	ctx, cancel := context.WithTimeout(to.mask(ctx), r.KubernetesTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.KubernetesTimeout)
 	defer cancel()
-
-	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ReadingAddons, to)
-	if err != nil {
-		return tf.Verdict{}
-	}
 
 	if have, err := cluster.Observe(ctx, plan.Release()); err != nil || len(have.History) > 0 {
 		return tf.Verdict{}

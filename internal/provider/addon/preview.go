@@ -171,21 +171,10 @@ func (p *preview) cluster(ctx context.Context, from *providerdata.ProviderData) 
 		return nil
 	}
 
-	to, err := p.plan.way(ctx, from)
-	if err != nil {
-		p.Cause = err
+	_, cluster, err := p.plan.reach(ctx, from, pki.ReadingAddons)
+	p.Cause = err
 
-		return nil
-	}
-
-	cluster, err := addonsOn(to.mask(ctx), from, pki.ReadingAddons, to)
-	if err != nil {
-		p.Cause = err
-
-		return nil
-	}
-
-	return cluster
+	return cluster.ReleaseKeeper
 }
 
 // clusterInMaking is whether the phase of the cluster is not known yet.

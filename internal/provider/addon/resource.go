@@ -252,7 +252,7 @@ func (r *addonResource) insist(ctx context.Context, state addonModel, to Way) er
 
 // uninstall removes the release. It is idempotent.
 func (r *addonResource) uninstall(ctx context.Context, state addonModel, to Way) error {
-	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ChangingObjects, to)
+	cluster, err := addonsOn(ctx, r.ProviderData, pki.ChangingObjects, to)
 	if err != nil {
 		return err
 	}

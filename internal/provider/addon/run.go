@@ -62,21 +62,14 @@ type addonRun struct {
 // begin fetches the chart and prepares all that an apply needs. given is the configuration, which has the write-only
 // values. It changes nothing.
 func (r *addonResource) begin(ctx context.Context, plan, given addonModel) (*addonRun, diag.Diagnostics) {
-	to, err := plan.way(ctx, r.ProviderData)
-	if err != nil {
-		return nil, diag.Diagnostics{addonNotBegun(plan, err)}
-	}
-
-	ctx = given.mask(to.mask(ctx))
+	ctx = given.mask(ctx)
 
 	spec, _, err := plan.Spec(ctx, given.ValuesWO)
 	if err != nil {
 		return nil, diag.Diagnostics{addonNotBegun(plan, err)}
 	}
 
-	ctx = maskTexts(ctx, spec.Secrets)
-
-	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ChangingObjects, to)
+	ctx, cluster, err := plan.reach(maskTexts(ctx, spec.Secrets), r.ProviderData, pki.ChangingObjects)
 	if err != nil {
 		return nil, diag.Diagnostics{addonNotBegun(plan, err)}
 	}
@@ -89,7 +82,7 @@ func (r *addonResource) begin(ctx context.Context, plan, given addonModel) (*add
 	}
 
 	return &addonRun{
-		ctx: ctx, cluster: cluster, plan: plan, Spec: spec, chart: chart, Claim: to.Claim(spec.Name),
+		ctx: ctx, cluster: cluster, plan: plan, Spec: spec, chart: chart, Claim: cluster.Claim(spec.Name),
 	}, nil
 }
 

@@ -141,7 +141,7 @@ func (r *Resource) Prepare(
 // ready waits for the turn of the taking, and removes what killed runs left half stored. Its
 // warnings are those of a snapshot that was stored.
 func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags diag.Diagnostics) {
-	alone, leave, err := TakeTurn(ctx, r.ConfiguredResource.ProviderData, t)
+	alone, leave, err := TakeTurn(ctx, r.ProviderData, t)
 	if err != nil {
 		return nil, diag.Diagnostics{notTaken(ctx, t.At, err)}
 	}

@@ -68,7 +68,7 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 		return
 	}
 
-	seen, diags := examine(ctx, d.ConfiguredDataSource.ProviderData, config.Cluster, config.Timeouts, true)
+	seen, diags := examine(ctx, d.ProviderData, config.Cluster, config.Timeouts, true)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

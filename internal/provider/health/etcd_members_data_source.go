@@ -50,7 +50,7 @@ func (d *etcdMembersDataSource) Read(ctx context.Context, req datasource.ReadReq
 		return
 	}
 
-	seen, diags := examine(ctx, d.ConfiguredDataSource.ProviderData, config.Cluster, config.Timeouts, false)
+	seen, diags := examine(ctx, d.ProviderData, config.Cluster, config.Timeouts, false)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
