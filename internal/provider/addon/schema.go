@@ -125,15 +125,9 @@ func addonChart() map[string]schema.Attribute {
 
 func addonRegistry() schema.Attribute {
 	text := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Optional: true, MarkdownDescription: description + touchesNothing}
+		return tf.OptionalString(description + touchesNothing)
 	}
-	truth := func(description string) schema.BoolAttribute {
-		return schema.BoolAttribute{Optional: true, MarkdownDescription: description + " Default: `false`." + touchesNothing}
-	}
-	secret := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Optional: true, WriteOnly: true, Sensitive: true,
-			MarkdownDescription: description + tf.WriteOnlyText}
-	}
+	truth := func(description string) schema.BoolAttribute { return truthAttribute(description, touchesNothing) }
 
 	return schema.SingleNestedAttribute{
 		Optional: true,
@@ -143,7 +137,7 @@ func addonRegistry() schema.Attribute {
 			"username": text("User name at the server, required with `password_wo`, and the other way round. Default: " +
 				"what the files of `helm` (`registry/config.json`) and of Docker (`config.json`) say of a registry, and " +
 				"nobody for a repository."),
-			"password_wo": secret("Password or token of the user. Required with `username`."),
+			"password_wo": tf.OptionalSecret("Password or token of the user. Required with `username`."),
 			"pass_credentials": truth("Whether credentials, `ca`, `client_certificate` and the rest of what is said here also " +
 				"count for other servers: those that the index of the repository or a redirect names, and those of " +
 				"dependencies."),
@@ -151,7 +145,7 @@ func addonRegistry() schema.Attribute {
 				"certificate a private authority signed."),
 			"client_certificate": text("Certificate in PEM, with which servers are met that ask for one, together with " +
 				"`client_key_wo`."),
-			"client_key_wo": secret("Private key in PEM of `client_certificate`."),
+			"client_key_wo": tf.OptionalSecret("Private key in PEM of `client_certificate`."),
 			"insecure_skip_tls_verify": truth(
 				"Whether any certificate of the server is trusted, so that anybody on the way may read the credentials and give " +
 					"another chart."),
@@ -218,7 +212,7 @@ func addonSettings(sensitive bool, description string) schema.Attribute {
 
 func addonPatches() schema.Attribute {
 	text := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Optional: true, MarkdownDescription: description + " Default: any." + upgradesRelease}
+		return tf.OptionalString(description + " Default: any." + upgradesRelease)
 	}
 
 	return schema.ListNestedAttribute{

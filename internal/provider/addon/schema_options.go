@@ -25,7 +25,7 @@ const (
 
 // truthAttribute is an option that is off by default.
 func truthAttribute(description, change string) schema.BoolAttribute {
-	return schema.BoolAttribute{Optional: true, MarkdownDescription: description + " Default: `false`." + change}
+	return tf.OptionalBool(description + " Default: `false`." + change)
 }
 
 // addonRendering decides what becomes of a chart.
@@ -125,7 +125,7 @@ func addonCare() map[string]schema.Attribute {
 }
 
 func ignoreAttribute(description string) schema.StringAttribute {
-	return schema.StringAttribute{Optional: true, MarkdownDescription: description + " Default: any." + touchesNothing}
+	return tf.OptionalString(description + " Default: any." + touchesNothing)
 }
 
 // addonResults are what the cluster and the chart tell.

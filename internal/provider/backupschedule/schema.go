@@ -117,8 +117,10 @@ func argumentAttributes() map[string]schema.Attribute {
 func bucketAttribute() schema.Attribute {
 	all := store.BucketAttributes(nextSnapshots, nextRun)
 	key := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Optional: true, WriteOnly: true, Sensitive: true,
-			MarkdownDescription: description + tf.WriteOnlyText + " Change `credentials_wo_version` with it."}
+		secret := tf.OptionalSecret(description)
+		secret.MarkdownDescription += " Change `credentials_wo_version` with it."
+
+		return secret
 	}
 	id := key("Id of the access key that the pods use, together with `secret_access_key_wo`; without one, " +
 		"they have to have an identity of their own, such as that of the machine.")

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -100,10 +99,7 @@ func fileAttributes() map[string]schema.Attribute {
 		"status": tf.ToldByResource("`valid` when the file was last looked at and held what was written. Anything else " +
 			"plans new credentials: `due` when they end soon, `missing` when the file is gone, `changed` when it has another " +
 			"content or others may read it."),
-		"not_after": schema.StringAttribute{
-			Computed: true, CustomType: timetypes.RFC3339Type{},
-			MarkdownDescription: "When the credentials end (RFC 3339, UTC).",
-		},
+		"not_after": tf.ToldTime("When the credentials end (RFC 3339, UTC)."),
 		"fingerprint": tf.ToldByResource("SHA-256 of the file without its private key, in hexadecimal: what " +
 			"`grep -vE '^ +(client-key-data|key):' FILE | sha256sum` prints."),
 	}

@@ -48,11 +48,8 @@ func etcdBackupArguments() map[string]schema.Attribute {
 						"can open the snapshots." +
 						takesAnother,
 				},
-				"passphrase_wo": schema.StringAttribute{
-					Optional: true, WriteOnly: true, Sensitive: true,
-					MarkdownDescription: "Passphrase that opens the snapshots. Making a key of it takes a second and 256 MiB of " +
-						"memory." + tf.WriteOnlyText,
-				},
+				"passphrase_wo": tf.OptionalSecret("Passphrase that opens the snapshots. Making a key of it takes a second " +
+					"and 256 MiB of memory."),
 				"passphrase_wo_version": tf.OptionalString("A value of your choice that tells another `passphrase_wo` from the " +
 					"former one, such as a number or a date." + takesAnother),
 			},

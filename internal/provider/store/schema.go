@@ -181,14 +181,8 @@ func keyAttributes() map[string]schema.Attribute {
 				"`profile`, then those of `s3` of the provider, then what the default chain of the AWS SDK " +
 				"finds." + tf.WriteOnlyText,
 		},
-		"secret_access_key_wo": schema.StringAttribute{
-			Optional: true, WriteOnly: true, Sensitive: true,
-			MarkdownDescription: "The access key itself." + tf.WriteOnlyText,
-		},
-		"session_token_wo": schema.StringAttribute{
-			Optional: true, WriteOnly: true, Sensitive: true,
-			MarkdownDescription: "Session token of temporary credentials, which come with one." + tf.WriteOnlyText,
-		},
+		"secret_access_key_wo": tf.OptionalSecret("The access key itself."),
+		"session_token_wo":     tf.OptionalSecret("Session token of temporary credentials, which come with one."),
 	}
 }
 

@@ -16,6 +16,12 @@ func OptionalOneOf(description string, allowed ...string) schema.StringAttribute
 	return OptionalString(description, stringvalidator.OneOf(allowed...))
 }
 
+// OptionalSecret is a secret string of a resource that is in neither state nor plan.
+func OptionalSecret(description string) schema.StringAttribute {
+	return schema.StringAttribute{Optional: true, WriteOnly: true, Sensitive: true,
+		MarkdownDescription: description + WriteOnlyText}
+}
+
 // OptionalDuration is a duration of a resource.
 func OptionalDuration(description string, checks ...validator.String) schema.StringAttribute {
 	return schema.StringAttribute{Optional: true, CustomType: DurationType{}, MarkdownDescription: description,
