@@ -68,6 +68,15 @@ func TestAddon_releaseOfAnotherState(t *testing.T) {
 		t.Errorf("a release of another state is taken: %s", tftest.Show(failed.Diagnostics))
 	}
 
+	// A replacement would uninstall it first: a chart that cannot be installed is an error of the plan all the same.
+	s.cluster.change(func() { s.cluster.refusing = release.ErrTemplate })
+
+	if planned := s.newProcess(t).Plan(t, wanted); !planned.Failed() {
+		t.Error("a chart that cannot be rendered is planned")
+	}
+
+	s.cluster.change(func() { s.cluster.refusing = nil })
+
 	// A process that was killed has stored nothing, and goes on.
 	other = s.newProcess(t)
 	other.Apply(t, baseAddon()).Must(t)

@@ -98,6 +98,7 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 	switch {
 	case err != nil:
 		diags.Append(p.refused(err))
+	case p.inTheWay != nil: // the plan does not know whether that release goes first
 	case len(changes) > 0:
 		diags.Append(warning("Addon changes objects", p.Spec.Name,
 			countOf(changes)+finding.Prefixed(", because ", p.why)+"\n\n"+p.detail(changes)))
@@ -125,10 +126,7 @@ func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) 
 		p.observe(ctx, cluster)
 	}
 
-	switch {
-	case p.inTheWay != nil:
-		return nil, nil // the apply does not get to it
-	case cluster != nil && p.Cause == nil:
+	if cluster != nil && p.Cause == nil {
 		changes, err := p.ask(ctx, cluster)
 		if err == nil || ctx.Err() == nil && !errors.Is(err, api.ErrNoAnswer) {
 			return changes, err
@@ -212,7 +210,12 @@ func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeepe
 		p.inTheWay = p.exists(d.Error())
 	case release.Nothing:
 		p.inTheWay = p.takenOver()
+	default:
+		return
 	}
+
+	// The create is refused, or comes when that is gone.
+	p.have = release.Observation{}
 }
 
 // exists warns of a release that the create is refused for.
