@@ -107,7 +107,7 @@ func (g *Generator) oneForm(d *documents, m Machine) ([]config.Document, *v1alph
 
 // settle lets a field that was generated give way to a document, and a document to a field.
 func (f *twoForms) settle(setting form) error {
-	now, was := places.Field(f.main, setting.Main), places.Field(f.was, setting.Main)
+	now, was := places.Field(f.main, setting.Main.Path, false), places.Field(f.was, setting.Main.Path, false)
 	if !now.IsValid() {
 		return nil
 	}

@@ -90,6 +90,7 @@ var (
 	KubeletImage = fact("machine.kubelet.image", in(k8s.KubeletConfig, "image"),
 		image(kubenames.Kubelet, ""), workers, plain)
 	KubeletExtraArgs = fact("machine.kubelet.extraArgs", in(k8s.KubeletConfig, "extraArgs"))
+	APIServerArgs    = fact("cluster.apiServer.extraArgs", in(k8s.KubeAPIServerConfig, "extraArgs"))
 	MachineSANs      = fact("machine.certSANs", nowhere)
 	APIServerSANs    = fact("cluster.apiServer.certSANs", in(k8s.KubeAPIServerConfig, "certExtraSANs"),
 		refused, instead("attribute cert_sans"))
@@ -112,6 +113,8 @@ var (
 	Sysctls    = fact("machine.sysctls", in(runtime.SysctlConfigKind, "params"), plain)
 	KubePrism  = fact("machine.features.kubePrism", in(k8s.KubePrismConfig, ""), refused, plain)
 	ImageCache = fact("machine.features.imageCache", in(cri.ImageCacheConfig, ""), refused)
+	// WorkloadIsolation has a document alone.
+	WorkloadIsolation = fact("", in(runtime.SecurityProfileConfigKind, "workloadIsolation"), plain)
 	// Each link and each host may have a document of its own, by its name.
 	Interfaces  = fact("machine.network.interfaces", nowhere)
 	HostEntries = fact("machine.network.extraHostEntries", nowhere)
@@ -177,7 +180,6 @@ var _ = []Fact{
 
 	fact("machine.sysfs", in(runtime.SysfsConfigKind, "params"), plain),
 	fact("machine.time", nowhere, plain),
-	fact("", in(runtime.SecurityProfileConfigKind, ""), plain),
 	fact("", in(block.FilesystemTrimConfigKind, ""), plain),
 	fact("machine.env", in(runtime.EnvironmentConfigKind, "variables"), secret),
 	fact("machine.files.content", in(runtime.EtcFileConfigKind, "contents"), secret),

@@ -17,9 +17,6 @@ func Value[T any](documents []config.Document, f Fact) *T { return value[T](docu
 // Make is Value with the sections around the field, which are made where they are missing.
 func Make[T any](documents []config.Document, f Fact) *T { return value[T](documents, f, true) }
 
-// Field is the field of one document; it is not valid where the section around it is missing.
-func Field(document config.Document, at Spot) reflect.Value { return fieldOf(document, at.Path, false) }
-
 // Document is the first document of a type.
 func Document[D config.Document](documents []config.Document) (found D, ok bool) {
 	for _, document := range documents {
@@ -43,7 +40,7 @@ func value[T any](documents []config.Document, f Fact, makes bool) *T {
 		return nil
 	}
 
-	field := fieldOf(documents[i], at.Path, makes)
+	field := Field(documents[i], at.Path, makes)
 	if !field.IsValid() {
 		return nil
 	}
@@ -51,8 +48,9 @@ func value[T any](documents []config.Document, f Fact, makes bool) *T {
 	return field.Addr().Interface().(*T) //nolint:forcetypeassert,errcheck // a test holds that both forms have T
 }
 
-// fieldOf is the field of a document at a path, by the names in YAML.
-func fieldOf(document config.Document, path []string, makes bool) reflect.Value {
+// Field is the field of a document at a path, by the names in YAML. It is not valid where the section around it is
+// missing, unless it makes that.
+func Field(document config.Document, path []string, makes bool) reflect.Value {
 	at := reflect.ValueOf(document)
 
 	for _, key := range path {

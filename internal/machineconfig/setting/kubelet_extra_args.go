@@ -18,16 +18,7 @@ var KubeletExtraArgs = define(definition[map[string]string]{
 	empty:  isEmptyMap,
 	levels: byKey{},
 
-	put: func(c *Config, value map[string]string) {
-		arguments := places.Make[meta.Args](c.Documents, places.KubeletExtraArgs)
-		if *arguments == nil {
-			*arguments = meta.Args{}
-		}
-
-		for name, text := range value {
-			(*arguments)[name] = meta.NewArgValue(text, nil)
-		}
-	},
+	put: func(c *Config, value map[string]string) { c.addArguments(places.KubeletExtraArgs, value) },
 
 	read: func(c Config) map[string]string {
 		texts, arguments := map[string]string{}, places.Value[meta.Args](c.Documents, places.KubeletExtraArgs)

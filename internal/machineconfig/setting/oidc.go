@@ -9,7 +9,6 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
@@ -44,18 +43,7 @@ var OIDC = define(definition[*OIDCConfig]{
 			return
 		}
 
-		if c.Main.ClusterConfig.APIServerConfig == nil {
-			c.Main.ClusterConfig.APIServerConfig = &v1alpha1.APIServerConfig{}
-		}
-
-		server := c.Main.ClusterConfig.APIServerConfig
-		if server.ExtraArgsConfig == nil {
-			server.ExtraArgsConfig = meta.Args{}
-		}
-
-		for name, text := range value.arguments() {
-			server.ExtraArgsConfig[name] = meta.NewArgValue(text, nil)
-		}
+		c.addArguments(places.APIServerArgs, value.arguments())
 	},
 
 	read: func(c Config) *OIDCConfig {
@@ -63,8 +51,8 @@ var OIDC = define(definition[*OIDCConfig]{
 			return readAuthenticator(own.AuthConfig.Object["jwt"])
 		}
 
-		if server := c.Main.ClusterConfig.APIServerConfig; server != nil {
-			return readArguments(server.ExtraArgsConfig)
+		if arguments := places.Value[meta.Args](c.Documents, places.APIServerArgs); arguments != nil {
+			return readArguments(*arguments)
 		}
 
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
@@ -183,6 +184,18 @@ func (c Config) add(f places.Fact, entries map[string]string) {
 
 func (c Config) entries(f places.Fact) map[string]string {
 	return *places.Value[map[string]string](c.Documents, f)
+}
+
+// addArguments adds arguments of a component to those that a configuration has.
+func (c Config) addArguments(f places.Fact, texts map[string]string) {
+	at := places.Make[meta.Args](c.Documents, f)
+	if *at == nil {
+		*at = meta.Args{}
+	}
+
+	for name, text := range texts {
+		(*at)[name] = meta.NewArgValue(text, nil)
+	}
 }
 
 // with is a map with the entries of another one.

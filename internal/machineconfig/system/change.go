@@ -11,6 +11,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	resources "github.com/siderolabs/talos/pkg/machinery/resources/block"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // Change is a change of a volume that a disk with data does not take.
@@ -185,24 +187,21 @@ func BootPart(kind, name string, content any) (part any, ok bool) {
 	switch {
 	case ofVolume(kind, name):
 		return content, true
-	case kind == securityKind:
+	case kind == isolated.Kind:
 		fields, _ := content.(map[string]any)
 
-		return fields[isolationField], true
+		return fields[isolated.Path[0]], true
 	default:
 		return nil, false
 	}
 }
 
-// securityKind is the document that says whether workloads are isolated, in its isolationField.
-const (
-	securityKind   = "SecurityProfileConfig"
-	isolationField = "workloadIsolation"
-)
+// isolated is where a document says whether workloads are isolated.
+var isolated = places.WorkloadIsolation.Document
 
 // BootPlace is whether a difference at a path of a document takes a boot.
 func BootPlace(kind, name string, path []any) bool {
-	return ofVolume(kind, name) || kind == securityKind && (len(path) == 0 || path[0] == isolationField)
+	return ofVolume(kind, name) || kind == isolated.Kind && (len(path) == 0 || path[0] == isolated.Path[0])
 }
 
 // ofVolume is whether a document is that of a volume of the system.
