@@ -448,9 +448,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, consentKey, p.needsConsent)...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
-	resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
-	resp.Diagnostics.Append(recordLook(ctx, resp.Private, done.want, done.result.Snapshot)...)
-	resp.Diagnostics.Append(recordOtherKeys(ctx, resp.Private, done.want, done.result.Snapshot)...)
+	resp.Diagnostics.Append(p.recordSurroundings(ctx, resp.Private, done.want, done.result.Snapshot)...)
 }
 
 func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -481,10 +479,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	p.noteCluster(r.ProviderData)
 
 	seen := func(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
-		diags := append(P(&state).seenMeta(ctx, want, have), p.recordOthers(ctx, resp.Private, want, have)...)
-		diags.Append(recordLook(ctx, resp.Private, want, have)...)
-
-		return append(diags, recordOtherKeys(ctx, resp.Private, want, have)...)
+		return append(P(&state).seenMeta(ctx, want, have), p.recordSurroundings(ctx, resp.Private, want, have)...)
 	}
 
 	host, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, seen)
@@ -545,10 +540,8 @@ func (r *machinesResource[M, P]) Update(
 		}
 
 		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
-		resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
-		resp.Diagnostics.Append(recordLook(ctx, resp.Private, done.want, done.result.Snapshot)...)
+		resp.Diagnostics.Append(p.recordSurroundings(ctx, resp.Private, done.want, done.result.Snapshot)...)
 		resp.Diagnostics.Append(tf.Diagnostics(warnOfPendingKeys(done.want, done.result.Snapshot))...)
-		resp.Diagnostics.Append(recordOtherKeys(ctx, resp.Private, done.want, done.result.Snapshot)...)
 
 		if done.host.UID != "" {
 			resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -60,6 +61,15 @@ func (p writtenSet) recordHost(ctx context.Context, private tf.PrivateStore, hos
 	}
 
 	return tf.StorePrivate(ctx, private, hostKey, host)
+}
+
+// recordSurroundings stores what a snapshot shows beside the machines of a set: where other control planes are, which
+// keys the machines of other resources carry, and who did not answer.
+func (p writtenSet) recordSurroundings(
+	ctx context.Context, private tf.PrivateStore, want cluster.Spec, have cluster.Snapshot,
+) diag.Diagnostics {
+	return append(append(p.recordOthers(ctx, private, want, have), recordLook(ctx, private, want, have)...),
+		recordOtherKeys(ctx, private, want, have)...)
 }
 
 // recall reads what private state knows beside attributes of the surroundings of a set: which host cluster has its
