@@ -21,8 +21,12 @@ func oftenSecret(kind string, path fieldpath.Path) bool {
 		last, _ = path[len(path)-2].(string) // of an element the list
 	}
 
-	return slices.Contains(path, any("env")) || namesSecret(last) || places.Secret(kind, path)
+	return slices.ContainsFunc(path, ofEnvironment) || namesSecret(last) || places.Secret(kind, path)
 }
+
+// ofEnvironment says whether a key is one below which programs are given variables, in documents of kinds that no row
+// of the table names, too.
+func ofEnvironment(key any) bool { return key == "env" || key == "environment" || key == "variables" }
 
 // namesSecret says whether a name is one that secrets often have.
 func namesSecret(name string) bool {

@@ -150,7 +150,7 @@ func TestOperationResource_goesOnWithWhatIsLeft(t *testing.T) {
 
 	b := sitetest.NewLiving(t, sim.Options{})
 	d := tftest.Drive(t, "talosop_rolling_restart", nil)
-	config := tftest.Config{"cluster": b.Handle, "timeouts": tftest.Config{"create": "10s"}}
+	config := tftest.Config{"cluster": b.Handle, "timeouts": tftest.Config{"create": "30s"}}
 	before := bootsOf(b)
 
 	// The first one does not come back, whichever it is.
