@@ -27,7 +27,7 @@ func TestWriters_areHere(t *testing.T) {
 	t.Parallel()
 
 	root := filepath.Join("..")
-	tests := []string{"safefile", "sim", "testenv", "clitest", "e2e", "backup/storetest"}
+	tests := []string{"safefile", "sim", "testenv", "clitest", "e2e", "backup/storetest", "provider/tftest", "provider/sitetest"}
 	found := 0
 
 	must(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
