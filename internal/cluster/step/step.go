@@ -1,7 +1,7 @@
 // Package step is what an apply does to machines: one effect on one machine each, as small values that are compared
-// and that a person approves. Each kind has a file of its own: its values, its text, its impact, what it takes, and what
-// it changes: in what is seen of its machine (MachineState), in a forecast, and in what a plan shows. Package cluster
-// decides which steps are taken, and when. It is pure.
+// and that a person approves. Each kind has a file of its own: its values, its text, its impact, what it takes, and
+// what it changes: in what is seen of its machine (MachineState), in a forecast, and in what a plan shows. Package
+// cluster decides which steps are taken, and when. It is pure.
 package step
 
 import (

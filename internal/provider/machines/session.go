@@ -45,7 +45,9 @@ func openSession(
 
 	want := p.Spec(recorded, files)
 
-	c, err := m.WithConfigurations(files).LookingFor(want).FindingLinks(p.Unlinked()).ClientsOf(ctx, access, p, recorded, bundle,
+	asking := m.WithConfigurations(files).LookingFor(want).FindingLinks(p.Unlinked())
+
+	c, err := asking.ClientsOf(ctx, access, p, recorded, bundle,
 		api.Options{
 			StaticPods: !m.Talos.TrustNodeNames || p.OwnsControlPlane(), Poll: m.Interval, Name: runName(p),
 			Progress: func(message string) { tf.LogInfo(ctx, message) },
