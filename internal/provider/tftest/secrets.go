@@ -66,7 +66,7 @@ var firstBundle = sync.OnceValues(QuickBundle)
 
 // serviceAccountKey is a key of RSA that was made for these tests, as Talos makes them.
 //
-//go:embed testdata/service-account.key
+//go:embed testdata/test-only-service-account.key
 var serviceAccountKey []byte
 
 // QuickBundle is a new bundle with the service account key of all: making a key of RSA takes a second or more.
