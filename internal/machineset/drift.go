@@ -30,7 +30,7 @@ type Examination struct {
 // NewExamination compares with the configurations of a set whose machines were recorded.
 func NewExamination(p Set, seen Record) *Examination {
 	return &Examination{Places: map[string][]fieldpath.Place{},
-		Wanted: sync.OnceValues(p.WithPeers(seen.Peers()).WithLinks(seen).WithNames(seen).Configurations)}
+		Wanted: sync.OnceValues(p.WithRecorded(seen).WithNames(seen).Configurations)}
 }
 
 // Expect says which configuration each machine is taken to have: the recorded one, so that

@@ -58,7 +58,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 // ForecastUpdate forecasts an update, and refuses what cannot be done. prior is the set of
 // the state, and record what is known of its machines.
 func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Forecast, finding.List) {
-	p, prior = p.WithPeers(stored.Peers()).WithLinks(stored), prior.WithPeers(stored.Peers()).WithLinks(stored)
+	p, prior = p.WithRecorded(stored), prior.WithRecorded(stored)
 	p.FormerSecrets = prior.Secrets
 	f := Forecast{Resumes: stored.Phase != cluster.Ready, Makes: p.makes(stored),
 		UpgradesUnmanaged: p.Unmanaged != nil || p.Unknown.Has(UnknownConfiguration)}

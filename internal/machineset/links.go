@@ -7,27 +7,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // The virtual IP of control planes is on the link that has the address of the machine, unless another one is given.
 // Only the machine tells which that is: it is recorded, for plans that ask nobody.
 
-// WithLinks is a set whose machines have their addresses on links, as recorded.
-func (p Set) WithLinks(recorded Record) Set {
-	links := map[string]string{}
-
-	for name, m := range recorded.Seen {
-		if m.Link != "" && m.Stage != record.StageGone {
-			links[name] = m.Link
-		}
+// WithLinks is a set whose machines have their addresses on links, by machine.
+func (p Set) WithLinks(links map[string]string) Set {
+	if len(links) == 0 {
+		return p
 	}
 
-	return p.OnLinks(links)
-}
-
-// OnLinks is WithLinks for links by machine.
-func (p Set) OnLinks(links map[string]string) Set {
 	p.Machines = maps.Clone(p.Machines)
 
 	for name, link := range links {
@@ -38,6 +28,11 @@ func (p Set) OnLinks(links map[string]string) Set {
 	}
 
 	return p
+}
+
+// WithRecorded is a set whose machines have what only they and their host tell, as recorded.
+func (p Set) WithRecorded(recorded Record) Set {
+	return p.WithPeers(recorded.Peers()).WithLinks(recorded.Links())
 }
 
 // Links are those that WithLinks gave to machines.

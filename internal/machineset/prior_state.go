@@ -58,6 +58,19 @@ func (r Record) Peers() map[string]netip.Addr {
 	return peers
 }
 
+// Links are those that have the addresses of machines, where they were seen.
+func (r Record) Links() map[string]string {
+	links := map[string]string{}
+
+	for name, m := range r.Seen {
+		if m.Link != "" && m.Stage != record.StageGone {
+			links[name] = m.Link
+		}
+	}
+
+	return links
+}
+
 // Carried are the keys that machines carried when they were last seen.
 func (r Record) Carried() []rotation.Keys {
 	var carried []rotation.Keys

@@ -50,7 +50,7 @@ func (s *session) findLinks(ctx context.Context) error {
 			"the machine, or set vip.link", err)
 	}
 
-	s.Set = s.Set.OnLinks(links)
+	s.Set = s.Set.WithLinks(links)
 
 	return s.render()
 }

@@ -33,7 +33,7 @@ func openSession(
 		return nil, err
 	}
 
-	p = p.WithPeers(recorded.Peers()).WithLinks(recorded.Record).WithNames(recorded.Record)
+	p = p.WithRecorded(recorded.Record).WithNames(recorded.Record)
 	bundle = bundle.KnowingFormer(recorded.Carried()...)
 
 	var files machineset.Rendered
