@@ -221,9 +221,17 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 
+	// A client that goes away leaves the server at work on what it was sent: the request ends with the server's answer,
+	// so that nothing is stored after the proxy is closed. The context can be canceled, or ReverseProxy watches the
+	// connection itself.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+
+	passed := r.WithContext(ctx)
+
 	switch f {
 	case Passed:
-		forward.ServeHTTP(w, r)
+		forward.ServeHTTP(w, passed)
 	case Unavailable:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case Refused:
@@ -238,7 +246,7 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case Cut:
 		panic(http.ErrAbortHandler)
 	case Lost:
-		forward.ServeHTTP(httptest.NewRecorder(), r)
+		forward.ServeHTTP(httptest.NewRecorder(), passed)
 
 		if answered != nil {
 			answered()
