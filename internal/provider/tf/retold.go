@@ -1,6 +1,7 @@
 package tf
 
 import (
+	"reflect"
 	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -11,53 +12,20 @@ import (
 
 // Retold are the same attributes, nested ones included, with the descriptions that tell makes of theirs.
 func Retold(in map[string]schema.Attribute, tell func(description string) string) map[string]schema.Attribute {
-	return retold(in, tell, tell)
+	return edited(in, described(tell), described(tell))
 }
 
-// retold are the same attributes with the descriptions that tell makes of theirs, and nested of those below them.
-func retold(in map[string]schema.Attribute, tell, nested func(description string) string) map[string]schema.Attribute {
-	out := make(map[string]schema.Attribute, len(in))
-
-	for name, attribute := range in {
-		switch a := attribute.(type) {
-		case schema.StringAttribute:
-			a.MarkdownDescription = tell(a.MarkdownDescription)
-			out[name] = a
-		case schema.BoolAttribute:
-			a.MarkdownDescription = tell(a.MarkdownDescription)
-			out[name] = a
-		case schema.Int64Attribute:
-			a.MarkdownDescription = tell(a.MarkdownDescription)
-			out[name] = a
-		case schema.ListAttribute:
-			a.MarkdownDescription = tell(a.MarkdownDescription)
-			out[name] = a
-		case schema.MapAttribute:
-			a.MarkdownDescription = tell(a.MarkdownDescription)
-			out[name] = a
-		case schema.SingleNestedAttribute:
-			a.MarkdownDescription = tell(a.MarkdownDescription)
-			a.Attributes = Retold(a.Attributes, nested)
-			out[name] = a
-		case schema.MapNestedAttribute:
-			a.MarkdownDescription = tell(a.MarkdownDescription)
-			a.NestedObject.Attributes = Retold(a.NestedObject.Attributes, nested)
-			out[name] = a
-		case schema.ListNestedAttribute:
-			a.MarkdownDescription = tell(a.MarkdownDescription)
-			a.NestedObject.Attributes = Retold(a.NestedObject.Attributes, nested)
-			out[name] = a
-		default:
-			panic(Unconverted(name, a))
-		}
+// described makes the description of an attribute another one.
+func described(tell func(description string) string) func(a reflect.Value) {
+	return func(a reflect.Value) {
+		description := a.FieldByName("MarkdownDescription")
+		description.SetString(tell(description.String()))
 	}
-
-	return out
 }
 
 // AsIn are attributes that are described elsewhere, and refer to there.
 func AsIn(where string, in map[string]schema.Attribute) map[string]schema.Attribute {
-	return retold(in, func(string) string { return "See `" + where + "`." }, asThere)
+	return edited(in, described(func(string) string { return "See `" + where + "`." }), described(asThere))
 }
 
 // AsThere are attributes of one whose own description says where they are described.

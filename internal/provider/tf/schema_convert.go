@@ -2,229 +2,148 @@ package tf
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	action "github.com/hashicorp/terraform-plugin-framework/action/schema"
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	ephemeral "github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	list "github.com/hashicorp/terraform-plugin-framework/list/schema"
+	provider "github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
-// The cluster handle appears in resources, data sources and ephemeral resources,
-// for which the framework has three families of types. It is described once, as
-// attributes of a resource, and converted. Only the types that the handle has are
-// known here.
+// The framework has a family of types of attributes for each of resources, data sources, ephemeral resources, actions,
+// lists and the provider block. Whatever is more than one of them has is described once, as attributes of a resource, and
+// converted. The types of the families have the same names, and the same fields where they have them at all.
 
 // Unconverted is the message about an attribute of a type that is not converted.
 func Unconverted(name string, a any) string {
-	return fmt.Sprintf("provider: attribute %s of the cluster handle is a %T, which is not converted", name, a)
+	return fmt.Sprintf("provider: attribute %s is a %T, which is not converted", name, a)
 }
 
-// ComputedAttributes are the same attributes, set by the provider.
-func ComputedAttributes(in map[string]resource.Attribute) map[string]resource.Attribute {
-	out := map[string]resource.Attribute{}
+// converted are the same attributes in another family, of which one attribute of each type is given.
+func converted[A any](in map[string]resource.Attribute, family ...A) map[string]A {
+	out := make(map[string]A, len(in))
 
 	for name, a := range in {
-		switch a := a.(type) {
-		case resource.StringAttribute:
-			out[name] = resource.StringAttribute{Computed: true, Sensitive: a.Sensitive,
-				MarkdownDescription: a.MarkdownDescription}
-		case resource.BoolAttribute:
-			out[name] = resource.BoolAttribute{Computed: true, Sensitive: a.Sensitive,
-				MarkdownDescription: a.MarkdownDescription}
-		case resource.ListAttribute:
-			out[name] = resource.ListAttribute{Computed: true, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				MarkdownDescription: a.MarkdownDescription}
-		case resource.MapAttribute:
-			out[name] = resource.MapAttribute{Computed: true, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				MarkdownDescription: a.MarkdownDescription}
-		case resource.SingleNestedAttribute:
-			out[name] = resource.SingleNestedAttribute{
-				Computed: true, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
-				Attributes: ComputedAttributes(a.Attributes),
-			}
-		case resource.MapNestedAttribute:
-			out[name] = resource.MapNestedAttribute{
-				Computed: true, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
-				NestedObject: resource.NestedAttributeObject{Attributes: ComputedAttributes(a.NestedObject.Attributes)},
-			}
-		case resource.ListNestedAttribute:
-			out[name] = resource.ListNestedAttribute{
-				Computed: true, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
-				NestedObject: resource.NestedAttributeObject{Attributes: ComputedAttributes(a.NestedObject.Attributes)},
-			}
-		default:
+		i := slices.IndexFunc(family, func(to A) bool { return reflect.TypeOf(to).Name() == reflect.TypeOf(a).Name() })
+		if i < 0 {
 			panic(Unconverted(name, a))
 		}
+
+		to := reflect.New(reflect.TypeOf(family[i])).Elem()
+		convert(to, reflect.ValueOf(a), family)
+		out[name], _ = to.Interface().(A)
 	}
 
 	return out
 }
 
-// WriteOnlyAttributes are the same attributes, kept in neither state nor plan.
-func WriteOnlyAttributes(in map[string]resource.Attribute) map[string]resource.Attribute {
-	out := map[string]resource.Attribute{}
+// convert fills in an attribute, or the object of a nested one. Resources alone have what is written nowhere, and
+// defaults, for which an attribute has to be computed.
+func convert[A any](to, from reflect.Value, family []A) {
+	for i := range to.NumField() {
+		name := to.Type().Field(i).Name
+		value := from.FieldByName(name)
 
-	for name, a := range in {
-		switch a := a.(type) {
-		case resource.StringAttribute:
-			a.WriteOnly, a.PlanModifiers = true, nil
-			out[name] = a
-		case resource.BoolAttribute:
-			a.WriteOnly, a.PlanModifiers = true, nil
-			out[name] = a
-		case resource.ListAttribute:
-			a.WriteOnly, a.PlanModifiers = true, nil
-			out[name] = a
-		case resource.MapAttribute:
-			a.WriteOnly, a.PlanModifiers = true, nil
-			out[name] = a
-		case resource.SingleNestedAttribute:
-			a.WriteOnly, a.PlanModifiers, a.Attributes = true, nil, WriteOnlyAttributes(a.Attributes)
-			out[name] = a
-		case resource.MapNestedAttribute:
-			a.WriteOnly, a.PlanModifiers = true, nil
-			a.NestedObject.Attributes = WriteOnlyAttributes(a.NestedObject.Attributes)
-			out[name] = a
-		case resource.ListNestedAttribute:
-			a.WriteOnly, a.PlanModifiers = true, nil
-			a.NestedObject.Attributes = WriteOnlyAttributes(a.NestedObject.Attributes)
-			out[name] = a
-		default:
-			panic(Unconverted(name, a))
+		switch name {
+		case "Attributes":
+			nested, _ := value.Interface().(map[string]resource.Attribute)
+			value = reflect.ValueOf(converted(nested, family...))
+		case "NestedObject":
+			convert(to.Field(i), value, family)
+
+			continue
+		case "WriteOnly":
+			continue
+		case "Computed":
+			value = reflect.ValueOf(value.Bool() && from.FieldByName("Default").IsZero())
 		}
-	}
 
-	return out
+		to.Field(i).Set(value)
+	}
 }
 
 // EphemeralAttributes are the same attributes on an ephemeral resource.
 func EphemeralAttributes(in map[string]resource.Attribute) map[string]ephemeral.Attribute {
-	out := map[string]ephemeral.Attribute{}
-
-	for name, a := range in {
-		switch a := a.(type) {
-		case resource.StringAttribute:
-			out[name] = ephemeral.StringAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, Validators: a.Validators,
-				MarkdownDescription: a.MarkdownDescription,
-			}
-		case resource.BoolAttribute:
-			out[name] = ephemeral.BoolAttribute{Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive,
-				MarkdownDescription: a.MarkdownDescription}
-		case resource.ListAttribute:
-			out[name] = ephemeral.ListAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription,
-			}
-		case resource.MapAttribute:
-			out[name] = ephemeral.MapAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription,
-			}
-		case resource.SingleNestedAttribute:
-			out[name] = ephemeral.SingleNestedAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
-				Attributes: EphemeralAttributes(a.Attributes),
-			}
-		case resource.MapNestedAttribute:
-			out[name] = ephemeral.MapNestedAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
-				NestedObject: ephemeral.NestedAttributeObject{Attributes: EphemeralAttributes(a.NestedObject.Attributes)},
-			}
-		case resource.ListNestedAttribute:
-			out[name] = ephemeral.ListNestedAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
-				NestedObject: ephemeral.NestedAttributeObject{Attributes: EphemeralAttributes(a.NestedObject.Attributes)},
-			}
-		default:
-			panic(Unconverted(name, a))
-		}
-	}
-
-	return out
+	return converted[ephemeral.Attribute](in, ephemeral.StringAttribute{}, ephemeral.BoolAttribute{},
+		ephemeral.Int64Attribute{}, ephemeral.ListAttribute{}, ephemeral.MapAttribute{}, ephemeral.SingleNestedAttribute{},
+		ephemeral.MapNestedAttribute{}, ephemeral.ListNestedAttribute{})
 }
 
 // DataSourceAttributes are the same attributes on a data source.
 func DataSourceAttributes(in map[string]resource.Attribute) map[string]datasource.Attribute {
-	out := map[string]datasource.Attribute{}
-
-	for name, a := range in {
-		switch a := a.(type) {
-		case resource.StringAttribute:
-			out[name] = datasource.StringAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, Validators: a.Validators,
-				MarkdownDescription: a.MarkdownDescription,
-			}
-		case resource.BoolAttribute:
-			out[name] = datasource.BoolAttribute{Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive,
-				MarkdownDescription: a.MarkdownDescription}
-		case resource.ListAttribute:
-			out[name] = datasource.ListAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription,
-			}
-		case resource.MapAttribute:
-			out[name] = datasource.MapAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription,
-			}
-		case resource.SingleNestedAttribute:
-			out[name] = datasource.SingleNestedAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
-				Attributes: DataSourceAttributes(a.Attributes),
-			}
-		case resource.MapNestedAttribute:
-			out[name] = datasource.MapNestedAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
-				NestedObject: datasource.NestedAttributeObject{Attributes: DataSourceAttributes(a.NestedObject.Attributes)},
-			}
-		case resource.ListNestedAttribute:
-			out[name] = datasource.ListNestedAttribute{
-				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
-				NestedObject: datasource.NestedAttributeObject{Attributes: DataSourceAttributes(a.NestedObject.Attributes)},
-			}
-		default:
-			panic(Unconverted(name, a))
-		}
-	}
-
-	return out
+	return converted[datasource.Attribute](in, datasource.StringAttribute{}, datasource.BoolAttribute{},
+		datasource.Int64Attribute{}, datasource.ListAttribute{}, datasource.MapAttribute{}, datasource.SingleNestedAttribute{},
+		datasource.MapNestedAttribute{}, datasource.ListNestedAttribute{})
 }
 
 // ActionAttributes are the same attributes on an action, which has none that are sensitive, and whose
 // write-only ones no configuration may give (terraform-plugin-framework 1.19, ValidateActionConfig).
 func ActionAttributes(in map[string]resource.Attribute) map[string]action.Attribute {
-	out := map[string]action.Attribute{}
+	return converted[action.Attribute](in, action.StringAttribute{}, action.BoolAttribute{}, action.ListAttribute{},
+		action.MapAttribute{}, action.SingleNestedAttribute{}, action.MapNestedAttribute{}, action.ListNestedAttribute{})
+}
+
+// ListAttributes are the same attributes on a list resource, which has none that are sensitive or write-only.
+func ListAttributes(in map[string]resource.Attribute) map[string]list.Attribute {
+	return converted[list.Attribute](in, list.StringAttribute{}, list.BoolAttribute{}, list.ListAttribute{},
+		list.MapAttribute{}, list.SingleNestedAttribute{})
+}
+
+// ProviderAttributes are the same attributes in the provider block.
+func ProviderAttributes(in map[string]resource.Attribute) map[string]provider.Attribute {
+	return converted[provider.Attribute](in, provider.StringAttribute{}, provider.BoolAttribute{},
+		provider.Int64Attribute{}, provider.ListAttribute{}, provider.MapAttribute{}, provider.SingleNestedAttribute{},
+		provider.MapNestedAttribute{}, provider.ListNestedAttribute{})
+}
+
+// edited are copies of attributes whose fields edit changes, and below those of the attributes in them.
+func edited(in map[string]resource.Attribute, edit, below func(a reflect.Value)) map[string]resource.Attribute {
+	out := make(map[string]resource.Attribute, len(in))
 
 	for name, a := range in {
-		switch a := a.(type) {
-		case resource.StringAttribute:
-			out[name] = action.StringAttribute{Required: a.Required, Optional: a.Optional,
-				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription}
-		case resource.BoolAttribute:
-			out[name] = action.BoolAttribute{Required: a.Required, Optional: a.Optional,
-				MarkdownDescription: a.MarkdownDescription}
-		case resource.ListAttribute:
-			out[name] = action.ListAttribute{Required: a.Required, Optional: a.Optional,
-				ElementType: a.ElementType, Validators: a.Validators, MarkdownDescription: a.MarkdownDescription}
-		case resource.MapAttribute:
-			out[name] = action.MapAttribute{Required: a.Required, Optional: a.Optional,
-				ElementType: a.ElementType, Validators: a.Validators, MarkdownDescription: a.MarkdownDescription}
-		case resource.SingleNestedAttribute:
-			out[name] = action.SingleNestedAttribute{Required: a.Required, Optional: a.Optional,
-				MarkdownDescription: a.MarkdownDescription, Attributes: ActionAttributes(a.Attributes)}
-		case resource.MapNestedAttribute:
-			out[name] = action.MapNestedAttribute{Required: a.Required, Optional: a.Optional,
-				MarkdownDescription: a.MarkdownDescription,
-				NestedObject:        action.NestedAttributeObject{Attributes: ActionAttributes(a.NestedObject.Attributes)}}
-		case resource.ListNestedAttribute:
-			out[name] = action.ListNestedAttribute{Required: a.Required, Optional: a.Optional,
-				MarkdownDescription: a.MarkdownDescription,
-				NestedObject:        action.NestedAttributeObject{Attributes: ActionAttributes(a.NestedObject.Attributes)}}
-		default:
-			panic(Unconverted(name, a))
+		one := reflect.New(reflect.TypeOf(a)).Elem()
+		one.Set(reflect.ValueOf(a))
+		edit(one)
+
+		holder := one
+		if object := one.FieldByName("NestedObject"); object.IsValid() {
+			holder = object
 		}
+
+		if nested := holder.FieldByName("Attributes"); nested.IsValid() {
+			inner, _ := nested.Interface().(map[string]resource.Attribute)
+			nested.Set(reflect.ValueOf(edited(inner, below, below)))
+		}
+
+		out[name], _ = one.Interface().(resource.Attribute)
 	}
 
 	return out
+}
+
+// ComputedAttributes are the same attributes, set by the provider.
+func ComputedAttributes(in map[string]resource.Attribute) map[string]resource.Attribute {
+	compute := func(a reflect.Value) {
+		for _, name := range []string{"CustomType", "Required", "Optional", "WriteOnly", "Validators", "PlanModifiers",
+			"Default"} {
+			a.FieldByName(name).SetZero()
+		}
+
+		a.FieldByName("Computed").SetBool(true)
+	}
+
+	return edited(in, compute, compute)
+}
+
+// WriteOnlyAttributes are the same attributes, kept in neither state nor plan.
+func WriteOnlyAttributes(in map[string]resource.Attribute) map[string]resource.Attribute {
+	hide := func(a reflect.Value) {
+		a.FieldByName("PlanModifiers").SetZero()
+		a.FieldByName("WriteOnly").SetBool(true)
+	}
+
+	return edited(in, hide, hide)
 }
