@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -18,38 +18,28 @@ import (
 
 // providerClusters describes what of clusters is to be in no state.
 func providerClusters() schema.MapNestedAttribute {
-	return schema.MapNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "What of clusters is to be in neither state nor plan, by their names: it is there whenever a " +
-			"resource of the cluster is planned, read, applied or destroyed, stored nowhere, and may come from ephemeral " +
-			"resources and variables ([guide](guides/secrets-and-state.md)).",
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"secrets": schema.StringAttribute{
-				Optional: true, Sensitive: true,
-				MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it. Resources and " +
-					"handles that name the cluster and have no `secrets` take these; state has a digest, by which others are refused.",
-			},
-			"kubeconfig": schema.StringAttribute{
-				Optional: true, Sensitive: true,
-				MarkdownDescription: "Kubeconfig of the cluster, in YAML or JSON, for addons whose `kubeconfig` names it.",
-			},
-			"config_patches": schema.ListAttribute{
-				Validators: []validator.List{tf.MayBeBlank{}},
-				Optional:   true, Sensitive: true, ElementType: types.StringType,
-				MarkdownDescription: "Patches of the configuration of every machine of the cluster, as in " +
-					"`cluster_config_patches`, after which they are applied: for passwords of registries and other secrets. A change " +
-					"is applied as one of those is, and the plan names no paths of it.",
-			},
-			"machines": providerMachines(),
-		}},
-	}
+	return tf.OptionalObjectMap("What of clusters is to be in neither state nor plan, by their names: it is there "+
+		"whenever a resource of the cluster is planned, read, applied or destroyed, stored nowhere, and may come from "+
+		"ephemeral resources and variables ([guide](guides/secrets-and-state.md)).", map[string]schema.Attribute{
+		"secrets": tf.OptionalSensitive("Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it. " +
+			"Resources and handles that name the cluster and have no `secrets` take these; state has a digest, by which " +
+			"others are refused."),
+		"kubeconfig": tf.OptionalSensitive("Kubeconfig of the cluster, in YAML or JSON, for addons whose `kubeconfig` " +
+			"names it."),
+		"config_patches": schema.ListAttribute{
+			Validators: []validator.List{tf.MayBeBlank{}},
+			Optional:   true, Sensitive: true, ElementType: types.StringType,
+			MarkdownDescription: "Patches of the configuration of every machine of the cluster, as in " +
+				"`cluster_config_patches`, after which they are applied: for passwords of registries and other secrets. A change " +
+				"is applied as one of those is, and the plan names no paths of it.",
+		},
+		"machines": providerMachines(),
+	})
 }
 
 func providerMachines() schema.MapNestedAttribute {
-	return schema.MapNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "What of single machines is to be in neither state nor plan, by their host names.",
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+	return tf.OptionalObjectMap("What of single machines is to be in neither state nor plan, by their host names.",
+		map[string]schema.Attribute{
 			"config_patches": schema.ListAttribute{
 				Validators: []validator.List{tf.MayBeBlank{}},
 				Optional:   true, Sensitive: true, ElementType: types.StringType,
@@ -61,8 +51,7 @@ func providerMachines() schema.MapNestedAttribute {
 				MarkdownDescription: "Values in META of the machine, of other keys than `meta` of it has, by the same names. A refresh " +
 					"compares them with what META holds, and plans name the keys that differ.",
 			},
-		}},
-	}
+		})
 }
 
 // clusters reads the clusters of the provider's configuration.

@@ -3,7 +3,7 @@ package provider
 import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -11,13 +11,10 @@ import (
 )
 
 func providerEndpoints() schema.ListAttribute {
-	return schema.ListAttribute{
-		Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "Endpoints of clusters, as their `endpoint` has them, that the computer that runs Terraform " +
-			"cannot reach, such as names that only another network resolves. talosop asks the control planes instead, and the " +
-			"`phase` of the cluster does not depend on its endpoint. Any other endpoint has to answer, by `proxy_url` and " +
-			"`jump_host` where these are set: until it does the phase is `Degraded`.",
-	}
+	return tf.OptionalStrings("Endpoints of clusters, as their `endpoint` has them, that the computer that runs " +
+		"Terraform cannot reach, such as names that only another network resolves. talosop asks the control planes " +
+		"instead, and the `phase` of the cluster does not depend on its endpoint. Any other endpoint has to answer, by " +
+		"`proxy_url` and `jump_host` where these are set: until it does the phase is `Degraded`.")
 }
 
 // outOfReach reads which endpoints need not answer.

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/dialer"
@@ -18,43 +18,25 @@ import (
 )
 
 func providerProxy() schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional: true, Sensitive: true,
-		MarkdownDescription: "Proxy by which all machines and their Kubernetes APIs are reached, `socks5://`, `http://` or " +
-			"`https://` with host and port (for the latter two CONNECT), with a user and a password where it wants them. It " +
-			"resolves the names; variables such as `HTTPS_PROXY` are not read. See the [guide](guides/private-networks.md).",
-	}
+	return tf.OptionalSensitive("Proxy by which all machines and their Kubernetes APIs are reached, `socks5://`, " +
+		"`http://` or `https://` with host and port (for the latter two CONNECT), with a user and a password where it " +
+		"wants them. It resolves the names; variables such as `HTTPS_PROXY` are not read. See the " +
+		"[guide](guides/private-networks.md).")
 }
 
 func providerJumpHost() schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "SSH server by which all machines and their Kubernetes APIs are reached, as with `ssh -J`; it " +
-			"has to allow the forwarding of TCP and resolves the names. With `proxy_url` it is reached by the proxy. See the " +
-			"[guide](guides/private-networks.md).",
-		Attributes: map[string]schema.Attribute{
-			"address": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "Address or name of the server, with a port unless that is 22.",
-			},
-			"user": schema.StringAttribute{Required: true, MarkdownDescription: "User to log in as."},
-			"private_key": schema.StringAttribute{
-				Optional: true, Sensitive: true,
-				MarkdownDescription: "Private key of the user in PEM, without a passphrase. Default: the keys of the SSH agent " +
-					"at `SSH_AUTH_SOCK`.",
-			},
-			"host_key": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Public key that the server has to show, such as `ssh-ed25519 AAAA…`. Default: those in " +
-					"`known_hosts`.",
-			},
-			"known_hosts": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "File with the keys of known servers, as OpenSSH writes it; hashed names are read, too. " +
-					"Default: `~/.ssh/known_hosts`.",
-			},
-		},
-	}
+	return tf.OptionalObject("SSH server by which all machines and their Kubernetes APIs are reached, as with `ssh -J`; "+
+		"it has to allow the forwarding of TCP and resolves the names. With `proxy_url` it is reached by the proxy. See "+
+		"the [guide](guides/private-networks.md).", map[string]schema.Attribute{
+		"address": tf.RequiredString("Address or name of the server, with a port unless that is 22."),
+		"user":    tf.RequiredString("User to log in as."),
+		"private_key": tf.OptionalSensitive("Private key of the user in PEM, without a passphrase. Default: the keys of " +
+			"the SSH agent at `SSH_AUTH_SOCK`."),
+		"host_key": tf.OptionalString("Public key that the server has to show, such as `ssh-ed25519 AAAA…`. Default: those " +
+			"in `known_hosts`."),
+		"known_hosts": tf.OptionalString("File with the keys of known servers, as OpenSSH writes it; hashed names are " +
+			"read, too. Default: `~/.ssh/known_hosts`."),
+	})
 }
 
 // gatewayOptions reads by which way machines are reached; known is false while something of it is not.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/progress"
@@ -13,12 +13,9 @@ import (
 )
 
 func providerProgress() schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "File that applies write to while they run, such as `progress.jsonl`, one JSON object a line " +
-			"(`time`, `cluster`, `resource`, `machine`, `step`, `state`, `reason`, `elapsed` in seconds); the same with `.txt` " +
-			"after its name is for people and `tail -f`. See the [guide](guides/observing.md).",
-	}
+	return tf.OptionalString("File that applies write to while they run, such as `progress.jsonl`, one JSON object a " +
+		"line (`time`, `cluster`, `resource`, `machine`, `step`, `state`, `reason`, `elapsed` in seconds); the same with " +
+		"`.txt` after its name is for people and `tail -f`. See the [guide](guides/observing.md).")
 }
 
 // follower is who follows the runs of this configuration. What cannot be followed is said before anything happens; a

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	resourceschema "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/environ"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
@@ -67,6 +68,17 @@ func (p *talosopProvider) Metadata(_ context.Context, _ provider.MetadataRequest
 }
 
 func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
+	attributes := tf.ProviderAttributes(map[string]resourceschema.Attribute{
+		"s3": providerStore(), "clusters": providerClusters(),
+		"static_kubeconfigs": tf.OptionalBool("Refuse kubeconfigs, of addons and of host clusters, whose user runs a " +
+			"command (`exec`, `auth-provider`) or reads a file (`tokenFile`, `client-certificate`, `client-key`). For places " +
+			"where others write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
+			staticKubeconfigs + "=true` has the same effect; configuration cannot override it."),
+		"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost(),
+		"unreachable_endpoints": providerEndpoints(),
+	})
+	attributes["host"] = clusterhandle.ProviderHost()
+
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos " +
 			"Linux](https://www.talos.dev) Kubernetes clusters. It talks to the Talos API of the machines and needs no " +
@@ -74,17 +86,7 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 			"Nothing has to be configured here: every resource carries the addresses and credentials it needs, though " +
 			"backups in buckets may share credentials, clusters in containers the way to their host cluster, and all " +
 			"clusters a proxy or an SSH jump host.",
-		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": clusterhandle.ProviderHost(),
-			"clusters": providerClusters(),
-			"static_kubeconfigs": schema.BoolAttribute{
-				Optional: true,
-				MarkdownDescription: "Refuse kubeconfigs, of addons and of host clusters, whose user runs a command (`exec`, " +
-					"`auth-provider`) or reads a file (`tokenFile`, `client-certificate`, `client-key`). For places where others " +
-					"write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
-					staticKubeconfigs + "=true` has the same effect; configuration cannot override it.",
-			},
-			"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost(),
-			"unreachable_endpoints": providerEndpoints()},
+		Attributes: attributes,
 	}
 }
 

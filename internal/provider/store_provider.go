@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
-	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -33,43 +33,24 @@ type providerModel struct {
 
 // providerStore describes the credentials for buckets of all resources and data sources.
 func providerStore() schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "Credentials for the buckets of `talosop_etcd_backup`, `talosop_etcd_backups` and " +
-			"`restore_from`, where these have none of their own, and for `retain` of `talosop_etcd_backup_schedule`, " +
-			"which asks with no others. Unlike theirs, which are write-only, they are also there when a resource is read " +
-			"or destroyed; they are stored nowhere, and may come from ephemeral resources. Without any, the default chain " +
-			"of the AWS SDK is asked: the environment, shared files, the identity of the machine.",
-		Attributes: map[string]schema.Attribute{
-			"access_key_id": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Id of the access key, together with `secret_access_key`.",
-			},
-			"secret_access_key": schema.StringAttribute{
-				Optional: true, Sensitive: true,
-				MarkdownDescription: "The access key itself.",
-			},
-			"session_token": schema.StringAttribute{
-				Optional: true, Sensitive: true,
-				MarkdownDescription: "Session token of temporary credentials, which come with one.",
-			},
-			"profile": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Not together " +
-					"with an access key.",
-			},
-			"role": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "Role that is assumed with the credentials, or with those that the default chain finds.",
-				Attributes: map[string]schema.Attribute{
-					"arn":          schema.StringAttribute{Required: true, MarkdownDescription: store.RoleARN},
-					"external_id":  schema.StringAttribute{Optional: true, MarkdownDescription: store.RoleExternalID},
-					"session_name": schema.StringAttribute{Optional: true, MarkdownDescription: store.RoleSessionName},
-					"endpoint":     schema.StringAttribute{Optional: true, MarkdownDescription: store.RoleEndpoint},
-				},
-			},
-		},
-	}
+	return tf.OptionalObject("Credentials for the buckets of `talosop_etcd_backup`, `talosop_etcd_backups` and "+
+		"`restore_from`, where these have none of their own, and for `retain` of `talosop_etcd_backup_schedule`, which "+
+		"asks with no others. Unlike theirs, which are write-only, they are also there when a resource is read or "+
+		"destroyed; they are stored nowhere, and may come from ephemeral resources. Without any, the default chain of the "+
+		"AWS SDK is asked: the environment, shared files, the identity of the machine.", map[string]schema.Attribute{
+		"access_key_id":     tf.OptionalString("Id of the access key, together with `secret_access_key`."),
+		"secret_access_key": tf.OptionalSensitive("The access key itself."),
+		"session_token":     tf.OptionalSensitive("Session token of temporary credentials, which come with one."),
+		"profile": tf.OptionalString("Profile of the shared AWS configuration files whose credentials are used. Not " +
+			"together with an access key."),
+		"role": tf.OptionalObject("Role that is assumed with the credentials, or with those that the default chain finds.",
+			map[string]schema.Attribute{
+				"arn":          tf.RequiredString(store.RoleARN),
+				"external_id":  tf.OptionalString(store.RoleExternalID),
+				"session_name": tf.OptionalString(store.RoleSessionName),
+				"endpoint":     tf.OptionalString(store.RoleEndpoint),
+			}),
+	})
 }
 
 func (p *talosopProvider) ValidateConfig(

@@ -2,7 +2,6 @@ package addon
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -77,12 +76,8 @@ func addonUpgrading() map[string]schema.Attribute {
 		"force": truthAttribute("Whether objects that cannot be updated are replaced: deleted and made anew, with what "+
 			"that means for pods and volumes.",
 			nextUpgrade),
-		"max_history": schema.Int64Attribute{
-			Optional: true,
-			MarkdownDescription: "How many revisions Helm keeps of the release, each in a Secret with the whole manifest; 0 " +
-				"for all. Default: `10`." +
-				nextUpgrade,
-		},
+		"max_history": tf.OptionalNumber("How many revisions Helm keeps of the release, each in a Secret with the whole " +
+			"manifest; 0 for all. Default: `10`." + nextUpgrade),
 		"keep_history": truthAttribute(
 			"Whether an uninstall keeps the revisions, so that `helm history` still shows them, and an addon of that name "+
 				"is installed over them.", touchesNothing),
@@ -99,21 +94,15 @@ func addonCare() map[string]schema.Attribute {
 			"(revision, status, values), `presence` also whether all objects are there, and `objects` also whether the fields "+
 			"that the chart renders are as it renders them. Default: "+
 			"`objects`."+touchesNothing, driftObjects, driftPresence, driftRelease),
-		"ignore_drift": schema.ListNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "What others change by right, such as certificates that a controller writes into a webhook, " +
-				"or replicas that an autoscaler sets. An element matches when all that it gives does." + touchesNothing,
-			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"kind":      ignoreAttribute("Kind of the object, such as `Deployment`, or a pattern such as `*Webhook*`."),
-				"name":      ignoreAttribute("Name of the object, or a pattern such as `web-*`."),
-				"namespace": ignoreAttribute("Namespace of the object, or a pattern such as `team-*`."),
-				"paths": schema.ListAttribute{
-					Optional: true, ElementType: types.StringType,
-					MarkdownDescription: "Fields with all that is below them, such as `spec.replicas`, with `*` for any one field " +
-						"or element. Default: the whole object, also when it is missing." + touchesNothing,
-				},
-			}},
-		},
+		"ignore_drift": tf.OptionalObjectList("What others change by right, such as certificates that a controller writes "+
+			"into a webhook, or replicas that an autoscaler sets. An element matches when all that it gives does."+
+			touchesNothing, map[string]schema.Attribute{
+			"kind":      ignoreAttribute("Kind of the object, such as `Deployment`, or a pattern such as `*Webhook*`."),
+			"name":      ignoreAttribute("Name of the object, or a pattern such as `web-*`."),
+			"namespace": ignoreAttribute("Namespace of the object, or a pattern such as `team-*`."),
+			"paths": tf.OptionalStrings("Fields with all that is below them, such as `spec.replicas`, with `*` for any one " +
+				"field or element. Default: the whole object, also when it is missing." + touchesNothing),
+		}),
 		"on_unreachable": tf.OptionalOneOf("What a destroy does when the cluster does not answer: `error` fails, and can "+
 			"be repeated; `forget`, which has to be applied before the destroy, asks for half a minute, then ends with a "+
 			"warning and leaves the release where it is. Default: "+
@@ -142,22 +131,13 @@ func addonResults() map[string]schema.Attribute {
 			"and registries name, too; of a chart in a folder that of its files. A plan upgrades the release when the chart " +
 			"has another one by then, under the same version or not. Null after an import, until an apply, when the chart was " +
 			"not compared."),
-		"objects": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Objects of the release, such as `Deployment kube-system/metrics-server`, without those of " +
-				"hooks.",
-		},
+		"objects": tf.ToldStrings("Objects of the release, such as `Deployment kube-system/metrics-server`, without those " +
+			"of hooks."),
 		"first_deployed": tf.ToldTime("When the release was installed (RFC 3339, UTC)."),
 		"last_deployed":  tf.ToldTime("When the revision was made (RFC 3339, UTC)."),
-		"notes": schema.StringAttribute{
-			Computed: true, Sensitive: true,
-			MarkdownDescription: "Notes of the chart, as `helm` prints them after an install. They may hold secrets, and are " +
-				"stored.",
-		},
-		"drift": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "How the release is not as it was made, as of the last refresh: what somebody else changed " +
-				"or removed. The next apply upgrades the release, which puts it right.",
-		},
+		"notes": tf.ToldSecret("Notes of the chart, as `helm` prints them after an install. They may hold secrets, and are " +
+			"stored."),
+		"drift": tf.ToldStrings("How the release is not as it was made, as of the last refresh: what somebody else changed " +
+			"or removed. The next apply upgrades the release, which puts it right."),
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
@@ -54,13 +53,9 @@ func scheduleAttributes(ctx context.Context) map[string]schema.Attribute {
 // argumentAttributes say when snapshots of which cluster are taken, and where they go.
 func argumentAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster": schema.SingleNestedAttribute{
-			Required: true,
-			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with at least `name`, `endpoint` and `secrets`. The secrets of another cluster replace " +
-				"the resource.",
-			Attributes: clusterhandle.BoundAccess(movesObjects),
-		},
+		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
+			"an object written by hand with at least `name`, `endpoint` and `secrets`. The secrets of another cluster replace "+
+			"the resource.", clusterhandle.BoundAccess(movesObjects)),
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			Validators: []validator.String{acceptsLabel("name", schedule.LongestName)},
@@ -76,22 +71,16 @@ func argumentAttributes() map[string]schema.Attribute {
 		"create_namespace": tf.OptionalBool("Whether the namespace is made when it is missing, with the PodSecurity " +
 			"profile `restricted`. One that was made goes with the last schedule in it, unless it holds anything else. " +
 			"Default: `true`."),
-		"schedule": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or " +
-				"`@hourly`, `@daily`, `@every 6h` and the like, as Kubernetes takes it." + nextRun,
-		},
+		"schedule": tf.RequiredString("When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or " +
+			"`@hourly`, `@daily`, `@every 6h` and the like, as Kubernetes takes it." + nextRun),
 		"time_zone": tf.OptionalString("Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. "+
 			"Default: `"+timetable.DefaultZone+"`."+nextRun, timetable.TimeZone),
 		"suspend": tf.OptionalBool("Whether no run begins; one that has begun goes on. Default: `false`."),
 		"s3":      bucketAttribute(),
 		"encryption": tf.OptionalObject("Encryption with [age](https://age-encryption.org) before a snapshot leaves the "+
 			"cluster. Default: snapshots are stored as they are, with every Secret of the cluster in them."+nextRun,
-			map[string]schema.Attribute{"recipients": schema.ListAttribute{
-				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with " +
-					"the secret key opens the snapshots." + nextRun,
-			}}),
+			map[string]schema.Attribute{"recipients": tf.RequiredStrings("The public key as `age-keygen` prints it, `age1…`; " +
+				"talos-backup takes one. `age -d` with the secret key opens the snapshots." + nextRun)}),
 		"compression": tf.OptionalOneOf("`zstd`, which `zstd -d` opens, or `none`. Default: `none`."+nextRun,
 			etcdbackup.CompressionNone, backup.Zstd),
 		"retain": tf.OptionalObject("Which snapshots of this schedule are kept; an apply deletes those that the refresh "+
@@ -99,11 +88,8 @@ func argumentAttributes() map[string]schema.Attribute {
 			"Terraform runs, those of `s3` of the provider or what the default chain of the AWS SDK finds, and never uses "+
 			"the key of the schedule itself. Default: all are kept; a lifecycle rule of the bucket is the other way.",
 			map[string]schema.Attribute{
-				"count": schema.Int64Attribute{
-					Required: true,
-					MarkdownDescription: "How many of the newest turns of `schedule` are kept, with all snapshots that the " +
-						"bucket got in them by its own clock; at least 1.",
-				},
+				"count": tf.RequiredNumber("How many of the newest turns of `schedule` are kept, with all snapshots that the " +
+					"bucket got in them by its own clock; at least 1."),
 				"min_age": tf.OptionalDuration("How old a snapshot has to be to go, such as `168h`, however many there are. " +
 					"Default: `0s`."),
 			}),
@@ -126,10 +112,8 @@ func bucketAttribute() schema.Attribute {
 		"they have to have an identity of their own, such as that of the machine.")
 	id.Sensitive = false
 
-	return schema.SingleNestedAttribute{
-		Required:            true,
-		MarkdownDescription: "The bucket that the snapshots go to, on AWS or any server that speaks S3.",
-		Attributes: map[string]schema.Attribute{
+	return tf.RequiredObject("The bucket that the snapshots go to, on AWS or any server that speaks S3.",
+		map[string]schema.Attribute{
 			"bucket": all["bucket"],
 			"prefix": tf.OptionalString("Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
 				"snapshots are at `<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none." + nextSnapshots),
@@ -147,19 +131,16 @@ func bucketAttribute() schema.Attribute {
 				"key that does not."),
 			"credentials_wo_version": tf.OptionalString("A value of your choice that tells another key from the former one: a " +
 				"change of it brings the key that is configured into the cluster."),
-		},
-	}
+		})
 }
 
 // podAttributes say how the pods run.
 func podAttributes() map[string]schema.Attribute {
 	quantities := func(description string) schema.MapAttribute {
-		return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description + nextRun,
-			Validators: []validator.Map{mapvalidator.ValueStringsAre(acceptsQuantity)}}
+		return tf.OptionalStringMap(description+nextRun, mapvalidator.ValueStringsAre(acceptsQuantity))
 	}
 	count := func(description string) schema.Int64Attribute {
-		return schema.Int64Attribute{Optional: true,
-			MarkdownDescription: fmt.Sprintf("%s Default: `%d`.", description, defaultHistory)}
+		return tf.OptionalNumber(fmt.Sprintf("%s Default: `%d`.", description, defaultHistory))
 	}
 
 	return map[string]schema.Attribute{
@@ -187,25 +168,18 @@ func podAttributes() map[string]schema.Attribute {
 				"requests": quantities("Quantities by resource, such as `{ memory = \"64Mi\" }`."),
 				"limits":   quantities("Quantities by resource, such as `{ memory = \"1Gi\" }`."),
 			}),
-		"node_selector": schema.MapAttribute{
-			Optional: true, ElementType: types.StringType, Validators: []validator.Map{tf.MayBeBlank{}},
-			MarkdownDescription: "Labels of the nodes that the pods may run on. Default: any node." + nextRun,
-		},
-		"tolerations": schema.ListNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without " +
-				"workers are backed up, too; an empty list for none." + nextRun,
-			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"key":      tf.OptionalString("Key of the taint. Default: any, with `operator` `Exists`." + nextRun),
-				"operator": tf.OptionalOneOf("`Exists` or `Equal`. Default: `Equal`."+nextRun, "Exists", "Equal"),
-				"value":    tf.OptionalString("Value of the taint, for `Equal`. Default: none."+nextRun, tf.MayBeBlank{}),
-				"effect": tf.OptionalOneOf("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of "+
-					"them."+nextRun, "NoSchedule",
-					"PreferNoSchedule", "NoExecute"),
-				"toleration_seconds": schema.Int64Attribute{Optional: true,
-					MarkdownDescription: "How long `NoExecute` is tolerated. Default: for ever." + nextRun},
-			}},
-		},
+		"node_selector": tf.OptionalStringMap("Labels of the nodes that the pods may run on. Default: any node."+nextRun,
+			tf.MayBeBlank{}),
+		"tolerations": tf.OptionalObjectList("Taints that the pods tolerate. Default: that of control planes, so that "+
+			"clusters without workers are backed up, too; an empty list for none."+nextRun, map[string]schema.Attribute{
+			"key":      tf.OptionalString("Key of the taint. Default: any, with `operator` `Exists`." + nextRun),
+			"operator": tf.OptionalOneOf("`Exists` or `Equal`. Default: `Equal`."+nextRun, "Exists", "Equal"),
+			"value":    tf.OptionalString("Value of the taint, for `Equal`. Default: none."+nextRun, tf.MayBeBlank{}),
+			"effect": tf.OptionalOneOf("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of "+
+				"them."+nextRun, "NoSchedule",
+				"PreferNoSchedule", "NoExecute"),
+			"toleration_seconds": tf.OptionalNumber("How long `NoExecute` is tolerated. Default: for ever." + nextRun),
+		}),
 	}
 }
 

@@ -86,16 +86,10 @@ func fileAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Path of the file, as seen from the folder where Terraform runs. Folders that are missing " +
 				"are made, and stay. A change writes the file anew and removes the one before.",
 		},
-		"ttl": schema.StringAttribute{
-			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How long the credentials are valid, such as `8h`, though never longer than the authority " +
-				"that signs them. Default: `24h`; at most `720h`." + rewritten,
-		},
-		"renew_before": schema.StringAttribute{
-			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How much of `ttl` is left when the credentials are due: plans from then on write new ones. " +
-				"Shorter than `ttl`; a third of it by default." + rewritten,
-		},
+		"ttl": tf.OptionalDuration("How long the credentials are valid, such as `8h`, though never longer than the " +
+			"authority that signs them. Default: `24h`; at most `720h`." + rewritten),
+		"renew_before": tf.OptionalDuration("How much of `ttl` is left when the credentials are due: plans from then on " +
+			"write new ones. Shorter than `ttl`; a third of it by default." + rewritten),
 		"status": tf.ToldByResource("`valid` when the file was last looked at and held what was written. Anything else " +
 			"plans new credentials: `due` when they end soon, `missing` when the file is gone, `changed` when it has another " +
 			"content or others may read it."),

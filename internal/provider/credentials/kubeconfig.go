@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -54,64 +55,38 @@ func (e *kubeconfigEphemeral) Metadata(
 }
 
 func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
+	attributes := tf.EphemeralAttributes(map[string]resource.Attribute{
+		"user": tf.OptionalString("User name in the certificate, as audit logs show it. Default: `" +
+			providerdata.ClientName + "`."),
+		"groups": tf.OptionalStrings("Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
+			pki.GroupAdmin + "\"]`, the group that may do everything: no other one has rights in a new cluster."),
+		"ttl": resource.StringAttribute{
+			Optional:            true,
+			CustomType:          timetypes.GoDurationType{},
+			MarkdownDescription: "How long the credentials are valid, such as `30m`. " + ttlDefault,
+		},
+		"kubeconfig": tf.ToldSecret("The credentials as a kubeconfig file (YAML)."),
+		"endpoint": tf.ToldByResource("URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of " +
+			"a cluster in containers it is where this machine reaches it: the node port or the load balancer of its Service, " +
+			"or a port of this machine that leads through the API of the host cluster and is open as long as this ephemeral " +
+			"resource is. An `endpoint` that was given is taken as it is."),
+		"tls_server_name": tf.ToldByResource("Name that the certificate of the API is checked for, where that is not the " +
+			"host of the URL, for `tls_server_name` of the providers `kubernetes` and `helm`; otherwise null. It is in the " +
+			"kubeconfig, too."),
+		"cluster_ca_certificate": tf.ToldByResource("Certificate of the authority that signed the API's certificate, in " +
+			"PEM."),
+		"client_certificate": tf.ToldByResource("The client certificate in PEM."),
+		"client_key":         tf.ToldSecret("Private key of the client certificate in PEM."),
+		"not_after":          tf.ToldTime("When the credentials end (RFC 3339, UTC)."),
+	})
+	attributes["cluster"] = clusterhandle.HandleForEphemerals()
+
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets " +
 			"without asking any machine and stored neither in state nor in plan files. They cannot be revoked before they " +
 			"end, so keep `ttl` short. In the apply that makes the cluster they are made after it " +
 			"([guide](../guides/credentials.md)).",
-		Attributes: map[string]schema.Attribute{
-			"cluster": clusterhandle.HandleForEphemerals(),
-			"user": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + providerdata.ClientName +
-					"`.",
-			},
-			"groups": schema.ListAttribute{
-				Optional:    true,
-				ElementType: types.StringType,
-				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
-					pki.GroupAdmin + "\"]`, the group that may " +
-					"do everything: no other one has rights in a new cluster.",
-			},
-			"ttl": schema.StringAttribute{
-				Optional:            true,
-				CustomType:          timetypes.GoDurationType{},
-				MarkdownDescription: "How long the credentials are valid, such as `30m`. " + ttlDefault,
-			},
-			"kubeconfig": schema.StringAttribute{
-				Computed: true, Sensitive: true,
-				MarkdownDescription: "The credentials as a kubeconfig file (YAML).",
-			},
-			"endpoint": schema.StringAttribute{
-				Computed: true,
-				MarkdownDescription: "URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of a " +
-					"cluster in containers it is where this machine reaches it: the " +
-					"node port or the load balancer of its Service, or a port of this machine that leads through the API of the " +
-					"host cluster and is open as long as this ephemeral resource is. An `endpoint` that was given is taken as it is.",
-			},
-			"tls_server_name": schema.StringAttribute{
-				Computed: true,
-				MarkdownDescription: "Name that the certificate of the API is checked for, where that is not the host of the " +
-					"URL, for `tls_server_name` of the providers `kubernetes` and `helm`; otherwise null. It is in the kubeconfig, " +
-					"too.",
-			},
-			"cluster_ca_certificate": schema.StringAttribute{
-				Computed:            true,
-				MarkdownDescription: "Certificate of the authority that signed the API's certificate, in PEM.",
-			},
-			"client_certificate": schema.StringAttribute{
-				Computed:            true,
-				MarkdownDescription: "The client certificate in PEM.",
-			},
-			"client_key": schema.StringAttribute{
-				Computed: true, Sensitive: true,
-				MarkdownDescription: "Private key of the client certificate in PEM.",
-			},
-			"not_after": schema.StringAttribute{
-				Computed: true, CustomType: timetypes.RFC3339Type{},
-				MarkdownDescription: "When the credentials end (RFC 3339, UTC).",
-			},
-		},
+		Attributes: attributes,
 	}
 }
 

@@ -23,16 +23,10 @@ func NewKubeconfigFile() resource.Resource {
 		use:    "Kubernetes API of a cluster, for `kubectl --kubeconfig` typed by a person",
 		others: "; kubectl takes several files at once from KUBECONFIG, separated by colons",
 		attributes: map[string]schema.Attribute{
-			"user": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + providerdata.ClientName +
-					"`." + rewritten,
-			},
-			"groups": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
-					pki.GroupAdmin + "\"]`, the group that may do everything: no other one has rights in a new cluster." + rewritten,
-			},
+			"user": tf.OptionalString("User name in the certificate, as audit logs show it. Default: `" +
+				providerdata.ClientName + "`." + rewritten),
+			"groups": tf.OptionalStrings("Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
+				pki.GroupAdmin + "\"]`, the group that may do everything: no other one has rights in a new cluster." + rewritten),
 		},
 	}}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -62,57 +63,37 @@ func (e *talosconfigEphemeral) Metadata(
 }
 
 func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
+	attributes := tf.EphemeralAttributes(map[string]resource.Attribute{
+		"roles": tf.OptionalStrings(rolesDescription),
+		"ttl": resource.StringAttribute{
+			Optional:            true,
+			CustomType:          timetypes.GoDurationType{},
+			MarkdownDescription: "How long the credentials are valid, such as `30m`. " + ttlDefault,
+		},
+		"endpoints": resource.ListAttribute{
+			Optional:    true,
+			Computed:    true,
+			ElementType: types.StringType,
+			MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control " +
+				"planes; of a cluster in containers a port of this machine that leads to them through the API of the host " +
+				"cluster, and is open as long as this ephemeral resource is.",
+		},
+		"nodes":       tf.OptionalStrings(nodesDescription),
+		"talosconfig": tf.ToldSecret("The credentials as a talosconfig file (YAML)."),
+		"ca_certificate": tf.ToldByResource("Certificate of the authority that signed the machines' certificates, in " +
+			"PEM."),
+		"client_certificate": tf.ToldByResource("The client certificate in PEM."),
+		"client_key":         tf.ToldSecret("Private key of the client certificate in PEM."),
+		"not_after":          tf.ToldTime("When the credentials end (RFC 3339, UTC)."),
+	})
+	attributes["cluster"] = clusterhandle.HandleForEphemerals()
+
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Short-lived credentials for the Talos API of a cluster's machines, made from its secrets " +
 			"without asking any machine and stored neither in state nor in plan files. They cannot be revoked before they " +
 			"end, so keep `ttl` short and `roles` small. In the apply that makes the cluster they are made after it " +
 			"([guide](../guides/credentials.md)).",
-		Attributes: map[string]schema.Attribute{
-			"cluster": clusterhandle.HandleForEphemerals(),
-			"roles": schema.ListAttribute{
-				Optional:            true,
-				ElementType:         types.StringType,
-				MarkdownDescription: rolesDescription,
-			},
-			"ttl": schema.StringAttribute{
-				Optional:            true,
-				CustomType:          timetypes.GoDurationType{},
-				MarkdownDescription: "How long the credentials are valid, such as `30m`. " + ttlDefault,
-			},
-			"endpoints": schema.ListAttribute{
-				Optional:    true,
-				Computed:    true,
-				ElementType: types.StringType,
-				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control " +
-					"planes; of a cluster in containers a port of this machine that leads to them through the API of the host " +
-					"cluster, and is open as long as this ephemeral resource is.",
-			},
-			"nodes": schema.ListAttribute{
-				Optional:            true,
-				ElementType:         types.StringType,
-				MarkdownDescription: nodesDescription,
-			},
-			"talosconfig": schema.StringAttribute{
-				Computed: true, Sensitive: true,
-				MarkdownDescription: "The credentials as a talosconfig file (YAML).",
-			},
-			"ca_certificate": schema.StringAttribute{
-				Computed:            true,
-				MarkdownDescription: "Certificate of the authority that signed the machines' certificates, in PEM.",
-			},
-			"client_certificate": schema.StringAttribute{
-				Computed:            true,
-				MarkdownDescription: "The client certificate in PEM.",
-			},
-			"client_key": schema.StringAttribute{
-				Computed: true, Sensitive: true,
-				MarkdownDescription: "Private key of the client certificate in PEM.",
-			},
-			"not_after": schema.StringAttribute{
-				Computed: true, CustomType: timetypes.RFC3339Type{},
-				MarkdownDescription: "When the credentials end (RFC 3339, UTC).",
-			},
-		},
+		Attributes: attributes,
 	}
 }
 

@@ -25,19 +25,11 @@ func NewTalosconfigFile() resource.Resource {
 		use:    "Talos API of a cluster's machines, for `talosctl --talosconfig` typed by a person",
 		others: "; talosctl config merge puts one file into another",
 		attributes: map[string]schema.Attribute{
-			"roles": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: rolesDescription + rewritten,
-			},
-			"endpoints": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control " +
-					"planes; needed for a cluster in containers, whose addresses are known to its host cluster alone." + rewritten,
-			},
-			"nodes": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: nodesDescription + rewritten,
-			},
+			"roles": tf.OptionalStrings(rolesDescription + rewritten),
+			"endpoints": tf.OptionalStrings("Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, " +
+				"the control planes; needed for a cluster in containers, whose addresses are known to its host cluster alone." +
+				rewritten),
+			"nodes": tf.OptionalStrings(nodesDescription + rewritten),
 		},
 	}}
 }

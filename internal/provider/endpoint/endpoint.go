@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -17,31 +16,21 @@ import (
 
 // Attribute describes talos_endpoint.
 func Attribute() schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Host or host:port where Terraform reaches the machine, whose certificates get the host, when " +
-			"not at `address` ([guide](../guides/nat))." + tf.AppliedLive,
-	}
+	return tf.OptionalString("Host or host:port where Terraform reaches the machine, whose certificates get the host, " +
+		"when not at `address` ([guide](../guides/nat))." + tf.AppliedLive)
 }
 
 // MaintenanceAddress describes maintenance_address.
 func MaintenanceAddress() schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "Where the machine waits in maintenance mode when its configuration gives it `address`." + tf.TerraformOnly,
-	}
+	return tf.OptionalString("Where the machine waits in maintenance mode when its configuration gives it `address`." +
+		tf.TerraformOnly)
 }
 
 // Access describes access. how begins the description.
 func Access(how string) schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional: true,
-		Validators: []validator.String{
-			stringvalidator.OneOf(machineset.AccessDirect, machineset.AccessThroughControlPlane),
-		},
-		MarkdownDescription: how + ": `direct` (default), or `through_control_plane`, by the API of one, which passes " +
-			"calls on once the worker is configured ([guide](../guides/nat))." + tf.TerraformOnly,
-	}
+	return tf.OptionalString(how+": `direct` (default), or `through_control_plane`, by the API of one, which passes "+
+		"calls on once the worker is configured ([guide](../guides/nat))."+tf.TerraformOnly,
+		stringvalidator.OneOf(machineset.AccessDirect, machineset.AccessThroughControlPlane))
 }
 
 // Imported is the access that an import writes down.

@@ -11,7 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
@@ -34,26 +35,19 @@ type EtcdBackupsModel struct {
 // defaultListTimeout is how long a store may take unless timeout says otherwise.
 const defaultListTimeout = time.Minute
 
-func etcdBackupsAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := map[string]schema.Attribute{
-		"cluster": schema.SingleNestedAttribute{
-			Required: true,
-			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with `name`, `endpoint` and `secrets`. With `kubernetes_version` and `talos_version` in " +
-				"it, snapshots that only newer ones read are told apart.",
-			Attributes: tf.DataSourceAttributes(clusterhandle.AccessAttributes()),
-		},
-		"timeouts": tf.ReadTimeouts(ctx, "Time that the store may take to answer. Default: `1m`."),
-		"latest": tf.Told("Key of the newest snapshot that can be restored; null when there is none. It changes with every " +
-			"backup, and a cluster that lives refuses another `restore_from` than the one it was restored from: take that " +
-			"argument out after the restore, or write the key down in it."),
-		"backups": schema.ListNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "The snapshots, newest first. One that is not wholly stored is not among them.",
-			NestedObject:        schema.NestedAttributeObject{Attributes: storedAttributes()},
-		},
-	}
+func etcdBackupsAttributes(ctx context.Context) map[string]datasource.Attribute {
+	attributes := tf.DataSourceAttributes(map[string]schema.Attribute{
+		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
+			"an object written by hand with `name`, `endpoint` and `secrets`. With `kubernetes_version` and `talos_version` "+
+			"in it, snapshots that only newer ones read are told apart.", clusterhandle.AccessAttributes()),
+		"latest": tf.ToldByResource("Key of the newest snapshot that can be restored; null when there is none. It changes " +
+			"with every backup, and a cluster that lives refuses another `restore_from` than the one it was restored from: " +
+			"take that argument out after the restore, or write the key down in it."),
+		"backups": tf.ToldObjectList("The snapshots, newest first. One that is not wholly stored is not among them.",
+			storedAttributes()),
+	})
 
+	attributes["timeouts"] = tf.ReadTimeouts(ctx, "Time that the store may take to answer. Default: `1m`.")
 	maps.Copy(attributes, store.ListsBackups())
 
 	return attributes
@@ -62,51 +56,35 @@ func etcdBackupsAttributes(ctx context.Context) map[string]schema.Attribute {
 // storedAttributes are what is known of a snapshot in a store. But for key, time and size it
 // is what was recorded beside it.
 func storedAttributes() map[string]schema.Attribute {
-	number := func(description string) schema.Int64Attribute {
-		return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
-	}
-
 	return map[string]schema.Attribute{
-		"key": tf.Told("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the folder: " +
-			"`restore_from.file.path` is `<file.path>/<key>`."),
-		"time": schema.StringAttribute{
-			Computed: true, CustomType: timetypes.RFC3339Type{},
-			MarkdownDescription: "When the snapshot was taken (RFC 3339, UTC), by its name.",
-		},
-		"size": number("Size of the stored object in bytes."),
-		"sha256": tf.Told("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it; null without " +
+		"key": tf.ToldByResource("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the " +
+			"folder: `restore_from.file.path` is `<file.path>/<key>`."),
+		"time": tf.ToldTime("When the snapshot was taken (RFC 3339, UTC), by its name."),
+		"size": tf.ToldNumber("Size of the stored object in bytes."),
+		"sha256": tf.ToldByResource("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it; null without " +
 			"a record that a key of the cluster wrote."),
-		"database_size": number("Size of the database in bytes, as `etcdutl snapshot status` prints it; null without " +
-			"a record."),
-		"revision":      number("Revision of etcd when the snapshot was taken; null without a record."),
-		"member":        tf.Told("Name of the member of etcd that gave the snapshot; null when nobody recorded it."),
-		"talos_version": tf.Told("Talos version of the machine that gave the snapshot; null when nobody recorded it."),
-		"kubernetes_version": tf.Told("Kubernetes version of the cluster when the snapshot was taken; null when nobody " +
-			"recorded it."),
-		"compression": tf.Told("`zstd` for a compressed snapshot; null for others."),
-		"encryption": tf.Told("`age` for an encrypted snapshot, which needs `identities` or `passphrase` to be " +
+		"database_size": tf.ToldNumber("Size of the database in bytes, as `etcdutl snapshot status` prints it; null " +
+			"without a record."),
+		"revision": tf.ToldNumber("Revision of etcd when the snapshot was taken; null without a record."),
+		"member":   tf.ToldByResource("Name of the member of etcd that gave the snapshot; null when nobody recorded it."),
+		"talos_version": tf.ToldByResource("Talos version of the machine that gave the snapshot; null when nobody recorded " +
+			"it."),
+		"kubernetes_version": tf.ToldByResource("Kubernetes version of the cluster when the snapshot was taken; null when " +
+			"nobody recorded it."),
+		"compression": tf.ToldByResource("`zstd` for a compressed snapshot; null for others."),
+		"encryption": tf.ToldByResource("`age` for an encrypted snapshot, which needs `identities` or `passphrase` to be " +
 			"restored; null for others."),
-		"secrets_key": tf.Told("Key of the encrypted secrets bundle that was stored with the snapshot; null when " +
+		"secrets_key": tf.ToldByResource("Key of the encrypted secrets bundle that was stored with the snapshot; null when " +
 			"there is none."),
-		"restorable": schema.BoolAttribute{
-			Computed: true,
-			MarkdownDescription: "Whether the snapshot can be restored by its key, by what is known without reading it: a key " +
-				"of the cluster wrote its record, it has the size that was recorded, and neither Kubernetes nor etcd of the " +
-				"handle are too old for it. Its bytes are verified by the restore, before any machine is touched.",
-		},
-		"reason": tf.Told("Why it cannot be restored; null when it can."),
+		"restorable": tf.ToldBool("Whether the snapshot can be restored by its key, by what is known without reading it: a " +
+			"key of the cluster wrote its record, it has the size that was recorded, and neither Kubernetes nor etcd of the " +
+			"handle are too old for it. Its bytes are verified by the restore, before any machine is touched."),
+		"reason": tf.ToldByResource("Why it cannot be restored; null when it can."),
 	}
 }
 
 // storedType is the type of the elements of backups.
-var storedType = func() types.ObjectType {
-	object := types.ObjectType{AttrTypes: map[string]attr.Type{}}
-	for name, a := range storedAttributes() {
-		object.AttrTypes[name] = a.GetType()
-	}
-
-	return object
-}()
+var storedType = tf.ObjectOf(storedAttributes())
 
 // judged is a snapshot in a store, with what speaks against restoring it.
 type judged struct {

@@ -11,9 +11,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/list"
-	"github.com/hashicorp/terraform-plugin-framework/list/schema"
+	listschema "github.com/hashicorp/terraform-plugin-framework/list/schema"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -59,30 +60,19 @@ func (l *listResource) Metadata(_ context.Context, req resource.MetadataRequest,
 func (l *listResource) ListResourceConfigSchema(
 	_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse,
 ) {
-	attributes := map[string]schema.Attribute{
-		"cluster": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "Name of the cluster whose snapshots are listed. Its secrets are those of this name in " +
-				"`clusters` of the provider, unless `secrets_file` is given.",
-		},
-		"secrets_file": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Path of a file with the secrets of the cluster: written by `talosctl gen secrets`, the " +
-				"configuration of a control-plane machine, or the state Secret of talos-operator.",
-		},
-		"control_plane": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Addresses of all control planes, for imports: the handle in the resource is read from them. " +
-				"No machine is asked unless the list includes resources.",
-		},
-		"recipients": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "`encryption.recipients` of snapshots that are encrypted, for imports: no snapshot tells them.",
-		},
-	}
+	attributes := tf.ListAttributes(map[string]schema.Attribute{
+		"cluster": tf.RequiredString("Name of the cluster whose snapshots are listed. Its secrets are those of this name " +
+			"in `clusters` of the provider, unless `secrets_file` is given."),
+		"secrets_file": tf.OptionalString("Path of a file with the secrets of the cluster: written by `talosctl gen " +
+			"secrets`, the configuration of a control-plane machine, or the state Secret of talos-operator."),
+		"control_plane": tf.OptionalStrings("Addresses of all control planes, for imports: the handle in the resource is " +
+			"read from them. No machine is asked unless the list includes resources."),
+		"recipients": tf.OptionalStrings("`encryption.recipients` of snapshots that are encrypted, for imports: no " +
+			"snapshot tells them."),
+	})
 	maps.Copy(attributes, store.QueriesBackups())
 
-	resp.Schema = schema.Schema{
+	resp.Schema = listschema.Schema{
 		MarkdownDescription: "The snapshots of a cluster's etcd in a bucket or a folder, newest first, for `terraform " +
 			"query` (Terraform 1.14); `talosop_etcd_backups` tells the same to configurations. A snapshot that a key of the " +
 			"cluster recorded is imported by the identity that it is listed with, and needs `control_plane` for it.",

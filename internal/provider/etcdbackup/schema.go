@@ -5,8 +5,6 @@ import (
 	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -29,31 +27,20 @@ func etcdBackupAttributes(ctx context.Context) map[string]schema.Attribute {
 // etcdBackupArguments say what is stored of which cluster.
 func etcdBackupArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster": schema.SingleNestedAttribute{
-			Required: true,
-			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. Another `name`, or " +
-				"the secrets of another cluster, take a new snapshot; all other changes are for the next one.",
-			Attributes: clusterhandle.AccessAttributes(),
-		},
-		"encryption": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the computer " +
-				"that runs Terraform, with exactly one of `recipients` and `passphrase_wo`. Default: snapshots are stored " +
-				"as they are, with every Secret of the cluster in them." + takesAnother,
-			Attributes: map[string]schema.Attribute{
-				"recipients": schema.ListAttribute{
-					Optional: true, ElementType: types.StringType,
-					MarkdownDescription: "Public keys, such as `age1…` as `age-keygen` prints them. The owner of any of the keys " +
-						"can open the snapshots." +
-						takesAnother,
-				},
-				"passphrase_wo": tf.OptionalSecret("Passphrase that opens the snapshots. Making a key of it takes a second " +
-					"and 256 MiB of memory."),
-				"passphrase_wo_version": tf.OptionalString("A value of your choice that tells another `passphrase_wo` from the " +
-					"former one, such as a number or a date." + takesAnother),
-			},
-		},
+		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
+			"an object written by hand with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. Another `name`, or "+
+			"the secrets of another cluster, take a new snapshot; all other changes are for the next one.",
+			clusterhandle.AccessAttributes()),
+		"encryption": tf.OptionalObject("Encryption with [age](https://age-encryption.org) before a snapshot leaves the "+
+			"computer that runs Terraform, with exactly one of `recipients` and `passphrase_wo`. Default: snapshots are "+
+			"stored as they are, with every Secret of the cluster in them."+takesAnother, map[string]schema.Attribute{
+			"recipients": tf.OptionalStrings("Public keys, such as `age1…` as `age-keygen` prints them. The owner of any of " +
+				"the keys can open the snapshots." + takesAnother),
+			"passphrase_wo": tf.OptionalSecret("Passphrase that opens the snapshots. Making a key of it takes a second " +
+				"and 256 MiB of memory."),
+			"passphrase_wo_version": tf.OptionalString("A value of your choice that tells another `passphrase_wo` from the " +
+				"former one, such as a number or a date." + takesAnother),
+		}),
 		"compression": tf.OptionalOneOf("`zstd`, which `zstd -d` opens and which makes snapshots a fraction of their size "+
 			"as a rule, or `none`. Default: `none`."+takesAnother, CompressionNone, backup.Zstd),
 		"include_secrets": tf.OptionalBool("Whether the secrets bundle of the cluster is stored beside each snapshot, " +
@@ -65,26 +52,16 @@ func etcdBackupArguments() map[string]schema.Attribute {
 // etcdBackupOccasions say when a snapshot is taken, and when one goes.
 func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"retain": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "Which snapshots of this cluster in this place are kept after a new one was taken, with " +
-				"all that is stored beside them; the newest never goes, and what the cluster did not record neither counts nor " +
-				"goes. Default: all are kept. A change is carried out at once and takes no new snapshot.",
-			Attributes: map[string]schema.Attribute{
-				"count": schema.Int64Attribute{
-					Required:            true,
-					MarkdownDescription: "How many of the newest snapshots are kept; at least 1." + store.AnyTime,
-				},
+		"retain": tf.OptionalObject("Which snapshots of this cluster in this place are kept after a new one was taken, with "+
+			"all that is stored beside them; the newest never goes, and what the cluster did not record neither counts nor "+
+			"goes. Default: all are kept. A change is carried out at once and takes no new snapshot.",
+			map[string]schema.Attribute{
+				"count": tf.RequiredNumber("How many of the newest snapshots are kept; at least 1." + store.AnyTime),
 				"min_age": tf.OptionalDuration("How old a snapshot has to be to go, such as `168h`, however many there are. " +
 					"Default: `0s`." + store.AnyTime),
-			},
-		},
-		"triggers": schema.MapAttribute{
-			Validators: []validator.Map{tf.MayBeBlank{}},
-			Optional:   true, ElementType: types.StringType,
-			MarkdownDescription: "Values of your choice, such as versions or a date: any change of them takes a new snapshot, " +
-				"before what depends on this resource goes on.",
-		},
+			}),
+		"triggers": tf.OptionalStringMap("Values of your choice, such as versions or a date: any change of them takes a new "+
+			"snapshot, before what depends on this resource goes on.", tf.MayBeBlank{}),
 		"schedule": tf.OptionalString("When snapshots are due, for those who run Terraform on a timer: a cron expression of "+
 			"five fields in `time_zone`, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` "+
 			"for some time after the last snapshot; none is due by default. A plan after `next_due` takes one new snapshot, "+

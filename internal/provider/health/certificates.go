@@ -6,9 +6,9 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -45,31 +45,23 @@ func (m *clusterHealthModel) within(diags *diag.Diagnostics) time.Duration {
 }
 
 func certificatesAttribute() schema.Attribute {
-	return schema.ListNestedAttribute{
-		Computed: true,
-		MarkdownDescription: "The certificates that were seen: the authorities in the secrets of the cluster, and those " +
-			"that control planes and API servers show now, also where one has ended and therefore nothing else is known of " +
-			"its server. What an output has of those changes whenever Talos renews them.",
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"name": tf.Told("`Talos CA`, `Kubernetes CA`, `etcd CA` or `aggregator CA`, in this order; then `Talos API` for each " +
-				"control plane, sorted, and `Kubernetes API` for each API server that is reached."),
-			"server": tf.Told("Who shows it: a control plane as in the conditions, such as `cp-1 (10.0.0.11)`, or the URL of " +
-				"an API server. Null for an authority."),
-			"not_after": schema.StringAttribute{
-				Computed: true, CustomType: timetypes.RFC3339Type{},
-				MarkdownDescription: "When it ends (RFC 3339, UTC).",
-			},
-			"due": schema.BoolAttribute{
-				Computed:            true,
-				MarkdownDescription: "Whether it ends within `expires_within`, or has ended.",
-			},
-		}},
+	return tf.ToldObjectList("The certificates that were seen: the authorities in the secrets of the cluster, and those "+
+		"that control planes and API servers show now, also where one has ended and therefore nothing else is known of its "+
+		"server. What an output has of those changes whenever Talos renews them.", certificateAttributes())
+}
+
+func certificateAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"name": tf.ToldByResource("`Talos CA`, `Kubernetes CA`, `etcd CA` or `aggregator CA`, in this order; then `Talos " +
+			"API` for each control plane, sorted, and `Kubernetes API` for each API server that is reached."),
+		"server": tf.ToldByResource("Who shows it: a control plane as in the conditions, such as `cp-1 (10.0.0.11)`, or " +
+			"the URL of an API server. Null for an authority."),
+		"not_after": tf.ToldTime("When it ends (RFC 3339, UTC)."),
+		"due":       tf.ToldBool("Whether it ends within `expires_within`, or has ended."),
 	}
 }
 
-var certificateType = types.ObjectType{AttrTypes: map[string]attr.Type{
-	"name": types.StringType, "server": types.StringType, "not_after": timetypes.RFC3339Type{}, "due": types.BoolType,
-}}
+var certificateType = tf.ObjectOf(certificateAttributes())
 
 func certificatesOf(seen []clusterhealth.Certificate) types.List {
 	out := make([]attr.Value, len(seen))

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -36,14 +35,11 @@ func (d *clusterHealthDataSource) Metadata(
 func (d *clusterHealthDataSource) Schema(
 	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "How a cluster is, as conditions with name, status and reason: seen through the Talos API " +
-			"of its control planes, through each member of etcd and through the Kubernetes API. It only looks, once and " +
-			"without waiting; a cluster that is unwell or does not answer is a result and never an error, and what has no " +
-			"answer is told in a warning. The [guide to observing a cluster](../guides/observing.md) has the meaning of " +
-			"each condition and `check` blocks.",
-		Attributes: clusterHealthAttributes(ctx),
-	}
+	resp.Schema = examinedSchema(ctx, "How a cluster is, as conditions with name, status and reason: seen through the "+
+		"Talos API of its control planes, through each member of etcd and through the Kubernetes API. It only looks, once and "+
+		"without waiting; a cluster that is unwell or does not answer is a result and never an error, and what has no "+
+		"answer is told in a warning. The [guide to observing a cluster](../guides/observing.md) has the meaning of "+
+		"each condition and `check` blocks.", clusterHealthAttributes())
 }
 
 // ValidateConfig implements datasource.DataSourceWithValidateConfig.

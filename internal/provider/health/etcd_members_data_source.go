@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -32,13 +31,10 @@ func (d *etcdMembersDataSource) Metadata(
 func (d *etcdMembersDataSource) Schema(
 	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "The members of a cluster's etcd and how each of them is, as it says on its own machine " +
-			"through the Talos API. It only looks, once and without waiting; an etcd that is unwell or does not answer is " +
-			"a result and never an error, and what has no answer is told in a warning. The [guide to observing a " +
-			"cluster](../guides/observing.md) has `check` blocks.",
-		Attributes: etcdMembersAttributes(ctx),
-	}
+	resp.Schema = examinedSchema(ctx, "The members of a cluster's etcd and how each of them is, as it says on its own "+
+		"machine through the Talos API. It only looks, once and without waiting; an etcd that is unwell or does not answer is "+
+		"a result and never an error, and what has no answer is told in a warning. The [guide to observing a "+
+		"cluster](../guides/observing.md) has `check` blocks.", etcdMembersAttributes())
 }
 
 func (d *etcdMembersDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {

@@ -1,11 +1,9 @@
 package health
 
 import (
-	"context"
-
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
@@ -23,66 +21,42 @@ type etcdMembersModel struct {
 	Members   types.List     `tfsdk:"members"`
 }
 
-func etcdMembersAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := examinedAttributes(ctx)
+func etcdMembersAttributes() map[string]schema.Attribute {
+	attributes := examinedAttributes()
 
-	attributes["healthy"] = schema.BoolAttribute{
-		Computed: true,
-		MarkdownDescription: "Whether etcd has its quorum, every member is healthy, all agree on leader and members, every " +
-			"control plane has a member, and no alarm is raised: the conditions of `talosop_cluster_health` whose names begin " +
-			"with `Etcd`.",
-	}
-	attributes["reachable"] = schema.BoolAttribute{
-		Computed: true,
-		MarkdownDescription: "Whether any member answered. It is `true` as well when members answer that they know no " +
-			"leader, which is an etcd without a quorum: nobody lists the members then.",
-	}
-	attributes["cause"] = tf.Told("Why nobody lists the members, with the control planes that were asked; null when " +
-		"somebody does.")
-	attributes["quorum"] = schema.Int64Attribute{
-		Computed: true,
-		MarkdownDescription: "How many voting members have to work: more than half of them. Null when nobody lists the " +
-			"members.",
-	}
-	attributes["alarms"] = schema.ListAttribute{
-		Computed: true, ElementType: types.StringType,
-		MarkdownDescription: "Alarms that are raised, such as `NOSPACE on cp-1`, sorted. Empty, too, when nobody answers.",
-	}
-	attributes["members"] = schema.ListNestedAttribute{
-		Computed:            true,
-		MarkdownDescription: "The members, sorted by name. Empty when nobody lists them.",
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"id": tf.Told("Id of the member, hexadecimal, as `talosctl etcd members` prints it."),
-			"name": tf.Told("Name of the member, which is the host name of its machine. Null for one that was added and never " +
-				"started."),
-			"peer_urls": schema.ListAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "URLs at which the other members reach it, such as `https://10.0.0.11:2380`.",
-			},
-			"learner": schema.BoolAttribute{Computed: true,
-				MarkdownDescription: "Whether it is a learner, which is catching up and does not vote yet."},
-			"leader": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether a member says that it leads."},
-			"healthy": schema.BoolAttribute{
-				Computed: true,
-				MarkdownDescription: "Whether it votes, answers on its own machine, follows a leader, raised no alarm and " +
-					"reports no error.",
-			},
-			"errors": schema.ListAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Why it is not healthy, including what it reports itself; empty when it is. An alarm is " +
-					"with the member that raised it.",
-			},
-		}},
-	}
+	attributes["healthy"] = tf.ToldBool("Whether etcd has its quorum, every member is healthy, all agree on leader and " +
+		"members, every control plane has a member, and no alarm is raised: the conditions of `talosop_cluster_health` " +
+		"whose names begin with `Etcd`.")
+	attributes["reachable"] = tf.ToldBool("Whether any member answered. It is `true` as well when members answer that " +
+		"they know no leader, which is an etcd without a quorum: nobody lists the members then.")
+	attributes["cause"] = tf.ToldByResource("Why nobody lists the members, with the control planes that were asked; " +
+		"null when somebody does.")
+	attributes["quorum"] = tf.ToldNumber("How many voting members have to work: more than half of them. Null when " +
+		"nobody lists the members.")
+	attributes["alarms"] = tf.ToldStrings("Alarms that are raised, such as `NOSPACE on cp-1`, sorted. Empty, too, when " +
+		"nobody answers.")
+	attributes["members"] = tf.ToldObjectList("The members, sorted by name. Empty when nobody lists them.",
+		memberAttributes())
 
 	return attributes
 }
 
-var memberType = types.ObjectType{AttrTypes: map[string]attr.Type{
-	"id": types.StringType, "name": types.StringType, "peer_urls": types.ListType{ElemType: types.StringType},
-	"learner": types.BoolType, "leader": types.BoolType, "healthy": types.BoolType,
-	"errors": types.ListType{ElemType: types.StringType},
-}}
+func memberAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"id": tf.ToldByResource("Id of the member, hexadecimal, as `talosctl etcd members` prints it."),
+		"name": tf.ToldByResource("Name of the member, which is the host name of its machine. Null for one that was added " +
+			"and never started."),
+		"peer_urls": tf.ToldStrings("URLs at which the other members reach it, such as `https://10.0.0.11:2380`."),
+		"learner":   tf.ToldBool("Whether it is a learner, which is catching up and does not vote yet."),
+		"leader":    tf.ToldBool("Whether a member says that it leads."),
+		"healthy": tf.ToldBool("Whether it votes, answers on its own machine, follows a leader, raised no alarm and " +
+			"reports no error."),
+		"errors": tf.ToldStrings("Why it is not healthy, including what it reports itself; empty when it is. An alarm is " +
+			"with the member that raised it."),
+	}
+}
+
+var memberType = tf.ObjectOf(memberAttributes())
 
 // Fill puts what was judged of etcd into the model.
 func (m *etcdMembersModel) Fill(etcd clusterhealth.Etcd) {

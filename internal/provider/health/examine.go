@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -102,18 +103,23 @@ func (e examined) partly(silent []string, instead string) diag.Diagnostics {
 	}.String())}
 }
 
-// examinedAttributes are the arguments of the data sources that look at a cluster.
-func examinedAttributes(ctx context.Context) map[string]schema.Attribute {
+// examinedAttributes are the arguments of the data sources that look at a cluster, but for timeouts.
+func examinedAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster": schema.SingleNestedAttribute{
-			Required: true,
-			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. While the handle is " +
-				"not wholly known, as when the cluster is being made, it is read during the apply; with `depends_on` on the " +
-				"workers, after them.",
-			Attributes: tf.DataSourceAttributes(clusterhandle.AccessAttributes()),
-		},
-		"timeouts": tf.ReadTimeouts(ctx, "Time that all answers together may take. Who has not answered by then "+
-			"counts as silent; nothing is waited for beyond that. Default: `10s`."),
+		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
+			"an object written by hand with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. While the handle is "+
+			"not wholly known, as when the cluster is being made, it is read during the apply; with `depends_on` on the "+
+			"workers, after them.", clusterhandle.AccessAttributes()),
 	}
+}
+
+// examinedSchema is the schema of a data source that looks at a cluster.
+func examinedSchema(
+	ctx context.Context, description string, attributes map[string]schema.Attribute,
+) datasource.Schema {
+	all := tf.DataSourceAttributes(attributes)
+	all["timeouts"] = tf.ReadTimeouts(ctx, "Time that all answers together may take. Who has not answered by then "+
+		"counts as silent; nothing is waited for beyond that. Default: `10s`.")
+
+	return datasource.Schema{MarkdownDescription: description, Attributes: all}
 }

@@ -1,12 +1,10 @@
 package health
 
 import (
-	"context"
-
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -31,67 +29,50 @@ type clusterHealthModel struct {
 	SVG           types.String   `tfsdk:"svg"`
 }
 
-func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := examinedAttributes(ctx)
+func clusterHealthAttributes() map[string]schema.Attribute {
+	attributes := examinedAttributes()
 
-	attributes["expires_within"] = schema.StringAttribute{
-		Optional: true, CustomType: tf.DurationType{},
-		MarkdownDescription: "How much time is left of a certificate that is due, such as `2160h`; a third of its lifetime " +
-			"where that is shorter, so that one that Talos renews every 12 hours is due when that did not happen. " +
-			"Default: `720h`; at most `43800h`.",
-	}
-	attributes["healthy"] = schema.BoolAttribute{
-		Computed:            true,
-		MarkdownDescription: "Whether every condition is `True`.",
-	}
-	attributes["summary"] = tf.Told("`Ready`; or `Degraded: ` and the conditions that are not `True`, with their " +
-		"reasons; or the same after `Unreachable: ` when no control plane and no Kubernetes API answers. For the " +
+	attributes["expires_within"] = tf.OptionalDuration("How much time is left of a certificate that is due, such as " +
+		"`2160h`; a third of its lifetime where that is shorter, so that one that Talos renews every 12 hours is due when " +
+		"that did not happen. Default: `720h`; at most `43800h`.")
+	attributes["healthy"] = tf.ToldBool("Whether every condition is `True`.")
+	attributes["summary"] = tf.ToldByResource("`Ready`; or `Degraded: ` and the conditions that are not `True`, with " +
+		"their reasons; or the same after `Unreachable: ` when no control plane and no Kubernetes API answers. For the " +
 		"`error_message` of a `check` block.")
-	attributes["conditions"] = schema.ListNestedAttribute{
-		Computed:            true,
-		MarkdownDescription: "The conditions, always all of them and in the same order.",
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"name":   tf.Told("Name of the condition, as listed above."),
-			"status": tf.Told("`True`, which is good, `False`, or `Unknown` when those who would know do not answer."),
-			"reason": tf.Told("Text for people: who is not as it should be and why, or how many are. It stays the same as " +
-				"long as the cluster does."),
-			"last_change": schema.StringAttribute{
-				Computed: true, CustomType: timetypes.RFC3339Type{},
-				MarkdownDescription: "When the status changed by the records of the source itself (RFC 3339, UTC), never the " +
-					"time of reading. Null where the source keeps no record, as Talos and etcd do not.",
-			},
-		}},
-	}
-
+	attributes["conditions"] = tf.ToldObjectList("The conditions, always all of them and in the same order.",
+		conditionAttributes())
 	attributes["certificates"] = certificatesAttribute()
-	attributes["unmanaged"] = unmanaged.DataSourceAttribute("Nodes that no resource of talosop has, by their names: of " +
+	attributes["unmanaged"] = unmanaged.Described("Nodes that no resource of talosop has, by their names: of " +
 		"autoscalers and instance groups ([guide](../guides/autoscaling)), and those that a resource did not mark as its " +
 		"own yet. They count in every condition. Null when the Kubernetes API does not answer.")
-	attributes["staged"] = schema.ListAttribute{
-		Computed: true, ElementType: types.StringType,
-		MarkdownDescription: "Names of the nodes on whose machines a configuration waits for their next boot " +
-			"([guide](../guides/holding-changes.md#until-the-next-reboot)), as the last apply noted on them; none is named " +
-			"any more once it has booted. Null when the Kubernetes API does not answer.",
-	}
-	attributes["operations"] = schema.ListAttribute{
-		Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "What a plan holds for the machines, to be drawn as pending: `operations` of the resources of " +
-			"the cluster, several of them with `concat`, and through a `local`, as the cluster too: what refers to a resource " +
-			"directly is read during the apply when that changes. Without it nothing is said of them.",
-	}
-	attributes["markdown"] = tf.Told("How the cluster is, for a comment on a pull request: its machines by role with " +
-		"stage, versions, node and member of etcd, `operations`, certificates that end and the conditions. It changes when " +
-		"the cluster does. What machines say is in code spans, so that none of it is a link, a mention or HTML.")
-	attributes["svg"] = tf.Told("The same as an image, in light or dark colours as its reader has them. It runs nothing " +
-		"and loads nothing.")
+	attributes["staged"] = tf.ToldStrings("Names of the nodes on whose machines a configuration waits for their next " +
+		"boot ([guide](../guides/holding-changes.md#until-the-next-reboot)), as the last apply noted on them; none is " +
+		"named any more once it has booted. Null when the Kubernetes API does not answer.")
+	attributes["operations"] = tf.OptionalStrings("What a plan holds for the machines, to be drawn as pending: " +
+		"`operations` of the resources of the cluster, several of them with `concat`, and through a `local`, as the " +
+		"cluster too: what refers to a resource directly is read during the apply when that changes. Without it nothing is " +
+		"said of them.")
+	attributes["markdown"] = tf.ToldByResource("How the cluster is, for a comment on a pull request: its machines by " +
+		"role with stage, versions, node and member of etcd, `operations`, certificates that end and the conditions. It " +
+		"changes when the cluster does. What machines say is in code spans, so that none of it is a link, a mention or HTML.")
+	attributes["svg"] = tf.ToldByResource("The same as an image, in light or dark colours as its reader has them. It " +
+		"runs nothing and loads nothing.")
 
 	return attributes
 }
 
-var conditionType = types.ObjectType{AttrTypes: map[string]attr.Type{
-	"name": types.StringType, "status": types.StringType, "reason": types.StringType,
-	"last_change": timetypes.RFC3339Type{},
-}}
+func conditionAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"name":   tf.ToldByResource("Name of the condition, as listed above."),
+		"status": tf.ToldByResource("`True`, which is good, `False`, or `Unknown` when those who would know do not answer."),
+		"reason": tf.ToldByResource("Text for people: who is not as it should be and why, or how many are. It stays the " +
+			"same as long as the cluster does."),
+		"last_change": tf.ToldTime("When the status changed by the records of the source itself (RFC 3339, UTC), never the " +
+			"time of reading. Null where the source keeps no record, as Talos and etcd do not."),
+	}
+}
+
+var conditionType = tf.ObjectOf(conditionAttributes())
 
 // Fill puts what was judged of a cluster into the model.
 func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {

@@ -40,24 +40,12 @@ func Attribute(timeout validator.String) schema.MapNestedAttribute {
 		},
 		MarkdownDescription: purpose + guide + tf.TerraformOnly,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"timeout": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{timeout},
-				MarkdownDescription: "How long the check is asked again until it passes (default `5m`).",
-			},
-			"object": schema.SingleNestedAttribute{
-				Optional: true, Attributes: objectAttributes(),
-				MarkdownDescription: "What has to be true of an object of the cluster. One of `object`, `http` and `job` is " +
-					"needed.",
-			},
-			"http": schema.SingleNestedAttribute{
-				Optional: true, Attributes: httpAttributes(),
-				MarkdownDescription: "What a URL has to answer to a GET from where Terraform runs.",
-			},
-			"job": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{job},
-				MarkdownDescription: "Manifest (YAML) of a Job of `batch/v1` that has to succeed: it is made for each " +
-					"question under a name of its own, and removed after it.",
-			},
+			"timeout": tf.OptionalString("How long the check is asked again until it passes (default `5m`).", timeout),
+			"object": tf.OptionalObject("What has to be true of an object of the cluster. One of `object`, `http` and `job` is "+
+				"needed.", objectAttributes()),
+			"http": tf.OptionalObject("What a URL has to answer to a GET from where Terraform runs.", httpAttributes()),
+			"job": tf.OptionalString("Manifest (YAML) of a Job of `batch/v1` that has to succeed: it is made for each question "+
+				"under a name of its own, and removed after it.", job),
 		}},
 	}
 }
@@ -90,31 +78,19 @@ func objectAttributes() map[string]schema.Attribute {
 		"cel": text(false, "Expression in CEL over `object` that has to be true, such as "+
 			"`object.status.phase == \"Ready\"`.", expression),
 		"jsonpath": text(false, "JSONPath as `kubectl` has it, whose result has to be `value`.", template),
-		"value": schema.StringAttribute{
-			Validators: []validator.String{tf.MayBeBlank{}},
-			Optional:   true, MarkdownDescription: "What `jsonpath` has to give.",
-		},
+		"value":    tf.OptionalString("What `jsonpath` has to give.", tf.MayBeBlank{}),
 	}
 }
 
 func httpAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"url": schema.StringAttribute{
-			Required: true, MarkdownDescription: "URL with `http` or `https`.",
-			Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^https?://[^/]`),
-				"a URL begins with http:// or https:// and a host")},
-		},
-		"status": schema.Int64Attribute{
-			Optional: true, Validators: []validator.Int64{int64validator.Between(100, 599)},
-			MarkdownDescription: "Status that is expected (default `200`).",
-		},
-		"contains": schema.StringAttribute{
-			Optional: true, MarkdownDescription: "Text that the answer has to have.",
-		},
-		"ca": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Authority (PEM) that signed the certificate of the server; default: those of the system.",
-		},
+		"url": tf.RequiredString("URL with `http` or `https`.",
+			stringvalidator.RegexMatches(regexp.MustCompile(`^https?://[^/]`),
+				"a URL begins with http:// or https:// and a host")),
+		"status":   tf.OptionalNumber("Status that is expected (default `200`).", int64validator.Between(100, 599)),
+		"contains": tf.OptionalString("Text that the answer has to have."),
+		"ca": tf.OptionalString("Authority (PEM) that signed the certificate of the server; default: those of the " +
+			"system."),
 		"headers": schema.MapAttribute{
 			Validators: []validator.Map{tf.MayBeBlank{}},
 			Optional:   true, Sensitive: true, ElementType: types.StringType,

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -60,11 +61,7 @@ type machineModel struct {
 }
 
 // bootType is what a machine boots.
-var bootType = types.ObjectType{AttrTypes: map[string]attr.Type{
-	"mac_address": types.StringType, "kernel": types.StringType, "initramfs": types.StringType,
-	"kernel_cmdline": types.StringType, "ipxe_script": types.StringType, "matchbox_profile": types.StringType,
-	"matchbox_group": types.StringType,
-}}
+var bootType = tf.ObjectOf(machineBootAttributes())
 
 // Metadata implements the framework.
 func (d *BootDataSource) Metadata(
@@ -79,70 +76,53 @@ func (d *BootDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, r
 		MarkdownDescription: "What boots machines over the network into maintenance mode: kernel, initramfs, ISO image, " +
 			"scripts of iPXE, and profiles and groups of Matchbox by MAC address. It serves nothing: give the texts to the " +
 			"servers of your network ([guide](../guides/images)).",
-		Attributes: bootAttributes(),
+		Attributes: tf.DataSourceAttributes(bootAttributes()),
 	}
 }
 
-func bootAttributes() map[string]schema.Attribute {
-	attributes := map[string]schema.Attribute{
-		"kernel_args": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "More kernel arguments of all machines, such as `ip=dhcp`. They are in effect until Talos is " +
-				"installed; those that are to stay belong into the schematic. `-name` takes one away.",
-		},
-		"assets_url": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "URL below which kernel and initramfs are served, with the paths of `downloads`, such as " +
-				"`http://10.0.0.2:8080/assets`. Default: the factory serves them.",
-		},
-		"machines": schema.MapNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "Machines that boot, by name: letters, digits, dots, dashes and underscores, since Matchbox " +
-				"has files of that name.",
-			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"mac_address": schema.StringAttribute{
-					// As required the framework would ask for it in machines that are unknown as a whole.
-					Optional:            true,
-					MarkdownDescription: "Required: MAC address of the interface that boots, such as `52:54:00:12:34:56`.",
-				},
-				"architecture": schema.StringAttribute{
-					Optional:            true,
-					MarkdownDescription: "`amd64` or `arm64`. Default: `architecture` of the data source.",
-				},
-				"kernel_args": schema.ListAttribute{
-					Optional: true, ElementType: types.StringType,
-					MarkdownDescription: "More kernel arguments of this machine, after those of all.",
-				},
-			}},
-		},
-		"iso": tf.Told("URL of the ISO image; null on platforms that boot none."),
-		"kernel": tf.Told("URL of the kernel; with `secure_boot` of the signed image that has everything in it " +
+func bootAttributes() map[string]resource.Attribute {
+	attributes := map[string]resource.Attribute{
+		"kernel_args": tf.OptionalStrings("More kernel arguments of all machines, such as `ip=dhcp`. They are in effect " +
+			"until Talos is installed; those that are to stay belong into the schematic. `-name` takes one away."),
+		"assets_url": tf.OptionalString("URL below which kernel and initramfs are served, with the paths of `downloads`, " +
+			"such as `http://10.0.0.2:8080/assets`. Default: the factory serves them."),
+		"machines": tf.OptionalObjectMap("Machines that boot, by name: letters, digits, dots, dashes and underscores, since "+
+			"Matchbox has files of that name.", map[string]resource.Attribute{
+			"mac_address": resource.StringAttribute{
+				// As required the framework would ask for it in machines that are unknown as a whole.
+				Optional:            true,
+				MarkdownDescription: "Required: MAC address of the interface that boots, such as `52:54:00:12:34:56`.",
+			},
+			"architecture": tf.OptionalString("`amd64` or `arm64`. Default: `architecture` of the data source."),
+			"kernel_args":  tf.OptionalStrings("More kernel arguments of this machine, after those of all."),
+		}),
+		"iso": tf.ToldByResource("URL of the ISO image; null on platforms that boot none."),
+		"kernel": tf.ToldByResource("URL of the kernel; with `secure_boot` of the signed image that has everything in it " +
 			"(UKI)."),
-		"initramfs":      tf.Told("URL of the initramfs, which has the system extensions in it; null with `secure_boot`."),
-		"kernel_cmdline": tf.Told("Arguments of the kernel, with those of the schematic and `kernel_args`."),
-		"ipxe_script":    tf.Told("Script of iPXE for machines that are not in `machines`."),
-		"downloads": schema.MapAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "URLs at the factory of the files that machines load, by their path below `assets_url`.",
-		},
-		"boot": schema.MapNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "What each of `machines` boots, by the same names.",
-			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"mac_address":      tf.Told("MAC address as Matchbox compares it: lower case, with colons."),
-				"kernel":           tf.Told("URL of the kernel."),
-				"initramfs":        tf.Told("URL of the initramfs; null with `secure_boot`."),
-				"kernel_cmdline":   tf.Told("Arguments of the kernel."),
-				"ipxe_script":      tf.Told("Script of iPXE."),
-				"matchbox_profile": tf.Told("Profile of Matchbox, JSON, for `profiles/<name>.json`."),
-				"matchbox_group":   tf.Told("Group of Matchbox, JSON, for `groups/<name>.json`."),
-			}},
-		},
+		"initramfs": tf.ToldByResource("URL of the initramfs, which has the system extensions in it; null with " +
+			"`secure_boot`."),
+		"kernel_cmdline": tf.ToldByResource("Arguments of the kernel, with those of the schematic and `kernel_args`."),
+		"ipxe_script":    tf.ToldByResource("Script of iPXE for machines that are not in `machines`."),
+		"downloads": tf.ToldStringMap("URLs at the factory of the files that machines load, by their path below " +
+			"`assets_url`."),
+		"boot": tf.ToldObjectMap("What each of `machines` boots, by the same names.", machineBootAttributes()),
 	}
 
 	maps.Copy(attributes, selectionAttributes(netboot.Platforms()))
 
 	return attributes
+}
+
+func machineBootAttributes() map[string]resource.Attribute {
+	return map[string]resource.Attribute{
+		"mac_address":      tf.ToldByResource("MAC address as Matchbox compares it: lower case, with colons."),
+		"kernel":           tf.ToldByResource("URL of the kernel."),
+		"initramfs":        tf.ToldByResource("URL of the initramfs; null with `secure_boot`."),
+		"kernel_cmdline":   tf.ToldByResource("Arguments of the kernel."),
+		"ipxe_script":      tf.ToldByResource("Script of iPXE."),
+		"matchbox_profile": tf.ToldByResource("Profile of Matchbox, JSON, for `profiles/<name>.json`."),
+		"matchbox_group":   tf.ToldByResource("Group of Matchbox, JSON, for `groups/<name>.json`."),
+	}
 }
 
 // machine is one machine as it is read.

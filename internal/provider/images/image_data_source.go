@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -64,38 +65,30 @@ func (d *ImageDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 		MarkdownDescription: "Images of a Talos version that an Image Factory makes: the installer, and what machines boot " +
 			"from on a platform. All of it follows from version and schematic without a network; with `online` the factory " +
 			"confirms that it has them ([guide](../guides/images)).",
-		Attributes: imageAttributes(),
+		Attributes: tf.DataSourceAttributes(imageAttributes()),
 	}
 }
 
-func imageAttributes() map[string]schema.Attribute {
-	attributes := map[string]schema.Attribute{
-		"extensions": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "System extensions that are added to the content of the schematic, such as " +
-				"`siderolabs/iscsi-tools`; with `online`, `iscsi-tools` does.",
-		},
-		"extra_kernel_args": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Kernel arguments that are added to the content of the schematic.",
-		},
-		"installer": tf.Told("Reference of the container image that installs and upgrades machines; null on platforms " +
-			"without one of their own."),
-		"iso":        tf.Told("URL of the ISO image; null on platforms that boot none."),
-		"disk_image": tf.Told("URL of the disk image; null on platforms that boot none."),
-		"uki": tf.Told("URL of the unified kernel image, an EFI program with kernel, initramfs and " +
+func imageAttributes() map[string]resource.Attribute {
+	attributes := map[string]resource.Attribute{
+		"extensions": tf.OptionalStrings("System extensions that are added to the content of the schematic, such as " +
+			"`siderolabs/iscsi-tools`; with `online`, `iscsi-tools` does."),
+		"extra_kernel_args": tf.OptionalStrings("Kernel arguments that are added to the content of the schematic."),
+		"installer": tf.ToldByResource("Reference of the container image that installs and upgrades machines; null on " +
+			"platforms without one of their own."),
+		"iso":        tf.ToldByResource("URL of the ISO image; null on platforms that boot none."),
+		"disk_image": tf.ToldByResource("URL of the disk image; null on platforms that boot none."),
+		"uki": tf.ToldByResource("URL of the unified kernel image, an EFI program with kernel, initramfs and " +
 			"arguments."),
-		"kernel":             tf.Told("URL of the kernel."),
-		"initramfs":          tf.Told("URL of the initramfs, which has the system extensions in it."),
-		"kernel_cmdline_url": tf.Told("URL of the arguments of the kernel."),
-		"kernel_cmdline": tf.Told("Arguments of the kernel; null without `online` where the content of the schematic is " +
-			"not known, where it has an overlay, and on platforms that do not boot over the network."),
-		"pxe": tf.Told("URL of the iPXE script that boots from the factory; null on platforms that do not boot over the " +
-			"network."),
-		"extension_images": schema.MapAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Images of the system extensions at this version, by name; null without `online`.",
-		},
+		"kernel":             tf.ToldByResource("URL of the kernel."),
+		"initramfs":          tf.ToldByResource("URL of the initramfs, which has the system extensions in it."),
+		"kernel_cmdline_url": tf.ToldByResource("URL of the arguments of the kernel."),
+		"kernel_cmdline": tf.ToldByResource("Arguments of the kernel; null without `online` where the content of the " +
+			"schematic is not known, where it has an overlay, and on platforms that do not boot over the network."),
+		"pxe": tf.ToldByResource("URL of the iPXE script that boots from the factory; null on platforms that do not boot " +
+			"over the network."),
+		"extension_images": tf.ToldStringMap("Images of the system extensions at this version, by name; null without " +
+			"`online`."),
 	}
 
 	maps.Copy(attributes, selectionAttributes(assets.Platforms()))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -35,16 +35,10 @@ type selection struct {
 
 func selectionAttributes(platforms []string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id": tf.Told("Schematic, version and file name of the image, for messages of the CLI."),
-		"talos_version": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Talos version, such as `v1.13.0`, with or without the `v`.",
-		},
-		"schematic": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Id or content (YAML) of an Image Factory schematic. Default: plain Talos, the empty " +
-				"schematic.",
-		},
+		"id":            tf.ToldByResource("Schematic, version and file name of the image, for messages of the CLI."),
+		"talos_version": tf.RequiredString("Talos version, such as `v1.13.0`, with or without the `v`."),
+		"schematic": tf.OptionalString("Id or content (YAML) of an Image Factory schematic. Default: plain Talos, the " +
+			"empty schematic."),
 		"platform": schema.StringAttribute{
 			Optional: true, Computed: true,
 			MarkdownDescription: "Platform in the words of Talos: `" + strings.Join(platforms, "`, `") + "`. Default: `metal`.",
@@ -53,22 +47,17 @@ func selectionAttributes(platforms []string) map[string]schema.Attribute {
 			Optional: true, Computed: true,
 			MarkdownDescription: "`amd64` or `arm64`. Default: `amd64`.",
 		},
-		"secure_boot": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether the images are those that are signed for UEFI Secure Boot. Default: `false`.",
-		},
+		"secure_boot": tf.OptionalBool("Whether the images are those that are signed for UEFI Secure Boot. Default: " +
+			"`false`."),
 		"factory_url": schema.StringAttribute{
 			Optional: true, Computed: true,
 			MarkdownDescription: "URL of the Image Factory. Default: `" + assets.PublicFactory + "`.",
 		},
-		"online": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether the factory is asked, at every plan: it is given the content of the schematic, and " +
-				"has to know the schematic, the version and the extensions. Default: `false`, so that plans need no network.",
-		},
-		"schematic_id": tf.Told("Id of the schematic, as `schematic` of machines takes it."),
-		"schematic_content": tf.Told("Content of the schematic as the factory writes it; null where only the id is known, " +
-			"without `online`."),
+		"online": tf.OptionalBool("Whether the factory is asked, at every plan: it is given the content of the schematic, " +
+			"and has to know the schematic, the version and the extensions. Default: `false`, so that plans need no network."),
+		"schematic_id": tf.ToldByResource("Id of the schematic, as `schematic` of machines takes it."),
+		"schematic_content": tf.ToldByResource("Content of the schematic as the factory writes it; null where only the id " +
+			"is known, without `online`."),
 	}
 }
 

@@ -43,7 +43,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 		MarkdownDescription: "What one machine tells about itself: in maintenance mode, where it needs no credentials, or " +
 			"as a member of a cluster, with the handle of that cluster. Asked once, without waiting; a machine that does not " +
 			"answer is an error.",
-		Attributes: machineInfoAttributes(),
+		Attributes: tf.DataSourceAttributes(machineInfoAttributes()),
 	}
 }
 

@@ -2,7 +2,7 @@ package machineinfo
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -36,91 +36,63 @@ type Model struct {
 
 func machineInfoAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id": tf.Told("The same as `address`."),
-		"address": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "IP address (v4 or v6, without brackets) or host name of the machine. Its Talos API is on " +
-				"port 50000.",
-		},
-		"cluster": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or " +
-				"`talosop_cluster`, or an object written by hand. Without it only " +
-				"machines in maintenance mode answer.",
-			Attributes: tf.DataSourceAttributes(clusterhandle.AccessAttributes()),
-		},
-		"fingerprint": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Fingerprint of the certificate the machine has to show in maintenance mode, as its console " +
-				"prints it: base64 of the SHA-256 of its public key. Any other machine is refused.",
-		},
-		"maintenance": schema.BoolAttribute{
-			Computed:            true,
-			MarkdownDescription: "Whether the machine waits in maintenance mode, that is without a configuration.",
-		},
-		"stage": tf.Told("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, `running`, …"),
-		"ready": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether Talos reports the machine as ready."},
-		"talos_version": tf.Told("Talos version that runs, such as `v1.13.0`. Null in maintenance mode before Talos 1.13, " +
-			"which does not tell."),
-		"platform": tf.Told("Platform in the words of Talos, such as `metal`."),
-		"hostname": tf.Told("Host name."),
-		"certificate_fingerprint": tf.Told("Fingerprint of the certificate the machine shows, in the form of " +
+		"id": tf.ToldByResource("The same as `address`."),
+		"address": tf.RequiredString("IP address (v4 or v6, without brackets) or host name of the machine. Its Talos API " +
+			"is on port 50000."),
+		"cluster": tf.OptionalObject("Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or "+
+			"`talosop_cluster`, or an object written by hand. Without it only machines in maintenance mode answer.",
+			clusterhandle.AccessAttributes()),
+		"fingerprint": tf.OptionalString("Fingerprint of the certificate the machine has to show in maintenance mode, as " +
+			"its console prints it: base64 of the SHA-256 of its public key. Any other machine is refused."),
+		"maintenance": tf.ToldBool("Whether the machine waits in maintenance mode, that is without a configuration."),
+		"stage": tf.ToldByResource("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, " +
+			"`running`, …"),
+		"ready": tf.ToldBool("Whether Talos reports the machine as ready."),
+		"talos_version": tf.ToldByResource("Talos version that runs, such as `v1.13.0`. Null in maintenance mode before " +
+			"Talos 1.13, which does not tell."),
+		"platform": tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
+		"hostname": tf.ToldByResource("Host name."),
+		"certificate_fingerprint": tf.ToldByResource("Fingerprint of the certificate the machine shows, in the form of " +
 			"`fingerprint`. In maintenance mode it changes with every boot."),
-		"uuid":          tf.Told("Hardware UUID (SMBIOS), as `uuid` of a machine takes it."),
-		"manufacturer":  tf.Told("Manufacturer of the hardware."),
-		"product_name":  tf.Told("Product name of the hardware."),
-		"serial_number": tf.Told("Serial number of the hardware."),
-		"addresses": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "IP addresses of the machine, without those of pods and services.",
-		},
-		"disks": schema.ListNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "Disks that Talos could be installed to.",
-			NestedObject:        schema.NestedAttributeObject{Attributes: diskAttributes()},
-		},
-		"schematic": tf.Told("Id of the Image Factory schematic the running image was made from; null when no factory made " +
-			"it."),
-		"extensions": schema.ListNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "System extensions of the running image.",
-			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"name":    tf.Told("Name of the extension."),
-				"version": tf.Told("Version of the extension."),
-			}},
-		},
+		"uuid":          tf.ToldByResource("Hardware UUID (SMBIOS), as `uuid` of a machine takes it."),
+		"manufacturer":  tf.ToldByResource("Manufacturer of the hardware."),
+		"product_name":  tf.ToldByResource("Product name of the hardware."),
+		"serial_number": tf.ToldByResource("Serial number of the hardware."),
+		"addresses":     tf.ToldStrings("IP addresses of the machine, without those of pods and services."),
+		"disks":         tf.ToldObjectList("Disks that Talos could be installed to.", diskAttributes()),
+		"schematic": tf.ToldByResource("Id of the Image Factory schematic the running image was made from; null when no " +
+			"factory made it."),
+		"extensions": tf.ToldObjectList("System extensions of the running image.", extensionAttributes()),
+	}
+}
+
+func extensionAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"name":    tf.ToldByResource("Name of the extension."),
+		"version": tf.ToldByResource("Version of the extension."),
 	}
 }
 
 func diskAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"path":       tf.Told("Device, such as `/dev/sda`."),
-		"size":       schema.Int64Attribute{Computed: true, MarkdownDescription: "Size in bytes."},
-		"model":      tf.Told("Model."),
-		"serial":     tf.Told("Serial number."),
-		"wwid":       tf.Told("World-wide id."),
-		"uuid":       tf.Told("UUID."),
-		"bus_path":   tf.Told("Bus path."),
-		"transport":  tf.Told("Transport, such as `nvme`, `sata` or `virtio`."),
-		"rotational": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it is a spinning disk."},
-		"read_only":  schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it cannot be written."},
-		"system":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether Talos is installed on it."},
-		"symlinks": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Stable names, such as `/dev/disk/by-id/…`.",
-		},
+		"path":       tf.ToldByResource("Device, such as `/dev/sda`."),
+		"size":       tf.ToldNumber("Size in bytes."),
+		"model":      tf.ToldByResource("Model."),
+		"serial":     tf.ToldByResource("Serial number."),
+		"wwid":       tf.ToldByResource("World-wide id."),
+		"uuid":       tf.ToldByResource("UUID."),
+		"bus_path":   tf.ToldByResource("Bus path."),
+		"transport":  tf.ToldByResource("Transport, such as `nvme`, `sata` or `virtio`."),
+		"rotational": tf.ToldBool("Whether it is a spinning disk."),
+		"read_only":  tf.ToldBool("Whether it cannot be written."),
+		"system":     tf.ToldBool("Whether Talos is installed on it."),
+		"symlinks":   tf.ToldStrings("Stable names, such as `/dev/disk/by-id/…`."),
 	}
 }
 
 var (
-	extensionType = types.ObjectType{
-		AttrTypes: map[string]attr.Type{"name": types.StringType, "version": types.StringType}}
-	diskType = types.ObjectType{AttrTypes: map[string]attr.Type{
-		"path": types.StringType, "size": types.Int64Type, "model": types.StringType, "serial": types.StringType,
-		"wwid": types.StringType, "uuid": types.StringType, "bus_path": types.StringType, "transport": types.StringType,
-		"rotational": types.BoolType, "read_only": types.BoolType, "system": types.BoolType,
-		"symlinks": types.ListType{ElemType: types.StringType},
-	}}
+	extensionType = tf.ObjectOf(extensionAttributes())
+	diskType      = tf.ObjectOf(diskAttributes())
 )
 
 // Fill puts what a machine told into the model.

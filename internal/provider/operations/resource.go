@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -65,25 +64,14 @@ func (r *operationResource) Schema(ctx context.Context, _ resource.SchemaRequest
 func occasions(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"timeouts": tf.ChangeTimeouts(ctx, "Time for all machines together. Default: `30m`."),
-		triggers: schema.MapAttribute{
-			Validators: []validator.Map{tf.MayBeBlank{}},
-			Optional:   true, ElementType: types.StringType,
-			MarkdownDescription: "Values of your choice, such as a date or a version: any change of them does it again.",
-		},
-		operations: schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "In a plan: what the apply does to machines, where `machines` names them. Then: what was done " +
-				"last.",
-		},
-		left: schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Machines on which it was not done when the last apply ended early. The next apply goes on " +
-				"with them.",
-		},
-		finishedAt: schema.StringAttribute{
-			Computed:            true,
-			MarkdownDescription: "When it was done last, in RFC 3339; null while machines are `left`.",
-		},
+		triggers: tf.OptionalStringMap("Values of your choice, such as a date or a version: any change of them does it "+
+			"again.",
+			tf.MayBeBlank{}),
+		operations: tf.ToldStrings("In a plan: what the apply does to machines, where `machines` names them. Then: what " +
+			"was done last."),
+		left: tf.ToldStrings("Machines on which it was not done when the last apply ended early. The next apply goes on " +
+			"with them."),
+		finishedAt: tf.ToldByResource("When it was done last, in RFC 3339; null while machines are `left`."),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // arguments are those that the action and the resource of a kind have in common.
@@ -27,22 +28,13 @@ func (k kind) arguments() map[string]schema.Attribute {
 	}
 
 	if k.kind == operation.RestartService {
-		attributes["service"] = schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Id of the service, such as `kubelet` or `ext-iscsid`.",
-		}
+		attributes["service"] = tf.RequiredString("Id of the service, such as `kubelet` or `ext-iscsid`.")
 	}
 
 	if k.kind == operation.Collect {
-		attributes["path"] = schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "Path of the file, a ZIP archive that its owner alone may read, as seen from the folder " +
-				"where Terraform runs. Folders that are missing are made.",
-		}
-		attributes["overwrite"] = schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether a file that is there is replaced. Default: `false`.",
-		}
+		attributes["path"] = tf.RequiredString("Path of the file, a ZIP archive that its owner alone may read, as seen " +
+			"from the folder where Terraform runs. Folders that are missing are made.")
+		attributes["overwrite"] = tf.OptionalBool("Whether a file that is there is replaced. Default: `false`.")
 	}
 
 	if (operation.Operation{Kind: k.kind}).Reboots() {

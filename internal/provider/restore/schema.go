@@ -21,14 +21,10 @@ type Snapshot struct {
 
 // Attribute is on resources that make a cluster.
 func Attribute() schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "Snapshot of etcd that the cluster begins with, of `talosop_etcd_backup` or `talosctl " +
-			"etcd snapshot`, taken with the same secrets and no newer Kubernetes; it lies in `TMPDIR` in clear text while it is " +
-			"restored. It counts at the create, and when every control plane was reset since: see the " +
-			"[guide](../guides/etcd-backups)." + tf.TerraformOnly,
-		Attributes: attributes(),
-	}
+	return tf.OptionalObject("Snapshot of etcd that the cluster begins with, of `talosop_etcd_backup` or `talosctl etcd "+
+		"snapshot`, taken with the same secrets and no newer Kubernetes; it lies in `TMPDIR` in clear text while it is "+
+		"restored. It counts at the create, and when every control plane was reset since: see the "+
+		"[guide](../guides/etcd-backups)."+tf.TerraformOnly, attributes())
 }
 
 // attributes are those of Snapshot.
@@ -44,10 +40,7 @@ func attributes() map[string]schema.Attribute {
 		all["s3"] = bucket
 	}
 
-	all["sha256"] = schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "SHA-256 of the stored bytes, which a snapshot without an authentic record needs.",
-	}
+	all["sha256"] = tf.OptionalString("SHA-256 of the stored bytes, which a snapshot without an authentic record needs.")
 	all["identities_wo"] = schema.ListAttribute{
 		Optional:            true,
 		Sensitive:           true,
@@ -68,16 +61,10 @@ func attributes() map[string]schema.Attribute {
 // RecordAttributes tell what the etcd of a cluster began with.
 func RecordAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"restored_from": schema.StringAttribute{
-			Computed: true,
-			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key`, or the path " +
-				"of a file; null when it never was. To restore that one once more, name a copy and its `sha256`.",
-		},
-		"restored_at": schema.StringAttribute{
-			Computed: true,
-			MarkdownDescription: "When etcd began with that snapshot, by the clock of the control plane on which it " +
-				"did.",
-		},
+		"restored_from": tf.ToldByResource("Snapshot that etcd was restored from last, such as `s3://bucket/key`, or the " +
+			"path of a file; null when it never was. To restore that one once more, name a copy and its `sha256`."),
+		"restored_at": tf.ToldByResource("When etcd began with that snapshot, by the clock of the control plane on which " +
+			"it did."),
 	}
 }
 

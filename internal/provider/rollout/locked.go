@@ -6,18 +6,17 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 const locked = "locked"
 
 // Locked says that nothing takes a machine out of service.
 func Locked() schema.BoolAttribute {
-	return schema.BoolAttribute{
-		Optional: true,
-		MarkdownDescription: "Holds what would take the machine out of service, and what others may not do before it " +
-			"(default `false`): `operations` lists it as held. A plan that would remove the machine is refused. See the " +
-			"[guide](../guides/holding-changes).",
-	}
+	return tf.OptionalBool("Holds what would take the machine out of service, and what others may not do before it " +
+		"(default `false`): `operations` lists it as held. A plan that would remove the machine is refused. See the " +
+		"[guide](../guides/holding-changes).")
 }
 
 // WithLockOf is a machine of state with the lock that the plan gives it: that touches no machine, and is stored

@@ -65,92 +65,43 @@ const (
 // one out means what its description says, in every version of the provider.
 func Attributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"apply_mode": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(applyAuto, applyTry)},
-			MarkdownDescription: "How a changed configuration is applied to machines that run: `auto` (the default) " +
-				"for good; `try` on trial first where no reboot is needed, kept when the machine is reached again." +
-				tf.TerraformOnly,
-		},
-		"reboot": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(rebootNow, rebootStaged)},
-			MarkdownDescription: "When a machine reboots for a configuration that takes it: `now` (the default), drained and in its " +
-				"turn, or `staged`: whenever it boots next ([guide](../guides/holding-changes#until-the-next-reboot))." + tf.TerraformOnly,
-		},
-		"drain": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "How nodes, which are cordoned in any case, are emptied before their machines reboot, " +
-				"upgrade or leave. When a whole pool of workers is destroyed, only `enabled` counts." + tf.TerraformOnly,
-			Attributes: map[string]schema.Attribute{
-				"enabled": schema.BoolAttribute{
-					Optional:            true,
-					MarkdownDescription: "Whether pods are evicted before the disruption (default `true`).",
-				},
-				"timeout": schema.StringAttribute{
-					Optional:            true,
-					Validators:          []validator.String{PositiveDuration},
-					MarkdownDescription: "Time for emptying one node, such as `90s` (default `5m`).",
-				},
-				"on_timeout": schema.StringAttribute{
-					Optional: true,
-					Validators: []validator.String{stringvalidator.OneOf(
-						string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))},
-					MarkdownDescription: "What happens when pods are left by then, such as those a PodDisruptionBudget " +
-						"protects. `fail` (the default) makes the node schedulable again and ends the run, `force` deletes them " +
-						"against their budgets, `skip` leaves them to the disruption.",
-				},
-			},
-		},
+		"apply_mode": tf.OptionalString("How a changed configuration is applied to machines that run: `auto` (the default) "+
+			"for good; `try` on trial first where no reboot is needed, kept when the machine is reached again."+
+			tf.TerraformOnly, stringvalidator.OneOf(applyAuto, applyTry)),
+		"reboot": tf.OptionalString("When a machine reboots for a configuration that takes it: `now` (the default), drained "+
+			"and in its turn, or `staged`: whenever it boots next ([guide](../guides/holding-changes#until-the-next-reboot))."+
+			tf.TerraformOnly, stringvalidator.OneOf(rebootNow, rebootStaged)),
+		"drain": tf.OptionalObject("How nodes, which are cordoned in any case, are emptied before their machines reboot, "+
+			"upgrade or leave. When a whole pool of workers is destroyed, only `enabled` counts."+tf.TerraformOnly,
+			map[string]schema.Attribute{
+				"enabled": tf.OptionalBool("Whether pods are evicted before the disruption (default `true`)."),
+				"timeout": tf.OptionalString("Time for emptying one node, such as `90s` (default `5m`).", PositiveDuration),
+				"on_timeout": tf.OptionalString("What happens when pods are left by then, such as those a PodDisruptionBudget "+
+					"protects. `fail` (the default) makes the node schedulable again and ends the run, `force` deletes them against "+
+					"their budgets, `skip` leaves them to the disruption.", stringvalidator.OneOf(
+					string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))),
+			}),
 		"health_checks": healthchecks.Attribute(PositiveDuration),
-		"upgrade_via": schema.ListAttribute{
-			Optional:    true,
-			ElementType: types.StringType,
-			Validators:  []validator.List{talosVia},
-			MarkdownDescription: "Talos releases to pass on upgrades across more than one minor version, such as " +
-				"`[\"v1.12.6\"]`, one of each. Default: the newest that are known, of others the first." + tf.TerraformOnly,
-		},
-		"etcd_snapshot_folder": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Folder on the computer that runs Terraform, such as `./snapshots`, for a verified " +
-				"snapshot of etcd before a control plane goes down (default: none). They hold every " +
-				"Secret of the cluster, and talosop never deletes them." + tf.TerraformOnly,
-		},
-		"allow_downgrade": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether machines may go back to an older Talos, one minor version at a time " +
-				"([guide](../guides/metal-machines)), and to a lower patch of Kubernetes (default `false`)." + tf.TerraformOnly,
-		},
-		"allow_untested": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether `talos_version` may be newer than " + machineset.NewestTalos + " (default `false`)." +
-				tf.TerraformOnly,
-		},
-		"kubernetes_upgrade_via": schema.ListAttribute{
-			Optional:    true,
-			ElementType: types.StringType,
-			Validators:  []validator.List{kubernetesVia},
-			MarkdownDescription: "Kubernetes releases to pass on upgrades across more than one " +
-				"minor version, such as `[\"v1.35.6\"]`, one of each. Default: the newest that are known, of others the first." +
-				tf.TerraformOnly,
-		},
+		"upgrade_via": tf.OptionalStrings("Talos releases to pass on upgrades across more than one minor version, such as "+
+			"`[\"v1.12.6\"]`, one of each. Default: the newest that are known, of others the first."+tf.TerraformOnly,
+			talosVia),
+		"etcd_snapshot_folder": tf.OptionalString("Folder on the computer that runs Terraform, such as `./snapshots`, for " +
+			"a verified snapshot of etcd before a control plane goes down (default: none). They hold every Secret of the " +
+			"cluster, and talosop never deletes them." + tf.TerraformOnly),
+		"allow_downgrade": tf.OptionalBool("Whether machines may go back to an older Talos, one minor version at a time " +
+			"([guide](../guides/metal-machines)), and to a lower patch of Kubernetes (default `false`)." + tf.TerraformOnly),
+		"allow_untested": tf.OptionalBool("Whether `talos_version` may be newer than " + machineset.NewestTalos + " " +
+			"(default `false`)." + tf.TerraformOnly),
+		"kubernetes_upgrade_via": tf.OptionalStrings("Kubernetes releases to pass on upgrades across more than one minor "+
+			"version, such as `[\"v1.35.6\"]`, one of each. Default: the newest that are known, of others the first."+
+			tf.TerraformOnly, kubernetesVia),
 		"maintenance_window": windowAttribute(),
-		"appear_within": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{PositiveDuration},
-			MarkdownDescription: "How long machines and disks may take to appear (default `10s`), such as `5m` for VMs of " +
-				"the same apply." + tf.TerraformOnly,
-		},
-		"prune_bootstrap_manifests": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether objects are deleted that are among the bootstrap manifests no more when those are " +
-				"synced (default `true`; Talos 1.13 and newer)." + tf.TerraformOnly,
-		},
-		"drain_before_kubelet_upgrade": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether a node is drained, as `drain` says, before the kubelet of its machine " +
-				"changes (default `false`)." + tf.TerraformOnly,
-		},
+		"appear_within": tf.OptionalString("How long machines and disks may take to appear (default `10s`), such as `5m` "+
+			"for VMs of the same apply."+tf.TerraformOnly, PositiveDuration),
+		"prune_bootstrap_manifests": tf.OptionalBool("Whether objects are deleted that are among the bootstrap manifests " +
+			"no more when those are synced (default `true`; Talos 1.13 and newer)." + tf.TerraformOnly),
+		"drain_before_kubelet_upgrade": tf.OptionalBool("Whether a node is drained, as `drain` says, before the kubelet of " +
+			"its machine changes (default `false`)." + tf.TerraformOnly),
 	}
 }
 
@@ -161,22 +112,15 @@ const KubernetesUpgrade = "A change upgrades Kubernetes on the machines that run
 
 // ManifestsAttribute tells which bootstrap manifests a cluster has.
 func ManifestsAttribute() schema.StringAttribute {
-	return schema.StringAttribute{
-		Computed: true,
-		MarkdownDescription: "Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, " +
-			"the cluster got last. Null on workers.",
-	}
+	return tf.ToldByResource("Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, " +
+		"the cluster got last. Null on workers.")
 }
 
 // MaxUnavailable bounds how many workers are disrupted at once.
 func MaxUnavailable() schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional:   true,
-		Validators: []validator.String{budget},
-		MarkdownDescription: "How many workers of the pool may be out of service at once, those that are so for " +
-			"other reasons included: a number, or a share such as `20%`, rounded down and at least one (default `1`)." +
-			tf.TerraformOnly,
-	}
+	return tf.OptionalString("How many workers of the pool may be out of service at once, those that are so for other "+
+		"reasons included: a number, or a share such as `20%`, rounded down and at least one (default `1`)."+
+		tf.TerraformOnly, budget)
 }
 
 // Untold is what a resource says of changes when the user says nothing.

@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -34,34 +33,15 @@ const (
 
 // windowAttribute is when machines may be taken out of service.
 func windowAttribute() schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "When updates may take machines out of service (default: always): see the " +
-			"[guide](../guides/holding-changes)." + tf.TerraformOnly,
-		Attributes: map[string]schema.Attribute{
-			"cron": schema.StringAttribute{
-				Required:            true,
-				Validators:          []validator.String{windowCron},
-				MarkdownDescription: "When it opens: a cron expression of five fields, such as `0 22 * * 6`.",
-			},
-			"duration": schema.StringAttribute{
-				Required:            true,
-				Validators:          []validator.String{windowDuration},
-				MarkdownDescription: "How long it is open, such as `4h`.",
-			},
-			"time_zone": schema.StringAttribute{
-				Optional:            true,
-				Validators:          []validator.String{clock.TimeZone},
-				MarkdownDescription: "Time zone of `cron`, such as `Europe/Berlin`. Default: `" + clock.DefaultZone + "`.",
-			},
-			"outside": schema.StringAttribute{
-				Optional:   true,
-				Validators: []validator.String{stringvalidator.OneOf(outsideWait, outsideRefuse)},
-				MarkdownDescription: "What happens outside of it: the apply waits (`wait`, the default), or the plan is " +
-					"refused (`refuse`).",
-			},
-		},
-	}
+	return tf.OptionalObject("When updates may take machines out of service (default: always): see the "+
+		"[guide](../guides/holding-changes)."+tf.TerraformOnly, map[string]schema.Attribute{
+		"cron":     tf.RequiredString("When it opens: a cron expression of five fields, such as `0 22 * * 6`.", windowCron),
+		"duration": tf.RequiredString("How long it is open, such as `4h`.", windowDuration),
+		"time_zone": tf.OptionalString("Time zone of `cron`, such as `Europe/Berlin`. Default: `"+clock.DefaultZone+"`.",
+			clock.TimeZone),
+		"outside": tf.OptionalString("What happens outside of it: the apply waits (`wait`, the default), or the plan is "+
+			"refused (`refuse`).", stringvalidator.OneOf(outsideWait, outsideRefuse)),
+	})
 }
 
 // windowCron accepts when a window opens.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -94,16 +93,9 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 				MarkdownDescription: "The certificate authorities, by name: `talos` (Talos API), `kubernetes`, `etcd` and " +
 					"`aggregator` (Kubernetes API extensions). Not secret.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"fingerprint": schema.StringAttribute{
-						Computed:            true,
-						MarkdownDescription: "SHA-256 of the certificate in DER form, in lower-case hexadecimal.",
-					},
-					"not_after": schema.StringAttribute{
-						Computed:   true,
-						CustomType: timetypes.RFC3339Type{},
-						MarkdownDescription: "When the authority, and with it every certificate it signed, stops being valid " +
-							"(RFC 3339, UTC). Ten years after the secrets were generated.",
-					},
+					"fingerprint": tf.ToldByResource("SHA-256 of the certificate in DER form, in lower-case hexadecimal."),
+					"not_after": tf.ToldTime("When the authority, and with it every certificate it signed, stops being valid (RFC " +
+						"3339, UTC). Ten years after the secrets were generated."),
 				}},
 			},
 		},

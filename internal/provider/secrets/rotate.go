@@ -38,26 +38,19 @@ func (m rotateModel) triggers() map[rotation.Kind]types.String {
 
 func rotateAttribute() schema.SingleNestedAttribute {
 	trigger := func(key, beside string) schema.StringAttribute {
-		return schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Any text; another one makes a new " + key + "." + beside,
-		}
+		return tf.OptionalString("Any text; another one makes a new " + key + "." + beside)
 	}
 
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "Turns keys over: where a text is set, or changed, on secrets that are there, the next apply " +
-			"makes that key anew, and machines accept it. The apply after that lets them work with it, and a third one drops " +
-			"the former key. See the [guide](../guides/secrets-and-state.md#turn-keys-over).",
-		Attributes: map[string]schema.Attribute{
-			"talos_ca":      trigger("authority of the Talos API", ""),
-			"kubernetes_ca": trigger("authority of Kubernetes", ""),
-			"aggregator_ca": trigger("authority of the aggregation layer", ""),
-			"service_account_key": trigger("key that signs service account tokens", " Talos up to 1.13 accepts one at a "+
-				"time: requests of pods are refused for minutes, until every API server has it and kubelets were restarted."),
-			"cluster_token": trigger("token that nodes join Kubernetes with", ""),
-		},
-	}
+	return tf.OptionalObject("Turns keys over: where a text is set, or changed, on secrets that are there, the next "+
+		"apply makes that key anew, and machines accept it. The apply after that lets them work with it, and a third one "+
+		"drops the former key. See the [guide](../guides/secrets-and-state.md#turn-keys-over).", map[string]schema.Attribute{
+		"talos_ca":      trigger("authority of the Talos API", ""),
+		"kubernetes_ca": trigger("authority of Kubernetes", ""),
+		"aggregator_ca": trigger("authority of the aggregation layer", ""),
+		"service_account_key": trigger("key that signs service account tokens", " Talos up to 1.13 accepts one at a "+
+			"time: requests of pods are refused for minutes, until every API server has it and kubelets were restarted."),
+		"cluster_token": trigger("token that nodes join Kubernetes with", ""),
+	})
 }
 
 // turned lists what a plan turns over: what has another text than state has, or one where state has none.

@@ -27,26 +27,15 @@ func KeepsBackups() map[string]schema.Attribute {
 	maps.Copy(bucket, storingAttributes())
 
 	return map[string]schema.Attribute{
-		"s3": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3; `checksums` and " +
-				"`conditional_writes` are for servers that lack them, and the [guide to backups](../guides/etcd-backups.md) has " +
-				"the permissions that it takes. Exactly one of `s3` and `file` is given." + movesBackups,
-			Attributes: bucket,
-		},
-		"file": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "The folder that keeps the snapshots, on the computer that runs Terraform. " +
-				"Exactly one of `s3` and `file` is given." + movesBackups,
-			Attributes: map[string]schema.Attribute{
-				"path": schema.StringAttribute{
-					Required: true,
-					MarkdownDescription: "Path of the folder, relative to the working directory of Terraform; it is made when it is " +
-						"missing. The files are in a folder of the cluster's name in it, and readable by their owner " +
-						"alone." + movesBackups,
-				},
-			},
-		},
+		"s3": tf.OptionalObject("The bucket that keeps the snapshots, on AWS or any server that speaks S3; `checksums` and "+
+			"`conditional_writes` are for servers that lack them, and the [guide to backups](../guides/etcd-backups.md) has "+
+			"the permissions that it takes. Exactly one of `s3` and `file` is given."+movesBackups, bucket),
+		"file": tf.OptionalObject("The folder that keeps the snapshots, on the computer that runs Terraform. Exactly one of "+
+			"`s3` and `file` is given."+movesBackups, map[string]schema.Attribute{
+			"path": tf.RequiredString("Path of the folder, relative to the working directory of Terraform; it is made when it " +
+				"is missing. The files are in a folder of the cluster's name in it, and readable by their owner alone." +
+				movesBackups),
+		}),
 	}
 }
 
@@ -59,24 +48,14 @@ func QueriesBackups() map[string]list.Attribute { return tf.ListAttributes(liste
 
 func listedPlace() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"s3": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "The bucket that is read. Exactly one of `s3` and `file` is given. Its credentials are those " +
-				"of `s3` of the provider, or what the default chain of the AWS SDK finds: the environment, shared files, the " +
-				"identity of the machine.",
-			Attributes: BucketAttributes("", ""),
-		},
-		"file": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "The folder that is read. Exactly one of `s3` and `file` is given.",
-			Attributes: map[string]schema.Attribute{
-				"path": schema.StringAttribute{
-					Required: true,
-					MarkdownDescription: "Path of the folder, relative to the working directory of Terraform, as `file.path` of " +
-						"`talosop_etcd_backup`.",
-				},
-			},
-		},
+		"s3": tf.OptionalObject("The bucket that is read. Exactly one of `s3` and `file` is given. Its credentials are "+
+			"those of `s3` of the provider, or what the default chain of the AWS SDK finds: the environment, shared files, "+
+			"the identity of the machine.", BucketAttributes("", "")),
+		"file": tf.OptionalObject("The folder that is read. Exactly one of `s3` and `file` is given.",
+			map[string]schema.Attribute{
+				"path": tf.RequiredString("Path of the folder, relative to the working directory of Terraform, as `file.path` of " +
+					"`talosop_etcd_backup`."),
+			}),
 	}
 }
 
@@ -91,31 +70,19 @@ func RestoresBackup(change string) map[string]schema.Attribute {
 	maps.Copy(bucket, keyAttributes())
 	delete(bucket, "prefix")
 
-	bucket["key"] = schema.StringAttribute{
-		Required: true,
-		MarkdownDescription: "Key of the snapshot, prefix included, such as `key` of `talosop_etcd_backup` or of an " +
-			"element of `talosop_etcd_backups`. Any snapshot of etcd will do, also what `talosctl etcd snapshot` wrote, as it " +
-			"is or compressed with zstd or encrypted with age." + change,
-	}
+	bucket["key"] = tf.RequiredString("Key of the snapshot, prefix included, such as `key` of `talosop_etcd_backup` or " +
+		"of an element of `talosop_etcd_backups`. Any snapshot of etcd will do, also what `talosctl etcd snapshot` wrote, " +
+		"as it is or compressed with zstd or encrypted with age." + change)
 
 	return map[string]schema.Attribute{
-		"s3": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "The object that holds the snapshot. Exactly one of `s3` and `file` is given." + change,
-			Attributes:          bucket,
-		},
-		"file": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "The file that holds the snapshot. Exactly one of `s3` and `file` is given." + change,
-			Attributes: map[string]schema.Attribute{
-				"path": schema.StringAttribute{
-					Required: true,
-					MarkdownDescription: "Path of the file, relative to the working directory of Terraform: of a snapshot of " +
-						"`talosop_etcd_backup`, `<file.path>/<key>`. Any snapshot of etcd will do, also what " +
-						"`talosctl etcd snapshot` wrote, as it is or compressed with zstd or encrypted with age." + change,
-				},
-			},
-		},
+		"s3": tf.OptionalObject("The object that holds the snapshot. Exactly one of `s3` and `file` is given."+change,
+			bucket),
+		"file": tf.OptionalObject("The file that holds the snapshot. Exactly one of `s3` and `file` is given."+change,
+			map[string]schema.Attribute{
+				"path": tf.RequiredString("Path of the file, relative to the working directory of Terraform: of a snapshot of " +
+					"`talosop_etcd_backup`, `<file.path>/<key>`. Any snapshot of etcd will do, also what `talosctl etcd snapshot` " +
+					"wrote, as it is or compressed with zstd or encrypted with age." + change),
+			}),
 	}
 }
 
@@ -123,10 +90,7 @@ func RestoresBackup(change string) map[string]schema.Attribute {
 // does, reached what another way to the same place does.
 func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"bucket": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the bucket, which has to exist, such as `prod-backups`." + moved,
-		},
+		"bucket": tf.RequiredString("Name of the bucket, which has to exist, such as `prod-backups`." + moved),
 		"prefix": tf.OptionalString("Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
 			"snapshots of a cluster are at `<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved),
 		"endpoint": tf.OptionalString("URL of the server where it is not AWS, such as `https://minio.example.org:9000`. " +
@@ -144,20 +108,13 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 		"profile": tf.OptionalString("Profile of the shared AWS configuration files whose credentials are used. Default: " +
 			"those of `s3` of the provider, then what the default chain of the AWS SDK finds: the environment, shared files, " +
 			"the identity of the machine." + reached),
-		"role": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "Role that is assumed with the credentials. Default: that of `s3` of the provider, as long " +
-				"as neither a key nor a profile is given here." + reached,
-			Attributes: map[string]schema.Attribute{
-				"arn": schema.StringAttribute{
-					Required:            true,
-					MarkdownDescription: RoleARN + reached,
-				},
-				"external_id":  tf.OptionalString(RoleExternalID + reached),
-				"session_name": tf.OptionalString(RoleSessionName + reached),
-				"endpoint":     tf.OptionalString(RoleEndpoint + reached),
-			},
-		},
+		"role": tf.OptionalObject("Role that is assumed with the credentials. Default: that of `s3` of the provider, as "+
+			"long as neither a key nor a profile is given here."+reached, map[string]schema.Attribute{
+			"arn":          tf.RequiredString(RoleARN + reached),
+			"external_id":  tf.OptionalString(RoleExternalID + reached),
+			"session_name": tf.OptionalString(RoleSessionName + reached),
+			"endpoint":     tf.OptionalString(RoleEndpoint + reached),
+		}),
 	}
 }
 
@@ -195,22 +152,12 @@ func storingAttributes() map[string]schema.Attribute {
 			"with `encryption` not even the server can read a snapshot. Default: as the bucket says." + nextBackups),
 		"kms_key": tf.OptionalString("Id, alias or ARN of the key for `aws:kms` and `aws:kms:dsse`. Default: that of the " +
 			"bucket, then the one AWS manages." + nextBackups),
-		"object_lock": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "Lock that keeps each object from being deleted for a time, in a bucket made with object " +
-				"lock; what is deleted earlier, by `retain` too, is hidden and stays as a former version. Default: as the " +
-				"bucket says." + nextBackups,
-			Attributes: map[string]schema.Attribute{
-				"retention": schema.StringAttribute{
-					Required: true,
-					MarkdownDescription: "`GOVERNANCE`, which people with the permission can end, or `COMPLIANCE`, which nobody can." +
-						nextBackups,
-				},
-				"days": schema.Int64Attribute{
-					Required:            true,
-					MarkdownDescription: "How many days the lock holds from when the object is stored; 1 to 36500." + nextBackups,
-				},
-			},
-		},
+		"object_lock": tf.OptionalObject("Lock that keeps each object from being deleted for a time, in a bucket made with "+
+			"object lock; what is deleted earlier, by `retain` too, is hidden and stays as a former version. Default: as the "+
+			"bucket says."+nextBackups, map[string]schema.Attribute{
+			"retention": tf.RequiredString("`GOVERNANCE`, which people with the permission can end, or `COMPLIANCE`, which " +
+				"nobody can." + nextBackups),
+			"days": tf.RequiredNumber("How many days the lock holds from when the object is stored; 1 to 36500." + nextBackups),
+		}),
 	}
 }

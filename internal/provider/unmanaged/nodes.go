@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -32,53 +31,26 @@ type node struct {
 
 // Attribute is the attribute observed_others of a resource that makes a cluster.
 func Attribute() schema.MapNestedAttribute {
-	return schema.MapNestedAttribute{
-		Computed: true,
-		MarkdownDescription: "Nodes that no resource of talosop has, by their names, as the last refresh saw them: of " +
-			"autoscalers and instance groups, whose machines join by themselves. They come and go without a plan " +
-			"([guide](../guides/autoscaling)). Null until the Kubernetes API answers.",
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"address": tf.ToldByResource("Its first address in Kubernetes."),
-			"role":    tf.ToldByResource("`controlplane` or `worker`."),
-			"ready": schema.BoolAttribute{
-				Computed:            true,
-				MarkdownDescription: "Whether Kubernetes calls it Ready.",
-			},
-			"cordoned": schema.BoolAttribute{
-				Computed:            true,
-				MarkdownDescription: "Whether talosop cordoned it for an upgrade, and has not given it back yet.",
-			},
-			"talos_version":   tf.ToldByResource("Talos version that runs; null where it is another system."),
-			"kubelet_version": tf.ToldByResource("Version of the kubelet."),
-			"provider_id":     tf.ToldByResource("What its cloud calls the machine; null without a cloud controller."),
-			"labels": schema.MapAttribute{
-				Computed:            true,
-				ElementType:         types.StringType,
-				MarkdownDescription: "Labels of the node, such as those of its node group.",
-			},
-		}},
-	}
+	return tf.ToldObjectMap("Nodes that no resource of talosop has, by their names, as the last refresh saw them: of "+
+		"autoscalers and instance groups, whose machines join by themselves. They come and go without a plan "+
+		"([guide](../guides/autoscaling)). Null until the Kubernetes API answers.", map[string]schema.Attribute{
+		"address":         tf.ToldByResource("Its first address in Kubernetes."),
+		"role":            tf.ToldByResource("`controlplane` or `worker`."),
+		"ready":           tf.ToldBool("Whether Kubernetes calls it Ready."),
+		"cordoned":        tf.ToldBool("Whether talosop cordoned it for an upgrade, and has not given it back yet."),
+		"talos_version":   tf.ToldByResource("Talos version that runs; null where it is another system."),
+		"kubelet_version": tf.ToldByResource("Version of the kubelet."),
+		"provider_id":     tf.ToldByResource("What its cloud calls the machine; null without a cloud controller."),
+		"labels":          tf.ToldStringMap("Labels of the node, such as those of its node group."),
+	})
 }
 
-// DataSourceAttribute is the same for a data source, with a description of its own.
-func DataSourceAttribute(description string) datasource.MapNestedAttribute {
-	attributes := map[string]datasource.Attribute{}
+// Described is the same with a description of its own.
+func Described(description string) schema.MapNestedAttribute {
+	attribute := Attribute()
+	attribute.MarkdownDescription = description
 
-	for name, a := range Attribute().NestedObject.Attributes {
-		switch text := a.GetMarkdownDescription(); a := a.(type) {
-		case schema.BoolAttribute:
-			attributes[name] = datasource.BoolAttribute{Computed: true, MarkdownDescription: text}
-		case schema.MapAttribute:
-			attributes[name] = datasource.MapAttribute{Computed: true, ElementType: a.ElementType, MarkdownDescription: text}
-		default:
-			attributes[name] = tf.Told(text)
-		}
-	}
-
-	return datasource.MapNestedAttribute{
-		Computed: true, MarkdownDescription: description,
-		NestedObject: datasource.NestedAttributeObject{Attributes: attributes},
-	}
+	return attribute
 }
 
 // nodeType is the type of one.

@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -31,27 +30,15 @@ func UpgradeAttribute() schema.SingleNestedAttribute {
 	budget.MarkdownDescription = "How many of the nodes may be out of service at once, as `max_unavailable` of workers " +
 		"(default `1`)."
 
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "Workers in `observed_others` whose Talos is upgraded when it is older than `talos_version`, " +
-			"after all machines of the resource: each is drained and rebooted, through a control plane " +
-			"([guide](../guides/autoscaling)). The plan names them. A change touches no machine.",
-		Attributes: map[string]schema.Attribute{
-			"selector": schema.StringAttribute{
-				Required:   true,
-				Validators: []validator.String{selector},
-				MarkdownDescription: "Labels of their nodes, as `kubectl get nodes -l` takes them, such as " +
-					"`karpenter.sh/nodepool=default`.",
-			},
-			"image": schema.StringAttribute{
-				Required:   true,
-				Validators: []validator.String{installer},
-				MarkdownDescription: "Installer image with the extensions that they need, such as " +
-					"`ghcr.io/siderolabs/installer`. A tag in it is exchanged for each version on the way.",
-			},
-			"max_unavailable": budget,
-		},
-	}
+	return tf.OptionalObject("Workers in `observed_others` whose Talos is upgraded when it is older than "+
+		"`talos_version`, after all machines of the resource: each is drained and rebooted, through a control plane "+
+		"([guide](../guides/autoscaling)). The plan names them. A change touches no machine.", map[string]schema.Attribute{
+		"selector": tf.RequiredString("Labels of their nodes, as `kubectl get nodes -l` takes them, such as "+
+			"`karpenter.sh/nodepool=default`.", selector),
+		"image": tf.RequiredString("Installer image with the extensions that they need, such as "+
+			"`ghcr.io/siderolabs/installer`. A tag in it is exchanged for each version on the way.", installer),
+		"max_unavailable": budget,
+	})
 }
 
 // selector accepts what Kubernetes takes for label selectors, but for the one of everything.
