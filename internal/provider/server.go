@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
@@ -62,6 +63,23 @@ func keeping[Request, Response any](
 	return fallback(mistakes(name, panicked)), nil
 }
 
+// answering is keeping with a response that has the diagnostics, beside what is kept of it.
+func answering[Request, Response any](
+	ctx context.Context, g guarded, request Request, serve func(context.Context, Request) (*Response, error), name string,
+	kept ...Response,
+) (*Response, error) {
+	return keeping(ctx, g, request, serve, name, func(d []*tfprotov6.Diagnostic) *Response {
+		var response Response
+		if len(kept) > 0 {
+			response = kept[0]
+		}
+
+		reflect.ValueOf(&response).Elem().FieldByName("Diagnostics").Set(reflect.ValueOf(d))
+
+		return &response
+	})
+}
+
 func mistakes(name string, panicked error) []*tfprotov6.Diagnostic {
 	return []*tfprotov6.Diagnostic{{
 		Severity: tfprotov6.DiagnosticSeverityError, Summary: "Mistake in talosop", Detail: mistake(name, panicked),
@@ -89,46 +107,32 @@ func mistake(name string, panicked error) string {
 func (g guarded) GetMetadata(
 	ctx context.Context, req *tfprotov6.GetMetadataRequest,
 ) (*tfprotov6.GetMetadataResponse, error) {
-	return keeping(ctx, g, req, g.served.GetMetadata, "Naming what there is",
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetMetadataResponse {
-			return &tfprotov6.GetMetadataResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.GetMetadata, "Naming what there is")
 }
 
 func (g guarded) GetProviderSchema(
 	ctx context.Context, req *tfprotov6.GetProviderSchemaRequest,
 ) (*tfprotov6.GetProviderSchemaResponse, error) {
-	return keeping(ctx, g, req, g.served.GetProviderSchema, "The schema",
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetProviderSchemaResponse {
-			return &tfprotov6.GetProviderSchemaResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.GetProviderSchema, "The schema")
 }
 
 func (g guarded) GetResourceIdentitySchemas(
 	ctx context.Context, req *tfprotov6.GetResourceIdentitySchemasRequest,
 ) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
-	return keeping(ctx, g, req, g.served.GetResourceIdentitySchemas, "The schema of identities",
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetResourceIdentitySchemasResponse {
-			return &tfprotov6.GetResourceIdentitySchemasResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.GetResourceIdentitySchemas, "The schema of identities")
 }
 
 func (g guarded) ValidateProviderConfig(
 	ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest,
 ) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	return keeping(ctx, g, req, g.served.ValidateProviderConfig, "The validation of the provider block",
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateProviderConfigResponse {
-			return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config, Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.ValidateProviderConfig, "The validation of the provider block",
+		tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config})
 }
 
 func (g guarded) ConfigureProvider(
 	ctx context.Context, req *tfprotov6.ConfigureProviderRequest,
 ) (*tfprotov6.ConfigureProviderResponse, error) {
-	return keeping(ctx, g, req, g.served.ConfigureProvider, "The configuration of the provider",
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ConfigureProviderResponse {
-			return &tfprotov6.ConfigureProviderResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.ConfigureProvider, "The configuration of the provider")
 }
 
 func (g guarded) StopProvider(
@@ -143,107 +147,72 @@ func (g guarded) StopProvider(
 func (g guarded) ValidateResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest,
 ) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	return keeping(ctx, g, req, g.served.ValidateResourceConfig, "The validation of a "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateResourceConfigResponse {
-			return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.ValidateResourceConfig, "The validation of a "+req.TypeName)
 }
 
 func (g guarded) UpgradeResourceState(
 	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
 ) (*tfprotov6.UpgradeResourceStateResponse, error) {
-	return keeping(ctx, g, req, g.served.UpgradeResourceState, "Reading the state of a "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.UpgradeResourceStateResponse {
-			return &tfprotov6.UpgradeResourceStateResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.UpgradeResourceState, "Reading the state of a "+req.TypeName)
 }
 
 func (g guarded) UpgradeResourceIdentity(
 	ctx context.Context, req *tfprotov6.UpgradeResourceIdentityRequest,
 ) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
-	return keeping(ctx, g, req, g.served.UpgradeResourceIdentity, "Reading the identity of a "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.UpgradeResourceIdentityResponse {
-			return &tfprotov6.UpgradeResourceIdentityResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.UpgradeResourceIdentity, "Reading the identity of a "+req.TypeName)
 }
 
 func (g guarded) ReadResource(
 	ctx context.Context, req *tfprotov6.ReadResourceRequest,
 ) (*tfprotov6.ReadResourceResponse, error) {
-	return keeping(ctx, g, req, g.served.ReadResource, "The refresh of a "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ReadResourceResponse {
-			return &tfprotov6.ReadResourceResponse{
-				NewState: req.CurrentState, Private: req.Private, NewIdentity: req.CurrentIdentity, Diagnostics: d,
-			}
-		})
+	return answering(ctx, g, req, g.served.ReadResource, "The refresh of a "+req.TypeName,
+		tfprotov6.ReadResourceResponse{NewState: req.CurrentState, Private: req.Private, NewIdentity: req.CurrentIdentity})
 }
 
 func (g guarded) PlanResourceChange(
 	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
-	return keeping(ctx, g, req, g.served.PlanResourceChange, "The plan of a "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.PlanResourceChangeResponse {
-			return &tfprotov6.PlanResourceChangeResponse{
-				PlannedState: req.PriorState, PlannedPrivate: req.PriorPrivate, PlannedIdentity: req.PriorIdentity,
-				Diagnostics: d,
-			}
-		})
+	return answering(ctx, g, req, g.served.PlanResourceChange, "The plan of a "+req.TypeName,
+		tfprotov6.PlanResourceChangeResponse{PlannedState: req.PriorState, PlannedPrivate: req.PriorPrivate,
+			PlannedIdentity: req.PriorIdentity})
 }
 
 func (g guarded) ApplyResourceChange(
 	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
 ) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	return keeping(ctx, g, req, g.served.ApplyResourceChange, "The apply of a "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ApplyResourceChangeResponse {
-			return &tfprotov6.ApplyResourceChangeResponse{
-				NewState: req.PriorState, Private: req.PlannedPrivate, NewIdentity: req.PlannedIdentity, Diagnostics: d,
-			}
-		})
+	return answering(ctx, g, req, g.served.ApplyResourceChange, "The apply of a "+req.TypeName,
+		tfprotov6.ApplyResourceChangeResponse{NewState: req.PriorState, Private: req.PlannedPrivate,
+			NewIdentity: req.PlannedIdentity})
 }
 
 func (g guarded) ImportResourceState(
 	ctx context.Context, req *tfprotov6.ImportResourceStateRequest,
 ) (*tfprotov6.ImportResourceStateResponse, error) {
-	return keeping(ctx, g, req, g.served.ImportResourceState, "The import of a "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ImportResourceStateResponse {
-			return &tfprotov6.ImportResourceStateResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.ImportResourceState, "The import of a "+req.TypeName)
 }
 
 func (g guarded) MoveResourceState(
 	ctx context.Context, req *tfprotov6.MoveResourceStateRequest,
 ) (*tfprotov6.MoveResourceStateResponse, error) {
-	return keeping(ctx, g, req, g.served.MoveResourceState, "The move to a "+req.TargetTypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.MoveResourceStateResponse {
-			return &tfprotov6.MoveResourceStateResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.MoveResourceState, "The move to a "+req.TargetTypeName)
 }
 
 func (g guarded) GenerateResourceConfig(
 	ctx context.Context, req *tfprotov6.GenerateResourceConfigRequest,
 ) (*tfprotov6.GenerateResourceConfigResponse, error) {
-	return keeping(ctx, g, req, g.served.GenerateResourceConfig, "Writing the configuration of a "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.GenerateResourceConfigResponse {
-			return &tfprotov6.GenerateResourceConfigResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.GenerateResourceConfig, "Writing the configuration of a "+req.TypeName)
 }
 
 func (g guarded) ValidateDataResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest,
 ) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	return keeping(ctx, g, req, g.served.ValidateDataResourceConfig, "The validation of data "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateDataResourceConfigResponse {
-			return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.ValidateDataResourceConfig, "The validation of data "+req.TypeName)
 }
 
 func (g guarded) ReadDataSource(
 	ctx context.Context, req *tfprotov6.ReadDataSourceRequest,
 ) (*tfprotov6.ReadDataSourceResponse, error) {
-	return keeping(ctx, g, req, g.served.ReadDataSource, "Reading data "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ReadDataSourceResponse {
-			return &tfprotov6.ReadDataSourceResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.ReadDataSource, "Reading data "+req.TypeName)
 }
 
 // msgpackNil is null as the protocol writes it.
@@ -268,45 +237,30 @@ func (g guarded) CallFunction(
 func (g guarded) GetFunctions(
 	ctx context.Context, req *tfprotov6.GetFunctionsRequest,
 ) (*tfprotov6.GetFunctionsResponse, error) {
-	return keeping(ctx, g, req, g.served.GetFunctions, "Naming the functions",
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetFunctionsResponse {
-			return &tfprotov6.GetFunctionsResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.GetFunctions, "Naming the functions")
 }
 
 func (g guarded) ValidateEphemeralResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest,
 ) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
-	return keeping(ctx, g, req, g.served.ValidateEphemeralResourceConfig,
-		"The validation of an ephemeral "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateEphemeralResourceConfigResponse {
-			return &tfprotov6.ValidateEphemeralResourceConfigResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.ValidateEphemeralResourceConfig, "The validation of an ephemeral "+req.TypeName)
 }
 
 func (g guarded) OpenEphemeralResource(
 	ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest,
 ) (*tfprotov6.OpenEphemeralResourceResponse, error) {
-	return keeping(ctx, g, req, g.served.OpenEphemeralResource, "Opening an ephemeral "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.OpenEphemeralResourceResponse {
-			return &tfprotov6.OpenEphemeralResourceResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.OpenEphemeralResource, "Opening an ephemeral "+req.TypeName)
 }
 
 func (g guarded) RenewEphemeralResource(
 	ctx context.Context, req *tfprotov6.RenewEphemeralResourceRequest,
 ) (*tfprotov6.RenewEphemeralResourceResponse, error) {
-	return keeping(ctx, g, req, g.served.RenewEphemeralResource, "Renewing an ephemeral "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.RenewEphemeralResourceResponse {
-			return &tfprotov6.RenewEphemeralResourceResponse{Private: req.Private, Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.RenewEphemeralResource, "Renewing an ephemeral "+req.TypeName,
+		tfprotov6.RenewEphemeralResourceResponse{Private: req.Private})
 }
 
 func (g guarded) CloseEphemeralResource(
 	ctx context.Context, req *tfprotov6.CloseEphemeralResourceRequest,
 ) (*tfprotov6.CloseEphemeralResourceResponse, error) {
-	return keeping(ctx, g, req, g.served.CloseEphemeralResource, "Closing an ephemeral "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.CloseEphemeralResourceResponse {
-			return &tfprotov6.CloseEphemeralResourceResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.CloseEphemeralResource, "Closing an ephemeral "+req.TypeName)
 }

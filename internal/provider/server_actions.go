@@ -11,19 +11,13 @@ import (
 func (g guarded) ValidateActionConfig(
 	ctx context.Context, req *tfprotov6.ValidateActionConfigRequest,
 ) (*tfprotov6.ValidateActionConfigResponse, error) {
-	return keeping(ctx, g, req, g.served.ValidateActionConfig, "The validation of action "+req.ActionType,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateActionConfigResponse {
-			return &tfprotov6.ValidateActionConfigResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.ValidateActionConfig, "The validation of action "+req.ActionType)
 }
 
 func (g guarded) PlanAction(
 	ctx context.Context, req *tfprotov6.PlanActionRequest,
 ) (*tfprotov6.PlanActionResponse, error) {
-	return keeping(ctx, g, req, g.served.PlanAction, "The plan of action "+req.ActionType,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.PlanActionResponse {
-			return &tfprotov6.PlanActionResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.PlanAction, "The plan of action "+req.ActionType)
 }
 
 // InvokeAction guards what happens while the events are sent, too: the action runs then.

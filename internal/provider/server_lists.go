@@ -11,10 +11,7 @@ import (
 func (g guarded) ValidateListResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateListResourceConfigRequest,
 ) (*tfprotov6.ValidateListResourceConfigResponse, error) {
-	return keeping(ctx, g, req, g.served.ValidateListResourceConfig, "The validation of a list of "+req.TypeName,
-		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateListResourceConfigResponse {
-			return &tfprotov6.ValidateListResourceConfigResponse{Diagnostics: d}
-		})
+	return answering(ctx, g, req, g.served.ValidateListResourceConfig, "The validation of a list of "+req.TypeName)
 }
 
 // ListResource guards what happens while the results are sent, too: most of the work is done then.
