@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"go.etcd.io/bbolt"
@@ -40,13 +41,9 @@ var connecting = []string{
 
 // connects is whether a key is one of them.
 func connects(key string) bool {
-	for _, one := range connecting {
-		if key == one || strings.HasSuffix(one, "/") && strings.HasPrefix(key, one) {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(connecting, func(one string) bool {
+		return key == one || strings.HasSuffix(one, "/") && strings.HasPrefix(key, one)
+	})
 }
 
 // Isolate deletes from the snapshot what connects a restored cluster to the one that it was taken of, and returns the

@@ -11,6 +11,7 @@
 package image
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -56,10 +57,7 @@ func (i Installer) Reference() (string, error) {
 		return "", err
 	}
 
-	platform := i.Platform
-	if platform == "" {
-		platform = DefaultPlatform
-	}
+	platform := cmp.Or(i.Platform, DefaultPlatform)
 
 	if !platformPattern.MatchString(platform) {
 		return "", fmt.Errorf("platform %q: want lower-case letters, digits and dashes, such as metal or aws", i.Platform)
@@ -78,10 +76,7 @@ func (i Installer) Reference() (string, error) {
 		return plainInstaller + ":" + i.Version, nil
 	}
 
-	registry := i.Registry
-	if registry == "" {
-		registry = FactoryRegistry
-	}
+	registry := cmp.Or(i.Registry, FactoryRegistry)
 
 	written := fmt.Sprintf("%s/%s/%s:%s", registry, repository(platform, i.SecureBoot), schematic, i.Version)
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,9 +213,7 @@ func (b *boot) dryRun(plan applyPlan, cfg config.Provider) (*applyResponse, erro
 		return nil, fmt.Errorf("failed to generate diff: %w", err)
 	}
 
-	if diff == "" {
-		diff = "No changes."
-	}
+	diff = cmp.Or(diff, "No changes.")
 
 	return &applyResponse{Messages: []*machine.ApplyConfiguration{{
 		Mode:        plan.mode,

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -53,9 +54,7 @@ func newBoot(m *Machine, p *power) (*boot, error) {
 	m.boots++
 	m.World.Unlock()
 
-	if kernel == "" {
-		kernel = m.sim.kernel
-	}
+	kernel = cmp.Or(kernel, m.sim.kernel)
 
 	common, err := machined.NewBoot(m.sim.ctx, m.Hardware, machined.NewResources(m.sim.catalog), sys, name, kernel)
 	if err != nil {

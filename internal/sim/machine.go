@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -62,9 +63,7 @@ func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
 		opts.UUID = uuid.NewString()
 	}
 
-	if opts.TalosVersion == "" {
-		opts.TalosVersion = s.opts.TalosVersion
-	}
+	opts.TalosVersion = cmp.Or(opts.TalosVersion, s.opts.TalosVersion)
 
 	if opts.Delays == nil {
 		opts.Delays = s.opts.Delays

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
@@ -51,13 +52,8 @@ func (o Options) withDefaults() Options {
 		o.Delays = &d
 	}
 
-	if o.TalosVersion == "" {
-		o.TalosVersion = DefaultTalosVersion
-	}
-
-	if o.Port == 0 {
-		o.Port = 50000
-	}
+	o.TalosVersion = cmp.Or(o.TalosVersion, DefaultTalosVersion)
+	o.Port = cmp.Or(o.Port, 50000)
 
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}

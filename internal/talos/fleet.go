@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,9 +126,7 @@ type Timeouts struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Port == 0 {
-		o.Port = constants.ApidPort
-	}
+	o.Port = cmp.Or(o.Port, constants.ApidPort)
 
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext

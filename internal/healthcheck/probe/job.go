@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,10 +122,7 @@ func whyFailed(job map[string]any) string {
 func jobOf(check healthcheck.Check) map[string]any {
 	u := unstructured.Unstructured{Object: runtime.DeepCopyJSON(check.Job.Manifest)}
 
-	name := u.GetName()
-	if name == "" {
-		name = check.Name
-	}
+	name := cmp.Or(u.GetName(), check.Name)
 
 	u.SetName("")
 	u.SetGenerateName(name + "-")

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -53,9 +54,7 @@ func NewStore(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Stall == 0 {
-		o.Stall = 30 * time.Second
-	}
+	o.Stall = cmp.Or(o.Stall, 30*time.Second)
 	return &Store{
 		options: o, pause: 500 * time.Millisecond,
 		indexLimit: largestIndex, packageLimit: largestPackage,

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -43,11 +44,7 @@ func (w *waiting) failed(cause error) error {
 }
 
 func (o *object) because() string {
-	if o.reason == "" {
-		return "the Kubernetes API had not said anything of it yet"
-	}
-
-	return o.reason
+	return cmp.Or(o.reason, "the Kubernetes API had not said anything of it yet")
 }
 
 // explain replaces the reasons by better ones where the cluster has some.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,13 +138,8 @@ func (o Options) withDefaults() Options {
 		o.Slots = NewSlots(0)
 	}
 
-	if o.Grace == 0 {
-		o.Grace = 20 * time.Second
-	}
-
-	if o.Pause == 0 {
-		o.Pause = time.Second
-	}
+	o.Grace = cmp.Or(o.Grace, 20*time.Second)
+	o.Pause = cmp.Or(o.Pause, time.Second)
 
 	return o
 }

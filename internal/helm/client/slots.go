@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -29,9 +30,7 @@ type catalog struct {
 
 // NewSlots makes n of them, 3 for 0.
 func NewSlots(n int) *Slots {
-	if n == 0 {
-		n = defaultSlots
-	}
+	n = cmp.Or(n, defaultSlots)
 
 	return &Slots{taken: make(chan struct{}, n), catalogs: map[string]catalog{}}
 }

@@ -76,9 +76,7 @@ func (s *Session) withhold(what string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.withheld == "" {
-		s.withheld = what
-	}
+	s.withheld = cmp.Or(s.withheld, what)
 
 	return errors.New("no plan reads Secrets")
 }

@@ -1,6 +1,7 @@
 package postrender
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -32,9 +33,7 @@ func headOf(object map[string]any) head {
 
 // in says in which namespace the object is, when it does not say it itself.
 func (h head) in(namespace string) head {
-	if h.namespace == "" {
-		h.namespace = namespace
-	}
+	h.namespace = cmp.Or(h.namespace, namespace)
 
 	return h
 }

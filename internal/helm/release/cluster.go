@@ -136,20 +136,11 @@ func (c *Cluster) tell(name Name, text string) {
 	}
 }
 
-func (c *Cluster) pause() time.Duration {
-	if c.Pause == 0 {
-		return defaultPause
-	}
-
-	return c.Pause
-}
+func (c *Cluster) pause() time.Duration { return cmp.Or(c.Pause, defaultPause) }
 
 // afterwards is a context for what is still to be observed or written when ctx may have ended.
 func (c *Cluster) afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
-	grace := c.Grace
-	if grace == 0 {
-		grace = defaultGrace
-	}
+	grace := cmp.Or(c.Grace, defaultGrace)
 
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), grace, fmt.Errorf("not within %s", grace))
 }

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,10 +220,7 @@ func (r *run) removal(keepHistory bool) RemoveOptions {
 func (r *run) rollBack(s *client.Session, failed int, to Revision) error {
 	cfg, o := s.Configuration(), r.spec.Options
 
-	inputs := to.Inputs
-	if inputs == "" {
-		inputs = InputsOfAnother
-	}
+	inputs := cmp.Or(to.Inputs, InputsOfAnother)
 
 	cfg.Releases.Driver = &rollingBack{marking: &marking{Driver: cfg.Releases.Driver, inputs: inputs}, failed: failed}
 

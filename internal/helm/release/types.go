@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,9 +71,7 @@ func described(path string, err error) string {
 		return strings.TrimPrefix(path+": ", ": ") + err.Error()
 	}
 
-	if path == "" {
-		path = wrong.Field
-	}
+	path = cmp.Or(path, wrong.Field)
 
 	return fmt.Sprintf("%s is of the type %s, and Kubernetes reads %s there", path, typeFound(wrong.Value),
 		typeWanted(wrong.Type))

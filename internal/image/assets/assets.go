@@ -7,6 +7,7 @@
 package assets
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -185,10 +186,7 @@ func (i Image) pxe(base *url.URL) *url.URL {
 }
 
 func (i Image) base() (*url.URL, error) {
-	text := strings.TrimSuffix(i.Factory, "/")
-	if text == "" {
-		text = PublicFactory
-	}
+	text := cmp.Or(strings.TrimSuffix(i.Factory, "/"), PublicFactory)
 
 	base, err := url.Parse(text)
 

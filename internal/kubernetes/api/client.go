@@ -194,33 +194,13 @@ func (o Options) withoutCredentials() Options {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Connect == 0 {
-		o.Connect = 3 * time.Second
-	}
-
-	if o.Attempt == 0 {
-		o.Attempt = 5 * time.Second
-	}
-
-	if o.Call == 0 {
-		o.Call = 10 * time.Second
-	}
-
-	if o.Steady == 0 {
-		o.Steady = time.Minute
-	}
-
-	if o.Await == 0 {
-		o.Await = 5 * time.Minute
-	}
-
-	if o.Poll == 0 {
-		o.Poll = time.Second
-	}
-
-	if o.Port == "" {
-		o.Port = defaultPort
-	}
+	o.Connect = cmp.Or(o.Connect, 3*time.Second)
+	o.Attempt = cmp.Or(o.Attempt, 5*time.Second)
+	o.Call = cmp.Or(o.Call, 10*time.Second)
+	o.Steady = cmp.Or(o.Steady, time.Minute)
+	o.Await = cmp.Or(o.Await, 5*time.Minute)
+	o.Poll = cmp.Or(o.Poll, time.Second)
+	o.Port = cmp.Or(o.Port, defaultPort)
 
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: o.Connect}).DialContext

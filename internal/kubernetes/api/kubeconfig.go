@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
@@ -175,10 +176,7 @@ func expand(path string) (string, error) {
 
 // choose is what the file says about the context that is asked for.
 func (k Kubeconfig) choose(file *clientcmdapi.Config) (*rest.Config, error) {
-	name := k.Context
-	if name == "" {
-		name = file.CurrentContext
-	}
+	name := cmp.Or(k.Context, file.CurrentContext)
 
 	names := strings.Join(slices.Sorted(maps.Keys(file.Contexts)), ", ")
 	chosen := file.Contexts[name]

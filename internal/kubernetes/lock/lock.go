@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -66,21 +67,10 @@ type Lock struct {
 
 // New returns the lock of the client's cluster; it does no I/O.
 func New(c *api.Client, o Options) *Lock {
-	if o.Cluster == "" {
-		o.Cluster = c.Cluster
-	}
-
-	if o.Duration == 0 {
-		o.Duration = DefaultDuration
-	}
-
-	if o.Name == "" {
-		o.Name = "talosop"
-	}
-
-	if o.Lease == "" {
-		o.Lease = leaseName
-	}
+	o.Cluster = cmp.Or(o.Cluster, c.Cluster)
+	o.Duration = cmp.Or(o.Duration, DefaultDuration)
+	o.Name = cmp.Or(o.Name, "talosop")
+	o.Lease = cmp.Or(o.Lease, leaseName)
 
 	if o.Asked == nil {
 		o.Asked = func(error) {}

@@ -1,6 +1,7 @@
 package functions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -122,9 +123,7 @@ func talosOf(version types.String) (*machineconfig.TalosVersion, error) {
 // named gives mistakes without a field one.
 func named(field string, err error) error {
 	for _, mistake := range machineconfig.FieldErrors(err) {
-		if mistake.Field == "" {
-			mistake.Field = field
-		}
+		mistake.Field = cmp.Or(mistake.Field, field)
 	}
 
 	return err

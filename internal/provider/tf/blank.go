@@ -2,6 +2,7 @@ package tf
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/action"
@@ -329,11 +330,5 @@ func mayBeBlank(of attribute) bool {
 }
 
 func marked[V any](validators []V) bool {
-	for _, v := range validators {
-		if _, ok := any(v).(MayBeBlank); ok {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(validators, func(v V) bool { return any(v) == any(MayBeBlank{}) })
 }

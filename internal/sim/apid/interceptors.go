@@ -1,6 +1,7 @@
 package apid
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -287,10 +288,7 @@ func (s *Server) strike(ctx context.Context, f fault.Fault) error {
 	case f.EndEarly:
 		return errEndEarly
 	case f.Code != codes.OK:
-		msg := f.Message
-		if msg == "" {
-			msg = "injected fault"
-		}
+		msg := cmp.Or(f.Message, "injected fault")
 
 		return status.Error(f.Code, msg)
 	default:

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -109,9 +110,7 @@ func (a *Authority) Issue(l Leaf) (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 
-	if l.Validity == 0 {
-		l.Validity = CertValidity
-	}
+	l.Validity = cmp.Or(l.Validity, CertValidity)
 
 	now := time.Now()
 	template := &x509.Certificate{

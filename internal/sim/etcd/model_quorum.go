@@ -1,5 +1,7 @@
 package etcd
 
+import "slices"
+
 // voters counts voting members and those of them that run.
 func (c *ModelCluster) voters() (all, running int) {
 	for _, m := range c.members {
@@ -65,15 +67,7 @@ func (m *modelMember) reaches(other *modelMember) bool {
 	return m == other || m.findable() || other.findable()
 }
 
-func (c *ModelCluster) has(member *modelMember) bool {
-	for _, m := range c.members {
-		if m == member {
-			return true
-		}
-	}
-
-	return false
-}
+func (c *ModelCluster) has(member *modelMember) bool { return slices.Contains(c.members, member) }
 
 func (c *ModelCluster) drop(member *modelMember) {
 	for i, m := range c.members {

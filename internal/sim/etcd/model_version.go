@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
@@ -73,13 +74,9 @@ func (c *ModelCluster) followVersions() {
 }
 
 func (c *ModelCluster) allRun(minor string) bool {
-	for _, m := range c.members {
-		if !m.running || etcdstate.MinorOf(m.server) != minor {
-			return false
-		}
-	}
-
-	return true
+	return !slices.ContainsFunc(c.members, func(m *modelMember) bool {
+		return !m.running || etcdstate.MinorOf(m.server) != minor
+	})
 }
 
 // awaitVersion is an etcd that starts over and over again, for as long as its version keeps it from serving: it panics

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"time"
@@ -73,9 +74,7 @@ func (f *armed) counts(c Call) bool {
 		return c.Time.Sub(f.since) < f.For
 	}
 
-	if count == 0 {
-		count = 1
-	}
+	count = cmp.Or(count, 1)
 
 	return count < 0 || f.seen < from+count
 }

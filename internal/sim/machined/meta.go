@@ -1,6 +1,7 @@
 package machined
 
 import (
+	"cmp"
 	"maps"
 
 	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
@@ -100,9 +101,7 @@ func (b *Boot) publishMetaKey(key uint8, value string) {
 func (b *Boot) followMeta(key uint8, value string) {
 	switch key {
 	case metakeys.UUIDOverride:
-		if value == "" {
-			value = b.uuid
-		}
+		value = cmp.Or(value, b.uuid)
 
 		Modify(b, hardware.NewSystemInformation(hardware.SystemInformationID), func(r *hardware.SystemInformation) {
 			*r.TypedSpec() = hardware.SystemInformationSpec{

@@ -106,13 +106,9 @@ func (h *Host) isNode(address netip.Addr) (bool, error) {
 }
 
 func balances(service *corev1.Service, to netip.AddrPort, port corev1.ServicePort) bool {
-	for _, ingress := range service.Status.LoadBalancer.Ingress {
-		if ingress.IP == to.Addr().String() && port.Port == int32(to.Port()) {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(service.Status.LoadBalancer.Ingress, func(ingress corev1.LoadBalancerIngress) bool {
+		return ingress.IP == to.Addr().String() && port.Port == int32(to.Port())
+	})
 }
 
 // routeToService picks a backend that is ready, as a node does.

@@ -1,6 +1,7 @@
 package kubetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,9 +195,7 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.admin) }
 func (c *Cluster) Client(t testing.TB, o api.Options) *kubernetes.Client {
 	t.Helper()
 
-	if o.Endpoint == "" {
-		o.Endpoint = c.endpoint
-	}
+	o.Endpoint = cmp.Or(o.Endpoint, c.endpoint)
 
 	o.CA, o.Cert, o.Key = c.admin.CAData, c.admin.CertData, c.admin.KeyData
 
