@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// releaseName and releaseNamespace are the annotations of objects that belong to a release
+	// ReleaseName and ReleaseNamespace are the annotations of objects that belong to a release
 	// (Helm 3.21, action/validate.go).
-	releaseName      = "meta.helm.sh/release-name"
-	releaseNamespace = "meta.helm.sh/release-namespace"
+	ReleaseName      = "meta.helm.sh/release-name"
+	ReleaseNamespace = "meta.helm.sh/release-namespace"
 	// atOnce is how many objects of a kind are deleted at the same time.
 	atOnce = 8
 )
@@ -122,13 +122,13 @@ func (c *client) deleteOne(
 // isForeign reports whether an object belongs to another release, and takes note of it.
 func (c *client) isForeign(info *resource.Info, live metav1.Object) bool {
 	o, annotations := c.s.o, live.GetAnnotations()
-	owner, owned := annotations[releaseName]
+	owner, owned := annotations[ReleaseName]
 
-	if o.Release == "" || !owned || owner == o.Release && annotations[releaseNamespace] == o.Namespace {
+	if o.Release == "" || !owned || owner == o.Release && annotations[ReleaseNamespace] == o.Namespace {
 		return false
 	}
 
-	text := fmt.Sprintf("%s: it belongs to the release %s/%s", reference(info), annotations[releaseNamespace], owner)
+	text := fmt.Sprintf("%s: it belongs to the release %s/%s", reference(info), annotations[ReleaseNamespace], owner)
 
 	c.s.mu.Lock()
 	c.s.foreign[identify(info)] = c.s.o.Redact(text)

@@ -33,7 +33,7 @@ func (w *waiting) failed(cause error) error {
 		objects[i] = NotReady{Object: reference(o.info), Text: s.o.Redact(lines[i])}
 	}
 
-	failure := &NotReadyError{Objects: objects, Cause: redacted(cause, s.o.Redact), Hook: w.hook}
+	failure := &NotReadyError{Objects: objects, Cause: Redacted(cause, s.o.Redact), Hook: w.hook}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,8 @@ type redactedError struct {
 func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.error }
 
-func redacted(err error, redact func(string) string) error {
+// Redacted is an error whose text redact has gone over.
+func Redacted(err error, redact func(string) string) error {
 	if text := redact(err.Error()); text != err.Error() {
 		return &redactedError{err, text}
 	}

@@ -239,22 +239,5 @@ func redactError(err error, redact func(string) string) error {
 		return &clean
 	}
 
-	if text := redact(err.Error()); text != err.Error() {
-		return &redactedError{error: err, text: text}
-	}
-
-	return err
+	return client.Redacted(err, redact)
 }
-
-// redactedError is an error whose text was redacted.
-type redactedError struct {
-	error
-
-	text string
-}
-
-// Error implements error.
-func (e *redactedError) Error() string { return e.text }
-
-// Unwrap gives the error, whose text has secrets.
-func (e *redactedError) Unwrap() error { return e.error }

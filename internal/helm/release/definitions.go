@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
@@ -113,7 +114,7 @@ func with(content map[string]any, labels, annotations map[string]string) map[str
 // setMetadataVisitor), and more annotations.
 func ownedBy(release Name, content map[string]any, more map[string]string) map[string]any {
 	return with(content, map[string]string{managedBy: managedByHelm},
-		joined(more, map[string]string{releaseName: release.Name, releaseNamespace: release.Namespace}))
+		joined(more, map[string]string{client.ReleaseName: release.Name, client.ReleaseNamespace: release.Namespace}))
 }
 
 func joined(a, b map[string]string) map[string]string {

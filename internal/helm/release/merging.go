@@ -2,7 +2,6 @@ package release
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -22,25 +21,19 @@ import (
 // objects over (Helm 3.21, kube/client.go, createPatch). And it takes the deployed manifest for what
 // there is, so that fields which only a failed revision had stay for ever.
 type merging struct {
-	kube.Interface
-	kube.InterfaceExt
-	kube.InterfaceDeletionPropagation
+	changing
 
-	merge kube.InterfaceThreeWayMerge
 	// tried are the manifests of the revisions that failed since one succeeded, newest first.
 	tried [][]byte
 }
 
 func newMerging(client kube.Interface, have Observation) (*merging, error) {
-	waiting, waits := client.(kube.InterfaceExt)
-	deleting, propagates := client.(kube.InterfaceDeletionPropagation)
-	three, merges := client.(kube.InterfaceThreeWayMerge)
-
-	if !waits || !propagates || !merges {
-		return nil, errors.New("the session's client cannot do all that Helm's can")
+	able, err := changingOf(client)
+	if err != nil {
+		return nil, err
 	}
 
-	m := &merging{Interface: client, InterfaceExt: waiting, InterfaceDeletionPropagation: deleting, merge: three}
+	m := &merging{changing: able}
 
 	for _, r := range failures(have.History) {
 		text, err := manifestOf(r.Objects)
@@ -106,12 +99,12 @@ func (m *merging) UpdateThreeWayMerge(original, target kube.ResourceList, force 
 			continue
 		}
 
-		if _, err := m.merge.UpdateThreeWayMerge(tried.Intersect(there), there, force); err != nil {
+		if _, err := m.changing.UpdateThreeWayMerge(tried.Intersect(there), there, force); err != nil {
 			return &kube.Result{}, err
 		}
 	}
 
-	return m.merge.UpdateThreeWayMerge(original, target, force)
+	return m.changing.UpdateThreeWayMerge(original, target, force)
 }
 
 // present are copies of those objects that the cluster has. Helm creates the others, and then would

@@ -12,16 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // What Helm writes on objects of releases (Helm 3.21, action/validate.go).
 const (
-	managedBy        = "app.kubernetes.io/managed-by"
-	managedByHelm    = "Helm"
-	releaseName      = "meta.helm.sh/release-name"
-	releaseNamespace = "meta.helm.sh/release-namespace"
+	managedBy     = "app.kubernetes.io/managed-by"
+	managedByHelm = "Helm"
 )
 
 // ownerOf is the release that an object says it belongs to.
@@ -31,7 +30,7 @@ func ownerOf(live map[string]any) (owner Name, owned bool) {
 	}
 
 	annotations := (&unstructured.Unstructured{Object: live}).GetAnnotations()
-	owner = Name{Namespace: annotations[releaseNamespace], Name: annotations[releaseName]}
+	owner = Name{Namespace: annotations[client.ReleaseNamespace], Name: annotations[client.ReleaseName]}
 
 	return owner, owner.Name != ""
 }

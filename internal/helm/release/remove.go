@@ -175,16 +175,16 @@ func uninstallAgain(
 	cfg.Releases.Driver = &removing{Driver: cfg.Releases.Driver, newest: o.newest, forgets: o.forgets,
 		former: map[string]helmrelease.Status{}}
 
-	if kube, able := cfg.KubeClient.(changing); able && len(left) > 0 {
-		cfg.KubeClient = &renewing{changing: kube, name: name, timeout: cmp.Or(o.Timeout, defaultTimeout), hooks: left,
-			done: done}
-	}
-
-	deletes, err := newDeletions(cfg.KubeClient)
+	able, err := changingOf(cfg.KubeClient)
 	if err != nil {
 		return err
 	}
 
+	if len(left) > 0 {
+		able = &renewing{changing: able, name: name, timeout: cmp.Or(o.Timeout, defaultTimeout), hooks: left, done: done}
+	}
+
+	deletes := &deletions{changing: able}
 	cfg.KubeClient = deletes
 
 	u := action.NewUninstall(cfg)
@@ -202,9 +202,7 @@ func uninstallAgain(
 // deletions keeps the reasons why objects could not be deleted, which Helm only logs (Helm 3.21,
 // action/uninstall.go, Run).
 type deletions struct {
-	kube.Interface
-	kube.InterfaceExt
-	kube.InterfaceDeletionPropagation
+	changing
 
 	// begun is whether the hooks before them have run.
 	begun bool
@@ -217,23 +215,12 @@ type hookError struct{ error }
 // Unwrap gives what Helm says of it.
 func (e *hookError) Unwrap() error { return e.error }
 
-func newDeletions(client kube.Interface) (*deletions, error) {
-	waiting, waits := client.(kube.InterfaceExt)
-	deleting, propagates := client.(kube.InterfaceDeletionPropagation)
-
-	if !waits || !propagates {
-		return nil, errors.New("the session's client does not wait for deletions")
-	}
-
-	return &deletions{Interface: client, InterfaceExt: waiting, InterfaceDeletionPropagation: deleting}, nil
-}
-
 // DeleteWithPropagationPolicy implements kube.InterfaceDeletionPropagation.
 func (d *deletions) DeleteWithPropagationPolicy(
 	resources kube.ResourceList, policy metav1.DeletionPropagation,
 ) (*kube.Result, []error) {
 	d.begun = true
-	result, errs := d.InterfaceDeletionPropagation.DeleteWithPropagationPolicy(resources, policy)
+	result, errs := d.changing.DeleteWithPropagationPolicy(resources, policy)
 	d.errs = append(d.errs, errs...)
 
 	return result, errs

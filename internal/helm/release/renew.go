@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
@@ -24,6 +26,15 @@ type changing interface {
 	kube.InterfaceExt
 	kube.InterfaceThreeWayMerge
 	kube.InterfaceDeletionPropagation
+}
+
+func changingOf(client kube.Interface) (changing, error) {
+	able, is := client.(changing)
+	if !is {
+		return nil, errors.New("the session's client cannot do all that Helm's can")
+	}
+
+	return able, nil
 }
 
 // renewing is a client that deletes what a revision that failed has left and what would stand in the
@@ -55,9 +66,13 @@ type hookLeft struct {
 
 // renewing makes an attempt's client one. It is to be called before Helm changes the records.
 func (r *run) renewing(ctx context.Context, a *attempt, have Observation) error {
-	client, able := a.cfg.KubeClient.(changing)
-	if !able || len(failures(have.History)) == 0 {
+	if len(failures(have.History)) == 0 {
 		return nil
+	}
+
+	client, err := changingOf(a.cfg.KubeClient)
+	if err != nil {
+		return err
 	}
 
 	hooks, err := r.cluster.hooksLeft(ctx, r.spec.Name)
@@ -141,13 +156,7 @@ func (h hookLeft) made(live *unstructured.Unstructured) bool {
 }
 
 func includes(all, some map[string]string) bool {
-	for key, value := range some {
-		if found, has := all[key]; !has || found != value {
-			return false
-		}
-	}
-
-	return true
+	return labels.SelectorFromSet(some).Matches(labels.Set(all))
 }
 
 // Create implements kube.Interface. Helm makes hooks one by one.
