@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
@@ -44,7 +44,7 @@ func NewStandIn(site Site, group any) (Backend, error) {
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 		if _, err := s.Store.Create(objects.Kinds[1], &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": name}, "status": map[string]any{"phase": "Active"},
-		}}); err != nil && !errors.Is(err, objects.ErrExists) {
+		}}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}

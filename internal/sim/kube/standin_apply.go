@@ -1,13 +1,12 @@
 package kube
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,8 +14,6 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
-
-	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
 // typeConverter knows the schemas that server-side apply merges by; it is dear to make.
@@ -39,7 +36,7 @@ func (s *standIn) serveApply(w http.ResponseWriter, r *http.Request, t target, b
 	old, err := s.Store.Get(t.kind, t.namespace, t.name)
 	found := err == nil
 
-	if err != nil && !errors.Is(err, objects.ErrNotFound) {
+	if err != nil && !apierrors.IsNotFound(err) {
 		writeError(w, t, err)
 
 		return
@@ -47,7 +44,7 @@ func (s *standIn) serveApply(w http.ResponseWriter, r *http.Request, t target, b
 
 	next, err := applied(r, t, body, old)
 	if err != nil {
-		writeApplyError(w, t, err)
+		writeError(w, t, err)
 
 		return
 	}
@@ -76,18 +73,6 @@ func (s *standIn) serveApply(w http.ResponseWriter, r *http.Request, t target, b
 	}
 
 	writeJSON(w, code, next.Object)
-}
-
-// writeApplyError passes conflicts between appliers on as they are.
-func writeApplyError(w http.ResponseWriter, t target, err error) {
-	var status interface{ Status() metav1.Status }
-	if errors.As(err, &status) {
-		writeJSON(w, int(status.Status().Code), status.Status())
-
-		return
-	}
-
-	writeError(w, t, err)
 }
 
 // applied merges an applied configuration into an object, which is nil when there is none.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/version"
@@ -34,30 +35,16 @@ func writeStatus(w http.ResponseWriter, code int, reason, message string) {
 	})
 }
 
-// writeError answers with the status a kube-apiserver has for it.
+// writeError answers with the status of an error of the API; any other error is a bad request.
 func writeError(w http.ResponseWriter, t target, err error) {
-	what := t.kind.Resource
-	if t.kind.Group != "" {
-		what += "." + t.kind.Group
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		api = apierrors.NewBadRequest(fmt.Sprintf("%s %q %s", t.kind.GroupResource(), t.name, err))
 	}
 
-	message := fmt.Sprintf("%s %q %s", what, t.name, err)
-	code, reason := http.StatusBadRequest, metav1.StatusReasonBadRequest
-
-	switch {
-	case errors.Is(err, objectspkg.ErrNotFound):
-		code, reason = http.StatusNotFound, metav1.StatusReasonNotFound
-	case errors.Is(err, objectspkg.ErrExists):
-		code, reason = http.StatusConflict, metav1.StatusReasonAlreadyExists
-	case errors.Is(err, objectspkg.ErrConflict):
-		code, reason = http.StatusConflict, metav1.StatusReasonConflict
-		message = fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", what, t.name, err)
-	}
-
-	writeJSON(w, code, metav1.Status{
-		TypeMeta: statusMeta, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message, //nolint:gosec // an HTTP code
-		Details: &metav1.StatusDetails{Name: t.name, Group: t.kind.Group, Kind: t.kind.Resource},
-	})
+	status := api.Status()
+	status.TypeMeta = statusMeta
+	writeJSON(w, int(status.Code), status)
 }
 
 func (s *standIn) serveHealth(w http.ResponseWriter, path string) {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -39,7 +40,7 @@ func kindOf(resource string) objects.Kind {
 func (s *standIn) serveEviction(w http.ResponseWriter, r *http.Request, t target) {
 	eviction := &policyv1.Eviction{}
 	if err := readInto(r, eviction); err != nil {
-		writeStatus(w, http.StatusBadRequest, "BadRequest", err.Error())
+		writeError(w, t, apierrors.NewBadRequest(err.Error()))
 
 		return
 	}
@@ -174,7 +175,7 @@ func (s *standIn) deletePod(t target, options metav1.DeleteOptions) error {
 	}
 
 	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != pod.UID {
-		return objects.ErrConflict
+		return t.kind.Conflict(t.name)
 	}
 
 	grace := gracePeriod(pod, options)
@@ -189,7 +190,7 @@ func (s *standIn) deletePod(t target, options metav1.DeleteOptions) error {
 	_, err = s.Store.Update(t.kind, t.namespace, t.name,
 		func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			if obj.GetUID() != pod.UID {
-				return nil, objects.ErrConflict
+				return nil, t.kind.Conflict(t.name)
 			}
 
 			end := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second))
@@ -243,7 +244,7 @@ func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
 		return // somebody deleted it by force
 	}
 
-	if err := s.Store.Remove(t.kind, t.namespace, t.name); err != nil && !errors.Is(err, objects.ErrNotFound) {
+	if err := s.Store.Remove(t.kind, t.namespace, t.name); err != nil && !apierrors.IsNotFound(err) {
 		s.site.Logf("remove pod %s/%s: %v", t.namespace, t.name, err)
 	}
 

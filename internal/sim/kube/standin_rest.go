@@ -12,6 +12,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -112,7 +113,7 @@ func (s *standIn) serveGet(w http.ResponseWriter, r *http.Request, t target) {
 
 	sel, err := objects.ParseSelector(query.Get("labelSelector"), query.Get("fieldSelector"))
 	if err != nil {
-		writeStatus(w, http.StatusBadRequest, "BadRequest", err.Error())
+		writeError(w, t, apierrors.NewBadRequest(err.Error()))
 
 		return
 	}
@@ -136,7 +137,7 @@ func (s *standIn) servePost(w http.ResponseWriter, r *http.Request, t target) {
 
 	obj, err := readObject(r)
 	if err != nil {
-		writeStatus(w, http.StatusBadRequest, "BadRequest", err.Error())
+		writeError(w, t, apierrors.NewBadRequest(err.Error()))
 
 		return
 	}
@@ -165,7 +166,7 @@ func (s *standIn) servePost(w http.ResponseWriter, r *http.Request, t target) {
 func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		writeStatus(w, http.StatusBadRequest, "BadRequest", err.Error())
+		writeError(w, t, apierrors.NewBadRequest(err.Error()))
 
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,14 +58,10 @@ func table(k objects.Kind, items []*unstructured.Unstructured, version string) m
 }
 
 func partial(item *unstructured.Unstructured) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{
-		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: item.GetName(), Namespace: item.GetNamespace(), UID: item.GetUID(),
-			ResourceVersion: item.GetResourceVersion(), CreationTimestamp: item.GetCreationTimestamp(),
-			Labels: item.GetLabels(),
-		},
-	}
+	out := meta.AsPartialObjectMetadata(item)
+	out.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+
+	return out
 }
 
 func nodeCells(item *unstructured.Unstructured, age string) []any {

@@ -13,10 +13,12 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -28,11 +30,18 @@ type Kind struct {
 
 // APIVersion is the group and version of the kind.
 func (k Kind) APIVersion() string {
-	if k.Group == "" {
-		return k.Version
-	}
+	return schema.GroupVersion{Group: k.Group, Version: k.Version}.String()
+}
 
-	return k.Group + "/" + k.Version
+// GroupResource is the kind as errors name it.
+func (k Kind) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}
+}
+
+// Conflict is the error of a write to another object than the one that is there.
+func (k Kind) Conflict(name string) error {
+	return apierrors.NewConflict(k.GroupResource(), name, errors.New(
+		"the object has been modified; please apply your changes to the latest version and try again"))
 }
 
 // Kinds are the types that clients of a cluster without workloads touch.
@@ -58,14 +67,6 @@ var Kinds = []Kind{
 	{"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", true},
 	{"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", false},
 }
-
-// How requests fail.
-var (
-	ErrNotFound = errors.New("not found")
-	ErrExists   = errors.New("already exists")
-	ErrConflict = errors.New(
-		"the object has been modified; please apply your changes to the latest version and try again")
-)
 
 // Change is one change of an object, for watches.
 type Change struct {
@@ -106,7 +107,7 @@ func (s *Store) Get(k Kind, namespace, name string) (*unstructured.Unstructured,
 
 	obj := s.objects[objectKey(k, namespace, name)]
 	if obj == nil {
-		return nil, ErrNotFound
+		return nil, apierrors.NewNotFound(k.GroupResource(), name)
 	}
 
 	return obj.DeepCopy(), nil
@@ -166,7 +167,7 @@ func (s *Store) Create(k Kind, obj *unstructured.Unstructured) (*unstructured.Un
 
 	key := objectKey(k, obj.GetNamespace(), obj.GetName())
 	if s.objects[key] != nil {
-		return nil, ErrExists
+		return nil, apierrors.NewAlreadyExists(k.GroupResource(), obj.GetName())
 	}
 
 	obj = obj.DeepCopy()
@@ -193,7 +194,7 @@ func (s *Store) Update(
 
 	old := s.objects[key]
 	if old == nil {
-		return nil, ErrNotFound
+		return nil, apierrors.NewNotFound(k.GroupResource(), name)
 	}
 
 	obj, err := change(old.DeepCopy())
@@ -201,12 +202,9 @@ func (s *Store) Update(
 		return nil, err
 	}
 
-	if v := obj.GetResourceVersion(); v != "" && v != old.GetResourceVersion() {
-		return nil, ErrConflict
-	}
-
-	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
-		return nil, ErrConflict
+	if !slices.Contains([]string{"", old.GetResourceVersion()}, obj.GetResourceVersion()) ||
+		!slices.Contains([]types.UID{"", old.GetUID()}, obj.GetUID()) {
+		return nil, k.Conflict(name)
 	}
 
 	obj.SetAPIVersion(k.APIVersion())
@@ -249,7 +247,7 @@ func (s *Store) Remove(k Kind, namespace, name string) error {
 
 	obj := s.objects[key]
 	if obj == nil {
-		return ErrNotFound
+		return apierrors.NewNotFound(k.GroupResource(), name)
 	}
 
 	s.store(k, key, "DELETED", obj.DeepCopy())
