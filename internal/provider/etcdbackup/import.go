@@ -2,6 +2,7 @@ package etcdbackup
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -22,87 +24,50 @@ import (
 )
 
 // given is a nested attribute with values of JSON.
-func given(a schema.Attribute, values map[string]any, name string) (types.Object, error) {
-	nested, ok := a.(schema.SingleNestedAttribute)
-	if !ok {
-		return types.Object{}, fmt.Errorf("%s has no attributes", name)
+func given(ctx context.Context, a schema.Attribute, values map[string]any, name string) (types.Object, error) {
+	typ, ok := a.GetType().(types.ObjectType)
+	if !ok || values == nil {
+		return types.ObjectNull(typ.AttrTypes), nil
 	}
 
-	typ := tf.ObjectOf(nested.Attributes).AttrTypes
-	if values == nil {
-		return types.ObjectNull(typ), nil
+	if err := forImports(a, values, name); err != nil {
+		return types.Object{}, err
 	}
 
-	for key := range values {
-		if attribute, ok := nested.Attributes[key]; !ok || attribute.IsWriteOnly() {
-			return types.Object{}, fmt.Errorf("%s.%s is not for imports; credentials are those of s3 of the provider", name, key)
-		}
+	encoded, err := json.Marshal(values)
+	if err != nil {
+		return types.Object{}, err
 	}
 
-	out := map[string]attr.Value{}
-
-	for key, attribute := range nested.Attributes {
-		value, err := givenValue(attribute, values[key], name+"."+key)
-		if err != nil {
-			return types.Object{}, err
-		}
-
-		out[key] = value
+	raw, err := tfprotov6.RawState{JSON: encoded}.Unmarshal(typ.TerraformType(ctx))
+	if err != nil {
+		return types.Object{}, fmt.Errorf("%s is not as in a configuration: %w", name, err)
 	}
 
-	object, diags := types.ObjectValue(typ, out)
-	if diags.HasError() {
-		return object, fmt.Errorf("%s is not as in a configuration", name)
-	}
+	value, err := typ.ValueFromTerraform(ctx, raw)
+	object, _ := value.(types.Object)
 
-	return object, nil
+	return object, err
 }
 
-func givenValue(a schema.Attribute, value any, name string) (attr.Value, error) {
-	mistake := fmt.Errorf("%s is not as in a configuration", name)
+// forImports refuses values that a nested attribute does not have, or only in configurations.
+func forImports(a schema.Attribute, values map[string]any, name string) error {
+	nested, _ := a.(schema.SingleNestedAttribute)
 
-	switch a.(type) {
-	case schema.StringAttribute:
-		text, ok := value.(string)
-
-		switch {
-		case value == nil:
-			return types.StringNull(), nil
-		case !ok:
-			return nil, mistake
-		default:
-			return types.StringValue(text), nil
-		}
-	case schema.BoolAttribute:
-		truth, ok := value.(bool)
-
-		switch {
-		case value == nil:
-			return types.BoolNull(), nil
-		case !ok:
-			return nil, mistake
-		default:
-			return types.BoolValue(truth), nil
-		}
-	case schema.Int64Attribute:
-		number, ok := value.(float64)
-
-		switch {
-		case value == nil:
-			return types.Int64Null(), nil
-		case !ok:
-			return nil, mistake
-		default:
-			return types.Int64Value(int64(number)), nil
-		}
-	default:
-		nested, ok := value.(map[string]any)
-		if value != nil && !ok {
-			return nil, mistake
+	for key, value := range values {
+		attribute, ok := nested.Attributes[key]
+		if !ok || attribute.IsWriteOnly() {
+			return fmt.Errorf("%s.%s is not for imports; credentials are those of s3 of the provider", name, key)
 		}
 
-		return given(a, nested, name)
+		if deeper, ok := value.(map[string]any); ok {
+			if err := forImports(attribute, deeper, name+"."+key); err != nil {
+				return err
+			}
+		}
 	}
+
+	return nil
 }
 
 // ImportState implements resource.ResourceWithImportState.
@@ -172,7 +137,7 @@ func (r *Resource) backupFrom(
 		Encryption: types.ObjectNull(encryptionType()),
 	}
 
-	bucket, folder, err := request.location()
+	bucket, folder, err := request.location(ctx)
 	if err != nil {
 		return model, diag.Diagnostics{backupNotImported("read the import id", err, "")}
 	}

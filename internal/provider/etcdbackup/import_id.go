@@ -1,6 +1,7 @@
 package etcdbackup
 
 import (
+	"context"
 	"errors"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -51,14 +52,14 @@ func (r backupImport) check() error {
 }
 
 // location is `s3` and `file` of the configuration.
-func (r backupImport) location() (bucket, folder types.Object, err error) {
+func (r backupImport) location(ctx context.Context) (bucket, folder types.Object, err error) {
 	attributes := store.KeepsBackups()
 
-	if bucket, err = given(attributes["s3"], r.S3, "s3"); err != nil {
+	if bucket, err = given(ctx, attributes["s3"], r.S3, "s3"); err != nil {
 		return bucket, folder, err
 	}
 
-	folder, err = given(attributes["file"], r.File, "file")
+	folder, err = given(ctx, attributes["file"], r.File, "file")
 
 	return bucket, folder, err
 }
