@@ -37,11 +37,7 @@ func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access step.Ac
 		err = m.applyMaintenance(ctx, s, config)
 	}
 
-	if err != nil {
-		return fmt.Errorf("apply configuration to %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(err, "apply configuration to %s", m.address)
 }
 
 func (m *Machine) applyMember(ctx context.Context, s *session, config []byte) error {

@@ -21,11 +21,7 @@ import (
 // lost the event log tells whether it was accepted. A nil error means that etcd was told
 // to begin, in this call or in an earlier one; whether it did is a matter of observation.
 func (m *Machine) Bootstrap(ctx context.Context) error {
-	if err := m.beginEtcd(ctx); err != nil {
-		return fmt.Errorf("bootstrap etcd on %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.beginEtcd(ctx), "bootstrap etcd on %s", m.address)
 }
 
 func (m *Machine) beginEtcd(ctx context.Context) error {

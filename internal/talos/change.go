@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -77,11 +78,14 @@ func (s *session) ambiguous(err error) bool {
 }
 
 // settle waits for the effect of a change until it is there, or the time for it is
-// over. A check that has begun is not cut short by that, so that what it meets is the
-// machine and not the end of the time. The error carries the last reason.
+// over.
 func (m *Machine) settle(ctx context.Context, check func(context.Context) error) error {
-	limit := m.fleet.options.Timeouts.Settle
+	return m.within(ctx, m.fleet.options.Timeouts.Settle, check)
+}
 
+// within waits until a check has no error, or the time for it is over. A check that has begun is not cut short
+// by that, so that what it meets is the machine and not the end of the time. The error carries the last reason.
+func (m *Machine) within(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
 	defer cancel()
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 
 	"google.golang.org/grpc/codes"
@@ -136,6 +137,15 @@ func isTransport(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
+// doing says what an error ended; nil stays nil.
+func doing(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
+
 // final marks the error of a call that the machine refuses in the same way each time.
 func final(err error) error {
 	if errors.Is(err, ErrRejected) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrNotAuthorised) {
@@ -155,12 +165,6 @@ const wsaRefused, wsaNoNetwork, wsaNoHost = syscall.Errno(10061), syscall.Errno(
 
 // refuses is whether an error says that a host refuses connections, or that no route leads to it.
 func refuses(err error) bool {
-	for _, refusal := range []syscall.Errno{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, wsaRefused,
-		wsaNoNetwork, wsaNoHost} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc([]syscall.Errno{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, wsaRefused,
+		wsaNoNetwork, wsaNoHost}, func(refusal syscall.Errno) bool { return errors.Is(err, refusal) })
 }

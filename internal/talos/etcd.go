@@ -29,11 +29,7 @@ const etcdServiceID = "etcd"
 func (m *Machine) EtcdMembers(ctx context.Context) ([]etcdstate.Member, error) {
 	var members []etcdstate.Member
 
-	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
-		if err := s.expect(step.Member); err != nil {
-			return err
-		}
-
+	err := m.readMember(ctx, func(ctx context.Context, s *session) (err error) {
 		if members, err = bounded(ctx, m, s.etcdMembers); err == nil || !s.alive() {
 			return err
 		}

@@ -27,11 +27,7 @@ const (
 // leader; ErrRejected (another version can be gone back to), ErrUnsupported (a worker) and ErrNotAuthorised are
 // permanent.
 func (m *Machine) DowngradeEtcd(ctx context.Context, to string) error {
-	if err := m.downgradeEtcd(ctx, to); err != nil {
-		return fmt.Errorf("downgrade etcd to %s through %s: %w", to, m.address, err)
-	}
-
-	return nil
+	return doing(m.downgradeEtcd(ctx, to), "downgrade etcd to %s through %s", to, m.address)
 }
 
 func (m *Machine) downgradeEtcd(ctx context.Context, to string) error {

@@ -10,7 +10,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
@@ -23,11 +22,7 @@ import (
 func (m *Machine) EtcdView(ctx context.Context) (etcdstate.View, error) {
 	var view etcdstate.View
 
-	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
-		if err := s.expect(step.Member); err != nil {
-			return err
-		}
-
+	err := m.readMember(ctx, func(ctx context.Context, s *session) (err error) {
 		view, err = m.etcdView(ctx, s)
 
 		return err

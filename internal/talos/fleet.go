@@ -395,6 +395,17 @@ func (m *Machine) drop(s *session) {
 	}
 }
 
+// readMember is read on a machine that has to answer as a member of its cluster.
+func (m *Machine) readMember(ctx context.Context, call func(context.Context, *session) error) error {
+	return m.read(ctx, func(ctx context.Context, s *session) error {
+		if err := s.expect(step.Member); err != nil {
+			return err
+		}
+
+		return call(ctx, s)
+	})
+}
+
 // read runs a read on the session that is there and, when that one turns out to be
 // broken, once more on a new one.
 func (m *Machine) read(ctx context.Context, call func(context.Context, *session) error) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -24,20 +23,8 @@ const kubeletServiceID = "kubelet"
 // Bounded by Timeouts.Kubelet; the error says what is missing, and the last that Talos tells
 // about the service. Safe to repeat; it changes nothing.
 func (m *Machine) AwaitKubelet(ctx context.Context, image string) error {
-	limit := m.fleet.options.Timeouts.Kubelet
-
-	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
-	defer cancel()
-
-	// A check that has begun is not cut short, as in settle.
-	err := wait.Until(waiting, m.fleet.options.Timeouts.Poll, func(context.Context) error {
-		return m.read(ctx, func(ctx context.Context, s *session) error {
-			if err := s.expect(step.Member); err != nil {
-				return err
-			}
-
-			return m.kubeletRuns(ctx, s, image)
-		})
+	err := m.within(ctx, m.fleet.options.Timeouts.Kubelet, func(ctx context.Context) error {
+		return m.readMember(ctx, func(ctx context.Context, s *session) error { return m.kubeletRuns(ctx, s, image) })
 	})
 
 	switch {

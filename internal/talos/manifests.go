@@ -14,7 +14,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	configured "github.com/talosop/terraform-provider-talosop/internal/machineconfig/manifests"
 )
@@ -34,11 +33,7 @@ import (
 func (m *Machine) Manifests(ctx context.Context, kubeProxy string, configuration []byte) ([]map[string]any, error) {
 	var objects []map[string]any
 
-	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
-		if err := s.expect(step.Member); err != nil {
-			return err
-		}
-
+	err := m.readMember(ctx, func(ctx context.Context, s *session) (err error) {
 		objects, err = m.manifests(ctx, s, kubeProxy, configuration)
 
 		return err

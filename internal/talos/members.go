@@ -25,11 +25,7 @@ import (
 // ErrQuorum is an etcd without a leader; ErrUnsupported (a worker), ErrRejected and
 // ErrNotAuthorised are permanent.
 func (m *Machine) ForfeitLeadership(ctx context.Context) error {
-	if err := m.forfeitLeadership(ctx); err != nil {
-		return fmt.Errorf("hand over the leadership of etcd on %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.forfeitLeadership(ctx), "hand over the leadership of etcd on %s", m.address)
 }
 
 func (m *Machine) forfeitLeadership(ctx context.Context) error {
@@ -70,11 +66,7 @@ func (m *Machine) forfeitLeadership(ctx context.Context) error {
 	// The machine answers, and etcd tries on. The request carries its deadline, which either side sees pass first.
 	late := transfer.Err() != nil || status.Code(err) == codes.DeadlineExceeded
 	if late && ctx.Err() == nil && s.alive() {
-		if err := otherLeads(ctx, s); err != nil {
-			return fmt.Errorf("the member that Talos chose, the first other one, does not take over: %w", err)
-		}
-
-		return nil
+		return doing(otherLeads(ctx, s), "the member that Talos chose, the first other one, does not take over")
 	}
 
 	return m.orSettled(ctx, s, s.etcdFailed(err), otherLeads)
@@ -92,11 +84,7 @@ const transferTimeout = 5 * time.Second
 // ErrUnsupported (a worker), ErrRejected and ErrNotAuthorised are permanent. Bounded by
 // Timeouts.Leave.
 func (m *Machine) LeaveEtcd(ctx context.Context, uuid string) error {
-	if err := m.leaveEtcd(ctx, usableUUID(uuid)); err != nil {
-		return fmt.Errorf("take %s out of etcd: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.leaveEtcd(ctx, usableUUID(uuid)), "take %s out of etcd", m.address)
 }
 
 func (m *Machine) leaveEtcd(ctx context.Context, uuid string) error {
@@ -133,11 +121,7 @@ func (m *Machine) leaveEtcd(ctx context.Context, uuid string) error {
 // ErrQuorum is an etcd that refuses because too few members would be left; ErrRejected
 // (no such form of an ID), ErrUnsupported (a worker) and ErrNotAuthorised are permanent.
 func (m *Machine) RemoveMember(ctx context.Context, member string) error {
-	if err := m.removeMember(ctx, member); err != nil {
-		return fmt.Errorf("remove etcd member %s through %s: %w", member, m.address, err)
-	}
-
-	return nil
+	return doing(m.removeMember(ctx, member), "remove etcd member %s through %s", member, m.address)
 }
 
 func (m *Machine) removeMember(ctx context.Context, member string) error {

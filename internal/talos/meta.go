@@ -28,11 +28,7 @@ import (
 // became of it. Permanent are ErrUnsupported (a container has no META),
 // ErrNotAuthorised and ErrRejected (META is full). Errors never hold values.
 func (m *Machine) WriteMeta(ctx context.Context, values map[uint8]string) error {
-	if err := m.writeMeta(ctx, values); err != nil {
-		return fmt.Errorf("write META of %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.writeMeta(ctx, values), "write META of %s", m.address)
 }
 
 func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error {

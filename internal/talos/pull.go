@@ -32,11 +32,7 @@ func imageStore() *common.ContainerdInstance {
 // An image that the registry does not have is a permanent ErrGone; ErrRejected,
 // ErrUnsupported and ErrNotAuthorised are permanent too. Bounded by Timeouts.Pull.
 func (m *Machine) PullImage(ctx context.Context, image string) error {
-	if err := m.pullImage(ctx, image); err != nil {
-		return fmt.Errorf("pull image %s on %s: %w", image, m.address, err)
-	}
-
-	return nil
+	return doing(m.pullImage(ctx, image), "pull image %s on %s", image, m.address)
 }
 
 func (m *Machine) pullImage(ctx context.Context, image string) error {

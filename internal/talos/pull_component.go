@@ -30,11 +30,7 @@ func (m *Machine) PullComponent(ctx context.Context, component kubenames.Compone
 		return nil
 	}
 
-	if err := m.pullComponent(ctx, component, image); err != nil {
-		return fmt.Errorf("pull image %s of %s on %s: %w", image, component, m.address, err)
-	}
-
-	return nil
+	return doing(m.pullComponent(ctx, component, image), "pull image %s of %s on %s", image, component, m.address)
 }
 
 func (m *Machine) pullComponent(ctx context.Context, component kubenames.Component, image string) error {

@@ -29,11 +29,7 @@ import (
 // As with a reset, Talos answers OK even when another sequence is in its way and
 // nothing happens ("locked", Talos 1.13), which is ErrInProgress here.
 func (m *Machine) Reboot(ctx context.Context, uuid string) error {
-	if err := m.reboot(ctx, usableUUID(uuid)); err != nil {
-		return fmt.Errorf("reboot %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.reboot(ctx, usableUUID(uuid)), "reboot %s", m.address)
 }
 
 func (m *Machine) reboot(ctx context.Context, uuid string) error {

@@ -30,11 +30,7 @@ const containerMode = "container"
 // did not. A graceful reset drains the node and leaves etcd first; when leaving fails,
 // Talos reboots without having wiped anything, which only an observation shows.
 func (m *Machine) Reset(ctx context.Context, graceful bool) error {
-	if err := m.reset(ctx, graceful); err != nil {
-		return fmt.Errorf("reset %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.reset(ctx, graceful), "reset %s", m.address)
 }
 
 func (m *Machine) reset(ctx context.Context, graceful bool) error {

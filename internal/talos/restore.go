@@ -27,11 +27,7 @@ import (
 //
 // Each piece is bounded by Timeouts.Stall, the outcome by Timeouts.Restore.
 func (m *Machine) Restore(ctx context.Context, snapshot io.Reader, confirm func(context.Context) error) error {
-	if err := m.restore(ctx, snapshot, confirm); err != nil {
-		return fmt.Errorf("restore etcd on %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.restore(ctx, snapshot, confirm), "restore etcd on %s", m.address)
 }
 
 func (m *Machine) restore(ctx context.Context, snapshot io.Reader, confirm func(context.Context) error) error {

@@ -19,11 +19,7 @@ import (
 // sequence, which Talos would interrupt (Talos 1.13, MachineService.Rollback, WithTakeover). Permanent are
 // ErrUnsupported (a container, or no system disk), ErrRejected (no other entry) and ErrNotAuthorised.
 func (m *Machine) Rollback(ctx context.Context, uuid string) error {
-	if err := m.rollback(ctx, usableUUID(uuid)); err != nil {
-		return fmt.Errorf("roll back Talos on %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.rollback(ctx, usableUUID(uuid)), "roll back Talos on %s", m.address)
 }
 
 func (m *Machine) rollback(ctx context.Context, uuid string) error {

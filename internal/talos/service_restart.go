@@ -36,19 +36,12 @@ func (m *Machine) RestartService(ctx context.Context, service string) error {
 		return err
 	}
 
-	if err := m.settle(ctx, func(ctx context.Context) error { return m.runsAnew(ctx, service, before) }); err != nil {
-		return fmt.Errorf("restart %s of %s: %w", service, m.address, err)
-	}
-
-	return nil
+	return doing(m.settle(ctx, func(ctx context.Context) error { return m.runsAnew(ctx, service, before) }),
+		"restart %s of %s", service, m.address)
 }
 
 func (m *Machine) restartService(ctx context.Context, service string) error {
-	if err := m.sendRestart(ctx, service); err != nil {
-		return fmt.Errorf("restart %s of %s: %w", service, m.address, err)
-	}
-
-	return nil
+	return doing(m.sendRestart(ctx, service), "restart %s of %s", service, m.address)
 }
 
 func (m *Machine) sendRestart(ctx context.Context, service string) error {
@@ -73,11 +66,7 @@ func (m *Machine) sendRestart(ctx context.Context, service string) error {
 
 // startOf is when a service was started; zero where it does not run.
 func (m *Machine) startOf(ctx context.Context, id string) (started time.Time, err error) {
-	err = m.read(ctx, func(ctx context.Context, s *session) error {
-		if err := s.expect(step.Member); err != nil {
-			return err
-		}
-
+	err = m.readMember(ctx, func(ctx context.Context, s *session) error {
 		service, err := serviceIn(ctx, s, id)
 		if errors.Is(err, ErrGone) {
 			return nil
@@ -95,11 +84,7 @@ func (m *Machine) startOf(ctx context.Context, id string) (started time.Time, er
 
 // runsAnew is nil once a service was started after a time, and works.
 func (m *Machine) runsAnew(ctx context.Context, id string, before time.Time) error {
-	return m.read(ctx, func(ctx context.Context, s *session) error {
-		if err := s.expect(step.Member); err != nil {
-			return err
-		}
-
+	return m.readMember(ctx, func(ctx context.Context, s *session) error {
 		service, err := serviceIn(ctx, s, id)
 
 		switch {

@@ -19,11 +19,7 @@ import (
 // only. It is bounded by the context, and each piece by Timeouts.Stall; what the writer takes
 // does not count.
 func (m *Machine) EtcdSnapshot(ctx context.Context, to io.Writer) error {
-	if err := m.etcdSnapshot(ctx, to); err != nil {
-		return fmt.Errorf("take a snapshot of etcd on %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.etcdSnapshot(ctx, to), "take a snapshot of etcd on %s", m.address)
 }
 
 func (m *Machine) etcdSnapshot(ctx context.Context, to io.Writer) error {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -23,11 +22,7 @@ import (
 // Talos 1.13), so that a trial repeated within its time would never end. A configuration
 // that is active already is therefore not sent again: the call is safe to repeat.
 func (m *Machine) TryConfig(ctx context.Context, config []byte, uuid string, revert time.Duration) error {
-	if err := m.tryConfig(ctx, config, usableUUID(uuid), revert); err != nil {
-		return fmt.Errorf("try configuration on %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(m.tryConfig(ctx, config, usableUUID(uuid), revert), "try configuration on %s", m.address)
 }
 
 func (m *Machine) tryConfig(ctx context.Context, config []byte, uuid string, revert time.Duration) error {
@@ -81,9 +76,5 @@ func (m *Machine) StageConfig(ctx context.Context, config []byte, uuid string) e
 			Mode: machineapi.ApplyConfigurationRequest_STAGED}))
 	}
 
-	if err != nil {
-		return fmt.Errorf("stage configuration on %s: %w", m.address, err)
-	}
-
-	return nil
+	return doing(err, "stage configuration on %s", m.address)
 }

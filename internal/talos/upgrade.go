@@ -35,11 +35,7 @@ import (
 // confirm is asked between the two, for what may have changed while the installer ran; its
 // error keeps the machine up, with the new Talos installed for its next boot.
 func (m *Machine) Upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error {
-	if err := m.upgrade(ctx, image, usableUUID(uuid), confirm); err != nil {
-		return fmt.Errorf("upgrade %s with %s: %w", m.address, image, err)
-	}
-
-	return nil
+	return doing(m.upgrade(ctx, image, usableUUID(uuid), confirm), "upgrade %s with %s", m.address, image)
 }
 
 func (m *Machine) upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error {
