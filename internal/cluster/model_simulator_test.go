@@ -79,7 +79,8 @@ func newTwins(t *testing.T, seed uint64, controlPlanes, workers int) *twins {
 	w.must(err)
 
 	w.bundle = bundle
-	w.want = cluster.Spec{Name: "prod", NodesBecomeReady: true, Joins: true} // so that nobody is expected to bootstrap
+	w.want = cluster.Spec{Name: "prod", NodesBecomeReady: true}
+	w.want.Joins = true // so that nobody is expected to bootstrap
 	w.want.Endpoint, err = w.sim.Endpoint()
 	w.must(err)
 

@@ -17,9 +17,10 @@ func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 	t.Parallel()
 
 	running := step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true, NodeName: "cp-3"}
-	plane := cluster.Spec{Joins: true, Bootstrapped: true, NodesBecomeReady: true, Removed: []cluster.Machine{
+	plane := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true, Removed: []cluster.Machine{
 		{Name: "cp-3", Role: step.ControlPlane, Address: "10.0.0.3"},
 	}}
+	plane.Joins = true
 
 	var got []string
 
@@ -66,8 +67,8 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 			continue
 		}
 
-		want := cluster.Spec{Joins: true, Bootstrapped: true, Removed: planes[:1], OtherControlPlanes: planes[1:],
-			Protected: random.IntN(2) == 0}
+		want := cluster.Spec{Resource: cluster.Resource{Joins: true, Protected: random.IntN(2) == 0}, Bootstrapped: true,
+			Removed: planes[:1], OtherControlPlanes: planes[1:]}
 
 		// A cluster that nobody answers for is given up where nothing protects it.
 		givenUp := !want.Protected && !have.Kubernetes.Reachable && !have.Etcd.Known && random.IntN(2) == 0

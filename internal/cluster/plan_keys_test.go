@@ -17,7 +17,7 @@ func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 	old, used, dropped := keysOf("old+new"), keysOf("new+old"), keysOf("new")
 	m := cluster.Machine{Name: "cp-2", Role: step.ControlPlane, Address: "10.0.0.2", ConfigDigest: "d", Keys: used}
 	want := cluster.Spec{
-		Machines: []cluster.Machine{m}, Joins: true, Rotates: true, NodesBecomeReady: true,
+		Machines: []cluster.Machine{m}, Resource: cluster.Resource{Joins: true}, Rotates: true, NodesBecomeReady: true,
 		OtherControlPlanes: []cluster.Machine{{Name: "theirs", Role: step.ControlPlane, Address: "10.0.0.1"}},
 	}
 

@@ -18,8 +18,9 @@ import (
 // replacedPlanes is a cluster of control planes cp-1 to cp-n that are resources of their own, as the removal of cp-1
 // sees it.
 func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
-	want := cluster.Spec{Joins: true, Bootstrapped: true, NodesBecomeReady: true, Replaced: true,
-		OtherControlPlanes: []cluster.Machine{}}
+	want := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true, OtherControlPlanes: []cluster.Machine{}}
+	want.Joins, want.Replaced = true, true
+
 	have := cluster.Snapshot{Time: time.Unix(1000, 0), Machines: map[string]step.MachineState{}}
 	have.Kubernetes.Reachable, have.Kubernetes.Owners = true, map[string]string{}
 	have.Etcd.Known, have.Etcd.Views = true, map[string]etcdstate.View{}

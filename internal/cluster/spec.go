@@ -11,28 +11,33 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
+// Resource is what holds for a resource that has machines.
+type Resource struct {
+	// Owner is the id of the resource, with which it marks the nodes of its machines; empty
+	// where nothing is marked, as in a plan.
+	Owner string
+	// Protected is true where the end of the cluster with a machine that is removed is refused.
+	Protected bool
+	// Replaced is true where what is removed is created again after this run: the cluster does not end with it, unless it
+	// is the only control plane that is known.
+	Replaced bool
+	// Single is true for a resource that is one machine: its cluster has others, of resources like it.
+	Single bool
+	// Joins is true when the control planes of the resource join an etcd that something else begins: they never bootstrap
+	// one.
+	Joins bool
+}
+
 // Spec is what the user wants of the machines that one resource owns.
 type Spec struct {
 	// Name of the cluster.
 	Name string
 	// Endpoint is the URL of the Kubernetes API, such as https://10.0.0.10:6443.
 	Endpoint string
-	// Protected is true where the end of the cluster with a machine that is removed is refused.
-	Protected bool
-	// Replaced is true where Removed is created again after this run: the cluster does not end with it, unless it is the
-	// only control plane that is known.
-	Replaced bool
-	// Owner is the id of the resource, with which it marks the nodes of its machines; empty
-	// where nothing is marked, as in a plan.
-	Owner string
+	Resource
 	// Machines the resource owns, in any order. Without a control plane among
 	// them they join a cluster that something else bootstrapped.
 	Machines []Machine
-	// Joins is true when the control planes of the spec join an etcd that something
-	// else begins: they never bootstrap one.
-	Joins bool
-	// Single is true for the machine of a resource that is one machine: its cluster has others, of resources like it.
-	Single bool
 	// Isolated is true for a cluster that is kept apart from one that runs with the same secrets.
 	Isolated bool
 	// OtherControlPlanes are the control planes of the cluster that other resources own, as far

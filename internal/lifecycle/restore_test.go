@@ -158,7 +158,7 @@ func TestRestore_ofAnOlderSnapshot(t *testing.T) {
 	s.want.Machines = s.want.Machines[:2]
 
 	for _, want := range []cluster.Spec{s.want, {Name: other.Name, Endpoint: other.Endpoint, Machines: other.Machines,
-		Joins: true, Bootstrapped: true, NodesBecomeReady: true}} {
+		Resource: cluster.Resource{Joins: true}, Bootstrapped: true, NodesBecomeReady: true}} {
 		result, err := s.runner().Converge(bounded(t), want)
 		if err != nil {
 			t.Fatal(err)

@@ -29,7 +29,7 @@ func (p Set) refuseRemoval(kind, id, operation string, record Record) finding.Li
 		return finding.Locked(kind, id, operation, p.Locked())
 	}
 
-	if p.Single != nil && p.OwnsControlPlane() {
+	if p.Single && p.OwnsControlPlane() {
 		operation += " as the only control plane that talos_endpoints of its cluster name (to exchange it, let another one " +
 			"join in an apply before)"
 	}

@@ -36,7 +36,7 @@ func TestRefuseDestroy(t *testing.T) {
 		"the only control plane": {options: []option{onlyMachine(step.ControlPlane, true), protected}, want: guarded,
 			says: "destroyed as the only control plane that talos_endpoints of its cluster name"},
 		"a control plane, others unknown": {options: []option{onlyMachine(step.ControlPlane, true), protected,
-			func(p *Set) { p.Single.Beside = nil }}},
+			func(p *Set) { p.Others = nil }}},
 	} {
 		p := aSet(t, test.options...)
 		r := recordOf(p)

@@ -106,13 +106,13 @@ func (p Set) TakesCluster() bool { return p.OwnsControlPlane() && !p.InHandle }
 // Guarded reports whether deletion_protection guards a set as a whole: its cluster ends with it, as far as the
 // configuration tells, or it is a pool.
 func (p Set) Guarded() bool {
-	return p.Single == nil || p.OwnsControlPlane() && p.Single.Beside != nil && len(p.Single.Beside) == 0
+	return !p.Single || p.alone()
 }
 
 // EndsWith reports whether the cluster ends with the control planes of a set, given whether those of other resources
 // go, too. The end of a cluster that has none of other resources is guarded as a whole.
 func (p Set) EndsWith(allGo func(others []cluster.Machine) bool) bool {
-	return p.OwnsControlPlane() && len(p.Beside()) > 0 && allGo(p.Beside())
+	return p.OwnsControlPlane() && len(p.Others) > 0 && allGo(p.Others)
 }
 
 // ControlPlanePool is what the pool of control planes is called on the host.

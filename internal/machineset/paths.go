@@ -122,7 +122,7 @@ func attributeSteps(steps []any) []any {
 }
 
 func (p Set) machinePath(machine string) finding.Path {
-	if p.Single != nil {
+	if p.Single {
 		return finding.Path{}
 	}
 

@@ -44,8 +44,8 @@ func (p Set) removal(record Record, policy cluster.Policy) []step.Step {
 	recorded := PriorStateOfDestroy(record, p)
 	want := p.Spec(recorded, Rendered{})
 
-	if others := p.Beside(); p.Single != nil || len(others) > 0 {
-		want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, others
+	if p.Single || len(p.Others) > 0 {
+		want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Others
 		want.Protected = false // what is protected from its end was refused before
 
 		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)

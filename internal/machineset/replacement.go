@@ -45,7 +45,7 @@ func (p Set) canRename(prior Set) bool {
 func (p Set) otherRole(prior Set) bool {
 	role := p.Groups[0].Role
 
-	return p.Single != nil && role != "" && role != prior.Groups[0].Role
+	return p.Single && role != "" && role != prior.Groups[0].Role
 }
 
 // otherWrittenNetworks is whether attributes make others of them. Those that are empty may just not be known yet.
@@ -68,7 +68,7 @@ func (p Set) otherWrittenNetworks(prior Set) bool {
 func (p Set) AddressesBeside() []string {
 	var addresses []string
 
-	for _, m := range p.Beside() {
+	for _, m := range p.Others {
 		addresses = append(addresses, m.Address)
 	}
 
@@ -80,25 +80,11 @@ func (p Set) AddressesBeside() []string {
 func (p Set) ToReplace(others []string) Set {
 	p.Replaced = true
 
-	stay := func(all []cluster.Machine) []cluster.Machine {
-		left := slices.DeleteFunc(slices.Clone(all),
-			func(m cluster.Machine) bool { return !slices.Contains(others, m.Address) })
-		if len(others) == 0 || len(left) != len(others) {
-			return all // their addresses are unknown, or change
-		}
-
-		return left
+	stay := slices.DeleteFunc(slices.Clone(p.Others),
+		func(m cluster.Machine) bool { return !slices.Contains(others, m.Address) })
+	if len(others) > 0 && len(stay) == len(others) { // else their addresses are unknown, or change
+		p.Others = stay
 	}
-
-	if p.Single == nil {
-		p.Others = stay(p.Others)
-
-		return p
-	}
-
-	single := *p.Single
-	single.Beside = stay(single.Beside)
-	p.Single = &single
 
 	return p
 }

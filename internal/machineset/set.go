@@ -25,10 +25,8 @@ import (
 type Set struct {
 	// Object names the resource in messages.
 	Object string
-	// Owner is the id with which the resource marks the nodes of its machines; empty while it has none.
-	Owner string
-	// Protected is true where the end of the cluster is refused.
-	Protected bool
+	cluster.Resource
+
 	// InHandle is true when the settings of the cluster come from a handle.
 	InHandle bool
 
@@ -52,10 +50,8 @@ type Set struct {
 	Machines map[string]Machine
 	// Leaving are machines that are not of the set any more, as state has them, by their names.
 	Leaving map[string]Machine
-	// Single is what makes a set of one of a resource that is one machine; nil for
-	// resources that list machines.
-	Single *Single
-	// Others are the control planes of other resources, as they were last seen beside a set that takes its cluster.
+	// Others are the control planes of other resources: those beside a machine that is a resource of its own, as far as the
+	// handle lists them, or as they were last seen beside a set that takes its cluster. They are nil while none are known.
 	Others []cluster.Machine
 	// Unmanaged is which machines that no resource has are upgraded; nil for none.
 	Unmanaged *UnmanagedUpgrade
@@ -63,8 +59,6 @@ type Set struct {
 	Changes Changes
 	// LastLook is what state says of the last refresh or apply; nil where it does not.
 	LastLook *LastLook
-	// Replaced is true in the removal of machines that are created again.
-	Replaced bool
 	// Preserves is true where the machines are left as they are when the resource is destroyed.
 	Preserves bool
 	// Restore is the snapshot that etcd is to begin with.
@@ -159,11 +153,8 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 	spec := cluster.Spec{
 		Name:             p.Settings.Name,
 		Endpoint:         p.Settings.Endpoint,
-		Owner:            p.Owner,
-		Protected:        p.Protected,
+		Resource:         p.Resource,
 		Isolated:         p.Settings.Isolated,
-		Single:           p.Single != nil,
-		Joins:            p.Single != nil && !p.Single.Bootstrap,
 		Removed:          recorded.Removed,
 		Unmanaged:        recorded.Unmanaged,
 		Machines:         []cluster.Machine{}, // nil before there is a spec at all

@@ -86,9 +86,9 @@ func onlyMachine(role step.Role, bootstraps bool, beside ...string) option {
 	return func(p *Set) {
 		p.add(&Group{Role: role, TalosVersion: runsTalos, VersionAt: finding.Root("talos_version")}, 1, "m-%d", "10.0.0.%d")
 
-		p.InHandle, p.Single = true, &Single{Bootstrap: bootstraps, Beside: []cluster.Machine{}}
+		p.InHandle, p.Single, p.Joins, p.Others = true, true, !bootstraps, []cluster.Machine{}
 		for _, address := range beside {
-			p.Single.Beside = append(p.Single.Beside, ControlPlanesAt(address))
+			p.Others = append(p.Others, ControlPlanesAt(address))
 		}
 	}
 }

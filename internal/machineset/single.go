@@ -9,21 +9,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// Single is what is said of a set of one machine, beside which its cluster has others.
-type Single struct {
-	// Bootstrap is true for the control plane that begins etcd.
-	Bootstrap bool
-	// Beside are the other control planes, as far as the handle lists them.
-	Beside []cluster.Machine
-	// WithCluster is true while another resource of the same plan has yet to make the cluster.
-	WithCluster bool
-}
-
 // RefuseEndpoint refuses a new machine whose own address is the endpoint of a cluster that is made first: what makes
 // the cluster waits for a Kubernetes API there, and the machine for the cluster.
 func (p Set) RefuseEndpoint() finding.List {
 	endpoint, err := url.Parse(p.Settings.Endpoint)
-	if err != nil || p.Single == nil || !p.Single.WithCluster || p.Single.Bootstrap {
+	if err != nil || !p.Single || !p.Joins || !p.Unknown.Has(UnknownCluster) {
 		return nil
 	}
 
@@ -46,6 +36,11 @@ func ControlPlanesAt(endpoint string) cluster.Machine {
 	return cluster.Machine{Name: "control plane " + endpoint, Role: step.ControlPlane, Address: endpoint}
 }
 
+// alone is whether a machine that is a resource of its own is the only control plane that the handle lists.
+func (p Set) alone() bool {
+	return p.Single && p.OwnsControlPlane() && p.Others != nil && len(p.Others) == 0
+}
+
 // OtherControlPlanes are the control planes of other resources that a plan reckons with: those
 // that the handle lists. Where it lists none, and where a list of one more would make an
 // etcd of two that can spare nobody, there are others: the plan is not to refuse what only
@@ -64,10 +59,10 @@ func (p Set) OtherControlPlanes() []cluster.Machine {
 		for _, endpoint := range p.Endpoints {
 			beside = append(beside, ControlPlanesAt(endpoint))
 		}
-	case p.Single.Beside != nil && len(p.Single.Beside) == 0:
-		return nil // it is the only one
+	case p.alone():
+		return nil
 	default:
-		beside = slices.Clone(p.Single.Beside)
+		beside = slices.Clone(p.Others)
 	}
 
 	return append(beside, unlisted(max(0, enough-len(beside)))...)
@@ -78,17 +73,8 @@ func (p Set) OtherControlPlanes() []cluster.Machine {
 // set takes the cluster. Such a set asks them only while it has no etcd of its own, or is to be restored: at any other
 // time etcd itself names its members.
 func (p Set) AskedBeforeEtcd(recorded PriorState) []cluster.Machine {
-	if p.Single == nil && p.Restore.Asked(recorded.RestoredFrom) == "" && !recorded.withoutControlPlane() {
+	if !p.Single && p.Restore.Asked(recorded.RestoredFrom) == "" && !recorded.withoutControlPlane() {
 		return nil
-	}
-
-	return p.Beside()
-}
-
-// Beside are the control planes of other resources that the handle lists, or that were seen last.
-func (p Set) Beside() []cluster.Machine {
-	if p.Single != nil {
-		return p.Single.Beside
 	}
 
 	return p.Others

@@ -25,7 +25,7 @@ func TestOtherControlPlanes(t *testing.T) {
 
 	const some, another = "some other control plane", "yet another control plane"
 
-	unknown := func(p *Set) { p.Single.Beside = nil }
+	unknown := func(p *Set) { p.Others = nil }
 
 	for name, test := range map[string]struct {
 		options []option
@@ -54,7 +54,7 @@ func TestOtherControlPlanes(t *testing.T) {
 func TestRefuseEndpoint(t *testing.T) {
 	t.Parallel()
 
-	early := func(p *Set) { p.Single.WithCluster = true }
+	early := func(p *Set) { p.Unknown.Note(UnknownCluster, true) }
 	endpoint := func(url string) option { return func(p *Set) { p.Settings.Endpoint = url } }
 
 	for name, test := range map[string]struct {

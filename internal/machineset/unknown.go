@@ -13,6 +13,8 @@ const (
 	UnknownEndpoints
 	// UnknownSecrets is the secrets.
 	UnknownSecrets
+	// UnknownCluster is the cluster of a handle, which another resource of the same plan has yet to make.
+	UnknownCluster
 
 	onlyAddresses
 	onlyMachines

@@ -165,7 +165,7 @@ func disruptionOf(drained, rebooted []string) string {
 // onlyControlPlane names the control plane of a cluster that has no other, as far as the
 // resource can know.
 func (p Set) onlyControlPlane() string {
-	if p.InHandle && (p.Single == nil || p.Single.Beside == nil || len(p.Single.Beside) > 0) {
+	if p.InHandle && !p.alone() {
 		return ""
 	}
 

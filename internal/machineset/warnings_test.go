@@ -55,7 +55,7 @@ func TestWarnOfSteps(t *testing.T) {
 		"one of two":          {set: []option{controlPlanes(2)}, steps: []step.Step{upgrade("cp-1", drain)}, want: []string{reboot}},
 		"the only one listed": {set: []option{onlyMachine(step.ControlPlane, true)}, steps: []step.Step{upgrade("m-1", drain)}, want: []string{reboot, away}},
 		"one beside others":   {set: []option{onlyMachine(step.ControlPlane, false, "10.0.0.9")}, steps: []step.Step{upgrade("m-1", drain)}, want: []string{reboot}},
-		"the others unknown": {set: []option{onlyMachine(step.ControlPlane, true), func(p *Set) { p.Single.Beside = nil }},
+		"the others unknown": {set: []option{onlyMachine(step.ControlPlane, true), func(p *Set) { p.Others = nil }},
 			steps: []step.Step{upgrade("m-1", drain)}, want: []string{reboot}},
 		"control planes in a handle": {set: []option{controlPlanes(1), joins("10.0.0.9")}, steps: []step.Step{upgrade("cp-1", drain)},
 			want: []string{reboot}},

@@ -74,13 +74,13 @@ func (l *Ledger) PlanEnd(p machineset.Set, object, operation string) finding.Lis
 //
 // What is tainted waits for no such thing.
 func (l *Ledger) PlanInTurn(p, next machineset.Set, object string, tainted bool) finding.List {
-	if p.Single == nil || !p.OwnsControlPlane() {
+	if !p.Single || !p.OwnsControlPlane() {
 		return nil
 	}
 
 	end := l.planEnd(p, func(end *plannedEnd) {
 		end.inTurn = append(end.inTurn, object)
-		end.ordered = end.ordered || !tainted || next.Single != nil && next.Single.Beside == nil
+		end.ordered = end.ordered || !tainted || next.Single && next.Others == nil
 	})
 	if !end.ordered || len(end.inTurn) < 2 {
 		return nil

@@ -28,7 +28,7 @@ func TestLedger_newWalk(t *testing.T) {
 
 	next.NoteRecorded(bundle)
 	next.Founding("prod").Claim(cluster.Machine{Address: "10.0.0.11"})
-	next.Claim(machineset.Set{Owner: "one"}, []cluster.Machine{{Address: "10.0.0.11"}})
+	next.Claim(machineset.Set{Resource: cluster.Resource{Owner: "one"}}, []cluster.Machine{{Address: "10.0.0.11"}})
 
 	if first.Recorded(bundle) {
 		t.Error("a walk knows what only another one learned of secrets")
@@ -38,7 +38,8 @@ func TestLedger_newWalk(t *testing.T) {
 		t.Errorf("the machine that began etcd is %q in another walk", founder.Address)
 	}
 
-	if first.ClaimedByOthers(machineset.Set{Owner: "two"})(cluster.Machine{Address: "10.0.0.11"}) {
+	two := machineset.Set{Resource: cluster.Resource{Owner: "two"}}
+	if first.ClaimedByOthers(two)(cluster.Machine{Address: "10.0.0.11"}) {
 		t.Error("a machine is taken that only another walk has taken")
 	}
 }

@@ -26,7 +26,7 @@ func TestLedger_deposedObject(t *testing.T) {
 
 	l := ledger.New()
 	machines := []cluster.Machine{{Name: "cp-1", Address: "10.0.0.11"}}
-	deposed := machineset.Set{Secrets: string(encoded), Owner: "old"}
+	deposed := machineset.Set{Secrets: string(encoded), Resource: cluster.Resource{Owner: "old"}}
 	created := machineset.Set{Secrets: string(encoded)}
 
 	if found := l.PlanMade(created, `talosop_control_plane "prod"`, machines); len(found) > 0 {

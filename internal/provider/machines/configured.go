@@ -48,7 +48,7 @@ func (m ConfiguredModel) MachineSet(
 		untoldReplicas(machinesModel{groupModel: m.groupModel}), m.TalosVersion, types.StringNull())
 
 	p, diags := machineSetOf(ctx, handle, types.ObjectNull(clusterhandle.WorkerHostType()), g)
-	p.InHandle, p.Single = true, &machineset.Single{}
+	p.InHandle, p.Single, p.Joins = true, true, true
 	p.Settings.FindsLinks = false // it asks no machine
 
 	r, one := &tf.Reader{}, machineModel{Hostname: m.Hostname}

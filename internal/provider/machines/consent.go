@@ -50,7 +50,7 @@ func (p writtenSet) createsWithoutConsent(m *providerdata.ProviderData, replaces
 
 // beginsEtcd reports whether the resource is the one that bootstraps etcd.
 func (p writtenSet) beginsEtcd() bool {
-	return p.OwnsControlPlane() && (p.Single == nil || p.Single.Bootstrap)
+	return p.OwnsControlPlane() && !p.Joins
 }
 
 // updatesWithoutConsent is createsWithoutConsent for a create that did not finish.

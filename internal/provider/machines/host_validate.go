@@ -38,11 +38,11 @@ func (p writtenSet) validateMode(g declared) finding.List {
 	switch {
 	case g.mode.IsUnknown():
 		return nil
-	case p.Single != nil && g.mode.ValueString() == clusterhandle.ContainerMode:
+	case p.Single && g.mode.ValueString() == clusterhandle.ContainerMode:
 		return finding.List{finding.Invalid(g.modeAt, "mode", `found a cluster of mode "container"`,
 			"a single machine is for metal: those in containers are made by their number",
 			"use replicas of talosop_control_plane or talosop_worker")}
-	case p.Single != nil:
+	case p.Single:
 		return nil
 	case g.mode.ValueString() == clusterhandle.ContainerMode:
 		return p.validateContainers(g)

@@ -109,8 +109,8 @@ func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagn
 	diags.Append(more...)
 
 	p.Object, p.InHandle = "machine", true
-	p.Single = &machineset.Single{Bootstrap: m.Bootstrap.ValueBool(), Beside: m.beside(handle),
-		WithCluster: handle.Phase.IsUnknown()}
+	p.Single, p.Joins, p.Others = true, !m.Bootstrap.ValueBool(), m.beside(handle)
+	p.Unknown.Note(machineset.UnknownCluster, handle.Phase.IsUnknown())
 	p.allowBootstrap = m.AllowBootstrap
 	m.Put(ctx, &p.Set)
 

@@ -24,8 +24,7 @@ func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set
 	defer s.Close()
 
 	want := s.want
-	want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Single.Beside
-	want.Replaced = p.Replaced
+	want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Others
 
 	result, err := s.runner.Remove(ctx, want)
 
@@ -57,7 +56,7 @@ func lockOf(p machineset.Set, bundle *pki.Bundle, api *kubernetes.Client) *lock.
 // runName is a run on a set for whoever waits for it: a cluster has one control plane that is a resource of its own,
 // and any number of pools and machines.
 func runName(p machineset.Set) string {
-	if p.Single == nil && p.OwnsControlPlane() {
+	if !p.Single && p.OwnsControlPlane() {
 		return p.Object
 	}
 

@@ -212,7 +212,7 @@ func openToConverge(
 
 // teardown resets the machines of the set.
 func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, record machineset.Record) run {
-	if p.Single != nil {
+	if p.Single {
 		return takeOut(ctx, m, p, record)
 	}
 
@@ -225,7 +225,7 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 	defer s.Close()
 
 	s.want.Machines = append(s.want.Machines, recorded.Left...)
-	s.want.OtherControlPlanes, s.want.Replaced = p.Others, p.Replaced
+	s.want.OtherControlPlanes = p.Others
 
 	s.replacement.Leaves(p.Others)
 

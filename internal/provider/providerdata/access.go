@@ -3,6 +3,7 @@ package providerdata
 import (
 	"context"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -93,6 +94,10 @@ func KubernetesOf(
 	}
 
 	for _, other := range p.Others {
+		if slices.Contains(p.Endpoints, other.Address) {
+			continue // a handle lists it
+		}
+
 		options.Fallbacks = append(options.Fallbacks, machineset.HostOf(other.Address))
 	}
 
