@@ -16,9 +16,10 @@ func fleet(size int, budget cluster.Budget) (cluster.Spec, map[string]step.Machi
 
 	for i := range size {
 		m := cluster.Machine{
-			Name: fmt.Sprintf("w-%03d", i), Role: step.Worker, Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250),
-			ConfigDigest: newDigest,
-			TalosVersion: "v1.13.0",
+			Name: fmt.Sprintf("w-%03d", i), Role: step.Worker,
+			Wanted:       cluster.Wanted{Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250)},
+			Configured:   cluster.Configured{ConfigDigest: newDigest},
+			Installation: cluster.Installation{TalosVersion: "v1.13.0"},
 		}
 
 		if i < 3 {

@@ -16,11 +16,11 @@ func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 	want := cluster.Spec{
 		Name: "prod", Bootstrapped: true,
 		Machines: []cluster.Machine{
-			{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.2"},
-			{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.2"},
-			{Name: "w-2", Role: step.Worker, Address: "10.0.0.12", TalosVersion: "v1.13.2"},
+			{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"}, Installation: cluster.Installation{TalosVersion: "v1.13.2"}},
+			{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Installation: cluster.Installation{TalosVersion: "v1.13.2"}},
+			{Name: "w-2", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.12"}, Installation: cluster.Installation{TalosVersion: "v1.13.2"}},
 		},
-		Removed: []cluster.Machine{{Name: "w-3", Role: step.Worker, Address: "10.0.0.13"}},
+		Removed: []cluster.Machine{cluster.MachineAt("w-3", step.Worker, "10.0.0.13")},
 	}
 
 	for name, test := range map[string]struct {
@@ -80,8 +80,8 @@ func TestForecast_drainsAfterARestoreOfTheNetwork(t *testing.T) {
 	want := cluster.Spec{
 		Name: "prod", Bootstrapped: true, RestoreFrom: "etcd.snapshot",
 		Machines: []cluster.Machine{
-			{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.2"},
-			{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.2"},
+			{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"}, Installation: cluster.Installation{TalosVersion: "v1.13.2"}},
+			{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Installation: cluster.Installation{TalosVersion: "v1.13.2"}},
 		},
 	}
 

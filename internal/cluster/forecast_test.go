@@ -155,7 +155,7 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]step.Machine
 			break
 		}
 
-		m := cluster.Machine{Name: fmt.Sprintf("old-%d", i), Role: role, Address: fmt.Sprintf("10.0.1.%d", i)}
+		m := cluster.MachineAt(fmt.Sprintf("old-%d", i), role, fmt.Sprintf("10.0.1.%d", i))
 		want.Removed = append(want.Removed, m)
 		recorded[m.Name] = step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true}
 	}
@@ -299,11 +299,13 @@ func TestForecast_ofARestore(t *testing.T) {
 	want := cluster.Spec{
 		Name: "prod", Bootstrapped: true, RestoreFrom: "key", NodesBecomeReady: true,
 		Machines: []cluster.Machine{
-			{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
-				UUID: "aaaa", MemberID: "m-1", NodeName: "n-1"},
-			{Name: "cp-2", Role: step.ControlPlane, Address: "10.0.0.2", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
-				UUID: "bbbb", MemberID: "m-2", NodeName: "n-2"},
-			{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
+			{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1", UUID: "aaaa"},
+				Installation: cluster.Installation{TalosVersion: "v1.13.0", InstallTarget: "/dev/sda"},
+				Remembered:   cluster.Remembered{MemberID: "m-1", NodeName: "n-1"}},
+			{Name: "cp-2", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.2", UUID: "bbbb"},
+				Installation: cluster.Installation{TalosVersion: "v1.13.0", InstallTarget: "/dev/sda"},
+				Remembered:   cluster.Remembered{MemberID: "m-2", NodeName: "n-2"}},
+			{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
 		},
 	}
 

@@ -33,9 +33,10 @@ func TestForecast_ofLostVolumes(t *testing.T) {
 
 		for i := range test.planes {
 			m := cluster.Machine{
-				Name: fmt.Sprintf("cp-%d", i), Role: step.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i),
-				TalosVersion: "v1.13.0",
-				NodeName:     fmt.Sprintf("dev-cp-%d", i), MemberID: fmt.Sprintf("m-%d", i),
+				Name: fmt.Sprintf("cp-%d", i), Role: step.ControlPlane, Container: true,
+				Wanted:       cluster.Wanted{Address: fmt.Sprintf("dev-cp-%d.x", i)},
+				Installation: cluster.Installation{TalosVersion: "v1.13.0"},
+				Remembered:   cluster.Remembered{NodeName: fmt.Sprintf("dev-cp-%d", i), MemberID: fmt.Sprintf("m-%d", i)},
 			}
 			want.Machines = append(want.Machines, m)
 
@@ -86,9 +87,10 @@ func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 
 		for i := range 3 {
 			m := cluster.Machine{
-				Name: fmt.Sprintf("cp-%d", i), Role: step.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i),
-				TalosVersion: "v1.13.0",
-				NodeName:     fmt.Sprintf("dev-cp-%d", i), Joined: i < test.joined,
+				Name: fmt.Sprintf("cp-%d", i), Role: step.ControlPlane, Container: true,
+				Wanted:       cluster.Wanted{Address: fmt.Sprintf("dev-cp-%d.x", i)},
+				Installation: cluster.Installation{TalosVersion: "v1.13.0"},
+				Remembered:   cluster.Remembered{NodeName: fmt.Sprintf("dev-cp-%d", i), Joined: i < test.joined},
 			}
 			if i < len(test.recorded) {
 				recorded[m.Name] = test.recorded[i]

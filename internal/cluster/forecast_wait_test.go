@@ -14,16 +14,18 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 	t.Parallel()
 
 	plane := func(name, address string) cluster.Machine {
-		return cluster.Machine{Name: name, Role: step.ControlPlane, Address: address, ConfigDigest: "new",
-			TalosVersion: "v1.13.0", Via: []cluster.Release{{Version: "v1.12.5"}}}
+		return cluster.Machine{Name: name, Role: step.ControlPlane, Wanted: cluster.Wanted{Address: address},
+			Configured:   cluster.Configured{ConfigDigest: "new"},
+			Installation: cluster.Installation{TalosVersion: "v1.13.0", Via: []cluster.Release{{Version: "v1.12.5"}}}}
 	}
 	seen := func(stage step.Stage, etcd step.ServiceState, version string) step.MachineState {
 		return step.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: stage, EtcdService: etcd,
 			ConfigDigest: "new", TalosVersion: version, Ready: stage == step.StageRunning}
 	}
 	three := []cluster.Machine{plane("cp-1", "10.0.0.1"), plane("cp-2", "10.0.0.2"), plane("cp-3", "10.0.0.3")}
-	worker := cluster.Machine{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", ConfigDigest: "new",
-		TalosVersion: "v1.13.0"}
+	worker := cluster.Machine{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"},
+		Configured:   cluster.Configured{ConfigDigest: "new"},
+		Installation: cluster.Installation{TalosVersion: "v1.13.0"}}
 	lost := step.MachineState{Access: step.Unreachable, Role: step.Worker, VolumesLost: true, NodeName: "w-2"}
 
 	for name, test := range map[string]struct {
@@ -55,7 +57,7 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 		},
 		"a container that leaves and never answers again": {
 			want: cluster.Spec{Bootstrapped: true, Machines: []cluster.Machine{three[0]},
-				Removed: []cluster.Machine{{Name: "w-2", Role: step.Worker, Address: "10.0.0.12", Container: true}}},
+				Removed: []cluster.Machine{{Name: "w-2", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.12"}, Container: true}}},
 			recorded: map[string]step.MachineState{
 				"cp-1": seen(step.StageRunning, "", "v1.13.0"), "w-2": lost,
 			},

@@ -207,8 +207,9 @@ func podTeardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.D
 // TestForecast_ofPods is what a plan shows, which knows the configuration and the state alone.
 func TestForecast_ofPods(t *testing.T) {
 	machine := func(name string, role step.Role) cluster.Machine {
-		return cluster.Machine{Name: name, Role: role, Address: name + ".x", NodeName: name, ConfigDigest: "new",
-			TalosVersion: "v1.13.0", Installer: "talos:v1.13.0", Container: true}
+		return cluster.Machine{Name: name, Role: role, Wanted: cluster.Wanted{Address: name + ".x"},
+			Remembered: cluster.Remembered{NodeName: name}, Configured: cluster.Configured{ConfigDigest: "new"},
+			Installation: cluster.Installation{TalosVersion: "v1.13.0", Installer: "talos:v1.13.0"}, Container: true}
 	}
 	runs := step.MachineState{Access: step.Member, Stage: step.StageRunning, ConfigDigest: "new",
 		TalosVersion: "v1.13.0"}

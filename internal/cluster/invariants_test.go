@@ -245,8 +245,9 @@ func randomSpec(random *rand.Rand) cluster.Spec {
 			role, name = step.Worker, fmt.Sprintf("w-%d", i)
 		}
 
-		m := cluster.Machine{Name: name, Role: role, Address: fmt.Sprintf("10.0.0.%d", i+1), ConfigDigest: "new",
-			TalosVersion: "v1.13.0"}
+		m := cluster.Machine{Name: name, Role: role, Wanted: cluster.Wanted{Address: fmt.Sprintf("10.0.0.%d", i+1)},
+			Configured:   cluster.Configured{ConfigDigest: "new"},
+			Installation: cluster.Installation{TalosVersion: "v1.13.0"}}
 
 		switch random.IntN(6) {
 		case 0:

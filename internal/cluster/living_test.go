@@ -24,7 +24,7 @@ func TestLivingMembers_stopARestore(t *testing.T) {
 	same.UUID = blank.UUID
 
 	want := cluster.Spec{RestoreFrom: "key", Machines: []cluster.Machine{
-		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.9.11"}}}
+		cluster.MachineAt("cp-1", step.ControlPlane, "10.0.9.11")}}
 
 	for name, test := range map[string]struct {
 		change      func(*cluster.Spec)

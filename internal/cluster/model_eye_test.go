@@ -66,7 +66,7 @@ func (e *eye) observe() cluster.Snapshot {
 
 		for _, m := range e.site.members {
 			if m.id == member.ID {
-				peers = append(peers, cluster.Machine{Name: name, Role: step.ControlPlane, Address: m.peer})
+				peers = append(peers, cluster.MachineAt(name, step.ControlPlane, m.peer))
 			}
 		}
 

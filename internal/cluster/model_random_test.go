@@ -117,7 +117,7 @@ func (t *trial) randomStaging(random *rand.Rand) {
 
 // randomChange picks what changes for all machines.
 func (t *trial) randomChange() {
-	t.old = cluster.Machine{TalosVersion: "v1.12.3", Schematic: "s1"}
+	t.old = cluster.Machine{Installation: cluster.Installation{TalosVersion: "v1.12.3", Schematic: "s1"}}
 	t.new = t.old
 	t.digest = newDigest
 	t.want = cluster.Spec{Name: "prod", NodesBecomeReady: t.random.IntN(7) > 0, Bootstrapped: true,
@@ -215,7 +215,7 @@ func (t *trial) randomCluster() {
 
 		if listed {
 			t.want.OtherControlPlanes = append(t.want.OtherControlPlanes,
-				cluster.Machine{Name: name, Role: step.ControlPlane, Address: b.addr})
+				cluster.MachineAt(name, step.ControlPlane, b.addr))
 			t.meant[name] = b
 		}
 	}
@@ -306,9 +306,9 @@ func (t *trial) addMachine(name string, role step.Role) {
 	t.meant[name] = b
 
 	m := cluster.Machine{
-		Name: name, Role: role, Address: b.addr, ConfigDigest: newDigest, InstallTarget: "/dev/sda",
-		TalosVersion: t.new.TalosVersion,
-		Schematic:    t.new.Schematic, Via: t.mid, AllowDowngrade: t.new.AllowDowngrade,
+		Name: name, Role: role, Wanted: cluster.Wanted{Address: b.addr},
+		Configured:   cluster.Configured{ConfigDigest: newDigest},
+		Installation: cluster.Installation{InstallTarget: "/dev/sda", TalosVersion: t.new.TalosVersion, Schematic: t.new.Schematic, Via: t.mid, AllowDowngrade: t.new.AllowDowngrade},
 	}
 
 	if !t.kube.alone {
@@ -360,7 +360,7 @@ func (t *trial) randomRemovals(controlPlanes int) {
 		t.live(b)
 		t.meant[name] = b
 
-		m := cluster.Machine{Name: name, Role: role, Address: b.addr, UUID: b.uuid, NodeName: b.name}
+		m := cluster.Machine{Name: name, Role: role, Wanted: cluster.Wanted{Address: b.addr, UUID: b.uuid}, Remembered: cluster.Remembered{NodeName: b.name}}
 
 		switch t.random.IntN(4) {
 		case 0:

@@ -108,9 +108,9 @@ func (w *twins) add(prefix string, n int, role step.Role) {
 	for _, m := range machines {
 		w.configs[m.Name()] = map[string][]byte{}
 		w.want.Machines = append(w.want.Machines, cluster.Machine{
-			Name: m.Name(), Role: role, Address: m.Address().String(), ConfigDigest: newDigest, TalosVersion: modelTalos,
-			InstallTarget: "/dev/sda",
-			Images:        imagesOf(role, modelKubernetes),
+			Name: m.Name(), Role: role, Wanted: cluster.Wanted{Address: m.Address().String()},
+			Configured:   cluster.Configured{ConfigDigest: newDigest, Images: imagesOf(role, modelKubernetes)},
+			Installation: cluster.Installation{TalosVersion: modelTalos, InstallTarget: "/dev/sda"},
 		})
 
 		b := &box{uuid: m.UUID(), addr: m.Address().String(), name: m.Name(), life: maintenance,

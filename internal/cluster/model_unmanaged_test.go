@@ -42,7 +42,8 @@ func (t *trial) upgradeUnmanaged() {
 		}
 
 		m := cluster.Machine{Name: cluster.UnmanagedName(b.name), Role: step.Worker, Pool: cluster.UnmanagedPool,
-			Address: b.addr, NodeName: b.name, TalosVersion: t.new.TalosVersion, Via: t.mid}
+			Wanted: cluster.Wanted{Address: b.addr}, Remembered: cluster.Remembered{NodeName: b.name},
+			Installation: cluster.Installation{TalosVersion: t.new.TalosVersion, Via: t.mid}}
 		t.want.UpgradeOnly = append(t.want.UpgradeOnly, m)
 		t.meant[m.Name] = b
 		t.nodeOf(b).ours = !t.whole && t.unmanaged.IntN(8) == 0 // by a run that was killed

@@ -18,7 +18,7 @@ func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 
 	running := step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true, NodeName: "cp-3"}
 	plane := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true, Removed: []cluster.Machine{
-		{Name: "cp-3", Role: step.ControlPlane, Address: "10.0.0.3"},
+		cluster.MachineAt("cp-3", step.ControlPlane, "10.0.0.3"),
 	}}
 	plane.Joins = true
 

@@ -15,10 +15,10 @@ import (
 // takes to have nodes.
 func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 	old, used, dropped := keysOf("old+new"), keysOf("new+old"), keysOf("new")
-	m := cluster.Machine{Name: "cp-2", Role: step.ControlPlane, Address: "10.0.0.2", ConfigDigest: "d", Keys: used}
+	m := cluster.Machine{Name: "cp-2", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.2"}, Configured: cluster.Configured{ConfigDigest: "d", Keys: used}}
 	want := cluster.Spec{
 		Machines: []cluster.Machine{m}, Resource: cluster.Resource{Joins: true}, Rotates: true, NodesBecomeReady: true,
-		OtherControlPlanes: []cluster.Machine{{Name: "theirs", Role: step.ControlPlane, Address: "10.0.0.1"}},
+		OtherControlPlanes: []cluster.Machine{cluster.MachineAt("theirs", step.ControlPlane, "10.0.0.1")},
 	}
 
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 // only the next apply does.
 func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 	want := cluster.Spec{
-		Machines: []cluster.Machine{{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", ConfigDigest: "d"}},
+		Machines: []cluster.Machine{{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Configured: cluster.Configured{ConfigDigest: "d"}}},
 		Rotates:  true, NodesBecomeReady: true, Bootstrapped: true,
 	}
 	accept, use := "[apply configuration to w-1 (no reboot): accept new Talos CA, accept new Kubernetes CA]",
@@ -81,7 +81,7 @@ func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 // A control plane works with other keys of Kubernetes when its API server runs anew, and not while Talos has not made
 // another one yet: for a moment all is as it was.
 func TestNotReady_beforeTalosMakesPodsForOtherKeys(t *testing.T) {
-	m := cluster.Machine{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1"}
+	m := cluster.MachineAt("cp-1", step.ControlPlane, "10.0.0.1")
 	want := cluster.Spec{Machines: []cluster.Machine{m}, Bootstrapped: true, NodesBecomeReady: true}
 	have := cluster.Assume(want, map[string]step.MachineState{"cp-1": {
 		Access: step.Member, Role: step.ControlPlane, Stage: step.StageRunning, Ready: true,

@@ -27,7 +27,7 @@ func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
 
 	for i := 1; i <= n; i++ {
 		name := fmt.Sprintf("cp-%d", i)
-		m := cluster.Machine{Name: name, Role: step.ControlPlane, Address: fmt.Sprintf("10.0.0.%d", i)}
+		m := cluster.MachineAt(name, step.ControlPlane, fmt.Sprintf("10.0.0.%d", i))
 
 		if i == 1 {
 			want.Removed = []cluster.Machine{m}
@@ -85,7 +85,7 @@ func TestPlanRemoval_ofAReplacedControlPlane(t *testing.T) {
 		}, "leaves"},
 		"an address is listed twice": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
 			s.Peers = map[string]step.MachineState{"cp-2": s.Machines["cp-2"], "cp-3": s.Machines["cp-3"]}
-			w.OtherControlPlanes = []cluster.Machine{{Name: "vip", Role: step.ControlPlane, Address: "10.0.0.100"}}
+			w.OtherControlPlanes = []cluster.Machine{cluster.MachineAt("vip", step.ControlPlane, "10.0.0.100")}
 		}, "leaves"},
 		"one that rejoins":      {3, rejoining(cluster.Rejoining{Since: at(soon)}), "waits"},
 		"nothing creates it":    {3, rejoining(cluster.Rejoining{Since: at(late)}), "refused"},

@@ -19,7 +19,7 @@ func (m Machine) joinedBefore() bool { return m.NodeName != "" || m.MemberID != 
 // of which no UUID is known. UUIDs are compared elsewhere: another one is a [Mismatch].
 func (m Machine) Proven(s step.MachineState) bool {
 	switch {
-	case m.platform().identified || m.Pinned || m.Rejoin:
+	case m.platform().identified || m.Fingerprint != "" || m.Rejoin:
 		return true
 	case m.UUID != "":
 		return s.UUID != ""

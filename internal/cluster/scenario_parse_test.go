@@ -37,7 +37,7 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 
 	spec := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.100:6443", NodesBecomeReady: true,
 		Pools: map[string]cluster.Budget{}}
-	defaults := cluster.Machine{ConfigDigest: "new", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda"}
+	defaults := cluster.Machine{Configured: cluster.Configured{ConfigDigest: "new"}, Installation: cluster.Installation{TalosVersion: "v1.13.0", InstallTarget: "/dev/sda"}}
 
 	for _, f := range lines(text) {
 		switch f[0] {
@@ -80,10 +80,10 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			parsePolicy(t, policy, f[1:])
 		case "beside":
 			spec.OtherControlPlanes = append(spec.OtherControlPlanes,
-				cluster.Machine{Name: f[1], Role: step.ControlPlane, Address: f[2]})
+				cluster.MachineAt(f[1], step.ControlPlane, f[2]))
 		case "removed":
-			m := cluster.Machine{Name: f[1], Role: parseRole(t, f, 2), Address: f[3], NodeName: f[1],
-				Container: defaults.Container}
+			m := cluster.Machine{Name: f[1], Role: parseRole(t, f, 2), Wanted: cluster.Wanted{Address: f[3]},
+				Remembered: cluster.Remembered{NodeName: f[1]}, Container: defaults.Container}
 			parseSettings(t, &m, f[4:])
 			spec.Removed = append(spec.Removed, m)
 		default:
@@ -169,7 +169,7 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 		case "in-service":
 			m.InService = true
 		case "pinned":
-			m.Pinned = true
+			m.Fingerprint = "known"
 		case "locked":
 			m.Locked = true
 		case "rejoin":
@@ -401,7 +401,7 @@ func machineIn(want cluster.Spec, name string) cluster.Machine {
 		}
 	}
 
-	return cluster.Machine{Address: "192.0.2.1"}
+	return cluster.Machine{Wanted: cluster.Wanted{Address: "192.0.2.1"}}
 }
 
 func parseState(t *testing.T, now time.Time, fields []string, defaults step.MachineState) step.MachineState {

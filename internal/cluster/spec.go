@@ -103,40 +103,51 @@ type KubernetesSpec struct {
 	Changed []string
 }
 
-// Machine is one wanted machine.
+// Machine is one machine of a spec: what is wanted of it, and what is known of it beforehand.
 type Machine struct {
 	// Name is the key of the machine in its map: its identity in Terraform.
 	Name string
 	Role step.Role
+	// Pool names the workers that share a budget; control planes have none.
+	Pool string
+	// Container is true for a machine that is a pod of a host cluster: see platform. Installer and Via are images of
+	// Talos itself then.
+	Container bool
+	// Ephemeral is true where all data is in the pod, and goes with it. Containers only.
+	Ephemeral bool
+	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
+	// keys that are not in it are never touched.
+	Meta map[uint8]string
+
+	Wanted
+	Installation
+	Configured
+	Remembered
+}
+
+// Wanted is what a user says of one machine alone.
+type Wanted struct {
 	// Address of the Talos API: an IP address or a host name, without a port.
 	Address string
 	// Through is true for a machine whose Talos API is reached through control planes, which connect to Address.
 	Through bool
-	// UUID is the hardware identity that an earlier apply recorded or the user
-	// gave; empty when none is known yet.
+	// UUID is the hardware identity that the user gave, or that an earlier apply recorded; empty when none is known yet.
 	UUID string
-	// ConfigDigest is the normalised digest of the wanted configuration, but for Images.
-	ConfigDigest string
-	// Staged is whether the machine was seen with a configuration that waits for its next boot.
-	Staged bool
-	// Images are the wanted images of Kubernetes, those of [KubernetesSpec.Version]. They are
-	// none of ConfigDigest. Nil leaves them alone.
-	Images kubenames.Images
-	// Keys are the wanted keys. They are none of ConfigDigest either; zero leaves them alone.
-	Keys rotation.Keys
-	// Pool names the workers that share a budget; control planes have none.
-	Pool string
-	// PreviousAddress is where an earlier apply reached the machine, when Address
-	// is another one now; else empty. The machine is looked for at both.
-	PreviousAddress string
+	// Fingerprint is what the machine shows in maintenance mode, where no other one answers; empty where any may.
+	Fingerprint string
+	// Rejoin is true where the user lets the machine join again although nothing proves that it is the one that joined.
+	Rejoin bool
+	// Locked is true for a machine that nothing may take out of service.
+	Locked bool
+}
+
+// Installation is the Talos that is wanted of a machine, and what installs it.
+type Installation struct {
 	// TalosVersion is the wanted version, such as v1.13.0.
 	TalosVersion string
 	// LeastTalos is the minor version from which Talos knows all documents of the wanted configuration, such as v1.14;
 	// empty where all do.
 	LeastTalos string
-	// Etcd is the minor version of etcd, such as 3.6, whose image the wanted configuration of a control plane names; empty
-	// where it is the one of its Talos.
-	Etcd string
 	// Schematic is the wanted id of the Image Factory's schematic; empty when any is
 	// right.
 	Schematic string
@@ -145,14 +156,6 @@ type Machine struct {
 	// Reinstall is true when another image than Installer is what was installed on the
 	// machine last, so that it is upgraded even where the version and the schematic are right.
 	Reinstall bool
-	// Container is true for a machine that is a pod of a host cluster: see platform. Installer and Via are images of
-	// Talos itself then.
-	Container bool
-	// Replace says what its pod has to be replaced for, as people would name it: it was made
-	// of something else than is wanted now. Empty when it was not. Containers only.
-	Replace string
-	// Ephemeral is true where all data is in the pod, and goes with it. Containers only.
-	Ephemeral bool
 	// Via are the releases that an upgrade passes on its way to TalosVersion, lowest
 	// first, at most one of each minor version in between.
 	Via []Release
@@ -161,9 +164,30 @@ type Machine struct {
 	// InstallTarget is the disk or the disk selector that Talos installs to, as a
 	// person would name it; empty where nothing is installed. Shown in steps.
 	InstallTarget string
+}
+
+// Configured is what the wanted configuration of a machine says.
+type Configured struct {
+	// ConfigDigest is the normalised digest of the wanted configuration, but for Images.
+	ConfigDigest string
+	// Images are the wanted images of Kubernetes, those of [KubernetesSpec.Version]. They are
+	// none of ConfigDigest. Nil leaves them alone.
+	Images kubenames.Images
+	// Keys are the wanted keys. They are none of ConfigDigest either; zero leaves them alone.
+	Keys rotation.Keys
+	// Etcd is the minor version of etcd, such as 3.6, whose image the wanted configuration of a control plane names; empty
+	// where it is the one of its Talos.
+	Etcd string
 	// WantedNode is the name that the wanted configuration gives to the machine's node; empty where it gives none, or is
 	// not known.
 	WantedNode string
+}
+
+// Remembered is what state says of a machine.
+type Remembered struct {
+	// PreviousAddress is where an earlier apply reached the machine, when Address
+	// is another one now; else empty. The machine is looked for at both.
+	PreviousAddress string
 	// NodeName is the Kubernetes node that an earlier apply recorded together with
 	// UUID; empty when none is known or UUID comes from elsewhere.
 	NodeName string
@@ -176,17 +200,18 @@ type Machine struct {
 	// InService is true for a machine that was recorded as a member: what is done to one that waits in maintenance mode
 	// instead was not planned.
 	InService bool
-	// Pinned is true where the fingerprint is given that the machine shows in maintenance mode: no other one answers.
-	Pinned bool
-	// Rejoin is true where the user lets the machine join again although nothing proves that it is the one that joined.
-	Rejoin bool
-	// Locked is true for a machine that nothing may take out of service.
-	Locked bool
 	// OwnedByOther is true for a machine that was recorded as another resource's.
 	OwnedByOther bool
-	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
-	// keys that are not in it are never touched.
-	Meta map[uint8]string
+	// Staged is whether the machine was seen with a configuration that waits for its next boot.
+	Staged bool
+	// Replace says what its pod has to be replaced for, as people would name it: it was made
+	// of something else than is wanted now. Empty when it was not. Containers only.
+	Replace string
+}
+
+// MachineAt is a machine of which no more is known than where it is.
+func MachineAt(name string, role step.Role, address string) Machine {
+	return Machine{Name: name, Role: role, Wanted: Wanted{Address: address}}
 }
 
 // Release is a Talos version and the image that installs it.

@@ -28,13 +28,13 @@ func TestUnmanaged_isWhatNoResourceHas(t *testing.T) {
 	}
 	want := cluster.Spec{
 		Machines: []cluster.Machine{
-			{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1"},
-			{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", NodeName: "silent"},
-			{Name: "w-2", Role: step.Worker, Address: "10.0.0.12"},
-			{Name: "joins", Role: step.Worker, Address: "10.0.0.13"},
+			cluster.MachineAt("cp-1", step.ControlPlane, "10.0.0.1"),
+			{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Remembered: cluster.Remembered{NodeName: "silent"}},
+			cluster.MachineAt("w-2", step.Worker, "10.0.0.12"),
+			cluster.MachineAt("joins", step.Worker, "10.0.0.13"),
 		},
-		Removed:            []cluster.Machine{{Name: "old", Role: step.Worker, Address: "10.0.0.14", NodeName: "leaves"}},
-		OtherControlPlanes: []cluster.Machine{{Name: "10.0.0.2", Role: step.ControlPlane, Address: "10.0.0.2"}},
+		Removed:            []cluster.Machine{{Name: "old", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.14"}, Remembered: cluster.Remembered{NodeName: "leaves"}}},
+		OtherControlPlanes: []cluster.Machine{cluster.MachineAt("10.0.0.2", step.ControlPlane, "10.0.0.2")},
 	}
 	have := cluster.Snapshot{
 		Machines: map[string]step.MachineState{"cp-1": {Access: step.Member, NodeName: "cp-1"},
@@ -67,8 +67,9 @@ func TestForecast_knowsUnmanagedNodes(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true,
-		Machines: []cluster.Machine{{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.1",
-			ConfigDigest: "d"}},
+		Machines: []cluster.Machine{{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"},
+			Installation: cluster.Installation{TalosVersion: "v1.13.1"},
+			Configured:   cluster.Configured{ConfigDigest: "d"}}},
 		Unmanaged: []kubestate.Node{{Name: "auto", Addresses: []string{"10.0.0.30"}, Ready: true}}}
 	recorded := map[string]step.MachineState{"cp-1": {Access: step.Member, Role: step.ControlPlane,
 		NodeName: "cp-1", Stage: step.StageRunning, Ready: true, TalosVersion: "v1.13.0", ConfigDigest: "d"}}

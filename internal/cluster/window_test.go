@@ -15,8 +15,8 @@ func TestPlan_yieldsOutsideOfTheWindow(t *testing.T) {
 
 	opens := clock.Add(time.Hour)
 	want := cluster.Spec{Name: "prod", Bootstrapped: true, NodesBecomeReady: true, Machines: []cluster.Machine{
-		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
-		{Name: "w-1", Role: step.Worker, Address: "10.0.0.2", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
+		{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"}, Configured: cluster.Configured{ConfigDigest: newDigest}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
+		{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.2"}, Configured: cluster.Configured{ConfigDigest: newDigest}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
 	}}
 	recorded := func(talos, worker string) map[string]step.MachineState {
 		return map[string]step.MachineState{

@@ -71,8 +71,9 @@ func (s *podSite) grow(prefix string, n int, role step.Role) {
 	for _, m := range machines {
 		s.pods[m.Name()] = &pod{sim: m, starts: 1, image: "v1.13.0", memory: "2Gi"}
 		s.want.Machines = append(s.want.Machines, cluster.Machine{
-			Name: m.Name(), Role: role, Address: m.Name() + podDomain, TalosVersion: "v1.13.0", Container: true,
-			NodeName: m.Name(),
+			Name: m.Name(), Role: role, Wanted: cluster.Wanted{Address: m.Name() + podDomain},
+			Installation: cluster.Installation{TalosVersion: "v1.13.0"}, Container: true,
+			Remembered: cluster.Remembered{NodeName: m.Name()},
 		})
 	}
 

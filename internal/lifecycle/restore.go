@@ -51,7 +51,7 @@ func (w *work) ask(ctx context.Context, have cluster.Snapshot) map[string]step.M
 
 	for _, host := range cluster.HostsToAsk(w.want, have, w.runner.Restoration.Members()) {
 		asking.Go(func() error {
-			state := w.runner.Fleet.Machine(cluster.Machine{Name: host, Role: step.ControlPlane, Address: host}).Observe(ctx)
+			state := w.runner.Fleet.Machine(cluster.MachineAt(host, step.ControlPlane, host)).Observe(ctx)
 
 			mu.Lock()
 			defer mu.Unlock()

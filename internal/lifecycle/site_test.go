@@ -112,8 +112,9 @@ func (s *site) add(prefix string, n int, role step.Role) {
 		config := s.render(role)
 		s.configs[m.Name()] = config.Bytes
 		s.want.Machines = append(s.want.Machines, cluster.Machine{
-			Name: m.Name(), Role: role, Address: m.Address().String(),
-			ConfigDigest: config.Digest, TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
+			Name: m.Name(), Role: role, Wanted: cluster.Wanted{Address: m.Address().String()},
+			Configured:   cluster.Configured{ConfigDigest: config.Digest},
+			Installation: cluster.Installation{TalosVersion: "v1.13.0", InstallTarget: "/dev/sda"},
 		})
 	}
 }

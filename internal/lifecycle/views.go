@@ -88,7 +88,7 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 			continue
 		}
 
-		m := cluster.Machine{Name: cluster.PeerName(member), Role: step.ControlPlane, Address: address}
+		m := cluster.MachineAt(cluster.PeerName(member), step.ControlPlane, address)
 		peers = append(peers, m)
 
 		if s, asked := o.states[m.Name]; asked {
@@ -111,8 +111,8 @@ func peersByNode(want cluster.Spec, have cluster.Snapshot) []cluster.Machine {
 
 	for _, node := range cluster.OtherNodesAtWork(want, have) {
 		if address := node.Address(); address != "" {
-			peers = append(peers, cluster.Machine{Name: cluster.PeerName(etcdstate.Member{Name: node.Name}),
-				Role: step.ControlPlane, Address: address})
+			peers = append(peers, cluster.MachineAt(cluster.PeerName(etcdstate.Member{Name: node.Name}),
+				step.ControlPlane, address))
 		}
 	}
 

@@ -79,8 +79,9 @@ func many(machines int) (want cluster.Spec, configs map[string][]byte) {
 	want, configs = cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true}, map[string][]byte{}
 
 	for i := range machines {
-		m := cluster.Machine{Name: fmt.Sprintf("w-%02d", i), Role: step.Worker, Address: fmt.Sprintf("10.0.0.%d", i),
-			ConfigDigest: "new"}
+		m := cluster.Machine{Name: fmt.Sprintf("w-%02d", i), Role: step.Worker,
+			Wanted:     cluster.Wanted{Address: fmt.Sprintf("10.0.0.%d", i)},
+			Configured: cluster.Configured{ConfigDigest: "new"}}
 		want.Machines, configs[m.Name] = append(want.Machines, m), []byte("config")
 	}
 

@@ -46,7 +46,7 @@ func (e *Examination) Expect(machines []cluster.Machine, recorded Record) {
 		}
 
 		if files, err := e.Wanted(); err == nil {
-			machines[i].ConfigDigest = files.Digests[m.Name]
+			machines[i].ConfigDigest = files.Machines[m.Name].ConfigDigest
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (e *Examination) ExpectImages(machines []cluster.Machine, have cluster.Snap
 		}
 
 		if files, err := e.Wanted(); err == nil {
-			machines[i].Images = files.Images[m.Name]
+			machines[i].Images = files.Machines[m.Name].Images
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 // sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
 func sightOf() (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Machines: []cluster.Machine{
-		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
-		{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
+		{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
+		{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
 	}}
 	have := snapshotOf(map[string]step.MachineState{
 		"cp-1": {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
@@ -196,7 +196,7 @@ func TestDrift_isComparedWithState(t *testing.T) {
 		"an import, which knows nothing": {want: "of state"},
 	} {
 		exam := &Examination{Wanted: func() (Rendered, error) {
-			return Rendered{Digests: map[string]string{"cp-1": "of state"}}, nil
+			return Rendered{Machines: map[string]cluster.Configured{"cp-1": {ConfigDigest: "of state"}}}, nil
 		}}
 		machines := []cluster.Machine{{Name: "cp-1"}}
 

@@ -65,7 +65,7 @@ func TestReached(t *testing.T) {
 func TestSameEndpoint(t *testing.T) {
 	t.Parallel()
 
-	m := Machine{Address: "10.0.0.11", Endpoint: "203.0.113.5:4001"}
+	m := Machine{Wanted: cluster.Wanted{Address: "10.0.0.11"}, Endpoint: "203.0.113.5:4001"}
 	for text, want := range map[string]bool{"10.0.0.11": true, "203.0.113.5:4001": true, "203.0.113.5:4002": false,
 		"203.0.113.5": false, "10.0.0.11:50000": true, "": false} {
 		if got := m.SameEndpoint(text); got != want {
@@ -82,12 +82,12 @@ func TestControlPlaneAddresses(t *testing.T) {
 	p := Set{
 		Groups: []*Group{cp, workers},
 		Machines: map[string]Machine{
-			"w": {Group: workers, Address: "10.0.0.9"}, "b": {Group: cp, Address: "10.0.0.2"},
-			"a": {Group: cp, Address: "10.0.0.1"}, "c": {Group: cp},
-			"imported": {Address: "10.0.0.8"},
+			"w": {Group: workers, Wanted: cluster.Wanted{Address: "10.0.0.9"}}, "b": {Group: cp, Wanted: cluster.Wanted{Address: "10.0.0.2"}},
+			"a": {Group: cp, Wanted: cluster.Wanted{Address: "10.0.0.1"}}, "c": {Group: cp},
+			"imported": {Wanted: cluster.Wanted{Address: "10.0.0.8"}},
 		},
 		Endpoints: []string{"10.0.0.3:4001", "10.0.0.2"},
-		Others:    []cluster.Machine{{Address: "10.0.0.4"}, {Address: "10.0.0.1"}},
+		Others:    []cluster.Machine{{Wanted: cluster.Wanted{Address: "10.0.0.4"}}, {Wanted: cluster.Wanted{Address: "10.0.0.1"}}},
 	}
 
 	want := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3:4001", "10.0.0.4"}
@@ -104,8 +104,8 @@ func TestNewPriorState_leftBehindIsReachedAsItsPool(t *testing.T) {
 
 	for _, through := range []bool{true, false} {
 		prior := Set{Groups: []*Group{workers}, Machines: map[string]Machine{
-			"batch/a": {Group: workers, Address: "10.0.0.1", Through: true},
-			"batch/b": {Group: workers, Address: "10.0.0.2", Through: through},
+			"batch/a": {Group: workers, Wanted: cluster.Wanted{Address: "10.0.0.1", Through: true}},
+			"batch/b": {Group: workers, Wanted: cluster.Wanted{Address: "10.0.0.2", Through: through}},
 		}}
 
 		r, _ := NewPriorState(Record{
@@ -132,12 +132,12 @@ func TestDialedAt_ofMachinesThatLeave(t *testing.T) {
 		return Set{Groups: []*Group{workers}, Machines: machines}
 	}
 	prior := set(map[string]Machine{
-		"leaves":    {Address: "10.0.0.1", Endpoint: "nat:4001", WaitsAt: "10.0.0.101"},
-		"is passed": {Address: "10.0.0.2", Endpoint: "nat:4002", UUID: "aaaa", Through: true},
-		"stays":     {Address: "10.0.0.3", Endpoint: "nat:4003"},
+		"leaves":    {Wanted: cluster.Wanted{Address: "10.0.0.1"}, Endpoint: "nat:4001", WaitsAt: "10.0.0.101"},
+		"is passed": {Wanted: cluster.Wanted{Address: "10.0.0.2", UUID: "aaaa", Through: true}, Endpoint: "nat:4002"},
+		"stays":     {Wanted: cluster.Wanted{Address: "10.0.0.3"}, Endpoint: "nat:4003"},
 	})
 	p := set(map[string]Machine{
-		"stays": {Address: "10.0.0.3"}, "is new": {Address: "10.0.0.2", UUID: "bbbb", WaitsAt: "10.0.0.102"},
+		"stays": {Wanted: cluster.Wanted{Address: "10.0.0.3"}}, "is new": {Wanted: cluster.Wanted{Address: "10.0.0.2", UUID: "bbbb"}, WaitsAt: "10.0.0.102"},
 	})
 
 	r, diags := NewPriorState(Record{Machines: map[string]step.MachineState{

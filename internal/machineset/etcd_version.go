@@ -49,7 +49,7 @@ func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rend
 	var diags finding.List
 
 	for _, name := range p.Names() {
-		m, state, pinned := p.Machines[name], recorded.Machines[name], files.Etcd[name]
+		m, state, pinned := p.Machines[name], recorded.Machines[name], files.Machines[name].Etcd
 		if m.Group.Role != step.ControlPlane || pinned == "" {
 			continue
 		}
@@ -57,7 +57,7 @@ func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rend
 		runs := ""
 		if state.Access == step.Member {
 			old, _ := before() // what state has and this build does not make is not compared
-			runs = cmp.Or(old.Etcd[cmp.Or(recorded.Renamed[name], name)], etcdstate.OfTalos(state.TalosVersion))
+			runs = cmp.Or(old.Machines[cmp.Or(recorded.Renamed[name], name)].Etcd, etcdstate.OfTalos(state.TalosVersion))
 		}
 
 		if reason, remedy := etcdImageMisfit(pinned, runs, m.Group.TalosVersion); reason != "" {

@@ -69,7 +69,9 @@ func TestAssume_knowsThatEtcdGoesBack(t *testing.T) {
 		"v1.13.6": "upgrade Talos on cp-1: v1.14.1 -> v1.13.6 (reboot)",
 	} {
 		spec := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true, Machines: []cluster.Machine{{Name: "cp-1",
-			Role: step.ControlPlane, Address: "10.0.0.1", UUID: "u", ConfigDigest: "d", TalosVersion: talos, AllowDowngrade: true}}}
+			Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1", UUID: "u"},
+			Configured:   cluster.Configured{ConfigDigest: "d"},
+			Installation: cluster.Installation{TalosVersion: talos, AllowDowngrade: true}}}}
 
 		steps, _ := cluster.Forecast(spec, stored.Assume(spec), cluster.DefaultPolicy())
 		if len(steps) == 0 || steps[0].String() != want {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
@@ -19,8 +20,10 @@ func joining() (Set, Rendered) {
 		p.Machines[name] = m
 	}
 
-	return p, Rendered{Digests: map[string]string{"cp-1": "digest", "batch/w-1": "digest"},
-		Nodes: map[string]string{"cp-1": "cp-1", "batch/w-1": "batch-w-1"}}
+	return p, Rendered{Machines: map[string]cluster.Configured{
+		"cp-1":      {ConfigDigest: "digest", WantedNode: "cp-1"},
+		"batch/w-1": {ConfigDigest: "digest", WantedNode: "batch-w-1"},
+	}}
 }
 
 // wiped is a machine that waits in maintenance mode, and whose node the cluster still has.
@@ -91,9 +94,9 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		stored := recordOf(prior)
 		stored.Seen = record.Machines{"cp-1": {Address: "10.0.0.1"}, "batch/w-1": {Address: "10.0.0.11"}}
 
-		for machine, node := range files.Nodes {
+		for machine, configured := range files.Machines {
 			state := wiped(machine)
-			state.NodeName = node
+			state.NodeName = configured.WantedNode
 
 			if machine == c.machine && c.record != nil {
 				c.record(&state)
@@ -109,7 +112,7 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 			Joins: true, Open: slices.Concat(everything, c.more), Texts: map[step.Field]string{},
 		}}
 		if c.keeps {
-			want.Texts[step.FieldNodeName] = files.Nodes[c.machine]
+			want.Texts[step.FieldNodeName] = files.Machines[c.machine].WantedNode
 		}
 
 		slices.Sort(want.Open)

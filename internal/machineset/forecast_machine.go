@@ -68,7 +68,7 @@ func (r PriorState) forecastMachine(
 	}
 
 	if f.Joins {
-		f.join(p, p.Machines[name], known, files.Nodes[name], r.exchanged(name))
+		f.join(p, p.Machines[name], known, files.Machines[name].WantedNode, r.exchanged(name))
 	}
 
 	f.Open = slices.DeleteFunc(f.Open, func(field step.Field) bool { return f.Texts[field] != "" })

@@ -25,8 +25,8 @@ func atRest(t *testing.T, options ...option) (Set, Record) {
 
 	for name, m := range p.Machines {
 		r.member(name, func(s *step.MachineState) {
-			s.ConfigDigest, s.TalosVersion, s.Stage, s.Ready, s.BootID = files.Digests[name], runsTalos, step.StageRunning, true, "boot"
-			s.Images, s.Keys, s.NodeName, s.Platform = files.Images[name], files.Keys[name], files.Nodes[name], "metal"
+			s.ConfigDigest, s.TalosVersion, s.Stage, s.Ready, s.BootID = files.Machines[name].ConfigDigest, runsTalos, step.StageRunning, true, "boot"
+			s.Images, s.Keys, s.NodeName, s.Platform = files.Machines[name].Images, files.Machines[name].Keys, files.Machines[name].WantedNode, "metal"
 		})
 		r.Seen.Change(name, func(seen *record.Machine) { seen.Address = m.Address })
 	}

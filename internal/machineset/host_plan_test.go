@@ -219,8 +219,8 @@ func TestOrphans(t *testing.T) {
 
 	got := r.Orphans(p, []string{"cp-0", "cp-3", "batch-7", "batch-8", "other-1", "cp-x", "cp", "-1"})
 	want := []cluster.Machine{
-		{Name: "cp-3", Role: step.ControlPlane, Container: true, NodeName: "prod-cp-3", MemberID: "m"},
-		{Name: "batch/8", Role: step.Worker, Pool: "batch", Container: true, NodeName: "prod-batch-8"},
+		{Name: "cp-3", Role: step.ControlPlane, Container: true, Remembered: cluster.Remembered{NodeName: "prod-cp-3", MemberID: "m"}},
+		{Name: "batch/8", Role: step.Worker, Pool: "batch", Container: true, Remembered: cluster.Remembered{NodeName: "prod-batch-8"}},
 	}
 
 	for i := range got {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
@@ -16,7 +17,7 @@ func TestIsolated_hasNoAddressOfTheOtherCluster(t *testing.T) {
 		return Set{
 			Settings: machineconfig.Cluster{Endpoint: "https://10.0.9.10:6443", CertSANs: []string{"api.rehearsal"},
 				Isolated: true},
-			Machines: map[string]Machine{"cp-1": {Group: &Group{}, Key: "cp-1", Address: "10.0.9.11",
+			Machines: map[string]Machine{"cp-1": {Group: &Group{}, Key: "cp-1", Wanted: cluster.Wanted{Address: "10.0.9.11"},
 				Facts: &machineconfig.Facts{CertSANs: []string{"patched.rehearsal"},
 					VirtualIPs: []netip.Addr{netip.MustParseAddr("10.0.9.20")}}}},
 		}

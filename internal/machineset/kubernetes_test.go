@@ -50,7 +50,7 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 		have.Machines["w-1"] = state
 
 		exam := &Examination{Wanted: func() (Rendered, error) {
-			return Rendered{Images: map[string]kubenames.Images{"w-1": {kubenames.Kubelet: was}}}, nil
+			return Rendered{Machines: map[string]cluster.Configured{"w-1": {Images: kubenames.Images{kubenames.Kubelet: was}}}}, nil
 		}}
 		exam.ExpectImages(want.Machines, have, test.Recorded)
 

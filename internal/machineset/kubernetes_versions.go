@@ -56,7 +56,7 @@ func (p Set) kubernetesPath(recorded PriorState, files Rendered) (k KubernetesPa
 	based := false
 
 	for _, name := range p.Names() {
-		for _, running := range recorded.kubernetesOn(name, files.Images[name], to) {
+		for _, running := range recorded.kubernetesOn(name, files.Machines[name].Images, to) {
 			version := running.version
 			if !ok || version.LT(k.Lowest.Version) {
 				k.Lowest = version
@@ -68,8 +68,9 @@ func (p Set) kubernetesPath(recorded PriorState, files Rendered) (k KubernetesPa
 
 			ok = true
 
-			follows := p.Machines[name].Group.Role == step.ControlPlane && follows(files.Images[name][running.component], to)
-			if follows && (!based || version.LT(k.base.Version)) {
+			wanted := files.Machines[name].Images[running.component]
+			if p.Machines[name].Group.Role == step.ControlPlane && follows(wanted, to) &&
+				(!based || version.LT(k.base.Version)) {
 				k.base, based = version, true
 			}
 		}
@@ -195,7 +196,7 @@ func (p Set) imagesThatStay(path KubernetesPath, recorded PriorState, files Rend
 	for _, name := range p.Names() {
 		state, changing := recorded.Machines[name], map[string]string{}
 
-		for c, image := range files.Images[name] {
+		for c, image := range files.Machines[name].Images {
 			if state.Access == step.Member && image != state.Images[c] {
 				changing[string(c)] = image
 			}

@@ -39,7 +39,12 @@ func kubernetesOn(p Set, has, gets map[string]kubenames.Images) (PriorState, Ren
 		r.member(name, func(s *step.MachineState) { s.Images, s.Ready = images, true })
 	}
 
-	return PriorState{Record: r}, Rendered{Images: gets}
+	files := Rendered{Machines: map[string]cluster.Configured{}}
+	for name, images := range gets {
+		files.Machines[name] = cluster.Configured{Images: images}
+	}
+
+	return PriorState{Record: r}, files
 }
 
 // What runs decides whether a version is refused, and what is offered instead.

@@ -28,7 +28,7 @@ func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 
 	for _, name := range p.Names() {
 		for _, c := range kubenames.BehindAPIServer() {
-			image := files.Images[name][c]
+			image := files.Machines[name].Images[c]
 			version, known := kubenames.ImageVersion(image)
 
 			limit, because := p.limitOf(c, files)
@@ -60,7 +60,7 @@ func (p Set) limitOf(c kubenames.Component, files Rendered) (limit, because stri
 	}
 
 	for _, name := range p.Names() {
-		if api, known := kubenames.ImageVersion(files.Images[name][kubenames.KubeAPIServer]); known &&
+		if api, known := kubenames.ImageVersion(files.Machines[name].Images[kubenames.KubeAPIServer]); known &&
 			(limit == "" || compareVersions(api, limit) < 0) {
 			limit, because = api, fmt.Sprintf("%s is never newer than kube-apiserver, and %s is to run that of %s", c, name, api)
 		}

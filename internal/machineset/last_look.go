@@ -121,7 +121,7 @@ func AnsweredAt(p, prior Set, record Record, recorded PriorState) []cluster.Mach
 
 	answers := lastAnswersOf(p, prior, record, recorded).byAddress
 	for _, host := range slices.Sorted(maps.Keys(answers)) {
-		machines = append(machines, cluster.Machine{Name: answers[host], Address: host})
+		machines = append(machines, cluster.Machine{Name: answers[host], Wanted: cluster.Wanted{Address: host}})
 	}
 
 	return machines

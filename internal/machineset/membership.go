@@ -53,7 +53,7 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 		_, adopted := r.Renamed[name]
 
 		if !wanted && !listed && !adopted && !r.leaves(name) {
-			left := cluster.Machine{Name: name, Role: prior.RoleOf(name), Address: r.Seen[name].Address}
+			left := cluster.MachineAt(name, prior.RoleOf(name), r.Seen[name].Address)
 			if g := prior.groupOf(name); g != nil {
 				left.Pool, left.Through = g.Pool, prior.reachedThrough(g)
 			}
@@ -100,8 +100,9 @@ func (r *PriorState) compareMachine(name string, now, before Machine) {
 		r.Replaced[as] = name
 		r.carry(name, as)
 		r.Former[as] = before
-		r.Remove(as, cluster.Machine{Name: as, Role: before.Group.Role, Address: before.Address, Pool: before.Group.Pool,
-			Locked: now.Locked, Through: before.Through})
+		left := before.leaving(as)
+		left.Locked = now.Locked
+		r.Remove(as, left)
 	case recorded:
 		r.seek(name, now.Address, r.Seen[name].Address, before.Address)
 	}
@@ -126,7 +127,7 @@ func exchanged(now, before Machine, known step.MachineState) bool {
 		return false
 	}
 
-	return !(cluster.Machine{UUID: now.UUID, Meta: now.Meta.Keyed()}).MayReport(known.UUID)
+	return !(cluster.Machine{Wanted: cluster.Wanted{UUID: now.UUID}, Meta: now.Meta.Keyed()}).MayReport(known.UUID)
 }
 
 func (r *PriorState) freeName(name string) string {
@@ -149,8 +150,7 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 	successor := p.successor(before, known)
 	if successor == "" {
 		r.Former[name] = before
-		r.Remove(name, cluster.Machine{Name: name, Role: before.Group.Role, Address: before.Address, UUID: before.UUID,
-			Pool: before.Group.Pool, Locked: before.Locked, Through: before.Through})
+		r.Remove(name, before.leaving(name))
 
 		return nil
 	}
@@ -193,6 +193,13 @@ func (r *PriorState) rename(from, to, before, now string) {
 	r.carry(from, to)
 	r.Renamed[to] = from
 	r.seek(to, now, r.Seen[to].Address, before)
+}
+
+// leaving is a machine that is given up under that name: what was said of how it joins does not matter any more.
+func (m Machine) leaving(name string) cluster.Machine {
+	m.Fingerprint, m.Rejoin = "", false
+
+	return cluster.Machine{Name: name, Role: m.Group.Role, Pool: m.Group.Pool, Wanted: m.Wanted}
 }
 
 // Remove gives a machine up. One that waits in maintenance mode and left nothing behind

@@ -25,7 +25,7 @@ func listing(machines map[string]string) Set {
 
 	for name, text := range machines {
 		address, uuid, _ := strings.Cut(text, " ")
-		m := Machine{Group: planes, Key: name, Address: address, UUID: uuid}
+		m := Machine{Group: planes, Key: name, Wanted: cluster.Wanted{Address: address, UUID: uuid}}
 
 		if key, worker := strings.CutPrefix(name, "batch/"); worker {
 			m.Group, m.Key = workers, key
@@ -210,8 +210,9 @@ func TestMembership_removesLeftovers(t *testing.T) {
 
 	r, _ := NewPriorState(stored, p, p)
 
-	want := cluster.Machine{Name: "cp-2 (replaced)", Role: step.ControlPlane, Address: "10.0.0.2", UUID: ours,
-		NodeName: "old", MemberID: "member"}
+	want := cluster.Machine{Name: "cp-2 (replaced)", Role: step.ControlPlane,
+		Wanted:     cluster.Wanted{Address: "10.0.0.2", UUID: ours},
+		Remembered: cluster.Remembered{NodeName: "old", MemberID: "member"}}
 	// A worker is one of its pool to the end, or it would spend nothing of its budget.
 	if len(r.Removed) != 2 || r.Removed[0].Name != "batch/w-9 (replaced)" || r.Removed[0].Pool != "batch" {
 		t.Fatalf("removed are %+v", r.Removed)

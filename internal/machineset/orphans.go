@@ -41,6 +41,7 @@ func (p Set) orphan(label string) (m cluster.Machine, ok bool) {
 
 	return cluster.Machine{
 		Name: g.Replica(ordinal), Role: g.Role, Pool: g.Pool, Container: true,
-		Address: p.Host.AddressOf(p.Settings.Name, identity), NodeName: p.Host.NameOf(p.Settings.Name, identity),
+		Wanted:     cluster.Wanted{Address: p.Host.AddressOf(p.Settings.Name, identity)},
+		Remembered: cluster.Remembered{NodeName: p.Host.NameOf(p.Settings.Name, identity)},
 	}, true
 }

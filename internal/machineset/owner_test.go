@@ -44,7 +44,7 @@ func TestDriftOf_ownerMarks(t *testing.T) {
 func TestImpactOf_machinesOfOthers(t *testing.T) {
 	t.Parallel()
 
-	removed := []cluster.Machine{{Name: "w-1"}, {Name: "w-2", OwnedByOther: true}}
+	removed := []cluster.Machine{{Name: "w-1"}, {Name: "w-2", Remembered: cluster.Remembered{OwnedByOther: true}}}
 	if got := ImpactOf(nil, removed).Removed; !slices.Equal(got, []string{"w-1"}) {
 		t.Errorf("removed %v, want w-1", got)
 	}

@@ -48,7 +48,7 @@ func TestOperationsOf(t *testing.T) {
 			want: []string{"pull the images of Kubernetes v1 on a and b", "pull the images of Kubernetes v2 on c", "uncordon node d of d", "pull the images of Kubernetes v2 on e"}},
 		"kept":                {kept: []step.Kept{{Step: uncordon("a"), Reason: "a is locked"}}, want: []string{"held, a is locked: uncordon node a of a"}},
 		"through":             {more: []option{through}, steps: []step.Step{uncordon("batch/w-1"), uncordon("cp-1")}, want: []string{"reach batch/w-1 through control planes", "uncordon node batch/w-1 of batch/w-1", "uncordon node cp-1 of cp-1"}},
-		"one that leaves":     {steps: []step.Step{uncordon("x")}, leaving: []cluster.Machine{{Name: "x", Through: true}, {Name: "y", Through: true}}, want: []string{"reach x through control planes", "uncordon node x of x"}},
+		"one that leaves":     {steps: []step.Step{uncordon("x")}, leaving: []cluster.Machine{{Name: "x", Wanted: cluster.Wanted{Through: true}}, {Name: "y", Wanted: cluster.Wanted{Through: true}}}, want: []string{"reach x through control planes", "uncordon node x of x"}},
 		"a gateway":           {more: []option{func(p *Set) { p.Gateway = "proxy" }}, steps: []step.Step{uncordon("cp-1")}, want: []string{"reach everything by way of proxy", "uncordon node cp-1 of cp-1"}},
 		"a gateway of no use": {more: []option{func(p *Set) { p.Gateway = "proxy" }}, want: []string{}},
 		"a gateway of pods":   {more: []option{pods(0, 1), func(p *Set) { p.Gateway = "proxy" }}, steps: []step.Step{uncordon("cp-1")}, want: []string{"uncordon node cp-1 of cp-1"}},

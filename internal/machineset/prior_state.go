@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -156,6 +157,26 @@ func PriorStateOfDestroy(record Record, p Set) PriorState {
 	r.Removed = nil
 
 	return r
+}
+
+// remembered is what state says of a machine that is to have this UUID.
+func (r PriorState) remembered(name, uuid string) cluster.Remembered {
+	known, member := r.Machines[name], r.Seen[name].MemberID
+	out := cluster.Remembered{
+		PreviousAddress: r.Moved[name], Joined: member != "", InService: known.Access == step.Member,
+		OwnedByOther: known.Claimed, Staged: known.StagedDigest != "", Replace: r.Replace[name],
+	}
+
+	// The name was recorded for the recorded hardware; it says nothing about another.
+	if strings.EqualFold(uuid, known.UUID) {
+		out.NodeName = known.NodeName
+	}
+
+	if known.Access != step.Member {
+		out.MemberID = member // etcd still has it of a machine that lost its configuration, as far as state knows
+	}
+
+	return out
 }
 
 // WithRemoved is the state with more machines that leave.

@@ -85,9 +85,9 @@ func (p Set) talosAtChange(name string, state step.MachineState) string {
 func (r PriorState) reconfigured(files Rendered) []string {
 	var names []string
 
-	for _, name := range slices.Sorted(maps.Keys(files.Digests)) {
-		state := r.Machines[name]
-		if state.Access == step.Member && state.ConfigDigest != "" && state.ConfigDigest != files.Digests[name] {
+	for _, name := range slices.Sorted(maps.Keys(files.Machines)) {
+		has, gets := r.Machines[name].ConfigDigest, files.Machines[name].ConfigDigest
+		if r.Machines[name].Access == step.Member && has != "" && has != gets {
 			names = append(names, name)
 		}
 	}

@@ -8,20 +8,15 @@ import (
 
 	"k8s.io/utils/lru"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// renderedMachine is the configuration of one machine, and the images of Kubernetes in it. It is shared, and not to be
-// changed.
+// renderedMachine is the configuration of one machine. It is shared, and not to be changed.
 type renderedMachine struct {
 	machineconfig.Config
-
-	Images kubenames.Images
-	Keys   rotation.Keys
-	Etcd   string
+	cluster.Configured
 }
 
 // made is what this process rendered. A plan compares the same configurations several times, what state stands for with
@@ -122,6 +117,8 @@ func (m Machine) rendered(generator *machineconfig.Generator) (out renderedMachi
 	if out.Config, err = generator.Machine(m.Config); err != nil {
 		return out, err
 	}
+
+	out.ConfigDigest, out.WantedNode = out.Digest, out.Facts.NodeName
 
 	if out.Images, err = machineconfig.Images(out.Bytes); err != nil {
 		return out, err

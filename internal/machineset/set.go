@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -50,8 +48,8 @@ type Set struct {
 	Machines map[string]Machine
 	// Leaving are machines that are not of the set any more, as state has them, by their names.
 	Leaving map[string]Machine
-	// Others are the control planes of other resources: those beside a machine that is a resource of its own, as far as the
-	// handle lists them, or as they were last seen beside a set that takes its cluster. They are nil while none are known.
+	// Others are the control planes of other resources: as far as the handle lists them beside a machine that is a
+	// resource of its own, or as they were last seen beside a set that takes its cluster. They are nil while none are known.
 	Others []cluster.Machine
 	// Unmanaged is which machines that no resource has are upgraded; nil for none.
 	Unmanaged *UnmanagedUpgrade
@@ -74,21 +72,14 @@ type Set struct {
 
 // Machine is one machine of a set.
 type Machine struct {
-	Group   *Group
-	Key     string
-	Address string
+	cluster.Wanted
+
+	Group *Group
+	Key   string
 	// Endpoint is where the Talos API is reached, host:port; empty for port 50000 of the address.
 	Endpoint string
 	// WaitsAt is where the machine waits for its configuration, host or host:port; empty for its address.
 	WaitsAt string
-	// Through is true where the Talos API is reached through control planes.
-	Through     bool
-	UUID        string
-	Fingerprint string
-	// Rejoin is true where the user lets the machine join again although nothing proves that it is the same one.
-	Rejoin bool
-	// Locked is true where nothing may take the machine out of service.
-	Locked bool
 	// OwnHostname is true when the host name is given; that in Config is made of the key otherwise.
 	OwnHostname bool
 	// AnyHardware is true while the UUID is not known yet.
@@ -169,43 +160,36 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 	}
 
 	for _, name := range p.Names() {
-		m, known := p.Machines[name], recorded.Machines[name]
-
-		uuid := m.UUID
-		if uuid == "" {
-			uuid = known.UUID
-		}
-
-		// The name was recorded for the recorded hardware; it says nothing about another.
-		node := known.NodeName
-		if !strings.EqualFold(uuid, known.UUID) {
-			node = ""
-		}
-
-		if p.Host != nil {
-			node = m.Config.Hostname
-		}
-
-		spec.Machines = append(spec.Machines, cluster.Machine{
-			Name: name, Role: m.Group.Role, Address: m.Address, UUID: uuid, ConfigDigest: files.Digests[name],
-			Images: files.Images[name], Keys: files.Keys[name], Pool: m.Group.Pool, PreviousAddress: recorded.Moved[name],
-			TalosVersion: m.Group.TalosVersion, LeastTalos: machineconfig.LeastTalos(p.Settings.Contract, m.Config.System),
-			Etcd:      files.Etcd[name],
-			Schematic: m.schematic(), Installer: m.installer(),
-			Reinstall: reinstalls(m, known),
-			Container: p.Host != nil, Replace: recorded.Replace[name], Ephemeral: m.Pod.Storage.Ephemeral,
-			Via: p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade,
-			InstallTarget: m.installTarget(),
-			WantedNode:    files.Nodes[name],
-			NodeName:      node, MemberID: lostMember(known, recorded.Seen[name].MemberID),
-			Joined: recorded.Seen[name].MemberID != "",
-			Meta:   m.Meta.Keyed(), OwnedByOther: known.Claimed,
-			InService: known.Access == step.Member && p.Host == nil, Pinned: m.Fingerprint != "", Rejoin: m.Rejoin,
-			Locked: m.Locked, Staged: known.StagedDigest != "", Through: m.Through,
-		})
+		spec.Machines = append(spec.Machines, p.machine(name, recorded, files.Machines[name]))
 	}
 
 	return spec
+}
+
+// machine is what the planner is told of one machine.
+func (p Set) machine(name string, recorded PriorState, configured cluster.Configured) cluster.Machine {
+	m, known := p.Machines[name], recorded.Machines[name]
+	out := cluster.Machine{Name: name, Role: m.Group.Role, Pool: m.Group.Pool, Meta: m.Meta.Keyed(),
+		Container: p.Host != nil, Ephemeral: m.Pod.Storage.Ephemeral,
+		Wanted: m.Wanted, Installation: p.installation(m, known), Configured: configured}
+
+	out.UUID = cmp.Or(m.UUID, known.UUID)
+	out.Remembered = recorded.remembered(name, out.UUID)
+
+	if p.Host != nil {
+		out.NodeName, out.InService = m.Config.Hostname, false
+	}
+
+	return out
+}
+
+// installation is the Talos that a machine is to run, whose record is known.
+func (p Set) installation(m Machine, known step.MachineState) cluster.Installation {
+	return cluster.Installation{
+		TalosVersion: m.Group.TalosVersion, LeastTalos: machineconfig.LeastTalos(p.Settings.Contract, m.Config.System),
+		Schematic: m.schematic(), Installer: m.installer(), Reinstall: reinstalls(m, known),
+		Via: p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade, InstallTarget: m.installTarget(),
+	}
 }
 
 // budgets are how many workers of each pool may be out of service at once.
@@ -237,16 +221,6 @@ func reinstalls(m Machine, known step.MachineState) bool {
 	wanted.Tag, installed.Tag = "", ""
 
 	return wanted != installed
-}
-
-// lostMember is the member that etcd still has of a machine which lost its configuration,
-// as far as state knows.
-func lostMember(known step.MachineState, member string) string {
-	if known.Access == step.Member {
-		return ""
-	}
-
-	return member
 }
 
 // schematic is the one that is wanted of a machine; empty when any is right. The image
@@ -317,16 +291,10 @@ func (m Machine) installerOf(version string) string {
 // Rendered is the configurations of a set.
 type Rendered struct {
 	Configs map[string][]byte
-	Digests map[string]string
-	// Images are those of Kubernetes in them.
-	Images map[string]kubenames.Images
-	// Keys are those that they carry, and Rotates is whether any of them were turned over at some time.
-	Keys    map[string]rotation.Keys
+	// Machines are what they say.
+	Machines map[string]cluster.Configured
+	// Rotates is whether any of the keys in them were turned over at some time.
 	Rotates bool
-	// Nodes are the names that they give to the Kubernetes nodes of the machines, where they give any.
-	Nodes map[string]string
-	// Etcd is the minor version of etcd whose image the configuration of a control plane names, where it names one.
-	Etcd map[string]string
 	// Disks are those that they install Talos on.
 	Disks map[string]machineconfig.InstallDisk
 }
@@ -334,13 +302,11 @@ type Rendered struct {
 // Render makes the configuration of every machine. The error holds a FieldError
 // for every mistake that belongs to an attribute.
 func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
-	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]kubenames.Images{},
-		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: bundle.Rotates(), Etcd: map[string]string{},
+	out := Rendered{Configs: map[string][]byte{}, Machines: map[string]cluster.Configured{}, Rotates: bundle.Rotates(),
 		Disks: map[string]machineconfig.InstallDisk{}}
 
 	return out, p.renderMachines(bundle, func(name string, config renderedMachine) {
-		out.Configs[name], out.Digests[name], out.Images[name] = config.Bytes, config.Digest, config.Images
-		out.Nodes[name], out.Keys[name], out.Etcd[name] = config.Facts.NodeName, config.Keys, config.Etcd
+		out.Configs[name], out.Machines[name] = config.Bytes, config.Configured
 		out.Disks[name] = config.Facts.Disk.ForTalos(p.Machines[name].Group.TalosVersion)
 	})
 }
@@ -348,10 +314,11 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 // filesOfCreate is the configurations of a create, as far as they say anything of
 // Kubernetes. They need no secrets.
 func (p Set) filesOfCreate() Rendered {
-	files := Rendered{Configs: map[string][]byte{}, Images: map[string]kubenames.Images{}}
+	files := Rendered{Configs: map[string][]byte{}, Machines: map[string]cluster.Configured{}}
 
-	err := p.renderMachines(nil,
-		func(name string, m renderedMachine) { files.Configs[name], files.Images[name] = m.Bytes, m.Images })
+	err := p.renderMachines(nil, func(name string, m renderedMachine) {
+		files.Configs[name], files.Machines[name] = m.Bytes, cluster.Configured{Images: m.Images}
+	})
 	if err != nil || p.Unknown.Has(UnknownConfiguration) {
 		return Rendered{} // the validation says what is wrong
 	}

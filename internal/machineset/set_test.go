@@ -74,7 +74,7 @@ func (p *Set) add(g *Group, n int, key, address string) {
 	p.Groups = append(p.Groups, g)
 
 	for i := range n {
-		m := Machine{Group: g, Key: fmt.Sprintf(key, i+1), Address: fmt.Sprintf(address, i+1)}
+		m := Machine{Group: g, Key: fmt.Sprintf(key, i+1), Wanted: cluster.Wanted{Address: fmt.Sprintf(address, i+1)}}
 		m.Config = machineconfig.Machine{Role: machineconfig.Role(g.Role), TalosVersion: g.TalosVersion,
 			Hostname: g.HostName(m.Key), Install: machineconfig.Install{Disk: "/dev/sda"}}
 		p.Machines[g.Prefix+m.Key] = m
@@ -114,7 +114,7 @@ func pods(planes, others int) option {
 			for i := range g.n {
 				of := workload.Machine{Pool: group.HostPool(), Ordinal: i}
 				m := Machine{Group: group, Key: fmt.Sprint(i), Ordinal: i, Image: p.Host.Image + ":" + runsTalos,
-					Address: p.Host.AddressOf("prod", of)}
+					Wanted: cluster.Wanted{Address: p.Host.AddressOf("prod", of)}}
 				m.Config = machineconfig.Machine{Role: machineconfig.Role(group.Role), Mode: machineconfig.Container,
 					TalosVersion: runsTalos, Hostname: p.Host.NameOf("prod", of)}
 				p.Machines[group.Replica(i)] = m

@@ -33,7 +33,7 @@ func (p Set) RefuseEndpoint() finding.List {
 
 // ControlPlanesAt is a control plane of another resource.
 func ControlPlanesAt(endpoint string) cluster.Machine {
-	return cluster.Machine{Name: "control plane " + endpoint, Role: step.ControlPlane, Address: endpoint}
+	return cluster.MachineAt("control plane "+endpoint, step.ControlPlane, endpoint)
 }
 
 // alone is whether a machine that is a resource of its own is the only control plane that the handle lists.
@@ -96,7 +96,7 @@ func unlisted(n int) []cluster.Machine {
 	var others []cluster.Machine
 
 	for _, name := range []string{"some other control plane", "yet another control plane"}[:n] {
-		others = append(others, cluster.Machine{Name: name, Role: step.ControlPlane, Address: name})
+		others = append(others, cluster.MachineAt(name, step.ControlPlane, name))
 	}
 
 	return others

@@ -45,7 +45,8 @@ func (p Set) WithUnmanaged(want cluster.Spec, record Record) cluster.Spec {
 func (p Set) upgradeOf(node kubestate.Node) cluster.Machine {
 	wanted := p.Groups[0].TalosVersion
 	m := cluster.Machine{Name: cluster.UnmanagedName(node.Name), Role: step.Worker, Pool: cluster.UnmanagedPool,
-		Address: node.Address(), NodeName: node.Name, TalosVersion: wanted, Through: true}
+		Wanted:     cluster.Wanted{Address: node.Address(), Through: true},
+		Remembered: cluster.Remembered{NodeName: node.Name}, Installation: cluster.Installation{TalosVersion: wanted}}
 
 	// What is wrong with either is told of their attributes.
 	from, err := image.ParseReference(p.Unmanaged.Image)

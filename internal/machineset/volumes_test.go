@@ -23,7 +23,7 @@ func running(t *testing.T, p Set) Record {
 
 	record := recordOf(p)
 	for name, state := range record.Machines {
-		state.ConfigDigest, state.TalosVersion, state.Stage = files.Digests[name], "v1.14.1", step.StageRunning
+		state.ConfigDigest, state.TalosVersion, state.Stage = files.Machines[name].ConfigDigest, "v1.14.1", step.StageRunning
 		record.Machines[name] = state
 	}
 

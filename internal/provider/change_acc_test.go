@@ -72,7 +72,7 @@ func byHand(t *testing.T, s *sitetest.Site, bundle *pki.Bundle, m *sim.Machine, 
 	defer fleet.Close()
 
 	config := change(string(m.Config()))
-	if err := fleet.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
+	if err := fleet.Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}}).
 		ApplyConfig(t.Context(), []byte(config), step.Member, ""); err != nil {
 		t.Fatal(err)
 	}

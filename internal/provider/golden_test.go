@@ -57,9 +57,9 @@ func digested[M any, P machinespkg.Model[M]](t *testing.T, r resource.Resource, 
 		t.Fatal(found)
 	}
 
-	for name, digest := range files.Digests {
-		state = seen(t, seen(t, state, name, "config_digest", digest), name, "images", files.Images[name])
-		state = seen(t, state, name, "keys", files.Keys[name].String())
+	for name, configured := range files.Machines {
+		state = seen(t, seen(t, state, name, "config_digest", configured.ConfigDigest), name, "images", configured.Images)
+		state = seen(t, state, name, "keys", configured.Keys.String())
 	}
 
 	return state

@@ -333,7 +333,7 @@ func boot(t *testing.T, s *sitetest.Site, bundle *pki.Bundle, config string) {
 
 	defer fleet.Close()
 
-	tftest.Must(t, fleet.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
+	tftest.Must(t, fleet.Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}}).
 		ApplyConfig(t.Context(), []byte(config), step.Maintenance, ""))
 	tftest.Must(t, m.AwaitReady(t.Context()))
 

@@ -103,8 +103,8 @@ func TestObserve_atAFormerAddressOfAnother(t *testing.T) {
 
 // at is a machine that is wanted at one place and was at another one before.
 func at(now, before *sim.Machine, uuid string) cluster.Machine {
-	return cluster.Machine{Name: "moving", Address: now.Address().String(), PreviousAddress: before.Address().String(),
-		UUID: uuid}
+	return cluster.Machine{Name: "moving", Wanted: cluster.Wanted{Address: now.Address().String(), UUID: uuid},
+		Remembered: cluster.Remembered{PreviousAddress: before.Address().String()}}
 }
 
 // A machine that never was at another address than its own is looked for once.

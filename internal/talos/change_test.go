@@ -470,7 +470,7 @@ func TestReset_asksAMachineWithoutAUUIDAgain(t *testing.T) {
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
 	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
-	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}})
 
 	err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance,
 		"11111111-2222-3333-4444-555555555555")

@@ -284,8 +284,8 @@ func TestSession_readDialsAgain(t *testing.T) {
 
 	t.Cleanup(f.Close)
 
-	m := f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"})
-	if m != f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1", UUID: "a"}) {
+	m := f.Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{Address: "127.0.0.1"}})
+	if m != f.Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{Address: "127.0.0.1", UUID: "a"}}) {
 		t.Error("the same machine has two APIs")
 	}
 

@@ -99,7 +99,7 @@ func TestLimits_answersOfAnybody(t *testing.T) {
 
 			defer f.Close()
 
-			seen := f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"}).Observe(t.Context())
+			seen := f.Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{Address: "127.0.0.1"}}).Observe(t.Context())
 			if seen.Access == step.Member {
 				t.Errorf("a liar is %+v", seen)
 			}

@@ -288,7 +288,7 @@ func TestResources_ofNoMember(t *testing.T) {
 
 	t.Cleanup(f.Close)
 
-	m := f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"})
+	m := f.Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{Address: "127.0.0.1"}})
 	if _, _, err := m.Resources(t.Context()); !errors.Is(err, ErrMaintenance) {
 		t.Errorf("resources: %v", err)
 	}

@@ -116,9 +116,9 @@ func TestWriteMeta_errors(t *testing.T) {
 			o := newOwner(t, simulator)
 			f := o.fleet(t, shortly)
 			m := add(t, simulator, sim.MachineOptions{Platform: test.platform})
-			api := f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+			api := f.Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}})
 
-			must(t, o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
+			must(t, o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}}).
 				ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, ""))
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
@@ -128,7 +128,7 @@ func TestWriteMeta_errors(t *testing.T) {
 			}
 
 			value := private + test.value
-			api = f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: test.uuid})
+			api = f.Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String(), UUID: test.uuid}})
 
 			err := api.WriteMeta(t.Context(), map[uint8]string{0x0c: value})
 			if !errors.Is(err, test.class) || wait.IsPermanent(err) != test.permanent ||
@@ -252,8 +252,9 @@ func TestTrustNodeNames_savesCalls(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := o.fleet(t, func(o *talos.Options) { o.TrustNodeNames = test.trust })
-			api := f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: test.uuid,
-				NodeName: test.node})
+			api := f.Machine(cluster.Machine{Name: m.Name(),
+				Wanted:     cluster.Wanted{Address: m.Address().String(), UUID: test.uuid},
+				Remembered: cluster.Remembered{NodeName: test.node}})
 
 			simulator.ForgetCalls()
 

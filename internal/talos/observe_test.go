@@ -357,7 +357,7 @@ func TestObserve_certificate(t *testing.T) {
 		t.Errorf("on a connection that was there: %+v", got)
 	}
 
-	ended := o.fleet(t, nil).Machine(cluster.Machine{Name: "later", Address: m.Address().String()})
+	ended := o.fleet(t, nil).Machine(cluster.Machine{Name: "later", Wanted: cluster.Wanted{Address: m.Address().String()}})
 
 	got = ended.Observe(t.Context())
 	if got.Access != step.Unreachable || !got.Certificate.Known() || got.Certificate.NotAfter.After(time.Now()) ||

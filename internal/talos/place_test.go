@@ -94,7 +94,7 @@ func TestMachine_waitsAtAnotherAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := o.fleet(t, func(options *talos.Options) {
 				options.MaintenanceAddresses = map[string]string{"cp-1": test.at.Address().String()}
-			}).Machine(cluster.Machine{Name: "cp-1", Address: nobody.Address().String(), UUID: test.uuid})
+			}).Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{Address: nobody.Address().String(), UUID: test.uuid}})
 
 			seen := api.Observe(t.Context())
 			if seen.Access != test.want || !strings.Contains(seen.Cause, test.cause) || seen.FoundAt != "" {

@@ -131,7 +131,7 @@ func TestReboot_ofAContainer(t *testing.T) {
 			simulator := site(t, sim.Options{})
 			o := newOwner(t, simulator)
 			m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
-			api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+			api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}})
 			next := o.config(t, machinetype.TypeControlPlane)
 
 			must(t, api.ApplyConfig(t.Context(), next, step.Maintenance, ""))
@@ -168,7 +168,7 @@ func TestReboot_ofAContainerThatDoesNotTakeIt(t *testing.T) {
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
 	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
-	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}})
 
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)

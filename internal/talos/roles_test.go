@@ -115,7 +115,7 @@ func TestEtcdSnapshot_roles(t *testing.T) {
 	as := func(roles ...role.Role) *talos.Machine {
 		return o.fleet(t, func(options *talos.Options) {
 			options.Credentials, options.Digest = o.credentialsAs(t, roles...), nil
-		}).Machine(cluster.Machine{Name: "cp", Address: m.Address().String()})
+		}).Machine(cluster.Machine{Name: "cp", Wanted: cluster.Wanted{Address: m.Address().String()}})
 	}
 
 	must(t, as(role.EtcdBackup).EtcdSnapshot(t.Context(), io.Discard))

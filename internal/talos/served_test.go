@@ -232,7 +232,7 @@ func served(t *testing.T, register ...func(*grpc.Server)) *Machine {
 
 	t.Cleanup(f.Close)
 
-	return f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"})
+	return f.Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{Address: "127.0.0.1"}})
 }
 
 // machineOf serves the machine API.

@@ -155,7 +155,7 @@ func add(t *testing.T, simulator *sim.Simulator, options sim.MachineOptions) *si
 
 // wanted is a simulated machine in the words of the planner.
 func wanted(m *sim.Machine) cluster.Machine {
-	return cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: m.UUID()}
+	return cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String(), UUID: m.UUID()}}
 }
 
 // member is a machine that was configured, whatever the limits of the fleet are for what comes then.

@@ -38,7 +38,7 @@ func waitingContainer(t *testing.T) *talos.Machine {
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
 	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
-	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
+	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}})
 
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)

@@ -68,8 +68,8 @@ func newWatched() *watched {
 
 	return &watched{
 		want: cluster.Spec{Name: "prod", Machines: []cluster.Machine{
-			{Name: "10.0.0.1", Role: step.ControlPlane, Address: "10.0.0.1"},
-			{Name: "10.0.0.2", Role: step.ControlPlane, Address: "10.0.0.2"},
+			cluster.MachineAt("10.0.0.1", step.ControlPlane, "10.0.0.1"),
+			cluster.MachineAt("10.0.0.2", step.ControlPlane, "10.0.0.2"),
 		}},
 		talosCA: lasting(oldest, 3650*day),
 		have: cluster.Snapshot{
@@ -265,7 +265,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				w.silent("10.0.0.1", "a1")
 				w.have.Machines["10.0.0.1"] = step.MachineState{Access: step.Foreign}
 				w.want.Machines = append(w.want.Machines,
-					cluster.Machine{Name: "10.0.0.9", Role: step.ControlPlane, Address: "10.0.0.9"})
+					cluster.MachineAt("10.0.0.9", step.ControlPlane, "10.0.0.9"))
 				w.have.Machines["10.0.0.9"] = step.MachineState{
 					Access: step.Member, Role: step.Worker, Stage: step.StageRunning, Ready: true, NodeName: "w-1",
 				}
@@ -279,7 +279,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		"one machine answers at two addresses": {
 			breaks: func(w *watched) {
 				w.want.Machines = append(w.want.Machines,
-					cluster.Machine{Name: "10.0.0.10", Role: step.ControlPlane, Address: "10.0.0.10"})
+					cluster.MachineAt("10.0.0.10", step.ControlPlane, "10.0.0.10"))
 				w.have.Machines["10.0.0.10"] = w.have.Machines["10.0.0.1"]
 			},
 		},

@@ -113,7 +113,7 @@ func TestTroubles_ofWorkers(t *testing.T) {
 	t.Parallel()
 
 	w := newWatched()
-	w.want.Machines = []cluster.Machine{{Name: "batch-1", Role: step.Worker, Address: "10.0.0.9"}}
+	w.want.Machines = []cluster.Machine{cluster.MachineAt("batch-1", step.Worker, "10.0.0.9")}
 	w.have.Etcd = etcdstate.State{}
 	w.have.Machines = map[string]step.MachineState{"batch-1": {Access: step.Unreachable, NodeName: "w-1"}}
 

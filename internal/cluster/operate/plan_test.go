@@ -20,7 +20,7 @@ func running(workers int) (cluster.Spec, cluster.Snapshot) {
 	recorded := map[string]step.MachineState{}
 
 	add := func(name, address string, role step.Role) {
-		want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: role, Address: address})
+		want.Machines = append(want.Machines, cluster.MachineAt(name, role, address))
 		recorded[name] = step.MachineState{Access: step.Member, Role: role, Stage: step.StageRunning, Ready: true}
 	}
 

@@ -43,7 +43,7 @@ func (r Request) Recognise(
 ) (map[string]Recognised, diag.Diagnostics) {
 	p := machineset.Set{Machines: map[string]machineset.Machine{}, Endpoints: slices.Sorted(maps.Values(r.ControlPlane))}
 	for name, address := range addresses {
-		p.Machines[name] = machineset.Machine{Address: address}
+		p.Machines[name] = machineset.Machine{Wanted: cluster.Wanted{Address: address}}
 	}
 
 	reading := *m
@@ -58,8 +58,8 @@ func (r Request) Recognise(
 
 	var asked []cluster.Machine
 	for name, address := range addresses {
-		asked = append(asked, cluster.Machine{Name: name, Role: role, Address: address,
-			Through: r.through() && role == step.Worker})
+		asked = append(asked, cluster.Machine{Name: name, Role: role,
+			Wanted: cluster.Wanted{Address: address, Through: r.through() && role == step.Worker}})
 	}
 
 	answers := askAll(ctx, fleet, asked)

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -49,7 +50,7 @@ type Place struct{ Address, TalosEndpoint types.String }
 func (p Place) known() machineset.Machine {
 	address, endpoint := machineset.Reached(p.Address.ValueString(), p.TalosEndpoint.ValueString())
 
-	return machineset.Machine{Address: address, Endpoint: endpoint}
+	return machineset.Machine{Wanted: cluster.Wanted{Address: address}, Endpoint: endpoint}
 }
 
 // Is is whether a text of a list of endpoints is the machine.

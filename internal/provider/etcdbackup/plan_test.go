@@ -332,8 +332,8 @@ func TestSources_followersFirst(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{Machines: []cluster.Machine{
-		{Name: "10.0.0.11", Role: step.ControlPlane, Address: "10.0.0.11"},
-		{Name: "10.0.0.12", Role: step.ControlPlane, Address: "10.0.0.12"},
+		cluster.MachineAt("10.0.0.11", step.ControlPlane, "10.0.0.11"),
+		cluster.MachineAt("10.0.0.12", step.ControlPlane, "10.0.0.12"),
 	}}
 	view := func(id string, alarms ...string) etcdstate.View {
 		return etcdstate.View{Member: id, Leader: "1", Members: []string{"1", "2", "3", "4", "5"}, Alarms: alarms}

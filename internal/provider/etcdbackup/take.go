@@ -216,7 +216,7 @@ func (t *Taking) From(ctx context.Context, g Source, facts backup.Facts) (record
 		}
 	}
 
-	machine := t.snapshots.Machine(cluster.Machine{Name: g.Address, Role: step.ControlPlane, Address: g.Address})
+	machine := t.snapshots.Machine(cluster.MachineAt(g.Address, step.ControlPlane, g.Address))
 
 	request.Source = func(ctx context.Context, to io.Writer) error {
 		w := &writeProbe{Writer: to}

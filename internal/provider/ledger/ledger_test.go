@@ -27,8 +27,8 @@ func TestLedger_newWalk(t *testing.T) {
 	}
 
 	next.NoteRecorded(bundle)
-	next.Founding("prod").Claim(cluster.Machine{Address: "10.0.0.11"})
-	next.Claim(machineset.Set{Resource: cluster.Resource{Owner: "one"}}, []cluster.Machine{{Address: "10.0.0.11"}})
+	next.Founding("prod").Claim(cluster.Machine{Wanted: cluster.Wanted{Address: "10.0.0.11"}})
+	next.Claim(machineset.Set{Resource: cluster.Resource{Owner: "one"}}, []cluster.Machine{{Wanted: cluster.Wanted{Address: "10.0.0.11"}}})
 
 	if first.Recorded(bundle) {
 		t.Error("a walk knows what only another one learned of secrets")
@@ -39,7 +39,7 @@ func TestLedger_newWalk(t *testing.T) {
 	}
 
 	two := machineset.Set{Resource: cluster.Resource{Owner: "two"}}
-	if first.ClaimedByOthers(two)(cluster.Machine{Address: "10.0.0.11"}) {
+	if first.ClaimedByOthers(two)(cluster.Machine{Wanted: cluster.Wanted{Address: "10.0.0.11"}}) {
 		t.Error("a machine is taken that only another walk has taken")
 	}
 }

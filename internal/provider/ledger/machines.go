@@ -132,7 +132,7 @@ func plannedKeys(of string, m cluster.Machine, resets bool) []machineKey {
 	}
 
 	if !m.Container && (of == "" || resets) {
-		keys = append(keys, keysOf("", cluster.Machine{Address: m.Address})...)
+		keys = append(keys, keysOf("", cluster.Machine{Wanted: cluster.Wanted{Address: m.Address}})...)
 	}
 
 	return keys

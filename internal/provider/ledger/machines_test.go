@@ -25,7 +25,7 @@ func TestLedger_deposedObject(t *testing.T) {
 	}
 
 	l := ledger.New()
-	machines := []cluster.Machine{{Name: "cp-1", Address: "10.0.0.11"}}
+	machines := []cluster.Machine{{Name: "cp-1", Wanted: cluster.Wanted{Address: "10.0.0.11"}}}
 	deposed := machineset.Set{Secrets: string(encoded), Resource: cluster.Resource{Owner: "old"}}
 	created := machineset.Set{Secrets: string(encoded)}
 

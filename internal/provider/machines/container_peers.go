@@ -61,7 +61,8 @@ func (s *session) render() error {
 	maps.Copy(s.runner.Configs, files.Configs)
 
 	for i, m := range s.want.Machines {
-		s.want.Machines[i].ConfigDigest, s.want.Machines[i].Keys = files.Digests[m.Name], files.Keys[m.Name]
+		made := files.Machines[m.Name]
+		s.want.Machines[i].ConfigDigest, s.want.Machines[i].Keys = made.ConfigDigest, made.Keys
 	}
 
 	return nil

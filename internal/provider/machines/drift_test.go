@@ -31,7 +31,7 @@ func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 	p.Machines["batch/w-2"] = tagged
 
 	want := p.Spec(machineset.PriorState{Record: machineset.Record{Phase: cluster.Ready}},
-		machineset.Rendered{Digests: map[string]string{"batch/w-1": "new", "batch/w-2": "new"}})
+		machineset.Rendered{Machines: map[string]cluster.Configured{"batch/w-1": {ConfigDigest: "new"}, "batch/w-2": {ConfigDigest: "new"}}})
 
 	for i := range want.Machines {
 		want.Machines[i].TalosVersion, want.Machines[i].Installer = "v1.13.2", "installer"
@@ -103,8 +103,8 @@ func TestRebootFor_unreadableConfiguration(t *testing.T) {
 // sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
 func sightOf() (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Machines: []cluster.Machine{
-		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
-		{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
+		{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
+		{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
 	}}
 	have := snapshotOf(map[string]step.MachineState{
 		"cp-1": {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
@@ -126,7 +126,7 @@ func listing(machines map[string]string) machineset.Set {
 
 	for name, text := range machines {
 		address, uuid, _ := strings.Cut(text, " ")
-		m := machineset.Machine{Group: planes, Key: name, Address: address, UUID: uuid}
+		m := machineset.Machine{Group: planes, Key: name, Wanted: cluster.Wanted{Address: address, UUID: uuid}}
 
 		if key, worker := strings.CutPrefix(name, "batch/"); worker {
 			m.Group, m.Key = workers, key

@@ -30,7 +30,7 @@ var (
 // oneMachine is a pool of w-1 with the hardware that state knows.
 func oneMachine(uuid string) cluster.Spec {
 	return cluster.Spec{Machines: []cluster.Machine{
-		{Name: "w-1", Role: step.Worker, Address: "10.0.0.21", UUID: uuid, Meta: map[uint8]string{}}}}
+		{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.21", UUID: uuid}, Meta: map[uint8]string{}}}}
 }
 
 func joined(uuid string) step.MachineState {
@@ -120,7 +120,7 @@ func TestRecord_ofAMachineListedTwice(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)
-	want.Machines = append(want.Machines, cluster.Machine{Name: "w-0", Role: step.Worker, Address: "10.0.0.21"})
+	want.Machines = append(want.Machines, cluster.MachineAt("w-0", step.Worker, "10.0.0.21"))
 
 	have := snapshotOf(map[string]step.MachineState{"w-0": joined(ours), "w-1": joined(ours)}).WithoutMismatches(want)
 	seen := observed(want, have, nil)
@@ -135,7 +135,7 @@ func TestRecord_ofAMachineListedTwice(t *testing.T) {
 func TestPhase_ofFailedRuns(t *testing.T) {
 	t.Parallel()
 
-	want := cluster.Spec{Machines: []cluster.Machine{{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.11"}}}
+	want := cluster.Spec{Machines: []cluster.Machine{cluster.MachineAt("cp-1", step.ControlPlane, "10.0.0.11")}}
 	silent := snapshotOf(map[string]step.MachineState{"cp-1": {Access: step.Unreachable}})
 	accepted := snapshotOf(map[string]step.MachineState{
 		"cp-1": {Access: step.Member, Stage: step.StageBooting, BootstrapRequested: true}})
@@ -182,8 +182,8 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 
 	want := oneMachine(ours)
 	want.Machines = append(want.Machines,
-		cluster.Machine{Name: "w-2", Role: step.Worker, Address: "10.0.0.22"},
-		cluster.Machine{Name: "w-3", Role: step.Worker, Address: "10.0.0.23"})
+		cluster.MachineAt("w-2", step.Worker, "10.0.0.22"),
+		cluster.MachineAt("w-3", step.Worker, "10.0.0.23"))
 
 	prior := observed(oneMachine(ours), snapshotOf(map[string]step.MachineState{"w-1": joined(ours)}), nil)
 	done := run{began: true,
@@ -275,7 +275,7 @@ func failedExchange(before record.Machine, now step.MachineState, done ...step.S
 	const left = "w-1" + machineset.ReplacedSuffix
 
 	want := oneMachine(theirs)
-	want.Removed = []cluster.Machine{{Name: left, Role: step.Worker, UUID: ours, NodeName: "old"}}
+	want.Removed = []cluster.Machine{{Name: left, Role: step.Worker, Wanted: cluster.Wanted{UUID: ours}, Remembered: cluster.Remembered{NodeName: "old"}}}
 
 	have := snapshotOf(map[string]step.MachineState{"w-1": now, left: {Access: step.Maintenance}})
 	have.Kubernetes.Reachable = true
@@ -395,7 +395,7 @@ func TestRecord_ofOneMachine(t *testing.T) {
 	t.Parallel()
 
 	remembered := func(name, uuid string) record.Machines {
-		spec := cluster.Spec{Machines: []cluster.Machine{{Name: name, Role: step.Worker, Address: "10.0.0.21"}}}
+		spec := cluster.Spec{Machines: []cluster.Machine{cluster.MachineAt(name, step.Worker, "10.0.0.21")}}
 		have := snapshotOf(map[string]step.MachineState{name: joined(uuid)})
 
 		return observed(spec, have, nil)

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
@@ -183,16 +184,18 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 		address, dialed := machineset.Reached(located.Text(machine.Address), located.Text(machine.TalosEndpoint))
 
 		p.Machines[g.Prefix+key] = machineset.Machine{
+			Wanted: cluster.Wanted{
+				Address:     address,
+				Through:     located.Text(machine.Access) == machineset.AccessThroughControlPlane,
+				UUID:        settings.Text(machine.UUID),
+				Fingerprint: settings.Text(machine.Fingerprint),
+				Rejoin:      settings.Truth(machine.Rejoin, false),
+				Locked:      settings.Truth(machine.Locked, false),
+			},
 			Group:       g.Group,
 			Key:         key,
-			Address:     address,
 			Endpoint:    dialed,
 			WaitsAt:     located.Text(machine.WaitsAt),
-			Through:     located.Text(machine.Access) == machineset.AccessThroughControlPlane,
-			UUID:        settings.Text(machine.UUID),
-			Fingerprint: settings.Text(machine.Fingerprint),
-			Rejoin:      settings.Truth(machine.Rejoin, false),
-			Locked:      settings.Truth(machine.Locked, false),
 			AnyHardware: machine.UUID.IsUnknown(),
 			OwnHostname: !machine.Hostname.IsNull(),
 			OwnInstall:  !machine.Install.IsNull(),
@@ -340,7 +343,7 @@ func addReplicas(
 		address := p.Host.AddressOf(p.Settings.Name, identity)
 
 		p.Machines[g.Replica(n)] = machineset.Machine{
-			Group: g.Group, Key: strconv.Itoa(n), Ordinal: n, Address: address, Image: image, Pod: pod,
+			Group: g.Group, Key: strconv.Itoa(n), Ordinal: n, Wanted: cluster.Wanted{Address: address}, Image: image, Pod: pod,
 			Config: machineconfig.Machine{
 				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.NameOf(p.Settings.Name, identity),
 				CertSANs: finding.NonEmpty(address),

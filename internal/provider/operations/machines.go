@@ -41,8 +41,9 @@ func (a asked) workersOf(nodes kubestate.State) []cluster.Machine {
 			continue
 		}
 
-		workers = append(workers, cluster.Machine{Name: node.Name, Role: step.Worker, Address: node.Address(),
-			NodeName: node.Name, Through: a.through()})
+		workers = append(workers, cluster.Machine{Name: node.Name, Role: step.Worker,
+			Wanted:     cluster.Wanted{Address: node.Address(), Through: a.through()},
+			Remembered: cluster.Remembered{NodeName: node.Name}})
 	}
 
 	return workers

@@ -104,8 +104,8 @@ func (a asked) machinesOf(
 		for _, name := range a.named() {
 			known := slices.ContainsFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == name })
 			if _, err := netip.ParseAddr(name); err == nil && !known {
-				want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: step.Worker, Address: name,
-					Through: a.through()})
+				want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: step.Worker,
+					Wanted: cluster.Wanted{Address: name, Through: a.through()}})
 			}
 		}
 

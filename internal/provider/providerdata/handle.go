@@ -26,7 +26,7 @@ func OfHandle(handle clusterhandle.AccessModel, object string, diags *diag.Diagn
 func ControlPlanesOf(p machineset.Set) cluster.Spec {
 	want := cluster.Spec{Name: p.Settings.Name, Endpoint: p.Settings.Endpoint}
 	for _, address := range p.Endpoints {
-		want.Machines = append(want.Machines, cluster.Machine{Name: address, Role: step.ControlPlane, Address: address})
+		want.Machines = append(want.Machines, cluster.MachineAt(address, step.ControlPlane, address))
 	}
 
 	return want

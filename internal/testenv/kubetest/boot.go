@@ -159,8 +159,8 @@ func bootMachine(ctx context.Context, simulator *sim.Simulator, o Options) (*sim
 
 	defer fleet.Close()
 
-	api := fleet.Machine(cluster.Machine{Name: m.Name(), Role: step.ControlPlane, Address: m.Address().String(),
-		UUID: m.UUID()})
+	api := fleet.Machine(cluster.Machine{Name: m.Name(), Role: step.ControlPlane,
+		Wanted: cluster.Wanted{Address: m.Address().String(), UUID: m.UUID()}})
 
 	return m, wait.Until(ctx, pollPeriod, api.Bootstrap)
 }

@@ -47,7 +47,7 @@ func newSeen() *seen {
 	for i := 1; i <= 3; i++ {
 		name, address, member := fmt.Sprintf("cp-%d", i), fmt.Sprintf("10.0.0.1%d", i), fmt.Sprintf("a%d", i)
 		s.want.Machines = append(s.want.Machines,
-			cluster.Machine{Name: address, Role: step.ControlPlane, Address: address})
+			cluster.MachineAt(address, step.ControlPlane, address))
 		s.have.Machines[address] = step.MachineState{Access: step.Member, Role: step.ControlPlane,
 			Stage: step.StageRunning, Ready: true, NodeName: name, TalosVersion: "v1.13.0", MemberID: member,
 			Certificate: kubestate.Certificate{NotBefore: began, NotAfter: began.AddDate(0, 0, 1)}}

@@ -165,7 +165,7 @@ func (m *model) render(p machineset.Set) finding.List {
 		}
 
 		m.Config, m.Redacted = types.StringValue(string(rendered.Configs[name])), types.StringValue(redacted)
-		m.Digest = types.StringValue(rendered.Digests[name])
+		m.Digest = types.StringValue(rendered.Machines[name].ConfigDigest)
 	}
 
 	return nil
