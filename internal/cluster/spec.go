@@ -26,6 +26,9 @@ type Resource struct {
 	// Joins is true when the control planes of the resource join an etcd that something else begins: they never bootstrap
 	// one.
 	Joins bool
+	// NeedsConsent is true where the secrets are older than the plan and the configuration does not allow a bootstrap
+	// with them.
+	NeedsConsent bool
 }
 
 // Spec is what the user wants of the machines that one resource owns.
@@ -62,9 +65,6 @@ type Spec struct {
 	// Bootstrapped is true when the recorded state says that this cluster had an
 	// etcd before. Such a cluster is never bootstrapped again.
 	Bootstrapped bool
-	// NeedsConsent is true where the secrets are older than the plan and the configuration does not allow a bootstrap
-	// with them.
-	NeedsConsent bool
 	// RestoreFrom is the snapshot that etcd is to begin with, as a person would name it:
 	// asked for, and not recorded as done. Empty begins with no data.
 	RestoreFrom string

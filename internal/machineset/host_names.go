@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"maps"
 	"regexp"
 	"strings"
 
@@ -32,28 +31,20 @@ func (p Set) WithNames(recorded Record) Set {
 		return p
 	}
 
-	machines := maps.Clone(p.Machines)
-
-	for name, m := range machines {
+	return p.Each(func(name string, m *Machine) {
 		known, unset := recorded.Machines[name], recorded.Seen[name].HostnameUnset
 		node := known.NodeName
 		other := network.IsDNSName(node) && node != kubenames.NodeName(m.Config.Hostname, false)
 
 		switch {
 		case m.OwnHostname || known.Access == step.Maintenance || !unset && !other:
-			continue // one that lost its configuration joins anew, under the name that is wanted by now
+			// One that lost its configuration joins anew, under the name that is wanted by now.
 		case unset || chosenByTalos.MatchString(node):
 			m.Config.Hostname = ""
 		default:
 			m.Config.Hostname = node
 		}
-
-		machines[name] = m
-	}
-
-	p.Machines = machines
-
-	return p
+	})
 }
 
 // validateHostName checks that the key of a machine can be its host name where it has no other.

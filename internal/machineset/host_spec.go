@@ -90,14 +90,7 @@ func (p Set) imageOfPool() string {
 // name or a missing host leads to is no mistake of its own. endpointOfNames is whether their endpoint may be made of
 // them.
 func (p Set) Unplaced(endpointOfNames bool) Set {
-	machines := map[string]Machine{}
-
-	for name, m := range p.Machines {
-		m.Address, m.Config.Hostname, m.Config.CertSANs = "", "", nil
-		machines[name] = m
-	}
-
-	p.Machines = machines
+	p = p.Each(func(_ string, m *Machine) { m.Address, m.Config.Hostname, m.Config.CertSANs = "", "", nil })
 	p.Unknown.Note(UnknownConfiguration, true)
 
 	if endpointOfNames {

@@ -1,8 +1,8 @@
 package machineset
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -18,16 +18,7 @@ func (p Set) WithLinks(links map[string]string) Set {
 		return p
 	}
 
-	p.Machines = maps.Clone(p.Machines)
-
-	for name, link := range links {
-		if m, ok := p.Machines[name]; ok {
-			m.Config.Link = link
-			p.Machines[name] = m
-		}
-	}
-
-	return p
+	return p.Each(func(name string, m *Machine) { m.Config.Link = cmp.Or(links[name], m.Config.Link) })
 }
 
 // WithRecorded is a set whose machines have what only they and their host tell, as recorded.

@@ -16,18 +16,11 @@ func (p Set) WithPeers(peers map[string]netip.Addr) Set {
 		return p
 	}
 
-	machines := maps.Clone(p.Machines)
-
-	for name, peer := range peers {
-		if m, ok := machines[name]; ok && m.Group.Role == step.ControlPlane {
+	return p.Each(func(name string, m *Machine) {
+		if peer, ok := peers[name]; ok && m.Group.Role == step.ControlPlane {
 			m.Config.PeerAddress = peer
-			machines[name] = m
 		}
-	}
-
-	p.Machines = machines
-
-	return p.withEndpoint()
+	}).withEndpoint()
 }
 
 // withEndpoint lets the machines of an isolated set find the endpoint at the address of its first control plane: their
@@ -46,16 +39,7 @@ func (p Set) withEndpoint() Set {
 		return p
 	}
 
-	machines := maps.Clone(p.Machines)
-
-	for name, m := range machines {
-		m.Config.EndpointAddress = first
-		machines[name] = m
-	}
-
-	p.Machines = machines
-
-	return p
+	return p.Each(func(_ string, m *Machine) { m.Config.EndpointAddress = first })
 }
 
 // Peers are the addresses that machines are configured with.

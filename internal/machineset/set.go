@@ -129,6 +129,20 @@ func (p Set) Addresses() []string {
 	return addresses
 }
 
+// Each is the set with a change to every machine.
+func (p Set) Each(change func(name string, m *Machine)) Set {
+	machines := make(map[string]Machine, len(p.Machines))
+
+	for name, m := range p.Machines {
+		change(name, &m)
+		machines[name] = m
+	}
+
+	p.Machines = machines
+
+	return p
+}
+
 // controlPlanes are the names of the control planes of the set, in order.
 func (p Set) controlPlanes() []string {
 	return slices.DeleteFunc(p.Names(), func(name string) bool {
@@ -382,14 +396,5 @@ func (p Set) withIneffective(
 // a machine that was reset has a new one, nothing is sent to it there any more, and it
 // must not look like somebody else's.
 func (p Set) Unpinned() Set {
-	machines := map[string]Machine{}
-
-	for name, machine := range p.Machines {
-		machine.Fingerprint = ""
-		machines[name] = machine
-	}
-
-	p.Machines = machines
-
-	return p
+	return p.Each(func(_ string, m *Machine) { m.Fingerprint = "" })
 }

@@ -164,15 +164,11 @@ func shared(p machineset.Set, rest map[string]remainder.Remainder) (Patches, err
 // in is a set with the patches.
 func (a Patches) in(p machineset.Set) machineset.Set {
 	p.Settings.Patches = slices.Concat(p.Settings.Patches, a.Cluster)
-	p.Machines = maps.Clone(p.Machines)
 
-	for name, m := range p.Machines {
+	return p.Each(func(name string, m *machineset.Machine) {
 		m.Config.PoolPatches = slices.Concat(m.Config.PoolPatches, a.Groups[m.Group.Prefix])
 		m.Config.Patches = slices.Concat(m.Config.Patches, a.Machines[name])
-		p.Machines[name] = m
-	}
-
-	return p
+	})
 }
 
 func notWritten(err error) finding.List {

@@ -99,7 +99,6 @@ func (m ClusterModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnost
 	p, diags := machineSetOf(ctx, m.handle(ctx), m.Host, groups...)
 	m.putOwn(ctx, &p.Set)
 	p.allowBootstrap = m.AllowBootstrap
-	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
 	m.Put(ctx, &p.Set)
 
 	diags = append(diags, m.restore(ctx, &p)...)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
-	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
@@ -40,7 +39,6 @@ func (m ControlPlaneModel) MachineSet(ctx context.Context) (writtenSet, diag.Dia
 
 	m.putOwn(ctx, &p.Set)
 	p.allowBootstrap = m.AllowBootstrap
-	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
 	p.Object = "control plane"
 
 	return p, append(diags, m.restore(ctx, &p)...)

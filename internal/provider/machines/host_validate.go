@@ -16,13 +16,9 @@ import (
 // declared is what a user wrote of machines and their host, as it is in the configuration: what talosop fills in is not
 // in it.
 type declared struct {
-	mode types.String
-	// modeAt is where the mode is said.
-	modeAt   finding.Path
+	mode     types.String
 	Host     types.Object
 	endpoint types.String
-	// resource is true where the resource itself makes the cluster.
-	resource bool
 }
 
 // senseless is whether machines run on something that there is not.
@@ -39,7 +35,7 @@ func (p writtenSet) validateMode(g declared) finding.List {
 	case g.mode.IsUnknown():
 		return nil
 	case p.Single && g.mode.ValueString() == clusterhandle.ContainerMode:
-		return finding.List{finding.Invalid(g.modeAt, "mode", `found a cluster of mode "container"`,
+		return finding.List{finding.Invalid(p.ClusterPath("mode"), "mode", `found a cluster of mode "container"`,
 			"a single machine is for metal: those in containers are made by their number",
 			"use replicas of talosop_control_plane or talosop_worker")}
 	case p.Single:
@@ -65,7 +61,7 @@ func (p writtenSet) validateMetal(g declared) finding.List {
 
 	refuse(finding.Path{}, "host", g.Host)
 
-	if g.resource && g.endpoint.IsNull() {
+	if !p.InHandle && g.endpoint.IsNull() {
 		diags.Append(finding.Invalid(finding.Root("endpoint"), "endpoint", "found none",
 			"allowed is the URL of the Kubernetes API: a load balancer, a virtual IP or a DNS name in front of "+
 				"the control planes, or the address of a single one", "write one such as https://10.0.0.10:6443"))
@@ -84,7 +80,7 @@ func (p writtenSet) validateMetal(g declared) finding.List {
 func (p writtenSet) validateContainers(g declared) finding.List {
 	var diags finding.List
 
-	if g.resource && g.Host.IsNull() {
+	if !p.InHandle && g.Host.IsNull() {
 		diags.Append(finding.Invalid(finding.Root("host"), "host", "found none",
 			"machines in containers are pods of a host cluster", "set host with the namespace at least"))
 	}

@@ -422,7 +422,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 
-	if p.needsConsent = p.createsWithoutConsent(r.ProviderData, false); p.needsConsent && !resp.Diagnostics.HasError() {
+	if p.NeedsConsent = p.createsWithoutConsent(r.ProviderData, false); p.NeedsConsent && !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(tf.Diagnostics(p.refuseWithoutConsent(ctx, r.ProviderData))...)
 	}
 
@@ -445,7 +445,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)
 	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
-	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, consentKey, p.needsConsent)...)
+	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, consentKey, p.NeedsConsent)...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 	resp.Diagnostics.Append(p.recordSurroundings(ctx, resp.Private, done.want, done.result.Snapshot)...)
@@ -521,7 +521,7 @@ func (r *machinesResource[M, P]) Update(
 	}
 
 	p.FormerSecrets = prior.Secrets
-	p.needsConsent = p.updatesWithoutConsent(ctx, req.Private, P(&state).life().recordedPhase())
+	p.NeedsConsent = p.updatesWithoutConsent(ctx, req.Private, P(&state).life().recordedPhase())
 	result, reached := plan, p.Set
 
 	if P(&plan).life().idle() {

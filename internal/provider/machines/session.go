@@ -166,7 +166,6 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		s.want.OtherControlPlanes = s.replacement.Beside()
 	}
 
-	s.want.NeedsConsent = p.needsConsent
 	s.want = s.Set.WithUnmanaged(s.want, recorded.Record)
 
 	if err := m.Ledger().ClaimPools(s.Route.Spec, recorded.Machines == nil); err != nil {

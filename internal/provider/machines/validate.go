@@ -24,7 +24,7 @@ func (p writtenSet) validate() finding.List {
 
 	set := p.Set
 	if p.Host != nil && (p.Host.Missing || p.validateNames().HasError()) {
-		set = p.Unplaced(p.declared.resource)
+		set = p.Unplaced(!p.InHandle)
 	}
 
 	for _, g := range p.written {

@@ -33,10 +33,8 @@ type writtenSet struct {
 	// snapshot is what etcd is to begin with, and snapshotGiven whether there is one, as far as that is known.
 	snapshot      restore.Snapshot
 	snapshotGiven bool
-	// allowBootstrap is the consent to bootstrap etcd with secrets that are older than the plan, and needsConsent whether
-	// an apply lacks it; see consent.go.
+	// allowBootstrap is the consent to bootstrap etcd with secrets that are older than the plan; see consent.go.
 	allowBootstrap types.Bool
-	needsConsent   bool
 	// clusterName is that of the cluster.
 	clusterName types.String
 	// recorded is what state says of secrets that are not in it, and secretless is true where the provider does not have
@@ -133,8 +131,7 @@ func machineSetOf(
 	}
 
 	p := writtenSet{written: groups, clusterName: handle.Name}
-	p.declared = declared{mode: handle.Mode, modeAt: finding.Root("cluster").AtName("mode"), Host: own,
-		endpoint: handle.Endpoint}
+	p.declared = declared{mode: handle.Mode, Host: own, endpoint: handle.Endpoint}
 	p.Set = machineset.Set{
 		Groups:    plainGroups(groups),
 		Settings:  handle.Settings(ctx, settings),

@@ -94,13 +94,10 @@ func (m *ProviderData) ProvideSettings(
 	p.Settings.ProvidedPatches = r.Texts(found.Patches)
 	own := tf.Objects[ProvidedMachine](ctx, r, found.Machines)
 
-	p.Machines = maps.Clone(p.Machines)
-
-	for key, machine := range p.Machines {
+	*p = p.Each(func(_ string, machine *machineset.Machine) {
 		given := own[machine.Config.Hostname]
 		machine.Config.ProvidedPatches, machine.Meta.Provided = r.Texts(given.Patches), r.TextMap(given.Meta)
-		p.Machines[key] = machine
-	}
+	})
 
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 }
