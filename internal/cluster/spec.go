@@ -129,6 +129,10 @@ type Machine struct {
 type Wanted struct {
 	// Address of the Talos API: an IP address or a host name, without a port.
 	Address string
+	// Endpoint is where the Talos API is reached, host:port; empty for port 50000 of the address.
+	Endpoint string
+	// WaitsAt is where the machine waits for its configuration, host or host:port; empty for its address.
+	WaitsAt string
 	// Through is true for a machine whose Talos API is reached through control planes, which connect to Address.
 	Through bool
 	// UUID is the hardware identity that the user gave, or that an earlier apply recorded; empty when none is known yet.

@@ -113,7 +113,13 @@ func (p Set) DialedAt() map[string]string {
 		dialed[address] = dialable(endpoint)
 	}
 
-	for _, m := range slices.Concat(slices.Collect(maps.Values(p.Leaving)), slices.Collect(maps.Values(p.Machines))) {
+	for _, m := range p.Leaving {
+		if m.Endpoint != "" {
+			dialed[m.Address] = m.Endpoint
+		}
+	}
+
+	for _, m := range p.Machines {
 		delete(dialed, m.Address)
 
 		if m.Endpoint != "" {
@@ -129,13 +135,15 @@ func (p Set) DialedAt() map[string]string {
 func (p Set) WaitingAt() map[string]string {
 	waiting := map[string]string{}
 
-	for _, machines := range []map[string]Machine{p.Leaving, p.Machines} {
-		for name, m := range machines {
-			if m.WaitsAt != "" {
-				waiting[name] = m.WaitsAt
-			}
-		}
+	for _, m := range p.Leaving {
+		waiting[m.Name] = m.WaitsAt
 	}
+
+	for name, m := range p.Machines {
+		waiting[name] = m.WaitsAt
+	}
+
+	maps.DeleteFunc(waiting, func(_, at string) bool { return at == "" })
 
 	return waiting
 }

@@ -65,7 +65,7 @@ func TestReached(t *testing.T) {
 func TestSameEndpoint(t *testing.T) {
 	t.Parallel()
 
-	m := Machine{Wanted: cluster.Wanted{Address: "10.0.0.11"}, Endpoint: "203.0.113.5:4001"}
+	m := Machine{Wanted: cluster.Wanted{Address: "10.0.0.11", Endpoint: "203.0.113.5:4001"}}
 	for text, want := range map[string]bool{"10.0.0.11": true, "203.0.113.5:4001": true, "203.0.113.5:4002": false,
 		"203.0.113.5": false, "10.0.0.11:50000": true, "": false} {
 		if got := m.SameEndpoint(text); got != want {
@@ -132,12 +132,12 @@ func TestDialedAt_ofMachinesThatLeave(t *testing.T) {
 		return Set{Groups: []*Group{workers}, Machines: machines}
 	}
 	prior := set(map[string]Machine{
-		"leaves":    {Wanted: cluster.Wanted{Address: "10.0.0.1"}, Endpoint: "nat:4001", WaitsAt: "10.0.0.101"},
-		"is passed": {Wanted: cluster.Wanted{Address: "10.0.0.2", UUID: "aaaa", Through: true}, Endpoint: "nat:4002"},
-		"stays":     {Wanted: cluster.Wanted{Address: "10.0.0.3"}, Endpoint: "nat:4003"},
+		"leaves":    {Wanted: cluster.Wanted{Address: "10.0.0.1", Endpoint: "nat:4001", WaitsAt: "10.0.0.101"}},
+		"is passed": {Wanted: cluster.Wanted{Address: "10.0.0.2", UUID: "aaaa", Through: true, Endpoint: "nat:4002"}},
+		"stays":     {Wanted: cluster.Wanted{Address: "10.0.0.3", Endpoint: "nat:4003"}},
 	})
 	p := set(map[string]Machine{
-		"stays": {Wanted: cluster.Wanted{Address: "10.0.0.3"}}, "is new": {Wanted: cluster.Wanted{Address: "10.0.0.2", UUID: "bbbb"}, WaitsAt: "10.0.0.102"},
+		"stays": {Wanted: cluster.Wanted{Address: "10.0.0.3"}}, "is new": {Wanted: cluster.Wanted{Address: "10.0.0.2", UUID: "bbbb", WaitsAt: "10.0.0.102"}},
 	})
 
 	r, diags := NewPriorState(Record{Machines: map[string]step.MachineState{
@@ -154,7 +154,7 @@ func TestDialedAt_ofMachinesThatLeave(t *testing.T) {
 		}
 	}
 
-	p.Leaving = r.Former
+	p.Leaving = r.Removed
 
 	if dialed := p.DialedAt(); !maps.Equal(dialed, map[string]string{"10.0.0.1": "nat:4001"}) {
 		t.Errorf("dialed at %v", dialed)

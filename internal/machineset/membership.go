@@ -24,7 +24,6 @@ const ReplacedSuffix = " (replaced)"
 // compare fills in what NewPriorState works out.
 func (r *PriorState) compare(p, prior Set) finding.List {
 	r.Moved, r.Renamed, r.Replaced = map[string]string{}, map[string]string{}, map[string]string{}
-	r.Former = map[string]Machine{}
 
 	r.containers = p.Host != nil
 
@@ -99,7 +98,6 @@ func (r *PriorState) compareMachine(name string, now, before Machine) {
 		as := r.freeName(name + ReplacedSuffix)
 		r.Replaced[as] = name
 		r.carry(name, as)
-		r.Former[as] = before
 		left := before.leaving(as)
 		left.Locked = now.Locked
 		r.Remove(as, left)
@@ -149,7 +147,6 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 
 	successor := p.successor(before, known)
 	if successor == "" {
-		r.Former[name] = before
 		r.Remove(name, before.leaving(name))
 
 		return nil

@@ -123,8 +123,6 @@ type PriorState struct {
 	Renamed   map[string]string
 	Replaced  map[string]string
 	relocated bool
-	// Former are those of Removed as state has them, by their names.
-	Former map[string]Machine
 	// containers is whether the machines are pods of a host cluster.
 	containers bool
 	// Left are machines that an earlier update left behind, for a destroy.

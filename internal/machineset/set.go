@@ -46,8 +46,8 @@ type Set struct {
 	// Gateway is what all connections to machines go through, in the words of an operation; empty when they are direct.
 	Gateway  string
 	Machines map[string]Machine
-	// Leaving are machines that are not of the set any more, as state has them, by their names.
-	Leaving map[string]Machine
+	// Leaving are machines that are not of the set any more, as state has them.
+	Leaving []cluster.Machine
 	// Others are the control planes of other resources: as far as the handle lists them beside a machine that is a
 	// resource of its own, or as they were last seen beside a set that takes its cluster. They are nil while none are known.
 	Others []cluster.Machine
@@ -76,10 +76,6 @@ type Machine struct {
 
 	Group *Group
 	Key   string
-	// Endpoint is where the Talos API is reached, host:port; empty for port 50000 of the address.
-	Endpoint string
-	// WaitsAt is where the machine waits for its configuration, host or host:port; empty for its address.
-	WaitsAt string
 	// OwnHostname is true when the host name is given; that in Config is made of the key otherwise.
 	OwnHostname bool
 	// AnyHardware is true while the UUID is not known yet.

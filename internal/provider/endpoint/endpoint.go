@@ -50,7 +50,7 @@ type Place struct{ Address, TalosEndpoint types.String }
 func (p Place) known() machineset.Machine {
 	address, endpoint := machineset.Reached(p.Address.ValueString(), p.TalosEndpoint.ValueString())
 
-	return machineset.Machine{Wanted: cluster.Wanted{Address: address}, Endpoint: endpoint}
+	return machineset.Machine{Wanted: cluster.Wanted{Address: address, Endpoint: endpoint}}
 }
 
 // Is is whether a text of a list of endpoints is the machine.

@@ -183,6 +183,8 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 		p.Machines[g.Prefix+key] = machineset.Machine{
 			Wanted: cluster.Wanted{
 				Address:     address,
+				Endpoint:    dialed,
+				WaitsAt:     located.Text(machine.WaitsAt),
 				Through:     located.Text(machine.Access) == machineset.AccessThroughControlPlane,
 				UUID:        settings.Text(machine.UUID),
 				Fingerprint: settings.Text(machine.Fingerprint),
@@ -191,8 +193,6 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 			},
 			Group:       g.Group,
 			Key:         key,
-			Endpoint:    dialed,
-			WaitsAt:     located.Text(machine.WaitsAt),
 			AnyHardware: machine.UUID.IsUnknown(),
 			OwnHostname: !machine.Hostname.IsNull(),
 			OwnInstall:  !machine.Install.IsNull(),

@@ -136,7 +136,7 @@ func (m *ProviderData) ClientsOf(
 	ctx context.Context, access pki.Access, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle,
 	o api.Options,
 ) (clients, error) {
-	p.Leaving = recorded.Former
+	p.Leaving = recorded.Removed
 
 	done := func() {}
 	if access.Kubernetes.All { // it changes the cluster, and may change its machines
