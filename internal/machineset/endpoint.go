@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,24 +127,6 @@ func (p Set) DialedAt() map[string]string {
 	}
 
 	return dialed
-}
-
-// WaitingAt are the addresses at which machines of the set, and those that leave it, wait in maintenance mode when that
-// is not at their own, by their names.
-func (p Set) WaitingAt() map[string]string {
-	waiting := map[string]string{}
-
-	for _, m := range p.Leaving {
-		waiting[m.Name] = m.WaitsAt
-	}
-
-	for name, m := range p.Machines {
-		waiting[name] = m.WaitsAt
-	}
-
-	maps.DeleteFunc(waiting, func(_, at string) bool { return at == "" })
-
-	return waiting
 }
 
 // ControlPlaneAddresses are those of the control planes of the cluster that the set knows, its own ones first.

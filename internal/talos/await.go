@@ -121,7 +121,7 @@ func (m *Machine) awaitPort(ctx context.Context) error {
 func (m *Machine) addresses() []string {
 	all := []string{m.address}
 
-	for _, other := range []string{m.asWanted().PreviousAddress, m.maintenanceAddress()} {
+	for _, other := range []string{m.asWanted().PreviousAddress, m.asWanted().WaitsAt} {
 		if other != "" {
 			all = append(all, other)
 		}

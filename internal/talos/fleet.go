@@ -30,10 +30,6 @@ type Options struct {
 	// configurations with where Credentials have less: Talos shows these to no other role. They
 	// are used for nothing else.
 	ForConfigurations Credentials
-	// Fingerprints that a machine's certificate may have in maintenance mode, by
-	// the machine's name: base64 of the SHA-256 of the public key, as the machine
-	// prints it on its console. A machine without an entry is not pinned.
-	Fingerprints map[string][]string
 	// Digest normalises a machine configuration and hashes it. Without it
 	// [step.MachineState] has no ConfigDigest.
 	Digest func(config []byte) (string, error)
@@ -59,9 +55,6 @@ type Options struct {
 	// Endpoints are where machines are reached, host:port by their addresses, where that is not Port of the address. Their
 	// certificates are for their addresses all the same.
 	Endpoints map[string]string
-	// MaintenanceAddresses are where machines wait in maintenance mode, by their names, where that is not at their
-	// addresses, which they get with their configurations.
-	MaintenanceAddresses map[string]string
 	// ControlPlanes are the addresses of those that pass calls on to machines that are reached through them
 	// ([cluster.Machine].Through), in the order in which they are tried.
 	ControlPlanes []string
@@ -280,7 +273,7 @@ func (m *Machine) reach(ctx context.Context) (*session, error) {
 		}
 	}
 
-	if waits := m.maintenanceAddress(); unreachable(err) && waits != "" {
+	if waits := m.asWanted().WaitsAt; unreachable(err) && waits != "" {
 		found, elsewhere := m.openWaiting(ctx, waits, uuid)
 		if elsewhere == nil {
 			s, err = found, nil
@@ -291,8 +284,6 @@ func (m *Machine) reach(ctx context.Context) (*session, error) {
 
 	return s, err
 }
-
-func (m *Machine) maintenanceAddress() string { return m.fleet.options.MaintenanceAddresses[m.name] }
 
 // openWaiting opens a session to a machine in maintenance mode, which is the one that is known where one is. Who is in
 // another state at that address says nothing about the machine.
@@ -325,7 +316,7 @@ func (m *Machine) open(ctx context.Context, address string) (*session, error) {
 }
 
 func (m *Machine) openDirect(ctx context.Context, address string) (*session, error) {
-	s, _, err := m.fleet.options.open(ctx, address, m.fleet.identity, m.fleet.options.Fingerprints[m.name])
+	s, _, err := m.fleet.options.open(ctx, address, m.fleet.identity, m.asWanted().Fingerprint)
 
 	return s, err
 }

@@ -43,10 +43,10 @@ func (p peer) nodeName(withDomain bool) string { return kubenames.NodeName(p.fqd
 type gatekeeper struct {
 	host     string
 	identity identity
-	// fingerprints a machine in maintenance mode may have; none accepts any.
-	fingerprints []string
-	now          func() time.Time
-	peer         peer
+	// fingerprint is the one that a machine in maintenance mode has to have; empty accepts any.
+	fingerprint string
+	now         func() time.Time
+	peer        peer
 	// chain is what a member showed.
 	chain []*x509.Certificate
 }
@@ -209,10 +209,10 @@ func (g *gatekeeper) admitMember(leaf *x509.Certificate) error {
 }
 
 func (g *gatekeeper) admitMaintenance() error {
-	if len(g.fingerprints) > 0 && !slices.Contains(g.fingerprints, g.peer.fingerprint) {
+	if g.fingerprint != "" && g.fingerprint != g.peer.fingerprint {
 		return foreignError("it waits in maintenance mode with the certificate fingerprint %s, expected is %s; "+
 			"the certificate is made anew at every boot, so read it from the machine's console again",
-			g.peer.fingerprint, strings.Join(g.fingerprints, " or "))
+			g.peer.fingerprint, g.fingerprint)
 	}
 
 	g.peer.access = step.Maintenance

@@ -35,12 +35,12 @@ func TestHandshake_tellsWhoAnswers(t *testing.T) {
 	strict.ClientCAs = others.pool()
 
 	tests := map[string]struct {
-		server       *tls.Config
-		credentials  Credentials
-		fingerprints []string
-		access       step.Access
-		class        error
-		text         string
+		server      *tls.Config
+		credentials Credentials
+		fingerprint string
+		access      step.Access
+		class       error
+		text        string
 	}{
 		"a member": {server: ours.member(t, nil), credentials: ours.credentials(t),
 			access: step.Member},
@@ -49,11 +49,11 @@ func TestHandshake_tellsWhoAnswers(t *testing.T) {
 		"maintenance mode, clock behind": {server: maintenance(t, expired), credentials: ours.credentials(t),
 			access: step.Maintenance},
 		"the expected fingerprint": {
-			server: waiting, credentials: ours.credentials(t), fingerprints: []string{"other", pinned},
+			server: waiting, credentials: ours.credentials(t), fingerprint: pinned,
 			access: step.Maintenance,
 		},
 		"another fingerprint": {
-			server: waiting, credentials: ours.credentials(t), fingerprints: []string{"expected"},
+			server: waiting, credentials: ours.credentials(t), fingerprint: "expected",
 			class: ErrForeign, text: "fingerprint " + pinned + ", expected is expected",
 		},
 		"another cluster": {
@@ -104,7 +104,7 @@ func TestHandshake_tellsWhoAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s, p, err := connect(t, testOptions(serveTLS(t, test.server).port(), test.credentials), test.fingerprints...)
+			s, p, err := connect(t, testOptions(serveTLS(t, test.server).port(), test.credentials), test.fingerprint)
 
 			if test.class != nil {
 				if s != nil || !errors.Is(err, test.class) || Classify(err) != test.class ||
@@ -166,7 +166,7 @@ func TestHandshake_withoutAnAnswer(t *testing.T) {
 				o.Timeouts.Connect = test.limit
 			}
 
-			_, _, err := connect(t, o)
+			_, _, err := connect(t, o, "")
 			if !errors.Is(err, test.class) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("err = %v, want %q with %q", err, test.class, test.text)
 			}
@@ -232,7 +232,7 @@ func TestObserve_silentAfterHandshake(t *testing.T) {
 	o := testOptions(raw.Addr().(*net.TCPAddr).Port, ca.credentials(t))
 	o.Timeouts.Connect = 500 * time.Millisecond
 
-	if _, _, err := connect(t, o); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no answer within") {
+	if _, _, err := connect(t, o, ""); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no answer within") {
 		t.Errorf("err = %v, want unreachable", err)
 	}
 }
@@ -245,7 +245,7 @@ func TestSession_neverReconnects(t *testing.T) {
 	l := newLasting(t)
 	first := serveOn(t, l, ca.member(t, nil))
 
-	s, _, err := connect(t, testOptions(first.port(), ca.credentials(t)))
+	s, _, err := connect(t, testOptions(first.port(), ca.credentials(t)), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,10 +74,10 @@ type Extension struct {
 
 // Inspect asks the machine at an address about itself: authenticated when it is a
 // member of the cluster of the credentials, else in maintenance mode. It changes
-// nothing, needs no fleet and is bounded by Options.Timeouts.Observe. Fingerprints
-// of the options are looked up under the address. The error is of a class. With ErrForeign, the access of what looks
+// nothing, needs no fleet and is bounded by Options.Timeouts.Observe. The fingerprint is that of [cluster.Wanted], and
+// may be empty. The error is of a class. With ErrForeign, the access of what looks
 // like a member of another cluster is Foreign, and its host name and fingerprint are what it shows, without a proof.
-func Inspect(ctx context.Context, address string, o Options) (Info, error) {
+func Inspect(ctx context.Context, address, fingerprint string, o Options) (Info, error) {
 	id, err := o.Credentials.parse()
 	if err != nil {
 		return Info{}, err
@@ -89,7 +89,7 @@ func Inspect(ctx context.Context, address string, o Options) (Info, error) {
 		fmt.Errorf("%w: no complete answer within %s", ErrUnreachable, o.Timeouts.Observe))
 	defer cancel()
 
-	s, p, err := o.open(ctx, address, id, o.Fingerprints[address])
+	s, p, err := o.open(ctx, address, id, fingerprint)
 	if err != nil {
 		err = fmt.Errorf("inspect the machine at %s: %w", address, err)
 

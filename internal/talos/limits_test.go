@@ -104,7 +104,7 @@ func TestLimits_answersOfAnybody(t *testing.T) {
 				t.Errorf("a liar is %+v", seen)
 			}
 
-			s, _, err := connect(t, o)
+			s, _, err := connect(t, o, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -69,7 +69,7 @@ func (m *Machine) Observe(ctx context.Context) step.MachineState {
 // elsewhere is the address of a session when that is not the machine's and the machine is
 // not reached at its own, as it may be by now. Nothing under way is disturbed by that.
 func (m *Machine) elsewhere(ctx context.Context, s *session) string {
-	if s.address == m.address || s.address == m.maintenanceAddress() {
+	if s.address == m.address || s.address == m.asWanted().WaitsAt {
 		return ""
 	}
 

@@ -236,7 +236,7 @@ func TestObserve_foreign(t *testing.T) {
 		}
 	}
 
-	info, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently})
+	info, err := talos.Inspect(t.Context(), m.Address().String(), "", talos.Options{Timeouts: patiently})
 	if !errors.Is(err, talos.ErrForeign) || info.Access != step.Foreign || info.Hostname == "" ||
 		info.Fingerprint == "" {
 		t.Errorf("inspect without credentials: %+v %v", info, err)
@@ -255,13 +255,14 @@ func TestFingerprint_mustMatch(t *testing.T) {
 	m := add(t, simulator, sim.MachineOptions{})
 	configuration := o.config(t, machinetype.TypeWorker)
 
-	info, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently})
+	info, err := talos.Inspect(t.Context(), m.Address().String(), "", talos.Options{Timeouts: patiently})
 	must(t, err)
 	simulator.ForgetCalls()
 
-	wrong := o.fleet(t, func(o *talos.Options) {
-		o.Fingerprints = map[string][]string{m.Name(): {"bm90IHRoaXMgb25l"}}
-	}).Machine(wanted(m))
+	pinned := wanted(m)
+	pinned.Fingerprint = "bm90IHRoaXMgb25l"
+
+	wrong := o.fleet(t, nil).Machine(pinned)
 	if got := wrong.Observe(t.Context()); got.Access != step.Foreign || !strings.Contains(got.Cause, info.Fingerprint) {
 		t.Errorf("state %+v, want the fingerprint that was shown", got)
 	}
@@ -274,9 +275,8 @@ func TestFingerprint_mustMatch(t *testing.T) {
 		t.Errorf("a machine with another fingerprint was sent %v", calls)
 	}
 
-	right := o.fleet(t, func(o *talos.Options) {
-		o.Fingerprints = map[string][]string{m.Name(): {info.Fingerprint}}
-	}).Machine(wanted(m))
+	pinned.Fingerprint = info.Fingerprint
+	right := o.fleet(t, nil).Machine(pinned)
 	must(t, right.ApplyConfig(t.Context(), configuration, step.Maintenance, ""))
 }
 
@@ -428,7 +428,7 @@ func TestInspect_maintenanceAndMember(t *testing.T) {
 		}
 	}
 
-	info, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently})
+	info, err := talos.Inspect(t.Context(), m.Address().String(), "", talos.Options{Timeouts: patiently})
 	must(t, err)
 	check(info, step.Maintenance)
 
@@ -438,13 +438,13 @@ func TestInspect_maintenanceAndMember(t *testing.T) {
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 	info, err = talos.Inspect(t.Context(), m.Address().String(),
-		talos.Options{Credentials: o.credentials(t), Timeouts: patiently})
+		"", talos.Options{Credentials: o.credentials(t), Timeouts: patiently})
 	must(t, err)
 	check(info, step.Member)
 
 	m.PowerOff()
 
-	if _, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently}); !errors.Is(err,
+	if _, err := talos.Inspect(t.Context(), m.Address().String(), "", talos.Options{Timeouts: patiently}); !errors.Is(err,
 		talos.ErrUnreachable) {
 		t.Errorf("switched off: %v", err)
 	}

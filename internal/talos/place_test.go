@@ -92,9 +92,9 @@ func TestMachine_waitsAtAnotherAddress(t *testing.T) {
 		"a machine that is configured": {configured, "", step.Unreachable, "the machine there is configured"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := o.fleet(t, func(options *talos.Options) {
-				options.MaintenanceAddresses = map[string]string{"cp-1": test.at.Address().String()}
-			}).Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{Address: nobody.Address().String(), UUID: test.uuid}})
+			api := o.fleet(t, nil).Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{
+				Address: nobody.Address().String(), WaitsAt: test.at.Address().String(), UUID: test.uuid,
+			}})
 
 			seen := api.Observe(t.Context())
 			if seen.Access != test.want || !strings.Contains(seen.Cause, test.cause) || seen.FoundAt != "" {

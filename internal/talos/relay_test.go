@@ -28,7 +28,7 @@ func TestSession_throughAControlPlane(t *testing.T) {
 		codes.Unknown: true,
 	} {
 		for _, w := range []way{{address: "10.0.0.9", relay: "127.0.0.1"}, {address: "127.0.0.1"}} {
-			s, _, err := options.connect(t.Context(), w, id, nil)
+			s, _, err := options.connect(t.Context(), w, id, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -249,7 +249,7 @@ func testOptions(port int, credentials Credentials) Options {
 	}.withDefaults()
 }
 
-func connect(t *testing.T, o Options, fingerprints ...string) (*session, peer, error) {
+func connect(t *testing.T, o Options, fingerprint string) (*session, peer, error) {
 	t.Helper()
 
 	id, err := o.Credentials.parse()
@@ -257,7 +257,7 @@ func connect(t *testing.T, o Options, fingerprints ...string) (*session, peer, e
 		t.Fatal(err)
 	}
 
-	s, p, err := o.open(t.Context(), "127.0.0.1", id, fingerprints)
+	s, p, err := o.open(t.Context(), "127.0.0.1", id, fingerprint)
 	if s != nil {
 		t.Cleanup(s.close)
 	}

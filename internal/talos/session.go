@@ -83,11 +83,11 @@ var errUsed = errors.New("the connection was lost")
 
 // open connects to an address. What it knows of the peer is returned with an error
 // too, since a refusal may come after the certificate was seen.
-func (o Options) open(ctx context.Context, address string, id identity, fingerprints []string) (*session, peer, error) {
-	return o.connect(ctx, way{address: address}, id, fingerprints)
+func (o Options) open(ctx context.Context, address string, id identity, fingerprint string) (*session, peer, error) {
+	return o.connect(ctx, way{address: address}, id, fingerprint)
 }
 
-func (o Options) connect(ctx context.Context, w way, id identity, fingerprints []string) (*session, peer, error) {
+func (o Options) connect(ctx context.Context, w way, id identity, fingerprint string) (*session, peer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeouts.Connect,
 		fmt.Errorf("%w: no answer within %s", ErrUnreachable, o.Timeouts.Connect))
 	defer cancel()
@@ -103,7 +103,7 @@ func (o Options) connect(ctx context.Context, w way, id identity, fingerprints [
 		return nil, peer{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 
-	g := gatekeeper{host: name, identity: id, fingerprints: fingerprints, now: time.Now}
+	g := gatekeeper{host: name, identity: id, fingerprint: fingerprint, now: time.Now}
 
 	s, err := g.session(ctx, raw, w)
 	if err != nil {

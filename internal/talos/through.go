@@ -112,7 +112,7 @@ func (m *Machine) openThrough(ctx context.Context, address string) (*session, er
 // passes calls on to whoever shows a certificate of the CA of the cluster for the address (Talos 1.13 and 1.14,
 // internal/app/apid/pkg/backend), so that nothing in maintenance mode is reached in this way.
 func (m *Machine) openBy(ctx context.Context, w way, id identity) (*session, error) {
-	s, _, err := m.fleet.options.connect(ctx, w, id, nil)
+	s, _, err := m.fleet.options.connect(ctx, w, id, "")
 	if err != nil {
 		return nil, w.named(err)
 	}
@@ -143,7 +143,7 @@ func (m *Machine) openBy(ctx context.Context, w way, id identity) (*session, err
 // openAs opens a session by a way, for another client than that of the fleet.
 func (m *Machine) openAs(ctx context.Context, w way, id identity) (*session, error) {
 	if w.relay == "" {
-		s, _, err := m.fleet.options.connect(ctx, w, id, nil)
+		s, _, err := m.fleet.options.connect(ctx, w, id, "")
 
 		return s, err
 	}

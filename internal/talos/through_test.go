@@ -302,9 +302,9 @@ func TestThrough_fromMaintenance(t *testing.T) {
 	waits := add(t, s.simulator, sim.MachineOptions{})
 	waits.AdmitOnly(s.controlPlanes...)
 
-	api := s.fleet(t, func(o *talos.Options) {
-		o.MaintenanceAddresses = map[string]string{waits.Name(): waits.Address().String()}
-	}).Machine(s.wanted(waits))
+	wanted := s.wanted(waits)
+	wanted.WaitsAt = waits.Address().String()
+	api := s.fleet(t, nil).Machine(wanted)
 
 	if seen := api.Observe(t.Context()); seen.Access != step.Maintenance || seen.UUID != waits.UUID() {
 		t.Fatalf("state %+v", seen)

@@ -55,7 +55,7 @@ func TestHandshake_asksTheTrustedWay(t *testing.T) {
 				}}, err
 			}
 
-			s, _, err := connect(t, o)
+			s, _, err := connect(t, o, "")
 			if c.class == nil && (err != nil || !s.alive()) {
 				t.Fatalf("err = %v", err)
 			}

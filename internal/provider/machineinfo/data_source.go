@@ -80,7 +80,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 
-	info, err := talos.Inspect(ctx, host, options)
+	info, err := talos.Inspect(ctx, host, config.Fingerprint.ValueString(), options)
 	if err != nil {
 		resp.Diagnostics.Append(tf.UnableAt(path.Root("address"), "read", "machine", finding.Report{
 			Attempted: "ask the machine at " + address + " about itself", Cause: []string{err.Error()},
@@ -95,16 +95,12 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }
 
-// OptionsFor adds the credentials of the handle and the way to its machines, when there is one, and the
-// fingerprint to what the Talos API is asked with. leave has to be called.
+// OptionsFor adds the credentials of the handle and the way to its machines, when there is one, to
+// what the Talos API is asked with. leave has to be called.
 func (d *DataSource) OptionsFor(
 	ctx context.Context, config Model, host string,
 ) (options talos.Options, leave func(), diags diag.Diagnostics) {
 	options, leave = d.Talos, func() {}
-
-	if !config.Fingerprint.IsNull() {
-		options.Fingerprints = map[string][]string{host: {config.Fingerprint.ValueString()}}
-	}
 
 	if config.Cluster.IsNull() {
 		return options, leave, nil

@@ -67,14 +67,7 @@ func (m *ProviderData) FleetOf(
 		}
 	}
 
-	options.Fingerprints, options.Endpoints = map[string][]string{}, p.DialedAt()
-	options.MaintenanceAddresses, options.ControlPlanes = p.WaitingAt(), p.ControlPlaneAddresses()
-
-	for name, machine := range p.Machines {
-		if machine.Fingerprint != "" {
-			options.Fingerprints[name] = []string{machine.Fingerprint}
-		}
-	}
+	options.Endpoints, options.ControlPlanes = p.DialedAt(), p.ControlPlaneAddresses()
 
 	return talos.NewFleet(options)
 }

@@ -107,7 +107,7 @@ func (s scan) ask(ctx context.Context, address string) answer {
 		options.Credentials = from.credentials
 		a.machine = machine{address: address}
 
-		if a.Info, a.err = talos.Inspect(ctx, address, options); a.Access == step.Member {
+		if a.Info, a.err = talos.Inspect(ctx, address, "", options); a.Access == step.Member {
 			a.from = from.Source
 		}
 
