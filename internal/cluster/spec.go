@@ -369,6 +369,12 @@ type Policy struct {
 	KeepNodes bool
 	// Drain is how nodes are emptied before their machines are disrupted.
 	Drain DrainPolicy
+
+	Rollout
+}
+
+// Rollout is how a user wants machines that run to be changed.
+type Rollout struct {
 	// DrainForKubelet drains a node before its kubelet is upgraded, too. A kubelet restarts
 	// without its pods, so nothing else asks for that.
 	DrainForKubelet bool

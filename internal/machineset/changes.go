@@ -13,22 +13,18 @@ import (
 
 // Changes is how machines that run are changed, in plain values.
 type Changes struct {
-	Try            bool
-	Drain          drainChoice
+	cluster.Rollout
+
+	// Drain is how nodes are drained; zero values leave it to the policy.
+	Drain          cluster.DrainPolicy
 	Via            []machineconfig.TalosVersion
 	AllowDowngrade bool
 	// AllowUntested lets machines run a Talos that is newer than all that this build knows.
 	AllowUntested bool
 	// Snapshots is the folder for snapshots of etcd; empty for none.
 	Snapshots string
-	// KubernetesVia are releases of Kubernetes that upgrades pass, and drainKubelet whether
-	// nodes are drained for their kubelets.
+	// KubernetesVia are releases of Kubernetes that upgrades pass.
 	KubernetesVia []machineconfig.KubernetesVersion
-	DrainKubelet  bool
-	// StageReboots leaves configurations that take a reboot to the next boot of their machines.
-	StageReboots bool
-	// KeepManifests leaves what is among the bootstrap manifests no more in the cluster.
-	KeepManifests bool
 	// HealthChecks have to pass before machines go out of service, and once they are back.
 	HealthChecks []healthcheck.Check
 	// Window is when machines may be taken out of service, and RefusesOutside whether plans that would do it at another
@@ -37,24 +33,11 @@ type Changes struct {
 	RefusesOutside bool
 	// AppearWithin is how long machines of a create may refuse connections; zero leaves it to the policy.
 	AppearWithin time.Duration
-	// Unknown is true when any of it is not known yet.
-	Unknown bool
-}
-
-// drainChoice is what the user says about draining; zero values leave it to the policy.
-type drainChoice struct {
-	Skip      bool
-	Timeout   time.Duration
-	OnTimeout cluster.DrainTimeout
 }
 
 // Policy is a policy with what the user says about changes.
 func (p Set) Policy(base cluster.Policy) cluster.Policy {
-	base.TryConfig = p.Changes.Try
-	base.Drain.Skip = p.Changes.Drain.Skip
-	base.DrainForKubelet = p.Changes.DrainKubelet
-	base.KeepManifests = p.Changes.KeepManifests
-	base.StageReboots = p.Changes.StageReboots
+	base.Rollout, base.Drain.Skip = p.Changes.Rollout, p.Changes.Drain.Skip
 
 	if p.Changes.AppearWithin > 0 {
 		base.AppearWithin = p.Changes.AppearWithin

@@ -44,7 +44,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 
 	var diags finding.List
 
-	if !p.Unknown.Has(UnknownMachines) && !p.Restore.Unknown {
+	if !p.Unknown.Has(UnknownMachines) && !p.Unknown.Has(UnknownSnapshot) {
 		want := p.Spec(PriorState{}, Rendered{})
 		want.OtherControlPlanes = p.OtherControlPlanes()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))

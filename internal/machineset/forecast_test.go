@@ -153,7 +153,7 @@ func TestForecastCreate(t *testing.T) {
 		"known":            {knows: true},
 		"secrets unknown":  {more: []option{secretsNew}, knows: true},
 		"machines unknown": {more: []option{machinesUnknown}},
-		"snapshot unknown": {more: []option{func(p *Set) { p.Restore.Unknown = true }}},
+		"snapshot unknown": {more: []option{func(p *Set) { p.Unknown.Note(UnknownSnapshot, true) }}},
 		"a snapshot":       {more: []option{restores(snapshotName)}, knows: true, codes: []string{"Error restore_from.key: Snapshot of another cluster"}},
 		"through":          {more: []option{through}, knows: true, codes: []string{"Warning: Machines have to configure themselves"}},
 		"an image ahead": {more: []option{machine("batch/w-1", func(m *Machine) {

@@ -21,8 +21,6 @@ import (
 type Restoration struct {
 	// From names it, as restored_from does; empty when there is none, or it is not known yet.
 	From string
-	// Unknown is true when it is not known yet whether there is one, or which.
-	Unknown bool
 	// KeyAt is the attribute that names it.
 	KeyAt finding.Path
 }
@@ -42,7 +40,7 @@ func (r Restoration) Asked(restored string) string {
 
 // Restores is whether another snapshot is wanted than the one that was restored last, as far as that is known.
 func (p Set) Restores(restored string) bool {
-	return p.Restore.Unknown || p.Restore.Asked(restored) != ""
+	return p.Unknown.Has(UnknownSnapshot) || p.Restore.Asked(restored) != ""
 }
 
 // refuseForeignSnapshot refuses a snapshot whose name says that it is of a cluster with other

@@ -149,7 +149,7 @@ func TestRestoration(t *testing.T) {
 	p := aSet(t, controlPlanes(2), restores("file:a"))
 	same(t, "asked", p.Restores(""), true)
 	same(t, "done", p.Restores("file:a"), false)
-	same(t, "not known", Set{Restore: Restoration{Unknown: true}}.Restores(""), true)
+	same(t, "not known", Set{Unknown: UnknownSnapshot}.Restores(""), true)
 
 	bundle, err := p.Bundle()
 	if err != nil {
@@ -216,8 +216,9 @@ func TestPolicy(t *testing.T) {
 	same(t, "nothing said", aSet(t).Policy(base).Drain, base.Drain)
 
 	got := aSet(t, changing(func(c *Changes) {
-		*c = Changes{Try: true, DrainKubelet: true, KeepManifests: true, StageReboots: true, AppearWithin: time.Second,
-			Drain: drainChoice{Skip: true, Timeout: time.Hour, OnTimeout: "fail"}}
+		*c = Changes{AppearWithin: time.Second,
+			Rollout: cluster.Rollout{TryConfig: true, DrainForKubelet: true, KeepManifests: true, StageReboots: true},
+			Drain:   cluster.DrainPolicy{Skip: true, Timeout: time.Hour, OnTimeout: "fail"}}
 	})).Policy(base)
 	same(t, "drain", got.Drain.Skip && got.Drain.Timeout == time.Hour && got.Drain.OnTimeout == "fail", true)
 	same(t, "all else", got.TryConfig && got.DrainForKubelet && got.KeepManifests && got.StageReboots && got.AppearWithin == time.Second, true)

@@ -20,7 +20,7 @@ type obstacle struct{ found, Reason, remedy string }
 func refuseTalosVersion(p Set, recorded PriorState) finding.List {
 	var diags finding.List
 
-	if p.Changes.Unknown {
+	if p.Unknown.Has(UnknownChanges) {
 		return nil
 	}
 

@@ -34,7 +34,7 @@ func TestRefuseTalosVersion(t *testing.T) {
 		"not known what runs": {from: "", to: "v1.10.0"},
 		"lost its disk":       {from: "v1.14.1", to: "v1.10.0", state: func(s *step.MachineState) { s.Access = step.Maintenance }},
 		"no version":          {from: "v1.14.1", to: "next"},
-		"changes unknown":     {from: "v1.14.1", to: "v1.10.0", more: []option{changing(func(c *Changes) { c.Unknown = true })}},
+		"changes unknown":     {from: "v1.14.1", to: "v1.10.0", more: []option{func(p *Set) { p.Unknown.Note(UnknownChanges, true) }}},
 		"back":                {from: "v1.14.1", to: "v1.13.6", says: "the older v1.13.6. An older Talos may not read"},
 		"back, asked for":     {from: "v1.14.1", to: "v1.13.6", more: []option{back}},
 		"back with other etcd": {from: "v1.11.6", to: "v1.10.9", more: []option{back}, runs: kubelet,
@@ -74,7 +74,7 @@ func TestRefuseTalosVersion(t *testing.T) {
 		}
 
 		for machine, says := range map[string]string{"batch/w-1": test.says, "cp-1": test.says + test.plane} {
-			if p.Changes.Unknown || machine == "cp-1" && (test.state != nil || says == "" && test.plane == "") {
+			if p.Unknown.Has(UnknownChanges) || machine == "cp-1" && (test.state != nil || says == "" && test.plane == "") {
 				continue
 			}
 
@@ -86,7 +86,7 @@ func TestRefuseTalosVersion(t *testing.T) {
 
 		var want []string
 
-		if !p.Changes.Unknown {
+		if !p.Unknown.Has(UnknownChanges) {
 			if test.says+test.plane != "" && test.state == nil {
 				want = append(want, "Error control_plane.talos_version: Unsupported change of talos_version")
 			}

@@ -1,7 +1,7 @@
 package machineset
 
 // Unknown is what of a set a plan does not know yet: a mask of its parts. What is not known is zero in the set.
-type Unknown uint8
+type Unknown uint16
 
 // The parts. Each has those in it that depend on it.
 const (
@@ -13,6 +13,10 @@ const (
 	UnknownEndpoints
 	// UnknownSecrets is the secrets.
 	UnknownSecrets
+	// UnknownChanges is how machines that run are changed.
+	UnknownChanges
+	// UnknownSnapshot is whether etcd is to begin with a snapshot, or with which.
+	UnknownSnapshot
 	// UnknownCluster is the cluster of a handle, which another resource of the same plan has yet to make.
 	UnknownCluster
 

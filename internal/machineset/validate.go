@@ -240,7 +240,7 @@ func (p Set) validateVersionsOf(g *Group) finding.List {
 
 	var diags finding.List
 
-	if !talos.Known() && !p.Changes.AllowUntested && !p.Changes.Unknown {
+	if !talos.Known() && !p.Changes.AllowUntested && !p.Unknown.Has(UnknownChanges) {
 		return FieldDiagnostics(p, p.problemsIn(g, "", &machineconfig.FieldError{
 			Field: "talos_version", Found: finding.Quote(talos.String()),
 			Allowed: SupportedTalos + ", which this version of the provider was tested with",

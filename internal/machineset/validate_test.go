@@ -91,7 +91,7 @@ func TestValidateVersions(t *testing.T) {
 		"none":                 {more: []option{talos("")}},
 		"no version":           {more: []option{talos("next")}, want: []string{"talos_version: Invalid"}},
 		"newer":                {more: []option{talos("v1.99.0")}, want: []string{"Error control_plane.talos_version: Invalid"}, says: "v1.10 to v1.14"},
-		"newer, may be":        {more: []option{talos("v1.99.0"), changing(func(c *Changes) { c.Unknown = true })}, want: []string{"Warning control_plane.talos_version: Questionable talos_version"}},
+		"newer, may be":        {more: []option{talos("v1.99.0"), func(p *Set) { p.Unknown.Note(UnknownChanges, true) }}, want: []string{"Warning control_plane.talos_version: Questionable talos_version"}},
 		"newer, asked for":     {more: []option{talos("v1.99.0"), changing(func(c *Changes) { c.AllowUntested = true })}, want: []string{"Warning control_plane.talos_version: Questionable talos_version"}},
 		"Kubernetes too new":   {more: []option{talos("v1.12.4"), kubernetes("v1.36.0"), contract("")}, want: []string{"Error kubernetes_version: Invalid kubernetes_version"}},
 		"no Kubernetes":        {more: []option{kubernetes("latest")}},

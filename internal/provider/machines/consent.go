@@ -34,8 +34,8 @@ const consentKey = "bootstrap_needs_consent"
 // createsWithoutConsent reports whether a create may not bootstrap etcd. It is false as long as the plan cannot tell.
 // replaces is true for the create of a replacement: its cluster is the one in state, which the plan destroys.
 func (p writtenSet) createsWithoutConsent(m *providerdata.ProviderData, replaces bool) bool {
-	if !p.beginsEtcd() || p.Restore.From != "" || p.Restore.Unknown || p.allowBootstrap.IsUnknown() ||
-		p.allowBootstrap.ValueBool() || replaces && p.Guarded() {
+	if !p.beginsEtcd() || p.Restore.From != "" || p.Unknown.Has(machineset.UnknownSnapshot) ||
+		p.allowBootstrap.IsUnknown() || p.allowBootstrap.ValueBool() || replaces && p.Guarded() {
 		return false
 	}
 

@@ -21,7 +21,7 @@ func (m settingsModel) restore(ctx context.Context, p *writtenSet) diag.Diagnost
 
 	p.snapshot, p.snapshotGiven = tf.Object[restore.Snapshot](ctx, r, m.RestoreFrom)
 	p.Restore.From, p.Restore.KeyAt = p.snapshot.Name(r), p.snapshot.KeyPath()
-	p.Restore.Unknown = r.Unknown
+	p.Unknown.Note(machineset.UnknownSnapshot, r.Unknown)
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 
 	return r.Diags

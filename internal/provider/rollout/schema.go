@@ -146,12 +146,12 @@ func Untold() Changes {
 func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	r := &tf.Reader{}
 
-	p.Changes.Try = r.Text(m.ApplyMode) == applyTry
+	p.Changes.TryConfig = r.Text(m.ApplyMode) == applyTry
 	p.Changes.StageReboots = r.Text(m.Reboot) == rebootStaged
 	p.Changes.AllowDowngrade = r.Truth(m.AllowDowngrade, false)
 	p.Changes.AllowUntested = r.Truth(m.AllowUntested, false)
 	p.Changes.Snapshots = r.Text(m.SnapshotFolder)
-	p.Changes.DrainKubelet = r.Truth(m.DrainKubelet, false)
+	p.Changes.DrainForKubelet = r.Truth(m.DrainKubelet, false)
 	p.Changes.KeepManifests = !r.Truth(m.PruneManifests, true)
 	p.Changes.HealthChecks = healthchecks.Read(ctx, m.HealthChecks)
 
@@ -177,7 +177,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 
 	putWindow(ctx, r, m.Window, &p.Changes)
 
-	p.Changes.Unknown = r.Unknown
+	p.Unknown.Note(machineset.UnknownChanges, r.Unknown)
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 }
 

@@ -99,7 +99,8 @@ func (m model) machineSet(ctx context.Context) (machineset.Set, diag.Diagnostics
 
 	p, more := arguments.MachineSet(ctx, handle, cmp.Or(step.Role(m.Role.ValueString()), step.Worker))
 	p.Object = "machines"
-	p.Changes.AllowUntested, p.Changes.Unknown = m.AllowUntested.ValueBool(), m.AllowUntested.IsUnknown()
+	p.Changes.AllowUntested = m.AllowUntested.ValueBool()
+	p.Unknown.Note(machineset.UnknownChanges, m.AllowUntested.IsUnknown())
 	p.Unknown.Note(machineset.UnknownConfiguration, m.Role.IsUnknown())
 
 	return p, append(diags, more...)
