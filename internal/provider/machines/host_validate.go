@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -13,42 +12,34 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
-// declared is what a user wrote of machines and their host, as it is in the configuration: what talosop fills in is not
-// in it.
-type declared struct {
-	mode     types.String
-	Host     types.Object
-	endpoint types.String
-}
-
 // senseless is whether machines run on something that there is not.
-func (g declared) senseless() bool {
-	mode := g.mode.ValueString()
+func (p writtenSet) senseless() bool {
+	mode := p.mode.ValueString()
 
-	return !g.mode.IsNull() && !g.mode.IsUnknown() && mode != clusterhandle.MetalMode &&
+	return !p.mode.IsNull() && !p.mode.IsUnknown() && mode != clusterhandle.MetalMode &&
 		mode != clusterhandle.ContainerMode
 }
 
 // validateMode checks that what is said belongs to what the machines run on.
-func (p writtenSet) validateMode(g declared) finding.List {
+func (p writtenSet) validateMode() finding.List {
 	switch {
-	case g.mode.IsUnknown():
+	case p.mode.IsUnknown():
 		return nil
-	case p.Single && g.mode.ValueString() == clusterhandle.ContainerMode:
+	case p.Single && p.mode.ValueString() == clusterhandle.ContainerMode:
 		return finding.List{finding.Invalid(p.ClusterPath("mode"), "mode", `found a cluster of mode "container"`,
 			"a single machine is for metal: those in containers are made by their number",
 			"use replicas of talosop_control_plane or talosop_worker")}
 	case p.Single:
 		return nil
-	case g.mode.ValueString() == clusterhandle.ContainerMode:
-		return p.validateContainers(g)
+	case p.mode.ValueString() == clusterhandle.ContainerMode:
+		return p.validateContainers()
 	default:
-		return p.validateMetal(g)
+		return p.validateMetal()
 	}
 }
 
 // validateMetal refuses what is for containers.
-func (p writtenSet) validateMetal(g declared) finding.List {
+func (p writtenSet) validateMetal() finding.List {
 	var diags finding.List
 
 	refuse := func(at finding.Path, name string, v attr.Value) {
@@ -59,9 +50,9 @@ func (p writtenSet) validateMetal(g declared) finding.List {
 		}
 	}
 
-	refuse(finding.Path{}, "host", g.Host)
+	refuse(finding.Path{}, "host", p.host)
 
-	if !p.InHandle && g.endpoint.IsNull() {
+	if !p.InHandle && p.endpoint.IsNull() {
 		diags.Append(finding.Invalid(finding.Root("endpoint"), "endpoint", "found none",
 			"allowed is the URL of the Kubernetes API: a load balancer, a virtual IP or a DNS name in front of "+
 				"the control planes, or the address of a single one", "write one such as https://10.0.0.10:6443"))
@@ -77,10 +68,10 @@ func (p writtenSet) validateMetal(g declared) finding.List {
 }
 
 // validateContainers checks machines in containers and their host.
-func (p writtenSet) validateContainers(g declared) finding.List {
+func (p writtenSet) validateContainers() finding.List {
 	var diags finding.List
 
-	if !p.InHandle && g.Host.IsNull() {
+	if !p.InHandle && p.host.IsNull() {
 		diags.Append(finding.Invalid(finding.Root("host"), "host", "found none",
 			"machines in containers are pods of a host cluster", "set host with the namespace at least"))
 	}
@@ -92,7 +83,7 @@ func (p writtenSet) validateContainers(g declared) finding.List {
 			"use the handle that the resource of the control plane exports, or write host with the namespace"))
 	}
 
-	diags.Append(clusterhandle.ValidateHost(finding.Root("host"), g.Host)...)
+	diags.Append(clusterhandle.ValidateHost(finding.Root("host"), p.host)...)
 	diags.Append(p.validateNames()...)
 
 	for _, of := range p.written {

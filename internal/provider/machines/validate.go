@@ -16,11 +16,11 @@ import (
 func (p writtenSet) validate() finding.List {
 	var diags finding.List
 
-	if p.declared.senseless() {
+	if p.senseless() {
 		return nil // which the attribute itself says; nothing else can be told without it
 	}
 
-	diags.Append(p.validateMode(p.declared)...)
+	diags.Append(p.validateMode()...)
 
 	set := p.Set
 	if p.Host != nil && (p.Host.Missing || p.validateNames().HasError()) {

@@ -28,8 +28,10 @@ import (
 type writtenSet struct {
 	machineset.Set
 
-	written  []*writtenGroup
-	declared declared
+	written []*writtenGroup
+	// mode, endpoint and host are as the configuration has them: what talosop fills in is not in them.
+	mode, endpoint types.String
+	host           types.Object
 	// snapshot is what etcd is to begin with, and snapshotGiven whether there is one, as far as that is known.
 	snapshot      restore.Snapshot
 	snapshotGiven bool
@@ -130,8 +132,7 @@ func machineSetOf(
 		replicas = append(replicas, g.machines.Replicas)
 	}
 
-	p := writtenSet{written: groups, clusterName: handle.Name}
-	p.declared = declared{mode: handle.Mode, Host: own, endpoint: handle.Endpoint}
+	p := writtenSet{written: groups, clusterName: handle.Name, mode: handle.Mode, endpoint: handle.Endpoint, host: own}
 	p.Set = machineset.Set{
 		Groups:    plainGroups(groups),
 		Settings:  handle.Settings(ctx, settings),
