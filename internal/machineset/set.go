@@ -49,7 +49,7 @@ type Set struct {
 	// Leaving are machines that are not of the set any more, as state has them.
 	Leaving []cluster.Machine
 	// Others are the control planes of other resources: as far as the handle lists them beside a machine that is a
-	// resource of its own, or as they were last seen beside a set that takes its cluster. They are nil while none are known.
+	// resource of its own, or as they were last seen beside a set that takes its cluster; nil while none are known.
 	Others []cluster.Machine
 	// Unmanaged is which machines that no resource has are upgraded; nil for none.
 	Unmanaged *UnmanagedUpgrade
