@@ -219,7 +219,7 @@ func (s *Snapshot) advance(want Spec, op step.Step) {
 func (s *Snapshot) upgrade(want Spec, m Machine, op step.Upgrade) {
 	state := started(m, s.Machines[m.Name])
 	state.Boot()
-	state.Current = !m.platform().installed && op.To == m.TalosVersion
+	state.Current = !m.Platform().Installed && op.To == m.TalosVersion
 	state.TalosVersion = op.To
 	s.tellTalos(m, op.To)
 
@@ -436,7 +436,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	state := s.Machines[m.Name]
 	state.Stage, state.Ready, state.Unmet = step.StageRunning, true, nil
 
-	if m.platform().moves {
+	if m.Platform().Moves {
 		state.Addresses = []string{m.Address}
 		s.announce(m)
 	}
@@ -485,7 +485,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 // configuration or is gone: the member and the node that were recorded for it.
 func leaveBehind(s *Snapshot, m Machine) {
 	name := s.Machines[m.Name].NodeName
-	if name == "" && !m.platform().namesNode { // else it may never have been
+	if name == "" && !m.Platform().NamesNode { // else it may never have been
 		name = m.NodeName
 	}
 

@@ -155,7 +155,7 @@ func (m Machine) isOther(s step.MachineState) bool {
 
 // isOtherNode is true for a member with another node than the recorded one, where no UUID tells who it is.
 func (m Machine) isOtherNode(s step.MachineState) bool {
-	return s.Access == step.Member && !m.platform().identified && (m.UUID == "" || s.UUID == "") &&
+	return s.Access == step.Member && !m.Platform().Identified && (m.UUID == "" || s.UUID == "") &&
 		m.NodeName != "" && s.NodeName != "" && m.NodeName != s.NodeName
 }
 

@@ -51,7 +51,7 @@ func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
 // namesake is the removed machine that still runs the node, or has the etcd member, of the name that a machine which is
 // to join will have. One at the same address is gone from there, and counts as a predecessor.
 func namesake(want Spec, have Snapshot, m Machine, p Policy) (Machine, bool) {
-	if have.Machines[m.Name].Access != step.Maintenance || m.platform().namesNode || m.WantedNode == "" {
+	if have.Machines[m.Name].Access != step.Maintenance || m.Platform().NamesNode || m.WantedNode == "" {
 		return Machine{}, false
 	}
 
@@ -88,7 +88,7 @@ func refuseNewNodeNames(want Spec, have Snapshot, d *Decision) {
 
 	for _, m := range want.Machines {
 		s := have.Machines[m.Name]
-		if s.Access != step.Member || m.platform().namesNode || m.WantedNode == "" || s.NodeName == "" ||
+		if s.Access != step.Member || m.Platform().NamesNode || m.WantedNode == "" || s.NodeName == "" ||
 			s.NodeName == m.WantedNode {
 			continue
 		}
@@ -111,7 +111,7 @@ func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
 	}
 
 	for _, m := range want.Machines {
-		if have.Machines[m.Name].Access != step.Maintenance || m.platform().namesNode || m.WantedNode == "" {
+		if have.Machines[m.Name].Access != step.Maintenance || m.Platform().NamesNode || m.WantedNode == "" {
 			continue
 		}
 

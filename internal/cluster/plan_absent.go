@@ -26,7 +26,7 @@ func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
-		if m.Through || m.platform().identified || s.Access != step.Unreachable {
+		if m.Through || m.Platform().Identified || s.Access != step.Unreachable {
 			continue
 		}
 

@@ -74,7 +74,7 @@ func (r rollout) nextChange(m Machine) (change step.Step, wait string) {
 func (r rollout) configOf(m Machine) (step.ApplyConfig, bool) {
 	s := r.have.Machines[m.Name]
 	keys := r.keys.next(m)
-	stages := r.policy.StageReboots && m.platform().reboots && s.Keys == keys
+	stages := r.policy.StageReboots && m.Platform().Reboots && s.Keys == keys
 
 	switch {
 	case leftEtcd(r.have, m):
@@ -113,7 +113,7 @@ func leftEtcd(have Snapshot, m Machine) bool {
 	s := have.Machines[m.Name]
 	_, member := have.MemberOf(m)
 
-	return m.Role == step.ControlPlane && m.platform().reboots && s.Access == step.Member &&
+	return m.Role == step.ControlPlane && m.Platform().Reboots && s.Access == step.Member &&
 		s.Stage == step.StageRunning && s.EtcdService == step.ServiceFinished && !s.BootstrapRequested &&
 		have.Etcd.Known && !member && s.Busy == "" && !s.GoingDown()
 }

@@ -42,7 +42,7 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 // as other hardware, first loses the member that it was: etcd counts that one as down,
 // and adds nobody while a member is (etcd 3.6, mayAddMember).
 func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *Decision) {
-	if reason := notReturned(want, have, m); reason != "" && !m.platform().identified {
+	if reason := notReturned(want, have, m); reason != "" && !m.Platform().Identified {
 		d.hold(m.Name, "%s", reason)
 
 		return
@@ -74,7 +74,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 		return
 	}
 
-	if waits := have.Machines[m.Name].TalosVersion; m.platform().installed && versions.Older(waits, m.LeastTalos+".0-0") {
+	if waits := have.Machines[m.Name].TalosVersion; m.Platform().Installed && versions.Older(waits, m.LeastTalos+".0-0") {
 		d.refuse(m.Name, "it waits with Talos "+waits+", and its configuration has documents that Talos knows from "+
 			m.LeastTalos+" on", "Boot it from a medium of Talos "+m.LeastTalos+
 			", or set version_contract to the contract before it when the cluster is made")
@@ -112,7 +112,7 @@ func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan) st
 	switch {
 	case keys.unknownTo(m, p):
 		return "joins once nodes tell which keys the control planes carry" + Because(have.Kubernetes.Cause)
-	case m.Role == step.Worker && !m.platform().identified && allWait(want.controlPlanes(), have):
+	case m.Role == step.Worker && !m.Platform().Identified && allWait(want.controlPlanes(), have):
 		return "gets its configuration once a control plane has one"
 	default:
 		return ""

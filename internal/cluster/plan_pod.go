@@ -90,7 +90,7 @@ func formerPeer(have Snapshot, m Machine, member etcdstate.Member) string {
 	addresses := have.Machines[m.Name].Addresses
 
 	switch {
-	case !m.platform().moves:
+	case !m.Platform().Moves:
 		return ""
 	case len(addresses) == 0:
 		return "runs in a pod whose address is not known"

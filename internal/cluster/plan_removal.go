@@ -111,7 +111,7 @@ func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting && TeardownLeft(m, have, p) == "" && !m.ended(s):
-		d.hold(m.Name, "%s%s", m.platform().resetting, Because(s.Cause))
+		d.hold(m.Name, "%s%s", m.Platform().Resetting, Because(s.Cause))
 	default:
 		return false
 	}
@@ -209,7 +209,7 @@ func planRemains(want Spec, have Snapshot, m Machine, d *Decision) {
 	node, ok := nodeOfRemoved(want, have, m)
 
 	switch {
-	case m.platform().deleted && (access == step.Maintenance || access == step.Unreachable):
+	case m.Platform().Deleted && (access == step.Maintenance || access == step.Unreachable):
 		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: true})
 	case !have.Kubernetes.Reachable:
 		d.hold(m.Name, "its node is deleted once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))

@@ -78,8 +78,8 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting:
-		d.hold(m.Name, "%s%s", m.platform().resetting, Because(s.Cause))
-	case m.platform().deleted && s.Access != step.Unobserved:
+		d.hold(m.Name, "%s%s", m.Platform().Resetting, Because(s.Cause))
+	case m.Platform().Deleted && s.Access != step.Unobserved:
 		d.step(step.Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
 	case s.Access == step.Member && m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !have.Kubernetes.Reachable &&
 		!kubernetesSilent(have, p):
@@ -135,7 +135,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 		return "was deleted and is not gone" + Because(s.Cause)
 	case m.hidesHardware(s) && silentFor(have, m, p):
 		return "waits in maintenance mode and shows no hardware UUID, expected is " + m.UUID
-	case !m.platform().deleted && silentFor(have, m, p):
+	case !m.Platform().Deleted && silentFor(have, m, p):
 		return "does not answer" + Because(s.Cause)
 	default:
 		return ""
@@ -147,7 +147,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 func AwayAfterReset(m Machine, have Snapshot, p Policy) bool {
 	s := have.Machines[m.Name]
 
-	return !m.platform().deleted && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
+	return !m.Platform().Deleted && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
 		have.Time.Sub(s.Since) > p.ResetTimeout
 }
 

@@ -45,7 +45,7 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (step.Upgrade, bool) {
 // be one of them.
 func onMedium(m Machine, s step.MachineState) bool {
 	return s.Uninstalled || s.Stage == step.StageInstalling ||
-		m.platform().installed && !m.InService && s.Stage == step.StageBooting
+		m.Platform().Installed && !m.InService && s.Stage == step.StageBooting
 }
 
 // reinstalls is true for a machine that runs the wanted Talos from another image, until
@@ -196,7 +196,7 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 
 		switch {
 		case RolledBack(s) && NotReady(want, have, m) != "": // awaitRolledBack
-		case RolledBack(s) && !m.platform().installed:
+		case RolledBack(s) && !m.Platform().Installed:
 			d.refuse(m.Name, fmt.Sprintf("its pod was replaced to run %s and runs %s: the image holds another Talos than its "+
 				"tag says", described(s.Upgraded.Version, ""), described(s.TalosVersion, "")),
 				"No other machine was touched after it. Look at the image that the pod was made with; applying again tries once "+
@@ -206,7 +206,7 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 				described(s.Upgraded.Version, s.Upgraded.Schematic), described(s.TalosVersion, s.Schematic)),
 				"No other machine was upgraded after it. Look at its console or `talosctl dmesg` for the reason; applying again "+
 					"tries once more")
-		case s.Platform == PlatformContainer && m.platform().installed:
+		case s.Platform == PlatformContainer && m.Platform().Installed:
 			d.refuse(m.Name, fmt.Sprintf("it runs Talos %s in a container, which cannot be upgraded from within to %s",
 				s.TalosVersion, described(m.TalosVersion, m.Schematic)),
 				"Start the container from another image, or set talos_version to the one that runs")
@@ -251,7 +251,7 @@ func RolledBack(s step.MachineState) bool {
 // to is noted (Talos 1.14, machined revert.go; seen on Talos 1.13, emulated metal).
 func hung(have Snapshot, m Machine, p Policy) string {
 	mark, since := have.Machines[m.Name].Upgraded, have.Machines[m.Name].Since
-	if mark.Version == "" || mark.Booted || !m.platform().installed || have.Time.Sub(since) <= p.BootTimeout {
+	if mark.Version == "" || mark.Booted || !m.Platform().Installed || have.Time.Sub(since) <= p.BootTimeout {
 		return ""
 	}
 

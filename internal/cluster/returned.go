@@ -19,7 +19,7 @@ func (m Machine) joinedBefore() bool { return m.NodeName != "" || m.MemberID != 
 // of which no UUID is known. UUIDs are compared elsewhere: another one is a [Mismatch].
 func (m Machine) Proven(s step.MachineState) bool {
 	switch {
-	case m.platform().identified || m.Fingerprint != "" || m.Rejoin:
+	case m.Platform().Identified || m.Fingerprint != "" || m.Rejoin:
 		return true
 	case m.UUID != "":
 		return s.UUID != ""
@@ -51,7 +51,7 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 		s := have.Machines[m.Name]
 
 		switch {
-		case m.platform().identified || s.Access != step.Maintenance || s.Busy != "" || m.isOther(s):
+		case m.Platform().Identified || s.Access != step.Maintenance || s.Busy != "" || m.isOther(s):
 		case m.InService || s.WasMember:
 			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, and was a member of the cluster until now", m.Address),
 				wayBack(m))
@@ -127,6 +127,6 @@ func stillAtWork(want Spec, have Snapshot, m Machine) bool {
 	s := have.Machines[m.Name]
 	node, ok := nodeOfRemoved(want, have, m)
 
-	return ok && node.Ready && have.Kubernetes.Reachable && !m.platform().identified &&
+	return ok && node.Ready && have.Kubernetes.Reachable && !m.Platform().Identified &&
 		s.Access == step.Maintenance && !s.Resetting
 }

@@ -66,7 +66,7 @@ func RoleOf(n kubestate.Node) step.Role {
 
 // ended is true for a machine that was taken down to nothing.
 func (m Machine) ended(s step.MachineState) bool {
-	return s.Access == step.Gone || s.Access == step.Maintenance && !m.platform().deleted && !m.hidesHardware(s)
+	return s.Access == step.Gone || s.Access == step.Maintenance && !m.Platform().Deleted && !m.hidesHardware(s)
 }
 
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos
@@ -78,7 +78,7 @@ func (s Snapshot) NodeOf(m Machine) (kubestate.Node, bool) {
 // nodeName is the name of a machine's node as the machine has it, or as its platform names it.
 func (s Snapshot) nodeName(m Machine) string {
 	name := s.Machines[m.Name].NodeName
-	if name == "" && m.platform().namesNode {
+	if name == "" && m.Platform().NamesNode {
 		return m.NodeName
 	}
 

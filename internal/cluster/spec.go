@@ -110,7 +110,7 @@ type Machine struct {
 	Role step.Role
 	// Pool names the workers that share a budget; control planes have none.
 	Pool string
-	// Container is true for a machine that is a pod of a host cluster: see platform. Installer and Via are images of
+	// Container is true for a machine that is a pod of a host cluster: see Platform. Installer and Via are images of
 	// Talos itself then.
 	Container bool
 	// Ephemeral is true where all data is in the pod, and goes with it. Containers only.
