@@ -89,7 +89,7 @@ func (p Set) anythingMayChange(machines map[string]MachineForecast) map[string]M
 	}
 
 	for name, f := range out {
-		if p.Machines[name].AnyHardware || p.Host != nil || p.Unknown.Has(UnknownSnapshot) {
+		if p.Machines[name].AnyHardware || p.Platform().made || p.Unknown.Has(UnknownSnapshot) {
 			out[name] = MachineForecast{Anew: true}
 
 			continue

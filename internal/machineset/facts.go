@@ -87,7 +87,7 @@ func (p Set) factsWith(patches []string) *machineconfig.Facts {
 // networks are the networks of pods and of services that the control planes have. While those are not known, they are
 // what the attributes say.
 func (p Set) networks() (pods, services []netip.Prefix) {
-	p.Settings.Container = p.Host != nil
+	p.Settings.Container = p.Platform().Container
 
 	plane := p.plane
 	if plane == nil && !p.Unknown.Has(UnknownConfiguration) {
@@ -98,7 +98,7 @@ func (p Set) networks() (pods, services []netip.Prefix) {
 		return plane.PodCIDRs, plane.ServiceCIDRs
 	}
 
-	ofPods, ofServices := machineconfig.DefaultNetworks(p.Host != nil)
+	ofPods, ofServices := machineconfig.DefaultNetworks(p.Settings.Container)
 
 	return networksOr(p.Settings.PodCIDRs, ofPods), networksOr(p.Settings.ServiceCIDRs, ofServices)
 }
@@ -129,7 +129,7 @@ func (p Set) OtherNetworks(prior Set) bool {
 // control planes.
 func (p Set) outsideOfNetworks(at finding.Path, host string) finding.List {
 	address, err := netip.ParseAddr(host)
-	if err != nil || p.plane == nil || p.Host != nil {
+	if err != nil || p.plane == nil {
 		return nil
 	}
 

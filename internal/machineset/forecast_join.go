@@ -13,7 +13,7 @@ import (
 // killed may have stored less. Boards without SMBIOS have no UUID.
 func wasWhole(p Set, known step.MachineState) bool {
 	return known.Access == step.Member && known.Stage == step.StageRunning && known.TalosVersion != "" &&
-		(known.BootID != "" || p.Host != nil)
+		(known.BootID != "" || p.Platform().Identified)
 }
 
 // exchanged is whether a machine is other hardware than the one that had its name.
@@ -33,17 +33,17 @@ func (f *MachineForecast) join(p Set, m Machine, known step.MachineState, node s
 		f.Texts[step.FieldNodeName] = node // a node that is deleted comes back under its name
 	}
 
-	container := p.Host != nil
+	on := p.Platform()
 
 	if known.TalosVersion != machineconfig.CanonicalVersion(m.Group.TalosVersion) {
 		f.Open = append(f.Open, step.FieldTalosVersion)
 	}
 
-	if known.UUID == "" || container || other {
+	if known.UUID == "" || on.Identified || other {
 		f.Open = append(f.Open, step.FieldUUID)
 	}
 
-	if container {
+	if on.Moves {
 		f.Open = append(f.Open, step.FieldAddress)
 	}
 }

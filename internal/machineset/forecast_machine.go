@@ -59,7 +59,7 @@ func (r PriorState) forecastMachine(
 		},
 	}
 
-	if at := p.Machines[name].Address; p.Host == nil && at != "" && r.Seen[r.recordOf(name)].Address != at {
+	if at := p.Machines[name].Address; !p.Platform().Moves && at != "" && r.Seen[r.recordOf(name)].Address != at {
 		f.Texts[step.FieldAddress] = at
 	}
 

@@ -27,7 +27,7 @@ var chosenByTalos = regexp.MustCompile(`^talos-[0-9a-z]{3}-[0-9a-z]{3}$`)
 // WithNames is a set in which machines that joined under another name than that of their key keep it. Those that were
 // imported without a name in their configuration, because DHCP, their platform or Talos names them, get none in it.
 func (p Set) WithNames(recorded Record) Set {
-	if p.Host != nil {
+	if p.Platform().NamesNode {
 		return p
 	}
 
@@ -50,7 +50,7 @@ func (p Set) WithNames(recorded Record) Set {
 // validateHostName checks that the key of a machine can be its host name where it has no other.
 func (p Set) validateHostName(name string) finding.List {
 	m := p.Machines[name]
-	if p.Host != nil || m.OwnHostname || network.IsDNSName(m.Group.HostName(m.Key)) {
+	if p.Platform().NamesNode || m.OwnHostname || network.IsDNSName(m.Group.HostName(m.Key)) {
 		return nil
 	}
 

@@ -22,17 +22,14 @@ import (
 
 // hostCreation lists what a create makes on the host that machines share.
 func (p Set) hostCreation() []string {
-	if p.Host == nil {
-		return nil
-	}
-
 	var lines []string
 
-	if p.Host.CreateNamespace {
+	h := p.host()
+	if h.CreateNamespace {
 		lines = append(lines, p.namespaceLine())
 	}
 
-	if e := p.Host.Endpoint; e != nil {
+	if e := h.Endpoint; e != nil {
 		lines = append(lines, fmt.Sprintf("create Service %s of type %s on the host cluster", p.Settings.Name, e.Type))
 	}
 
@@ -46,7 +43,7 @@ func (p Set) namespaceLine() string {
 // hostChanges lists what an update changes on the host beside pods: what differs from state, and what a refresh saw to
 // be other than talosop left it.
 func (p Set) hostChanges(prior Set, recorded PriorState) []string {
-	if p.Host == nil || prior.Host == nil {
+	if !p.remakes(prior) {
 		return nil
 	}
 
@@ -169,7 +166,7 @@ func (p Set) keptMachines(prior Set, recorded PriorState) []string {
 
 // refuseHostChanges refuses what cannot be done to the volumes of machines that are there.
 func refuseHostChanges(p, prior Set, recorded PriorState) finding.List {
-	if p.Host == nil || prior.Host == nil || (p.Unknown | prior.Unknown).Has(UnknownConfiguration) {
+	if !p.remakes(prior) || (p.Unknown | prior.Unknown).Has(UnknownConfiguration) {
 		return nil
 	}
 
@@ -254,7 +251,7 @@ func classText(class string) string {
 // withReplacements is the state with what the pod of every machine that runs has to be replaced for. What the pod is
 // made of is what was recorded; the run itself asks the host cluster.
 func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
-	if p.Host == nil {
+	if !p.Platform().made {
 		return r, nil
 	}
 
@@ -297,7 +294,7 @@ func (p Set) podChanges(prior Set, name string) string {
 
 	var changed []string
 
-	if prior.Host != nil && before.Group != nil {
+	if p.remakes(prior) && before.Group != nil {
 		for _, of := range []struct {
 			Name        string
 			now, before any

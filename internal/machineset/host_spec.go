@@ -58,7 +58,7 @@ func networksOr(cidrs []string, fallback string) []netip.Prefix {
 
 // formerly is a machine on the host that is to go. What it is called there follows from its name.
 func (p Set) formerly(m cluster.Machine) (workload.Machine, bool) {
-	if _, wanted := p.Machines[m.Name]; wanted || p.Host == nil {
+	if _, wanted := p.Machines[m.Name]; wanted || !p.Platform().NamesNode {
 		return workload.Machine{}, false
 	}
 

@@ -35,7 +35,7 @@ func refuseIsolation(p, prior Set, recorded PriorState) finding.List {
 // refuseOutsideOfCluster refuses a pool in containers that joins an isolated cluster by its handle: without DNS it
 // finds the endpoint only where the resource that makes the control planes tells it the address.
 func (p Set) refuseOutsideOfCluster() finding.List {
-	if p.Host == nil || !p.InHandle || !p.Settings.Isolated {
+	if !p.Platform().inside || !p.InHandle || !p.Settings.Isolated {
 		return nil
 	}
 

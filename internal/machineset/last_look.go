@@ -40,7 +40,7 @@ type lastAnswers struct {
 // lastAnswersOf is what state says of that; empty where state does not tell, as after the provider was killed.
 func lastAnswersOf(p, prior Set, record Record, recorded PriorState) lastAnswers {
 	out := lastAnswers{map[string]string{}, map[string]string{}}
-	if p.LastLook == nil || p.Host != nil || p.Unknown.Has(UnknownAddresses) {
+	if p.LastLook == nil || p.Platform().Identified || p.Unknown.Has(UnknownAddresses) {
 		return out
 	}
 

@@ -25,7 +25,7 @@ const ReplacedSuffix = " (replaced)"
 func (r *PriorState) compare(p, prior Set) finding.List {
 	r.Moved, r.Renamed, r.Replaced = map[string]string{}, map[string]string{}, map[string]string{}
 
-	r.containers = p.Host != nil
+	r.on = p.Platform()
 
 	if p.Unknown.Has(UnknownAddresses) {
 		return nil
@@ -141,7 +141,7 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 	before := prior.Machines[name]
 
 	known, recorded := r.Machines[name]
-	if !recorded && !r.containers {
+	if !recorded && !r.on.made {
 		return nil // it was never reached, and is not ours
 	}
 
@@ -204,9 +204,9 @@ func (m Machine) leaving(name string) cluster.Machine {
 // pod of a container has to go in any case.
 func (r *PriorState) Remove(name string, m cluster.Machine) {
 	known := r.Machines[name]
-	m.Container, m.OwnedByOther = r.containers, known.Claimed
+	m.Container, m.OwnedByOther = r.on.Container, known.Claimed
 
-	if !m.Container && known.Access == step.Maintenance && known.NodeName == "" && r.Seen[name].MemberID == "" {
+	if !r.on.Deleted && known.Access == step.Maintenance && known.NodeName == "" && r.Seen[name].MemberID == "" {
 		delete(r.Machines, name)
 
 		r.relocated = true
@@ -280,11 +280,7 @@ func (p Set) addressTaken(m cluster.Machine) bool {
 func (p Set) controlPlanePath() finding.Path {
 	for _, g := range p.Groups {
 		if g.Role == step.ControlPlane {
-			if p.Host != nil {
-				return g.At.AtName("replicas")
-			}
-
-			return g.At.AtName("machines")
+			return g.At.AtName(p.Platform().list)
 		}
 	}
 

@@ -98,10 +98,10 @@ func (p Set) locateMachine(steps []any, machine string) finding.Path {
 	case steps[0] == "workload_isolation", steps[0] == "image_verification",
 		steps[0] == "system_volumes" && !p.Machines[machine].OwnVolumes:
 		return finding.Along(p.Machines[machine].Group.At, steps)
-	case p.Host != nil && steps[0] == "patches":
+	case !p.Platform().Listed && steps[0] == "patches":
 		return finding.Along(p.Machines[machine].Group.At.AtName("replica_config_patches").AtMapKey(p.Machines[machine].Key),
 			steps[1:])
-	case p.Host != nil:
+	case !p.Platform().Listed:
 		return at // nothing else is said of single machines
 	case steps[0] == "patches":
 		return finding.Along(at, attributeSteps(steps))
@@ -126,21 +126,19 @@ func (p Set) machinePath(machine string) finding.Path {
 		return finding.Path{}
 	}
 
-	if machine == "" && p.Host != nil {
-		return finding.Root("replicas")
-	}
-
+	on := p.Platform()
 	if machine == "" {
-		return finding.Root("machines")
+		return finding.Root(on.list)
 	}
 
 	m := p.Machines[machine]
+	at := m.Group.At.AtName(on.list)
 
-	if p.Host != nil {
-		return m.Group.At.AtName("replicas")
+	if on.Listed {
+		at = at.AtMapKey(m.Key)
 	}
 
-	return m.Group.At.AtName("machines").AtMapKey(m.Key)
+	return at
 }
 
 // FindingPath is where an attribute below host is said. Of resources that join a cluster it is in the handle, which

@@ -123,8 +123,8 @@ type PriorState struct {
 	Renamed   map[string]string
 	Replaced  map[string]string
 	relocated bool
-	// containers is whether the machines are pods of a host cluster.
-	containers bool
+	// on is what the machines run on.
+	on Platform
 	// Left are machines that an earlier update left behind, for a destroy.
 	Left []cluster.Machine
 	// changes are what becomes another in the configurations of members, by machine.

@@ -133,7 +133,7 @@ func (p Set) changedAt(prior Set, machine string) finding.Path {
 	before, existed := prior.Machines[machine]
 
 	switch {
-	case p.Host == nil || prior.Host == nil || !listed || !existed:
+	case !p.remakes(prior) || !listed || !existed:
 		return p.placeOf(machine)
 	case now.Group.TalosVersion != before.Group.TalosVersion:
 		return now.Group.VersionAt

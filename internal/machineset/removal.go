@@ -67,7 +67,7 @@ func warnOfDestroy(p Set, steps []step.Step, left []string) finding.List {
 		return found
 	}
 
-	return append(found, finding.Warn("Machines will be "+p.wiped(), p.lossOf(steps, left)))
+	return append(found, finding.Warn("Machines will be "+p.Platform().wiped, p.lossOf(steps, left)))
 }
 
 // warnOfLeft names machines that a plan only forgets.

@@ -21,12 +21,12 @@ func (p Set) Replaces(prior Set) bool {
 		return true
 	case p.Unknown.Has(UnknownMode):
 		return false
-	case (p.Host == nil) != (prior.Host == nil), p.otherRole(prior), p.OtherNetworks(prior):
+	case p.Platform() != prior.Platform(), p.otherRole(prior), p.OtherNetworks(prior):
 		return true
-	case p.Host == nil:
-		return false
 	default:
-		return differ(p.Host.Namespace, prior.Host.Namespace) || differ(p.Host.Domain, prior.Host.Domain)
+		now, before := p.host(), prior.host()
+
+		return differ(now.Namespace, before.Namespace) || differ(now.Domain, before.Domain)
 	}
 }
 
@@ -38,7 +38,7 @@ func CanRename(containers, provided bool, secrets, prior string) bool {
 }
 
 func (p Set) canRename(prior Set) bool {
-	return CanRename(prior.Host != nil, p.Provided || prior.Provided, p.Secrets, prior.Secrets)
+	return CanRename(prior.Platform().NamesNode, p.Provided || prior.Provided, p.Secrets, prior.Secrets)
 }
 
 // otherRole is whether a machine that is a resource of its own gets another role.
@@ -51,7 +51,7 @@ func (p Set) otherRole(prior Set) bool {
 // otherWrittenNetworks is whether attributes make others of them. Those that are empty may just not be known yet.
 func (p Set) otherWrittenNetworks(prior Set) bool {
 	now, before := p.Settings, prior.Settings
-	pods, services := machineconfig.DefaultNetworks(p.Host != nil)
+	pods, services := machineconfig.DefaultNetworks(p.Platform().Container)
 
 	same := func(now, before []string, fallback string) bool {
 		return p.Unknown.Has(UnknownConfiguration) && (len(now) == 0 || slices.Contains(now, "")) ||

@@ -178,17 +178,19 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 
 // machine is what the planner is told of one machine.
 func (p Set) machine(name string, recorded PriorState, configured cluster.Configured) cluster.Machine {
-	m, known := p.Machines[name], recorded.Machines[name]
+	m, known, on := p.Machines[name], recorded.Machines[name], p.Platform()
 	out := cluster.Machine{Name: name, Role: m.Group.Role, Pool: m.Group.Pool, Meta: m.Meta.Keyed(),
-		Container: p.Host != nil, Ephemeral: m.Pod.Storage.Ephemeral,
+		Container: on.Container, Ephemeral: m.Pod.Storage.Ephemeral,
 		Wanted: m.Wanted, Installation: p.installation(m, known), Configured: configured}
 
 	out.UUID = cmp.Or(m.UUID, known.UUID)
 	out.Remembered = recorded.remembered(name, out.UUID)
 
-	if p.Host != nil {
-		out.NodeName, out.InService = m.Config.Hostname, false
+	if on.NamesNode {
+		out.NodeName = m.Config.Hostname
 	}
+
+	out.InService = out.InService && !on.Identified
 
 	return out
 }

@@ -56,7 +56,7 @@ func (p Set) obstacle(m Machine, state step.MachineState, kubernetes []runningCo
 		return obstacle{}
 	case from.EQ(to.Version) && (wanted == "" || wanted == state.Schematic):
 		return obstacle{}
-	case state.Platform == cluster.PlatformContainer && p.Host == nil:
+	case state.Platform == cluster.PlatformContainer && p.Platform().Installed:
 		return obstacle{
 			found:  fmt.Sprintf("Talos %s in a container, and wanted is %s", from, describeTalos(to, wanted)),
 			Reason: "Talos in a container has no disk to install another one to",

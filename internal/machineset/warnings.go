@@ -37,16 +37,16 @@ func (p Set) remindOfRejoin(recorded PriorState) finding.List {
 func warnOfSteps(p Set, steps []step.Step) finding.List {
 	var diags finding.List
 
-	total := step.TotalOf(steps)
+	total, on := step.TotalOf(steps), p.Platform()
 
 	if len(total.Drained)+len(total.Rebooted) > 0 {
-		diags.Append(finding.Warn("Machines will "+p.reboot(), disruptionOf(total.Drained, total.Rebooted)))
+		diags.Append(finding.Warn("Machines will "+on.reboot, disruptionOf(total.Drained, total.Rebooted)))
 	}
 
 	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(slices.Concat(total.Drained, total.Rebooted), alone) {
 		diags.Append(finding.Warn("The API of the cluster will be away",
 			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it %ss. Pods on workers keep running.",
-				alone, p.reboot())))
+				alone, on.reboot)))
 	}
 
 	if total.RestoredFrom != "" {
@@ -54,7 +54,7 @@ func warnOfSteps(p Set, steps []step.Step) finding.List {
 	}
 
 	if len(total.Reset) > 0 {
-		diags.Append(finding.Warn("Machines will be "+p.wiped(),
+		diags.Append(finding.Warn("Machines will be "+on.wiped,
 			p.removalOf(total.Reset, total.Emptied)+p.beforeTheirVMs(total.Reset, steps)))
 	}
 
@@ -68,33 +68,6 @@ func warnOfSteps(p Set, steps []step.Step) finding.List {
 	return diags
 }
 
-// reboot is what machines do that begin anew.
-func (p Set) reboot() string {
-	if p.Host != nil {
-		return "restart"
-	}
-
-	return "reboot"
-}
-
-// WayBack is how machines come back under talosop that it forgot.
-func (p Set) WayBack() string {
-	if p.Host != nil {
-		return "apply the same configuration with the same secrets, which takes them over"
-	}
-
-	return "import them with the secrets of the cluster"
-}
-
-// wiped is what becomes of machines that leave.
-func (p Set) wiped() string {
-	if p.Host != nil {
-		return "deleted"
-	}
-
-	return "wiped"
-}
-
 // removalOf tells what machines go through that leave; emptied are those that are drained.
 func (p Set) removalOf(wiped, emptied []string) string {
 	slices.Sort(wiped)
@@ -106,11 +79,7 @@ func (p Set) removalOf(wiped, emptied []string) string {
 		how = ""
 	}
 
-	end := "reset to maintenance mode with " + finding.Verb(wiped, "its", "their") + " state wiped"
-	if p.Host != nil {
-		end = "deleted with " + finding.Verb(wiped, "its", "their") + " volumes"
-	}
-
+	end := fmt.Sprintf(p.Platform().end, finding.Verb(wiped, "its", "their"))
 	text := fmt.Sprintf("%s will be taken out of the cluster: %s%s, and %s removed from Kubernetes.",
 		finding.Describe(wiped), how, end, finding.Verb(wiped, "its node", "their nodes"))
 	if len(abrupt) > 0 {
@@ -124,7 +93,7 @@ func (p Set) removalOf(wiped, emptied []string) string {
 // destroys what is taken out of a configuration before it updates what referred to it, unless that is created before it
 // is destroyed; a provider is not told which.
 func (p Set) beforeTheirVMs(wiped []string, steps []step.Step) string {
-	if p.Host != nil {
+	if p.Platform().Deleted {
 		return ""
 	}
 

@@ -88,8 +88,8 @@ func TestWarnOfSteps(t *testing.T) {
 	deleted := aSet(t, pods(1, 0)).removalOf([]string{"cp-3"}, []string{"cp-3"})
 	same(t, "a pod", deleted, "cp-3 will be taken out of the cluster: drained, deleted with its volumes, and its node removed from Kubernetes.")
 	same(t, "a pod before its VM", aSet(t, pods(1, 0)).beforeTheirVMs([]string{"cp-3"}, nil), "")
-	same(t, "the way back", aSet(t).WayBack(), "import them with the secrets of the cluster")
-	same(t, "the way back of pods", aSet(t, pods(1, 0)).WayBack(), "apply the same configuration with the same secrets, which takes them over")
+	same(t, "the way back", aSet(t).Platform().WayBack, "import them with the secrets of the cluster")
+	same(t, "the way back of pods", aSet(t, pods(1, 0)).Platform().WayBack, "apply the same configuration with the same secrets, which takes them over")
 }
 
 func TestLeavesEtcd_countsOnlyControlPlanesThatJoin(t *testing.T) {

@@ -72,7 +72,7 @@ func (p Set) waysTo(steps []step.Step, leaving []cluster.Machine) []string {
 	}
 
 	var lines []string
-	if p.Gateway != "" && p.Host == nil {
+	if p.Gateway != "" && !p.Platform().inside {
 		lines = append(lines, "reach everything by way of "+p.Gateway)
 	}
 

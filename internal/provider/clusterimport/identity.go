@@ -130,7 +130,7 @@ func IdentitySchema(kind Kind) identityschema.Schema {
 func SetIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kind, p machineset.Set) diag.Diagnostics {
 	values := map[string]attr.Value{identityCluster: tf.TextOrNull(p.Settings.Name)}
 
-	if p.Host == nil {
+	if p.Platform().Listed {
 		planes, workers := machinesOf(p, step.ControlPlane), machinesOf(p, step.Worker)
 
 		values[identityMachines] = tf.ListOrNull(slices.Concat(planes, workers))

@@ -52,7 +52,7 @@ func (l *Ledger) holderOf(keys []machineKey) (holder, bool) {
 // plans them.
 func (l *Ledger) PlanHeld(p machineset.Set, object string, planned, answered []cluster.Machine) finding.List {
 	of := heldIn(p)
-	if of == "" || p.Host != nil {
+	if of == "" || p.Platform().Identified {
 		return nil
 	}
 

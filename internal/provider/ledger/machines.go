@@ -35,7 +35,7 @@ func keysOf(of string, m cluster.Machine) []machineKey {
 		keys = append(keys, machineKey{of, "address " + host})
 	}
 
-	if m.UUID != "" && !m.Container {
+	if m.UUID != "" && !m.Platform().Identified {
 		keys = append(keys, machineKey{of, "uuid " + strings.ToLower(m.UUID)})
 	}
 
@@ -131,7 +131,7 @@ func plannedKeys(of string, m cluster.Machine, resets bool) []machineKey {
 		keys = keysOf(of, m)
 	}
 
-	if !m.Container && (of == "" || resets) {
+	if !m.Platform().Identified && (of == "" || resets) {
 		keys = append(keys, keysOf("", cluster.Machine{Wanted: cluster.Wanted{Address: m.Address}})...)
 	}
 

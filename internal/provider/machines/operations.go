@@ -117,9 +117,7 @@ func refresh(
 	ctx context.Context, m *providerdata.ProviderData, model *CommonModel, p machineset.Set,
 	seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
 ) (host workload.Identity, diags finding.List) {
-	if p.Host != nil {
-		host = p.Host.Recorded
-	}
+	host = p.RecordedHost()
 
 	model.forgetPlan()
 
@@ -445,7 +443,7 @@ func removeMachines(
 		return finding.List{finding.Warn("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they "+
 				"are. To bring them back under talosop, "+
-				"%s.", kind, state.ID.ValueString(), finding.Describe(p.Names()), p.Settings.Name, p.WayBack()))}
+				"%s.", kind, state.ID.ValueString(), finding.Describe(p.Names()), p.Settings.Name, p.Platform().WayBack))}
 	}
 
 	done := teardown(ctx, m, p, record)

@@ -19,7 +19,7 @@ func (r run) finished(m cluster.Machine) bool {
 	}
 
 	ended := step.Maintenance
-	if m.Container {
+	if m.Platform().Deleted {
 		ended = step.Gone
 	}
 

@@ -23,12 +23,12 @@ func (p writtenSet) validate() finding.List {
 	diags.Append(p.validateMode()...)
 
 	set := p.Set
-	if p.Host != nil && (p.Host.Missing || p.validateNames().HasError()) {
+	if p.Platform().NamesNode && (p.Host.Missing || p.validateNames().HasError()) {
 		set = p.Unplaced(!p.InHandle)
 	}
 
 	for _, g := range p.written {
-		if p.Host == nil {
+		if p.Platform().Listed {
 			diags.Append(g.ValidateImage()...)
 			diags.Append(g.validateCount()...)
 			diags.Append(g.validateAddresses()...)
