@@ -67,12 +67,8 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	return diags
 }
 
-// GoneOf lists the machines of a set that state knows and a host cluster has nothing of. Metal has no host cluster.
+// GoneOf lists the machines of a set that state knows and a host cluster has nothing of.
 func (r Record) GoneOf(p Set, seen workload.Observation) []string {
-	if p.Host == nil {
-		return nil
-	}
-
 	return slices.DeleteFunc(p.Names(), func(name string) bool {
 		_, known := r.Machines[name]
 

@@ -84,7 +84,6 @@ func TestGone_isWhatAHostHasNothingOf(t *testing.T) {
 
 	seen := workload.Observation{Machines: map[string]workload.MachineState{"cp-0": {Exists: true}}}
 	same(t, "of the host", r.GoneOf(p, seen), []string{"cp-1"})
-	same(t, "on metal", recordOf(aSet(t, controlPlanes(1))).GoneOf(aSet(t, controlPlanes(1)), seen), nil)
 
 	have := cluster.Snapshot{Machines: map[string]step.MachineState{"cp-0": {Access: step.Gone}, "batch/0": {Access: step.Gone}}}
 	same(t, "of a refresh", r.GoneIn(p.Spec(PriorState{}, Rendered{}), have), []string{"cp-0"})

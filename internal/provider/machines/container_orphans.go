@@ -22,15 +22,11 @@ func openAll(
 	with func(machineset.PriorState, ...cluster.Machine) machineset.PriorState, render bool,
 ) (*session, machineset.PriorState, error) {
 	s, err := openSession(ctx, m, pki.Changing, p, recorded, render)
-	if err != nil || s.Route.Host == nil {
-		return s, recorded, err
+	if err != nil {
+		return nil, recorded, err
 	}
 
-	// A host that is silent shows no orphans; the operation, which gets the same answer, ends with that before it does
-	// anything.
-	seen, _ := s.firstObservation(ctx)
-
-	orphans := recorded.Orphans(p, seen.Orphans)
+	orphans := s.platform.orphans(ctx, recorded)
 	if len(orphans) == 0 {
 		return s, recorded, nil
 	}
@@ -52,13 +48,4 @@ func recordOrphans(seen record.Machines, orphans []cluster.Machine) {
 			seen[m.Name] = record.Machine{Address: m.Address, Stage: string(step.StageMaintenance)}
 		}
 	}
-}
-
-// newOrphans are those that were not observed yet.
-func (h *HostReport) newOrphans(p machineset.Set, recorded machineset.PriorState) []cluster.Machine {
-	if h == nil {
-		return nil
-	}
-
-	return recorded.Orphans(p, h.Orphans)
 }

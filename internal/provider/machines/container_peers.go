@@ -21,12 +21,13 @@ import (
 
 // findPeers configures machines that are new with the addresses that the host gave them. What the host had before is
 // seen.
-func (s *session) findPeers(ctx context.Context, recorded machineset.PriorState, seen workload.Observation) error {
+func (h *onHost) findPeers(ctx context.Context, recorded machineset.PriorState, seen workload.Observation) error {
+	s := h.session
 	names := s.Set.Unaddressed(recorded.Record)
 	found := peersOf(names, seen)
 
 	if len(found) < len(names) {
-		now, err := s.Look(ctx)
+		now, err := h.look(ctx)
 		if err != nil {
 			return err
 		}
@@ -88,8 +89,8 @@ func peersOf(names []string, seen workload.Observation) map[string]netip.Addr {
 // recordPeers notes the addresses of machines that were seen for the first time since they were blank: whoever
 // configured them in between was a run whose state is lost, or which ended before it had their answer. Of all others it
 // is recorded whether they have one. What a machine had that is gone is forgotten: the host may not have that any more.
-func (h *HostReport) recordPeers(seen, last record.Machines) {
-	for name, peer := range h.Peers {
+func (h hostReport) recordPeers(seen, last record.Machines) {
+	for name, peer := range h.peers {
 		before, known := last[name]
 
 		switch {

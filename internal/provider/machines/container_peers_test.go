@@ -14,10 +14,10 @@ import (
 func TestPeerAddress_isRecorded(t *testing.T) {
 	t.Parallel()
 
-	report := &HostReport{Peers: map[string]netip.Addr{}}
+	report := hostReport{peers: map[string]netip.Addr{}}
 
 	for _, name := range []string{"new", "blank", "back", "moved", "gone", "runs", "known", "silent"} {
-		report.Peers[name] = netip.MustParseAddr("10.96.0.9")
+		report.peers[name] = netip.MustParseAddr("10.96.0.9")
 	}
 
 	last := record.Machines{

@@ -14,52 +14,82 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// What a run on machines in containers does on their host cluster before and after its steps: what
-// machines need is there before the first of them is looked at, and nothing is left of a cluster
-// that ended.
+// onHost is the platform of machines in containers: their host cluster.
+type onHost struct {
+	*providerdata.HostRoute
 
-// ensureHost makes and repairs what the machines of a set need on the host cluster, once that is
-// known to be possible. made is whether the host has anything of them, so that the outcome has to be remembered.
-// Pods are left as they are: to replace one is a step.
-func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState) (made bool, err error) {
-	if s.Route.Host == nil {
-		return false, nil
+	session *session
+	fleet   containers.ContainerFleet
+	// looked is whether the host was observed already, seen what it showed, and silent why it did not answer.
+	looked bool
+	seen   workload.Observation
+	silent error
+	// host is which cluster it is, as far as that may be known, and gone the machines that state knows and it had nothing
+	// of.
+	host workload.Identity
+	gone []string
+	// ensured is whether it has anything of a machine.
+	ensured bool
+}
+
+// platformOf is the one of the machines of a session.
+func platformOf(s *session, route providerdata.Route) platform {
+	through, ok := route.(*providerdata.HostRoute)
+	fleet, watched := s.runner.Fleet.(containers.ContainerFleet)
+
+	if !ok || !watched {
+		return metal{}
 	}
 
-	wanted := s.Route.Wanted(s.Set)
+	return &onHost{HostRoute: through, session: s, fleet: fleet}
+}
 
-	before, err := s.firstObservation(ctx)
+func (h *onHost) spec() workload.Spec { return h.Spec }
+
+// orphans implements platform. A host that is silent shows none; the operation, which gets the same answer, ends with
+// that before it does anything.
+func (h *onHost) orphans(ctx context.Context, recorded machineset.PriorState) []cluster.Machine {
+	seen, _ := h.firstObservation(ctx)
+
+	return recorded.Orphans(h.session.Set, seen.Orphans)
+}
+
+// ensure implements platform. Pods are left as they are: to replace one is a step.
+func (h *onHost) ensure(ctx context.Context, recorded machineset.PriorState) (made bool, err error) {
+	s := h.session
+	wanted := h.Wanted(s.Set)
+
+	before, err := h.firstObservation(ctx)
 	if err != nil {
 		return false, err
 	}
 
 	made = present(before)
-	s.gone = recorded.GoneOf(s.Set, before)
+	h.gone = recorded.GoneOf(s.Set, before)
 
 	if lacks(before, wanted) {
-		if err := providerdata.CheckHost(ctx, s.Route.Host, wanted); err != nil {
+		if err := providerdata.CheckHost(ctx, h.Host, wanted); err != nil {
 			return made, err
 		}
 	}
 
-	if err := s.Route.Host.Ensure(ctx, wanted); err != nil {
-		return s.present(ctx, before), fmt.Errorf("make what the machines need on the host cluster: %w", err)
+	if err := h.Host.Ensure(ctx, wanted); err != nil {
+		return h.present(ctx, before), fmt.Errorf("make what the machines need on the host cluster: %w", err)
 	}
 
-	s.hostEnsured = true
+	h.ensured = true
 
-	if err := s.findPeers(ctx, recorded, before); err != nil {
+	if err := h.findPeers(ctx, recorded, before); err != nil {
 		return true, err
 	}
 
-	reasons, err := s.Route.Outdated(ctx, before)
+	reasons, err := h.Outdated(ctx, before)
 	if err != nil {
 		return true, &providerdata.HostSilentError{Err: err}
 	}
@@ -77,26 +107,26 @@ func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState
 
 // firstObservation observes the host once, before a run does anything there; every later call gets what the first one
 // saw.
-func (s *session) firstObservation(ctx context.Context) (workload.Observation, error) {
-	if !s.looked {
-		s.Seen, s.silent = s.Look(ctx)
-		s.looked = true
+func (h *onHost) firstObservation(ctx context.Context) (workload.Observation, error) {
+	if !h.looked {
+		h.seen, h.silent = h.look(ctx)
+		h.looked = true
 
-		if s.silent == nil {
-			s.host = s.identity(ctx)
+		if h.silent == nil {
+			h.host = h.identity(ctx)
 		}
 	}
 
-	return s.Seen, s.silent
+	return h.seen, h.silent
 }
 
-// Look observes the host.
-func (s *session) Look(ctx context.Context) (workload.Observation, error) {
+// look observes the host.
+func (h *onHost) look(ctx context.Context) (workload.Observation, error) {
 	looking, cancel := context.WithTimeoutCause(ctx, containers.HostLimit,
 		fmt.Errorf("no answer within %s", containers.HostLimit))
 	defer cancel()
 
-	seen, err := s.Route.Host.Observe(looking, s.Route.Spec)
+	seen, err := h.Host.Observe(looking, h.Spec)
 	if err != nil {
 		return seen, &providerdata.HostSilentError{Err: err}
 	}
@@ -105,11 +135,11 @@ func (s *session) Look(ctx context.Context) (workload.Observation, error) {
 }
 
 // identity is which cluster the host is; zero where it does not say.
-func (s *session) identity(ctx context.Context) workload.Identity {
+func (h *onHost) identity(ctx context.Context) workload.Identity {
 	asking, cancel := context.WithTimeout(ctx, containers.HostLimit)
 	defer cancel()
 
-	found, err := s.Route.Host.Identity(asking)
+	found, err := h.Host.Identity(asking)
 	if err != nil {
 		tf.LogWarn(ctx, "the host cluster does not say which one it is", map[string]any{"reason": err.Error()})
 	}
@@ -129,12 +159,12 @@ func present(seen workload.Observation) bool {
 }
 
 // present looks again, after an attempt to make something that failed: what may be there has to be remembered.
-func (s *session) present(ctx context.Context, before workload.Observation) bool {
+func (h *onHost) present(ctx context.Context, before workload.Observation) bool {
 	// An interrupt is no reason to forget.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), containers.HostLimit)
 	defer cancel()
 
-	seen, err := s.Look(ctx)
+	seen, err := h.look(ctx)
 
 	return err != nil || present(seen) || len(seen.Missing) < len(before.Missing)
 }
@@ -162,36 +192,23 @@ func repaired(seen workload.Observation) []string {
 	return workload.Lines(drift)
 }
 
-// hostNotEnsured is how a run ended that could not begin. What the host has of the machines is looked after by the next
-// one.
-func (s *session) hostNotEnsured(ctx context.Context, recorded machineset.PriorState, made bool, err error) run {
-	if !made {
-		return run{err: err}
+// answers implements platform.
+func (h *onHost) answers(ctx context.Context, record machineset.Record) error {
+	seen, err := h.firstObservation(ctx)
+	if err == nil {
+		h.gone = record.GoneOf(h.session.Set, seen)
 	}
-
-	return s.ended(ctx, recorded, lifecycle.Result{Touched: true}, err)
-}
-
-// hostAnswers is nil when it does, and where there is none: without it nothing can be removed, and no machine that
-// is silent is known to be gone.
-func (s *session) hostAnswers(ctx context.Context) error {
-	if s.Route.Host == nil {
-		return nil
-	}
-
-	_, err := s.firstObservation(ctx)
 
 	return err
 }
 
-// clearHost removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources
-// may stay, as one says that preserves its machines.
-func (s *session) clearHost(ctx context.Context) (left *workload.WorkersLeftError, err error) {
-	if s.Route.Host == nil || !s.Set.TakesCluster() {
+// clear implements platform.
+func (h *onHost) clear(ctx context.Context) (left *workload.WorkersLeftError, err error) {
+	if !h.session.Set.TakesCluster() {
 		return nil, nil
 	}
 
-	err = s.Route.Host.RemoveShared(ctx, s.Route.Spec)
+	err = h.Host.RemoveShared(ctx, h.Spec)
 	if errors.As(err, &left) {
 		return left, nil
 	}
@@ -216,46 +233,41 @@ func (r run) workersLeft() finding.List {
 			finding.Describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
 }
 
-// HostReport is what a refresh finds out about machines in containers from their host cluster.
-type HostReport struct {
-	// Host is which cluster it is, as far as that may be known, and present whether it has any of the machines.
-	Host    workload.Identity
+// hostReport is what a refresh finds out about machines in containers from their host cluster.
+type hostReport struct {
+	// host is which cluster it is, as far as that may be known, and present whether it has any of the machines.
+	host    workload.Identity
 	present bool
-	// Drift is what of their objects is not as it should be, and pods what those are made of that are as they should
+	// drift is what of their objects is not as it should be, and pods what those are made of that are as they should
 	// be; both by machine.
-	Drift map[string]machineset.HostDrift
-	Pods  map[string]string
-	// Peers are the addresses at which the etcd of control planes is found that are configured from now on.
-	Peers map[string]netip.Addr
-	// Orphans are called as on the host, and removed are the machines that are to leave.
-	Orphans []string
-	Removed []cluster.Machine
+	drift map[string]machineset.HostDrift
+	pods  map[string]string
+	// peers are the addresses at which the etcd of control planes is found that are configured from now on.
+	peers map[string]netip.Addr
+	// orphans were not observed yet, and removed are the machines that are to leave.
+	orphans, removed []cluster.Machine
 }
 
-// HostReport looks at the host, or at what was seen of it since a time. It is nil on metal, and where the host does not
-// answer. The error is that it is another host than the recorded one.
-func (s *session) hostReport(ctx context.Context, since time.Time) (*HostReport, error) {
-	machines, ok := s.runner.Fleet.(containers.ContainerFleet)
-	if !ok {
-		return nil, nil
-	}
+// report implements platform.
+func (h *onHost) report(ctx context.Context, recorded machineset.PriorState, since time.Time) (hostReport, error) {
+	s := h.session
 
-	seen, err := machines.Watch.Look(ctx, since)
+	seen, err := h.fleet.Watch.Look(ctx, since)
 	if err != nil {
-		return nil, otherHost(err) // what else it is is told of each of its machines
+		return hostReport{}, otherHost(err) // what else it is is told of each of its machines
 	}
 
-	reasons, err := s.Route.Outdated(ctx, seen)
+	reasons, err := h.Outdated(ctx, seen)
 	if err != nil {
-		return nil, otherHost(err)
+		return hostReport{}, otherHost(err)
 	}
 
-	found := &HostReport{
-		Host: s.identity(ctx), present: present(seen),
-		Drift: map[string]machineset.HostDrift{}, Pods: map[string]string{}, Peers: peersIn(seen),
-		Orphans: seen.Orphans, Removed: s.want.Removed,
+	found := hostReport{
+		host: h.identity(ctx), present: present(seen),
+		drift: map[string]machineset.HostDrift{}, pods: map[string]string{}, peers: peersIn(seen),
+		orphans: recorded.Orphans(s.Set, seen.Orphans), removed: s.want.Removed,
 	}
-	wanted := s.Route.Wanted(s.Set)
+	wanted := h.Wanted(s.Set)
 
 	for i, m := range wanted.Machines {
 		pod := seen.Machines[m.Name]
@@ -266,13 +278,13 @@ func (s *session) hostReport(ctx context.Context, since time.Time) (*HostReport,
 			repairs = slices.Concat(seen.Missing, seen.Drift, repairs)
 		}
 
-		found.Drift[m.Name] = machineset.HostDrift{
+		found.drift[m.Name] = machineset.HostDrift{
 			Repairs: workload.Lines(repairs), VolumesLost: pod.VolumesLost, Replace: reasons[m.Name],
 			Stays: workload.Lines(pod.Stays),
 		}
 
 		if reasons[m.Name] == "" && pod.Exists {
-			found.Pods[m.Name] = podDigest(wanted, m.Name)
+			found.pods[m.Name] = podDigest(wanted, m.Name)
 		}
 	}
 
@@ -299,20 +311,15 @@ func podDigest(spec workload.Spec, machine string) string {
 	return digest
 }
 
-// in puts a report into what was seen of machines; last is what was remembered before. Without a report that stays as
-// it is.
-func (h *HostReport) in(seen, last record.Machines) record.Machines {
-	if h == nil {
-		return seen
-	}
-
-	recordOrphans(seen, h.Removed)
+// in puts a report into what was seen of machines; last is what was remembered before.
+func (h hostReport) in(seen, last record.Machines) record.Machines {
+	recordOrphans(seen, h.removed)
 	h.recordPeers(seen, last)
 
-	for name, drift := range h.Drift {
+	for name, drift := range h.drift {
 		seen.Change(name, func(m *record.Machine) {
 			m.Drift = append(m.Drift.Without(record.OfHost...), drift.Drift()...)
-			m.PodDigest = h.Pods[name]
+			m.PodDigest = h.pods[name]
 		})
 	}
 
@@ -320,15 +327,11 @@ func (h *HostReport) in(seen, last record.Machines) record.Machines {
 }
 
 // leftUnchanged warns of what differs and stays as it is.
-func (h *HostReport) leftUnchanged() finding.List {
-	if h == nil {
-		return nil
-	}
-
+func (h hostReport) leftUnchanged() finding.List {
 	var lines []string
 
-	for _, name := range slices.Sorted(maps.Keys(h.Drift)) {
-		for _, line := range h.Drift[name].Stays {
+	for _, name := range slices.Sorted(maps.Keys(h.drift)) {
+		for _, line := range h.drift[name].Stays {
 			lines = append(lines, "\n  - "+name+": "+line)
 		}
 	}
@@ -343,20 +346,15 @@ func (h *HostReport) leftUnchanged() finding.List {
 			"lets every apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
 }
 
-// podsOf is what the pods are made of that a run left as they are wanted.
-func (s *session) podsOf(have cluster.Snapshot) map[string]string {
-	if s.Route.Host == nil {
-		return nil
-	}
+// end implements platform. The pods of a run are what those are made of that it left as they are wanted.
+func (h *onHost) end(done *run) {
+	done.host, done.gone, done.Pods = h.host, h.gone, map[string]string{}
+	done.result.Touched = done.result.Touched || h.ensured
 
-	pods := map[string]string{}
-
-	wanted := s.Route.Wanted(s.Set)
+	wanted := h.Wanted(h.session.Set)
 	for _, m := range wanted.Machines {
-		if have.Machines[m.Name].Current {
-			pods[m.Name] = podDigest(wanted, m.Name)
+		if done.result.Snapshot.Machines[m.Name].Current {
+			done.Pods[m.Name] = podDigest(wanted, m.Name)
 		}
 	}
-
-	return pods
 }

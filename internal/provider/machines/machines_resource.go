@@ -384,11 +384,7 @@ func (r *machinesResource[M, P]) advise(
 		return nil
 	}
 
-	diags := tf.Diagnostics(r.RefuseUnreachable(p.Set))
-
-	if !diags.HasError() {
-		diags.Append(tf.Diagnostics(r.Preview(ctx, p.Set, f.Makes))...)
-	}
+	diags := tf.Diagnostics(r.Preview(ctx, p.Set, f.Makes))
 
 	if !diags.HasError() {
 		diags.Append(tf.Diagnostics(r.WarnOfRemovals(ctx, p.Set, f.Upgrade))...)

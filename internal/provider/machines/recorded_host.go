@@ -99,12 +99,12 @@ func (p writtenSet) keepsConnection(prior writtenSet) bool {
 
 // recordable is the host cluster that a refresh found, to be recorded: one that was confirmed, or that has any machine
 // where nothing was recorded yet.
-func (h *HostReport) recordable(before workload.Identity) workload.Identity {
-	if h == nil || h.Host.UID == "" || before.UID == "" && !h.present {
+func (h hostReport) recordable(before workload.Identity) workload.Identity {
+	if h.host.UID == "" || before.UID == "" && !h.present {
 		return before
 	}
 
-	return h.Host
+	return h.host
 }
 
 // warnOfGone names the machines that state knows and that were not on the host cluster when a run began.

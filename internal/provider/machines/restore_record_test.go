@@ -101,7 +101,8 @@ func TestRestore_warnsOfASnapshotOfUnknownCluster(t *testing.T) {
 		"not fetched":  {"newer.db", nil, nil, false},
 	} {
 		snapshot := &restore.Restoration{Set: machineset.Set{Restore: machineset.Restoration{From: c.From}}, Fetched: c.fetched}
-		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.From}, runner: &lifecycle.Runner{Restoration: snapshot}}
+		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.From}, platform: metal{},
+			runner: &lifecycle.Runner{Restoration: snapshot}}
 		ended := s.ended(t.Context(), machineset.PriorState{}, lifecycle.Result{Done: c.done}, context.Canceled)
 
 		if told := len(ended.warnOfRestore()) > 0; told != c.told {

@@ -80,8 +80,11 @@ func openSession(
 
 	putChanges(runner, m, p, c.API)
 
-	return &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
-		recordKeys: bundle.RecordKeys(), Route: c.Route, follow: follow, replacement: replacement, Close: c.Close}, nil
+	s := &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
+		recordKeys: bundle.RecordKeys(), follow: follow, replacement: replacement, Close: c.Close}
+	s.platform = platformOf(s, c.Route)
+
+	return s, nil
 }
 
 // putChanges puts into a runner how machines that run are changed.
@@ -111,7 +114,8 @@ func observe(
 
 	if exam != nil {
 		reading.Talos.RebootFor = exam.Look
-		reading.Talos.SecureBoot, reading.Talos.Links = p.Host == nil, p.Host == nil
+		hardware := p.Platform().Hardware
+		reading.Talos.SecureBoot, reading.Talos.Links = hardware, hardware
 	}
 
 	s, err := openSession(ctx, &reading, pki.Observing, p, recorded, false)
@@ -133,11 +137,11 @@ func observe(
 
 		m.Ledger().KeepSightings(s.mark, s.want.Machines, have)
 
-		if exam.onHost, err = s.hostReport(ctx, begun); err != nil {
+		if exam.onHost, err = s.platform.report(ctx, recorded, begun); err != nil {
 			return cluster.Spec{}, cluster.Snapshot{}, err
 		}
 
-		if orphans := exam.onHost.newOrphans(p, recorded); len(orphans) > 0 {
+		if orphans := exam.onHost.orphans; len(orphans) > 0 {
 			return observe(ctx, m, p, recorded.WithRemoved(orphans...), exam)
 		}
 	}
@@ -168,7 +172,7 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 
 	s.want = s.Set.WithUnmanaged(s.want, recorded.Record)
 
-	if err := m.Ledger().ClaimPools(s.Route.Spec, recorded.Machines == nil); err != nil {
+	if err := m.Ledger().ClaimPools(s.platform.spec(), recorded.Machines == nil); err != nil {
 		return run{err: err}
 	}
 
@@ -178,12 +182,15 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		return run{err: err}
 	}
 
-	if made, err := s.ensureHost(ctx, recorded); err != nil {
-		if !made && recorded.Machines == nil {
-			m.Ledger().UnclaimPools(s.Route.Spec)
+	switch made, err := s.platform.ensure(ctx, recorded); {
+	case err != nil && made: // the next run goes on with what there is
+		return s.ended(ctx, recorded, lifecycle.Result{Touched: true}, err)
+	case err != nil:
+		if recorded.Machines == nil {
+			m.Ledger().UnclaimPools(s.platform.spec())
 		}
 
-		return s.hostNotEnsured(ctx, recorded, made, err)
+		return run{err: err}
 	}
 
 	s.replacement.Joins()
@@ -231,11 +238,9 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 	// With the control plane the whole cluster goes, and its Node objects with it.
 	s.runner.Policy.KeepNodes = p.TakesCluster()
 
-	if err := s.hostAnswers(ctx); err != nil {
+	if err := s.platform.answers(ctx, record); err != nil {
 		return run{err: err}
 	}
-
-	s.gone = record.GoneOf(p, s.Seen)
 
 	var workers *workload.WorkersLeftError
 
@@ -244,11 +249,11 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 	s.replacement.Removed(err)
 
 	if err == nil && len(result.Relinquished) == 0 {
-		workers, err = s.clearHost(ctx)
+		workers, err = s.platform.clear(ctx)
 	}
 
 	if err == nil {
-		m.Ledger().UnclaimPools(s.Route.Spec)
+		m.Ledger().UnclaimPools(s.platform.spec())
 		m.Ledger().Release(p.Owner)
 	}
 
@@ -267,18 +272,7 @@ type session struct {
 	mark string
 	// recordKeys are what the records of its snapshots are authenticated with.
 	recordKeys [][]byte
-	Route      providerdata.Route
-	// looked is whether the host cluster of containers was observed already, seen what it showed, and silent why it did
-	// not answer; see firstLook.
-	looked bool
-	Seen   workload.Observation
-	silent error
-	// host is which cluster it is, as far as that may be known, and gone the machines that state knows and it had nothing
-	// of.
-	host workload.Identity
-	gone []string
-	// hostEnsured is whether the host cluster has anything of a container.
-	hostEnsured bool
+	platform   platform
 	// follow is told what the run does.
 	follow *progress.Follow
 	// replacement is what the runs of the process know of each other's replacements.
@@ -290,8 +284,8 @@ type session struct {
 type examination struct {
 	*machineset.Examination
 
-	// onHost is what the host cluster of containers has; nil when it did not say.
-	onHost *HostReport
+	// onHost is what the host cluster of containers has; zero when it did not say.
+	onHost hostReport
 }
 
 func newExamination(p machineset.Set, recorded machineset.Record) *examination {
@@ -332,14 +326,16 @@ func (s *session) ended(
 	ctx context.Context, recorded machineset.PriorState, result lifecycle.Result, err error,
 ) run {
 	result.Snapshot = result.Snapshot.WithoutMismatches(s.want)
-	result.Touched = result.Touched || s.hostEnsured
 
 	s.follow.End(ctx, err)
 
-	return run{
+	done := run{
 		began: true, want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,
 		Seen:      recorded.Seen,
 		anonymous: s.anonymous(), ranOut: tf.RanOut(ctx),
-		Pods: s.podsOf(result.Snapshot), Peers: s.Set.Peers(), Links: s.Set.Links(), host: s.host, gone: s.gone,
+		Peers: s.Set.Peers(), Links: s.Set.Links(),
 	}
+	s.platform.end(&done)
+
+	return done
 }

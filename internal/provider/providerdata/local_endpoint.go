@@ -43,7 +43,7 @@ func (m *ProviderData) EndpointTo(
 		return exposed, diags
 	}
 
-	return m.openTunnel(ctx, hidden.Route, hidden.endpoint.Hostname(), hidden.endpoint.Host,
+	return m.openTunnel(ctx, hidden.HostRoute, hidden.endpoint.Hostname(), hidden.endpoint.Host,
 		withPort(hidden.controlPlanes, "6443")...)
 }
 
@@ -104,7 +104,7 @@ func (m *ProviderData) TalosIsHidden(handle clusterhandle.AccessModel) bool {
 
 // hiddenEndpoint is a Kubernetes API that nothing exposes. Its route has to be left.
 type hiddenEndpoint struct {
-	Route
+	*HostRoute
 
 	endpoint      *url.URL
 	controlPlanes []string
@@ -129,7 +129,7 @@ func (m *ProviderData) exposure(
 		return nil, nil, nil // which is told of where it is used
 	}
 
-	way, err := m.RouteTo(ctx, p, machineset.PriorState{}, bundle)
+	way, err := m.throughHost(ctx, p, machineset.PriorState{}, bundle.Mark())
 	if err != nil {
 		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}
@@ -158,7 +158,7 @@ func (m *ProviderData) exposure(
 		return nil, &LocalEndpoint{Address: address, Name: endpoint.Hostname()}, nil
 	}
 
-	return &hiddenEndpoint{Route: way, endpoint: endpoint, controlPlanes: p.Endpoints, unanswered: err}, nil, nil
+	return &hiddenEndpoint{HostRoute: way, endpoint: endpoint, controlPlanes: p.Endpoints, unanswered: err}, nil, nil
 }
 
 // TalosEndpointTo is EndpointTo for the Talos API of the control planes.
@@ -186,7 +186,7 @@ func (m *ProviderData) TalosEndpointTo(
 func (m *ProviderData) openTunnel(
 	ctx context.Context, way Route, name, first string, others ...string,
 ) (*LocalEndpoint, diag.Diagnostics) {
-	opened, err := containers.OpenTunnel(ctx, way.dial(), way.Leave, warnInLog, append([]string{first}, others...)...)
+	opened, err := containers.OpenTunnel(ctx, way.dialer(nil), way.Leave, warnInLog, append([]string{first}, others...)...)
 	if err != nil {
 		way.Leave()
 

@@ -89,31 +89,26 @@ func forecastPreflight(p machineset.Set, findings []preflight.Finding) finding.L
 	return diags
 }
 
-// RefuseUnreachable refuses a plan that nothing says the host cluster of, neither the provider nor the resource.
-func (m *ProviderData) RefuseUnreachable(p machineset.Set) finding.List {
-	if p.Host == nil || p.Host.Missing {
-		return nil
-	}
-
-	if way := m.Host.Under(p.Host.Connection); way.Unknown || way.Given() {
-		return nil
-	}
-
-	return finding.List{finding.Invalid(finding.Root("host"), "host", "nothing says how the host cluster is reached",
-		"allowed is one of kubeconfig_path, kubeconfig and in_cluster",
-		"set it in the host of the provider, or in that of the resource")}
-}
-
-// Preview looks at plan time whether the machines that are to be made can be, and read again. A host that does not
-// answer is no more than a warning: it may be there by the time of the apply.
+// Preview looks at plan time whether the machines that are to be made can be, and read again. A plan is refused where
+// neither the provider nor the resource says how the host cluster is reached. A host that does not answer is no more
+// than a warning: it may be there by the time of the apply.
 func (m *ProviderData) Preview(ctx context.Context, p machineset.Set, makes bool) finding.List {
-	if p.Host == nil || !makes {
+	if p.Host == nil {
+		return nil
+	}
+
+	host := m.Host.Under(p.Host.Connection)
+
+	switch {
+	case !host.Unknown && !host.Given() && !p.Host.Missing:
+		return finding.List{finding.Invalid(finding.Root("host"), "host", "nothing says how the host cluster is reached",
+			"allowed is one of kubeconfig_path, kubeconfig and in_cluster",
+			"set it in the host of the provider, or in that of the resource")}
+	case !makes:
 		return nil
 	}
 
 	diags := m.warnOfHostAway(p)
-
-	host := m.Host.Under(p.Host.Connection)
 	if p.Unknown.Has(machineset.UnknownConfiguration) || host.Unknown || !host.Given() {
 		return diags
 	}
@@ -125,7 +120,7 @@ func (m *ProviderData) Preview(ctx context.Context, p machineset.Set, makes bool
 func (m *ProviderData) tryOut(ctx context.Context, p machineset.Set) finding.List {
 	var found []preflight.Finding
 
-	err := m.whilePlanning(ctx, p, func(ctx context.Context, way Route) (err error) {
+	err := m.whilePlanning(ctx, p, func(ctx context.Context, way *HostRoute) (err error) {
 		found, err = way.Host.Check(ctx, way.Spec)
 
 		return err
@@ -139,7 +134,7 @@ func (m *ProviderData) tryOut(ctx context.Context, p machineset.Set) finding.Lis
 
 // whilePlanning asks the host of a plan, for as long as a plan may.
 func (m *ProviderData) whilePlanning(
-	ctx context.Context, p machineset.Set, ask func(ctx context.Context, way Route) error,
+	ctx context.Context, p machineset.Set, ask func(ctx context.Context, way *HostRoute) error,
 ) error {
 	mark := ""
 
@@ -155,7 +150,7 @@ func (m *ProviderData) whilePlanning(
 	ctx, cancel := context.WithTimeout(ctx, m.PlanTimeout)
 	defer cancel()
 
-	way, err := m.routeAs(ctx, p, machineset.PriorState{}, mark)
+	way, err := m.throughHost(ctx, p, machineset.PriorState{}, mark)
 	if err != nil {
 		return err
 	}
@@ -168,7 +163,7 @@ func (m *ProviderData) whilePlanning(
 // RefuseOtherHost refuses a plan that leads to another host cluster than the one that has the machines. A host that
 // does not answer may be the right one.
 func (m *ProviderData) RefuseOtherHost(ctx context.Context, p machineset.Set) finding.List {
-	if m == nil || p.Host == nil || p.Host.Recorded.UID == "" || p.Unknown.Has(machineset.UnknownAddresses) {
+	if m == nil || p.RecordedHost().UID == "" || p.Unknown.Has(machineset.UnknownAddresses) {
 		return nil
 	}
 
@@ -178,7 +173,7 @@ func (m *ProviderData) RefuseOtherHost(ctx context.Context, p machineset.Set) fi
 
 	var other *containers.OtherHostError
 
-	if err := m.whilePlanning(ctx, p, func(ctx context.Context, way Route) error {
+	if err := m.whilePlanning(ctx, p, func(ctx context.Context, way *HostRoute) error {
 		_, err := way.Host.Identity(ctx)
 
 		return err

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -26,25 +27,44 @@ import (
 // dialer makes TCP connections.
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Route is how the machines of a pool and their Kubernetes API are reached: directly, or through the host
-// cluster whose pods they are. leave has to be called when nobody uses it any more.
-type Route struct {
-	// Host is nil on metal; spec is what it is told of the machines, those that leave among them.
-	Host  containers.Host
+// Route is how the machines of a pool and their Kubernetes API are reached.
+type Route interface {
+	// dialer makes connections along the route; direct makes those that need none.
+	dialer(direct dialer) dialer
+	// fleet is the machines behind inner as a run sees them; what was seen of them counts for as long as fresh says.
+	fleet(inner lifecycle.Fleet, fresh time.Duration) lifecycle.Fleet
+	// Leave has to be called when nobody uses it any more.
+	Leave()
+}
+
+// direct is the route to metal.
+type direct struct{}
+
+func (direct) dialer(direct dialer) dialer                                  { return direct }
+func (direct) fleet(inner lifecycle.Fleet, _ time.Duration) lifecycle.Fleet { return inner }
+func (direct) Leave()                                                       {}
+
+// HostRoute is the route through the host cluster whose pods the machines are.
+type HostRoute struct {
+	Host containers.Host
+	// Spec is what the host is told of the machines, those that leave among them.
 	Spec  workload.Spec
-	Leave func()
+	leave func()
 	// ran are the releases that machines ran last, as recorded.
 	ran map[string]string
 }
 
-// dial makes connections along the route; nil is directly.
-func (r Route) dial() dialer {
-	if r.Host == nil {
-		return nil
-	}
+func (r *HostRoute) dialer(dialer) dialer { return r.Host.Dial(r.Spec) }
 
-	return r.Host.Dial(r.Spec)
+func (r *HostRoute) fleet(inner lifecycle.Fleet, fresh time.Duration) lifecycle.Fleet {
+	watch := containers.NewHostWatch(r.Host, r.Spec, fresh)
+	maps.Copy(watch.Versions, r.ran)
+
+	return containers.ContainerFleet{Inner: inner, Watch: watch}
 }
+
+// Leave implements [Route].
+func (r *HostRoute) Leave() { r.leave() }
 
 // HostAwayError is that there is no connection to a host cluster, which was not asked anything.
 type HostAwayError struct{ error }
@@ -79,20 +99,20 @@ func HostUnread(p machineset.Set, away *HostAwayError) finding.Finding {
 func (m *ProviderData) RouteTo(
 	ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle,
 ) (Route, error) {
-	return m.routeAs(ctx, p, recorded, bundle.Mark())
-}
-
-// routeAs is routeTo for a cluster that is known by its mark alone, which is empty before there is one.
-func (m *ProviderData) routeAs(
-	ctx context.Context, p machineset.Set, recorded machineset.PriorState, mark string,
-) (Route, error) {
 	if p.Host == nil {
-		return Route{Leave: func() {}}, nil
+		return direct{}, nil
 	}
 
+	return m.throughHost(ctx, p, recorded, bundle.Mark())
+}
+
+// throughHost is RouteTo for machines in containers. mark is that of the secrets, empty before there are any.
+func (m *ProviderData) throughHost(
+	ctx context.Context, p machineset.Set, recorded machineset.PriorState, mark string,
+) (*HostRoute, error) {
 	connection := m.Host.Under(p.Host.Connection)
 	if !connection.Given() {
-		return Route{}, &HostAwayError{clusterhandle.ErrNoConnection}
+		return nil, &HostAwayError{clusterhandle.ErrNoConnection}
 	}
 
 	joined, leave, err := m.Hosts.Join(hostcluster.Options{
@@ -102,7 +122,7 @@ func (m *ProviderData) routeAs(
 		Progress:  func(message string) { tf.LogInfo(ctx, message) },
 	})
 	if err != nil {
-		return Route{}, &HostAwayError{err}
+		return nil, &HostAwayError{err}
 	}
 
 	ran := map[string]string{}
@@ -112,7 +132,7 @@ func (m *ProviderData) routeAs(
 
 	spec := p.HostSpec(recorded, mark)
 
-	return Route{Host: containers.Recorded(joined, p.Host.Recorded, spec), Spec: spec, Leave: leave, ran: ran}, nil
+	return &HostRoute{Host: containers.Recorded(joined, p.Host.Recorded, spec), Spec: spec, leave: leave, ran: ran}, nil
 }
 
 // clients are the APIs of the machines of a pool and of their Kubernetes.
@@ -149,9 +169,7 @@ func (m *ProviderData) ClientsOf(
 		return clients{}, err
 	}
 
-	if o.Dial = m.Dial; way.Host != nil {
-		o.Dial = way.dial()
-	}
+	o.Dial = way.dialer(m.Dial)
 
 	machines, err := m.Along(way).FleetOf(ctx, access, p, bundle)
 	if err != nil {
@@ -180,30 +198,19 @@ func (e EndpointError) Unwrap() error { return e.error }
 
 // FleetFor is the machines behind clients as a run sees them.
 func (m *ProviderData) FleetFor(c clients) lifecycle.Fleet {
-	if c.Route.Host == nil {
-		return Fleet{c.Machines}
-	}
-
-	watch := containers.NewHostWatch(c.Route.Host, c.Route.Spec, cmp.Or(m.Interval, lifecycle.DefaultInterval))
-	maps.Copy(watch.Versions, c.Route.ran)
-
-	return containers.ContainerFleet{Inner: Fleet{c.Machines}, Watch: watch}
+	return c.Route.fleet(Fleet{c.Machines}, cmp.Or(m.Interval, lifecycle.DefaultInterval))
 }
 
 // Along is provider data whose connections to machines go along a route.
 func (m *ProviderData) Along(r Route) *ProviderData {
-	if r.Host == nil {
-		return m
-	}
-
 	bound := *m
-	bound.Talos.Dial = r.dial()
+	bound.Talos.Dial = r.dialer(m.Talos.Dial)
 
 	return &bound
 }
 
 // Wanted is the spec of the machines that are to stay.
-func (r Route) Wanted(p machineset.Set) workload.Spec {
+func (r *HostRoute) Wanted(p machineset.Set) workload.Spec {
 	spec := r.Spec
 	spec.Machines = slices.DeleteFunc(slices.Clone(spec.Machines), func(m workload.Machine) bool {
 		_, wanted := p.Machines[m.Name]
@@ -216,7 +223,7 @@ func (r Route) Wanted(p machineset.Set) workload.Spec {
 
 // Outdated says, machine by machine, what pods have to be replaced for. Another Talos is no such thing: it is an
 // upgrade, with rules of its own. Unless it does not start, and is not what the machine ran: then it is the wrong one.
-func (r Route) Outdated(ctx context.Context, seen workload.Observation) (map[string]string, error) {
+func (r *HostRoute) Outdated(ctx context.Context, seen workload.Observation) (map[string]string, error) {
 	spec, upgrades := r.Spec, false
 
 	for _, m := range spec.Machines {
