@@ -82,7 +82,7 @@ func everySetting(contract string) (Cluster, Machine) {
 	m.Hostname = "setting"
 	m.Install.Image = "setting.test/installer:v1.14.1"
 	m.System.Volumes = map[string]system.Volume{
-		"EPHEMERAL": {Keys: map[string]system.Key{"0": {Passphrase: "setting"}}}}
+		"EPHEMERAL": {EncryptionKeys: map[string]system.Key{"0": {Passphrase: "setting"}}}}
 
 	return c, m
 }

@@ -29,11 +29,11 @@ var (
 
 	everySystem = system.Settings{
 		Volumes: map[string]system.Volume{
-			"STATE": {Keys: map[string]system.Key{"0": {TPM: &system.TPM{CheckSecureBoot: true, PCRs: []int{}}},
+			"STATE": {EncryptionKeys: map[string]system.Key{"0": {TPM: &system.TPM{CheckSecureBoot: true, PCRs: []int{}}},
 				"10": {KMSEndpoint: "https://kms.test:4443"}, "2": {NodeID: true}}},
-			"EPHEMERAL": {MaxSize: "80%", Grow: new(false), DiskSelector: `disk.transport == "nvme"`, Keys: map[string]system.Key{
+			"EPHEMERAL": {MaxSize: "80%", Grow: new(false), DiskSelector: `disk.transport == "nvme"`, EncryptionKeys: map[string]system.Key{
 				"0": {TPM: &system.TPM{PCRs: []int{7, 11}}, LockToState: true}, "1": {Passphrase: "open sesame"}}},
-			"ETCD": {MinSize: "10GiB", MaxSize: "-5GiB", Keys: sealedKey},
+			"ETCD": {MinSize: "10GiB", MaxSize: "-5GiB", EncryptionKeys: sealedKey},
 			"LOG":  {Grow: new(true)},
 		},
 		WorkloadIsolation: new(false),
@@ -51,8 +51,8 @@ func TestSystem_isReadBack(t *testing.T) {
 		settings := everySystem
 		if contract == "v1.10" {
 			settings.Volumes = map[string]system.Volume{
-				"STATE":     {Keys: map[string]system.Key{"3": {TPM: &system.TPM{CheckSecureBoot: true}}, "2": {NodeID: true}}},
-				"EPHEMERAL": {MinSize: "20GiB", Keys: secretKey}, "CRI": {MinSize: "1GiB", Keys: secretKey},
+				"STATE":     {EncryptionKeys: map[string]system.Key{"3": {TPM: &system.TPM{CheckSecureBoot: true}}, "2": {NodeID: true}}},
+				"EPHEMERAL": {MinSize: "20GiB", EncryptionKeys: secretKey}, "CRI": {MinSize: "1GiB", EncryptionKeys: secretKey},
 			}
 		}
 
@@ -88,7 +88,7 @@ func TestSystem_mistakes(t *testing.T) {
 	const keyKinds = "one of node_id, passphrase, kms_endpoint and tpm"
 
 	keyed := func(keys map[string]system.Key) system.Settings {
-		return ofSystem(map[string]system.Volume{"EPHEMERAL": {Keys: keys}})
+		return ofSystem(map[string]system.Volume{"EPHEMERAL": {EncryptionKeys: keys}})
 	}
 
 	for _, test := range []struct {
@@ -106,7 +106,7 @@ func TestSystem_mistakes(t *testing.T) {
 		{"etcd on a worker", ofSystem(map[string]system.Volume{"ETCD": {MinSize: "1GiB"}}),
 			func(_ *Cluster, m *Machine) { m.Role = Worker }, []string{
 				`machine.system_volumes["ETCD"]: found a volume of etcd for a worker; allowed: it on control planes; remove it here`}},
-		{"a directory with keys", ofSystem(map[string]system.Volume{"ETCD": {Keys: secretKey}}), nil, []string{
+		{"a directory with keys", ofSystem(map[string]system.Volume{"ETCD": {EncryptionKeys: secretKey}}), nil, []string{
 			`machine.system_volumes["ETCD"]: found neither a size nor a disk; allowed: min_size, max_size, grow or ` +
 				`disk_selector; give one of them: without it the volume is a directory of EPHEMERAL, and encrypted as that is`}},
 		{"sizes", ofSystem(map[string]system.Volume{"ETCD": {MinSize: "big"}, "LOG": {MaxSize: "200%"},
@@ -132,7 +132,7 @@ func TestSystem_mistakes(t *testing.T) {
 				`choose one of them`,
 			`machine.system_volumes["EPHEMERAL"].encryption_keys["3"].kms_endpoint: found what is no URL of a KMS; allowed: such ` +
 				`as https://kms.example.com:4443; write scheme and host`}},
-		{"STATE locked to itself", ofSystem(map[string]system.Volume{"STATE": {Keys: map[string]system.Key{
+		{"STATE locked to itself", ofSystem(map[string]system.Volume{"STATE": {EncryptionKeys: map[string]system.Key{
 			"0": {NodeID: true, LockToState: true}}}}), nil, []string{
 			`machine.system_volumes["STATE"].encryption_keys["0"].lock_to_state: found true; allowed: false for STATE; remove ` +
 				`it; it is about other volumes`}},
@@ -201,7 +201,7 @@ func TestSystem_mistakes(t *testing.T) {
 
 // What is not known yet is no mistake.
 func TestSystem_unknownParts(t *testing.T) {
-	settings := system.Settings{Volumes: map[string]system.Volume{"ETCD": {Keys: map[string]system.Key{"0": {}}}},
+	settings := system.Settings{Volumes: map[string]system.Volume{"ETCD": {EncryptionKeys: map[string]system.Key{"0": {}}}},
 		ImageVerification: []system.ImageRule{{}}}
 
 	if err := ValidateMachine(testCluster("v1.13"), withSystem(ControlPlane, settings)); err != nil {
@@ -291,17 +291,17 @@ func TestVolumeChanges(t *testing.T) {
 			want: "VolumeConfig/LOG: a partition of its own would become a directory of EPHEMERAL"},
 		{name: "another size", before: one("ETCD", system.Volume{MinSize: "1GiB"}),
 			after: one("ETCD", system.Volume{MinSize: "2GiB"})},
-		{name: "encrypted", after: one("STATE", system.Volume{Keys: secretKey}),
+		{name: "encrypted", after: one("STATE", system.Volume{EncryptionKeys: secretKey}),
 			want: "VolumeConfig/STATE: a plain volume would become an encrypted one"},
-		{name: "decrypted", before: one("EPHEMERAL", system.Volume{Keys: secretKey}),
+		{name: "decrypted", before: one("EPHEMERAL", system.Volume{EncryptionKeys: secretKey}),
 			want: "VolumeConfig/EPHEMERAL: an encrypted volume would become a plain one"},
-		{name: "another passphrase", before: one("EPHEMERAL", system.Volume{Keys: secretKey}),
-			after: one("EPHEMERAL", system.Volume{Keys: other}),
+		{name: "another passphrase", before: one("EPHEMERAL", system.Volume{EncryptionKeys: secretKey}),
+			after: one("EPHEMERAL", system.Volume{EncryptionKeys: other}),
 			want:  "VolumeConfig/EPHEMERAL: all of its encryption keys would change"},
-		{name: "one of two keys", before: one("EPHEMERAL", system.Volume{Keys: sealedKey}),
-			after: one("EPHEMERAL", system.Volume{Keys: map[string]system.Key{"0": {Passphrase: "x"}, "1": {NodeID: true}}})},
-		{name: "the slot of the only key", before: one("EPHEMERAL", system.Volume{Keys: secretKey}),
-			after: one("EPHEMERAL", system.Volume{Keys: map[string]system.Key{"1": secretKey["0"]}}),
+		{name: "one of two keys", before: one("EPHEMERAL", system.Volume{EncryptionKeys: sealedKey}),
+			after: one("EPHEMERAL", system.Volume{EncryptionKeys: map[string]system.Key{"0": {Passphrase: "x"}, "1": {NodeID: true}}})},
+		{name: "the slot of the only key", before: one("EPHEMERAL", system.Volume{EncryptionKeys: secretKey}),
+			after: one("EPHEMERAL", system.Volume{EncryptionKeys: map[string]system.Key{"1": secretKey["0"]}}),
 			want:  "VolumeConfig/EPHEMERAL: all of its encryption keys would change"},
 		{name: "a user's volume", patched: raw(""), repatched: raw(luks),
 			want: "RawVolumeConfig/data: a plain volume would become an encrypted one"},
@@ -340,7 +340,7 @@ func TestVolumeChanges(t *testing.T) {
 
 // A contract that has other fields for the keys changes nothing on the disk.
 func TestVolumeChanges_ofAnotherContract(t *testing.T) {
-	m := withSystem(Worker, ofSystem(map[string]system.Volume{"STATE": {Keys: secretKey}, "EPHEMERAL": {Keys: sealedKey}}))
+	m := withSystem(Worker, ofSystem(map[string]system.Volume{"STATE": {EncryptionKeys: secretKey}, "EPHEMERAL": {EncryptionKeys: sealedKey}}))
 
 	changes, err := VolumeChanges(generated(t, testCluster("v1.10"), m).Bytes,
 		generated(t, testCluster(DocumentsContract), m).Bytes)
@@ -354,7 +354,7 @@ func TestSystem_hidesPassphrases(t *testing.T) {
 	for _, contract := range []string{"v1.10", DocumentsContract} {
 		configs := map[string][]byte{}
 		for _, secret := range []string{"open sesame", "close sesame"} {
-			settings := ofSystem(map[string]system.Volume{"STATE": {Keys: map[string]system.Key{"0": {Passphrase: secret}}}})
+			settings := ofSystem(map[string]system.Volume{"STATE": {EncryptionKeys: map[string]system.Key{"0": {Passphrase: secret}}}})
 			configs[secret] = generated(t, testCluster(contract), withSystem(ControlPlane, settings)).Bytes
 
 			if text := fmt.Sprintf("%v %+v %#v", settings, settings, settings); strings.Contains(text, "sesame") {

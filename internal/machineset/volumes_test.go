@@ -68,7 +68,7 @@ func TestForecastUpdate_refusesChangesOfVolumes(t *testing.T) {
 
 	var (
 		etcd    = withVolume("ETCD", system.Volume{MinSize: "10GiB"})
-		sealed  = withVolume("STATE", system.Volume{Keys: map[string]system.Key{"0": {TPM: &system.TPM{}}}})
+		sealed  = withVolume("STATE", system.Volume{EncryptionKeys: map[string]system.Key{"0": {TPM: &system.TPM{}}}})
 		plain   = system.Settings{}
 		patched = func(p Set) {
 			m := p.Machines["batch/w-1"]

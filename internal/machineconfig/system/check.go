@@ -92,10 +92,10 @@ func (v Volume) check(found *problems, name string, controlPlane, partial bool) 
 	}
 
 	for _, slot := range v.slots() {
-		v.Keys[slot].check(found, name, slot, partial)
+		v.EncryptionKeys[slot].check(found, name, slot, partial)
 	}
 
-	if v.Keys != nil && len(v.Keys) == 0 {
+	if v.EncryptionKeys != nil && len(v.EncryptionKeys) == 0 {
 		found.add(at+".encryption_keys", "no key", "one or more", "add a key, or leave the attribute out")
 	}
 }

@@ -28,9 +28,9 @@ func (s Settings) Put(
 	for _, name := range slices.Sorted(maps.Keys(s.Volumes)) {
 		v := s.Volumes[name]
 
-		if len(v.Keys) > 0 && !own(name) && !contract.VolumeConfigEncryptionSupported() {
+		if len(v.EncryptionKeys) > 0 && !own(name) && !contract.VolumeConfigEncryptionSupported() {
 			v.putFields(main.MachineConfig, name)
-			v.Keys = nil
+			v.EncryptionKeys = nil
 
 			if !v.provisioned() {
 				continue
@@ -92,13 +92,14 @@ func (v Volume) put(document *block.VolumeConfigV1Alpha1) error {
 		where.DiskSelectorSpec.Match = match
 	}
 
-	if len(v.Keys) == 0 {
+	if len(v.EncryptionKeys) == 0 {
 		return nil
 	}
 
 	document.EncryptionSpec.EncryptionProvider = blockres.EncryptionProviderLUKS2
 	for _, slot := range v.slots() {
-		document.EncryptionSpec.EncryptionKeys = append(document.EncryptionSpec.EncryptionKeys, v.Keys[slot].document(slot))
+		document.EncryptionSpec.EncryptionKeys = append(document.EncryptionSpec.EncryptionKeys,
+			v.EncryptionKeys[slot].document(slot))
 	}
 
 	return nil
@@ -144,7 +145,7 @@ func (v Volume) putFields(main *v1alpha1.MachineConfig, name string) {
 	encryption := &v1alpha1.EncryptionConfig{EncryptionProvider: blockres.EncryptionProviderLUKS2.String()}
 
 	for _, slot := range v.slots() {
-		k, key := v.Keys[slot], &v1alpha1.EncryptionKey{KeySlot: number(slot)}
+		k, key := v.EncryptionKeys[slot], &v1alpha1.EncryptionKey{KeySlot: number(slot)}
 
 		switch {
 		case k.NodeID:

@@ -21,7 +21,7 @@ func Read(known []config.Document, main *v1alpha1.Config, isolated bool) Setting
 
 	for _, document := range known {
 		if found, ok := document.(*block.VolumeConfigV1Alpha1); ok && slices.Contains(names, found.MetaName) {
-			if v := readVolume(found); v.provisioned() || len(v.Keys) > 0 {
+			if v := readVolume(found); v.provisioned() || len(v.EncryptionKeys) > 0 {
 				s.Volumes[found.MetaName] = v
 			}
 		}
@@ -81,11 +81,11 @@ func written(size interface{ MarshalText() ([]byte, error) }) string {
 }
 
 func (v *Volume) add(slot int, key Key) {
-	if v.Keys == nil {
-		v.Keys = map[string]Key{}
+	if v.EncryptionKeys == nil {
+		v.EncryptionKeys = map[string]Key{}
 	}
 
-	v.Keys[strconv.Itoa(slot)] = key
+	v.EncryptionKeys[strconv.Itoa(slot)] = key
 }
 
 // readKey is a key of either form, but for the registers of a TPM, which only documents have.

@@ -36,8 +36,8 @@ type Volume struct {
 	Grow             *bool
 	// DiskSelector is a CEL expression that is true of the disk. Empty means the system disk.
 	DiskSelector string
-	// Keys encrypt the volume, by their slots of LUKS2.
-	Keys map[string]Key
+	// EncryptionKeys encrypt the volume, by their slots of LUKS2.
+	EncryptionKeys map[string]Key
 }
 
 // Key opens an encrypted volume. It has exactly one kind: NodeID, Passphrase, KMSEndpoint or TPM. It prints redacted.
@@ -85,8 +85,8 @@ var names = slices.Concat([]string{constants.StatePartitionLabel, constants.Ephe
 
 // slots are those of keys, in the order of their numbers.
 func (v Volume) slots() []string {
-	slots := make([]string, 0, len(v.Keys))
-	for slot := range v.Keys {
+	slots := make([]string, 0, len(v.EncryptionKeys))
+	for slot := range v.EncryptionKeys {
 		slots = append(slots, slot)
 	}
 

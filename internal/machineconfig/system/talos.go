@@ -79,11 +79,11 @@ func (s Settings) CheckTalos(minor uint64) []Problem {
 		}
 
 		for _, slot := range v.slots() {
-			if v.Keys[slot].LockToState {
+			if v.EncryptionKeys[slot].LockToState {
 				needs(keyAt(name, slot)+".lock_to_state", "a key that is locked to STATE", keysInDocuments)
 			}
 
-			if tpm := v.Keys[slot].TPM; tpm != nil && tpm.PCRs != nil {
+			if tpm := v.EncryptionKeys[slot].TPM; tpm != nil && tpm.PCRs != nil {
 				needs(keyAt(name, slot)+".tpm.pcrs", "registers of a key", pcrsOfKeys)
 			}
 		}
@@ -110,7 +110,7 @@ func (s Settings) CheckContract(contract *coreconfig.VersionContract) []Problem 
 
 	for _, name := range slices.Sorted(maps.Keys(s.Volumes)) {
 		for _, slot := range s.Volumes[name].slots() {
-			if k := s.Volumes[name].Keys[slot]; !own(name) && (k.LockToState || k.TPM != nil && k.TPM.PCRs != nil) {
+			if k := s.Volumes[name].EncryptionKeys[slot]; !own(name) && (k.LockToState || k.TPM != nil && k.TPM.PCRs != nil) {
 				found.add(keyAt(name, slot), "lock_to_state or tpm.pcrs with version_contract "+contract.String(),
 					"neither: the field of that contract for disk encryption has no place for it", "remove it")
 			}

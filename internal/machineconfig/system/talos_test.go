@@ -8,8 +8,8 @@ func TestSettings_leastTalos(t *testing.T) {
 		want     uint64
 	}{
 		{Settings{}, 0},
-		{Settings{Volumes: map[string]Volume{"STATE": {Keys: map[string]Key{"0": {NodeID: true}}}}}, 0},
-		{Settings{Volumes: map[string]Volume{"EPHEMERAL": {Keys: map[string]Key{"0": {LockToState: true}}}}}, keysInDocuments},
+		{Settings{Volumes: map[string]Volume{"STATE": {EncryptionKeys: map[string]Key{"0": {NodeID: true}}}}}, 0},
+		{Settings{Volumes: map[string]Volume{"EPHEMERAL": {EncryptionKeys: map[string]Key{"0": {LockToState: true}}}}}, keysInDocuments},
 		{Settings{Volumes: map[string]Volume{"EPHEMERAL": {MaxSize: "80%"}}}, pcrsOfKeys},
 		{Settings{ImageVerification: []ImageRule{{Image: "*", Skip: true}}}, verifiedImages},
 		{Settings{WorkloadIsolation: new(true)}, isolation},

@@ -52,7 +52,7 @@ func (m ConfiguredModel) MachineSet(
 	p.Settings.FindsLinks = false // it asks no machine
 
 	r, one := &tf.Reader{}, machineModel{Hostname: m.Hostname}
-	_, ownImage := g.installOf(ctx, r, one)
+	_, ownImage := g.installOf(r, one)
 	p.Machines[""] = machineset.Machine{Group: g.Group, OwnHostname: true, OwnImage: ownImage,
 		Config: g.machine(ctx, r, "", one)}
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)

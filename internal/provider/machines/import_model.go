@@ -116,11 +116,10 @@ func poolFrom(
 		CommonModel: untoldLife(ctx, protect),
 	}
 
-	ofSystem, volumes, diags := system.Shared(ctx, machines, names)
-	model.Model, model.SystemVolumes = ofSystem, volumes
+	model.Model, model.SystemVolumes = system.Shared(machines, names)
 
 	common := commonSettings(machines)
-	diags.Append(settings.Write(ctx, common, &model.NodeModel)...)
+	diags := settings.Write(ctx, common, &model.NodeModel)
 
 	if reference, err := image.ParseReference(first.Image); err == nil {
 		if installer, ok := reference.Installer(); ok && installer.Schematic != "" && installer.Registry == "" {
@@ -135,20 +134,19 @@ func poolFrom(
 
 	model.Install = types.ObjectNull(installType())
 	if shared {
-		install, more := installValue(ctx, first, derived)
-		model.Install, diags = install, append(diags, more...)
+		model.Install = installValue(first, derived)
 	}
 
 	var more diag.Diagnostics
 
 	model.Machines, more = importedMachines(ctx, of, found, withoutSettings(common, machines),
-		func(install machineconfig.Install) (types.Object, diag.Diagnostics) {
+		func(install machineconfig.Install) types.Object {
 			if shared {
-				return types.ObjectNull(installType()), nil
+				return types.ObjectNull(installType())
 			}
 
-			return installValue(ctx, install, derived)
-		}, volumes.IsNull())
+			return installValue(install, derived)
+		}, model.SystemVolumes.IsNull())
 
 	model.remember(withoutHostname(of, machines))
 
@@ -173,16 +171,13 @@ func withoutHostname(of machineset.Group, machines map[string]machineconfig.Mach
 func importedMachines(
 	ctx context.Context, of machineset.Group, found map[string]clusterimport.Recognised,
 	machines map[string]machineconfig.Machine,
-	own func(machineconfig.Install) (types.Object, diag.Diagnostics), ownVolumes bool,
+	own func(machineconfig.Install) types.Object, ownVolumes bool,
 ) (types.Map, diag.Diagnostics) {
 	values := map[string]attr.Value{}
 
 	var diags diag.Diagnostics
 
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		install, more := own(machines[name].Install)
-		diags.Append(more...)
-
 		hostname := tf.TextOrNull(machines[name].Hostname)
 		if hostname.ValueString() == of.HostName(name) {
 			hostname = types.StringNull()
@@ -190,13 +185,12 @@ func importedMachines(
 
 		volumes := system.NoVolumes()
 		if ownVolumes {
-			_, own, more := system.Of(ctx, machines[name].System, false)
-			volumes, diags = own, append(diags, more...)
+			_, volumes = system.Of(machines[name].System)
 		}
 
 		one := machineModel{
 			Address: types.StringValue(found[name].Address), Access: endpoint.Imported(found[name].Through), Hostname: hostname,
-			Install: install, SystemVolumes: volumes,
+			Install: own(machines[name].Install), SystemVolumes: volumes,
 			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
 		}
 		diags.Append(settings.Write(ctx, machines[name].Settings, &one.MachineModel)...)
@@ -225,36 +219,16 @@ func untoldLife(ctx context.Context, protect bool) CommonModel {
 
 // installValue describes the installation of a machine. The image is left out when
 // it is the one that follows from version, schematic and platform.
-func installValue(ctx context.Context, i machineconfig.Install, derived string) (types.Object, diag.Diagnostics) {
+func installValue(i machineconfig.Install, derived string) types.Object {
 	if i.Image == derived {
 		i.Image = ""
 	}
 
-	if reflect.DeepEqual(i, machineconfig.Install{}) {
-		return types.ObjectNull(installType()), nil
+	if i.DiskSelector != nil {
+		i.Disk = ""
 	}
 
-	model := installModel{
-		Disk: tf.TextOrNull(i.Disk), DiskSelector: types.ObjectNull(selectorType()), Wipe: tf.TrueOrNull(i.Wipe),
-		Image:           tf.TextOrNull(i.Image),
-		ExtraKernelArgs: tf.ListOrNull(i.ExtraKernelArgs),
-	}
-
-	var diags diag.Diagnostics
-
-	if s := i.DiskSelector; s != nil {
-		model.Disk = types.StringNull()
-		model.DiskSelector, diags = types.ObjectValueFrom(ctx, selectorType(), diskSelectorModel{
-			Size: tf.TextOrNull(s.Size), Model: tf.TextOrNull(s.Model), Serial: tf.TextOrNull(s.Serial),
-			Modalias: tf.TextOrNull(s.Modalias),
-			UUID:     tf.TextOrNull(s.UUID), WWID: tf.TextOrNull(s.WWID), Type: tf.TextOrNull(s.Type),
-			BusPath: tf.TextOrNull(s.BusPath),
-		})
-	}
-
-	value, more := types.ObjectValueFrom(ctx, installType(), model)
-
-	return value, append(diags, more...)
+	return tf.ValueOf[types.Object](machineType()["install"], i)
 }
 
 func machineType() map[string]attr.Type {
@@ -262,5 +236,3 @@ func machineType() map[string]attr.Type {
 }
 
 func installType() map[string]attr.Type { return tf.AttributesOf(machineType()["install"]) }
-
-func selectorType() map[string]attr.Type { return tf.AttributesOf(installType()["disk_selector"]) }

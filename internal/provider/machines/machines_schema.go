@@ -41,25 +41,6 @@ func (m machineModel) place() endpoint.Place {
 	return endpoint.Place{Address: m.Address, TalosEndpoint: m.TalosEndpoint}
 }
 
-type installModel struct {
-	Disk            types.String `tfsdk:"disk"`
-	DiskSelector    types.Object `tfsdk:"disk_selector"`
-	Wipe            types.Bool   `tfsdk:"wipe"`
-	Image           types.String `tfsdk:"image"`
-	ExtraKernelArgs types.List   `tfsdk:"extra_kernel_args"`
-}
-
-type diskSelectorModel struct {
-	Size     types.String `tfsdk:"size"`
-	Model    types.String `tfsdk:"model"`
-	Serial   types.String `tfsdk:"serial"`
-	Modalias types.String `tfsdk:"modalias"`
-	UUID     types.String `tfsdk:"uuid"`
-	WWID     types.String `tfsdk:"wwid"`
-	Type     types.String `tfsdk:"type"`
-	BusPath  types.String `tfsdk:"bus_path"`
-}
-
 // machineName is what a machine may be called: it ends up in messages, in the names of its steps and, where it has no
 // hostname, in that, which the validation checks.
 var machineName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)

@@ -178,7 +178,7 @@ func machineSetOf(
 // the rest.
 func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named, located, settings *tf.Reader) {
 	for key, machine := range tf.Objects[machineModel](ctx, named, g.machines.Machines) {
-		_, ownImage := g.installOf(ctx, named, machine)
+		_, ownImage := g.installOf(named, machine)
 		address, dialed := machineset.Reached(located.Text(machine.Address), located.Text(machine.TalosEndpoint))
 
 		p.Machines[g.Prefix+key] = machineset.Machine{
@@ -221,7 +221,7 @@ func (g *writtenGroup) addUnknown(ctx context.Context, p *machineset.Set) {
 func (g *writtenGroup) machine(
 	ctx context.Context, r *tf.Reader, key string, one machineModel,
 ) machineconfig.Machine {
-	install, _ := g.installOf(ctx, r, one)
+	install, _ := g.installOf(r, one)
 
 	hostname := r.Text(one.Hostname)
 	if name := g.HostName(key); one.Hostname.IsNull() && network.IsDNSName(name) {
@@ -239,7 +239,7 @@ func (g *writtenGroup) machine(
 		Hostname:     hostname,
 		CertSANs:     machineset.NamesOf(r.Text(one.TalosEndpoint)),
 		Install:      install,
-		System:       g.machines.Read(ctx, r, volumes),
+		System:       g.machines.Read(r, volumes),
 		TalosVersion: g.TalosVersion,
 		PoolSettings: settings.Read(ctx, r, g.machines.NodeModel, g.planes),
 		Settings:     settings.Read(ctx, r, one.MachineModel),
@@ -251,44 +251,27 @@ func (g *writtenGroup) machine(
 // installOf merges the install settings of a machine over those of its group. A
 // disk and a disk selector say the same thing, so the machine's own choice of one
 // replaces the set's of the other. ownImage tells that the installer image was given.
-func (g *writtenGroup) installOf(
-	ctx context.Context, r *tf.Reader, one machineModel,
-) (install machineconfig.Install, ownImage bool) {
-	pool, _ := tf.Object[installModel](ctx, r, g.machines.Install)
-	own, _ := tf.Object[installModel](ctx, r, one.Install)
+func (g *writtenGroup) installOf(r *tf.Reader, one machineModel) (install machineconfig.Install, ownImage bool) {
+	merged, own := g.machines.Install.Attributes(), one.Install.Attributes()
+	r.Unknown = r.Unknown || g.machines.Install.IsUnknown() || one.Install.IsUnknown()
 
-	merged := pool
-	if !own.Disk.IsNull() || !own.DiskSelector.IsNull() {
-		merged.Disk, merged.DiskSelector = own.Disk, own.DiskSelector
+	if len(own) > 0 && (!own["disk"].IsNull() || !own["disk_selector"].IsNull()) {
+		delete(merged, "disk")
+		delete(merged, "disk_selector")
 	}
 
-	if !own.Wipe.IsNull() {
-		merged.Wipe = own.Wipe
-	}
-
-	if !own.Image.IsNull() {
-		merged.Image = own.Image
-	}
-
-	if !own.ExtraKernelArgs.IsNull() {
-		merged.ExtraKernelArgs = own.ExtraKernelArgs
-	}
-
-	install = machineconfig.Install{
-		Disk:            r.Text(merged.Disk),
-		Wipe:            r.Truth(merged.Wipe, false),
-		Image:           g.installer(r, merged.Image),
-		ExtraKernelArgs: r.Texts(merged.ExtraKernelArgs),
-	}
-
-	if s, ok := tf.Object[diskSelectorModel](ctx, r, merged.DiskSelector); ok {
-		install.DiskSelector = &machineconfig.DiskSelector{
-			Size: r.Text(s.Size), Model: r.Text(s.Model), Serial: r.Text(s.Serial), Modalias: r.Text(s.Modalias),
-			UUID: r.Text(s.UUID), WWID: r.Text(s.WWID), Type: r.Text(s.Type), BusPath: r.Text(s.BusPath),
+	for name, value := range own {
+		if !value.IsNull() {
+			merged[name] = value
 		}
 	}
 
-	return install, !merged.Image.IsNull()
+	r.IntoFields(merged, &install)
+
+	given, _ := merged["image"].(types.String)
+	install.Image = g.installer(r, given)
+
+	return install, !given.IsNull()
 }
 
 // installer names the image that is installed. What makes it up is checked where
@@ -345,7 +328,7 @@ func addReplicas(
 			Config: machineconfig.Machine{
 				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.NameOf(p.Settings.Name, identity),
 				CertSANs: finding.NonEmpty(address),
-				System:   g.machines.Read(ctx, r, system.NoVolumes()), TalosVersion: g.TalosVersion,
+				System:   g.machines.Read(r, system.NoVolumes()), TalosVersion: g.TalosVersion,
 				PoolSettings: settings.Read(ctx, r, g.machines.NodeModel, g.planes),
 				PoolPatches:  r.Texts(g.machines.ConfigPatches), Patches: g.patchesOf(r, n),
 			},

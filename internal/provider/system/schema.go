@@ -3,7 +3,6 @@
 package system
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -123,9 +122,3 @@ func text(what string) schema.StringAttribute {
 
 // VolumeType is the type of the elements of system_volumes.
 func VolumeType() types.ObjectType { return tf.ObjectOf(Volumes("", "").NestedObject.Attributes) }
-
-func keyType() types.ObjectType { return tf.ObjectOf(keyAttributes()) }
-
-func tpmType() map[string]attr.Type { return tf.AttributesOf(keyType().AttrTypes["tpm"]) }
-
-func ruleType() types.ObjectType { return tf.ObjectOf(ruleAttributes()) }
