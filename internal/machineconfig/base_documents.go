@@ -145,14 +145,14 @@ func (g *Generator) putNetwork(known []config.Document, main *v1alpha1.Config) (
 			main.ClusterConfig.ClusterNetwork.CNI = cni
 		}
 
-		if g.cluster.KubeProxyDisabled && main.ClusterConfig.ProxyConfig != nil {
+		if !g.cluster.kubeProxy() && main.ClusterConfig.ProxyConfig != nil {
 			main.ClusterConfig.ProxyConfig.Disabled = new(true)
 		}
 
 		return known, nil
 	}
 
-	if proxy, ok := places.Document[*k8s.KubeProxyConfigV1Alpha1](known); ok && g.cluster.KubeProxyDisabled {
+	if proxy, ok := places.Document[*k8s.KubeProxyConfigV1Alpha1](known); ok && !g.cluster.kubeProxy() {
 		proxy.ProxyEnabled = new(false)
 	}
 

@@ -166,7 +166,7 @@ func newInput(c Cluster, contract *config.VersionContract, b *pki.Bundle) (*gene
 		generate.WithVersionContract(contract),
 		generate.WithSecretsBundle(b.Secrets()),
 		generate.WithAdditionalSubjectAltNames(c.CertSANs),
-		generate.WithAllowSchedulingOnControlPlanes(c.ScheduleOnControlPlanes),
+		generate.WithAllowSchedulingOnControlPlanes(c.AllowSchedulingOnControlPlanes),
 		generate.WithClusterDiscovery(c.discovery()),
 	}
 

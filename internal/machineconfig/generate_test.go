@@ -144,8 +144,8 @@ func everything(contract string) Cluster {
 	c.DNSDomain = "test.local"
 	c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: []string{"--iface=eth1"},
 		KubeNetworkPolicies: contract >= "v1.13"}}
-	c.KubeProxyDisabled = true
-	c.ScheduleOnControlPlanes = true
+	c.KubeProxy = new(false)
+	c.AllowSchedulingOnControlPlanes = true
 	c.AirGapped = true
 	c.ImageCache = true
 	c.Registries = Registries{

@@ -155,7 +155,7 @@ func TestWithImages_writesWhatGenerateWrites(t *testing.T) {
 	for _, contract := range contracts {
 		for _, role := range []Role{ControlPlane, Worker} {
 			older, newer := everything(contract), everything(contract)
-			older.KubeProxyDisabled, newer.KubeProxyDisabled = false, false
+			older.KubeProxy, newer.KubeProxy = nil, nil
 			newer.KubernetesVersion = "v1.34.4"
 
 			want := generated(t, newer, everyMachine(role, contract))

@@ -95,7 +95,7 @@ func TestSettingsOf_readsSettingsOfLevelsBack(t *testing.T) {
 		for _, contract := range contracts {
 			role := []Role{ControlPlane, Worker}[r.IntN(2)]
 			c, m := testCluster(contract), testMachine(role)
-			c.ScheduleOnControlPlanes = r.IntN(2) == 0 && role == ControlPlane
+			c.AllowSchedulingOnControlPlanes = r.IntN(2) == 0 && role == ControlPlane
 			c.Settings, m.PoolSettings, m.Settings = randomSettings(r, contract, role), randomSettings(r, contract, role),
 				randomSettings(r, contract, role)
 

@@ -215,9 +215,9 @@ func TestGenerate_eachSettingAlone(t *testing.T) {
 		change   func(*Cluster, *Machine)
 		want     []string
 	}{
-		{"kube-proxy off", "v1.13", func(c *Cluster, _ *Machine) { c.KubeProxyDisabled = true },
+		{"kube-proxy off", "v1.13", func(c *Cluster, _ *Machine) { c.KubeProxy = new(false) },
 			[]string{"+ v1alpha1: cluster.proxy.disabled = true"}},
-		{"scheduling", "v1.13", func(c *Cluster, _ *Machine) { c.ScheduleOnControlPlanes = true },
+		{"scheduling", "v1.13", func(c *Cluster, _ *Machine) { c.AllowSchedulingOnControlPlanes = true },
 			[]string{"+ v1alpha1: cluster.allowSchedulingOnControlPlanes = true"}},
 		{"no discovery", "v1.13", func(c *Cluster, _ *Machine) { c.Discovery = new(false) },
 			[]string{"~ v1alpha1: cluster.discovery.enabled: true -> false"}},

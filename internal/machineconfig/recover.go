@@ -84,8 +84,8 @@ func recoverCluster(p coreconfig.Provider, inDocuments bool) Cluster {
 		}
 	}
 
-	if proxy := p.K8sProxyConfig(); proxy != nil {
-		c.KubeProxyDisabled = !proxy.Enabled()
+	if proxy := p.K8sProxyConfig(); proxy != nil && !proxy.Enabled() {
+		c.KubeProxy = new(false)
 	}
 
 	if cache := p.ImageCacheConfig(); cache != nil {
@@ -98,7 +98,7 @@ func recoverCluster(p coreconfig.Provider, inDocuments bool) Cluster {
 		return c
 	}
 
-	c.ScheduleOnControlPlanes = isTrue(main.ClusterConfig.AllowSchedulingOnControlPlanes)
+	c.AllowSchedulingOnControlPlanes = isTrue(main.ClusterConfig.AllowSchedulingOnControlPlanes)
 
 	if net := main.ClusterConfig.ClusterNetwork; net != nil {
 		c.CNI = recoverCNI(net.CNI)

@@ -27,7 +27,7 @@ func recoverSwitches(c *Cluster, p coreconfig.Provider) {
 
 	if node, ok := places.Document[*k8s.KubeNodeConfigV1Alpha1](p.Documents()); ok {
 		_, tainted := node.TaintsConfig[constants.LabelNodeRoleControlPlane]
-		c.ScheduleOnControlPlanes = !tainted
+		c.AllowSchedulingOnControlPlanes = !tainted
 	}
 
 	if flannel := p.K8sFlannelCNIConfig(); flannel != nil {

@@ -39,7 +39,7 @@ func TestSettingsOf_readsBackWhatGenerateWasGiven(t *testing.T) {
 				[]string{"10.2.0.0/16", "fd00:2::/112"}, "prod.local"
 			c.CertSANs = []string{"kube.example.org"}
 		}},
-		"no CNI and no kube-proxy": {cluster: func(c *Cluster) { c.CNI.Name, c.KubeProxyDisabled = CNINone, true }},
+		"no CNI and no kube-proxy": {cluster: func(c *Cluster) { c.CNI.Name, c.KubeProxy = CNINone, new(false) }},
 		"custom CNI": {cluster: func(c *Cluster) {
 			c.CNI = CNI{Name: CNICustom, URLs: []string{"https://example.org/cni.yaml"}}
 		}},
@@ -47,7 +47,7 @@ func TestSettingsOf_readsBackWhatGenerateWasGiven(t *testing.T) {
 			c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: []string{"--iface=eth1"}, KubeNetworkPolicies: true}}
 		}},
 		"switches": {cluster: func(c *Cluster) {
-			c.ScheduleOnControlPlanes, c.ImageCache, c.Discovery = true, true,
+			c.AllowSchedulingOnControlPlanes, c.ImageCache, c.Discovery = true, true,
 				new(false)
 		}},
 		"installation": {machine: func(m *Machine) {

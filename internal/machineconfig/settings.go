@@ -36,10 +36,10 @@ type Cluster struct {
 	DNSDomain string
 	// CNI is the pod network. Default: flannel.
 	CNI CNI
-	// KubeProxyDisabled leaves kube-proxy out, for pod networks that replace it.
-	KubeProxyDisabled bool
-	// ScheduleOnControlPlanes lets ordinary pods run on control-plane machines.
-	ScheduleOnControlPlanes bool
+	// KubeProxy is false where kube-proxy is left out, for pod networks that replace it. Nil means that Talos deploys it.
+	KubeProxy *bool
+	// AllowSchedulingOnControlPlanes lets ordinary pods run on control-plane machines.
+	AllowSchedulingOnControlPlanes bool
 	// Discovery switches the discovery service on or off. Nil means on, unless AirGapped. It sends
 	// encrypted data about members to discovery.talos.dev; nothing but KubeSpan needs it.
 	Discovery *bool

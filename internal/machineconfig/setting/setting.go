@@ -28,6 +28,8 @@ type Setting struct {
 	ControlPlanes bool
 	// Metal is set where it has no effect in a container.
 	Metal bool
+	// New makes a pointer to an empty value.
+	New func() any
 
 	put     func(c *Config, value any)
 	read    func(c Config) any // nil for none
@@ -63,6 +65,7 @@ func define[T any](d definition[T]) *Setting {
 
 	return &Setting{
 		Name: d.name, ControlPlanes: d.controlPlanes, Metal: d.metal,
+		New:     func() any { return new(T) },
 		put:     func(c *Config, value any) { d.put(c, of(value)) },
 		read:    func(c Config) any { return d.read(c) },
 		check:   func(value any, found *problems, t Target) { d.check(of(value), found, t) },

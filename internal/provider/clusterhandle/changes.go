@@ -5,11 +5,9 @@ import "strings"
 // The phrases that descriptions end with: what a change does to running machines. A nested attribute has one only where
 // it differs from the block that it is in. tf.TerraformOnly is the one of attributes that touch no machine.
 const (
-	// ReplacesCluster is said of what a cluster cannot change.
-	ReplacesCluster = " A change replaces the cluster: every machine is wiped, etcd included."
-	// ReplacesWorkers is what ReplacesCluster is for a pool of workers.
+	// ReplacesWorkers is what tf.ReplacesCluster is for a pool of workers.
 	ReplacesWorkers = " A change replaces the resource: its workers are drained, wiped, and join anew."
-	// ReplacesMachine is what ReplacesCluster is for a single machine.
+	// ReplacesMachine is what tf.ReplacesCluster is for a single machine.
 	ReplacesMachine = " A change replaces the resource: the machine is drained, leaves etcd where it is a control " +
 		"plane, is wiped, and joins anew."
 	// JoinOnly is said of what Talos reads while it is installed.

@@ -2,6 +2,7 @@ package clusterhandle
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	provider "github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -49,7 +50,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 			Required:      true,
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "Namespace of the host cluster that the machines are in, a DNS label; clusters may " +
-				"share one." + ReplacesCluster,
+				"share one." + tf.ReplacesCluster,
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
@@ -60,7 +61,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 			Optional:      true,
 			PlanModifiers: []planmodifier.String{replaceOnOtherDomain(DefaultHostDomain)},
 			MarkdownDescription: "DNS domain of the host cluster, which the names of the machines end in. Default: `" +
-				DefaultHostDomain + "`." + ReplacesCluster,
+				DefaultHostDomain + "`." + tf.ReplacesCluster,
 		},
 		"service": hostServiceAttribute(),
 		"pod": PodAttribute("The pods of all machines of the resource; values that a group sets in its own `pod` go before " +
@@ -109,17 +110,27 @@ func hostOfHandle(attributes map[string]schema.Attribute) schema.SingleNestedAtt
 	}
 }
 
+// handleText is a text of the host cluster in the handle: what it is, and what a change does.
+func handleText(description string) string {
+	text, replaces := strings.CutSuffix(description, tf.ReplacesCluster)
+	if text = tf.FirstSentence(text); replaces {
+		return text + tf.ReplacesCluster
+	}
+
+	return text
+}
+
 // hostPlace says where machines are in the host cluster of a handle, and how that is reached.
 func hostPlace() map[string]schema.Attribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, map[string]schema.Attribute{
 		"namespace": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "Namespace of the host cluster that the machines are in." + ReplacesCluster,
+			MarkdownDescription: "Namespace of the host cluster that the machines are in." + tf.ReplacesCluster,
 		},
 		"dns_domain": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "DNS domain of the host cluster. Default: `" + DefaultHostDomain + "`." + ReplacesCluster,
+			MarkdownDescription: "DNS domain of the host cluster. Default: `" + DefaultHostDomain + "`." + tf.ReplacesCluster,
 		},
 	})
 

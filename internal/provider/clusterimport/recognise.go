@@ -305,10 +305,7 @@ func SettingsOfAll(
 func HandleSeen(
 	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
 ) (types.Object, diag.Diagnostics) {
-	handle, diags := handleSeen(ctx, settings, file, planes)
-	object, more := handle.Object(ctx)
-
-	return object, append(diags, more...)
+	return handleSeen(settings, file, planes).Object(ctx)
 }
 
 // AccessSeen asks control planes for the name of their cluster, and for what resources that have no machines store of
@@ -326,18 +323,15 @@ func AccessSeen(
 		return "", access, diags, err
 	}
 
-	handle, more := handleSeen(ctx, settings, file, planes)
-	diags.Append(more...)
-
-	access, more = handle.AccessModel.Object(ctx)
+	access, more := handleSeen(settings, file, planes).AccessModel.Object(ctx)
 
 	return settings.Name, access, append(diags, more...), nil
 }
 
 func handleSeen(
-	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
-) (clusterhandle.HandleModel, diag.Diagnostics) {
-	handle, diags := HandleOf(ctx, settings)
+	settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
+) clusterhandle.HandleModel {
+	handle := HandleOf(settings)
 
 	names := slices.Sorted(maps.Keys(planes))
 	handle.Secrets = file.Stored()
@@ -353,12 +347,11 @@ func handleSeen(
 
 	handle.TalosEndpoints = tf.TextList(endpoints)
 
-	return handle, diags
+	return handle
 }
 
 // HandleOf describes a cluster, leaving out what is Talos's default.
-func HandleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.HandleModel, diag.Diagnostics) {
-	nested := clusterhandle.HandleType()
+func HandleOf(c machineconfig.Cluster) clusterhandle.HandleModel {
 	h := clusterhandle.UnknownHandle()
 
 	h.Name, h.Mode, h.Endpoint = types.StringValue(c.Name), types.StringValue(clusterhandle.MetalMode),
@@ -367,41 +360,16 @@ func HandleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.Handl
 	h.TalosEndpoints, h.Secrets, h.Phase, h.TalosVersion = tf.TextList(nil), types.StringNull(), types.StringNull(),
 		types.StringNull()
 	h.KubernetesVersion, h.VersionContract = tf.TextOrNull(c.KubernetesVersion), tf.TextOrNull(c.Contract)
-	h.CertSANs, h.ConfigPatches = tf.TextList(c.CertSANs), tf.TextList(nil)
-	h.PodCIDRs, h.ServiceCIDRs = tf.ListOrNull(c.PodCIDRs), tf.ListOrNull(c.ServiceCIDRs)
-	h.DNSDomain = tf.TextOrNull(c.DNSDomain)
-	h.KubeProxy, h.Discovery = tf.FalseOrNull(!c.KubeProxyDisabled), types.BoolPointerValue(c.Discovery)
-	h.Isolated = types.BoolNull() // machines that answer tell nothing of it
-	h.AirGapped, h.ImageCache = tf.TrueOrNull(c.AirGapped), tf.TrueOrNull(c.ImageCache)
-	h.Registries = types.ObjectNull(tf.AttributesOf(nested["registries"]))
-	h.CNI = types.ObjectNull(tf.AttributesOf(nested["cni"]))
-	h.Host = types.ObjectNull(tf.AttributesOf(nested["host"]))
-	// Each machine tells its own.
-	h.NodeModel, h.PlaneModel = settings.None[settings.NodeModel](), settings.None[settings.PlaneModel]()
+	h.ConfigPatches = tf.TextList(nil)
+	h.Host = types.ObjectNull(tf.AttributesOf(clusterhandle.HandleType()["host"]))
 
 	if c.CNI.Name == "" || reflect.DeepEqual(c.CNI, machineconfig.CNI{Name: machineconfig.CNIFlannel}) {
-		return h, nil
+		c.CNI = machineconfig.CNI{}
 	}
 
-	cni := clusterhandle.CNIModel{Name: types.StringValue(c.CNI.Name), URLs: tf.ListOrNull(c.CNI.URLs)}
-	flannelType := tf.AttributesOf(tf.AttributesOf(nested["cni"])["flannel"])
-	cni.Flannel = types.ObjectNull(flannelType)
+	settings.WriteCluster(c, &h)
+	h.CertSANs = tf.TextList(c.CertSANs)
+	settings.Write(nil, &h) // each machine tells its own
 
-	var diags diag.Diagnostics
-
-	if f := c.CNI.Flannel; f != nil {
-		flannel, more := types.ObjectValueFrom(ctx, flannelType,
-			clusterhandle.FlannelModel{ExtraArgs: tf.ListOrNull(f.ExtraArgs),
-				KubeNetworkPolicies: tf.TrueOrNull(f.KubeNetworkPolicies)})
-		diags.Append(more...)
-
-		cni.Flannel = flannel
-	}
-
-	object, more := types.ObjectValueFrom(ctx, tf.AttributesOf(nested["cni"]), cni)
-	diags.Append(more...)
-
-	h.CNI = object
-
-	return h, diags
+	return h
 }

@@ -45,13 +45,12 @@ func clusterFrom(
 	common = setting.Merge(common, commonSettings(ofPlanes).OfControlPlanes())
 
 	plane, diags := poolFrom(ctx, machineset.Group{}, withoutSettings(common, ofPlanes), planes, true)
-	handle, more := clusterimport.HandleOf(ctx, of)
-	diags.Append(more...)
+	handle := clusterimport.HandleOf(of)
 
 	model := ClusterModel{CommonModel: plane.CommonModel, settingsModel: settingsFrom(handle, file, of),
 		TalosVersion: plane.TalosVersion}
 	model.ID = handle.Name
-	diags.Append(settings.Write(ctx, common, &model.NodeModel, &model.PlaneModel)...)
+	settings.Write(common, &model.NodeModel, &model.PlaneModel)
 
 	// The settings of control planes alone are those of the cluster, or of single machines.
 	block, more := types.ObjectValueFrom(ctx, planesType(),

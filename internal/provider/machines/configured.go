@@ -54,7 +54,7 @@ func (m ConfiguredModel) MachineSet(
 	r, one := &tf.Reader{}, machineModel{Hostname: m.Hostname}
 	_, ownImage := g.installOf(r, one)
 	p.Machines[""] = machineset.Machine{Group: g.Group, OwnHostname: true, OwnImage: ownImage,
-		Config: g.machine(ctx, r, "", one)}
+		Config: g.machine(r, "", one)}
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 
 	return p.Set, append(diags, r.Diags...)

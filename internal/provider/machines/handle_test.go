@@ -35,7 +35,7 @@ func TestHandle_ofReadersNamesNoEffects(t *testing.T) {
 	for name, attributes := range map[string]map[string]schema.Attribute{"observed": clusterhandle.ObservedHandle(),
 		"access": clusterhandle.AccessAttributes(), "bound": clusterhandle.BoundAccess(" A change replaces it.")} {
 		for _, text := range descriptionsOf(nil, attributes) {
-			if strings.Contains(text, "A change is applied") || strings.Contains(text, clusterhandle.ReplacesCluster) ||
+			if strings.Contains(text, "A change is applied") || strings.Contains(text, tf.ReplacesCluster) ||
 				strings.Contains(text, "upgrades the machines") {
 				t.Errorf("%s: %s", name, text)
 			}
@@ -47,7 +47,7 @@ func TestHandle_ofReadersNamesNoEffects(t *testing.T) {
 	}
 
 	texts := strings.Join(descriptionsOf(nil, clusterhandle.JoinHandle(clusterhandle.ReplacesWorkers)), "")
-	if !strings.Contains(texts, tf.AppliedLive) || strings.Contains(texts, clusterhandle.ReplacesCluster) ||
+	if !strings.Contains(texts, tf.AppliedLive) || strings.Contains(texts, tf.ReplacesCluster) ||
 		!strings.Contains(texts, clusterhandle.ReplacesWorkers) || !strings.Contains(texts, "upgrades the machines") {
 		t.Error("the handle of workers does not say what a change does to them")
 	}

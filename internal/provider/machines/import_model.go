@@ -36,33 +36,35 @@ func controlPlaneFrom(
 	}
 
 	pool, diags := poolFrom(ctx, machineset.Group{}, machines, found, true)
-	handle, more := clusterimport.HandleOf(ctx, of)
-	diags.Append(more...)
+	handle := clusterimport.HandleOf(of)
 
 	model := ControlPlaneModel{
 		machineSetModel: pool,
 		settingsModel:   settingsFrom(handle, file, of),
 	}
 	model.ID = handle.Name
-	diags.Append(settings.Write(ctx, commonSettings(machines), &model.PlaneModel)...)
+	settings.Write(commonSettings(machines), &model.PlaneModel)
 
 	return model, diags
 }
 
 // settingsFrom is the settings of a cluster as its handle has them.
 func settingsFrom(
-	handle clusterhandle.HandleModel, file clusterimport.SecretsFile, settings machineconfig.Cluster,
+	handle clusterhandle.HandleModel, file clusterimport.SecretsFile, of machineconfig.Cluster,
 ) settingsModel {
-	return settingsModel{
-		SettingsModel: handle.SettingsModel,
-		Mode:          handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: file.Stored(),
+	model := settingsModel{
+		ClusterModel: handle.ClusterModel,
+		Mode:         handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: file.Stored(),
 		KubernetesVersion: handle.KubernetesVersion, VersionContract: handle.VersionContract,
-		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: tf.TrueOrNull(settings.ScheduleOnControlPlanes),
-		Cluster: types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
+		ClusterPatches: handle.ConfigPatches,
+		Cluster:        types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
 		RestoreFrom: types.ObjectNull(restore.Type()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
 		Host: types.ObjectNull(clusterhandle.HostType()), ObservedOthers: unmanaged.None(),
 		UpgradeUnmanaged: unmanaged.NoUpgrade(),
 	}
+	settings.WriteCluster(of, &model.OwnModel)
+
+	return model
 }
 
 // workersFrom is the model of a pool of workers as its machines describe it; what
@@ -119,7 +121,7 @@ func poolFrom(
 	model.Model, model.SystemVolumes = system.Shared(machines, names)
 
 	common := commonSettings(machines)
-	diags := settings.Write(ctx, common, &model.NodeModel)
+	settings.Write(common, &model.NodeModel)
 
 	if reference, err := image.ParseReference(first.Image); err == nil {
 		if installer, ok := reference.Installer(); ok && installer.Schematic != "" && installer.Registry == "" {
@@ -137,9 +139,9 @@ func poolFrom(
 		model.Install = installValue(first, derived)
 	}
 
-	var more diag.Diagnostics
+	var diags diag.Diagnostics
 
-	model.Machines, more = importedMachines(ctx, of, found, withoutSettings(common, machines),
+	model.Machines, diags = importedMachines(ctx, of, found, withoutSettings(common, machines),
 		func(install machineconfig.Install) types.Object {
 			if shared {
 				return types.ObjectNull(installType())
@@ -150,7 +152,7 @@ func poolFrom(
 
 	model.remember(withoutHostname(of, machines))
 
-	return model, append(diags, more...)
+	return model, diags
 }
 
 // withoutHostname is a record of machines that have no host name in their configuration, which is all that it says.
@@ -193,7 +195,7 @@ func importedMachines(
 			Install: own(machines[name].Install), SystemVolumes: volumes,
 			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
 		}
-		diags.Append(settings.Write(ctx, machines[name].Settings, &one.MachineModel)...)
+		settings.Write(machines[name].Settings, &one.MachineModel)
 
 		value, more := types.ObjectValueFrom(ctx, machineType(), one)
 		diags.Append(more...)

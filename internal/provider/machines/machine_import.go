@@ -74,7 +74,7 @@ func oneMachineFrom(
 	}
 	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches
 	model.Model, model.SystemVolumes = shared.Model, shared.SystemVolumes
-	diags.Append(settings.Write(ctx, commonSettings(machines), &model.MachineModel)...)
+	settings.Write(commonSettings(machines), &model.MachineModel)
 	model.setLife(shared.CommonModel)
 
 	handle, more := clusterimport.HandleSeen(ctx, of, file, planes)

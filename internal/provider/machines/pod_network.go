@@ -2,7 +2,6 @@ package machines
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -16,7 +15,7 @@ import (
 // withPodNetwork is the handle with the CNI that patches of the control planes leave. Resources that join the cluster
 // read in it whether nodes become Ready. patches are those of the control planes alone.
 func withPodNetwork(
-	ctx context.Context, handle clusterhandle.HandleModel, patches types.List,
+	handle clusterhandle.HandleModel, patches types.List,
 ) (clusterhandle.HandleModel, diag.Diagnostics) {
 	r := &tf.Reader{}
 	own, ofCluster := r.Texts(patches), r.Texts(handle.ConfigPatches)
@@ -33,7 +32,7 @@ func withPodNetwork(
 	}
 
 	// Neither says anything of the CNI, and both may be unknown yet.
-	settings := handle.Settings(ctx, &tf.Reader{})
+	settings := handle.Settings(&tf.Reader{})
 	settings.Name = cmp.Or(settings.Name, "unknown")
 	settings.Endpoint = cmp.Or(settings.Endpoint, "https://unknown.invalid:6443")
 
@@ -45,9 +44,12 @@ func withPodNetwork(
 		return handle, r.Diags
 	}
 
-	var diags diag.Diagnostics
+	var cni machineconfig.CNI
+	if name != machineconfig.CNIFlannel {
+		cni.Name = name
+	}
 
-	handle.CNI, diags = clusterhandle.CNIOf(ctx, name)
+	handle.CNI = tf.ValueOf[types.Object](clusterhandle.HandleType()["cni"], cni)
 
-	return handle, append(r.Diags, diags...)
+	return handle, r.Diags
 }

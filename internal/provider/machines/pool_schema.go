@@ -8,8 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -186,7 +184,7 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 			Validators:  []validator.List{tf.MayBeBlank{}},
 			Optional:    true,
 			Computed:    true,
-			Default:     noTexts(),
+			Default:     tf.NoTexts(),
 			ElementType: types.StringType,
 			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource, after " +
 				"those of the cluster and before those of a machine. " + PatchFormat + patchChange,
@@ -279,9 +277,3 @@ var ObservedType = sync.OnceValue(func() types.ObjectType {
 
 	return tf.ObjectOf(attribute.NestedObject.Attributes)
 })
-
-// noTexts is the default of lists of strings whose absence means the same as an
-// empty list, so that an import need not guess which one a user wrote.
-func noTexts() defaults.List {
-	return listdefault.StaticValue(types.ListValueMust(types.StringType, nil))
-}

@@ -26,7 +26,8 @@ import (
 
 // settingsModel is what a resource that makes a cluster says about the whole of it.
 type settingsModel struct {
-	clusterhandle.SettingsModel
+	settings.ClusterModel
+	settings.OwnModel
 
 	Mode              types.String `tfsdk:"mode"`
 	Name              types.String `tfsdk:"name"`
@@ -35,7 +36,6 @@ type settingsModel struct {
 	KubernetesVersion types.String `tfsdk:"kubernetes_version"`
 	VersionContract   types.String `tfsdk:"version_contract"`
 	ClusterPatches    types.List   `tfsdk:"cluster_config_patches"`
-	ScheduleOnPlane   types.Bool   `tfsdk:"allow_scheduling_on_control_planes"`
 	Cluster           types.Object `tfsdk:"cluster"`
 	Manifests         types.String `tfsdk:"bootstrap_manifests_version"`
 	RestoreFrom       types.Object `tfsdk:"restore_from"`
@@ -55,7 +55,7 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, at endpoint.Li
 			Secrets: m.Secrets, TalosVersion: tf.Version(talosVersion), KubernetesVersion: tf.Version(m.KubernetesVersion),
 			VersionContract: m.VersionContract, Phase: phase, Host: clusterhandle.HostForHandle(m.Host),
 		},
-		SettingsModel: m.SettingsModel, NodeModel: settings.None[settings.NodeModel](),
+		ClusterModel: m.ClusterModel, NodeModel: settings.None[settings.NodeModel](),
 		PlaneModel: settings.None[settings.PlaneModel](), ConfigPatches: m.ClusterPatches,
 	}
 }
@@ -64,7 +64,7 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, at endpoint.Li
 func (m *settingsModel) exportAs(
 	ctx context.Context, handle clusterhandle.HandleModel, patches types.List,
 ) diag.Diagnostics {
-	handle, diags := withPodNetwork(ctx, handle, patches)
+	handle, diags := withPodNetwork(handle, patches)
 	object, more := handle.Object(ctx)
 	m.Cluster = object
 
@@ -112,7 +112,7 @@ func (m settingsModel) putOwn(ctx context.Context, p *machineset.Set) {
 	unmanaged.PutUpgrade(ctx, m.UpgradeUnmanaged, p)
 
 	r := &tf.Reader{}
-	p.Settings.ScheduleOnControlPlanes = r.Truth(m.ScheduleOnPlane, false)
+	settings.ReadCluster(r, &p.Settings, m.OwnModel)
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 }
 
@@ -196,19 +196,21 @@ func contractOf(version types.String) types.String {
 
 // settingsAttributes are the attributes of resources that make a cluster.
 func settingsAttributes() map[string]schema.Attribute {
-	attributes := map[string]schema.Attribute{
+	attributes := restore.RecordAttributes()
+
+	maps.Copy(attributes, map[string]schema.Attribute{
 		"mode": schema.StringAttribute{
 			Required:      true,
 			Validators:    []validator.String{clusterhandle.Mode},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or " +
-				"`container`, for pods of the Kubernetes cluster of `host`." + clusterhandle.ReplacesCluster,
+				"`container`, for pods of the Kubernetes cluster of `host`." + tf.ReplacesCluster,
 		},
 		"name": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{clusterhandle.ReplaceOnOtherName()},
 			MarkdownDescription: "Name of the cluster, and of the folder of its snapshots, in the words of DNS: lower-case " +
-				"letters, digits and dashes." + clusterhandle.Renamed(clusterhandle.ReplacesCluster),
+				"letters, digits and dashes." + clusterhandle.Renamed(tf.ReplacesCluster),
 		},
 		"host": clusterhandle.HostAttribute(),
 		"endpoint": schema.StringAttribute{
@@ -243,26 +245,14 @@ func settingsAttributes() map[string]schema.Attribute {
 				"version of `talos_version` when the cluster is created, and never moved by an upgrade. Set it to adopt an " +
 				"older cluster, or to move one to `v1.14`.",
 		},
-		"cert_sans": schema.ListAttribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             noTexts(),
-			ElementType:         types.StringType,
-			MarkdownDescription: clusterhandle.CertSANsDescription,
-		},
 		"cluster_config_patches": schema.ListAttribute{
 			Validators:  []validator.List{tf.MayBeBlank{}},
 			Optional:    true,
 			Computed:    true,
-			Default:     noTexts(),
+			Default:     tf.NoTexts(),
 			ElementType: types.StringType,
 			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included, " +
 				"before `config_patches`. " + PatchFormat + patchChange,
-		},
-		"allow_scheduling_on_control_planes": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether ordinary pods may run on control-plane machines (default `false`)." +
-				tf.AppliedLive,
 		},
 		"cluster": schema.SingleNestedAttribute{
 			Computed: true,
@@ -270,11 +260,7 @@ func settingsAttributes() map[string]schema.Attribute {
 				"sources.",
 			Attributes: tf.ComputedAttributes(clusterhandle.TellingHandle()),
 		},
-	}
+	})
 
-	all := clusterhandle.ClusterAttributes()
-	maps.Copy(all, attributes)
-	maps.Copy(all, restore.RecordAttributes())
-
-	return all
+	return attributes
 }

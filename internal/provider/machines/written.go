@@ -135,7 +135,7 @@ func machineSetOf(
 	p := writtenSet{written: groups, clusterName: handle.Name, mode: handle.Mode, endpoint: handle.Endpoint, host: own}
 	p.Set = machineset.Set{
 		Groups:    plainGroups(groups),
-		Settings:  handle.Settings(ctx, settings),
+		Settings:  handle.Settings(settings),
 		Secrets:   handle.Secrets.ValueString(),
 		Provided:  handle.Secrets.IsNull(),
 		Endpoints: endpoints.Texts(handle.TalosEndpoints),
@@ -161,7 +161,7 @@ func machineSetOf(
 		}
 
 		g.addMachines(ctx, &p.Set, named, located, settings)
-		g.addUnknown(ctx, &p.Set)
+		g.addUnknown(&p.Set)
 	}
 
 	p.Unknown.Note(machineset.UnknownMode, handle.Mode.IsUnknown())
@@ -200,27 +200,25 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 			OwnVolumes:  !machine.SystemVolumes.IsNull(),
 			OwnImage:    ownImage,
 			Meta:        readMeta(named, settings, machine.Meta),
-			Config:      g.machine(ctx, settings, key, machine),
+			Config:      g.machine(settings, key, machine),
 		}
 	}
 }
 
 // addUnknown adds the machines of a group that are unknown as a whole: only what they are called is known, and those of
 // state that are called so are no machines that leave.
-func (g *writtenGroup) addUnknown(ctx context.Context, p *machineset.Set) {
+func (g *writtenGroup) addUnknown(p *machineset.Set) {
 	for key, element := range g.machines.Machines.Elements() {
 		if element.IsUnknown() {
 			p.Machines[g.Prefix+key] = machineset.Machine{Group: g.Group, Key: key, AnyHardware: true, OwnHostname: true,
-				Config: g.machine(ctx, &tf.Reader{}, key, machineModel{})}
+				Config: g.machine(&tf.Reader{}, key, machineModel{})}
 		}
 	}
 }
 
 // machine reads the settings of one machine, with those of its group filled in. Its key is its host name, unless that
 // is given, or the key cannot be one, which the validation says.
-func (g *writtenGroup) machine(
-	ctx context.Context, r *tf.Reader, key string, one machineModel,
-) machineconfig.Machine {
+func (g *writtenGroup) machine(r *tf.Reader, key string, one machineModel) machineconfig.Machine {
 	install, _ := g.installOf(r, one)
 
 	hostname := r.Text(one.Hostname)
@@ -241,8 +239,8 @@ func (g *writtenGroup) machine(
 		Install:      install,
 		System:       g.machines.Read(r, volumes),
 		TalosVersion: g.TalosVersion,
-		PoolSettings: settings.Read(ctx, r, g.machines.NodeModel, g.planes),
-		Settings:     settings.Read(ctx, r, one.MachineModel),
+		PoolSettings: settings.Read(r, g.machines.NodeModel, g.planes),
+		Settings:     settings.Read(r, one.MachineModel),
 		PoolPatches:  r.Texts(g.machines.ConfigPatches),
 		Patches:      r.Texts(one.ConfigPatches),
 	}
@@ -329,7 +327,7 @@ func addReplicas(
 				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.NameOf(p.Settings.Name, identity),
 				CertSANs: finding.NonEmpty(address),
 				System:   g.machines.Read(r, system.NoVolumes()), TalosVersion: g.TalosVersion,
-				PoolSettings: settings.Read(ctx, r, g.machines.NodeModel, g.planes),
+				PoolSettings: settings.Read(r, g.machines.NodeModel, g.planes),
 				PoolPatches:  r.Texts(g.machines.ConfigPatches), Patches: g.patchesOf(r, n),
 			},
 		}

@@ -3,8 +3,6 @@ package settings
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -12,60 +10,68 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// kind is how the value of a setting is an attribute.
-type kind interface {
-	attribute(description string, secret bool) schema.Attribute
-	// read is the value of an attribute; nil for none.
-	read(ctx context.Context, r *tf.Reader, v attr.Value) any
-	// write is the reverse of it.
-	write(ctx context.Context, value any) (attr.Value, diag.Diagnostics)
-	// over ends a sentence with what becomes of the value of a more general level.
-	over(general string) string
+// kind is how a setting is an attribute of a level. How its value is one follows from their types: see [tf.ValueOf].
+type kind func(at Level, description string, secret bool) schema.Attribute
+
+func text(_ Level, description string, secret bool) schema.Attribute {
+	return schema.StringAttribute{Optional: true, Sensitive: secret, MarkdownDescription: description}
 }
 
-// texts is a map of strings, which may be empty where blank is set.
-type texts struct{ blank bool }
+func truth(_ Level, description string, secret bool) schema.Attribute {
+	return schema.BoolAttribute{Optional: true, Sensitive: secret, MarkdownDescription: description}
+}
 
-func (k texts) attribute(description string, secret bool) schema.Attribute {
-	validators := []validator.Map{noNulls{}}
-	if k.blank {
-		validators = append(validators, tf.MayBeBlank{})
-	}
-
-	return schema.MapAttribute{Optional: true, Sensitive: secret, ElementType: types.StringType, Validators: validators,
+func list(_ Level, description string, secret bool) schema.Attribute {
+	return schema.ListAttribute{Optional: true, Sensitive: secret, ElementType: types.StringType,
 		MarkdownDescription: description}
 }
 
-func (texts) read(_ context.Context, r *tf.Reader, v attr.Value) any {
-	entries, ok := v.(types.Map)
-	if !ok {
-		return nil
+// filledList is a list that is empty where a resource does not have it.
+func filledList(at Level, description string, secret bool) schema.Attribute {
+	attribute := schema.ListAttribute{Optional: true, Sensitive: secret, ElementType: types.StringType,
+		MarkdownDescription: description}
+	if at != Handle {
+		attribute.Computed, attribute.Default = true, tf.NoTexts()
 	}
 
-	return r.TextMap(entries)
+	return attribute
 }
 
-func (texts) write(_ context.Context, value any) (attr.Value, diag.Diagnostics) {
-	entries, _ := value.(map[string]string)
-
-	return mapOrNull(entries), nil
+// texts is a map of strings.
+func texts(_ Level, description string, secret bool) schema.Attribute {
+	return schema.MapAttribute{Optional: true, Sensitive: secret, ElementType: types.StringType,
+		Validators: []validator.Map{noNulls{}}, MarkdownDescription: description}
 }
 
-// mapOrNull is a map of strings, or null for none.
-func mapOrNull(entries map[string]string) types.Map {
-	if len(entries) == 0 {
-		return types.MapNull(types.StringType)
+// blankTexts is a map of strings, which may be empty.
+func blankTexts(_ Level, description string, secret bool) schema.Attribute {
+	return schema.MapAttribute{Optional: true, Sensitive: secret, ElementType: types.StringType,
+		Validators: []validator.Map{noNulls{}, tf.MayBeBlank{}}, MarkdownDescription: description}
+}
+
+// object is a nested object. What is in it is described on the most general level.
+func object(attributes map[string]schema.Attribute) kind {
+	return func(at Level, description string, secret bool) schema.Attribute {
+		attribute := schema.SingleNestedAttribute{Optional: true, Sensitive: secret, Attributes: attributes,
+			MarkdownDescription: description}
+		if at == ControlPlaneBlock || at == Machine {
+			attribute.Attributes = tf.AsThere(attributes)
+		}
+
+		return attribute
 	}
-
-	values := make(map[string]attr.Value, len(entries))
-	for key, text := range entries {
-		values[key] = types.StringValue(text)
-	}
-
-	return types.MapValueMust(types.StringType, values)
 }
 
-func (texts) over(general string) string { return ", merged by key over " + general }
+// brieflyInHandle is a nested object whose attributes have one sentence each in a handle.
+func brieflyInHandle(attributes map[string]schema.Attribute) kind {
+	return func(at Level, description string, secret bool) schema.Attribute {
+		if at == Handle {
+			return object(tf.Briefly(attributes))(at, description, secret)
+		}
+
+		return object(attributes)(at, description, secret)
+	}
+}
 
 // noNulls refuses null as a value of a map: no level takes away what a more general one gives.
 type noNulls struct{}

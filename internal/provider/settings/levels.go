@@ -1,15 +1,15 @@
 package settings
 
 import (
-	"context"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -35,9 +35,6 @@ const (
 	OneMachine
 )
 
-// below is whether another level of the same resource describes the setting.
-func (l Level) below() bool { return l == ControlPlaneBlock || l == Machine }
-
 var everywhere = []Level{Cluster, Handle, ControlPlane, ControlPlaneBlock, Workers, Configured, Machine, OneMachine}
 
 // Attributes are those of a level.
@@ -46,27 +43,30 @@ func Attributes(at Level) map[string]schema.Attribute {
 
 	for _, r := range table {
 		if slices.Contains(r.on, at) {
-			attributes[r.setting.Name] = r.kind.attribute(r.text(at), r.secret)
-		}
-
-		// What is in it is described on the level above.
-		if nested, ok := attributes[r.setting.Name].(schema.SingleNestedAttribute); ok && at.below() {
-			nested.Attributes = tf.AsThere(nested.Attributes)
-			attributes[r.setting.Name] = nested
+			attributes[r.called()] = r.kind(at, r.text(at), r.secret)
 		}
 	}
 
 	return attributes
 }
 
+// called is the name of the attribute.
+func (r row) called() string {
+	if r.setting == nil {
+		return r.name
+	}
+
+	return r.setting.Name
+}
+
 // text is the description of an attribute.
 func (r row) text(at Level) string {
-	metal, cost, name := "", r.cost, "`"+r.setting.Name+"`"
-	if r.setting.Metal {
+	metal, cost, name := "", r.cost, "`"+r.called()+"`"
+	if r.setting != nil && r.setting.Metal {
 		metal = tf.MetalOnly
 	}
 
-	if at == Configured || at == Handle && cost != tf.AppliedLive {
+	if at == Configured || at == Handle && cost != tf.AppliedLive && cost != tf.ReplacesCluster {
 		cost = ""
 	}
 
@@ -78,87 +78,113 @@ func (r row) text(at Level) string {
 	case Handle:
 		return metal + first + "." + cost
 	case ControlPlaneBlock:
-		return name + " of the control planes" + r.kind.over("that of the cluster") + "."
+		return name + " of the control planes" + r.over("that of the cluster") + "."
 	case Machine:
-		return name + " of this machine" + r.kind.over("that of its group") + "."
+		return name + " of this machine" + r.over("that of its group") + "."
 	default:
-		return metal + first + r.kind.over(name+" of the cluster") + "." + cost
+		return metal + first + r.over(name+" of the cluster") + "." + cost
 	}
 }
 
-// Settings are all that an import reads back.
+// over ends a sentence with what becomes of the value of a more general level.
+func (r row) over(general string) string {
+	if _, byKey := r.kind(Cluster, "", false).(schema.MapAttribute); byKey {
+		return ", merged by key over " + general
+	}
+
+	return ", in place of " + general
+}
+
+// Settings are all that an import reads back from each machine.
 func Settings() []*setting.Setting {
-	all := make([]*setting.Setting, 0, len(table))
+	var all []*setting.Setting
+
 	for _, r := range table {
-		all = append(all, r.setting)
+		if r.setting != nil {
+			all = append(all, r.setting)
+		}
 	}
 
 	return all
 }
 
 // Read reads the settings of one level from its models.
-func Read(ctx context.Context, r *tf.Reader, models ...any) setting.Values {
+func Read(r *tf.Reader, models ...any) setting.Values {
 	var values setting.Values
 
-	for _, row := range table {
-		for _, model := range models {
-			if field, ok := fieldOf(reflect.ValueOf(model), row.setting.Name); ok {
-				value, is := field.Interface().(attr.Value)
-				if read := row.kind.read(ctx, r, value); is && read != nil {
-					values.Set(row.setting, read)
-				}
-			}
+	for row, field := range fields(models) {
+		if value, is := field.Interface().(attr.Value); is && row.setting != nil {
+			read := row.setting.New()
+			r.Into(value, read)
+			values.Set(row.setting, reflect.ValueOf(read).Elem().Interface())
 		}
 	}
 
 	return values
 }
 
-// Write writes the settings of one level into pointers to its models, null where there are none. Settings that the
-// level does not have are left out.
-func Write(ctx context.Context, values setting.Values, models ...any) diag.Diagnostics {
-	var diags diag.Diagnostics
-
-	for _, row := range table {
-		for _, model := range models {
-			field, ok := fieldOf(reflect.ValueOf(model).Elem(), row.setting.Name)
-			if !ok {
-				continue
-			}
-
-			value, more := row.kind.write(ctx, values[row.setting])
-			diags.Append(more...)
-			field.Set(reflect.ValueOf(value))
+// ReadCluster reads the settings of a whole cluster from a model.
+func ReadCluster(r *tf.Reader, c *machineconfig.Cluster, model any) {
+	for row, field := range fields([]any{model}) {
+		if value, is := field.Interface().(attr.Value); is && row.setting == nil {
+			r.IntoFields(map[string]attr.Value{row.name: value}, c)
 		}
 	}
+}
 
-	return diags
+// Write writes the settings of one level into pointers to its models, null where there are none. Settings that the
+// level does not have are left out.
+func Write(values setting.Values, models ...any) {
+	for row, field := range fields(models) {
+		if row.setting != nil {
+			row.write(field, values[row.setting])
+		}
+	}
+}
+
+// WriteCluster writes the settings of a whole cluster into a pointer to a model.
+func WriteCluster(c machineconfig.Cluster, model any) {
+	for row, field := range fields([]any{model}) {
+		if row.setting == nil {
+			row.write(field, tf.PlainField(reflect.ValueOf(c), row.name).Interface())
+		}
+	}
 }
 
 // Unknown fills pointers to models with unknown values.
 func Unknown(models ...any) {
-	for _, row := range table {
-		for _, model := range models {
-			if field, ok := fieldOf(reflect.ValueOf(model).Elem(), row.setting.Name); ok {
-				field.Set(reflect.ValueOf(tf.Unknown(row.kind.attribute("", false).GetType())))
-			}
-		}
+	for row, field := range fields(models) {
+		field.Set(reflect.ValueOf(tf.Unknown(row.typ())))
 	}
 }
 
 // None is a model without settings.
 func None[M any]() (model M) {
-	Write(context.Background(), nil, &model) // null values have no mistakes
+	Write(nil, &model)
 
 	return model
 }
 
-// fieldOf is the field of a model for a setting.
-func fieldOf(model reflect.Value, name string) (reflect.Value, bool) {
-	at, ok := tf.FieldsOf(model.Type())[name]
-	if !ok {
-		return reflect.Value{}, false
-	}
+// write puts a plain value into the field of a model.
+func (r row) write(field reflect.Value, plain any) {
+	field.Set(reflect.ValueOf(tf.ValueOf[attr.Value](r.typ(), plain)))
+}
 
-	return model.FieldByIndex(at), true
+// typ is the type of the attribute.
+func (r row) typ() attr.Type { return r.kind(Cluster, "", false).GetType() }
+
+// fields are those of models, or of what they point to, with the row of each.
+func fields(models []any) iter.Seq2[row, reflect.Value] {
+	return func(yield func(row, reflect.Value) bool) {
+		for _, model := range models {
+			value := reflect.Indirect(reflect.ValueOf(model))
+			known := tf.FieldsOf(value.Type())
+
+			for _, row := range table {
+				if at, ok := known[row.called()]; ok && !yield(row, value.FieldByIndex(at)) {
+					return
+				}
+			}
+		}
+	}
 }

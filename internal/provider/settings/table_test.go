@@ -1,52 +1,54 @@
 package settings
 
 import (
-	"context"
 	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // modelsOf are the models of a level, which have a field for each of its attributes.
 var modelsOf = map[Level][]any{
-	Cluster: {NodeModel{}, PlaneModel{}}, Handle: {NodeModel{}, PlaneModel{}},
-	ControlPlane: {NodeModel{}, PlaneModel{}}, ControlPlaneBlock: {NodeModel{}, VIPModel{}},
+	Cluster: {ClusterModel{}, OwnModel{}, NodeModel{}, PlaneModel{}}, Handle: {ClusterModel{}, NodeModel{}, PlaneModel{}},
+	ControlPlane: {ClusterModel{}, OwnModel{}, NodeModel{}, PlaneModel{}}, ControlPlaneBlock: {NodeModel{}, VIPModel{}},
 	Workers: {NodeModel{}}, Configured: {NodeModel{}}, Machine: {MachineModel{}}, OneMachine: {MachineModel{}},
 }
 
 func TestTable_modelsHaveTheAttributesOfTheirLevel(t *testing.T) {
 	for level, models := range modelsOf {
-		fields := map[string]bool{}
+		unused := map[string]bool{}
 
 		for _, model := range models {
 			for name := range tf.FieldsOf(reflect.TypeOf(model)) {
-				fields[name] = true
+				unused[name] = true
 			}
 		}
 
 		for name, attribute := range Attributes(level) {
-			field := reflect.Value{}
-			for _, model := range models {
-				if found, ok := fieldOf(reflect.ValueOf(model), name); ok {
-					field = found
+			var found []reflect.Type
+
+			for row, field := range fields(models) {
+				if row.called() == name {
+					found = append(found, field.Type())
 				}
 			}
 
-			if value := reflect.TypeOf(attribute.GetType().ValueType(context.Background())); !field.IsValid() ||
-				field.Type() != value {
+			value := reflect.TypeOf(attribute.GetType().ValueType(t.Context()))
+			if len(found) != 1 || found[0] != value {
 				t.Errorf("level %d: no field of type %s for %s", level, value, name)
 			}
 
-			delete(fields, name)
+			delete(unused, name)
 		}
 
-		if len(fields) > 0 {
-			t.Errorf("level %d: no attributes for the fields %v", level, fields)
+		if len(unused) > 0 {
+			t.Errorf("level %d: no attributes for the fields %v", level, unused)
 		}
 	}
 }
@@ -54,8 +56,8 @@ func TestTable_modelsHaveTheAttributesOfTheirLevel(t *testing.T) {
 // Each setting is one row.
 func TestTable_settingsOnce(t *testing.T) {
 	var names []string
-	for _, s := range Settings() {
-		names = append(names, s.Name)
+	for _, r := range table {
+		names = append(names, r.called())
 	}
 
 	slices.Sort(names)
@@ -67,8 +69,6 @@ func TestTable_settingsOnce(t *testing.T) {
 
 // What is written into models is read back, and what is unknown is remembered.
 func TestWrite_isReadBack(t *testing.T) {
-	ctx := context.Background()
-
 	var values setting.Values
 	values.Set(setting.Labels, map[string]string{"rack": "b2", "empty": ""})
 	values.Set(setting.Taints, map[string]string{"gpu": "NoSchedule"})
@@ -82,22 +82,77 @@ func TestWrite_isReadBack(t *testing.T) {
 		planes PlaneModel
 	)
 
-	if diags := Write(ctx, values, &model, &planes); diags.HasError() {
-		t.Fatal(diags)
-	}
+	Write(values, &model, &planes)
 
 	if !model.Annotations.Equal(types.MapNull(types.StringType)) {
 		t.Errorf("annotations are %s", model.Annotations)
 	}
 
 	r := &tf.Reader{}
-	if got := Read(ctx, r, model, planes); !reflect.DeepEqual(got, values) || r.Unknown {
+	if got := Read(r, model, planes); !reflect.DeepEqual(got, values) || r.Unknown {
 		t.Errorf("got %v, want %v", got, values)
 	}
 
 	Unknown(&model, &planes)
 
-	if got := Read(ctx, r, model, planes); len(got) > 0 || !r.Unknown {
+	if got := Read(r, model, planes); len(got) > 0 || !r.Unknown {
 		t.Errorf("of an unknown model %v is known", got)
 	}
+}
+
+// The settings of a whole cluster, all of them, are read back as well, and what is Talos's default is left out.
+func TestWriteCluster_isReadBack(t *testing.T) {
+	want := machineconfig.Cluster{
+		CertSANs: []string{"a.test"}, PodCIDRs: []string{"10.1.0.0/16"}, ServiceCIDRs: []string{"10.2.0.0/16"},
+		DNSDomain: "b.test", KubeProxy: new(false), Discovery: new(false), Isolated: true, AirGapped: true,
+		ImageCache: true, AllowSchedulingOnControlPlanes: true,
+		CNI: machineconfig.CNI{Name: "custom", URLs: []string{"https://c.test"},
+			Flannel: &machineconfig.Flannel{ExtraArgs: []string{"--d"}, KubeNetworkPolicies: true}},
+		Registries: machineconfig.Registries{
+			Mirrors: map[string]machineconfig.RegistryMirror{"docker.io": {SkipFallback: true,
+				Endpoints: []machineconfig.RegistryEndpoint{{URL: "https://e.test", OverridePath: true}, {URL: "https://f.test"}}}},
+			Auth: map[string]machineconfig.RegistryAuth{"e.test": {Username: "g", Password: "h", Auth: "i", IdentityToken: "j"}},
+			TLS: map[string]machineconfig.RegistryTLS{"e.test": {CA: "k", ClientCertificate: "l", ClientKey: "m",
+				InsecureSkipVerify: true}},
+		},
+	}
+
+	var (
+		model struct {
+			ClusterModel
+			OwnModel
+		}
+		got machineconfig.Cluster
+	)
+
+	WriteCluster(want, &model)
+
+	r := &tf.Reader{}
+	ReadCluster(r, &got, model)
+
+	if diff := cmp.Diff(fieldsOf(want), fieldsOf(got)); diff != "" || r.Unknown {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	WriteCluster(machineconfig.Cluster{}, &model)
+
+	for name, at := range tf.FieldsOf(reflect.TypeOf(model)) {
+		field := reflect.ValueOf(model).FieldByIndex(at)
+		if null := field.MethodByName("IsNull").Call(nil); !null[0].Bool() {
+			t.Errorf("%s of nothing is %v", name, field)
+		}
+	}
+}
+
+// fieldsOf are the fields of a cluster that rows name.
+func fieldsOf(c machineconfig.Cluster) map[string]any {
+	fields := map[string]any{}
+
+	for _, r := range table {
+		if r.setting == nil {
+			fields[r.name] = tf.PlainField(reflect.ValueOf(c), r.name).Interface()
+		}
+	}
+
+	return fields
 }

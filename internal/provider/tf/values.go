@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
@@ -41,6 +43,10 @@ func TextList(texts []string) types.List {
 func TextSet(texts []string) types.Set {
 	return types.SetValueMust(types.StringType, TextList(texts).Elements())
 }
+
+// NoTexts is the default of lists of strings whose absence means the same as an empty list, so that an import need not
+// guess which one a user wrote.
+func NoTexts() defaults.List { return listdefault.StaticValue(TextList(nil)) }
 
 // NullValues is a null for each attribute of an object.
 func NullValues(attributes map[string]attr.Type) map[string]attr.Value {
@@ -102,15 +108,6 @@ func TrueOrNull(b bool) types.Bool {
 	}
 
 	return types.BoolValue(true)
-}
-
-// FalseOrNull is false, or null for true: a value that is left out.
-func FalseOrNull(b bool) types.Bool {
-	if b {
-		return types.BoolNull()
-	}
-
-	return types.BoolValue(false)
 }
 
 // NoTimeouts is the value of timeouts when nothing is said about them.
@@ -176,6 +173,9 @@ func TimeIn(text types.String) time.Time {
 
 // AppliedLive ends the description of attributes that Talos takes while it runs.
 const AppliedLive = " A change is applied without a reboot."
+
+// ReplacesCluster ends the description of attributes that a cluster cannot change.
+const ReplacesCluster = " A change replaces the cluster: every machine is wiped, etcd included."
 
 // MetalOnly begins the description of attributes that machines in containers do not have.
 const MetalOnly = "Metal only. "

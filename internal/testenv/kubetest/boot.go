@@ -130,8 +130,9 @@ func bootMachine(ctx context.Context, simulator *sim.Simulator, o Options) (*sim
 	config, err := machineconfig.Generate(
 		machineconfig.Cluster{
 			Name: "addons", Endpoint: endpoint, KubernetesVersion: version, Contract: "v1.13",
-			CNI: machineconfig.CNI{Name: machineconfig.CNINone}, KubeProxyDisabled: true, ScheduleOnControlPlanes: !o.Reserved,
-			Patches: []string{"cluster:\n  coreDNS:\n    disabled: true\n"},
+			CNI: machineconfig.CNI{Name: machineconfig.CNINone}, KubeProxy: new(false),
+			AllowSchedulingOnControlPlanes: !o.Reserved,
+			Patches:                        []string{"cluster:\n  coreDNS:\n    disabled: true\n"},
 		},
 		machineconfig.Machine{
 			Role: machineconfig.ControlPlane, Mode: machineconfig.Metal, Hostname: "cp-1",
