@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"path/filepath"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
@@ -68,15 +66,6 @@ func (a Archive) Fetch(ctx context.Context, key string, keys Keys) (_ *Snapshot,
 	}
 
 	return snapshot, nil
-}
-
-// FetchFile is Fetch for a file of this machine: one of `talosctl etcd snapshot`, or one that
-// was copied out of a store, whose record may lie beside it. Of the archive it needs the mark,
-// the keys of records and the scratch folder.
-func (a Archive) FetchFile(ctx context.Context, path string, keys Keys) (*Snapshot, error) {
-	a.Store = file.Store{Path: filepath.Dir(path)}
-
-	return a.Fetch(ctx, filepath.Base(path), keys)
 }
 
 // admit refuses what is of another cluster.

@@ -16,6 +16,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
@@ -71,7 +72,7 @@ func TestFetch_opensASnapshotOfTalosctl(t *testing.T) {
 	same(t, snapshot)
 
 	// The same as a file that no store knows.
-	if snapshot, err = (backup.Archive{Mark: ours, Scratch: a.Scratch}).FetchFile(t.Context(),
+	if snapshot, err = fetchFile(t, backup.Archive{Mark: ours, Scratch: a.Scratch},
 		filepath.Join(s.Path, "db.snapshot"), backup.Keys{SHA256: strings.ToUpper(known.SHA256)}); err != nil {
 		t.Fatal(err)
 	}
@@ -137,15 +138,25 @@ func TestFetch_refusesACopyOfADatabase(t *testing.T) {
 
 	database := written(t, whole(t)[:len(whole(t))-sha256.Size])
 
-	_, err := backup.Archive{Scratch: t.TempDir()}.FetchFile(t.Context(), database,
+	_, err := fetchFile(t, backup.Archive{Scratch: t.TempDir()}, database,
 		backup.Keys{SHA256: sumOf(whole(t)[:len(whole(t))-sha256.Size])})
 	if !errors.Is(err, backup.ErrIncomplete) || !strings.Contains(err.Error(), "talosctl etcd snapshot") {
 		t.Errorf("error %v, want one that says how to take a snapshot", err)
 	}
 }
 
+// fetchFile fetches a file of this machine: one of `talosctl etcd snapshot`, or one that was copied out of a store,
+// whose record may lie beside it.
+func fetchFile(t *testing.T, a backup.Archive, path string, keys backup.Keys) (*backup.Snapshot, error) {
+	t.Helper()
+
+	a.Store = file.Store{Path: filepath.Dir(path)}
+
+	return a.Fetch(t.Context(), filepath.Base(path), keys)
+}
+
 // A stored snapshot that was copied to another folder with its record is opened with it.
-func TestFetchFile_readsTheRecordBesideIt(t *testing.T) {
+func TestFetch_readsTheRecordBesideAFile(t *testing.T) {
 	t.Parallel()
 
 	for extension, sealing := range sealings(t) {
@@ -165,7 +176,7 @@ func TestFetchFile_readsTheRecordBesideIt(t *testing.T) {
 			}
 		}
 
-		snapshot, err := a.FetchFile(t.Context(), filepath.Join(folder, filepath.Base(record.Key)), sealing.keys)
+		snapshot, err := fetchFile(t, a, filepath.Join(folder, filepath.Base(record.Key)), sealing.keys)
 		record.Key = filepath.Base(record.Key)
 
 		if err != nil || snapshot.Record == nil || *snapshot.Record != record {
