@@ -31,9 +31,9 @@ func (d *etcdMembersDataSource) Metadata(
 func (d *etcdMembersDataSource) Schema(
 	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
-	resp.Schema = examinedSchema(ctx, "The members of a cluster's etcd and how each of them is, as it says on its own "+
-		"machine through the Talos API. It only looks, once and without waiting; an etcd that is unwell or does not answer is "+
-		"a result and never an error, and what has no answer is told in a warning. The [guide to observing a "+
+	resp.Schema = examinedSchema(ctx, "The members of a cluster's etcd and how each of them is, as it says on its "+
+		"own machine through the Talos API. It only looks, once and without waiting; an etcd that is unwell or does not "+
+		"answer is a result and never an error, and what has no answer is told in a warning. The [guide to observing a "+
 		"cluster](../guides/observing.md) has `check` blocks.", etcdMembersAttributes())
 }
 

@@ -13,9 +13,10 @@ import (
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
-// The framework has a family of types of attributes for each of resources, data sources, ephemeral resources, actions,
-// lists and the provider block. Whatever is more than one of them has is described once, as attributes of a resource, and
-// converted. The types of the families have the same names, and the same fields where they have them at all.
+// The framework has a family of types of attributes for each of resources, data sources, ephemeral resources,
+// actions, lists and the provider block. Whatever is more than one of them has is described once, as attributes of a
+// resource, and converted. The types of the families have the same names, and the same fields where they have them at
+// all.
 
 // Unconverted is the message about an attribute of a type that is not converted.
 func Unconverted(name string, a any) string {
@@ -75,8 +76,8 @@ func EphemeralAttributes(in map[string]resource.Attribute) map[string]ephemeral.
 // DataSourceAttributes are the same attributes on a data source.
 func DataSourceAttributes(in map[string]resource.Attribute) map[string]datasource.Attribute {
 	return converted[datasource.Attribute](in, datasource.StringAttribute{}, datasource.BoolAttribute{},
-		datasource.Int64Attribute{}, datasource.ListAttribute{}, datasource.MapAttribute{}, datasource.SingleNestedAttribute{},
-		datasource.MapNestedAttribute{}, datasource.ListNestedAttribute{})
+		datasource.Int64Attribute{}, datasource.ListAttribute{}, datasource.MapAttribute{},
+		datasource.SingleNestedAttribute{}, datasource.MapNestedAttribute{}, datasource.ListNestedAttribute{})
 }
 
 // ActionAttributes are the same attributes on an action, which has none that are sensitive, and whose
