@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,47 @@ func TestPlan_swappedAddresses(t *testing.T) {
 	d.Plan(t, renamed).Must(t)
 
 	s.ExpectNothingSent(t)
+}
+
+// Private state of before, with a key for each value, says who answered where as well, and a refresh writes it anew.
+func TestPlan_swappedAddressesByFormerPrivateState(t *testing.T) {
+	t.Parallel()
+
+	s, d, config := placesSite(t)
+	first, second := s.Workers[0].Address().String(), s.Workers[1].Address().String()
+	d.Apply(t, config(first, second)).Must(t)
+
+	values := func() (private map[string][]byte) {
+		tftest.Must(t, json.Unmarshal(d.Private, &private))
+
+		return private
+	}
+
+	former := values()
+	delete(former, "surroundings")
+
+	refuses := func() bool {
+		return strings.Contains(tftest.Show(d.Plan(t, config(second, first)).Diagnostics), second+" is batch/w-2")
+	}
+
+	for unseen, refused := range map[string]bool{`[]`: true, `["batch/w-1","batch/w-2"]`: false} {
+		former["unseen_machines"] = []byte(unseen)
+
+		var err error
+
+		d.Private, err = json.Marshal(former)
+		tftest.Must(t, err)
+
+		if refuses() != refused {
+			t.Errorf("with %s unseen it is refused: %t", unseen, !refused)
+		}
+	}
+
+	d.Refresh(t).Must(t)
+
+	if now := values(); now["unseen_machines"] != nil || now["surroundings"] == nil || !refuses() {
+		t.Errorf("after a refresh there is %q", now)
+	}
 }
 
 // A machine that does not answer is one whose address may be another one's by now: the plan allows it, and the apply

@@ -164,6 +164,16 @@ func ParseKeys(text string) Keys {
 	return keys
 }
 
+// MarshalText encodes keys for state.
+func (k Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText decodes what MarshalText wrote.
+func (k *Keys) UnmarshalText(text []byte) error {
+	*k = ParseKeys(string(text))
+
+	return nil
+}
+
 type field struct {
 	name     string
 	kind     Kind

@@ -5,12 +5,12 @@ import "slices"
 // Holder is a machine of the cluster, by what is known of it.
 type Holder struct {
 	// Name is what it is called where it is in the way.
-	Name         string
-	ControlPlane bool
+	Name         string `json:"name"`
+	ControlPlane bool   `json:"control_plane,omitempty"`
 	// Keys are those that it carries; zero where nobody knows.
-	Keys Keys
+	Keys Keys `json:"keys,omitzero"`
 	// Settled is false for one that has not begun to work with its keys yet.
-	Settled bool
+	Settled bool `json:"-"`
 }
 
 // Cluster is every machine that is a part of the cluster, however it is known: those of a resource, and all others.

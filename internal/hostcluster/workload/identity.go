@@ -13,10 +13,10 @@ import (
 type Identity struct {
 	// UID is that of the namespace kube-system, which stays as long as the cluster. It is empty where the credentials
 	// may not read it.
-	UID string `json:"uid"`
+	UID string
 	// Connection and Server are how the host was reached, for people: such as "context prod", and the URL of its API.
-	Connection string `json:"connection"`
-	Server     string `json:"server"`
+	Connection string
+	Server     string
 }
 
 // String names the host in errors and warnings.

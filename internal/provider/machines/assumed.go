@@ -35,7 +35,10 @@ func (r *machinesResource[M, P]) assumed(
 
 	p, more := r.set(ctx, &likely)
 	diags.Append(more...)
-	diags.Append(p.recall(ctx, req.Private)...)
+
+	remembered, more := readSurroundings(ctx, req.Private)
+	diags.Append(more...)
+	p.recall(remembered)
 
 	if diags.HasError() || p.Unknown.Has(machineset.UnknownMachines) || p.Unknown.Has(machineset.UnknownSecrets) ||
 		p.Unknown.Has(machineset.UnknownConfiguration) && len(newcomers) == 0 {

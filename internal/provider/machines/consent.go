@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -14,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // Secrets that are older than the plan may have a cluster of which the state knows nothing. A create bootstraps etcd
@@ -27,9 +27,6 @@ func allowBootstrapAttribute() schema.BoolAttribute {
 			"([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not needed with `talosop_secrets` of the same apply, an etcd that answers, or `restore_from`." + tf.TerraformOnly,
 	}
 }
-
-// consentKey is where private state says that a create had no consent: it found an etcd to join.
-const consentKey = "bootstrap_needs_consent"
 
 // createsWithoutConsent reports whether a create may not bootstrap etcd. It is false as long as the plan cannot tell.
 // replaces is true for the create of a replacement: its cluster is the one in state, which the plan destroys.
@@ -54,13 +51,8 @@ func (p writtenSet) beginsEtcd() bool {
 }
 
 // updatesWithoutConsent is createsWithoutConsent for a create that did not finish.
-func (p writtenSet) updatesWithoutConsent(ctx context.Context, private tf.PrivateState, before cluster.Phase) bool {
-	var diags diag.Diagnostics
-
-	// Private state that cannot be read counts as no consent.
-	pending := tf.Remembers(ctx, private, consentKey, &diags) || diags.HasError()
-
-	return pending && !machineset.Bootstrapped(before) && p.beginsEtcd() && !p.allowBootstrap.ValueBool()
+func (p writtenSet) updatesWithoutConsent(remembered record.Surroundings, before cluster.Phase) bool {
+	return remembered.NeedsConsent && !machineset.Bootstrapped(before) && p.beginsEtcd() && !p.allowBootstrap.ValueBool()
 }
 
 // refuseWithoutConsent refuses a create that would bootstrap etcd without consent. It asks the control planes: an etcd

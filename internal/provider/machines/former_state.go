@@ -5,17 +5,50 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // schemaVersion is that of the resources with machines. 1 has the attribute record; what that has was in observed
 // before.
 const schemaVersion = 1
+
+// formerKeys are where private state held each value of what is remembered beside machines before that was one value.
+// This and its callers go with the first release that reads no such state any more.
+func formerKeys(s *record.Surroundings) map[string]any {
+	return map[string]any{
+		"secrets": &s.Secrets.Digest, "cluster_identity": &s.Secrets.Identity, "host_cluster": &s.Host,
+		"unseen_machines": &s.Unseen, "other_control_planes": &s.OtherControlPlanes, "other_keys": &s.OtherKeys,
+		"bootstrap_needs_consent": &s.NeedsConsent,
+	}
+}
+
+// formerSurroundings reads what is remembered beside machines from private state of before; nothing of an object that
+// has none yet.
+func formerSurroundings(
+	ctx context.Context, private tf.PrivateState,
+) (s record.Surroundings, diags diag.Diagnostics) {
+	for key, value := range formerKeys(&s) {
+		diags.Append(tf.ReadPrivate(ctx, private, key, value)...)
+	}
+
+	return s, diags
+}
+
+// forgetFormer takes away what formerSurroundings reads.
+func forgetFormer(ctx context.Context, private tf.PrivateStore) (diags diag.Diagnostics) {
+	for key := range formerKeys(&record.Surroundings{}) {
+		diags.Append(private.SetKey(ctx, key, nil)...)
+	}
+
+	return diags
+}
 
 // UpgradeState reads states of former versions.
 func (r *machinesResource[M, P]) UpgradeState(context.Context) map[int64]resource.StateUpgrader {

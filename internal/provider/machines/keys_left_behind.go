@@ -3,10 +3,12 @@ package machines
 import (
 	"fmt"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // keysLeftBehind is the error of an update after which machines still work with keys of which the secrets of the plan
@@ -37,4 +39,18 @@ func keysLeftBehind(p machineset.Set, done run) error {
 	return fmt.Errorf("%s still work with keys that the secrets do not have any more, because other machines of the "+
 		"cluster do not accept the new ones yet: apply the resources of these, and then this one again",
 		finding.Describe(names))
+}
+
+// warnOfPendingKeys says what a rotation waits for that this resource cannot do.
+func warnOfPendingKeys(want cluster.Spec, have cluster.Snapshot) finding.List {
+	names := cluster.KeysPending(want, have)
+	if len(names) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Keys are turned over in part", finding.Report{
+		Now: []string{"the machines of this resource carry what is safe beside these nodes: " + finding.Describe(names)},
+		Next: "Apply once more when the resources of these nodes have been applied. A node of which nothing is known, " +
+			"because no talosop made it, holds everything up: put its keys into its annotation " + rotation.Annotation + ".",
+	}.String())}
 }

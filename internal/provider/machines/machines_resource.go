@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // Model is what the operations that all resources with machines share ask of the
@@ -177,14 +178,39 @@ func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet,
 
 // recordedSet reads the model of a state as machines of one cluster that belong to this resource.
 func (r *machinesResource[M, P]) recordedSet(
-	ctx context.Context, model *M, private tf.PrivateState,
+	ctx context.Context, model *M, secrets record.Secrets,
 ) (writtenSet, diag.Diagnostics) {
 	p, diags := P(model).MachineSet(ctx)
 	P(model).life().own(&p)
-	diags.Append(p.recallSecrets(ctx, r.ProviderData, private)...)
+	diags.Append(p.recallSecrets(ctx, r.ProviderData, secrets)...)
 	p.Set = p.WithFacts()
 
 	return p, diags
+}
+
+// recalledSet is recordedSet with what private state remembers beside the machines.
+func (r *machinesResource[M, P]) recalledSet(
+	ctx context.Context, model *M, private tf.PrivateState,
+) (writtenSet, record.Surroundings, diag.Diagnostics) {
+	remembered, diags := readSurroundings(ctx, private)
+	p, more := r.recordedSet(ctx, model, remembered.Secrets)
+	p.recall(remembered)
+
+	return p, remembered, append(diags, more...)
+}
+
+// setsOfUpdate reads a planned model, with what private state remembers beside the machines, and that of the state.
+func (r *machinesResource[M, P]) setsOfUpdate(
+	ctx context.Context, plan, state *M, private tf.PrivateState,
+) (p, prior writtenSet, remembered record.Surroundings, diags diag.Diagnostics) {
+	p, diags = r.set(ctx, plan)
+	remembered, more := readSurroundings(ctx, private)
+	diags.Append(more...)
+	p.recall(remembered)
+
+	prior, more = r.recordedSet(ctx, state, remembered.Secrets)
+
+	return p, prior, remembered, append(diags, more...)
 }
 
 // planDestroy warns of what a destroy does, and refuses one that is protected or that would reset what the same plan
@@ -192,8 +218,7 @@ func (r *machinesResource[M, P]) recordedSet(
 func (r *machinesResource[M, P]) planDestroy(
 	ctx context.Context, state *M, private tf.PrivateState, planned tf.PrivateStore,
 ) diag.Diagnostics {
-	p, diags := r.recordedSet(ctx, state, private)
-	diags.Append(p.recall(ctx, private)...)
+	p, _, diags := r.recalledSet(ctx, state, private)
 	diags.Append(tf.Diagnostics(p.refuseSecretless(r.ProviderData))...)
 
 	if diags.HasError() {
@@ -317,12 +342,10 @@ func (r *machinesResource[M, P]) planUpdate(
 ) diag.Diagnostics {
 	P(plan).align(config, &state)
 
-	p, diags := r.set(ctx, plan)
-	diags.Append(p.recall(ctx, req.Private)...)
-	prior, more := r.recordedSet(ctx, &state, req.Private)
+	p, prior, _, diags := r.setsOfUpdate(ctx, plan, &state, req.Private)
 	moved := prior.secretless
 
-	diags.Append(append(more, P(&state).life().protect(ctx, resp.Private, prior.Set)...)...)
+	diags.Append(P(&state).life().protect(ctx, resp.Private, prior.Set)...)
 	diags.Append(tf.Diagnostics(prior.takeSecrets(p))...)
 
 	p.Unknown.Note(machineset.UnknownNewSecrets, p.Unknown.Has(machineset.UnknownSecrets) && r.Ledger().SecretsPlanned())
@@ -418,6 +441,9 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 
+	remembered, diags := readSurroundings(ctx, resp.Private)
+	resp.Diagnostics.Append(diags...)
+
 	if p.NeedsConsent = p.createsWithoutConsent(r.ProviderData, false); p.NeedsConsent && !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(tf.Diagnostics(p.refuseWithoutConsent(ctx, r.ProviderData))...)
 	}
@@ -441,10 +467,10 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)
 	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
-	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, consentKey, p.NeedsConsent)...)
-	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
-	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
-	resp.Diagnostics.Append(p.recordSurroundings(ctx, resp.Private, done.want, done.result.Snapshot)...)
+
+	remembered = p.surroundings(remembered, done.want, done.result.Snapshot)
+	remembered.Host, remembered.NeedsConsent = record.Host(done.host), p.NeedsConsent
+	resp.Diagnostics.Append(storeSurroundings(ctx, resp.Private, remembered)...)
 }
 
 func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -457,9 +483,8 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	ctx, cancel := life.deadline(ctx, tf.OpRead, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := r.recordedSet(ctx, &state, req.Private)
+	p, remembered, diags := r.recalledSet(ctx, &state, req.Private)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)
 
 	if resp.Diagnostics.HasError() {
@@ -474,20 +499,19 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 
 	p.noteCluster(r.ProviderData)
 
-	seen := func(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
-		return append(P(&state).seenMeta(ctx, want, have), p.recordSurroundings(ctx, resp.Private, want, have)...)
-	}
-
-	host, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, seen)
+	saw, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set)
 	resp.Diagnostics.Append(tf.Diagnostics(found)...)
-	life.belongAsSeen(p, host)
+	life.belongAsSeen(p, saw.host)
 	P(&state).setLife(life)
+	resp.Diagnostics.Append(P(&state).seenMeta(ctx, saw.want, saw.have)...)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
-	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, host)...)
-	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
-	r.Ledger().RememberRead(life.OwnerID, r.removal(ctx, state, req.Private))
+
+	remembered = p.surroundings(remembered, saw.want, saw.have)
+	remembered.Host = record.Host(saw.host)
+	resp.Diagnostics.Append(storeSurroundings(ctx, resp.Private, remembered)...)
+	r.Ledger().RememberRead(life.OwnerID, r.removal(ctx, state, resp.Private))
 }
 
 func (r *machinesResource[M, P]) Update(
@@ -503,13 +527,9 @@ func (r *machinesResource[M, P]) Update(
 
 	P(&plan).align(plan, &state)
 
-	p, diags := r.set(ctx, &plan)
+	p, prior, remembered, diags := r.setsOfUpdate(ctx, &plan, &state, req.Private)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
-	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
-
-	prior, diags := r.recordedSet(ctx, &state, req.Private)
-	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(tf.Diagnostics(prior.takeSecrets(p))...)
 
 	if resp.Diagnostics.HasError() {
@@ -517,15 +537,19 @@ func (r *machinesResource[M, P]) Update(
 	}
 
 	p.FormerSecrets = prior.Secrets
-	p.NeedsConsent = p.updatesWithoutConsent(ctx, req.Private, P(&state).life().recordedPhase())
+	p.NeedsConsent = p.updatesWithoutConsent(remembered, P(&state).life().recordedPhase())
 	result, reached := plan, p.Set
+
+	var done run
 
 	if P(&plan).life().idle() {
 		if !r.confirm(ctx, &result, p, prior, &resp.Diagnostics) {
 			return
 		}
 	} else {
-		done, found := updateMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, prior.Set,
+		var found finding.List
+
+		done, found = updateMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, prior.Set,
 			P(&state).life())
 		found.Append(done.tellOfEndpoint(p.Set, P(&plan).life().Phase)...)
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
@@ -536,11 +560,10 @@ func (r *machinesResource[M, P]) Update(
 		}
 
 		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
-		resp.Diagnostics.Append(p.recordSurroundings(ctx, resp.Private, done.want, done.result.Snapshot)...)
 		resp.Diagnostics.Append(tf.Diagnostics(warnOfPendingKeys(done.want, done.result.Snapshot))...)
 
 		if done.host.UID != "" {
-			resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
+			remembered.Host = record.Host(done.host)
 		}
 	}
 
@@ -548,7 +571,8 @@ func (r *machinesResource[M, P]) Update(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &result)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, reached)...)
 	resp.Diagnostics.Append(P(&result).life().protect(ctx, resp.Private, p.Set)...)
-	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
+	resp.Diagnostics.Append(storeSurroundings(ctx, resp.Private,
+		p.surroundings(remembered, done.want, done.result.Snapshot))...)
 }
 
 // confirm ends an update that touches no machine: it looks whether they are still Ready. It returns false where nothing
@@ -584,9 +608,8 @@ func (r *machinesResource[M, P]) Delete(
 	ctx, cancel := life.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := r.recordedSet(ctx, &state, req.Private)
+	p, _, diags := r.recalledSet(ctx, &state, req.Private)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
 	resp.Diagnostics.Append(tf.Diagnostics(p.refuseSecretless(r.ProviderData))...)
 
 	if resp.Diagnostics.HasError() {

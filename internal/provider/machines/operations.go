@@ -110,20 +110,27 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	return append(finding.List{finding.Incomplete("create of "+p.Object, what)}, done.warnOfRestore()...), true
 }
 
+// look is what a refresh saw beside what is in the model: the machines, unless nothing led to them, and the host
+// cluster of containers, to be recorded.
+type look struct {
+	want cluster.Spec
+	have cluster.Snapshot
+	host workload.Identity
+}
+
 // refresh observes the machines and puts what it saw into the model of state. A machine that does not answer keeps what
-// was last seen of it, and all of them do while nothing leads to their host cluster. What META holds is left to seen.
-// host is the host cluster of containers, to be recorded.
+// was last seen of it, and all of them do while nothing leads to their host cluster. What META holds is left to the
+// caller.
 func refresh(
 	ctx context.Context, m *providerdata.ProviderData, model *CommonModel, p machineset.Set,
-	seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
-) (host workload.Identity, diags finding.List) {
-	host = p.RecordedHost()
+) (saw look, diags finding.List) {
+	saw.host = p.RecordedHost()
 
 	model.forgetPlan()
 
 	before, diags := model.Recorded(ctx, p)
 	if diags.HasError() {
-		return host, diags
+		return saw, diags
 	}
 
 	recorded, more := machineset.NewPriorState(before, p, p)
@@ -135,11 +142,11 @@ func refresh(
 
 	var away *providerdata.HostAwayError
 	if errors.As(err, &away) {
-		return host, append(diags, providerdata.HostUnread(p, away))
+		return saw, append(diags, providerdata.HostUnread(p, away))
 	}
 
 	if err != nil {
-		return host, append(diags, openFailed(p, "read", err)...)
+		return saw, append(diags, openFailed(p, "read", err)...)
 	}
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
@@ -150,13 +157,12 @@ func refresh(
 
 	now := exam.onHost.in(withDrift(observed(want, have, before.Seen), drift), before.Seen)
 	model.remember(now)
-	diags.Append(tf.Findings(seen(ctx, want, have))...)
 	diags.Append(machineset.WarnOfDrift(driftIn(now))...)
 	diags.Append(machineset.Unexpected(p, want, have)...)
 	diags.Append(exam.onHost.leftUnchanged()...)
 
-	host = exam.onHost.recordable(host)
-	diags.Append(machineset.WarnOfGone(before.GoneIn(want, have), host, "An apply makes them anew, with nothing on "+
+	saw = look{want, have, exam.onHost.recordable(saw.host)}
+	diags.Append(machineset.WarnOfGone(before.GoneIn(want, have), saw.host, "An apply makes them anew, with nothing on "+
 		"them: make sure first that nobody is about to bring them back.")...)
 
 	diags.Append(machineset.WarnOfTroubles(troubles)...)
@@ -167,7 +173,7 @@ func refresh(
 		model.Phase = types.StringValue(string(cluster.Degraded))
 	}
 
-	return host, append(diags, machineset.WarnOfUnanswered(want, have)...)
+	return saw, append(diags, machineset.WarnOfUnanswered(want, have)...)
 }
 
 // othersBefore are the nodes that no resource had when state was written; nil where it does not tell.

@@ -23,8 +23,7 @@ func (r *machinesResource[M, P]) removal(
 	life := P(&state).life()
 
 	set := sync.OnceValue(func() machineset.Set {
-		p, _ := r.recordedSet(ctx, &state, private) // a plan that needs it says what is wrong with it
-		_ = p.recall(ctx, private)
+		p, _, _ := r.recalledSet(ctx, &state, private) // a plan that needs it says what is wrong with it
 
 		return p.Set
 	})
@@ -69,7 +68,9 @@ func (r *machinesResource[M, P]) planReplaced(
 	// The removal of a tainted object has the private state of this plan.
 	replaced, tainted, _ := r.Ledger().Replaced(ctx, private, r.kind, P(plan).life().ID, p.Set)
 	if tainted && p.TakesCluster() {
-		diags.Append(tf.StorePrivate(ctx, planned, othersKey, replaced.Set().AddressesBeside())...)
+		remembered, more := readSurroundings(ctx, private)
+		remembered.OtherControlPlanes = replaced.Set().AddressesBeside()
+		diags.Append(append(more, storeSurroundings(ctx, planned, remembered)...)...)
 	}
 
 	return append(diags, tf.PlannedCreate(ctx, private, planned, p.AddressesBeside(), leaves)...)

@@ -1,14 +1,10 @@
 package machines
 
 import (
-	"cmp"
-	"context"
 	"reflect"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -18,9 +14,6 @@ import (
 // Which host cluster has the machines of a resource is in its state: a kubeconfig says it anew every time, by a context
 // that anybody may switch. host_uid tells it from others. A CLI whose provider is killed during an update keeps
 // attributes and nothing of the private state (Terraform 1.11.4, OpenTofu 1.12.6), where what led there is, for people.
-
-// hostKey is where private state holds the identity of the host cluster.
-const hostKey = "host_cluster"
 
 // belong fills in what tells the surroundings of machines from others that a plan did not know.
 func (m *CommonModel) belong(p writtenSet, host workload.Identity) {
@@ -51,44 +44,6 @@ func (m *CommonModel) belongAsPlanned(p writtenSet) {
 func (m *CommonModel) belongAsSeen(p writtenSet, host workload.Identity) {
 	m.HostUID, m.SecretsDigest = types.StringUnknown(), types.StringUnknown()
 	m.belong(p, host)
-}
-
-// recordHost stores which host cluster has the machines of a set. One that is not known is stored, too: the private
-// state of a resource that is replaced is that of its predecessor.
-func (p writtenSet) recordHost(ctx context.Context, private tf.PrivateStore, host workload.Identity) diag.Diagnostics {
-	if p.Host == nil {
-		return nil
-	}
-
-	return tf.StorePrivate(ctx, private, hostKey, host)
-}
-
-// recordSurroundings stores what a snapshot shows beside the machines of a set: where other control planes are, which
-// keys the machines of other resources carry, and who did not answer.
-func (p writtenSet) recordSurroundings(
-	ctx context.Context, private tf.PrivateStore, want cluster.Spec, have cluster.Snapshot,
-) diag.Diagnostics {
-	return append(append(p.recordOthers(ctx, private, want, have), recordLook(ctx, private, want, have)...),
-		recordOtherKeys(ctx, private, want, have)...)
-}
-
-// recall reads what private state knows beside attributes of the surroundings of a set: which host cluster has its
-// machines, and where control planes of other resources are.
-func (p *writtenSet) recall(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
-	var diags diag.Diagnostics
-
-	p.Holders, diags = recallOtherKeys(ctx, private)
-	diags.Append(p.recallLook(ctx, private)...)
-
-	if p.Host != nil {
-		uid := p.Host.Recorded.UID
-		diags.Append(tf.ReadPrivate(ctx, private, hostKey, &p.Host.Recorded)...)
-		p.Host.Recorded.UID = cmp.Or(uid, p.Host.Recorded.UID)
-
-		return diags
-	}
-
-	return append(diags, p.recallOthers(ctx, private)...)
 }
 
 // keepsConnection is whether two sets are of machines that are reached by the same settings, as far as resources have

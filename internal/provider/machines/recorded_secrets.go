@@ -12,28 +12,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // Which secrets the machines of a resource were last read with is in its state, as digests: where the provider was
 // given the secrets, state has none that others could be compared with. secrets_digest tells them from those of
 // another cluster also where private state was lost.
-
-// secretsKey and identityKey are where private state holds the digests; see providerdata.RecordedSecrets.
-const (
-	secretsKey  = "secrets"
-	identityKey = "cluster_identity"
-)
-
-// recordSecrets stores the digests of the secrets.
-func (p writtenSet) recordSecrets(ctx context.Context, private tf.PrivateStore) diag.Diagnostics {
-	bundle, err := pki.Parse([]byte(p.Secrets))
-	if err != nil {
-		return nil // whoever needed them said so
-	}
-
-	return append(tf.StorePrivate(ctx, private, secretsKey, bundle.CurrentDigest()),
-		tf.StorePrivate(ctx, private, identityKey, bundle.Identity())...)
-}
 
 // providedIdentity tells the secrets of the provider block from those of other clusters; empty where state has them,
 // and while they are not known.
@@ -45,15 +29,12 @@ func (p writtenSet) providedIdentity() string {
 	return ""
 }
 
-// recallSecrets finds the secrets that were recorded. Where neither state nor the provider has them, the set is
+// recallSecrets finds the secrets that are remembered. Where neither state nor the provider has them, the set is
 // secretless, and its secrets count as not known.
 func (p *writtenSet) recallSecrets(
-	ctx context.Context, m *providerdata.ProviderData, private tf.PrivateState,
+	ctx context.Context, m *providerdata.ProviderData, remembered record.Secrets,
 ) diag.Diagnostics {
-	var recorded providerdata.RecordedSecrets
-
-	diags := append(tf.ReadPrivate(ctx, private, secretsKey, &recorded.Digest),
-		tf.ReadPrivate(ctx, private, identityKey, &recorded.Identity)...)
+	recorded := providerdata.RecordedSecrets(remembered)
 	recorded.Identity = cmp.Or(p.RecordedSecrets, recorded.Identity)
 	p.RecordedSecrets, p.recorded = recorded.Identity, recorded
 
@@ -63,10 +44,10 @@ func (p *writtenSet) recallSecrets(
 		p.secretless = true
 		p.Unknown.Note(machineset.UnknownSecrets, true)
 
-		return diags
+		return nil
 	}
 
-	return append(diags, p.addProvided(ctx, m, recorded)...)
+	return p.addProvided(ctx, m, recorded)
 }
 
 // addProvided fills in the secrets and the settings that the provider was given. After an error the secrets count as

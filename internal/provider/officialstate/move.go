@@ -13,7 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// MovedKey is where private state holds what a machine is read by that was moved here.
+// MovedKey is where private state holds what a machine is read by that was moved here. It is a request for the next
+// refresh, which ends it, and nothing that is remembered.
 const MovedKey = "moved"
 
 // MoveMachine takes a machine over, as resource.StateMover does. It stores where the machine is, and what the refresh

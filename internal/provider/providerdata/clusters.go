@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // Clusters are the clusters of the provider's configuration.
@@ -41,10 +42,8 @@ type ProvidedMachine struct {
 	Meta    types.Map  `tfsdk:"meta"`
 }
 
-// RecordedSecrets is what state says of the secrets with which machines were last read, none of which is in it: their
-// digest (pki.Bundle.CurrentDigest), empty where private state was lost, and that of what stays while keys are turned
-// over (pki.Bundle.Identity), empty where there is no state.
-type RecordedSecrets struct{ Digest, Identity string }
+// RecordedSecrets is what state says of the secrets with which machines were last read.
+type RecordedSecrets record.Secrets
 
 // of is whether secrets are those of the cluster, be it with keys that were turned over.
 func (r RecordedSecrets) of(secrets types.String) bool {

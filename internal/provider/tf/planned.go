@@ -7,6 +7,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
+// What a plan tells the operations that follow it is in private state under keys of its own, and not with what is
+// remembered: the create leg of a replacement has it in the place of a state, and of talosop_secrets, too.
+
 // ownerKey has the id of the owner of machines in private state, for the create leg of a replacement.
 const ownerKey = "owner"
 
