@@ -103,7 +103,7 @@ func agreesOn(t *testing.T, c talosctl, address string, m record.Machine) {
 	}
 
 	if status := c.ask(address, "get", "machinestatus", "-o", "yaml"); m.Stage == "" ||
-		!strings.Contains(status, "stage: "+m.Stage) {
+		!strings.Contains(status, "stage: "+string(m.Stage)) {
 		t.Errorf("the state says that %s is %q, talosctl says:\n%s", address, m.Stage, status)
 	}
 }

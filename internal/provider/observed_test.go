@@ -119,7 +119,7 @@ func shownOf(m record.Machine) tftest.Config {
 		drift = append(drift, line)
 	}
 
-	return tftest.Config{"address": orNull(m.Address), "uuid": orNull(m.UUID), "stage": orNull(m.Stage), "ready": m.Ready,
+	return tftest.Config{"address": orNull(m.Address), "uuid": orNull(m.UUID), "stage": orNull(string(m.Stage)), "ready": m.Ready,
 		"talos_version": orNull(m.TalosVersion), "kubernetes_version": orNull(m.KubeletVersion),
 		"node_name": orNull(m.NodeName), "drift": drift}
 }

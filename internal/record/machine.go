@@ -6,7 +6,9 @@ import (
 	"maps"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Machine is what state remembers of one machine. An empty field is one that nobody told yet.
@@ -14,7 +16,7 @@ type Machine struct {
 	// Address is where the machine was reached.
 	Address string `json:"address,omitempty"`
 	// Stage is in the words of Talos, or StageGone.
-	Stage string `json:"stage,omitempty"`
+	Stage step.Stage `json:"stage,omitempty"`
 	// Ready is whether Talos reports it ready.
 	Ready bool `json:"ready,omitempty"`
 	// UUID is that of the hardware (SMBIOS), and BootID that of the current boot.
@@ -30,8 +32,8 @@ type Machine struct {
 	// ConfigDigest is that of the active configuration, and StagedDigest that of the one that waits for the next boot.
 	ConfigDigest string `json:"config_digest,omitempty"`
 	StagedDigest string `json:"staged_config_digest,omitempty"`
-	// Keys are those in the active configuration (rotation.Keys), and Images those of Kubernetes, by component.
-	Keys   string           `json:"keys,omitempty"`
+	// Keys are those in the active configuration, and Images those of Kubernetes, by component.
+	Keys   rotation.Keys    `json:"keys,omitzero"`
 	Images kubenames.Images `json:"images,omitzero"`
 	// HostnameUnset is true where an import found no host name in the configuration.
 	HostnameUnset bool `json:"hostname_unset,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // everything is a machine of which all is known, with differences of every kind.
@@ -16,7 +17,7 @@ func everything() record.Machine {
 	return record.Machine{
 		Address: "10.0.0.1", Stage: "running", Ready: true, UUID: "u", BootID: "b", Platform: "metal",
 		TalosVersion: "v1.13.0", Schematic: "s", Extensions: []string{"e"}, Installer: "i",
-		ConfigDigest: "d", StagedDigest: "e", Keys: "talos=1", Images: kubenames.Images{kubenames.Kubelet: "kubelet:v1.36.3"},
+		ConfigDigest: "d", StagedDigest: "e", Keys: rotation.ParseKeys("talos=1"), Images: kubenames.Images{kubenames.Kubelet: "kubelet:v1.36.3"},
 		HostnameUnset: true, NodeName: "n", KubeletVersion: "v1.36.3",
 		Running:  map[kubenames.Component]string{kubenames.Kubelet: "v1.36.3"},
 		MemberID: "m", RestoredAt: time.Date(2026, 11, 28, 1, 2, 3, 4, time.UTC), PodDigest: "p", PeerAddress: "10.96.0.1",

@@ -45,7 +45,7 @@ func openAll(
 func recordOrphans(seen record.Machines, orphans []cluster.Machine) {
 	for _, m := range orphans {
 		if _, known := seen[m.Name]; !known {
-			seen[m.Name] = record.Machine{Address: m.Address, Stage: string(step.StageMaintenance)}
+			seen[m.Name] = record.Machine{Address: m.Address, Stage: step.StageMaintenance}
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (h hostReport) recordPeers(seen, last record.Machines) {
 		switch {
 		case seen[name].Stage == record.StageGone:
 		case known && before.Stage != record.StageGone &&
-			(before.PeerAddress != "" || before.Stage != string(step.StageMaintenance)):
+			(before.PeerAddress != "" || before.Stage != step.StageMaintenance):
 		default:
 			seen.Change(name, func(m *record.Machine) { m.PeerAddress = peer.String() })
 		}

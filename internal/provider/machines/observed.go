@@ -17,7 +17,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
-	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // What is seen of machines goes into the attribute record, whole and for the provider alone, and into observed, for
@@ -42,7 +41,7 @@ func shown(machines record.Machines) types.Map {
 func shownOne(m record.Machine) types.Object {
 	return types.ObjectValueMust(ObservedType().AttrTypes, map[string]attr.Value{
 		"address": tf.TextOrNull(m.Address), "uuid": tf.TextOrNull(m.UUID),
-		"stage": tf.TextOrNull(m.Stage), "ready": types.BoolValue(m.Ready),
+		"stage": tf.TextOrNull(string(m.Stage)), "ready": types.BoolValue(m.Ready),
 		"talos_version":      tf.TextOrNull(m.TalosVersion),
 		"kubernetes_version": tf.TextOrNull(m.KubeletVersion),
 		"node_name":          tf.TextOrNull(m.NodeName),
@@ -102,10 +101,10 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 func recordedMachine(m record.Machine, role step.Role, phase cluster.Phase) step.MachineState {
 	state := step.MachineState{
 		Access: step.Member, Role: role,
-		Stage: step.Stage(m.Stage), Ready: m.Ready, UUID: m.UUID, BootID: m.BootID, TalosVersion: m.TalosVersion,
+		Stage: m.Stage, Ready: m.Ready, UUID: m.UUID, BootID: m.BootID, TalosVersion: m.TalosVersion,
 		Platform: m.Platform, Schematic: m.Schematic, Extensions: m.Extensions, Installer: m.Installer,
 		NodeName: m.NodeName, ConfigDigest: m.ConfigDigest, StagedDigest: m.StagedDigest, Images: m.Images,
-		Keys: rotation.ParseKeys(m.Keys), RestoredAt: m.RestoredAt,
+		Keys: m.Keys, RestoredAt: m.RestoredAt,
 		Claimed: m.Drift.Has(record.OwnedByAnother), MarkUnproven: m.Drift.Has(record.MarkUnproven),
 	}
 
@@ -160,7 +159,7 @@ func seenMachine(m cluster.Machine, s step.MachineState, have cluster.Snapshot, 
 		// Whoever answers without a hardware UUID does not take away the one that is known.
 		UUID: cmp.Or(s.UUID, last.UUID), BootID: s.BootID, Platform: s.Platform, TalosVersion: s.TalosVersion,
 		Schematic: s.Schematic, Extensions: s.Extensions, Installer: last.Installer,
-		ConfigDigest: s.ConfigDigest, StagedDigest: s.StagedDigest, Keys: s.Keys.String(), Images: s.Images,
+		ConfigDigest: s.ConfigDigest, StagedDigest: s.StagedDigest, Keys: s.Keys, Images: s.Images,
 		NodeName: s.NodeName, RestoredAt: s.RestoredAt.UTC(), PodDigest: last.PodDigest,
 		Link: cmp.Or(s.Link, last.Link),
 	}
@@ -184,14 +183,14 @@ func seenMachine(m cluster.Machine, s step.MachineState, have cluster.Snapshot, 
 	return now
 }
 
-func stageOf(s step.MachineState) string {
+func stageOf(s step.MachineState) step.Stage {
 	switch s.Access {
 	case step.Maintenance:
-		return string(step.StageMaintenance)
+		return step.StageMaintenance
 	case step.Gone:
 		return record.StageGone
 	default:
-		return string(s.Stage)
+		return s.Stage
 	}
 }
 

@@ -83,4 +83,4 @@ func machineAsPlanned(plan, seen attr.Value) attr.Value {
 }
 
 // neverSeen is what is shown of a machine that has not answered yet.
-func neverSeen() types.Object { return shownOne(record.Machine{Stage: string(step.StageUnknown)}) }
+func neverSeen() types.Object { return shownOne(record.Machine{Stage: step.StageUnknown}) }

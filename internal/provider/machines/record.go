@@ -161,8 +161,8 @@ func (r run) addressOf(name string) string {
 // configured describes a machine that was not seen again since it got its configuration.
 func configured(sent step.ApplyConfig, s step.MachineState, last record.Machine, address string) record.Machine {
 	last.Address, last.Drift = address, nil
-	last.Stage, last.Ready = cmp.Or(string(s.Stage), string(step.StageUnknown)), false
-	last.ConfigDigest, last.Keys = sent.Digest, sent.Keys.String()
+	last.Stage, last.Ready = cmp.Or(s.Stage, step.StageUnknown), false
+	last.ConfigDigest, last.Keys = sent.Digest, sent.Keys
 	last.UUID = cmp.Or(s.UUID, last.UUID)
 
 	return last
