@@ -17,14 +17,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
+// ReleaseName and ReleaseNamespace are the annotations of objects that belong to a release
+// (Helm 3.21, action/validate.go).
 const (
-	// ReleaseName and ReleaseNamespace are the annotations of objects that belong to a release
-	// (Helm 3.21, action/validate.go).
 	ReleaseName      = "meta.helm.sh/release-name"
 	ReleaseNamespace = "meta.helm.sh/release-namespace"
-	// atOnce is how many objects of a kind are deleted at the same time.
-	atOnce = 8
 )
+
+// atOnce is how many objects of a kind are deleted at the same time.
+const atOnce = 8
 
 // unlessKept is for objects that a new manifest does not have any more: Helm leaves those alone
 // that say so (kube.Client.update). Whatever is for those that somebody chose.

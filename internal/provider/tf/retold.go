@@ -12,7 +12,7 @@ import (
 
 // Retold are the same attributes, nested ones included, with the descriptions that tell makes of theirs.
 func Retold(in map[string]schema.Attribute, tell func(description string) string) map[string]schema.Attribute {
-	return edited(in, described(tell), described(tell))
+	return edited(in, described(tell))
 }
 
 // described makes the description of an attribute another one.
@@ -25,13 +25,19 @@ func described(tell func(description string) string) func(a reflect.Value) {
 
 // AsIn are attributes that are described elsewhere, and refer to there.
 func AsIn(where string, in map[string]schema.Attribute) map[string]schema.Attribute {
-	return edited(in, described(func(string) string { return "See `" + where + "`." }), described(asThere))
+	out := AsThere(in)
+
+	for name, a := range out {
+		out[name] = copied(a, described(func(string) string { return "See `" + where + "`." }))
+	}
+
+	return out
 }
 
 // AsThere are attributes of one whose own description says where they are described.
-func AsThere(in map[string]schema.Attribute) map[string]schema.Attribute { return Retold(in, asThere) }
-
-func asThere(string) string { return "As there." }
+func AsThere(in map[string]schema.Attribute) map[string]schema.Attribute {
+	return Retold(in, func(string) string { return "As there." })
+}
 
 // Briefly are attributes with the first sentences of their descriptions.
 func Briefly(in map[string]schema.Attribute) map[string]schema.Attribute {

@@ -100,26 +100,35 @@ func ProviderAttributes(in map[string]resource.Attribute) map[string]provider.At
 		provider.MapNestedAttribute{}, provider.ListNestedAttribute{})
 }
 
-// edited are copies of attributes whose fields edit changes, and below those of the attributes in them.
-func edited(in map[string]resource.Attribute, edit, below func(a reflect.Value)) map[string]resource.Attribute {
+// copied is a copy of an attribute, whose fields edit changes.
+func copied(a resource.Attribute, edit func(a reflect.Value)) resource.Attribute {
+	one := reflect.New(reflect.TypeOf(a)).Elem()
+	one.Set(reflect.ValueOf(a))
+	edit(one)
+
+	out, _ := one.Interface().(resource.Attribute)
+
+	return out
+}
+
+// edited are copies of attributes, nested ones included, whose fields edit changes.
+func edited(in map[string]resource.Attribute, edit func(a reflect.Value)) map[string]resource.Attribute {
 	out := make(map[string]resource.Attribute, len(in))
 
 	for name, a := range in {
-		one := reflect.New(reflect.TypeOf(a)).Elem()
-		one.Set(reflect.ValueOf(a))
-		edit(one)
+		out[name] = copied(a, func(one reflect.Value) {
+			edit(one)
 
-		holder := one
-		if object := one.FieldByName("NestedObject"); object.IsValid() {
-			holder = object
-		}
+			holder := one
+			if object := one.FieldByName("NestedObject"); object.IsValid() {
+				holder = object
+			}
 
-		if nested := holder.FieldByName("Attributes"); nested.IsValid() {
-			inner, _ := nested.Interface().(map[string]resource.Attribute)
-			nested.Set(reflect.ValueOf(edited(inner, below, below)))
-		}
-
-		out[name], _ = one.Interface().(resource.Attribute)
+			if nested := holder.FieldByName("Attributes"); nested.IsValid() {
+				inner, _ := nested.Interface().(map[string]resource.Attribute)
+				nested.Set(reflect.ValueOf(edited(inner, edit)))
+			}
+		})
 	}
 
 	return out
@@ -127,24 +136,20 @@ func edited(in map[string]resource.Attribute, edit, below func(a reflect.Value))
 
 // ComputedAttributes are the same attributes, set by the provider.
 func ComputedAttributes(in map[string]resource.Attribute) map[string]resource.Attribute {
-	compute := func(a reflect.Value) {
+	return edited(in, func(a reflect.Value) {
 		for _, name := range []string{"CustomType", "Required", "Optional", "WriteOnly", "Validators", "PlanModifiers",
 			"Default"} {
 			a.FieldByName(name).SetZero()
 		}
 
 		a.FieldByName("Computed").SetBool(true)
-	}
-
-	return edited(in, compute, compute)
+	})
 }
 
 // WriteOnlyAttributes are the same attributes, kept in neither state nor plan.
 func WriteOnlyAttributes(in map[string]resource.Attribute) map[string]resource.Attribute {
-	hide := func(a reflect.Value) {
+	return edited(in, func(a reflect.Value) {
 		a.FieldByName("PlanModifiers").SetZero()
 		a.FieldByName("WriteOnly").SetBool(true)
-	}
-
-	return edited(in, hide, hide)
+	})
 }
