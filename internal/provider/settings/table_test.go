@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -100,59 +100,19 @@ func TestWrite_isReadBack(t *testing.T) {
 	}
 }
 
-// The settings of a whole cluster, all of them, are read back as well, and what is Talos's default is left out.
-func TestWriteCluster_isReadBack(t *testing.T) {
-	want := machineconfig.Cluster{
-		CertSANs: []string{"a.test"}, PodCIDRs: []string{"10.1.0.0/16"}, ServiceCIDRs: []string{"10.2.0.0/16"},
-		DNSDomain: "b.test", KubeProxy: new(false), Discovery: new(false), Isolated: true, AirGapped: true,
-		ImageCache: true, AllowSchedulingOnControlPlanes: true,
-		CNI: machineconfig.CNI{Name: "custom", URLs: []string{"https://c.test"},
-			Flannel: &machineconfig.Flannel{ExtraArgs: []string{"--d"}, KubeNetworkPolicies: true}},
-		Registries: machineconfig.Registries{
-			Mirrors: map[string]machineconfig.RegistryMirror{"docker.io": {SkipFallback: true,
-				Endpoints: []machineconfig.RegistryEndpoint{{URL: "https://e.test", OverridePath: true}, {URL: "https://f.test"}}}},
-			Auth: map[string]machineconfig.RegistryAuth{"e.test": {Username: "g", Password: "h", Auth: "i", IdentityToken: "j"}},
-			TLS: map[string]machineconfig.RegistryTLS{"e.test": {CA: "k", ClientCertificate: "l", ClientKey: "m",
-				InsecureSkipVerify: true}},
-		},
+// What is Talos's default is left out.
+func TestWriteCluster_ofDefaults(t *testing.T) {
+	var model struct {
+		ClusterModel
+		OwnModel
 	}
 
-	var (
-		model struct {
-			ClusterModel
-			OwnModel
-		}
-		got machineconfig.Cluster
-	)
-
-	WriteCluster(want, &model)
-
-	r := &tf.Reader{}
-	ReadCluster(r, &got, model)
-
-	if diff := cmp.Diff(fieldsOf(want), fieldsOf(got)); diff != "" || r.Unknown {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-
+	Unknown(&model)
 	WriteCluster(machineconfig.Cluster{}, &model)
 
-	for name, at := range tf.FieldsOf(reflect.TypeOf(model)) {
-		field := reflect.ValueOf(model).FieldByIndex(at)
-		if null := field.MethodByName("IsNull").Call(nil); !null[0].Bool() {
-			t.Errorf("%s of nothing is %v", name, field)
+	for row, field := range fields([]any{model}) {
+		if value, is := field.Interface().(attr.Value); !is || !value.IsNull() {
+			t.Errorf("%s of nothing is %v", row.name, field)
 		}
 	}
-}
-
-// fieldsOf are the fields of a cluster that rows name.
-func fieldsOf(c machineconfig.Cluster) map[string]any {
-	fields := map[string]any{}
-
-	for _, r := range table {
-		if r.setting == nil {
-			fields[r.name] = tf.PlainField(reflect.ValueOf(c), r.name).Interface()
-		}
-	}
-
-	return fields
 }
