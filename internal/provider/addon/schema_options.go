@@ -120,24 +120,24 @@ func ignoreAttribute(description string) schema.StringAttribute {
 // addonResults are what the cluster and the chart tell.
 func addonResults() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id":       tf.ToldByResource("Namespace and name of the release, with a slash between them."),
-		"revision": tf.ToldNumber("Number of the revision, as `helm history` shows it."),
-		"status": tf.ToldByResource("Status of the revision in the words of Helm: `deployed` when all is well. Anything " +
+		"id":       tf.ComputedString("Namespace and name of the release, with a slash between them."),
+		"revision": tf.ComputedNumber("Number of the revision, as `helm history` shows it."),
+		"status": tf.ComputedString("Status of the revision in the words of Helm: `deployed` when all is well. Anything " +
 			"else is drift, and the next apply recovers the release."),
-		"chart_name":    tf.ToldByResource("Name of the chart that is installed."),
-		"chart_version": tf.ToldByResource("Version of the chart that is installed."),
-		"app_version":   tf.ToldByResource("Version of what the chart installs, as the chart says; null when it does not."),
-		"chart_digest": tf.ToldByResource("Digest of the package of the chart, such as `sha256:0f…`, which repositories " +
+		"chart_name":    tf.ComputedString("Name of the chart that is installed."),
+		"chart_version": tf.ComputedString("Version of the chart that is installed."),
+		"app_version":   tf.ComputedString("Version of what the chart installs, as the chart says; null when it does not."),
+		"chart_digest": tf.ComputedString("Digest of the package of the chart, such as `sha256:0f…`, which repositories " +
 			"and registries name, too; of a chart in a folder that of its files. A plan upgrades the release when the chart " +
 			"has another one by then, under the same version or not. Null after an import, until an apply, when the chart was " +
 			"not compared."),
-		"objects": tf.ToldStrings("Objects of the release, such as `Deployment kube-system/metrics-server`, without those " +
-			"of hooks."),
-		"first_deployed": tf.ToldTime("When the release was installed (RFC 3339, UTC)."),
-		"last_deployed":  tf.ToldTime("When the revision was made (RFC 3339, UTC)."),
-		"notes": tf.ToldSecret("Notes of the chart, as `helm` prints them after an install. They may hold secrets, and are " +
-			"stored."),
-		"drift": tf.ToldStrings("How the release is not as it was made, as of the last refresh: what somebody else changed " +
-			"or removed. The next apply upgrades the release, which puts it right."),
+		"objects": tf.ComputedStrings("Objects of the release, such as `Deployment kube-system/metrics-server`, without " +
+			"those of hooks."),
+		"first_deployed": tf.ComputedTime("When the release was installed (RFC 3339, UTC)."),
+		"last_deployed":  tf.ComputedTime("When the revision was made (RFC 3339, UTC)."),
+		"notes": tf.ComputedSecret("Notes of the chart, as `helm` prints them after an install. They may hold secrets, and " +
+			"are stored."),
+		"drift": tf.ComputedStrings("How the release is not as it was made, as of the last refresh: what somebody else " +
+			"changed or removed. The next apply upgrades the release, which puts it right."),
 	}
 }

@@ -186,23 +186,24 @@ func podAttributes() map[string]schema.Attribute {
 // resultAttributes are what the cluster and the bucket tell.
 func resultAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id": tf.ToldByResource("Names of the cluster, the namespace and the schedule, with slashes between them."),
-		"key_prefix": tf.ToldByResource("What the keys of the snapshots begin with: " +
+		"id": tf.ComputedString("Names of the cluster, the namespace and the schedule, with slashes between them."),
+		"key_prefix": tf.ComputedString("What the keys of the snapshots begin with: " +
 			"`<prefix>/<cluster>/<name>/<cluster>-<mark>-`, followed by the time (RFC 3339) and `.snap`, with `.zst` and " +
 			"`.age` for what was done to it. `restore_from` takes such a key."),
-		"next_run": tf.ToldTime("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the " +
+		"next_run": tf.ComputedTime("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the " +
 			"schedule is suspended."),
-		"last_run": tf.ToldTime("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the " +
+		"last_run": tf.ComputedTime("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the " +
 			"cluster knows."),
-		"last_success": tf.ToldTime("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far " +
-			"as the cluster knows. A `check` on it tells when backups stopped."),
-		"last_failure": tf.ToldByResource("The last run that failed, of those that `history` keeps: its time, its Job and " +
+		"last_success": tf.ComputedTime("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as " +
+			"far as the cluster knows. A `check` on it tells when backups stopped."),
+		"last_failure": tf.ComputedString("The last run that failed, of those that `history` keeps: its time, its Job and " +
 			"the reason. Null for none."),
-		"active": tf.ToldNumber("How many runs have not ended."),
-		"kept": tf.ToldNumber("How many snapshots of the schedule the bucket holds. Null without `retain`, and when the " +
-			"bucket could not be asked."),
-		"expired": tf.ToldStrings("Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes them."),
-		"drift": tf.ToldStrings("What somebody else changed or removed of what the resource made. The next apply puts it " +
-			"right."),
+		"active": tf.ComputedNumber("How many runs have not ended."),
+		"kept": tf.ComputedNumber("How many snapshots of the schedule the bucket holds. Null without `retain`, and when " +
+			"the bucket could not be asked."),
+		"expired": tf.ComputedStrings("Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes " +
+			"them."),
+		"drift": tf.ComputedStrings("What somebody else changed or removed of what the resource made. The next apply puts " +
+			"it right."),
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
@@ -33,53 +32,20 @@ type AccessModel struct {
 // accessAttributes describe access where a user gives it, without the host cluster.
 func accessAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"name": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the cluster.",
-		},
-		"mode": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{Mode},
-			MarkdownDescription: "What the machines run on: `metal`, which is the default, or `container`, pods of the " +
-				"Kubernetes cluster of `host`.",
-		},
-		"endpoint": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "URL of the Kubernetes API, such as `https://10.0.0.10:6443`.",
-		},
-		"talos_endpoints": schema.ListAttribute{
-			Optional:            true,
-			ElementType:         types.StringType,
-			MarkdownDescription: "Where the Talos APIs of the control planes are reached, with a port unless that is 50000.",
-		},
-		"talos_endpoint_of": schema.MapAttribute{
-			Optional:            true,
-			ElementType:         types.StringType,
-			MarkdownDescription: "The `talos_endpoint` of control planes that have one, by `address`.",
-		},
-		"secrets": schema.StringAttribute{
-			Optional:  true,
-			Sensitive: true,
-			MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or `bundle` of " +
-				"`talosop_secrets`. Default: those of `clusters` of the provider, by `name`.",
-		},
-		"talos_version": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Talos version of the control plane, such as `v1.13.0`.",
-		},
-		"kubernetes_version": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`.",
-		},
-		"version_contract": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Version contract of the machine configurations, such as `v1.13`.",
-		},
-		"phase": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Phase of the control plane, unknown while the cluster is being made, so that nothing " +
-				"connects to it too early. Not needed in a handle written by hand.",
-		},
+		"name": tf.RequiredString("Name of the cluster."),
+		"mode": tf.OptionalString("What the machines run on: `metal`, which is the default, or `container`, pods of the "+
+			"Kubernetes cluster of `host`.", Mode),
+		"endpoint": tf.RequiredString("URL of the Kubernetes API, such as `https://10.0.0.10:6443`."),
+		"talos_endpoints": tf.OptionalStrings("Where the Talos APIs of the control planes are reached, with a port unless " +
+			"that is 50000."),
+		"talos_endpoint_of": tf.OptionalStringMap("The `talos_endpoint` of control planes that have one, by `address`."),
+		"secrets": tf.OptionalSensitive("Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or " +
+			"`bundle` of `talosop_secrets`. Default: those of `clusters` of the provider, by `name`."),
+		"talos_version":      tf.OptionalString("Talos version of the control plane, such as `v1.13.0`."),
+		"kubernetes_version": tf.OptionalString("Kubernetes version of the cluster, such as `v1.35.2`."),
+		"version_contract":   tf.OptionalString("Version contract of the machine configurations, such as `v1.13`."),
+		"phase": tf.OptionalString("Phase of the control plane, unknown while the cluster is being made, so that nothing " +
+			"connects to it too early. Not needed in a handle written by hand."),
 	}
 }
 

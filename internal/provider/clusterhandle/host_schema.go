@@ -8,8 +8,6 @@ import (
 	provider "github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -52,11 +50,8 @@ func HostAttribute() schema.SingleNestedAttribute {
 			MarkdownDescription: "Namespace of the host cluster that the machines are in, a DNS label; clusters may " +
 				"share one." + tf.ReplacesCluster,
 		},
-		"create_namespace": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether talosop makes the namespace when it is missing, with leave for privileged " +
-				"pods, and removes it with the cluster when nothing else is in it (default `false`)." + hostInPlace,
-		},
+		"create_namespace": tf.OptionalBool("Whether talosop makes the namespace when it is missing, with leave for " +
+			"privileged pods, and removes it with the cluster when nothing else is in it (default `false`)." + hostInPlace),
 		"dns_domain": schema.StringAttribute{
 			Optional:      true,
 			PlanModifiers: []planmodifier.String{replaceOnOtherDomain(DefaultHostDomain)},
@@ -68,12 +63,8 @@ func HostAttribute() schema.SingleNestedAttribute {
 			"these."),
 	})
 
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: ContainersOnly + "The Kubernetes cluster whose pods the machines are, required with " +
-			"mode `container`; how it is reached may be said in the `host` of the provider instead." + staysOnItsHost,
-		Attributes: attributes,
-	}
+	return tf.OptionalObject(ContainersOnly+"The Kubernetes cluster whose pods the machines are, required with mode "+
+		"`container`; how it is reached may be said in the `host` of the provider instead."+staysOnItsHost, attributes)
 }
 
 // WorkerHostAttribute is `host` of workers, who take from the handle what they do not say.
@@ -84,13 +75,9 @@ func WorkerHostAttribute() schema.SingleNestedAttribute {
 	attributes["pod"] = PodAttribute("The pods of the machines of the resource, as `pod` beside `replicas`, which goes " +
 		"before this one.")
 
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: ContainersOnly + "What these workers have of their own of the host cluster that `host` " +
-			"of the handle describes; values that are not set are taken from there, and the connection also from the " +
-			"provider." + staysOnItsHost,
-		Attributes: attributes,
-	}
+	return tf.OptionalObject(ContainersOnly+"What these workers have of their own of the host cluster that `host` of "+
+		"the handle describes; values that are not set are taken from there, and the connection also from the provider."+
+		staysOnItsHost, attributes)
 }
 
 // HandleHost is `host` of the cluster handle. Nothing in it is secret.
@@ -102,12 +89,9 @@ func HandleHost() schema.SingleNestedAttribute {
 }
 
 func hostOfHandle(attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "The Kubernetes cluster whose pods the machines are, with mode `container`. It holds no " +
-			"credentials: where there is no `kubeconfig_path` and no `in_cluster`, those of the provider's `host` are used.",
-		Attributes: tf.Retold(attributes, handleText),
-	}
+	return tf.OptionalObject("The Kubernetes cluster whose pods the machines are, with mode `container`. It holds no "+
+		"credentials: where there is no `kubeconfig_path` and no `in_cluster`, those of the provider's `host` are used.",
+		tf.Retold(attributes, handleText))
 }
 
 // handleText is a text of the host cluster in the handle: what it is, and what a change does.
@@ -124,14 +108,9 @@ func handleText(description string) string {
 func hostPlace() map[string]schema.Attribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, map[string]schema.Attribute{
-		"namespace": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Namespace of the host cluster that the machines are in." + tf.ReplacesCluster,
-		},
-		"dns_domain": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "DNS domain of the host cluster. Default: `" + DefaultHostDomain + "`." + tf.ReplacesCluster,
-		},
+		"namespace": tf.RequiredString("Namespace of the host cluster that the machines are in." + tf.ReplacesCluster),
+		"dns_domain": tf.OptionalString("DNS domain of the host cluster. Default: `" + DefaultHostDomain + "`." +
+			tf.ReplacesCluster),
 	})
 
 	return attributes
@@ -140,18 +119,13 @@ func hostPlace() map[string]schema.Attribute {
 // reachAttributes say how the host cluster is reached.
 func reachAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"kubeconfig_path": schema.StringAttribute{Optional: true, MarkdownDescription: kubeconfigPathText},
-		"context": schema.StringAttribute{Optional: true,
-			MarkdownDescription: kubeconfigContextText},
-		"in_cluster": schema.BoolAttribute{Optional: true, MarkdownDescription: inClusterText},
-		"access": schema.StringAttribute{
-			Optional: true,
-			Validators: []validator.String{stringvalidator.OneOf(
-				string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))},
-			MarkdownDescription: "How talosop reaches the machines: `port-forward` (the default) through the API of " +
-				"the host, `node-port` and `load-balancer` by a Service for each, `pod` by a route to the addresses of " +
-				"pods." + hostInPlace,
-		},
+		"kubeconfig_path": tf.OptionalString(kubeconfigPathText),
+		"context":         tf.OptionalString(kubeconfigContextText),
+		"in_cluster":      tf.OptionalBool(inClusterText),
+		"access": tf.OptionalString("How talosop reaches the machines: `port-forward` (the default) through the API of the "+
+			"host, `node-port` and `load-balancer` by a Service for each, `pod` by a route to the addresses of pods."+
+			hostInPlace, stringvalidator.OneOf(
+			string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))),
 	}
 }
 
@@ -167,159 +141,75 @@ func hostKubeconfig() schema.StringAttribute {
 // dwellingAttributes say what the objects of machines have in common.
 func dwellingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"image": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Image of Talos for containers, without a tag: that is `talos_version`. Default: `" +
-				DefaultHostImage + "`." + rollsPods,
-		},
-		"image_pull_secrets": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Names of Secrets in the namespace, with credentials for the registry." + rollsPods,
-		},
-		"labels": schema.MapAttribute{
-			Validators: []validator.Map{tf.MayBeBlank{}},
-			Optional:   true, ElementType: types.StringType,
-			MarkdownDescription: "Labels of all objects of the machines on the host, pods included; " +
-				"`talosop.dev/` and `app.kubernetes.io/` are those of talosop." + rollsPods,
-		},
-		"annotations": schema.MapAttribute{
-			Validators: []validator.Map{tf.MayBeBlank{}},
-			Optional:   true, ElementType: types.StringType,
-			MarkdownDescription: "Annotations of all objects of the machines on the host, pods included." + rollsPods,
-		},
+		"image": tf.OptionalString("Image of Talos for containers, without a tag: that is `talos_version`. Default: `" +
+			DefaultHostImage + "`." + rollsPods),
+		"image_pull_secrets": tf.OptionalStrings("Names of Secrets in the namespace, with credentials for the registry." +
+			rollsPods),
+		"labels": tf.OptionalStringMap("Labels of all objects of the machines on the host, pods included; `talosop.dev/` "+
+			"and `app.kubernetes.io/` are those of talosop."+rollsPods, tf.MayBeBlank{}),
+		"annotations": tf.OptionalStringMap("Annotations of all objects of the machines on the host, pods included."+
+			rollsPods, tf.MayBeBlank{}),
 	}
 }
 
 func hostServiceAttribute() schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "The Service of the Kubernetes API: inside that with the name of the cluster; another type " +
-			"than `ClusterIP` makes a second one, `<name>-external`." + hostInPlace,
-		Attributes: map[string]schema.Attribute{
-			"type": schema.StringAttribute{
-				Optional: true,
-				Validators: []validator.String{
-					stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
-				MarkdownDescription: "`ClusterIP` (the default), `NodePort` or `LoadBalancer`.",
-			},
-			"talos_api": schema.BoolAttribute{
-				Optional:            true,
-				MarkdownDescription: "Whether the second one leads to the Talos API and trustd, too (default `false`).",
-			},
-			"annotations": schema.MapAttribute{
-				Validators: []validator.Map{tf.MayBeBlank{}},
-				Optional:   true, ElementType: types.StringType,
-				MarkdownDescription: "Annotations of it, such as those that load balancers read.",
-			},
-			"load_balancer_class": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Class of the load balancer, with type `LoadBalancer` only. Default: that of the host.",
-			},
-		},
-	}
+	return tf.OptionalObject("The Service of the Kubernetes API: inside that with the name of the cluster; another type "+
+		"than `ClusterIP` makes a second one, `<name>-external`."+hostInPlace, map[string]schema.Attribute{
+		"type": tf.OptionalString("`ClusterIP` (the default), `NodePort` or `LoadBalancer`.",
+			stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)),
+		"talos_api":   tf.OptionalBool("Whether the second one leads to the Talos API and trustd, too (default `false`)."),
+		"annotations": tf.OptionalStringMap("Annotations of it, such as those that load balancers read.", tf.MayBeBlank{}),
+		"load_balancer_class": tf.OptionalString("Class of the load balancer, with type `LoadBalancer` only. Default: that " +
+			"of the host."),
+	})
 }
 
 // PodAttribute is what can be chosen of the pods of machines.
 func PodAttribute(description string) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: description + rollsPods,
-		Attributes: map[string]schema.Attribute{
-			"resources": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "Resources of a machine and all that runs on it.",
-				Attributes: map[string]schema.Attribute{
-					"requests": schema.MapAttribute{
-						Optional: true, ElementType: types.StringType,
-						MarkdownDescription: "What is set aside on a node, such as `{ cpu = \"250m\", memory = " +
-							"\"1Gi\" }`. Default: nothing.",
-					},
-					"limits": schema.MapAttribute{
-						Optional: true, ElementType: types.StringType,
-						MarkdownDescription: "What the machine never gets more of. Default: no limits.",
-					},
-				},
-			},
-			"storage": storageAttribute(),
-			"node_selector": schema.MapAttribute{
-				Validators: []validator.Map{tf.MayBeBlank{}},
-				Optional:   true, ElementType: types.StringType,
-				MarkdownDescription: "Labels of the nodes of the host that the pods may run on. Default: any node.",
-			},
-			"tolerations": tolerationsAttribute(),
-			"priority_class": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Name of the PriorityClass of the pods. Default: that of the host.",
-			},
-			"annotations": schema.MapAttribute{
-				Validators: []validator.Map{tf.MayBeBlank{}},
-				Optional:   true, ElementType: types.StringType,
-				MarkdownDescription: "Annotations of the pods alone, beside those of `host`.",
-			},
-		},
-	}
+	return tf.OptionalObject(description+rollsPods, map[string]schema.Attribute{
+		"resources": tf.OptionalObject("Resources of a machine and all that runs on it.", map[string]schema.Attribute{
+			"requests": tf.OptionalStringMap("What is set aside on a node, such as `{ cpu = \"250m\", memory = \"1Gi\" }`. " +
+				"Default: nothing."),
+			"limits": tf.OptionalStringMap("What the machine never gets more of. Default: no limits."),
+		}),
+		"storage": storageAttribute(),
+		"node_selector": tf.OptionalStringMap("Labels of the nodes of the host that the pods may run on. Default: any node.",
+			tf.MayBeBlank{}),
+		"tolerations":    tolerationsAttribute(),
+		"priority_class": tf.OptionalString("Name of the PriorityClass of the pods. Default: that of the host."),
+		"annotations":    tf.OptionalStringMap("Annotations of the pods alone, beside those of `host`.", tf.MayBeBlank{}),
+	})
 }
 
 func tolerationsAttribute() schema.ListNestedAttribute {
-	return schema.ListNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "Taints of nodes that the pods tolerate. Default: those that Kubernetes adds.",
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"key": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Key of the taint. Default: every key, with operator `Exists`.",
-			},
-			"operator": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{stringvalidator.OneOf("Equal", "Exists")},
-				MarkdownDescription: "`Equal`, which compares `value`, or `Exists`. Default: `Equal`.",
-			},
-			"value": schema.StringAttribute{
-				Validators:          []validator.String{tf.MayBeBlank{}},
-				Optional:            true,
-				MarkdownDescription: "Value of the taint, with operator `Equal` only.",
-			},
-			"effect": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{
-					stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")},
-				MarkdownDescription: "`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every effect.",
-			},
-			"toleration_seconds": schema.Int64Attribute{
-				Optional: true,
-				MarkdownDescription: "Seconds that a pod stays on a node that gets the taint, with effect `NoExecute` only. " +
-					"Default: for ever.",
-			},
-		}},
-	}
+	return tf.OptionalObjectList("Taints of nodes that the pods tolerate. Default: those that Kubernetes adds.",
+		map[string]schema.Attribute{
+			"key": tf.OptionalString("Key of the taint. Default: every key, with operator `Exists`."),
+			"operator": tf.OptionalString("`Equal`, which compares `value`, or `Exists`. Default: `Equal`.",
+				stringvalidator.OneOf("Equal", "Exists")),
+			"value": tf.OptionalString("Value of the taint, with operator `Equal` only.", tf.MayBeBlank{}),
+			"effect": tf.OptionalString("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every effect.",
+				stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")),
+			"toleration_seconds": tf.OptionalNumber("Seconds that a pod stays on a node that gets the taint, with effect " +
+				"`NoExecute` only. Default: for ever."),
+		})
 }
 
 func storageAttribute() schema.SingleNestedAttribute {
 	size := func(of, fallback string) schema.StringAttribute {
-		return schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Size of " + of + " (default `" + fallback + "`).",
-		}
+		return tf.OptionalString("Size of " + of + " (default `" + fallback + "`).")
 	}
 
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "Where machines keep their data: in volumes of their own, which outlive their pods. A " +
-			"larger size lets volumes grow where their class allows that; a smaller one is refused.",
-		Attributes: map[string]schema.Attribute{
-			"class": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Storage class of the volumes. Default: that of the host." + keptByMachines,
-			},
-			"ephemeral": schema.BoolAttribute{
-				Optional: true,
-				MarkdownDescription: "Whether machines keep their data in their pods instead, and lose it with them, " +
-					"etcd's included (default `false`)." + keptByMachines,
-			},
-			"state": size("the volume of the machine's configuration (`/system/state`)", DefaultStorageState),
-			"var":   size("the volume of etcd, images, pods and logs (`/var`)", DefaultStorageVar),
-			"other": size("each of the volumes of `/etc/cni`, `/etc/kubernetes` and `/usr/libexec/kubernetes`",
-				DefaultStorageOther),
-		},
-	}
+	return tf.OptionalObject("Where machines keep their data: in volumes of their own, which outlive their pods. A "+
+		"larger size lets volumes grow where their class allows that; a smaller one is refused.", map[string]schema.Attribute{
+		"class": tf.OptionalString("Storage class of the volumes. Default: that of the host." + keptByMachines),
+		"ephemeral": tf.OptionalBool("Whether machines keep their data in their pods instead, and lose it with them, " +
+			"etcd's included (default `false`)." + keptByMachines),
+		"state": size("the volume of the machine's configuration (`/system/state`)", DefaultStorageState),
+		"var":   size("the volume of etcd, images, pods and logs (`/var`)", DefaultStorageVar),
+		"other": size("each of the volumes of `/etc/cni`, `/etc/kubernetes` and `/usr/libexec/kubernetes`",
+			DefaultStorageOther),
+	})
 }
 
 // ProviderHost describes how host clusters are reached, for all resources, data sources and ephemeral resources.

@@ -90,11 +90,11 @@ func fileAttributes() map[string]schema.Attribute {
 			"authority that signs them. Default: `24h`; at most `720h`." + rewritten),
 		"renew_before": tf.OptionalDuration("How much of `ttl` is left when the credentials are due: plans from then on " +
 			"write new ones. Shorter than `ttl`; a third of it by default." + rewritten),
-		"status": tf.ToldByResource("`valid` when the file was last looked at and held what was written. Anything else " +
+		"status": tf.ComputedString("`valid` when the file was last looked at and held what was written. Anything else " +
 			"plans new credentials: `due` when they end soon, `missing` when the file is gone, `changed` when it has another " +
 			"content or others may read it."),
-		"not_after": tf.ToldTime("When the credentials end (RFC 3339, UTC)."),
-		"fingerprint": tf.ToldByResource("SHA-256 of the file without its private key, in hexadecimal: what " +
+		"not_after": tf.ComputedTime("When the credentials end (RFC 3339, UTC)."),
+		"fingerprint": tf.ComputedString("SHA-256 of the file without its private key, in hexadecimal: what " +
 			"`grep -vE '^ +(client-key-data|key):' FILE | sha256sum` prints."),
 	}
 }

@@ -65,19 +65,19 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 			CustomType:          timetypes.GoDurationType{},
 			MarkdownDescription: "How long the credentials are valid, such as `30m`. " + ttlDefault,
 		},
-		"kubeconfig": tf.ToldSecret("The credentials as a kubeconfig file (YAML)."),
-		"endpoint": tf.ToldByResource("URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of " +
+		"kubeconfig": tf.ComputedSecret("The credentials as a kubeconfig file (YAML)."),
+		"endpoint": tf.ComputedString("URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of " +
 			"a cluster in containers it is where this machine reaches it: the node port or the load balancer of its Service, " +
 			"or a port of this machine that leads through the API of the host cluster and is open as long as this ephemeral " +
 			"resource is. An `endpoint` that was given is taken as it is."),
-		"tls_server_name": tf.ToldByResource("Name that the certificate of the API is checked for, where that is not the " +
+		"tls_server_name": tf.ComputedString("Name that the certificate of the API is checked for, where that is not the " +
 			"host of the URL, for `tls_server_name` of the providers `kubernetes` and `helm`; otherwise null. It is in the " +
 			"kubeconfig, too."),
-		"cluster_ca_certificate": tf.ToldByResource("Certificate of the authority that signed the API's certificate, in " +
+		"cluster_ca_certificate": tf.ComputedString("Certificate of the authority that signed the API's certificate, in " +
 			"PEM."),
-		"client_certificate": tf.ToldByResource("The client certificate in PEM."),
-		"client_key":         tf.ToldSecret("Private key of the client certificate in PEM."),
-		"not_after":          tf.ToldTime("When the credentials end (RFC 3339, UTC)."),
+		"client_certificate": tf.ComputedString("The client certificate in PEM."),
+		"client_key":         tf.ComputedSecret("Private key of the client certificate in PEM."),
+		"not_after":          tf.ComputedTime("When the credentials end (RFC 3339, UTC)."),
 	})
 	attributes["cluster"] = clusterhandle.HandleForEphemerals()
 

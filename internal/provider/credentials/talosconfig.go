@@ -79,12 +79,12 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 				"cluster, and is open as long as this ephemeral resource is.",
 		},
 		"nodes":       tf.OptionalStrings(nodesDescription),
-		"talosconfig": tf.ToldSecret("The credentials as a talosconfig file (YAML)."),
-		"ca_certificate": tf.ToldByResource("Certificate of the authority that signed the machines' certificates, in " +
+		"talosconfig": tf.ComputedSecret("The credentials as a talosconfig file (YAML)."),
+		"ca_certificate": tf.ComputedString("Certificate of the authority that signed the machines' certificates, in " +
 			"PEM."),
-		"client_certificate": tf.ToldByResource("The client certificate in PEM."),
-		"client_key":         tf.ToldSecret("Private key of the client certificate in PEM."),
-		"not_after":          tf.ToldTime("When the credentials end (RFC 3339, UTC)."),
+		"client_certificate": tf.ComputedString("The client certificate in PEM."),
+		"client_key":         tf.ComputedSecret("Private key of the client certificate in PEM."),
+		"not_after":          tf.ComputedTime("When the credentials end (RFC 3339, UTC)."),
 	})
 	attributes["cluster"] = clusterhandle.HandleForEphemerals()
 

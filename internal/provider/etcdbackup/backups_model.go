@@ -40,10 +40,10 @@ func etcdBackupsAttributes(ctx context.Context) map[string]datasource.Attribute 
 		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
 			"an object written by hand with `name`, `endpoint` and `secrets`. With `kubernetes_version` and `talos_version` "+
 			"in it, snapshots that only newer ones read are told apart.", clusterhandle.AccessAttributes()),
-		"latest": tf.ToldByResource("Key of the newest snapshot that can be restored; null when there is none. It changes " +
+		"latest": tf.ComputedString("Key of the newest snapshot that can be restored; null when there is none. It changes " +
 			"with every backup, and a cluster that lives refuses another `restore_from` than the one it was restored from: " +
 			"take that argument out after the restore, or write the key down in it."),
-		"backups": tf.ToldObjectList("The snapshots, newest first. One that is not wholly stored is not among them.",
+		"backups": tf.ComputedObjectList("The snapshots, newest first. One that is not wholly stored is not among them.",
 			storedAttributes()),
 	})
 
@@ -57,29 +57,29 @@ func etcdBackupsAttributes(ctx context.Context) map[string]datasource.Attribute 
 // is what was recorded beside it.
 func storedAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"key": tf.ToldByResource("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the " +
+		"key": tf.ComputedString("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the " +
 			"folder: `restore_from.file.path` is `<file.path>/<key>`."),
-		"time": tf.ToldTime("When the snapshot was taken (RFC 3339, UTC), by its name."),
-		"size": tf.ToldNumber("Size of the stored object in bytes."),
-		"sha256": tf.ToldByResource("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it; null without " +
+		"time": tf.ComputedTime("When the snapshot was taken (RFC 3339, UTC), by its name."),
+		"size": tf.ComputedNumber("Size of the stored object in bytes."),
+		"sha256": tf.ComputedString("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it; null without " +
 			"a record that a key of the cluster wrote."),
-		"database_size": tf.ToldNumber("Size of the database in bytes, as `etcdutl snapshot status` prints it; null " +
+		"database_size": tf.ComputedNumber("Size of the database in bytes, as `etcdutl snapshot status` prints it; null " +
 			"without a record."),
-		"revision": tf.ToldNumber("Revision of etcd when the snapshot was taken; null without a record."),
-		"member":   tf.ToldByResource("Name of the member of etcd that gave the snapshot; null when nobody recorded it."),
-		"talos_version": tf.ToldByResource("Talos version of the machine that gave the snapshot; null when nobody recorded " +
+		"revision": tf.ComputedNumber("Revision of etcd when the snapshot was taken; null without a record."),
+		"member":   tf.ComputedString("Name of the member of etcd that gave the snapshot; null when nobody recorded it."),
+		"talos_version": tf.ComputedString("Talos version of the machine that gave the snapshot; null when nobody recorded " +
 			"it."),
-		"kubernetes_version": tf.ToldByResource("Kubernetes version of the cluster when the snapshot was taken; null when " +
+		"kubernetes_version": tf.ComputedString("Kubernetes version of the cluster when the snapshot was taken; null when " +
 			"nobody recorded it."),
-		"compression": tf.ToldByResource("`zstd` for a compressed snapshot; null for others."),
-		"encryption": tf.ToldByResource("`age` for an encrypted snapshot, which needs `identities` or `passphrase` to be " +
+		"compression": tf.ComputedString("`zstd` for a compressed snapshot; null for others."),
+		"encryption": tf.ComputedString("`age` for an encrypted snapshot, which needs `identities` or `passphrase` to be " +
 			"restored; null for others."),
-		"secrets_key": tf.ToldByResource("Key of the encrypted secrets bundle that was stored with the snapshot; null when " +
+		"secrets_key": tf.ComputedString("Key of the encrypted secrets bundle that was stored with the snapshot; null when " +
 			"there is none."),
-		"restorable": tf.ToldBool("Whether the snapshot can be restored by its key, by what is known without reading it: a " +
-			"key of the cluster wrote its record, it has the size that was recorded, and neither Kubernetes nor etcd of the " +
-			"handle are too old for it. Its bytes are verified by the restore, before any machine is touched."),
-		"reason": tf.ToldByResource("Why it cannot be restored; null when it can."),
+		"restorable": tf.ComputedBool("Whether the snapshot can be restored by its key, by what is known without reading " +
+			"it: a key of the cluster wrote its record, it has the size that was recorded, and neither Kubernetes nor etcd of " +
+			"the handle are too old for it. Its bytes are verified by the restore, before any machine is touched."),
+		"reason": tf.ComputedString("Why it cannot be restored; null when it can."),
 	}
 }
 

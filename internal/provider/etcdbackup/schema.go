@@ -88,33 +88,34 @@ func backupTimeouts(ctx context.Context) schema.Attribute {
 // etcdBackupResults are what is known of the snapshot.
 func etcdBackupResults() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id": tf.ToldByResource("Name of the cluster."),
-		"key": tf.ToldByResource("Key of the snapshot in the bucket, or its path below the folder: " +
+		"id": tf.ComputedString("Name of the cluster."),
+		"key": tf.ComputedString("Key of the snapshot in the bucket, or its path below the folder: " +
 			"`<prefix>/<cluster>/etcd-snapshot-<time>-<mark>-<random>.db`, with `.zst` and `.age` for what was done to it. " +
 			"`restore_from.s3.key` takes it; for a folder, `restore_from.file.path` is " +
 			"`<file.path>/<key>`. No key is ever used twice."),
-		"status": tf.ToldByResource("`stored` when the store held the snapshot as it was recorded, when it was last asked. " +
+		"status": tf.ComputedString("`stored` when the store held the snapshot as it was recorded, when it was last asked. " +
 			"Anything else plans a new one: `missing` and `changed` when the object is gone or is another one, `due` when " +
 			"`schedule` named a time since."),
-		"size": tf.ToldNumber("Size of the stored object in bytes."),
-		"checksum": tf.ToldByResource("The store's own checksum of the object, as it reports it, such as `CRC32C:…`; " +
+		"size": tf.ComputedNumber("Size of the stored object in bytes."),
+		"checksum": tf.ComputedString("The store's own checksum of the object, as it reports it, such as `CRC32C:…`; " +
 			"null for servers that know none. It is compared on each refresh."),
-		"sha256": tf.ToldByResource("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it."),
-		"secrets_key": tf.ToldByResource("Key of the encrypted secrets beside the snapshot; null without " +
+		"sha256": tf.ComputedString("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it."),
+		"secrets_key": tf.ComputedString("Key of the encrypted secrets beside the snapshot; null without " +
 			"`include_secrets`. `age -d` opens it to a file that `talosop_secrets` imports."),
-		"database_size": tf.ToldNumber("Size of the database in the snapshot in bytes, before compression, as `etcdutl " +
+		"database_size": tf.ComputedNumber("Size of the database in the snapshot in bytes, before compression, as `etcdutl " +
 			"snapshot status` prints it."),
-		"revision": tf.ToldNumber("Revision of etcd when the snapshot was taken, as `etcdutl snapshot status` prints it."),
-		"hash":     tf.ToldByResource("Hash of the database in hexadecimal, as `etcdutl snapshot status` prints it."),
-		"member": tf.ToldByResource("Name of the member of etcd that gave the snapshot: a healthy one, and not the leader " +
+		"revision": tf.ComputedNumber("Revision of etcd when the snapshot was taken, as `etcdutl snapshot status` prints " +
+			"it."),
+		"hash": tf.ComputedString("Hash of the database in hexadecimal, as `etcdutl snapshot status` prints it."),
+		"member": tf.ComputedString("Name of the member of etcd that gave the snapshot: a healthy one, and not the leader " +
 			"where there is another."),
-		"time":          tf.ToldTime("When the snapshot was taken (RFC 3339, UTC)."),
-		"talos_version": tf.ToldByResource("Talos version of the machine that gave the snapshot."),
-		"kubernetes_version": tf.ToldByResource("Kubernetes version of the API server when the snapshot was taken; that of " +
+		"time":          tf.ComputedTime("When the snapshot was taken (RFC 3339, UTC)."),
+		"talos_version": tf.ComputedString("Talos version of the machine that gave the snapshot."),
+		"kubernetes_version": tf.ComputedString("Kubernetes version of the API server when the snapshot was taken; that of " +
 			"the handle when it did not answer. A snapshot is not restored into an older minor version."),
-		"kept": tf.ToldNumber("How many snapshots of this cluster the place held after the last apply that changed " +
+		"kept": tf.ComputedNumber("How many snapshots of this cluster the place held after the last apply that changed " +
 			"something here. Null when it could not be asked."),
-		"next_due": tf.ToldTime("When `schedule` wants the next snapshot (RFC 3339, UTC): the first time that it names " +
+		"next_due": tf.ComputedTime("When `schedule` wants the next snapshot (RFC 3339, UTC): the first time that it names " +
 			"after `time`, or after the apply that changed it. Null without `schedule`."),
 	}
 }

@@ -45,19 +45,20 @@ func (m *clusterHealthModel) within(diags *diag.Diagnostics) time.Duration {
 }
 
 func certificatesAttribute() schema.Attribute {
-	return tf.ToldObjectList("The certificates that were seen: the authorities in the secrets of the cluster, and those "+
+	return tf.ComputedObjectList("The certificates that were seen: the authorities in the secrets of the cluster, and "+
+		"those "+
 		"that control planes and API servers show now, also where one has ended and therefore nothing else is known of its "+
 		"server. What an output has of those changes whenever Talos renews them.", certificateAttributes())
 }
 
 func certificateAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"name": tf.ToldByResource("`Talos CA`, `Kubernetes CA`, `etcd CA` or `aggregator CA`, in this order; then `Talos " +
+		"name": tf.ComputedString("`Talos CA`, `Kubernetes CA`, `etcd CA` or `aggregator CA`, in this order; then `Talos " +
 			"API` for each control plane, sorted, and `Kubernetes API` for each API server that is reached."),
-		"server": tf.ToldByResource("Who shows it: a control plane as in the conditions, such as `cp-1 (10.0.0.11)`, or " +
+		"server": tf.ComputedString("Who shows it: a control plane as in the conditions, such as `cp-1 (10.0.0.11)`, or " +
 			"the URL of an API server. Null for an authority."),
-		"not_after": tf.ToldTime("When it ends (RFC 3339, UTC)."),
-		"due":       tf.ToldBool("Whether it ends within `expires_within`, or has ended."),
+		"not_after": tf.ComputedTime("When it ends (RFC 3339, UTC)."),
+		"due":       tf.ComputedBool("Whether it ends within `expires_within`, or has ended."),
 	}
 }
 

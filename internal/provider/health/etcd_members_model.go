@@ -24,18 +24,18 @@ type etcdMembersModel struct {
 func etcdMembersAttributes() map[string]schema.Attribute {
 	attributes := examinedAttributes()
 
-	attributes["healthy"] = tf.ToldBool("Whether etcd has its quorum, every member is healthy, all agree on leader and " +
-		"members, every control plane has a member, and no alarm is raised: the conditions of `talosop_cluster_health` " +
+	attributes["healthy"] = tf.ComputedBool("Whether etcd has its quorum, every member is healthy, all agree on leader " +
+		"and members, every control plane has a member, and no alarm is raised: the conditions of `talosop_cluster_health` " +
 		"whose names begin with `Etcd`.")
-	attributes["reachable"] = tf.ToldBool("Whether any member answered. It is `true` as well when members answer that " +
-		"they know no leader, which is an etcd without a quorum: nobody lists the members then.")
-	attributes["cause"] = tf.ToldByResource("Why nobody lists the members, with the control planes that were asked; " +
+	attributes["reachable"] = tf.ComputedBool("Whether any member answered. It is `true` as well when members answer " +
+		"that they know no leader, which is an etcd without a quorum: nobody lists the members then.")
+	attributes["cause"] = tf.ComputedString("Why nobody lists the members, with the control planes that were asked; " +
 		"null when somebody does.")
-	attributes["quorum"] = tf.ToldNumber("How many voting members have to work: more than half of them. Null when " +
+	attributes["quorum"] = tf.ComputedNumber("How many voting members have to work: more than half of them. Null when " +
 		"nobody lists the members.")
-	attributes["alarms"] = tf.ToldStrings("Alarms that are raised, such as `NOSPACE on cp-1`, sorted. Empty, too, when " +
-		"nobody answers.")
-	attributes["members"] = tf.ToldObjectList("The members, sorted by name. Empty when nobody lists them.",
+	attributes["alarms"] = tf.ComputedStrings("Alarms that are raised, such as `NOSPACE on cp-1`, sorted. Empty, too, " +
+		"when nobody answers.")
+	attributes["members"] = tf.ComputedObjectList("The members, sorted by name. Empty when nobody lists them.",
 		memberAttributes())
 
 	return attributes
@@ -43,16 +43,16 @@ func etcdMembersAttributes() map[string]schema.Attribute {
 
 func memberAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id": tf.ToldByResource("Id of the member, hexadecimal, as `talosctl etcd members` prints it."),
-		"name": tf.ToldByResource("Name of the member, which is the host name of its machine. Null for one that was added " +
+		"id": tf.ComputedString("Id of the member, hexadecimal, as `talosctl etcd members` prints it."),
+		"name": tf.ComputedString("Name of the member, which is the host name of its machine. Null for one that was added " +
 			"and never started."),
-		"peer_urls": tf.ToldStrings("URLs at which the other members reach it, such as `https://10.0.0.11:2380`."),
-		"learner":   tf.ToldBool("Whether it is a learner, which is catching up and does not vote yet."),
-		"leader":    tf.ToldBool("Whether a member says that it leads."),
-		"healthy": tf.ToldBool("Whether it votes, answers on its own machine, follows a leader, raised no alarm and " +
+		"peer_urls": tf.ComputedStrings("URLs at which the other members reach it, such as `https://10.0.0.11:2380`."),
+		"learner":   tf.ComputedBool("Whether it is a learner, which is catching up and does not vote yet."),
+		"leader":    tf.ComputedBool("Whether a member says that it leads."),
+		"healthy": tf.ComputedBool("Whether it votes, answers on its own machine, follows a leader, raised no alarm and " +
 			"reports no error."),
-		"errors": tf.ToldStrings("Why it is not healthy, including what it reports itself; empty when it is. An alarm is " +
-			"with the member that raised it."),
+		"errors": tf.ComputedStrings("Why it is not healthy, including what it reports itself; empty when it is. An alarm " +
+			"is with the member that raised it."),
 	}
 }
 

@@ -35,27 +35,27 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 	attributes["expires_within"] = tf.OptionalDuration("How much time is left of a certificate that is due, such as " +
 		"`2160h`; a third of its lifetime where that is shorter, so that one that Talos renews every 12 hours is due when " +
 		"that did not happen. Default: `720h`; at most `43800h`.")
-	attributes["healthy"] = tf.ToldBool("Whether every condition is `True`.")
-	attributes["summary"] = tf.ToldByResource("`Ready`; or `Degraded: ` and the conditions that are not `True`, with " +
+	attributes["healthy"] = tf.ComputedBool("Whether every condition is `True`.")
+	attributes["summary"] = tf.ComputedString("`Ready`; or `Degraded: ` and the conditions that are not `True`, with " +
 		"their reasons; or the same after `Unreachable: ` when no control plane and no Kubernetes API answers. For the " +
 		"`error_message` of a `check` block.")
-	attributes["conditions"] = tf.ToldObjectList("The conditions, always all of them and in the same order.",
+	attributes["conditions"] = tf.ComputedObjectList("The conditions, always all of them and in the same order.",
 		conditionAttributes())
 	attributes["certificates"] = certificatesAttribute()
 	attributes["unmanaged"] = unmanaged.Described("Nodes that no resource of talosop has, by their names: of " +
 		"autoscalers and instance groups ([guide](../guides/autoscaling)), and those that a resource did not mark as its " +
 		"own yet. They count in every condition. Null when the Kubernetes API does not answer.")
-	attributes["staged"] = tf.ToldStrings("Names of the nodes on whose machines a configuration waits for their next " +
-		"boot ([guide](../guides/holding-changes.md#until-the-next-reboot)), as the last apply noted on them; none is " +
+	attributes["staged"] = tf.ComputedStrings("Names of the nodes on whose machines a configuration waits for their " +
+		"next boot ([guide](../guides/holding-changes.md#until-the-next-reboot)), as the last apply noted on them; none is " +
 		"named any more once it has booted. Null when the Kubernetes API does not answer.")
 	attributes["operations"] = tf.OptionalStrings("What a plan holds for the machines, to be drawn as pending: " +
 		"`operations` of the resources of the cluster, several of them with `concat`, and through a `local`, as the " +
 		"cluster too: what refers to a resource directly is read during the apply when that changes. Without it nothing is " +
 		"said of them.")
-	attributes["markdown"] = tf.ToldByResource("How the cluster is, for a comment on a pull request: its machines by " +
+	attributes["markdown"] = tf.ComputedString("How the cluster is, for a comment on a pull request: its machines by " +
 		"role with stage, versions, node and member of etcd, `operations`, certificates that end and the conditions. It " +
 		"changes when the cluster does. What machines say is in code spans, so that none of it is a link, a mention or HTML.")
-	attributes["svg"] = tf.ToldByResource("The same as an image, in light or dark colours as its reader has them. It " +
+	attributes["svg"] = tf.ComputedString("The same as an image, in light or dark colours as its reader has them. It " +
 		"runs nothing and loads nothing.")
 
 	return attributes
@@ -63,12 +63,12 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 
 func conditionAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"name":   tf.ToldByResource("Name of the condition, as listed above."),
-		"status": tf.ToldByResource("`True`, which is good, `False`, or `Unknown` when those who would know do not answer."),
-		"reason": tf.ToldByResource("Text for people: who is not as it should be and why, or how many are. It stays the " +
+		"name":   tf.ComputedString("Name of the condition, as listed above."),
+		"status": tf.ComputedString("`True`, which is good, `False`, or `Unknown` when those who would know do not answer."),
+		"reason": tf.ComputedString("Text for people: who is not as it should be and why, or how many are. It stays the " +
 			"same as long as the cluster does."),
-		"last_change": tf.ToldTime("When the status changed by the records of the source itself (RFC 3339, UTC), never the " +
-			"time of reading. Null where the source keeps no record, as Talos and etcd do not."),
+		"last_change": tf.ComputedTime("When the status changed by the records of the source itself (RFC 3339, UTC), never " +
+			"the time of reading. Null where the source keeps no record, as Talos and etcd do not."),
 	}
 }
 

@@ -96,16 +96,16 @@ func bootAttributes() map[string]resource.Attribute {
 			"architecture": tf.OptionalString("`amd64` or `arm64`. Default: `architecture` of the data source."),
 			"kernel_args":  tf.OptionalStrings("More kernel arguments of this machine, after those of all."),
 		}),
-		"iso": tf.ToldByResource("URL of the ISO image; null on platforms that boot none."),
-		"kernel": tf.ToldByResource("URL of the kernel; with `secure_boot` of the signed image that has everything in it " +
+		"iso": tf.ComputedString("URL of the ISO image; null on platforms that boot none."),
+		"kernel": tf.ComputedString("URL of the kernel; with `secure_boot` of the signed image that has everything in it " +
 			"(UKI)."),
-		"initramfs": tf.ToldByResource("URL of the initramfs, which has the system extensions in it; null with " +
+		"initramfs": tf.ComputedString("URL of the initramfs, which has the system extensions in it; null with " +
 			"`secure_boot`."),
-		"kernel_cmdline": tf.ToldByResource("Arguments of the kernel, with those of the schematic and `kernel_args`."),
-		"ipxe_script":    tf.ToldByResource("Script of iPXE for machines that are not in `machines`."),
-		"downloads": tf.ToldStringMap("URLs at the factory of the files that machines load, by their path below " +
+		"kernel_cmdline": tf.ComputedString("Arguments of the kernel, with those of the schematic and `kernel_args`."),
+		"ipxe_script":    tf.ComputedString("Script of iPXE for machines that are not in `machines`."),
+		"downloads": tf.ComputedStringMap("URLs at the factory of the files that machines load, by their path below " +
 			"`assets_url`."),
-		"boot": tf.ToldObjectMap("What each of `machines` boots, by the same names.", machineBootAttributes()),
+		"boot": tf.ComputedObjectMap("What each of `machines` boots, by the same names.", machineBootAttributes()),
 	}
 
 	maps.Copy(attributes, selectionAttributes(netboot.Platforms()))
@@ -115,13 +115,13 @@ func bootAttributes() map[string]resource.Attribute {
 
 func machineBootAttributes() map[string]resource.Attribute {
 	return map[string]resource.Attribute{
-		"mac_address":      tf.ToldByResource("MAC address as Matchbox compares it: lower case, with colons."),
-		"kernel":           tf.ToldByResource("URL of the kernel."),
-		"initramfs":        tf.ToldByResource("URL of the initramfs; null with `secure_boot`."),
-		"kernel_cmdline":   tf.ToldByResource("Arguments of the kernel."),
-		"ipxe_script":      tf.ToldByResource("Script of iPXE."),
-		"matchbox_profile": tf.ToldByResource("Profile of Matchbox, JSON, for `profiles/<name>.json`."),
-		"matchbox_group":   tf.ToldByResource("Group of Matchbox, JSON, for `groups/<name>.json`."),
+		"mac_address":      tf.ComputedString("MAC address as Matchbox compares it: lower case, with colons."),
+		"kernel":           tf.ComputedString("URL of the kernel."),
+		"initramfs":        tf.ComputedString("URL of the initramfs; null with `secure_boot`."),
+		"kernel_cmdline":   tf.ComputedString("Arguments of the kernel."),
+		"ipxe_script":      tf.ComputedString("Script of iPXE."),
+		"matchbox_profile": tf.ComputedString("Profile of Matchbox, JSON, for `profiles/<name>.json`."),
+		"matchbox_group":   tf.ComputedString("Group of Matchbox, JSON, for `groups/<name>.json`."),
 	}
 }
 

@@ -74,20 +74,20 @@ func imageAttributes() map[string]resource.Attribute {
 		"extensions": tf.OptionalStrings("System extensions that are added to the content of the schematic, such as " +
 			"`siderolabs/iscsi-tools`; with `online`, `iscsi-tools` does."),
 		"extra_kernel_args": tf.OptionalStrings("Kernel arguments that are added to the content of the schematic."),
-		"installer": tf.ToldByResource("Reference of the container image that installs and upgrades machines; null on " +
+		"installer": tf.ComputedString("Reference of the container image that installs and upgrades machines; null on " +
 			"platforms without one of their own."),
-		"iso":        tf.ToldByResource("URL of the ISO image; null on platforms that boot none."),
-		"disk_image": tf.ToldByResource("URL of the disk image; null on platforms that boot none."),
-		"uki": tf.ToldByResource("URL of the unified kernel image, an EFI program with kernel, initramfs and " +
+		"iso":        tf.ComputedString("URL of the ISO image; null on platforms that boot none."),
+		"disk_image": tf.ComputedString("URL of the disk image; null on platforms that boot none."),
+		"uki": tf.ComputedString("URL of the unified kernel image, an EFI program with kernel, initramfs and " +
 			"arguments."),
-		"kernel":             tf.ToldByResource("URL of the kernel."),
-		"initramfs":          tf.ToldByResource("URL of the initramfs, which has the system extensions in it."),
-		"kernel_cmdline_url": tf.ToldByResource("URL of the arguments of the kernel."),
-		"kernel_cmdline": tf.ToldByResource("Arguments of the kernel; null without `online` where the content of the " +
+		"kernel":             tf.ComputedString("URL of the kernel."),
+		"initramfs":          tf.ComputedString("URL of the initramfs, which has the system extensions in it."),
+		"kernel_cmdline_url": tf.ComputedString("URL of the arguments of the kernel."),
+		"kernel_cmdline": tf.ComputedString("Arguments of the kernel; null without `online` where the content of the " +
 			"schematic is not known, where it has an overlay, and on platforms that do not boot over the network."),
-		"pxe": tf.ToldByResource("URL of the iPXE script that boots from the factory; null on platforms that do not boot " +
+		"pxe": tf.ComputedString("URL of the iPXE script that boots from the factory; null on platforms that do not boot " +
 			"over the network."),
-		"extension_images": tf.ToldStringMap("Images of the system extensions at this version, by name; null without " +
+		"extension_images": tf.ComputedStringMap("Images of the system extensions at this version, by name; null without " +
 			"`online`."),
 	}
 

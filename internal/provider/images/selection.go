@@ -35,7 +35,7 @@ type selection struct {
 
 func selectionAttributes(platforms []string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id":            tf.ToldByResource("Schematic, version and file name of the image, for messages of the CLI."),
+		"id":            tf.ComputedString("Schematic, version and file name of the image, for messages of the CLI."),
 		"talos_version": tf.RequiredString("Talos version, such as `v1.13.0`, with or without the `v`."),
 		"schematic": tf.OptionalString("Id or content (YAML) of an Image Factory schematic. Default: plain Talos, the " +
 			"empty schematic."),
@@ -55,8 +55,8 @@ func selectionAttributes(platforms []string) map[string]schema.Attribute {
 		},
 		"online": tf.OptionalBool("Whether the factory is asked, at every plan: it is given the content of the schematic, " +
 			"and has to know the schematic, the version and the extensions. Default: `false`, so that plans need no network."),
-		"schematic_id": tf.ToldByResource("Id of the schematic, as `schematic` of machines takes it."),
-		"schematic_content": tf.ToldByResource("Content of the schematic as the factory writes it; null where only the id " +
+		"schematic_id": tf.ComputedString("Id of the schematic, as `schematic` of machines takes it."),
+		"schematic_content": tf.ComputedString("Content of the schematic as the factory writes it; null where only the id " +
 			"is known, without `online`."),
 	}
 }

@@ -36,7 +36,7 @@ type Model struct {
 
 func machineInfoAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id": tf.ToldByResource("The same as `address`."),
+		"id": tf.ComputedString("The same as `address`."),
 		"address": tf.RequiredString("IP address (v4 or v6, without brackets) or host name of the machine. Its Talos API " +
 			"is on port 50000."),
 		"cluster": tf.OptionalObject("Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or "+
@@ -44,49 +44,49 @@ func machineInfoAttributes() map[string]schema.Attribute {
 			clusterhandle.AccessAttributes()),
 		"fingerprint": tf.OptionalString("Fingerprint of the certificate the machine has to show in maintenance mode, as " +
 			"its console prints it: base64 of the SHA-256 of its public key. Any other machine is refused."),
-		"maintenance": tf.ToldBool("Whether the machine waits in maintenance mode, that is without a configuration."),
-		"stage": tf.ToldByResource("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, " +
+		"maintenance": tf.ComputedBool("Whether the machine waits in maintenance mode, that is without a configuration."),
+		"stage": tf.ComputedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, " +
 			"`running`, …"),
-		"ready": tf.ToldBool("Whether Talos reports the machine as ready."),
-		"talos_version": tf.ToldByResource("Talos version that runs, such as `v1.13.0`. Null in maintenance mode before " +
+		"ready": tf.ComputedBool("Whether Talos reports the machine as ready."),
+		"talos_version": tf.ComputedString("Talos version that runs, such as `v1.13.0`. Null in maintenance mode before " +
 			"Talos 1.13, which does not tell."),
-		"platform": tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
-		"hostname": tf.ToldByResource("Host name."),
-		"certificate_fingerprint": tf.ToldByResource("Fingerprint of the certificate the machine shows, in the form of " +
+		"platform": tf.ComputedString("Platform in the words of Talos, such as `metal`."),
+		"hostname": tf.ComputedString("Host name."),
+		"certificate_fingerprint": tf.ComputedString("Fingerprint of the certificate the machine shows, in the form of " +
 			"`fingerprint`. In maintenance mode it changes with every boot."),
-		"uuid":          tf.ToldByResource("Hardware UUID (SMBIOS), as `uuid` of a machine takes it."),
-		"manufacturer":  tf.ToldByResource("Manufacturer of the hardware."),
-		"product_name":  tf.ToldByResource("Product name of the hardware."),
-		"serial_number": tf.ToldByResource("Serial number of the hardware."),
-		"addresses":     tf.ToldStrings("IP addresses of the machine, without those of pods and services."),
-		"disks":         tf.ToldObjectList("Disks that Talos could be installed to.", diskAttributes()),
-		"schematic": tf.ToldByResource("Id of the Image Factory schematic the running image was made from; null when no " +
+		"uuid":          tf.ComputedString("Hardware UUID (SMBIOS), as `uuid` of a machine takes it."),
+		"manufacturer":  tf.ComputedString("Manufacturer of the hardware."),
+		"product_name":  tf.ComputedString("Product name of the hardware."),
+		"serial_number": tf.ComputedString("Serial number of the hardware."),
+		"addresses":     tf.ComputedStrings("IP addresses of the machine, without those of pods and services."),
+		"disks":         tf.ComputedObjectList("Disks that Talos could be installed to.", diskAttributes()),
+		"schematic": tf.ComputedString("Id of the Image Factory schematic the running image was made from; null when no " +
 			"factory made it."),
-		"extensions": tf.ToldObjectList("System extensions of the running image.", extensionAttributes()),
+		"extensions": tf.ComputedObjectList("System extensions of the running image.", extensionAttributes()),
 	}
 }
 
 func extensionAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"name":    tf.ToldByResource("Name of the extension."),
-		"version": tf.ToldByResource("Version of the extension."),
+		"name":    tf.ComputedString("Name of the extension."),
+		"version": tf.ComputedString("Version of the extension."),
 	}
 }
 
 func diskAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"path":       tf.ToldByResource("Device, such as `/dev/sda`."),
-		"size":       tf.ToldNumber("Size in bytes."),
-		"model":      tf.ToldByResource("Model."),
-		"serial":     tf.ToldByResource("Serial number."),
-		"wwid":       tf.ToldByResource("World-wide id."),
-		"uuid":       tf.ToldByResource("UUID."),
-		"bus_path":   tf.ToldByResource("Bus path."),
-		"transport":  tf.ToldByResource("Transport, such as `nvme`, `sata` or `virtio`."),
-		"rotational": tf.ToldBool("Whether it is a spinning disk."),
-		"read_only":  tf.ToldBool("Whether it cannot be written."),
-		"system":     tf.ToldBool("Whether Talos is installed on it."),
-		"symlinks":   tf.ToldStrings("Stable names, such as `/dev/disk/by-id/…`."),
+		"path":       tf.ComputedString("Device, such as `/dev/sda`."),
+		"size":       tf.ComputedNumber("Size in bytes."),
+		"model":      tf.ComputedString("Model."),
+		"serial":     tf.ComputedString("Serial number."),
+		"wwid":       tf.ComputedString("World-wide id."),
+		"uuid":       tf.ComputedString("UUID."),
+		"bus_path":   tf.ComputedString("Bus path."),
+		"transport":  tf.ComputedString("Transport, such as `nvme`, `sata` or `virtio`."),
+		"rotational": tf.ComputedBool("Whether it is a spinning disk."),
+		"read_only":  tf.ComputedBool("Whether it cannot be written."),
+		"system":     tf.ComputedBool("Whether Talos is installed on it."),
+		"symlinks":   tf.ComputedStrings("Stable names, such as `/dev/disk/by-id/…`."),
 	}
 }
 

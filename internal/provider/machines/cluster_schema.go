@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -24,12 +23,8 @@ func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute 
 
 	attributes["talos_version"] = talosVersionAttribute(
 		"the machines of the cluster run, unless a pool of workers has its own")
-	attributes["control_plane"] = schema.SingleNestedAttribute{
-		Required: true,
-		MarkdownDescription: "The control plane: its machines, and the settings they share. In `observed` and `operations` " +
-			"they go by their names.",
-		Attributes: planesAttributes(),
-	}
+	attributes["control_plane"] = tf.RequiredObject("The control plane: its machines, and the settings they share. In "+
+		"`observed` and `operations` they go by their names.", planesAttributes())
 	attributes["workers"] = workersAttribute()
 	attributes["health_checks"] = healthchecks.AttributeAsIn("worker", rollout.PositiveDuration)
 
@@ -74,17 +69,9 @@ func workersAttribute() schema.MapNestedAttribute {
 func blockAttributes(role, of string) map[string]schema.Attribute {
 	attributes := groupAttributes(role, "control_plane.install")
 
-	attributes["platform"] = schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: platformText,
-	}
-	attributes["config_patches"] = schema.ListAttribute{
-		Validators:  []validator.List{tf.MayBeBlank{}},
-		Optional:    true,
-		ElementType: types.StringType,
-		MarkdownDescription: "Patches of the configuration of the machines of " + of + ", as " +
-			"`cluster_config_patches` are, which are applied before.",
-	}
+	attributes["platform"] = tf.OptionalString(platformText)
+	attributes["config_patches"] = tf.OptionalStrings("Patches of the configuration of the machines of "+of+", as "+
+		"`cluster_config_patches` are, which are applied before.", tf.MayBeBlank{})
 
 	return attributes
 }

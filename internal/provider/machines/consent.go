@@ -20,12 +20,10 @@ import (
 // with them where the configuration allows it, and joins an etcd that answers.
 
 func allowBootstrapAttribute() schema.BoolAttribute {
-	return schema.BoolAttribute{
-		Optional: true,
-		MarkdownDescription: "Consent, for one apply, to bootstrap etcd with secrets older than the plan (default `false`): " +
-			"a cluster with them may be off " +
-			"([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not needed with `talosop_secrets` of the same apply, an etcd that answers, or `restore_from`." + tf.TerraformOnly,
-	}
+	return tf.OptionalBool("Consent, for one apply, to bootstrap etcd with secrets older than the plan (default " +
+		"`false`): a cluster with them may be off " +
+		"([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not needed with " +
+		"`talosop_secrets` of the same apply, an etcd that answers, or `restore_from`." + tf.TerraformOnly)
 }
 
 // createsWithoutConsent reports whether a create may not bootstrap etcd. It is false as long as the plan cannot tell.

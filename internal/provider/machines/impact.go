@@ -23,10 +23,7 @@ func impactAttribute() schema.SingleNestedAttribute {
 			"wiped":         machineNames("Machines that lose their data."),
 			"removed":       machineNames("Machines that leave the cluster for good."),
 			"pods_replaced": machineNames("Machines in containers whose pods are deleted and made anew."),
-			"ends_cluster": schema.BoolAttribute{
-				Computed:            true,
-				MarkdownDescription: "Whether the last control plane is reset, and the cluster with it.",
-			},
+			"ends_cluster":  tf.ComputedBool("Whether the last control plane is reset, and the cluster with it."),
 		},
 	}
 }

@@ -63,21 +63,15 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 				"`worker`. Ordinary pods run on a control plane only with a patch that sets " +
 				"`cluster.allowSchedulingOnControlPlanes`." + clusterhandle.ReplacesMachine,
 		},
-		"name": schema.StringAttribute{
-			Required: true,
-			Validators: []validator.String{stringvalidator.RegexMatches(machineName,
-				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
-					"or digit")},
-			MarkdownDescription: "Name of the machine in plans, messages and `id`, unique in its cluster, and its `hostname` " +
-				"unless that is given. A machine that has joined keeps its host name when this changes." + tf.TerraformOnly,
-		},
-		"bootstrap": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether this control plane begins the etcd of its cluster when it never had one " +
-				"(default `false`): exactly one machine of a cluster that is made of `talosop_machine` says so, and joins an " +
-				"etcd that is found. Needs `talos_endpoints` of `cluster` with all control planes: each is asked, and none may " +
-				"hold data of etcd." + tf.TerraformOnly,
-		},
+		"name": tf.RequiredString("Name of the machine in plans, messages and `id`, unique in its cluster, and its "+
+			"`hostname` unless that is given. A machine that has joined keeps its host name when this changes."+
+			tf.TerraformOnly, stringvalidator.RegexMatches(machineName,
+			"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
+				"or digit")),
+		"bootstrap": tf.OptionalBool("Whether this control plane begins the etcd of its cluster when it never had one " +
+			"(default `false`): exactly one machine of a cluster that is made of `talosop_machine` says so, and joins an etcd " +
+			"that is found. Needs `talos_endpoints` of `cluster` with all control planes: each is asked, and none may hold " +
+			"data of etcd." + tf.TerraformOnly),
 	})
 
 	return attributes

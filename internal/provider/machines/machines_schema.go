@@ -67,54 +67,33 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 func machineAttributes(install string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		// Required, which the framework would also ask of a machine that is unknown as a whole: see validateAddresses.
-		"address": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Required: IP address or host name of the machine, with a port unless its Talos API is on " +
-				"50000. A change makes talosop look for the same machine at " +
-				"both addresses; nothing is reset, and another machine found there is refused.",
-		},
+		"address": tf.OptionalString("Required: IP address or host name of the machine, with a port unless its Talos API " +
+			"is on 50000. A change makes talosop look for the same machine at both addresses; nothing is reset, and another " +
+			"machine found there is refused."),
 		"talos_endpoint":      endpoint.Attribute(),
 		"maintenance_address": endpoint.MaintenanceAddress(),
 		"access":              endpoint.Access("How Terraform reaches a worker"),
-		"uuid": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; other hardware at `address` is " +
-				"refused (default: what the first apply saw). Another one exchanges the hardware: see the " +
-				"[guide](../guides/metal-machines).",
-		},
-		"fingerprint": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Fingerprint that the console of the machine shows in maintenance mode, new with every " +
-				"boot (base64 of the SHA-256 of its public key): its configuration is sent to no other." + tf.TerraformOnly,
-		},
-		"rejoin": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Lets a machine without a hardware UUID join again after it was wiped, though nothing " +
-				"proves that it is the same one; for one apply.",
-		},
+		"uuid": tf.OptionalString("Hardware UUID (SMBIOS) the machine has to have; other hardware at `address` is refused " +
+			"(default: what the first apply saw). Another one exchanges the hardware: see the " +
+			"[guide](../guides/metal-machines)."),
+		"fingerprint": tf.OptionalString("Fingerprint that the console of the machine shows in maintenance mode, new with " +
+			"every boot (base64 of the SHA-256 of its public key): its configuration is sent to no other." + tf.TerraformOnly),
+		"rejoin": tf.OptionalBool("Lets a machine without a hardware UUID join again after it was wiped, though nothing " +
+			"proves that it is the same one; for one apply."),
 		"locked": rollout.Locked(),
 		"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
 			"`talosop_cluster`"),
 		"install":        installAgain(install),
 		"system_volumes": volumesAgain(strings.TrimSuffix(install, "install") + "system_volumes"),
-		"config_patches": schema.ListAttribute{
-			Validators:  []validator.List{tf.MayBeBlank{}},
-			Optional:    true,
-			ElementType: types.StringType,
-			MarkdownDescription: "Patches of this machine's configuration, as `config_patches` of all, applied " +
-				"last, for what has no attribute, such as addresses.",
-		},
+		"config_patches": tf.OptionalStrings("Patches of this machine's configuration, as `config_patches` of all, applied "+
+			"last, for what has no attribute, such as addresses.", tf.MayBeBlank{}),
 		"meta": metaAttribute(),
 	}
 }
 
 func hostnameAttribute(otherwise string) schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node, which cannot change " +
-			"once it has joined. Default: " + otherwise + "; a patch that sets a host name, or `auto: stable`, goes before " +
-			"both.",
-	}
+	return tf.OptionalString("Host name of the machine, and so the name of its Kubernetes node, which cannot change " +
+		"once it has joined. Default: " + otherwise + "; a patch that sets a host name, or `auto: stable`, goes before both.")
 }
 
 // PatchFormat describes every list of patches.
@@ -127,7 +106,8 @@ const patchChange = " A change is applied to machines that run, with a drain and
 // installAgain is install of a machine in a group, whose own is where.
 func installAgain(where string) schema.SingleNestedAttribute {
 	again := installAttribute("", "")
-	again.MarkdownDescription = "How Talos is installed on this machine, as in `" + where + "`, from which the rest is taken."
+	again.MarkdownDescription = "How Talos is installed on this machine, as in `" + where + "`, from which the rest is " +
+		"taken."
 	again.Attributes = tf.AsThere(again.Attributes)
 
 	return again
@@ -143,58 +123,31 @@ func volumesAgain(where string) schema.MapNestedAttribute {
 }
 
 func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: tf.MetalOnly + "How Talos is installed on the disk of " + of + ": `disk` or " +
-			"`disk_selector` is needed, unless a machine booted from a disk already" + inheritance + "." +
-			clusterhandle.JoinOnly,
-		Attributes: map[string]schema.Attribute{
-			"disk": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Device to install to, such as `/dev/sda` or `/dev/disk/by-id/…`. Not together with " +
-					"`disk_selector`.",
-			},
-			"disk_selector": schema.SingleNestedAttribute{
-				Optional: true,
-				MarkdownDescription: "Properties of the disk to install to, as `talosop_machine_info` lists them; all " +
-					"that are given have to match. Not together with `disk`.",
-				Attributes: map[string]schema.Attribute{
-					"size": schema.StringAttribute{
-						Optional:            true,
-						MarkdownDescription: "Size, with a comparison when wanted, such as `4GB`, `> 1TB` or `<= 2TB`.",
-					},
-					"model":    selectorAttribute("Model, as `/sys/block/<dev>/device/model` has it"),
-					"serial":   selectorAttribute("Serial number, as `/sys/block/<dev>/serial` has it"),
-					"modalias": selectorAttribute("Modalias, as `/sys/block/<dev>/device/modalias` has it"),
-					"uuid":     selectorAttribute("UUID, as `/sys/block/<dev>/uuid` has it"),
-					"wwid":     selectorAttribute("World-wide id, as `/sys/block/<dev>/wwid` has it"),
-					"type": schema.StringAttribute{
-						Optional:            true,
-						MarkdownDescription: "Kind of disk: `ssd`, `hdd`, `nvme` or `sd` (memory card).",
-					},
-					"bus_path": selectorAttribute("Bus path, such as `/pci0000:00/0000:00:17.0/ata1/…`; may end in `*`"),
-				},
-			},
-			"wipe": schema.BoolAttribute{
-				Optional:            true,
-				MarkdownDescription: "Wipe the disk before the installation (default `false`).",
-			},
-			"image": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, " +
-					"`schematic` and `platform`; its version has to be `talos_version`. Another image upgrades machines as " +
-					"another `platform` does.",
-			},
-			"extra_kernel_args": schema.ListAttribute{
-				Optional:    true,
-				ElementType: types.StringType,
-				MarkdownDescription: "Additional kernel arguments, such as `console=ttyS0`. Machines that boot a unified kernel " +
-					"image (UEFI, Talos 1.10 and newer) ignore them: put them into the schematic instead.",
-			},
-		},
-	}
+	return tf.OptionalObject(tf.MetalOnly+"How Talos is installed on the disk of "+of+": `disk` or "+
+		"`disk_selector` is needed, unless a machine booted from a disk already"+inheritance+"."+clusterhandle.JoinOnly,
+		map[string]schema.Attribute{
+			"disk": tf.OptionalString("Device to install to, such as `/dev/sda` or `/dev/disk/by-id/…`. Not together with " +
+				"`disk_selector`."),
+			"disk_selector": tf.OptionalObject("Properties of the disk to install to, as `talosop_machine_info` lists them; "+
+				"all that are given have to match. Not together with `disk`.", map[string]schema.Attribute{
+				"size":     tf.OptionalString("Size, with a comparison when wanted, such as `4GB`, `> 1TB` or `<= 2TB`."),
+				"model":    selectorAttribute("Model, as `/sys/block/<dev>/device/model` has it"),
+				"serial":   selectorAttribute("Serial number, as `/sys/block/<dev>/serial` has it"),
+				"modalias": selectorAttribute("Modalias, as `/sys/block/<dev>/device/modalias` has it"),
+				"uuid":     selectorAttribute("UUID, as `/sys/block/<dev>/uuid` has it"),
+				"wwid":     selectorAttribute("World-wide id, as `/sys/block/<dev>/wwid` has it"),
+				"type":     tf.OptionalString("Kind of disk: `ssd`, `hdd`, `nvme` or `sd` (memory card)."),
+				"bus_path": selectorAttribute("Bus path, such as `/pci0000:00/0000:00:17.0/ata1/…`; may end in `*`"),
+			}),
+			"wipe": tf.OptionalBool("Wipe the disk before the installation (default `false`)."),
+			"image": tf.OptionalString("Installer image, instead of the one that follows from `talos_version`, `schematic` " +
+				"and `platform`; its version has to be `talos_version`. Another image upgrades machines as another `platform` " +
+				"does."),
+			"extra_kernel_args": tf.OptionalStrings("Additional kernel arguments, such as `console=ttyS0`. Machines that boot " +
+				"a unified kernel image (UEFI, Talos 1.10 and newer) ignore them: put them into the schematic instead."),
+		})
 }
 
 func selectorAttribute(what string) schema.StringAttribute {
-	return schema.StringAttribute{Optional: true, MarkdownDescription: what + "."}
+	return tf.OptionalString(what + ".")
 }

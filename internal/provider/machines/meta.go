@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -22,16 +21,10 @@ import (
 // wanted values, and what META holds is read back into the argument itself. A value that another client changed is then
 // a difference between state and configuration, as any other drift, and the next apply writes it again.
 func metaAttribute() schema.MapAttribute {
-	return schema.MapAttribute{
-		Validators:  []validator.Map{tf.MayBeBlank{}},
-		Optional:    true,
-		ElementType: types.StringType,
-		MarkdownDescription: "Values in META by name or number of the key: `network` (0x0a), " +
-			"`download_url` (0x0b), `user_1` to `user_3` (0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10). " +
-			"A key that is taken out here keeps its value, and an empty string empties it: see the " +
-			"[guide](../guides/metal-machines)." +
-			tf.AppliedLive,
-	}
+	return tf.OptionalStringMap("Values in META by name or number of the key: `network` (0x0a), `download_url` (0x0b), "+
+		"`user_1` to `user_3` (0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10). A key that is taken out "+
+		"here keeps its value, and an empty string empties it: see the [guide](../guides/metal-machines)."+tf.AppliedLive,
+		tf.MayBeBlank{})
 }
 
 // readMeta reads wanted values. Which keys there are decides about steps, so that

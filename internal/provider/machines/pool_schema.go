@@ -118,7 +118,8 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 			Computed:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			MarkdownDescription: "Random id of this resource in this state, on the nodes of its machines (annotation " +
-				"`talosop.dev/owner`, authenticated with the secrets). Those of another resource are left alone: see the [guide](../guides/renames-and-moves).",
+				"`talosop.dev/owner`, authenticated with the secrets). Those of another resource are left alone: see the " +
+				"[guide](../guides/renames-and-moves).",
 		},
 		"host_uid": schema.StringAttribute{
 			Computed:      true,
@@ -222,49 +223,27 @@ func behaviourAttributes() map[string]schema.Attribute {
 // observationAttributes are what talosop reports.
 func observationAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"phase": schema.StringAttribute{
-			Computed: true,
-			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, " +
-				"`Ready`, or `Degraded` when a machine, its node, etcd, the Kubernetes API or its endpoint does not work, which the " +
-				"next apply repairs or waits for. Check `self.phase == \"Ready\"` in a postcondition.",
-		},
-		"operations": schema.ListAttribute{
-			Computed:    true,
-			ElementType: types.StringType,
-			MarkdownDescription: "What the apply of this plan does to machines, in order. Empty once the next refresh has " +
-				"seen them; after an update that failed, what remains.",
-		},
+		"phase": tf.ComputedString("How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, `Ready`, " +
+			"or `Degraded` when a machine, its node, etcd, the Kubernetes API or its endpoint does not work, which the next " +
+			"apply repairs or waits for. Check `self.phase == \"Ready\"` in a postcondition."),
+		"operations": tf.ComputedStrings("What the apply of this plan does to machines, in order. Empty once the next " +
+			"refresh has seen them; after an update that failed, what remains."),
 		"impact": impactAttribute(),
-		"observed": schema.MapNestedAttribute{
-			Computed: true,
-			MarkdownDescription: "What was last observed of each machine, by its name. One that does not answer keeps its " +
-				"values; one that was never reached is absent.",
-			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"address": tf.ToldByResource("Address at which the machine was reached."),
-				"uuid":    tf.ToldByResource("Hardware UUID (SMBIOS)."),
-				"stage":   tf.ToldByResource("Stage in the words of Talos: `maintenance`, `booting`, `running`, …"),
-				"ready": schema.BoolAttribute{
-					Computed:            true,
-					MarkdownDescription: "Whether Talos reports it ready.",
-				},
-				"talos_version":      tf.ToldByResource("Talos version that runs."),
-				"kubernetes_version": tf.ToldByResource("Kubernetes version of the node, which is that of its kubelet."),
-				"node_name":          tf.ToldByResource("Name of the Kubernetes node."),
-				"drift": schema.ListAttribute{
-					Computed:    true,
-					ElementType: types.StringType,
-					MarkdownDescription: "How it differs from what was applied last; the next apply puts it right, but " +
-						"for what begins with `host cluster, left as it is`, and waits for what begins with `not ready` or `etcd is not " +
-						"healthy`.",
-				},
-			}},
-		},
-		"record": schema.StringAttribute{
-			Computed:  true,
-			Sensitive: true,
-			MarkdownDescription: "What else talosop remembers of the machines, for its next plan; its form may change in any " +
-				"version. To look at machines there are `talosop_machine_info` and `talosop_cluster_health`.",
-		},
+		"observed": tf.ComputedObjectMap("What was last observed of each machine, by its name. One that does not answer "+
+			"keeps its values; one that was never reached is absent.", map[string]schema.Attribute{
+			"address":            tf.ComputedString("Address at which the machine was reached."),
+			"uuid":               tf.ComputedString("Hardware UUID (SMBIOS)."),
+			"stage":              tf.ComputedString("Stage in the words of Talos: `maintenance`, `booting`, `running`, …"),
+			"ready":              tf.ComputedBool("Whether Talos reports it ready."),
+			"talos_version":      tf.ComputedString("Talos version that runs."),
+			"kubernetes_version": tf.ComputedString("Kubernetes version of the node, which is that of its kubelet."),
+			"node_name":          tf.ComputedString("Name of the Kubernetes node."),
+			"drift": tf.ComputedStrings("How it differs from what was applied last; the next apply puts it right, but for " +
+				"what begins with `host cluster, left as it is`, and waits for what begins with `not ready` or `etcd is not " +
+				"healthy`."),
+		}),
+		"record": tf.ComputedSecret("What else talosop remembers of the machines, for its next plan; its form may change " +
+			"in any version. To look at machines there are `talosop_machine_info` and `talosop_cluster_health`."),
 	}
 }
 

@@ -26,13 +26,9 @@ const mostReplicas = 1000
 // replicaAttributes are those of a group of machines in containers.
 func replicaAttributes(role string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"replicas": schema.Int64Attribute{
-			Optional:   true,
-			Validators: []validator.Int64{int64validator.Between(0, mostReplicas)},
-			MarkdownDescription: clusterhandle.ContainersOnly + "How many " + role + " machines there are, numbered " +
-				"from `0`; required with mode `container`. More of them are made and join; of fewer, those with the highest " +
-				"numbers are drained, leave etcd, and go with their volumes.",
-		},
+		"replicas": tf.OptionalNumber(clusterhandle.ContainersOnly+"How many "+role+" machines there are, numbered "+
+			"from `0`; required with mode `container`. More of them are made and join; of fewer, those with the highest "+
+			"numbers are drained, leave etcd, and go with their volumes.", int64validator.Between(0, mostReplicas)),
 		"replica_config_patches": schema.MapAttribute{
 			Validators:  []validator.Map{tf.MayBeBlank{}},
 			Optional:    true,

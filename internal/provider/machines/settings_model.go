@@ -221,12 +221,9 @@ func settingsAttributes() map[string]schema.Attribute {
 				"on metal; default in containers: that of the Service, `https://<name>.<namespace>.svc.<dns_domain>:6443`." +
 				tf.AppliedLive,
 		},
-		"secrets": schema.StringAttribute{
-			Optional:  true,
-			Sensitive: true,
-			MarkdownDescription: "Secrets of the cluster: `bundle` of `talosop_secrets`, or YAML of `talosctl gen secrets`. Default: " +
-				"those of the provider's `clusters`, which no state has. Others are refused while the cluster exists.",
-		},
+		"secrets": tf.OptionalSensitive("Secrets of the cluster: `bundle` of `talosop_secrets`, or YAML of `talosctl gen " +
+			"secrets`. Default: those of the provider's `clusters`, which no state has. Others are refused while the cluster " +
+			"exists."),
 		"kubernetes_version": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{tf.KeepVersion()},

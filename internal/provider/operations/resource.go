@@ -54,8 +54,8 @@ func (r *operationResource) Schema(ctx context.Context, _ resource.SchemaRequest
 	maps.Copy(attributes, occasions(ctx))
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: r.kind.description + " The resource does it when it is created and whenever `triggers` change; " +
-			"destroying it does nothing, and Terraform 1.14 has the action of the same name besides.",
+		MarkdownDescription: r.kind.description + " The resource does it when it is created and whenever `triggers` " +
+			"change; destroying it does nothing, and Terraform 1.14 has the action of the same name besides.",
 		Attributes: attributes,
 	}
 }
@@ -67,11 +67,11 @@ func occasions(ctx context.Context) map[string]schema.Attribute {
 		triggers: tf.OptionalStringMap("Values of your choice, such as a date or a version: any change of them does it "+
 			"again.",
 			tf.MayBeBlank{}),
-		operations: tf.ToldStrings("In a plan: what the apply does to machines, where `machines` names them. Then: what " +
-			"was done last."),
-		left: tf.ToldStrings("Machines on which it was not done when the last apply ended early. The next apply goes on " +
-			"with them."),
-		finishedAt: tf.ToldByResource("When it was done last, in RFC 3339; null while machines are `left`."),
+		operations: tf.ComputedStrings("In a plan: what the apply does to machines, where `machines` names them. Then: " +
+			"what was done last."),
+		left: tf.ComputedStrings("Machines on which it was not done when the last apply ended early. The next apply goes " +
+			"on with them."),
+		finishedAt: tf.ComputedString("When it was done last, in RFC 3339; null while machines are `left`."),
 	}
 }
 

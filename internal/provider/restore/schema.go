@@ -61,9 +61,9 @@ func attributes() map[string]schema.Attribute {
 // RecordAttributes tell what the etcd of a cluster began with.
 func RecordAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"restored_from": tf.ToldByResource("Snapshot that etcd was restored from last, such as `s3://bucket/key`, or the " +
+		"restored_from": tf.ComputedString("Snapshot that etcd was restored from last, such as `s3://bucket/key`, or the " +
 			"path of a file; null when it never was. To restore that one once more, name a copy and its `sha256`."),
-		"restored_at": tf.ToldByResource("When etcd began with that snapshot, by the clock of the control plane on which " +
+		"restored_at": tf.ComputedString("When etcd began with that snapshot, by the clock of the control plane on which " +
 			"it did."),
 	}
 }

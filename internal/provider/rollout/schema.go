@@ -112,7 +112,7 @@ const KubernetesUpgrade = "A change upgrades Kubernetes on the machines that run
 
 // ManifestsAttribute tells which bootstrap manifests a cluster has.
 func ManifestsAttribute() schema.StringAttribute {
-	return tf.ToldByResource("Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, " +
+	return tf.ComputedString("Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, " +
 		"the cluster got last. Null on workers.")
 }
 

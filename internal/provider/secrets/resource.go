@@ -56,8 +56,8 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys, " +
 			"generated once, when the resource is created, and by no later change of a version or a name; `rotate` turns " +
 			"single keys over. Only replacing the resource generates others, and the machines of the old ones then refuse " +
-			"to talk to talosop: `deletion_protection` refuses it, and so does the plan of a resource whose machines run. The bundle is in " +
-			"state for the life of the cluster: protect the state, and keep a copy of the bundle " +
+			"to talk to talosop: `deletion_protection` refuses it, and so does the plan of a resource whose machines run. The " +
+			"bundle is in state for the life of the cluster: protect the state, and keep a copy of the bundle " +
 			"([guide](../guides/secrets-and-state.md)).",
 		Attributes: map[string]schema.Attribute{
 			"deletion_protection": schema.BoolAttribute{
@@ -93,9 +93,9 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 				MarkdownDescription: "The certificate authorities, by name: `talos` (Talos API), `kubernetes`, `etcd` and " +
 					"`aggregator` (Kubernetes API extensions). Not secret.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"fingerprint": tf.ToldByResource("SHA-256 of the certificate in DER form, in lower-case hexadecimal."),
-					"not_after": tf.ToldTime("When the authority, and with it every certificate it signed, stops being valid (RFC " +
-						"3339, UTC). Ten years after the secrets were generated."),
+					"fingerprint": tf.ComputedString("SHA-256 of the certificate in DER form, in lower-case hexadecimal."),
+					"not_after": tf.ComputedTime("When the authority, and with it every certificate it signed, stops being valid " +
+						"(RFC 3339, UTC). Ten years after the secrets were generated."),
 				}},
 			},
 		},

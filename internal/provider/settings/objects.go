@@ -2,6 +2,8 @@ package settings
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var oidc = map[string]schema.Attribute{
@@ -19,14 +21,14 @@ var oidc = map[string]schema.Attribute{
 
 var vip = map[string]schema.Attribute{
 	"address": required("The address, IPv4 or IPv6, which no machine has by itself"),
-	"link": optional("Name or alias of the link that gets it, such as `enp1s0`. Default: the one that has `address` of the " +
-		"machine, which is asked for it; `talosop_machine_config` asks none and needs it"),
+	"link": optional("Name or alias of the link that gets it, such as `enp1s0`. Default: the one that has `address` of " +
+		"the machine, which is asked for it; `talosop_machine_config` asks none and needs it"),
 }
 
 func required(what string) schema.StringAttribute {
-	return schema.StringAttribute{Required: true, MarkdownDescription: what + "."}
+	return tf.RequiredString(what + ".")
 }
 
 func optional(what string) schema.StringAttribute {
-	return schema.StringAttribute{Optional: true, MarkdownDescription: what + "."}
+	return tf.OptionalString(what + ".")
 }

@@ -89,8 +89,8 @@ func ActionAttributes(in map[string]resource.Attribute) map[string]action.Attrib
 
 // ListAttributes are the same attributes on a list resource, which has none that are sensitive or write-only.
 func ListAttributes(in map[string]resource.Attribute) map[string]list.Attribute {
-	return converted[list.Attribute](in, list.StringAttribute{}, list.BoolAttribute{}, list.ListAttribute{},
-		list.MapAttribute{}, list.SingleNestedAttribute{})
+	return converted[list.Attribute](in, list.StringAttribute{}, list.BoolAttribute{}, list.Int64Attribute{},
+		list.ListAttribute{}, list.MapAttribute{}, list.SingleNestedAttribute{})
 }
 
 // ProviderAttributes are the same attributes in the provider block.

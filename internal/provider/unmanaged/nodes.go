@@ -31,17 +31,17 @@ type node struct {
 
 // Attribute is the attribute observed_others of a resource that makes a cluster.
 func Attribute() schema.MapNestedAttribute {
-	return tf.ToldObjectMap("Nodes that no resource of talosop has, by their names, as the last refresh saw them: of "+
+	return tf.ComputedObjectMap("Nodes that no resource of talosop has, by their names, as the last refresh saw them: of "+
 		"autoscalers and instance groups, whose machines join by themselves. They come and go without a plan "+
 		"([guide](../guides/autoscaling)). Null until the Kubernetes API answers.", map[string]schema.Attribute{
-		"address":         tf.ToldByResource("Its first address in Kubernetes."),
-		"role":            tf.ToldByResource("`controlplane` or `worker`."),
-		"ready":           tf.ToldBool("Whether Kubernetes calls it Ready."),
-		"cordoned":        tf.ToldBool("Whether talosop cordoned it for an upgrade, and has not given it back yet."),
-		"talos_version":   tf.ToldByResource("Talos version that runs; null where it is another system."),
-		"kubelet_version": tf.ToldByResource("Version of the kubelet."),
-		"provider_id":     tf.ToldByResource("What its cloud calls the machine; null without a cloud controller."),
-		"labels":          tf.ToldStringMap("Labels of the node, such as those of its node group."),
+		"address":         tf.ComputedString("Its first address in Kubernetes."),
+		"role":            tf.ComputedString("`controlplane` or `worker`."),
+		"ready":           tf.ComputedBool("Whether Kubernetes calls it Ready."),
+		"cordoned":        tf.ComputedBool("Whether talosop cordoned it for an upgrade, and has not given it back yet."),
+		"talos_version":   tf.ComputedString("Talos version that runs; null where it is another system."),
+		"kubelet_version": tf.ComputedString("Version of the kubelet."),
+		"provider_id":     tf.ComputedString("What its cloud calls the machine; null without a cloud controller."),
+		"labels":          tf.ComputedStringMap("Labels of the node, such as those of its node group."),
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -24,41 +23,27 @@ func attributes() map[string]schema.Attribute {
 		describe(given, name, text)
 	}
 
-	all := tf.DataSourceAttributes(given)
-	maps.Copy(all, map[string]schema.Attribute{
-		"cluster": schema.SingleNestedAttribute{
-			Required: true,
-			MarkdownDescription: "Handle of the cluster the machines join: `cluster` of `talosop_control_plane` or " +
-				"`talosop_cluster`, or an object written by hand. Its secrets may be in `clusters` of the provider as those of " +
-				"`talosop_worker` may; the configuration that is made of them is in state all the same.",
-			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
-		},
-		"role": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(string(step.Worker), string(step.ControlPlane))},
-			MarkdownDescription: "What the machines do in their cluster, in the words of Talos: `worker` (the default) or " +
-				"`controlplane`. Ordinary pods run on a control plane only with a patch that sets " +
-				"`cluster.allowSchedulingOnControlPlanes`.",
-		},
-		"allow_untested": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether `talos_version` may be newer than " + machineset.NewestTalos +
-				" (default `false`).",
-		},
-		"config": schema.StringAttribute{
-			Computed: true, Sensitive: true,
-			MarkdownDescription: "The configuration as Talos takes it. It holds secrets: that of a worker the tokens that " +
-				"machines join with and the secret of discovery, that of a control plane the keys of all authorities as well. " +
-				"State keeps it, and whoever can read the metadata of a VM can read its user data.",
-		},
-		"redacted": tf.Told("The configuration for people, with `(sensitive value)` in the place of secrets, of what often " +
-			"carries them, and of all of a document that talosop does not know, as plans have it. A secret that a patch puts " +
-			"where Talos expects none is shown."),
-		"digest": tf.Told("Digest of the configuration. The images of " +
+	maps.Copy(given, map[string]resource.Attribute{
+		"cluster": tf.RequiredObject("Handle of the cluster the machines join: `cluster` of `talosop_control_plane` or "+
+			"`talosop_cluster`, or an object written by hand. Its secrets may be in `clusters` of the provider as those of "+
+			"`talosop_worker` may; the configuration that is made of them is in state all the same.",
+			clusterhandle.ObservedHandle()),
+		"role": tf.OptionalString("What the machines do in their cluster, in the words of Talos: `worker` (the default) or "+
+			"`controlplane`. Ordinary pods run on a control plane only with a patch that sets "+
+			"`cluster.allowSchedulingOnControlPlanes`.", stringvalidator.OneOf(string(step.Worker), string(step.ControlPlane))),
+		"allow_untested": tf.OptionalBool("Whether `talos_version` may be newer than " + machineset.NewestTalos + " " +
+			"(default `false`)."),
+		"config": tf.ComputedSecret("The configuration as Talos takes it. It holds secrets: that of a worker the tokens " +
+			"that machines join with and the secret of discovery, that of a control plane the keys of all authorities as " +
+			"well. State keeps it, and whoever can read the metadata of a VM can read its user data."),
+		"redacted": tf.ComputedString("The configuration for people, with `(sensitive value)` in the place of secrets, of " +
+			"what often carries them, and of all of a document that talosop does not know, as plans have it. A secret that a " +
+			"patch puts where Talos expects none is shown."),
+		"digest": tf.ComputedString("Digest of the configuration. The images of " +
 			"Kubernetes and keys that can be turned over are no part of it."),
 	})
 
-	return all
+	return tf.DataSourceAttributes(given)
 }
 
 // arguments are the texts of those that say more where machines follow them.

@@ -52,7 +52,7 @@ func (l *listResource) ListResourceConfigSchema(
 			"machines of other clusters, as which they are listed. Members are imported by the identity that they are listed " +
 			"with, and `-generate-config-out` writes them down whole; what waits in maintenance mode is no resource yet, and " +
 			"its `import` block is taken out ([guide](../guides/import-and-migration#machines-that-are-looked-for)).",
-		Attributes: attributes(),
+		Attributes: tf.ListAttributes(attributes()),
 	}
 }
 

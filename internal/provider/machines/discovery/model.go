@@ -9,9 +9,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/list/schema"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -45,44 +44,23 @@ const (
 
 func attributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"addresses": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "IP addresses (v4 or v6, without brackets) or host names that are asked, at port 50000. " +
-				"Where no machine answers is a warning.",
-		},
-		"networks": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Networks whose addresses are asked, in CIDR notation, such as `10.0.0.0/24`. At least one of " +
-				"`addresses` and `networks` is given.",
-		},
-		"max_addresses": schema.Int64Attribute{
-			Optional: true, Validators: []validator.Int64{int64validator.Between(1, mostAddresses)},
-			MarkdownDescription: "How many addresses `networks` may have together; more are refused before any is asked " +
-				"(default 1024, at most 65536).",
-		},
-		"connections": schema.Int64Attribute{
-			Optional: true, Validators: []validator.Int64{int64validator.Between(1, mostConnections)},
-			MarkdownDescription: "How many addresses are asked side by side (default 64, at most 1024).",
-		},
-		"connect_timeout": schema.StringAttribute{
-			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How long an address may take to answer a connection, after which nobody is there (default `2s`).",
-		},
-		"cluster": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Name of the one of `clusters` of the provider whose members are recognised. By default those " +
-				"of all `clusters` that have `secrets` are.",
-		},
-		"secrets_file": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Path of a file with the secrets of a further cluster whose members are recognised: written " +
-				"by `talosctl gen secrets`, the configuration of a control-plane machine, or the state Secret of talos-operator.",
-		},
-		"maintenance": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether machines in maintenance mode alone are listed (`true`), or all others (`false`). By " +
-				"default both are.",
-		},
+		"addresses": tf.OptionalStrings("IP addresses (v4 or v6, without brackets) or host names that are asked, at port " +
+			"50000. Where no machine answers is a warning."),
+		"networks": tf.OptionalStrings("Networks whose addresses are asked, in CIDR notation, such as `10.0.0.0/24`. At " +
+			"least one of `addresses` and `networks` is given."),
+		"max_addresses": tf.OptionalNumber("How many addresses `networks` may have together; more are refused before any "+
+			"is asked (default 1024, at most 65536).", int64validator.Between(1, mostAddresses)),
+		"connections": tf.OptionalNumber("How many addresses are asked side by side (default 64, at most 1024).",
+			int64validator.Between(1, mostConnections)),
+		"connect_timeout": tf.OptionalDuration("How long an address may take to answer a connection, after which nobody is " +
+			"there (default `2s`)."),
+		"cluster": tf.OptionalString("Name of the one of `clusters` of the provider whose members are recognised. By " +
+			"default those of all `clusters` that have `secrets` are."),
+		"secrets_file": tf.OptionalString("Path of a file with the secrets of a further cluster whose members are " +
+			"recognised: written by `talosctl gen secrets`, the configuration of a control-plane machine, or the state Secret " +
+			"of talos-operator."),
+		"maintenance": tf.OptionalBool("Whether machines in maintenance mode alone are listed (`true`), or all others " +
+			"(`false`). By default both are."),
 	}
 }
 
