@@ -206,20 +206,7 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 	answered := b.answered
 	b.mu.Unlock()
 
-	target, err := url.Parse(b.Direct)
-	if err != nil {
-		panic(err)
-	}
-
-	forward := &httputil.ReverseProxy{
-		// The host is signed, so the server must see that of the client.
-		Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = p.In.Host },
-		Transport: &http.Transport{
-			TLSClientConfig:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: b.roots},
-			DisableCompression: true, DisableKeepAlives: true,
-		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
+	forward := b.forward()
 
 	// A client that goes away leaves the server at work on what it was sent: the request ends with the server's answer,
 	// so that nothing is stored after the proxy is closed. The context can be canceled, or ReverseProxy watches the
@@ -262,6 +249,24 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case Paused:
 		half(w, r, forward)
 		<-r.Context().Done()
+	}
+}
+
+// forward passes requests on to the server itself.
+func (b *Server) forward() http.Handler {
+	target, err := url.Parse(b.Direct)
+	if err != nil {
+		panic(err)
+	}
+
+	return &httputil.ReverseProxy{
+		// The host is signed, so the server must see that of the client.
+		Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = p.In.Host },
+		Transport: &http.Transport{
+			TLSClientConfig:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: b.roots},
+			DisableCompression: true, DisableKeepAlives: true,
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 }
 
