@@ -43,7 +43,7 @@ func rotateAttribute() schema.SingleNestedAttribute {
 
 	return tf.OptionalObject("Turns keys over: where a text is set, or changed, on secrets that are there, the next "+
 		"apply makes that key anew, and machines accept it. The apply after that lets them work with it, and a third one "+
-		"drops the former key. See the [guide](../guides/secrets-and-state.md#turn-keys-over).", map[string]schema.Attribute{
+		"drops the former key. See the [guide](../guides/secrets-and-state.md#rotate-keys).", map[string]schema.Attribute{
 		"talos_ca":      trigger("authority of the Talos API", ""),
 		"kubernetes_ca": trigger("authority of Kubernetes", ""),
 		"aggregator_ca": trigger("authority of the aggregation layer", ""),
