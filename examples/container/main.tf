@@ -1,4 +1,4 @@
-# A whole Talos cluster as pods of another Kubernetes cluster: for development, CI and tests of modules.
+# A Talos cluster as pods of another Kubernetes cluster, for development, CI and module tests.
 
 terraform {
   required_version = ">= 1.11"
@@ -9,7 +9,7 @@ terraform {
   }
 }
 
-# The host cluster, as kubectl knows it.
+# The host cluster, from a kubeconfig.
 provider "talosop" {
   host = {
     kubeconfig_path = pathexpand(var.kubeconfig)
@@ -17,7 +17,7 @@ provider "talosop" {
   }
 }
 
-# The PKI and the tokens of the cluster. Made once; every machine configuration and credential follows from it.
+# The PKI and the tokens of the cluster, created once. All machine configurations and credentials use them.
 resource "talosop_secrets" "this" {
   deletion_protection = false
 }
@@ -44,7 +44,7 @@ resource "talosop_cluster" "this" {
   control_plane = { replicas = var.control_planes }
   workers       = { worker = { replicas = var.workers } }
 
-  # A create that could not finish is stored and continued by the next apply. This makes the run fail all the same.
+  # State stores an incomplete create, and the next apply continues it. This postcondition makes the run fail.
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"

@@ -1,10 +1,10 @@
 output "phase" {
-  description = "How far the cluster has come; Ready when it can be used."
+  description = "Phase of the cluster. Ready means that you can use it."
   value       = talosop_cluster.this.phase
 }
 
 output "nodes" {
-  description = "The Kubernetes nodes with what runs on them."
+  description = "The Kubernetes nodes with their versions."
   value = {
     for name, machine in talosop_cluster.this.observed : name => {
       node    = machine.node_name

@@ -5,25 +5,25 @@ variable "kubeconfig" {
 }
 
 variable "context" {
-  description = "Context of that file."
+  description = "Context in the kubeconfig file."
   type        = string
   default     = "kind-talosop"
 }
 
 variable "namespace" {
-  description = "Namespace of the host cluster that the pods run in; made, and removed again, by talosop."
+  description = "Namespace of the pods in the host cluster. talosop creates and deletes it."
   type        = string
   default     = "talos"
 }
 
 variable "image" {
-  description = "Image of Talos for containers, without a tag."
+  description = "Talos image for containers, without a tag."
   type        = string
   default     = "ghcr.io/siderolabs/talos"
 }
 
 variable "storage_class" {
-  description = "Storage class of the volumes; null is the host cluster's default."
+  description = "Storage class of the volumes. null uses the default of the host cluster."
   type        = string
   default     = null
 }
@@ -35,19 +35,19 @@ variable "cluster_name" {
 }
 
 variable "control_planes" {
-  description = "How many control planes; an odd number."
+  description = "Number of control planes. Use an odd number."
   type        = number
   default     = 1
 }
 
 variable "workers" {
-  description = "How many workers."
+  description = "Number of workers."
   type        = number
   default     = 1
 }
 
 variable "talos_version" {
-  description = "Talos version that the machines run."
+  description = "Talos version of the machines."
   type        = string
   default     = "v1.13.0"
 }
@@ -59,7 +59,7 @@ variable "kubernetes_version" {
 }
 
 variable "config_patches" {
-  description = "Patches of every machine's configuration, as YAML."
+  description = "Patches for the configuration of all machines, as YAML."
   type        = list(string)
   default     = []
 }

@@ -7,14 +7,14 @@ terraform {
   }
 }
 
-# There is nothing that has to be configured: every resource carries the addresses and secrets it needs.
+# No configuration is required: every resource has the addresses and secrets that it needs.
 provider "talosop" {
-  # Optional: secrets of clusters that are to be in neither state nor plan.
+  # Optional: secrets of clusters that stay out of state and plans.
   clusters = {
     prod = { secrets = var.secrets }
   }
 
-  # Optional: credentials for the buckets of backups, for all resources that have none of their own.
+  # Optional: credentials for backup buckets, for all resources without their own credentials.
   s3 = {
     access_key_id     = var.backup_key.id
     secret_access_key = var.backup_key.secret

@@ -1,4 +1,4 @@
-# A whole cluster from machines that wait in maintenance mode.
+# A cluster from machines in maintenance mode.
 
 terraform {
   required_version = ">= 1.11"
@@ -9,7 +9,7 @@ terraform {
   }
 }
 
-# The PKI and the tokens of the cluster. Made once; every machine configuration and credential follows from it.
+# The PKI and the tokens of the cluster, created once. All machine configurations and credentials use them.
 resource "talosop_secrets" "this" {
   deletion_protection = var.deletion_protection
 }
@@ -27,7 +27,7 @@ resource "talosop_control_plane" "this" {
 
   machines = { for name, address in var.control_planes : name => { address = address } }
 
-  # A create that could not finish is stored and continued by the next apply. This makes the run fail all the same.
+  # State stores an incomplete create, and the next apply continues it. This postcondition makes the run fail.
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
@@ -51,7 +51,7 @@ resource "talosop_worker" "this" {
   }
 }
 
-# Credentials for kubectl, valid for a day. The next apply writes new ones when less than a third of it is left.
+# Credentials for kubectl, valid for a day. An apply renews them when less than a third of that time is left.
 resource "talosop_kubeconfig_file" "this" {
   cluster = talosop_control_plane.this.cluster
   path    = "${path.root}/kubeconfig"

@@ -1,10 +1,10 @@
 output "phase" {
-  description = "How far the cluster has come; Ready when it can be used."
+  description = "Phase of the cluster. Ready means that you can use it."
   value       = talosop_control_plane.this.phase
 }
 
 output "nodes" {
-  description = "The Kubernetes nodes with what runs on them."
+  description = "The Kubernetes nodes with their versions."
   value = {
     for name, machine in merge(talosop_control_plane.this.observed, talosop_worker.this.observed) : name => {
       node    = machine.node_name
@@ -16,6 +16,6 @@ output "nodes" {
 }
 
 output "kubectl" {
-  description = "What to type next."
+  description = "Commands to run next."
   value       = "kubectl --kubeconfig ${talosop_kubeconfig_file.this.path} get nodes"
 }

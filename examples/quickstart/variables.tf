@@ -10,17 +10,17 @@ variable "endpoint" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control-plane machines by name; an odd number."
+  description = "Addresses of the control planes by name. Use an odd number."
   type        = map(string)
 }
 
 variable "workers" {
-  description = "Addresses of the workers by name; at least one."
+  description = "Addresses of the workers by name. Use at least one."
   type        = map(string)
 }
 
 variable "talos_version" {
-  description = "Talos version that the machines run."
+  description = "Talos version of the machines."
   type        = string
   default     = "v1.13.0"
 }
@@ -32,13 +32,13 @@ variable "kubernetes_version" {
 }
 
 variable "install_disk" {
-  description = "Disk that Talos is installed to. Everything on it is lost."
+  description = "Disk for Talos. The installation wipes it."
   type        = string
   default     = "/dev/sda"
 }
 
 variable "config_patches" {
-  description = "Patches of every machine's configuration, as YAML."
+  description = "Patches for the configuration of all machines, as YAML."
   type        = list(string)
   default     = []
 }

@@ -1,10 +1,10 @@
-# A Terragrunt stack of two units: the cluster, and its workers, which get the handle of the cluster as an input. What both have in
-# common is here; site.yaml has the machines.
+# A Terragrunt stack of two units: the cluster, and its workers, which get the cluster handle as an input. This file has the common
+# settings, and site.yaml has the machines.
 #
 #   terragrunt run --all apply
 
 remote_state {
-  backend = "local" # or s3, …: state has the secrets of the cluster, and so has what Terragrunt passes on between the units
+  backend = "local" # or s3, …; state and the data that Terragrunt passes between units contain the secrets of the cluster
 
   generate = {
     path      = "backend.tf"

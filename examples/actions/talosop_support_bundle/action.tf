@@ -1,5 +1,5 @@
 variable "cluster" {
-  description = "The handle: cluster of talosop_cluster or talosop_control_plane."
+  description = "The cluster handle: cluster of talosop_cluster or talosop_control_plane."
   type        = any
   sensitive   = true
 }

@@ -1,5 +1,5 @@
-# A root module of a repository whose pull requests Atlantis plans and applies. Where the state is, the server says (server/repos.yaml):
-# its checkouts come and go.
+# A root module that Atlantis plans and applies for pull requests. The server configures the backend (server/repos.yaml), because its
+# checkouts are temporary.
 
 terraform {
   required_version = ">= 1.11"
@@ -16,12 +16,12 @@ variable "endpoint" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control planes by name; an odd number."
+  description = "Addresses of the control planes by name. Use an odd number."
   type        = map(string)
 }
 
 variable "workers" {
-  description = "Addresses of the workers by name. One that is taken out is wiped, which the policy has somebody approve."
+  description = "Addresses of the workers by name. The apply wipes a removed worker, and the policy requires an approval for this."
   type        = map(string)
 }
 

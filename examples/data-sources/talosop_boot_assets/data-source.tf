@@ -3,7 +3,7 @@ data "talosop_boot_assets" "rack" {
   schematic     = file("${path.module}/schematic.yaml")
   kernel_args   = ["ip=dhcp"]
 
-  # Where Matchbox serves what is in `downloads`.
+  # The URL where Matchbox serves the files of `downloads`.
   assets_url = "http://10.0.0.2:8080/assets"
 
   machines = {

@@ -1,9 +1,9 @@
-# Looks at the cluster in every plan, and after an apply that changes it.
+# Reads the cluster in every plan, and after an apply that changes it.
 data "talosop_cluster_health" "prod" {
   cluster = talosop_control_plane.prod.cluster
 }
 
-# Warns while the cluster is not healthy; a check stops neither plan nor apply.
+# Warns while the cluster is unhealthy. A check does not stop a plan or an apply.
 check "prod" {
   assert {
     condition     = data.talosop_cluster_health.prod.healthy
@@ -11,7 +11,7 @@ check "prod" {
   }
 }
 
-# The same for some of the conditions.
+# The same for selected conditions.
 check "etcd" {
   assert {
     condition = alltrue([

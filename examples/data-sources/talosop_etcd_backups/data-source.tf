@@ -6,7 +6,7 @@ locals {
   bucket   = { bucket = "prod-backups", region = "eu-central-1" }
 }
 
-# What the bucket holds of the cluster. The handle is written by hand, so that a cluster that is gone can begin with what is found.
+# The snapshots of the cluster in the bucket. The handle is written by hand, so you can restore a cluster that no longer exists.
 data "talosop_etcd_backups" "prod" {
   cluster = {
     name               = local.name
@@ -27,24 +27,24 @@ output "backups" {
   }]
 }
 
-# Warns when there is no snapshot of the last two days; a check stops neither plan nor apply.
+# Warns if there is no snapshot of the last two days. A check does not stop a plan or an apply.
 check "backups" {
   assert {
     condition = anytrue([
       for b in data.talosop_etcd_backups.prod.backups : b.restorable && timecmp(timeadd(b.time, "48h"), plantimestamp()) > 0
     ])
-    error_message = "etcd of ${local.name} was not backed up for two days."
+    error_message = "etcd of ${local.name} has no backup of the last two days."
   }
 }
 
 variable "restore" {
-  description = "Whether the cluster is to come back with its newest snapshot. Switch it off again after the restore."
+  description = "Whether to restore the newest snapshot. Set it to false after the restore."
   type        = bool
   default     = false
 }
 
 variable "identity" {
-  description = "What age-keygen wrote; only for a restore."
+  description = "Secret key from age-keygen, only for a restore."
   type        = string
   default     = null
   ephemeral   = true

@@ -2,7 +2,7 @@ data "talosop_etcd_members" "prod" {
   cluster = talosop_control_plane.prod.cluster
 }
 
-# Warns while etcd is not well; a check stops neither plan nor apply.
+# Warns while etcd is unhealthy. A check does not stop a plan or an apply.
 check "etcd" {
   assert {
     condition = data.talosop_etcd_members.prod.healthy

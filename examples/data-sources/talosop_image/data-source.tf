@@ -1,11 +1,11 @@
-# Computed: no network is needed.
+# Computed without network access.
 data "talosop_image" "workers" {
   talos_version = "v1.13.0"
   platform      = "nocloud"
   extensions    = ["siderolabs/iscsi-tools", "siderolabs/util-linux-tools"]
 }
 
-# The factory is given the schematic, and confirms version and extensions.
+# Sends the schematic to the factory, which checks version and extensions.
 data "talosop_image" "checked" {
   talos_version     = "v1.13.0"
   extensions        = ["qemu-guest-agent"]
@@ -18,7 +18,7 @@ output "disk_image" {
   value = data.talosop_image.workers.disk_image
 }
 
-# As `schematic` of machines takes it.
+# For `schematic` of machines.
 output "schematic" {
   value = data.talosop_image.checked.schematic_id
 }

@@ -1,10 +1,10 @@
-# The handle of the cluster: an output of the stack that made the control plane, or talosop_control_plane.prod.cluster.
+# The cluster handle: an output of the stack that creates the control plane, or talosop_control_plane.prod.cluster.
 variable "cluster" {
   type      = any
   sensitive = true
 }
 
-# Workers that an autoscaler makes. They have no hostname: the platform names each of them.
+# Workers that an autoscaler creates. They have no hostname, because the platform sets it.
 data "talosop_machine_config" "autoscaled" {
   cluster       = var.cluster
   talos_version = "v1.13.0"
@@ -12,8 +12,8 @@ data "talosop_machine_config" "autoscaled" {
   labels        = { "example.com/pool" = "autoscaled" }
 }
 
-# In place of a launch template of a cloud: VMs are made anew only when a version of the image changes, and not with each
-# change of the configuration, since a change of user data replaces the VM on most platforms.
+# Stands in for the launch template of a cloud. On most platforms, a change of the user data replaces the VM. Here only a new
+# Talos version replaces VMs, not every configuration change.
 resource "terraform_data" "launch_template" {
   input            = { user_data = data.talosop_machine_config.autoscaled.config }
   triggers_replace = [data.talosop_machine_config.autoscaled.talos_version]
@@ -23,7 +23,7 @@ resource "terraform_data" "launch_template" {
   }
 }
 
-# For reviews: secrets are not in it.
+# For reviews: contains no secrets.
 output "configuration" {
   value = data.talosop_machine_config.autoscaled.redacted
 }

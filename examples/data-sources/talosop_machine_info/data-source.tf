@@ -1,4 +1,4 @@
-# A machine that waits in maintenance mode says what it is before it gets a configuration.
+# Reads the hardware of a machine in maintenance mode before it gets a configuration.
 data "talosop_machine_info" "new" {
   address = "10.0.0.31"
 }

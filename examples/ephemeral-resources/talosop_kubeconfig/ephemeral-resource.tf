@@ -1,10 +1,10 @@
 variable "cluster" {
-  description = "The handle of the cluster: talosop_control_plane.prod.cluster."
+  description = "The cluster handle: talosop_control_plane.prod.cluster."
   type        = any
   sensitive   = true
 }
 
-# Minted for this run, never stored. Other providers connect with it as soon as the cluster is there:
+# Created for this run and never stored. Other providers can use it once the cluster exists:
 #
 #   provider "kubernetes" {
 #     host                   = ephemeral.talosop_kubeconfig.admin.endpoint

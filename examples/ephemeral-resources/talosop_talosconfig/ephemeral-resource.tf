@@ -1,10 +1,10 @@
 variable "cluster" {
-  description = "The handle of the cluster: talosop_control_plane.prod.cluster."
+  description = "The cluster handle: talosop_control_plane.prod.cluster."
   type        = any
   sensitive   = true
 }
 
-# Credentials that may look and may take etcd snapshots, and may change nothing.
+# Read-only credentials that may also take etcd snapshots.
 ephemeral "talosop_talosconfig" "backup" {
   cluster = var.cluster
   roles   = ["os:reader", "os:etcd:backup"]

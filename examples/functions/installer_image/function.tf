@@ -1,5 +1,5 @@
 locals {
-  schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515" # with the guest agent of QEMU
+  schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515" # with the QEMU guest agent
 
   # factory.talos.dev/metal-installer/ce4c9805…:v1.13.0
   installer = provider::talosop::installer_image("v1.13.0", local.schematic)

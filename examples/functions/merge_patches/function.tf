@@ -1,12 +1,12 @@
 locals {
-  # One patch for all machines, of what the team and the site ask for.
+  # One patch for all machines, merged from those of the team and the site.
   patch = provider::talosop::merge_patches(
     yamlencode({ machine = { sysctls = { "net.core.somaxconn" = "65535" } } }),
     yamlencode({ machine = { time = { servers = ["10.0.0.1"] } } }),
   )
 }
 
-# The configuration that a machine gets once patches are applied, for what is not made by this provider.
+# The complete configuration of a machine with its patches, for machines that this provider does not manage.
 variable "machine_config" {
   type      = string
   sensitive = true

@@ -4,8 +4,8 @@ variable "config_patches" {
   default     = []
 
   validation {
-    # A patch that is wrong fails here, with what is wrong with it.
+    # An invalid patch fails here, with the reason.
     condition     = alltrue([for patch in var.config_patches : provider::talosop::validate_patch(patch, "v1.13.0")])
-    error_message = "Each element has to be a patch of the machine configuration."
+    error_message = "Each element must be a patch of the machine configuration."
   }
 }

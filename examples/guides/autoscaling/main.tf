@@ -18,7 +18,7 @@ resource "talosop_cluster" "prod" {
     machines = { for name, address in var.cp_nodes : name => { address = address } }
   }
 
-  # Machines of the group that are older than talos_version are upgraded, two at a time and after those above.
+  # Upgrades machines of the group that are older than talos_version, two at a time, after the machines above.
   upgrade_unmanaged = {
     selector        = "example.com/group=spot"
     image           = "ghcr.io/siderolabs/installer"
@@ -33,7 +33,7 @@ resource "talosop_cluster" "prod" {
   }
 }
 
-# What the autoscaler gives its machines as user data. The label is the one of the group.
+# The autoscaler gives this configuration to its machines as user data. The label selects the group.
 data "talosop_machine_config" "spot" {
   cluster       = talosop_cluster.prod.cluster
   talos_version = "v1.13.0"
@@ -49,7 +49,7 @@ resource "terraform_data" "launch_template" {
   }
 }
 
-# Which of its machines have another Talos than the template, as the last refresh saw them.
+# The machines with another Talos version than the template, from the last refresh.
 output "outdated" {
   value = [for name, node in coalesce(talosop_cluster.prod.observed_others, {}) : name
     if lookup(node.labels, "example.com/group", "") == "spot" && node.talos_version != "v1.13.0"

@@ -1,11 +1,11 @@
 variable "passphrase" {
-  description = "Opens the disks where a TPM cannot, such as after an exchange of the board."
+  description = "Opens the disks when the TPM cannot, such as after a change of the mainboard."
   type        = string
   sensitive   = true
 }
 
 locals {
-  # Slot 0 opens the disk every day; slot 1 is the way back, and the key that stays when slot 0 is exchanged.
+  # Slot 0 opens the disk normally. Slot 1 is the recovery key, and stays when you replace slot 0.
   encryption_keys = {
     0 = { tpm = { check_secure_boot = true } }
     1 = { passphrase = var.passphrase }
@@ -49,11 +49,11 @@ resource "talosop_cluster" "prod" {
       install = { disk = "/dev/sda" }
 
       system_volumes = {
-        # Images and the writable layers of containers, away from the system disk.
+        # Images and writable layers of containers, on another disk than the system.
         CRI = { min_size = "100GiB", grow = true, disk_selector = "disk.transport == \"nvme\" && !system_disk" }
       }
 
-      # A volume for pods is a document of its own.
+      # A volume for pods is a separate document.
       config_patches = [<<-YAML
         apiVersion: v1alpha1
         kind: UserVolumeConfig

@@ -4,7 +4,7 @@ terraform {
   }
 }
 
-# The credentials of the bucket are known to the provider alone, and in neither state nor plan.
+# Only the provider has the credentials of the bucket. They are in neither state nor plan.
 variable "bucket_key" {
   type      = object({ id = string, secret = string })
   ephemeral = true
@@ -17,13 +17,13 @@ provider "talosop" {
   }
 }
 
-# Key of the snapshot that the cluster is to come back with; empty as long as all is well.
+# Key of the snapshot to restore. Empty if you do not restore.
 variable "restore" {
   type    = string
   default = ""
 }
 
-# What `age-keygen` printed as the secret key. It is needed to restore alone.
+# The secret key from `age-keygen`, only for a restore.
 variable "identity" {
   type      = string
   default   = null
@@ -77,8 +77,8 @@ resource "talosop_etcd_backup" "prod" {
   retain          = { count = 14, min_age = "168h" }
 }
 
-# What the bucket held when the plan was made, and what of it can be restored. The handle is written by hand: that of the resource is
-# unknown in just the plan that is to restore it.
+# The snapshots in the bucket at the time of the plan. The handle is written by hand, because the handle of the resource is unknown in
+# the plan of a restore.
 data "talosop_etcd_backups" "prod" {
   cluster = { name = "prod", endpoint = "https://10.0.0.10:6443", secrets = talosop_secrets.prod.bundle }
   s3      = merge(local.bucket, { prefix = "talos" })

@@ -1,16 +1,16 @@
 variable "cluster" {
-  description = "The handle: cluster of talosop_cluster or talosop_control_plane."
+  description = "The cluster handle: cluster of talosop_cluster or talosop_control_plane."
   type        = any
   sensitive   = true
 }
 
 variable "machines" {
-  description = "Workers by their names, with their addresses."
+  description = "Addresses of the workers by name."
   type        = map(string)
 }
 
 variable "monitoring_token" {
-  description = "Token for the monitoring."
+  description = "Token for the monitoring system."
   type        = string
   sensitive   = true
 }
@@ -22,7 +22,7 @@ resource "talosop_worker" "storage" {
   install       = { disk = "/dev/sda" }
 
   health_checks = {
-    # Ceph by Rook has all of its copies.
+    # Rook Ceph has all replicas.
     ceph = {
       timeout = "30m"
       object = {
@@ -35,7 +35,7 @@ resource "talosop_worker" "storage" {
       }
     }
 
-    # Every volume of Longhorn that is in use has all of its replicas.
+    # Every Longhorn volume in use has all its replicas.
     longhorn = {
       timeout = "30m"
       object = {

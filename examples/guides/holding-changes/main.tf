@@ -1,4 +1,4 @@
-# A cluster that is changed on Saturday nights, but for one worker that somebody works on.
+# A cluster with a maintenance window on Saturday nights, and one worker that is locked.
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }

@@ -7,7 +7,7 @@ locals {
   })
 }
 
-# Gives the schematic to the factory, whose images are made of what it knows.
+# Sends the schematic to the factory, which builds images only from known schematics.
 data "talosop_image" "this" {
   talos_version = "v1.13.0"
   schematic     = local.schematic
@@ -23,7 +23,7 @@ resource "talosop_control_plane" "prod" {
   secrets            = talosop_secrets.prod.bundle
   talos_version      = "v1.13.0"
   kubernetes_version = "v1.35.2"
-  schematic          = data.talosop_image.this.schematic_id # or local.schematic: they are the same one
+  schematic          = data.talosop_image.this.schematic_id # or local.schematic, which is equivalent
 
   machines = {
     cp-1 = { address = "10.0.0.11", install = { disk = "/dev/sda" } }
@@ -32,7 +32,7 @@ resource "talosop_control_plane" "prod" {
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
-      error_message = "The control plane is not ready: apply again."
+      error_message = "The control plane is not ready. Apply again to continue."
     }
   }
 }

@@ -9,7 +9,7 @@ data "talosop_boot_assets" "rack" {
   }
 }
 
-# What the data folder of Matchbox holds; write it with the provider of your choice, such as hashicorp/local.
+# The content of the data folder of Matchbox. Write it with a provider such as hashicorp/local.
 output "matchbox" {
   value = merge(
     { for name, boot in data.talosop_boot_assets.rack.boot : "profiles/${name}.json" => boot.matchbox_profile },
@@ -17,7 +17,7 @@ output "matchbox" {
   )
 }
 
-# What its folder of assets holds, and where that is downloaded.
+# The content of its assets folder, with the download URLs.
 output "downloads" {
   value = data.talosop_boot_assets.rack.downloads
 }

@@ -16,12 +16,12 @@ variable "cluster" {
 }
 
 variable "machines" {
-  description = "Address and role of each machine, by the keys that it had."
+  description = "Address and role of each machine, by its former key."
   type        = map(object({ address = string, role = string }))
 }
 
 variable "patches" {
-  description = "Patches of each machine, as its configuration had them."
+  description = "Patches of each machine from its former configuration."
   type        = map(list(string))
   default     = {}
 }

@@ -1,17 +1,17 @@
 terraform {
   required_providers {
-    talos   = { source = "siderolabs/talos" } # until the first apply took its resources out of the state
+    talos   = { source = "siderolabs/talos" } # until the first apply removes its resources from the state
     talosop = { source = "talosop/talosop" }
   }
 }
 
 variable "control_planes" {
-  description = "Addresses of all control planes, by name."
+  description = "Addresses of all control planes by name."
   type        = map(string)
 }
 
 variable "workers" {
-  description = "Addresses of the workers, by pool and name."
+  description = "Addresses of the workers by pool and name."
   type        = map(map(string))
 }
 
@@ -38,7 +38,7 @@ removed {
   }
 }
 
-# The provider that imports knows the secrets, which are in state once, in talosop_secrets.
+# This provider configuration has the secrets, for imports. State contains them once, in talosop_secrets.
 provider "talosop" {
   alias    = "prod"
   clusters = { prod = { secrets = talosop_secrets.this.bundle } }

@@ -19,10 +19,10 @@ resource "talosop_cluster" "prod" {
   talos_version      = "v1.13.0"
   kubernetes_version = var.kubernetes_version
 
-  # The release of v1.35 that is passed on the way from v1.34, instead of the newest one.
+  # The release of v1.35 to use between v1.34 and v1.36, instead of the newest one.
   kubernetes_upgrade_via = ["v1.35.4"]
 
-  # Pods outlive a restart of their kubelet. Some storage and device plugins ask for an empty node all the same.
+  # Pods keep running when their kubelet restarts, but some storage and device plugins need a drained node.
   drain_before_kubelet_upgrade = true
 
   control_plane = {
@@ -57,7 +57,7 @@ resource "talosop_cluster" "prod" {
   }
 }
 
-# A pool of its own: the handle tells it the version, and it follows in the same apply. How it gets there is set on each resource.
+# A separate pool gets the version from the handle and follows in the same apply. Upgrade settings belong to each resource.
 resource "talosop_worker" "gpu" {
   name          = "gpu"
   cluster       = talosop_cluster.prod.cluster
@@ -76,7 +76,7 @@ data "talosop_cluster_health" "prod" {
   cluster = talosop_cluster.prod.cluster
 }
 
-# Warns when the cluster is not well: in plans without pending changes, and after each apply. It stops neither.
+# Warns if the cluster is unhealthy, in plans without pending changes and after each apply. It stops neither.
 check "prod" {
   assert {
     condition     = data.talosop_cluster_health.prod.healthy
@@ -84,7 +84,7 @@ check "prod" {
   }
 }
 
-# The version that runs, by machine.
+# The running version of each machine.
 output "kubernetes" {
   value = { for name, machine in talosop_cluster.prod.observed : name => machine.kubernetes_version }
 }

@@ -1,5 +1,5 @@
 variable "cluster" {
-  description = "The handle of the cluster."
+  description = "The cluster handle."
   type        = any
   sensitive   = true
 }

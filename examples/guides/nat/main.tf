@@ -1,4 +1,4 @@
-# Control planes in a private network that nodes and etcd use, each with a public address that is one-to-one NAT.
+# Control planes in a private network for nodes and etcd, each with a public address by one-to-one NAT.
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
@@ -6,7 +6,7 @@ terraform {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control planes by name: the one that they have, and the one at which Terraform reaches them."
+  description = "Addresses of the control planes by name: their own address, and the address at which Terraform reaches them."
   type        = map(object({ private = string, public = string }))
 }
 
@@ -24,7 +24,7 @@ resource "talosop_control_plane" "prod" {
 
   machines = { for name, at in var.control_planes : name => { address = at.private, talos_endpoint = at.public } }
 
-  # Kubelets and etcd announce the address that a machine has in this network.
+  # Kubelets and etcd announce the address of the machine in this network.
   cluster_config_patches = [yamlencode({
     machine = { kubelet = { nodeIP = { validSubnets = ["10.0.0.0/16"] } } }
   })]

@@ -1,11 +1,11 @@
 variable "cluster" {
-  description = "The handle: cluster of talosop_cluster or talosop_control_plane."
+  description = "The cluster handle: cluster of talosop_cluster or talosop_control_plane."
   type        = any
   sensitive   = true
 }
 
 variable "restart" {
-  description = "Another value restarts all machines, one after the other."
+  description = "Change this to restart all machines, one after the other."
   type        = string
   default     = "2026-11-26"
 }
@@ -16,7 +16,7 @@ resource "talosop_rolling_restart" "all" {
   triggers        = { restart = var.restart }
 }
 
-# After the restart, whose pods write into etcd.
+# Runs after the restart, during which pods write to etcd.
 resource "talosop_etcd_defragment" "after" {
   cluster  = var.cluster
   triggers = { restarted = talosop_rolling_restart.all.finished_at }

@@ -1,4 +1,4 @@
-# A cluster, and what other providers put into it, in one apply. Their credentials are made for the run and stored nowhere.
+# A cluster and the resources of other providers in it, in one apply. Their credentials are created for the run and never stored.
 
 terraform {
   required_version = ">= 1.11"
@@ -15,7 +15,7 @@ variable "endpoint" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control-plane machines by name; an odd number."
+  description = "Addresses of the control planes by name. Use an odd number."
   type        = map(string)
 }
 
@@ -41,7 +41,7 @@ resource "talosop_control_plane" "this" {
   deletion_protection = var.deletion_protection
 }
 
-# Valid for the run. A group of your own instead of system:masters is what a rule of RBAC allows.
+# Valid for the run. To limit its rights, use a custom group with RBAC rules instead of system:masters.
 ephemeral "talosop_kubeconfig" "this" {
   cluster = talosop_control_plane.this.cluster
   ttl     = "30m"

@@ -1,4 +1,4 @@
-# What a plan may not do to Talos machines unless somebody says so. For conftest:
+# Denies plans that wipe or remove Talos machines without an approval. For conftest:
 #
 #   terraform plan -out=plan && terraform show -json plan > plan.json
 #   conftest test --policy . plan.json
@@ -6,7 +6,7 @@ package main
 
 import rego.v1
 
-# The resources with machines. Only their plans have an impact.
+# The resources with machines. Only their plans have `impact`.
 machine_types := {"talosop_cluster", "talosop_control_plane", "talosop_worker", "talosop_machine"}
 
 changes contains resource if {
@@ -16,7 +16,7 @@ changes contains resource if {
 	resource.change.actions != ["no-op"]
 }
 
-# A destroy wipes every machine of the resource, and so does a replacement: they have no impact, or one that is unknown.
+# A destroy or a replacement wipes every machine of the resource. Their `impact` is missing or unknown.
 deny contains sprintf("%s: its machines would be wiped, because it is destroyed or replaced", [resource.address]) if {
 	some resource in changes
 	"delete" in resource.change.actions
@@ -38,7 +38,7 @@ deny contains sprintf("%s: the cluster would end", [resource.address]) if {
 	resource.change.after.impact.ends_cluster
 }
 
-# What is not known yet may be anything.
+# An unknown value may be anything.
 deny contains sprintf("%s: what happens to its machines depends on values that are not known yet", [resource.address]) if {
 	some resource in changes
 	unknown(resource.change.after_unknown.impact)

@@ -1,5 +1,5 @@
-# Machines that only a jump host reaches. The provider logs in there once, and everything that it sends to machines and
-# Kubernetes APIs goes that way.
+# Machines behind a jump host. The provider logs in there once, and uses this route for all connections to machines and
+# Kubernetes APIs.
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
@@ -17,7 +17,7 @@ provider "talosop" {
     address     = "bastion.example.com"
     user        = "terraform"
     private_key = var.jump_host_key
-    host_key    = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl" # ssh-keyscan, checked
+    host_key    = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl" # from ssh-keyscan; verify it
   }
 }
 

@@ -10,12 +10,12 @@ variable "secrets" {
   sensitive = true
 }
 
-# Key of the snapshot to rehearse with.
+# Key of the snapshot for the rehearsal.
 variable "snapshot" {
   type = string
 }
 
-# A state of its own, spare machines, and an endpoint that only they have. The running cluster stays as it is.
+# A separate state, spare machines and a separate endpoint. The running cluster does not change.
 resource "talosop_cluster" "rehearsal" {
   mode               = "metal"
   isolated           = true
@@ -25,7 +25,7 @@ resource "talosop_cluster" "rehearsal" {
   talos_version      = "v1.13.0"
   kubernetes_version = "v1.36.3"
 
-  # A rehearsal is there to be destroyed.
+  # You destroy the cluster after the rehearsal.
   deletion_protection = false
 
   restore_from = {
@@ -45,7 +45,7 @@ resource "talosop_cluster" "rehearsal" {
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
-      error_message = "The snapshot was not restored: see the warning of the apply."
+      error_message = "The apply did not restore the snapshot. See its warning."
     }
   }
 }

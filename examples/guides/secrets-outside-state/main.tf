@@ -7,7 +7,7 @@ terraform {
   }
 }
 
-# YAML of `talosctl gen secrets`, from a vault: given to every plan and apply, and stored by none.
+# YAML from `talosctl gen secrets`, from a vault. Every plan and apply needs it, and none stores it.
 variable "secrets" {
   type      = string
   ephemeral = true
@@ -15,7 +15,7 @@ variable "secrets" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control-plane machines by name."
+  description = "Addresses of the control planes by name."
   type        = map(string)
 }
 
@@ -30,7 +30,7 @@ variable "endpoint" {
 }
 
 variable "new_cluster" {
-  description = "Set it to true for the apply that creates the cluster: these secrets have none yet."
+  description = "Set it to true for the apply that creates the cluster, because these secrets have no cluster yet."
   type        = bool
   default     = false
 }
@@ -43,7 +43,7 @@ provider "talosop" {
 
 resource "talosop_control_plane" "this" {
   mode               = "metal"
-  name               = "prod" # finds its secrets in the provider block
+  name               = "prod" # selects its secrets in the provider block
   endpoint           = var.endpoint
   talos_version      = "v1.13.0"
   kubernetes_version = "v1.36.3"

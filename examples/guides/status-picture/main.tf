@@ -1,10 +1,10 @@
-# Through locals: a data source that refers to a resource directly is read during the apply whenever the resource changes.
+# Use locals: if a data source refers to a resource directly, the apply reads it whenever the resource changes.
 locals {
   cluster    = talosop_control_plane.prod.cluster
   operations = concat(talosop_control_plane.prod.operations, talosop_worker.prod.operations)
 }
 
-# How the cluster is when the plan is made, and what the plan holds for it.
+# The state of the cluster at the time of the plan, and its pending operations.
 data "talosop_cluster_health" "prod" {
   cluster    = local.cluster
   operations = local.operations

@@ -1,4 +1,4 @@
-# One variable for the Talos of a whole cluster; a change of it upgrades control planes first, then the workers.
+# One variable for the Talos version of the cluster. A change upgrades control planes first, then workers.
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }

@@ -1,5 +1,5 @@
-# terraform query: who is there? Members of the clusters in `clusters` of the provider, machines that wait in maintenance
-# mode, and machines of other clusters.
+# terraform query lists members of the clusters in `clusters` of the provider, machines in maintenance mode, and machines of other
+# clusters.
 list "talosop_machine" "rack" {
   provider = talosop
 
@@ -8,7 +8,7 @@ list "talosop_machine" "rack" {
   }
 }
 
-# terraform query -generate-config-out=prod.tf: the members of a cluster, with the import blocks for them.
+# terraform query -generate-config-out=prod.tf writes the members of a cluster with their import blocks.
 list "talosop_machine" "prod" {
   provider         = talosop
   include_resource = true

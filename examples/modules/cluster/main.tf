@@ -1,4 +1,4 @@
-# A whole cluster behind a few variables: the module that the stacks beside it share. Copy it and change it as your clusters need it.
+# A module for a whole cluster with a few variables, which the example stacks share. Copy and adapt it for your clusters.
 
 terraform {
   required_version = ">= 1.11"
@@ -25,7 +25,7 @@ resource "talosop_cluster" "this" {
   deletion_protection    = var.deletion_protection
   appear_within          = var.appear_within
 
-  # An object of its own, because what opens the snapshot is in no state.
+  # A separate object, because state does not contain the keys that open the snapshot.
   restore_from = var.restore_from == null ? null : {
     file          = var.restore_from.file
     s3            = var.restore_from.s3
@@ -37,7 +37,7 @@ resource "talosop_cluster" "this" {
     install  = var.install
     platform = var.platform
     machines = var.control_planes
-    vip      = var.virtual_ip # null where the endpoint is a load balancer
+    vip      = var.virtual_ip # null if the endpoint is a load balancer
   }
 
   workers = {
@@ -48,7 +48,7 @@ resource "talosop_cluster" "this" {
     }
   }
 
-  # A create that could not finish is stored and continued by the next apply. This makes the run fail all the same.
+  # State stores an incomplete create, and the next apply continues it. This postcondition makes the run fail.
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"

@@ -1,16 +1,16 @@
 output "cluster" {
-  description = "The handle, for talosop_worker, talosop_addon, backups and credentials. It has the secrets of the cluster in it."
+  description = "The cluster handle for talosop_worker, talosop_addon, backups and credentials. It contains the secrets of the cluster."
   value       = talosop_cluster.this.cluster
   sensitive   = true
 }
 
 output "phase" {
-  description = "How far the cluster has come; Ready when it can be used."
+  description = "Phase of the cluster. Ready means that you can use it."
   value       = talosop_cluster.this.phase
 }
 
 output "nodes" {
-  description = "The Kubernetes nodes with the versions that they run."
+  description = "The Kubernetes nodes with their versions."
   value = {
     for name, machine in talosop_cluster.this.observed : name => {
       node    = machine.node_name

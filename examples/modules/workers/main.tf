@@ -1,4 +1,4 @@
-# Pools of workers that join a cluster which another root module made and tells of by its handle.
+# Worker pools that join a cluster of another root module through its handle.
 
 terraform {
   required_version = ">= 1.11"
@@ -8,7 +8,7 @@ terraform {
 }
 
 variable "cluster" {
-  description = "Handle of the cluster: the output of the module that made it."
+  description = "The cluster handle, an output of the module that creates the cluster."
   type        = any
   sensitive   = true
 }
@@ -19,7 +19,7 @@ variable "pools" {
 }
 
 variable "talos_version" {
-  description = "Talos version that the machines run."
+  description = "Talos version of the machines."
   type        = string
   default     = "v1.13.0"
 }
@@ -45,6 +45,6 @@ resource "talosop_worker" "this" {
 }
 
 output "phases" {
-  description = "How far each pool has come."
+  description = "Phase of each pool."
   value       = { for name, pool in talosop_worker.this : name => pool.phase }
 }

@@ -1,4 +1,4 @@
-# The password is in neither state nor plan. In the cluster it is where Helm keeps the values of releases.
+# The password is in neither state nor plan. In the cluster, Helm stores it with the values of the release.
 variable "grafana_password" {
   type      = string
   ephemeral = true
@@ -30,11 +30,11 @@ resource "talosop_addon" "monitoring" {
   chart      = "kube-prometheus-stack"
   version    = "82.18.0"
 
-  # Later ones win.
+  # Later values override earlier ones.
   values = [
     yamlencode({
       prometheus = { prometheusSpec = { retention = "15d" } }
-      # Talos does not let these be scraped unless its configuration says so.
+      # On Talos, Prometheus can scrape these only if the machine configuration allows it.
       kubeEtcd  = { enabled = false }
       kubeProxy = { enabled = false }
     }),
@@ -44,29 +44,29 @@ resource "talosop_addon" "monitoring" {
   set = [{ name = "grafana.podAnnotations.example\\.com/team", value = "platform" }]
 
   values_wo         = [yamlencode({ grafana = { adminPassword = var.grafana_password } })]
-  values_wo_version = "1" # another value brings another password into the cluster
+  values_wo_version = "1" # change this to update the password in the cluster
 
-  # What the chart has no value for.
+  # Changes for which the chart has no value.
   patches = [{
     target = { kind = "Deployment", name = ".*grafana" }
     patch  = yamlencode({ spec = { revisionHistoryLimit = 2 } })
   }]
 
-  # The operator's definitions change with the chart, and Helm alone would keep the old ones.
+  # The CRDs of the operator change with the chart, and Helm alone would keep the old ones.
   upgrade_crds = true
 
-  # A failed upgrade goes back to what ran before.
+  # Roll back a failed upgrade.
   atomic       = true
   wait_timeout = "15m"
 
-  # The webhooks get their certificates from a job of the chart.
+  # A job of the chart writes the certificates of the webhooks.
   ignore_drift = [
     { kind = "MutatingWebhookConfiguration", paths = ["webhooks"] },
     { kind = "ValidatingWebhookConfiguration", paths = ["webhooks"] },
   ]
 }
 
-# A chart of one's own, from a registry that asks for a password.
+# A custom chart from a registry with a password.
 variable "registry_token" {
   type      = string
   ephemeral = true

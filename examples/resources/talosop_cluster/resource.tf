@@ -17,7 +17,7 @@ resource "talosop_cluster" "prod" {
       cp-3 = { address = "10.0.0.13", install = { disk = "/dev/nvme0n1" } }
     }
 
-    # The host of the endpoint is a virtual IP that the control planes hold among themselves.
+    # The host of the endpoint is a virtual IP that the control planes share.
     vip = { address = "10.0.0.10", link = "eth0" }
   }
 
@@ -42,10 +42,10 @@ resource "talosop_cluster" "prod" {
     }
   }
 
-  # Of every machine of the cluster.
+  # For every machine of the cluster.
   sysctls = { "net.core.somaxconn" = "65535" }
 
-  # What has no attribute is patched.
+  # Use patches for settings without an attribute.
   cluster_config_patches = [yamlencode({
     machine = { time = { servers = ["time.cloudflare.com"] } }
   })]

@@ -1,4 +1,4 @@
-# The id says where the secrets and the machines are; everything else is read from the machines.
+# The id contains the secrets and the addresses of the machines. The import reads everything else from the machines.
 import {
   to = talosop_control_plane.prod
   id = jsonencode({

@@ -15,17 +15,17 @@ resource "talosop_control_plane" "prod" {
     cp-3 = { address = "10.0.0.13", install = { disk = "/dev/nvme0n1" } }
   }
 
-  # The host of the endpoint is a virtual IP that the control planes hold among themselves.
+  # The host of the endpoint is a virtual IP that the control planes share.
   vip = { address = "10.0.0.10", link = "eth0" }
 
-  # Tokens of this issuer are taken by the Kubernetes API.
+  # The Kubernetes API accepts tokens of this issuer.
   oidc = {
     issuer_url   = "https://id.example.com/realms/prod"
     client_id    = "kubernetes"
     groups_claim = "groups"
   }
 
-  # Patches of every machine of the cluster, workers included.
+  # Patches for every machine of the cluster, including workers.
   cluster_config_patches = [yamlencode({
     machine = { sysctls = { "net.core.somaxconn" = "65535" } }
   })]

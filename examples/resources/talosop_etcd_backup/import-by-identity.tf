@@ -1,7 +1,7 @@
 import {
   to = talosop_etcd_backup.prod
   identity = {
-    cluster       = "prod" # its secrets are in clusters of the provider
+    cluster       = "prod" # its secrets are in `clusters` of the provider
     control_plane = ["10.0.0.11", "10.0.0.12", "10.0.0.13"]
     bucket        = "prod-backups"
     region        = "eu-central-1"

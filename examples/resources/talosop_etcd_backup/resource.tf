@@ -1,4 +1,4 @@
-# The handle of the cluster: an output of the stack that made the control plane, or talosop_control_plane.prod.cluster.
+# The cluster handle: an output of the stack that creates the control plane, or talosop_control_plane.prod.cluster.
 variable "cluster" {
   type      = any
   sensitive = true
@@ -8,13 +8,13 @@ variable "kubernetes_version" {
   type = string
 }
 
-# The key of the bucket is in neither state nor plan. Left out, that of the provider is used, or what the AWS SDK finds.
+# The key of the bucket is in neither state nor plan. The default is the key of the provider, or the one that the AWS SDK finds.
 variable "backup_key" {
   type      = object({ id = string, secret = string })
   ephemeral = true
 }
 
-# A snapshot a day, for those who run Terraform on a timer, and one after each upgrade of Kubernetes.
+# A daily snapshot, if Terraform runs on a schedule, and one after each Kubernetes upgrade.
 resource "talosop_etcd_backup" "prod" {
   cluster = var.cluster
 
@@ -26,7 +26,7 @@ resource "talosop_etcd_backup" "prod" {
     secret_access_key_wo = var.backup_key.secret
   }
 
-  # `age-keygen` makes a pair of keys. Keep the secret one where this state is not.
+  # Create a key pair with `age-keygen`. Do not store the secret key with this state.
   encryption      = { recipients = ["age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"] }
   compression     = "zstd"
   include_secrets = true
@@ -37,11 +37,11 @@ resource "talosop_etcd_backup" "prod" {
 }
 
 variable "minio_ca" {
-  description = "Certificate of the authority that signed that of the server, in PEM."
+  description = "PEM certificate of the CA that signed the certificate of the server."
   type        = string
 }
 
-# On a server that is not AWS, with the credentials of the provider.
+# On an S3-compatible server, with the credentials of the provider.
 resource "talosop_etcd_backup" "minio" {
   cluster = var.cluster
 
@@ -52,7 +52,7 @@ resource "talosop_etcd_backup" "minio" {
   }
 }
 
-# In a folder of this computer.
+# In a local folder.
 resource "talosop_etcd_backup" "local" {
   cluster = var.cluster
   file    = { path = "./backups" }

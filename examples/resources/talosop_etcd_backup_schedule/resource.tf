@@ -1,10 +1,10 @@
-# The key that the pods use is in neither state nor plan. It need only be allowed to put objects below key_prefix.
+# The key of the pods is in neither state nor plan. It only needs permission to put objects under key_prefix.
 variable "backup_key" {
   type      = object({ id = string, secret = string })
   ephemeral = true
 }
 
-# Talos lets pods of a namespace take snapshots once the configuration of every control plane allows it.
+# Talos lets pods of a namespace take snapshots if the configuration of every control plane allows it.
 locals {
   backups_from_kubernetes = yamlencode({
     machine = { features = { kubernetesTalosAPIAccess = {
@@ -46,17 +46,17 @@ resource "talosop_etcd_backup_schedule" "nightly" {
     prefix                 = "talos"
     access_key_id_wo       = var.backup_key.id
     secret_access_key_wo   = var.backup_key.secret
-    credentials_wo_version = "1" # another value brings another key into the cluster
+    credentials_wo_version = "1" # change this to update the key in the cluster
   }
 
-  # `age-keygen` makes a pair of keys. Keep the secret one where this state is not.
+  # Create a key pair with `age-keygen`. Do not store the secret key with this state.
   encryption  = { recipients = ["age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"] }
   compression = "zstd"
 
-  # Deleted by an apply, with the credentials of the provider.
+  # An apply deletes older snapshots, with the credentials of the provider.
   retain = { count = 30 }
 
-  # A first snapshot at once, which shows that all of it works.
+  # Take a first snapshot immediately, to test the setup.
   run_now = "first"
 }
 

@@ -1,16 +1,16 @@
 variable "cluster" {
-  description = "The handle of the cluster: talosop_control_plane.prod.cluster."
+  description = "The cluster handle: talosop_control_plane.prod.cluster."
   type        = any
   sensitive   = true
 }
 
-# Written beside the configuration for the day: kubectl --kubeconfig kubeconfig get nodes
+# A local file for daily use: kubectl --kubeconfig kubeconfig get nodes
 resource "talosop_kubeconfig_file" "admin" {
   cluster = var.cluster
   path    = "${path.root}/kubeconfig"
 }
 
-# For a person who may do what the group may. An apply in the last week of the month that it lasts writes the next one.
+# For a user with the rights of the group. It is valid for a month, and an apply in the last week renews it.
 resource "talosop_kubeconfig_file" "viewer" {
   cluster      = var.cluster
   path         = pathexpand("~/.kube/prod-viewer")

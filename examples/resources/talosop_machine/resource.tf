@@ -12,12 +12,12 @@ locals {
   control_planes = { for name, machine in var.machines : name => machine.address if machine.role == "controlplane" }
   workers        = { for name, machine in var.machines : name => machine.address if machine.role == "worker" }
 
-  # The cluster, described by hand. Where talosop_control_plane makes it, this is talosop_control_plane.prod.cluster.
+  # A cluster handle written by hand. With talosop_control_plane, use talosop_control_plane.prod.cluster instead.
   cluster = {
     name               = "prod"
     endpoint           = "https://10.0.0.10:6443"
     secrets            = talosop_secrets.prod.bundle
-    talos_endpoints    = values(local.control_planes) # all of them: they are asked before etcd begins, or ends
+    talos_endpoints    = values(local.control_planes) # list all control planes: talosop checks them before it bootstraps or ends etcd
     kubernetes_version = "v1.35.2"
     version_contract   = "v1.13"
   }
@@ -30,7 +30,7 @@ resource "talosop_machine" "control_plane" {
   name          = each.key
   role          = "controlplane"
   address       = each.value
-  bootstrap     = each.key == "cp-1" # exactly one control plane begins etcd, the others join it
+  bootstrap     = each.key == "cp-1" # exactly one control plane bootstraps etcd, the others join
   talos_version = "v1.13.0"
   install       = { disk = "/dev/sda" }
 
@@ -44,7 +44,7 @@ resource "talosop_machine" "control_plane" {
 
 resource "talosop_machine" "worker" {
   for_each   = local.workers
-  depends_on = [talosop_machine.control_plane] # else more than ten workers would take all places of an apply
+  depends_on = [talosop_machine.control_plane] # otherwise more than ten workers would use all of -parallelism
 
   cluster       = local.cluster
   name          = each.key

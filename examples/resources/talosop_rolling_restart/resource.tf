@@ -1,10 +1,10 @@
 variable "cluster" {
-  description = "The handle: cluster of talosop_cluster or talosop_control_plane."
+  description = "The cluster handle: cluster of talosop_cluster or talosop_control_plane."
   type        = any
   sensitive   = true
 }
 
-# All machines, control planes first; at most a fifth of the workers at once.
+# All machines, control planes first, with at most a fifth of the workers at once.
 resource "talosop_rolling_restart" "all" {
   cluster         = var.cluster
   max_unavailable = "20%"

@@ -1,6 +1,6 @@
 resource "talosop_secrets" "prod" {}
 
-# Warn a year before an authority of the cluster stops being valid.
+# Warn a year before a CA of the cluster expires.
 check "authorities" {
   assert {
     condition     = alltrue([for a in values(talosop_secrets.prod.authorities) : timecmp(a.not_after, timeadd(plantimestamp(), "8760h")) > 0])

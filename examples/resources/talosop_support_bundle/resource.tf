@@ -1,11 +1,11 @@
 variable "cluster" {
-  description = "The handle: cluster of talosop_cluster or talosop_control_plane."
+  description = "The cluster handle: cluster of talosop_cluster or talosop_control_plane."
   type        = any
   sensitive   = true
 }
 
 variable "report" {
-  description = "Another name writes another bundle."
+  description = "Change the name to write another bundle."
   type        = string
   default     = "2026-11-26"
 }

@@ -1,10 +1,10 @@
 variable "cluster" {
-  description = "The handle of the cluster: talosop_control_plane.prod.cluster."
+  description = "The cluster handle: talosop_control_plane.prod.cluster."
   type        = any
   sensitive   = true
 }
 
-# Credentials that may look and may change nothing: talosctl --talosconfig talosconfig --nodes 10.0.0.11 dashboard
+# Read-only credentials: talosctl --talosconfig talosconfig --nodes 10.0.0.11 dashboard
 resource "talosop_talosconfig_file" "reader" {
   cluster = var.cluster
   path    = "${path.root}/talosconfig"

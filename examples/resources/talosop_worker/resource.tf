@@ -1,4 +1,4 @@
-# The handle of the cluster: an output of the stack that made the control plane, or talosop_control_plane.prod.cluster.
+# The cluster handle: an output of the stack that creates the control plane, or talosop_control_plane.prod.cluster.
 variable "cluster" {
   type      = any
   sensitive = true
@@ -17,11 +17,11 @@ resource "talosop_worker" "batch" {
   machines = {
     for name, address in var.batch_nodes : name => {
       address = address
-      meta    = { user_1 = "batch" } # outlives resets, and is readable in maintenance mode
+      meta    = { user_1 = "batch" } # survives resets, and clients can read it in maintenance mode
     }
   }
 
-  # Any NVMe disk that is large enough.
+  # Any NVMe disk of sufficient size.
   install = { disk_selector = { type = "nvme", size = ">= 500GB" } }
 
   labels  = { "example.com/pool" = "batch" }

@@ -1,5 +1,5 @@
-# Machines that reach nothing but a registry and a time server of one's own. They pull every image, those of Talos and of its installer
-# included, from paths of the registry that have the names of their origins: registry.k8s.io/pause is mirror/registry.k8s.io/pause.
+# Machines that reach only a private registry and a private time server. They pull every image from that registry, including Talos and
+# its installer. The path of an image contains its origin: registry.k8s.io/pause is mirror/registry.k8s.io/pause.
 
 terraform {
   required_version = ">= 1.11"
@@ -14,17 +14,17 @@ variable "endpoint" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control planes by name; an odd number."
+  description = "Addresses of the control planes by name. Use an odd number."
   type        = map(string)
 }
 
 variable "registry" {
-  description = "Name of the registry, and the certificate in PEM of the authority that signed its own."
+  description = "Name of the registry, and the PEM certificate of the CA that signed its certificate."
   type        = object({ host = string, ca = string })
 }
 
 variable "time_server" {
-  description = "Time server in the machines' network. Without one they would trust their clocks."
+  description = "Time server in the network of the machines. Without one, the machines trust their clocks."
   type        = string
 }
 

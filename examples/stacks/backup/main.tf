@@ -1,5 +1,5 @@
-# Snapshots of etcd, and the way back from one. When the control planes lost their disks and wait in maintenance mode again, apply with
-# the snapshot that they are to begin with:
+# etcd snapshots and restore. If the control planes lost their disks and wait in maintenance mode again, apply with the snapshot to
+# restore:
 #
 #   terraform apply -var restore="$(terraform output -raw latest)"
 
@@ -16,23 +16,23 @@ variable "endpoint" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control planes by name; an odd number."
+  description = "Addresses of the control planes by name. Use an odd number."
   type        = map(string)
 }
 
 variable "recipient" {
-  description = "Public key of age (`age-keygen`) that the snapshots are encrypted for: they hold every Secret of the cluster."
+  description = "age public key (`age-keygen`) for the encryption of the snapshots, which contain every Secret of the cluster."
   type        = string
 }
 
 variable "restore" {
-  description = "Key of the snapshot that the cluster is to come back with; leave it alone as long as all is well."
+  description = "Key of the snapshot to restore. Leave it unset if you do not restore."
   type        = string
   default     = null
 }
 
 variable "identity" {
-  description = "The secret key of age; to restore, and for nothing else."
+  description = "age secret key, only for a restore."
   type        = string
   default     = null
   ephemeral   = true
@@ -45,7 +45,7 @@ variable "deletion_protection" {
 }
 
 locals {
-  # A folder of this computer. In a bucket instead: s3 = { bucket = "prod-backups", region = "eu-central-1" }, here and in restore_from.
+  # A local folder. To use a bucket: s3 = { bucket = "prod-backups", region = "eu-central-1" }, here and in restore_from.
   folder = "${path.root}/backups"
 }
 
@@ -66,7 +66,7 @@ resource "talosop_etcd_backup" "this" {
   file        = { path = local.folder }
   encryption  = { recipients = [var.recipient] }
   compression = "zstd"
-  schedule    = "0 3 * * *" # when a run of Terraform is the first after three o'clock
+  schedule    = "0 3 * * *" # on the first run of Terraform after three o'clock
   retain      = { count = 14, min_age = "168h" }
 }
 

@@ -1,5 +1,5 @@
-# A cluster whose pod network comes from a chart, in the apply that makes it. Nodes are not Ready before, and talosop does not wait
-# for them: the addon does, since its pods have to run. examples/guides/addons has the values of Cilium and Calico.
+# A cluster whose pod network comes from a chart, in the same apply. Nodes are not Ready without the network. talosop_cluster does not
+# wait for them, but the addon does, because its pods have to run. See examples/guides/addons for the values of Cilium and Calico.
 
 terraform {
   required_version = ">= 1.11"
@@ -14,12 +14,12 @@ variable "endpoint" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control planes by name; an odd number."
+  description = "Addresses of the control planes by name. Use an odd number."
   type        = map(string)
 }
 
 variable "network" {
-  description = "The chart of the network plugin, and its values."
+  description = "Chart of the network plugin, and its values."
   type        = object({ chart = string, repository = optional(string), version = optional(string), values = optional(any) })
   default     = { repository = "https://helm.cilium.io", chart = "cilium", version = "1.18.3" }
 }
@@ -51,7 +51,7 @@ resource "talosop_addon" "network" {
   values     = var.network.values == null ? null : [yamlencode(var.network.values)]
 }
 
-# Further addons follow it: depends_on = [talosop_addon.network].
+# Add this to further addons: depends_on = [talosop_addon.network].
 
 output "network" {
   value = "${talosop_addon.network.chart_name} ${talosop_addon.network.chart_version}: ${talosop_addon.network.status}"

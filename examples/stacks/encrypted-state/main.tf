@@ -1,5 +1,5 @@
-# A stack whose state and plans OpenTofu encrypts (encryption.tofu): the secrets of the cluster are in both, and in clear text else.
-# Terraform, which cannot do that, does not read encryption.tofu; there `clusters` of the provider keeps secrets out of state.
+# A stack with encrypted state and plans (encryption.tofu). Both contain the secrets of the cluster. Terraform does not support this and
+# ignores encryption.tofu. With Terraform, keep secrets out of state with `clusters` of the provider.
 
 terraform {
   required_version = ">= 1.11"
@@ -14,7 +14,7 @@ variable "endpoint" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control planes by name; an odd number."
+  description = "Addresses of the control planes by name. Use an odd number."
   type        = map(string)
 }
 

@@ -1,5 +1,5 @@
-# A cluster that bears the loss of a control plane: three of them, behind a virtual IP that they hold among themselves, so that no
-# load balancer is needed. Pods reach the API by way of KubePrism, which needs neither.
+# A cluster that survives the loss of a control plane. Three control planes share a virtual IP, so you need no load balancer. Pods reach
+# the API through KubePrism, which needs neither.
 
 terraform {
   required_version = ">= 1.11"
@@ -9,12 +9,12 @@ terraform {
 }
 
 variable "virtual_ip" {
-  description = "A free address in the network of the control planes. It is nobody's while etcd has no quorum: the Talos API has no use of it."
+  description = "A free address in the network of the control planes. No machine holds it while etcd has no quorum, so do not use it for the Talos API."
   type        = string
 }
 
 variable "control_planes" {
-  description = "Addresses of the control planes by name; three, or five."
+  description = "Addresses of the control planes by name. Use three or five."
   type        = map(string)
 }
 
@@ -40,7 +40,7 @@ module "cluster" {
   deletion_protection = var.deletion_protection
 }
 
-# Credentials for kubectl, valid for a day. The next apply writes new ones when less than a third of it is left.
+# Credentials for kubectl, valid for a day. An apply renews them when less than a third of that time is left.
 resource "talosop_kubeconfig_file" "this" {
   cluster = module.cluster.cluster
   path    = "${path.root}/kubeconfig"

@@ -1,6 +1,6 @@
-# A cluster that another tool made, or whose state was lost, as a stack of its own. Beside this file lies secrets.yaml, the secrets of
-# the cluster as `talosctl gen secrets` writes them; what a configuration may be read from is in the guide to imports. The first plan
-# says by path what the machines have that this configuration has not; nothing is sent to them before it is applied.
+# Imports a cluster that another tool created, or whose state was lost. Put the secrets of the cluster into secrets.yaml next to this
+# file, in the format of `talosctl gen secrets`. The guide to imports lists other sources. The first plan lists the fields of the
+# machines that this configuration does not have. talosop sends nothing to the machines before you apply.
 
 terraform {
   required_version = ">= 1.11"
@@ -24,7 +24,7 @@ variable "control_planes" {
 }
 
 variable "workers" {
-  description = "Addresses of the workers, by pool and name."
+  description = "Addresses of the workers by pool and name."
   type        = map(map(string))
 }
 

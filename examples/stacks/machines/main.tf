@@ -1,5 +1,5 @@
-# A resource for each machine, from one map: machines that differ in disks, labels or versions, and a plan that shows each by itself.
-# Adding a line adds a machine; taking one out drains it, takes it out of etcd and resets it.
+# One resource for each machine, from one map, for machines that differ in disks, labels or versions. The plan shows each machine
+# separately. To add a machine, add a line. If you remove a line, the apply drains the machine, removes it from etcd and resets it.
 
 terraform {
   required_version = ">= 1.11"
@@ -38,12 +38,12 @@ locals {
   control_planes = { for name, machine in var.machines : name => machine if machine.role == "controlplane" }
   workers        = { for name, machine in var.machines : name => machine if machine.role == "worker" }
 
-  # What the machines have to know of each other. talosop_cluster and talosop_control_plane export the same.
+  # The cluster handle, which connects the machines. talosop_cluster and talosop_control_plane export the same object.
   cluster = {
     name               = "machines"
     endpoint           = var.endpoint
     secrets            = talosop_secrets.this.bundle
-    talos_endpoints    = values(local.control_planes)[*].address # all of them: they are asked before etcd begins, or ends
+    talos_endpoints    = values(local.control_planes)[*].address # list all control planes: talosop checks them before it bootstraps or ends etcd
     kubernetes_version = "v1.36.3"
     version_contract   = "v1.13"
   }
@@ -56,7 +56,7 @@ resource "talosop_machine" "control_plane" {
   name                = each.key
   role                = "controlplane"
   address             = each.value.address
-  bootstrap           = each.key == sort(keys(local.control_planes))[0] # exactly one begins etcd, the others join it
+  bootstrap           = each.key == sort(keys(local.control_planes))[0] # exactly one bootstraps etcd, the others join
   talos_version       = each.value.talos_version
   install             = { disk = each.value.disk }
   labels              = each.value.labels
@@ -70,8 +70,8 @@ resource "talosop_machine" "control_plane" {
   }
 }
 
-# Workers wait for a cluster. Without depends_on more than ten of them would take all places of an apply (-parallelism),
-# and the control planes that they wait for would not begin.
+# Workers wait for a cluster. Without depends_on, more than ten of them would use all of -parallelism, and the control planes
+# would not start.
 resource "talosop_machine" "worker" {
   for_each   = local.workers
   depends_on = [talosop_machine.control_plane]

@@ -1,6 +1,6 @@
-# Upgrades, step by step: raise one of the versions in versions.auto.tfvars, read the operations of the plan, and apply. Machines
-# are drained and rebooted one after the other; Kubernetes changes without a reboot. A step may be larger: talosop passes the versions
-# between by itself, as `path` says.
+# Upgrades, step by step: raise one of the versions in versions.auto.tfvars, read the operations of the plan, and apply. A Talos upgrade
+# drains and reboots machines one after the other. A Kubernetes upgrade needs no reboot. You can skip minor versions: talosop upgrades
+# through the intermediate versions in `path`.
 
 terraform {
   required_version = ">= 1.11"
@@ -10,7 +10,7 @@ terraform {
 }
 
 variable "versions" {
-  description = "What runs, and the Talos that a later step is to go to, which `path` is about."
+  description = "The present versions, and the Talos version of a later upgrade for `path`."
   type        = object({ talos = string, kubernetes = string, talos_next = optional(string) })
 }
 
@@ -20,7 +20,7 @@ variable "endpoint" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control planes by name; an odd number."
+  description = "Addresses of the control planes by name. Use an odd number."
   type        = map(string)
 }
 
@@ -40,12 +40,12 @@ module "cluster" {
   deletion_protection = var.deletion_protection
 }
 
-# The Talos releases that an upgrade passes, before it is begun.
+# The Talos releases on the upgrade path, before the upgrade starts.
 output "path" {
   value = var.versions.talos_next == null ? [] : provider::talosop::upgrade_path(var.versions.talos, var.versions.talos_next)
 }
 
-# What the last refresh saw.
+# The machines in the last refresh.
 output "nodes" {
   value = module.cluster.nodes
 }

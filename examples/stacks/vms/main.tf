@@ -1,9 +1,9 @@
-# Virtual machines and the cluster on them, in one apply: their addresses and UUIDs come from whoever makes them, so that nothing is
-# written down twice and no other hardware is taken for them.
+# Virtual machines and their cluster in one apply. The addresses and UUIDs come from the module that creates the VMs, so you write them
+# once, and talosop refuses other hardware.
 #
-# The module `vms` is the cloud. stand-in has terraform_data in place of one; proxmox, libvirt, hetzner and aws beside it have the
-# same variable and the same outputs: change `source`. In each of them create_before_destroy has a VM that is taken out, or replaced,
-# end after the cluster has changed: its machine was drained, has left etcd and is reset by then.
+# The module `vms` is the cloud. stand-in uses terraform_data instead of a cloud. proxmox, libvirt, hetzner and aws have the same variable
+# and the same outputs: change `source`. In each of them, create_before_destroy makes Terraform destroy a removed or replaced VM after
+# the cluster has changed. By then its machine was drained, has left etcd and is reset.
 
 terraform {
   required_version = ">= 1.11"
@@ -13,12 +13,12 @@ terraform {
 }
 
 variable "endpoint" {
-  description = "URL of the Kubernetes API: of a load balancer before the control planes, or a DNS name."
+  description = "URL of the Kubernetes API at a load balancer or a DNS name."
   type        = string
 }
 
 variable "vms" {
-  description = "The VMs by name, with their roles; what else the cloud needs to know of them differs."
+  description = "The VMs by name, with their roles. The other attributes depend on the cloud."
   type        = any
 }
 
@@ -35,7 +35,7 @@ module "vms" {
 }
 
 locals {
-  # The names are known in every plan, and so the plan says which machines come and go, though addresses of new VMs are not known yet.
+  # Every plan knows the names, so it shows which machines join and leave, even if addresses of new VMs are unknown.
   machines = {
     for role in ["controlplane", "worker"] : role => {
       for name, vm in var.vms : name => module.vms.machines[name] if vm.role == role
@@ -52,7 +52,7 @@ module "cluster" {
   workers             = { general = local.machines["worker"] }
   install             = module.vms.install
   platform            = module.vms.platform
-  appear_within       = "10m" # VMs that this apply makes still boot when the cluster begins
+  appear_within       = "10m" # new VMs may still boot when the create of the cluster starts
   deletion_protection = var.deletion_protection
 }
 

@@ -10,8 +10,8 @@ terraform {
   source = "${dirname(find_in_parent_folders("root.hcl"))}/../modules//workers"
 }
 
-# Applied after the cluster, and destroyed before it: its machines leave a cluster that lives. It has no mock_outputs: the configurations
-# of workers need the secrets of their cluster, and so each unit is planned when it is its turn in run --all apply.
+# Runs after the cluster, and is destroyed before it, so its machines leave a running cluster. There are no mock_outputs, because worker
+# configurations need the secrets of their cluster. run --all apply plans each unit when its turn comes.
 dependency "cluster" {
   config_path = "../cluster"
 }

@@ -1,4 +1,4 @@
-# Machines and addons that reach nothing but a registry of one's own, registry.example.internal, with a certificate of one's own authority.
+# Machines and addons that reach only a private registry, registry.example.internal, with a certificate of a private CA.
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
@@ -6,11 +6,11 @@ terraform {
 }
 
 variable "registry_ca" {
-  description = "Certificate in PEM of the authority that signed the registry's."
+  description = "PEM certificate of the CA that signed the certificate of the registry."
 }
 
 locals {
-  # Images are pulled from paths of the registry that have the names of their origins: docker.io/library/busybox is mirror/docker.io/library/busybox.
+  # The path of an image in the registry contains its origin: docker.io/library/busybox is mirror/docker.io/library/busybox.
   mirrored = ["docker.io", "gcr.io", "ghcr.io", "quay.io", "registry.k8s.io"]
 }
 
@@ -48,14 +48,14 @@ resource "talosop_addon" "metrics_server" {
   name      = "metrics-server"
   namespace = "kube-system"
 
-  # The chart was copied with `helm pull` and `helm push`; whoever runs Terraform asks for it, and the machines for its images, which need
-  # no values: their registry.k8s.io is the mirror.
+  # Copy the chart with `helm pull` and `helm push`. The computer that runs Terraform loads the chart, and the machines load its images.
+  # The images need no values, because registry.k8s.io is mirrored.
   chart    = "oci://registry.example.internal/charts/metrics-server"
   version  = "3.13.0"
   registry = { ca = var.registry_ca }
 }
 
-# Where there is no registry at all, the package lies beside the configuration.
+# Without a registry, put the chart package next to the configuration.
 resource "talosop_addon" "cert_manager" {
   cluster   = talosop_control_plane.prod.cluster
   name      = "cert-manager"

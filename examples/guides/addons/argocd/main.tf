@@ -1,5 +1,5 @@
-# Argo CD on a cluster that exists, with a password of the administrator that is in neither state nor plan.
-# Talos needs no settings for it: its pods are unprivileged.
+# Argo CD on an existing cluster. The administrator password is in neither state nor plan.
+# Talos needs no settings for it, because its pods are unprivileged.
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
@@ -12,7 +12,7 @@ variable "kubeconfig" {
 }
 
 variable "admin_password" {
-  description = "Hash of the password, as `htpasswd -nbBC 10 '' secret | tr -d ':\\n'` makes it."
+  description = "Hash of the password, from `htpasswd -nbBC 10 '' secret | tr -d ':\\n'`."
   type        = string
   ephemeral   = true
 }
@@ -26,17 +26,17 @@ resource "talosop_addon" "argocd" {
   version    = "8.6.3"
 
   values = [yamlencode({
-    configs = { params = { "server.insecure" = true } } # TLS ends at the ingress
+    configs = { params = { "server.insecure" = true } } # the ingress terminates TLS
     server  = { replicas = 2 }
   })]
 
-  # Write-only: where a value may be in the state, set_sensitive keeps it out of plans and logs.
+  # Write-only. If state may contain a value, use set_sensitive, which keeps it out of plans and logs.
   values_wo = [yamlencode({
     configs = { secret = {
       argocdServerAdminPassword = var.admin_password
-      # The chart takes the time of every upgrade by default, which ends all sessions.
+      # By default the chart uses the time of each upgrade, which ends all sessions.
       argocdServerAdminPasswordMtime = "2026-01-01T00:00:00Z"
     } }
   })]
-  values_wo_version = "1" # another value brings another password into the cluster
+  values_wo_version = "1" # change this to update the password in the cluster
 }

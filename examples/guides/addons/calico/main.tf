@@ -1,5 +1,5 @@
-# Calico in place of Flannel, through its operator.
-# The settings are those of https://docs.siderolabs.com/kubernetes-guides/cni/deploy-calico (nftables) and
+# Calico instead of Flannel, through its operator.
+# The settings are from https://docs.siderolabs.com/kubernetes-guides/cni/deploy-calico (nftables) and
 # https://docs.tigera.io/calico/latest/getting-started/kubernetes/helm
 terraform {
   required_providers {
@@ -10,7 +10,7 @@ terraform {
 locals {
   pods = "10.244.0.0/16"
 
-  # The operator runs in the network of its host, which Talos allows in privileged namespaces only.
+  # The operator uses the host network, which Talos allows only in privileged namespaces.
   namespace = yamlencode({
     cluster = { inlineManifests = [{
       name = "tigera-operator"
@@ -55,7 +55,7 @@ resource "talosop_addon" "calico" {
   cluster          = talosop_control_plane.prod.cluster
   name             = "calico"
   namespace        = "tigera-operator"
-  create_namespace = false # Talos makes it, with its label
+  create_namespace = false # Talos creates it with its label
   repository       = "https://docs.tigera.io/calico/charts"
   chart            = "tigera-operator"
   version          = "v3.31.5"
@@ -67,16 +67,16 @@ resource "talosop_addon" "calico" {
 
       calicoNetwork = {
         bgp            = "Disabled"
-        linuxDataplane = "Nftables" # as kube-proxy of Talos
+        linuxDataplane = "Nftables" # like kube-proxy on Talos
         ipPools        = [{ cidr = local.pods, encapsulation = "VXLAN", natOutgoing = "Enabled", nodeSelector = "all()" }]
       }
 
-      # Both would write to places of the host that are read-only on Talos.
+      # Both would write to host paths that are read-only on Talos.
       flexVolumePath          = "None"
       kubeletVolumePluginPath = "None"
     }
 
-    # Observability, which takes memory on every node.
+    # Observability components use memory on every node.
     goldmane = { enabled = false }
     whisker  = { enabled = false }
   })]

@@ -1,5 +1,5 @@
-# Cilium in place of Flannel and kube-proxy, in the apply that makes the cluster.
-# The settings are those of https://docs.siderolabs.com/kubernetes-guides/cni/deploying-cilium
+# Cilium instead of Flannel and kube-proxy, in the apply that creates the cluster.
+# The settings are from https://docs.siderolabs.com/kubernetes-guides/cni/deploying-cilium
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
@@ -61,14 +61,14 @@ resource "talosop_addon" "cilium" {
     ipam                 = { mode = "kubernetes" }
     kubeProxyReplacement = true
 
-    # KubePrism: the API server at every node, which is there before any network is.
+    # KubePrism provides the API server on every node before there is a pod network.
     k8sServiceHost = "localhost"
     k8sServicePort = 7445
 
-    # Talos has mounted cgroup v2 already.
+    # Talos already mounts cgroup v2.
     cgroup = { autoMount = { enabled = false }, hostRoot = "/sys/fs/cgroup" }
 
-    # The defaults of the chart without SYS_MODULE: Talos lets no pod load modules of the kernel.
+    # The defaults of the chart without SYS_MODULE, because Talos does not let pods load kernel modules.
     securityContext = { capabilities = {
       ciliumAgent = [
         "CHOWN", "KILL", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "SYS_ADMIN", "SYS_RESOURCE", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID",
@@ -87,7 +87,7 @@ resource "talosop_addon" "cert_manager" {
   version    = "v1.19.1"
   values     = [yamlencode({ crds = { enabled = true } })]
 
-  # Other addons follow the network: their pods could not start before.
+  # Other addons need the network: their pods cannot start before.
   depends_on = [talosop_addon.cilium]
 }
 

@@ -1,4 +1,5 @@
-# An addon of a cluster that another tool made: what others change by right is no drift of it, and a state other than deployed is told.
+# An addon of a cluster that another tool created. ignore_drift lists fields that other controllers may change. The postcondition
+# reports any status other than deployed.
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
@@ -14,9 +15,9 @@ resource "talosop_addon" "web" {
   version    = "1.4.2"
 
   ignore_drift = [
-    # Certificates that cert-manager or the controller itself writes into its webhooks.
+    # cert-manager or the controller writes certificates into its webhooks.
     { kind = "*WebhookConfiguration", paths = ["webhooks[*].clientConfig.caBundle"] },
-    # Replicas that a HorizontalPodAutoscaler sets.
+    # A HorizontalPodAutoscaler sets the replicas.
     { kind = "Deployment", name = "web", paths = ["spec.replicas"] },
   ]
 

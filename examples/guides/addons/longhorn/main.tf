@@ -1,5 +1,5 @@
 # Longhorn on the NVMe disks of the workers.
-# The settings are those of https://docs.siderolabs.com/kubernetes-guides/csi/longhorn
+# The settings are from https://docs.siderolabs.com/kubernetes-guides/csi/longhorn
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
@@ -7,10 +7,10 @@ terraform {
 }
 
 locals {
-  # Of https://factory.talos.dev, with the extensions siderolabs/iscsi-tools and siderolabs/util-linux-tools.
+  # From https://factory.talos.dev, with the extensions siderolabs/iscsi-tools and siderolabs/util-linux-tools.
   schematic = "613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245"
 
-  # Talos mounts the user volume of this name at /var/mnt/longhorn.
+  # Talos mounts the user volume with this name at /var/mnt/longhorn.
   path = "/var/mnt/longhorn"
 
   volume = yamlencode({
@@ -24,7 +24,7 @@ locals {
     }
   })
 
-  # The pods of Longhorn mount volumes there for others to see.
+  # Longhorn pods mount volumes there for other pods.
   mount = yamlencode({
     machine = { kubelet = { extraMounts = [{
       destination = local.path
@@ -34,7 +34,7 @@ locals {
     }] } }
   })
 
-  # Its pods are privileged, which Talos refuses everywhere else.
+  # Longhorn pods are privileged, which Talos refuses in other namespaces.
   namespace = yamlencode({
     cluster = { inlineManifests = [{
       name = "longhorn-system"
@@ -85,7 +85,7 @@ resource "talosop_addon" "longhorn" {
   cluster          = talosop_control_plane.prod.cluster
   name             = "longhorn"
   namespace        = "longhorn-system"
-  create_namespace = false # Talos makes it, with its label
+  create_namespace = false # Talos creates it with its label
   repository       = "https://charts.longhorn.io"
   chart            = "longhorn"
   version          = "1.11.1"
@@ -95,11 +95,11 @@ resource "talosop_addon" "longhorn" {
     defaultSettings = {
       defaultDataPath = local.path
 
-      # The chart refuses to be uninstalled without this, which deletes all volumes. Apply it before a destroy.
+      # The chart refuses an uninstall without this setting, which deletes all volumes. Apply it before a destroy.
       # deletingConfirmationFlag = true
     }
   })]
 
-  # Upgrades come after the nodes have what they need; a destroy removes Longhorn while its nodes are still there.
+  # An upgrade runs once the nodes have their settings. A destroy removes Longhorn while its nodes still exist.
   depends_on = [talosop_worker.storage]
 }

@@ -1,5 +1,5 @@
-# metrics-server, which verifies the certificates of the kubelets.
-# The settings are those of https://docs.siderolabs.com/kubernetes-guides/monitoring-and-observability/deploy-metrics-server
+# metrics-server with verification of the kubelet certificates.
+# The settings are from https://docs.siderolabs.com/kubernetes-guides/monitoring-and-observability/deploy-metrics-server
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
@@ -17,11 +17,11 @@ resource "talosop_control_plane" "prod" {
   kubernetes_version = "v1.35.2"
   install            = { disk = "/dev/sda" }
 
-  # A kubelet signs its own certificate, which proves nothing. Told to rotate, it asks the cluster for one. These requests need an approval: Kubernetes
-  # gives none by itself, and until there is one the logs of pods cannot be read.
+  # By default a kubelet signs its own certificate, which proves nothing. With rotation on, it requests a certificate from the cluster. Kubernetes does not
+  # approve these requests by itself. Until a request is approved, you cannot read the logs of pods on that node.
   #
-  # Without both, metrics-server works with the argument --kubelet-insecure-tls. It then trusts whoever answers at the address of a node, who learns
-  # its token and tells an autoscaler what he likes.
+  # Without both settings, metrics-server needs the argument --kubelet-insecure-tls. It then trusts any server at the address of a node. Such a server
+  # learns its token and can send false metrics to an autoscaler.
   cluster_config_patches = [yamlencode({
     machine = { kubelet = { extraArgs = { "rotate-server-certificates" = "true" } } }
   })]
@@ -51,7 +51,7 @@ resource "talosop_addon" "metrics_server" {
     replicas            = 2
     podDisruptionBudget = { enabled = true, minAvailable = 1 }
 
-    # The control planes of this example are all the nodes there are.
+    # The control planes are the only nodes of this example.
     tolerations = [{ key = "node-role.kubernetes.io/control-plane", operator = "Exists", effect = "NoSchedule" }]
   })]
 }

@@ -1,5 +1,5 @@
-# Tests of the module. The first runs plan alone, and need nothing; the last one makes a cluster of the machines that it is given
-# and destroys it, and them, again:
+# Tests of the module. The first runs only plan and need no machines. The last run creates a cluster on the given machines,
+# and destroys it, which wipes them:
 #
 #   tofu test -var 'endpoint=https://192.168.1.11:6443' -var 'control_planes={"cp-1":{"address":"192.168.1.11"}}'
 

@@ -1,4 +1,4 @@
-# The first of two root modules: the control plane, which few people may change. Those beside it get the handle, an output.
+# The first of two root modules: the control plane, which few people may change. It exports the cluster handle for the others.
 
 terraform {
   required_version = ">= 1.11"
@@ -13,7 +13,7 @@ variable "endpoint" {
 }
 
 variable "control_planes" {
-  description = "Addresses of the control planes by name; an odd number."
+  description = "Addresses of the control planes by name. Use an odd number."
   type        = map(string)
 }
 
@@ -32,8 +32,8 @@ module "cluster" {
   deletion_protection = var.deletion_protection
 }
 
-# It has the secrets of the cluster in it: whoever reads this state is its administrator. With the secrets in `clusters` of the
-# provider, in both root modules, it has none.
+# The handle contains the secrets of the cluster: anyone who can read this state is its administrator. To avoid this, put the secrets
+# into `clusters` of the provider in both root modules.
 output "cluster" {
   value     = module.cluster.cluster
   sensitive = true

@@ -1,5 +1,5 @@
-# The second root module: pools of workers, for the cluster of the first one. Each pool is an object, so that one of them can be
-# planned and applied alone (-target 'module.workers.talosop_worker.this["batch"]').
+# The second root module: worker pools for the cluster of the first one. Each pool is a separate object, so you can plan and apply
+# one pool alone (-target 'module.workers.talosop_worker.this["batch"]').
 
 terraform {
   required_version = ">= 1.11"
@@ -10,7 +10,7 @@ variable "pools" {
   type        = map(map(string))
 }
 
-# Where the first one keeps its state: here a file beside it, else a bucket (backend = "s3", …).
+# The state of the first root module: here a local file, otherwise a bucket (backend = "s3", …).
 data "terraform_remote_state" "cluster" {
   backend = "local"
   config  = { path = "../cluster/terraform.tfstate" }

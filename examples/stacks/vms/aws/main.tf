@@ -1,5 +1,5 @@
-# Instances of EC2 from an image of Talos. The API does not tell the UUID of their SMBIOS: talosop remembers the one that it saw
-# first, and an instance in the place of another one gets another name in vms.
+# EC2 instances from a Talos image. The API does not return their SMBIOS UUID, so talosop remembers the first one that it sees. To
+# replace an instance, use another name in vms.
 
 terraform {
   required_providers {
@@ -17,7 +17,7 @@ variable "vpc_id" {
 }
 
 variable "admin_networks" {
-  description = "Networks from which Terraform reaches the Talos API, and kubectl the Kubernetes API."
+  description = "Networks that may reach the Talos API (Terraform) and the Kubernetes API (kubectl)."
   type        = list(string)
   default     = ["198.51.100.0/24"]
 }
@@ -32,7 +32,7 @@ data "aws_ami" "talos" {
   }
 }
 
-# A machine in maintenance mode takes its configuration from anybody who reaches it. Among themselves they reach each other.
+# Any client that reaches a machine in maintenance mode can configure it. The machines can reach each other.
 resource "aws_security_group" "this" {
   name   = "talos"
   vpc_id = var.vpc_id
@@ -72,7 +72,7 @@ resource "aws_instance" "this" {
   vpc_security_group_ids = [aws_security_group.this.id]
   tags                   = { Name = each.key }
 
-  # Pods with an address of their own are one hop further from the metadata than the machine.
+  # Pods with their own address are one hop further from the metadata service than the machine.
   metadata_options {
     http_tokens                 = "required"
     http_put_response_hop_limit = 1
@@ -84,7 +84,7 @@ resource "aws_instance" "this" {
 
   lifecycle {
     create_before_destroy = true
-    ignore_changes        = [ami] # another image is for new instances: talosop upgrades those that run
+    ignore_changes        = [ami] # a new image is only for new instances; talosop upgrades running ones
   }
 }
 
@@ -93,7 +93,7 @@ output "machines" {
 }
 
 output "install" {
-  value = null # the disk is the image
+  value = null # the VM boots from its disk image
 }
 
 output "platform" {

@@ -1,6 +1,5 @@
-# Servers of Hetzner Cloud from a snapshot with Talos (the image for hcloud; the Factory has it, hcloud-upload-image uploads it). The API
-# does not tell the UUID of a server: talosop remembers the one that it saw first, and a server in the place of another one gets
-# another name in vms.
+# Hetzner Cloud servers from a Talos snapshot. Upload the hcloud image of the Image Factory with hcloud-upload-image. The API does not
+# return the UUID of a server, so talosop remembers the first one that it sees. To replace a server, use another name in vms.
 
 terraform {
   required_providers {
@@ -13,7 +12,7 @@ variable "vms" {
 }
 
 variable "admin_networks" {
-  description = "Networks from which Terraform reaches the Talos API, and kubectl the Kubernetes API."
+  description = "Networks that may reach the Talos API (Terraform) and the Kubernetes API (kubectl)."
   type        = list(string)
   default     = ["198.51.100.0/24"]
 }
@@ -23,7 +22,7 @@ data "hcloud_image" "talos" {
   most_recent   = true
 }
 
-# A machine in maintenance mode takes its configuration from anybody who reaches it.
+# Any client that reaches a machine in maintenance mode can configure it.
 resource "hcloud_firewall" "this" {
   name = "talos"
 
@@ -48,10 +47,10 @@ resource "hcloud_server" "this" {
   image        = data.hcloud_image.talos.id
   firewall_ids = [hcloud_firewall.this.id]
 
-  # Names are unique in a project, too.
+  # Names are unique in a project.
   lifecycle {
     create_before_destroy = true
-    ignore_changes        = [image] # another image is for new servers: talosop upgrades those that run
+    ignore_changes        = [image] # a new image is only for new servers; talosop upgrades running ones
   }
 }
 
@@ -60,7 +59,7 @@ output "machines" {
 }
 
 output "install" {
-  value = null # the disk is the image
+  value = null # the VM boots from its disk image
 }
 
 output "platform" {

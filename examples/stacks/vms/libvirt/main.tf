@@ -1,4 +1,4 @@
-# VMs of libvirt from the metal image of Talos. libvirt gives each a UUID, which is the one of its SMBIOS, and waits for its address.
+# libvirt VMs from the Talos metal image. libvirt sets the SMBIOS UUID of each VM and waits for its address.
 
 terraform {
   required_providers {
@@ -11,7 +11,7 @@ variable "vms" {
 }
 
 variable "image" {
-  description = "The disk image of Talos in qcow2, as a URL or a file: disk_image of talosop_image is one to convert with qemu-img."
+  description = "Talos disk image in qcow2 format, as a URL or a file. Convert disk_image of talosop_image with qemu-img."
   type        = string
   default     = "/var/lib/libvirt/images/talos-metal-amd64.qcow2"
 }
@@ -59,7 +59,7 @@ resource "libvirt_domain" "this" {
     }]
   }
 
-  # Names are unique on a host: to replace a VM, give the new one another name in vms.
+  # Names are unique on a host. To replace a VM, use another name in vms.
   lifecycle {
     create_before_destroy = true
   }
@@ -82,7 +82,7 @@ output "machines" {
 }
 
 output "install" {
-  value = null # the disk is the image
+  value = null # the VM boots from its disk image
 }
 
 output "platform" {

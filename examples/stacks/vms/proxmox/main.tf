@@ -1,4 +1,4 @@
-# VMs of Proxmox from the nocloud image of Talos: cloud-init gives each its address, and SMBIOS the UUID that it has to show.
+# Proxmox VMs from the Talos nocloud image. cloud-init sets the address of each VM, and SMBIOS sets its UUID.
 
 terraform {
   required_providers {
@@ -8,7 +8,7 @@ terraform {
 }
 
 variable "vms" {
-  description = "address with its prefix, such as 10.0.0.11/24; node is the host of Proxmox."
+  description = "address contains the prefix, such as 10.0.0.11/24. node is the Proxmox host."
   type        = map(object({ role = string, node = string, address = string, gateway = string }))
 }
 
@@ -24,7 +24,7 @@ resource "proxmox_virtual_environment_download_file" "talos" {
   datastore_id            = "local"
   content_type            = "iso"
   file_name               = "talos-${data.talosop_image.this.schematic_id}.img"
-  url                     = replace(data.talosop_image.this.disk_image, ".raw.xz", ".raw.gz") # Proxmox unpacks no xz
+  url                     = replace(data.talosop_image.this.disk_image, ".raw.xz", ".raw.gz") # Proxmox cannot unpack xz
   decompression_algorithm = "gz"
   overwrite               = false
 }
@@ -34,7 +34,7 @@ resource "proxmox_virtual_environment_vm" "this" {
 
   name            = each.key
   node_name       = each.value.node
-  stop_on_destroy = true # the machine was reset by then, and does not listen to ACPI
+  stop_on_destroy = true # the machine is already reset, and ignores ACPI
 
   smbios {
     uuid = uuidv5("dns", "${each.key}.vms.example.internal")
@@ -75,10 +75,10 @@ resource "proxmox_virtual_environment_vm" "this" {
     }
   }
 
-  # To replace a VM, give the new one another name and address in vms: for a while both are there.
+  # To replace a VM, use another name and address in vms, because both VMs run for a while.
   lifecycle {
     create_before_destroy = true
-    ignore_changes        = [disk[0].file_id] # another image is for new VMs: talosop upgrades those that run
+    ignore_changes        = [disk[0].file_id] # a new image is only for new VMs; talosop upgrades running ones
   }
 }
 
@@ -92,7 +92,7 @@ output "machines" {
 }
 
 output "install" {
-  value = null # the disk is the image
+  value = null # the VM boots from its disk image
 }
 
 output "platform" {

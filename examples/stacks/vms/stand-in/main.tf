@@ -1,4 +1,4 @@
-# In place of a cloud: VMs that exist already, whose addresses and UUIDs are known when they are "made" and not before.
+# Stands in for a cloud: existing VMs whose addresses and UUIDs are unknown until their "create".
 
 variable "vms" {
   type = map(object({ role = string, address = string, uuid = string }))
