@@ -51,7 +51,7 @@ func (l *listResource) ListResourceConfigSchema(
 			"(Terraform 1.14): those that wait in maintenance mode, members of the clusters whose secrets are known, and " +
 			"machines of other clusters, as which they are listed. Members are imported by the identity that they are listed " +
 			"with, and `-generate-config-out` writes them down whole; what waits in maintenance mode is no resource yet, and " +
-			"its `import` block is taken out ([guide](../guides/import-and-migration#machines-that-are-looked-for)).",
+			"its `import` block is taken out ([guide](../guides/import-and-migration#discover-machines)).",
 		Attributes: tf.ListAttributes(attributes()),
 	}
 }
