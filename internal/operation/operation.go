@@ -1,5 +1,5 @@
-// Package operation is what somebody asks for to be done once to machines that run, beside what is wanted of them: no
-// state shows afterwards whether it was done.
+// Package operation has the one-time operations on running machines. They are separate from the desired state: state
+// does not show whether one was done.
 package operation
 
 import "fmt"
@@ -9,37 +9,37 @@ type Kind string
 
 // The kinds of operations.
 const (
-	// Reboot restarts a machine with the Talos that it has.
+	// Reboot restarts a machine with its current Talos.
 	Reboot Kind = "reboot"
-	// Rollback starts a machine with the Talos that it had before its last upgrade (Talos 1.13,
-	// MachineService.Rollback, which changes the boot entry and reboots).
+	// Rollback starts a machine with the Talos from before its last upgrade (Talos 1.13, MachineService.Rollback, which
+	// changes the boot entry and reboots).
 	Rollback Kind = "rollback"
-	// Defragment gives the disk space back that the database of etcd does not use any more. The member answers nobody
-	// meanwhile (etcd 3.6, maintenance guide).
+	// Defragment frees the disk space that the etcd database no longer uses. Meanwhile the member answers no request
+	// (etcd 3.6, maintenance guide).
 	Defragment Kind = "defragment"
-	// RestartService restarts a service of Talos.
+	// RestartService restarts a Talos service.
 	RestartService Kind = "restart-service"
-	// SyncManifests brings the bootstrap manifests that a control plane renders from its configuration to the cluster,
-	// which Talos does at the bootstrap and talosctl at an upgrade of Kubernetes.
+	// SyncManifests applies the bootstrap manifests that a control plane renders from its configuration. Talos does that
+	// at the bootstrap, and talosctl at a Kubernetes upgrade.
 	SyncManifests Kind = "sync-manifests"
-	// Collect reads what a bug report needs, and changes nothing.
+	// Collect reads what a bug report needs. It changes nothing.
 	Collect Kind = "collect"
 )
 
-// Operation is done once to each of the machines that it is asked for.
+// Operation is done once on each requested machine.
 type Operation struct {
 	Kind Kind
-	// Service that is restarted, by its id, such as kubelet.
+	// Service is the ID of the service to restart, such as kubelet.
 	Service string
 }
 
-// Reboots reports whether a machine goes out of service for it.
+// Reboots reports whether the operation reboots the machine.
 func (o Operation) Reboots() bool { return o.Kind == Reboot || o.Kind == Rollback }
 
-// OfControlPlanes reports whether it is done to what control planes alone have.
+// OfControlPlanes reports whether the operation works on control planes only.
 func (o Operation) OfControlPlanes() bool { return o.Kind == Defragment || o.Kind == SyncManifests }
 
-// On says what is done to a machine, and whether its node is drained first.
+// On describes the operation on a machine, and whether its node is drained first.
 func (o Operation) On(machine string, drained bool) string {
 	drain := ""
 	if drained {
