@@ -1,4 +1,4 @@
-// Package kubestate is Kubernetes as its API shows it: nodes, static pods and the certificates of API servers. Pure.
+// Package kubestate is Kubernetes as its API shows it: nodes, static pods and certificates of API servers. Pure.
 package kubestate
 
 import (
@@ -13,42 +13,42 @@ type Node struct {
 	Name      string
 	Addresses []string
 	Ready     bool
-	// ReadyReason is the word that Kubernetes has for Ready being as it is, and ReadySince
-	// when it became so; empty and zero where it does not say.
+	// ReadyReason is the reason of the Ready condition, and ReadySince its last transition. They are empty and zero
+	// where Kubernetes reports none.
 	ReadyReason string
 	ReadySince  time.Time
-	// Unschedulable is true for a cordoned node, since UnschedulableSince; that is zero where Kubernetes does not say.
+	// Unschedulable is true for a cordoned node, since UnschedulableSince, which is zero where Kubernetes does not
+	// report it.
 	Unschedulable      bool
 	UnschedulableSince time.Time
-	// Cordoned is true when talosop made the node unschedulable and did not take that back:
-	// somebody else may have, see [Node.HeldBack]. CordonedAt and CordonedBy say since when and
-	// for which resource; zero and empty where the node does not say.
+	// Cordoned is true when talosop cordoned the node and did not uncordon it. Another client may have: see
+	// [Node.HeldBack]. CordonedAt and CordonedBy are the time and the resource; zero and empty where the node does not
+	// have them.
 	Cordoned   bool
 	CordonedAt time.Time
 	CordonedBy string
-	// ControlPlane is true for nodes of control planes.
+	// ControlPlane is true for control plane nodes.
 	ControlPlane bool
-	// ProviderID is what the cloud that made the machine calls it; empty where no cloud says so.
+	// ProviderID is the machine's ID at its cloud; empty without a cloud.
 	ProviderID string
-	// Labels are not to be changed.
+	// Labels are read-only.
 	Labels map[string]string
-	// TalosVersion is empty where the node runs another system.
+	// TalosVersion is empty where the node runs another operating system.
 	KubeletVersion, TalosVersion string
 	BootID                       string
-	// Staged is true where the node says that its machine has a configuration for its next boot.
+	// Staged is true where the node reports a configuration for the next boot of its machine.
 	Staged bool
-	// Keys are those that the node says its machine carries; zero where it says nothing.
+	// Keys are those that the node reports for its machine; zero where it reports none.
 	Keys rotation.Keys
-	// StaticPods is what Kubernetes shows of the control plane's pods on the node, by
-	// their names; nil when nobody asked.
+	// StaticPods are the control plane's pods on the node, by name; nil when they were not read.
 	StaticPods map[string]StaticPod
 }
 
-// HeldBack is true for a node that takes no pods because talosop cordoned it. A mark that
-// outlived the cordon, because somebody uncordoned the node, holds nobody back.
+// HeldBack is true for a node that talosop cordoned and that is still cordoned. The mark alone does not count:
+// another client may have uncordoned the node.
 func (n Node) HeldBack() bool { return n.Cordoned && n.Unschedulable }
 
-// Address is the first of its addresses; empty where it has none.
+// Address is the first address of the node; empty where it has none.
 func (n Node) Address() string {
 	if len(n.Addresses) == 0 {
 		return ""
@@ -57,16 +57,16 @@ func (n Node) Address() string {
 	return n.Addresses[0]
 }
 
-// APIServer is the version of the API server on the node, by the image of its pod.
+// APIServer is the version of the API server on the node, from the image of its pod.
 func (n Node) APIServer() (version string, known bool) {
 	return kubenames.ImageVersion(n.StaticPods[string(kubenames.KubeAPIServer)].Image)
 }
 
 // StaticPod is a pod of the control plane as Kubernetes shows it.
 type StaticPod struct {
-	// Stamp names the configuration that it runs with, as the static pods that Talos wants do.
+	// Stamp identifies the pod's configuration, as in the static pods that Talos wants.
 	Stamp string
-	// Image is that of its first container.
+	// Image is the image of its first container.
 	Image string
 	Ready bool
 }
@@ -75,36 +75,35 @@ type StaticPod struct {
 type State struct {
 	Reachable bool
 	Cause     string
-	// Since is when Reachable last changed, as far as this run saw.
+	// Since is when Reachable last changed, as observed by this run.
 	Since time.Time
 	Nodes []Node
-	// Owners are the ids of resources that marked nodes as those of machines of their own, by the
-	// names of the nodes, as last seen by this run; nil when the nodes were not listed. A key of the cluster authenticates
-	// each of these marks.
+	// Owners are the IDs of the resources that own nodes, by node name, as this run last observed them; nil when the
+	// nodes were not listed. Each mark is authenticated by a key of the cluster.
 	Owners map[string]string
-	// Unproven are the owners that other marks name: a kubelet wrote or copied one, or an object with the mark was
-	// deleted and created again. Such a mark does not count.
+	// Unproven are the owners in marks that do not count: a kubelet wrote or copied the mark, or its object was deleted
+	// and created again.
 	Unproven map[string]string
-	// Manifests is the version of Kubernetes whose bootstrap manifests this run synced last; empty when it did not.
+	// Manifests is the Kubernetes version whose bootstrap manifests this run synced last; empty when it synced none.
 	Manifests string
-	// KubeProxy is the image that the DaemonSet kube-proxy has; empty where there is none, or nobody asked.
+	// KubeProxy is the image of the DaemonSet kube-proxy; empty where there is none, or where it was not read.
 	KubeProxy string
-	// Certificates are those that API servers show, ordered by URL; none where nobody asked.
+	// Certificates are those that the API servers present, ordered by URL; none where they were not read.
 	Certificates []ServerCertificate
-	// Endpoint is how the endpoint of the cluster answered last; the rest may come from a control plane.
+	// Endpoint is the last answer of the cluster endpoint. The rest of the state may come from a control plane.
 	Endpoint Endpoint
 }
 
-// Endpoint is how the endpoint of a cluster, where kubeconfigs lead, answers from where talosop runs.
+// Endpoint is the last answer of the cluster endpoint, which kubeconfigs use, to requests of talosop.
 type Endpoint struct {
 	URL string
-	// Asked is whether a request to it ended, be it without an answer.
+	// Asked is true when a request to it ended, with or without an answer.
 	Asked bool
-	// OutOfReach is whether it is known not to be reachable from here: nothing follows from its silence.
+	// OutOfReach is true for an endpoint that is known to be unreachable from here. Its silence proves nothing.
 	OutOfReach bool
-	// Cause is why it gave no answer; empty when it did.
+	// Cause is why it did not answer; empty when it did.
 	Cause string
 }
 
-// Silent is true for an endpoint that gave no answer and should have.
+// Silent is true for an endpoint that should have answered and did not.
 func (e Endpoint) Silent() bool { return e.Asked && !e.OutOfReach && e.Cause != "" }
