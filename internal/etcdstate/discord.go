@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Discord says what is wrong with etcd as its members see it: alarms, no leader, or
-// members that disagree; empty when nothing is, or when nobody was asked.
+// Discord says what is wrong with etcd according to its members: alarms, no leader, or members that disagree. It is
+// empty when nothing is wrong, or when no member was asked.
 //
-// but is the member of a machine that is to go out of service: it may be the one that
-// has trouble.
+// but is the member on the machine that goes out of service. It is ignored, because the trouble may be its own.
 func (s State) Discord(but string) string {
 	var leader, members, first string
 
@@ -48,7 +47,7 @@ func (s State) Discord(but string) string {
 	return ""
 }
 
-// DiscordWithout is Discord for a member that leaves: an alarm of its own goes with it.
+// DiscordWithout is Discord for a member that leaves. It ignores the member's own alarms.
 func (s State) DiscordWithout(leaving string) string {
 	views := map[string]View{}
 

@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// Quorum is what etcd can spare: its voting members, and which of them work.
+// Quorum is the voting members of etcd, and which of them are healthy.
 type Quorum struct {
-	// Votes are the IDs of the members that vote, with the name of the machine each is
-	// on; learners do not vote.
+	// Votes are the machines of the voting members, by member ID. Learners do not vote.
 	Votes map[string]string
-	// Healthy are those of them that work, as far as anybody can see.
+	// Healthy are the voting members that are observed to work.
 	Healthy map[string]bool
 }
 
-// Majority is how many members have to work in an etcd of that size.
+// Majority is how many members must work in an etcd of this size.
 func Majority(size int) int { return size/2 + 1 }
 
-// Down says why a member may not go out of service for a while; empty when the others
-// hold the quorum meanwhile, or when it is the only one.
+// Down says why a member must not go out of service for a while. It is empty when the other members hold the quorum,
+// or when there is no other member.
 func (q Quorum) Down(id string) string {
 	if _, votes := q.Votes[id]; !votes || len(q.Votes) == 1 {
 		return ""
@@ -32,8 +31,8 @@ func (q Quorum) Down(id string) string {
 	return ""
 }
 
-// Without says why a member may not be removed; empty when those that are left hold the
-// quorum of the smaller etcd.
+// Without says why a member must not be removed. It is empty when the remaining members hold the quorum of the
+// smaller etcd.
 func (q Quorum) Without(id string) string {
 	left := len(q.Votes)
 	if _, votes := q.Votes[id]; votes {
@@ -59,7 +58,7 @@ func (q Quorum) healthyBut(id string) int {
 	return n
 }
 
-// Survivor names the machine that is asked to do something about a member: the first other one that works.
+// Survivor names the machine that receives requests about a member: the first other machine whose member works.
 func (q Quorum) Survivor(id string) string {
 	for _, other := range slices.Sorted(maps.Keys(q.Healthy)) {
 		if other != id {

@@ -1,5 +1,5 @@
-// Package etcdstate is etcd as its members describe it, and the rules that hold of it wherever it runs: which members
-// it can spare, whether members agree, and which versions of etcd its data is for. Pure.
+// Package etcdstate is etcd as its members describe it, with the rules that apply wherever etcd runs: which members
+// it can lose, whether the members agree, and which etcd versions can read its data. Pure.
 package etcdstate
 
 import (
@@ -10,7 +10,7 @@ import (
 
 // Member is one entry of the member list.
 type Member struct {
-	// ID in the hexadecimal form that Talos prints.
+	// ID is in the hexadecimal form that Talos prints.
 	ID       string
 	Name     string
 	Learner  bool
@@ -20,8 +20,7 @@ type Member struct {
 // NameOrID is the name of a member, or its ID while it has none.
 func (m Member) NameOrID() string { return cmp.Or(m.Name, m.ID) }
 
-// Host is where the machine of the member is, by the first address that it is announced
-// with.
+// Host is the host of the member's first advertised address.
 func (m Member) Host() string {
 	for _, peer := range m.PeerURLs {
 		if parsed, err := url.Parse(peer); err == nil && parsed.Hostname() != "" {
@@ -32,37 +31,37 @@ func (m Member) Host() string {
 	return ""
 }
 
-// State is the member list, if any control plane answered it.
+// State is the member list, if a control plane returned it.
 type State struct {
-	// Known is true when a control plane answered the member list.
+	// Known is true when a control plane returned the member list.
 	Known   bool
 	Cause   string
 	Members []Member
-	// Views is what each control plane that answered says of etcd, by the ID of its
-	// member. Nil where nobody was asked, as in a read.
+	// Views are the control planes' descriptions of etcd, by member ID; nil where no control plane was asked, as in a
+	// read.
 	Views map[string]View
-	// GoesBack is the minor version that the data is being taken back to, such as 3.6, where nobody was asked for Views:
-	// as a read saw it, or in the model of a plan. Empty while it is not.
+	// GoesBack is the minor version to which the data is being downgraded, such as 3.6. It is set only where no Views
+	// were asked for: in a read, or in the model of a plan. Empty while no downgrade runs.
 	GoesBack string
 }
 
 // View is etcd as one of its members sees it.
 type View struct {
-	// Member is the ID of the member that was asked.
+	// Member is the ID of the member that answered.
 	Member string
-	// Leader is the ID of the member that leads; empty when there is none.
+	// Leader is the ID of the leader; empty when there is none.
 	Leader string
 	// Members are the IDs of all members, sorted.
 	Members []string
-	// Alarms such as "NOSPACE on 2ac1b0d0b83cb2a4".
+	// Alarms are texts such as "NOSPACE on 2ac1b0d0b83cb2a4".
 	Alarms []string
-	// Errors that the member reports of itself.
+	// Errors are those that the member reports about itself.
 	Errors []string
-	// Versions of the member; zero where it does not say.
+	// Versions are those of the member; zero where it does not report them.
 	Versions Versions
 }
 
-// Member finds a member by its ID; an empty one is nobody's.
+// Member finds a member by its ID. No member has an empty ID.
 func (s State) Member(id string) (Member, bool) {
 	for _, m := range s.Members {
 		if id != "" && m.ID == id {
@@ -82,13 +81,13 @@ func (s State) Named(id string) string {
 	return id
 }
 
-// GoBack lets the data of all members go back to a version.
+// GoBack downgrades the data of all members to a version.
 func (s *State) GoBack(to string) {
 	s.GoesBack = to
 	s.eachVersions(func(v *Versions) { v.Data, v.GoesBack = to, true })
 }
 
-// EndDowngrade lets members go on with the data that the oldest of them has.
+// EndDowngrade ends the downgrade: the data gets the version of the oldest member.
 func (s *State) EndDowngrade() {
 	var all []Versions
 	for _, view := range s.Views {
@@ -99,7 +98,7 @@ func (s *State) EndDowngrade() {
 	s.eachVersions(func(v *Versions) { v.Data, v.GoesBack = AllOf(all).Oldest, false })
 }
 
-// Run lets a member run another version.
+// Run sets the version that a member runs.
 func (s *State) Run(member, version string) {
 	if view, asked := s.Views[member]; asked {
 		view.Versions.Server = version

@@ -8,31 +8,31 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// An etcd goes back to an older minor version in three parts (etcd 3.6 and 3.7, server/etcdserver/version): it is told
-// to, while all members run one version and their data is for it; within seconds all databases are for the version
-// before, which members of both versions read; then members are replaced one by one, and the last one ends it. An older
-// etcd that meets newer data panics. Without being told, an etcd whose members all run a newer version than its data is
-// for brings the data to theirs within seconds.
+// An etcd downgrade has three parts (etcd 3.6 and 3.7, server/etcdserver/version). First it is enabled, while all
+// members run one version and their data has the same version. Within seconds all databases have the previous
+// version, which members of both versions read. Then members are replaced one by one, and the last one ends the
+// downgrade. An older etcd that reads newer data panics. Without a downgrade, members that all run a version newer
+// than the data upgrade the data within seconds.
 
 // Versions are those of one member, as minor versions such as 3.7.
 type Versions struct {
-	// Server is what it runs, and Data what its database is for.
+	// Server is the version of the member, and Data that of its database.
 	Server, Data string
-	// GoesBack is true while etcd has been told to go back.
+	// GoesBack is true while a downgrade is enabled.
 	GoesBack bool
 }
 
-// Together is the versions of all members of an etcd, as far as they say them.
+// Together is the versions of all members of an etcd, as far as they are known.
 type Together struct {
-	// Oldest and Newest are of what members run, Data is the newest that any database is for.
+	// Oldest and Newest are the versions of members. Data is the newest version of a database.
 	Oldest, Newest, Data string
-	// GoesBack is true while etcd has been told to go back.
+	// GoesBack is true while a downgrade is enabled.
 	GoesBack bool
-	// Silent is true when a member does not say what it runs.
+	// Silent is true when a member does not report its version.
 	Silent bool
 }
 
-// AllOf puts the versions of all members together.
+// AllOf combines the versions of all members.
 func AllOf(members []Versions) Together {
 	var t Together
 
@@ -45,7 +45,7 @@ func AllOf(members []Versions) Together {
 
 		data := m.Data
 		if data == "" {
-			data = m.Server // etcd 3.5 does not say
+			data = m.Server // etcd 3.5 does not report it
 		}
 
 		if t.Oldest == "" || versions.Older(m.Server, t.Oldest) {
@@ -67,10 +67,10 @@ func newer(a, b string) string {
 	return a
 }
 
-// Target is the version that an etcd goes back to which has been told to: the one before that of its newest members.
+// Target is the target of a downgrade: the version before that of the newest members.
 func (t Together) Target() string { return Before(t.Newest) }
 
-// Before is the minor version before another one; empty where that is none.
+// Before is the previous minor version; empty if there is none.
 func Before(version string) string {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || minor == 0 {
@@ -80,12 +80,12 @@ func Before(version string) string {
 	return fmt.Sprintf("%d.%d", major, minor-1)
 }
 
-// CanGoBack reports whether etcd can be taken back from one version to another: to the one before, from 3.7 on. Of one
-// that goes back to 3.5 Talos does not tell whether it was told to (Talos 1.14, v1alpha1_server.go, validateDowngrade).
+// CanGoBack reports whether etcd can be downgraded between two versions: to the previous one, from 3.7 on. For a
+// downgrade to 3.5, Talos does not report whether it is enabled (Talos 1.14, v1alpha1_server.go, validateDowngrade).
 func CanGoBack(from, to string) bool { return Before(from) == to && !versions.Older(to, "3.6") }
 
-// Takes says why a member cannot go on with an older version of etcd yet; empty when it can. tell is true when etcd has
-// to be told to go back first, and nothing is in the way of that.
+// Takes says why a member cannot run an older version of etcd yet; empty when it can. tell is true when a downgrade
+// has to be enabled first and nothing prevents that.
 func (t Together) Takes(version string) (why string, tell bool) {
 	switch {
 	case t.Data == "" || t.Silent:
@@ -105,7 +105,7 @@ func (t Together) Takes(version string) (why string, tell bool) {
 	}
 }
 
-// MinorOf is the minor version of a version such as 3.7.1 or v3.7.1; empty for what is no version.
+// MinorOf is the minor version of a version such as 3.7.1 or v3.7.1; empty for any other text.
 func MinorOf(version string) string {
 	var major, minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor); err != nil {
@@ -115,8 +115,8 @@ func MinorOf(version string) string {
 	return fmt.Sprintf("%d.%d", major, minor)
 }
 
-// OfTalos is the minor version of etcd that control planes run with a Talos unless their configuration names an image
-// of another one; empty for what is no version.
+// OfTalos is the minor version of etcd that a Talos version runs on control planes by default; empty if version is
+// not a version.
 func OfTalos(version string) string {
 	if MinorOf(version) == "" {
 		return ""

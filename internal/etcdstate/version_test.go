@@ -13,7 +13,7 @@ func TestTakes_byTheVersionsOfAllMembers(t *testing.T) {
 	told, loweredTold := seven, lowered
 	told.GoesBack, loweredTold.GoesBack = true, true
 	six := etcdstate.Versions{Server: "3.6", Data: "3.6"}
-	old := etcdstate.Versions{Server: "3.5"} // does not say what its data is for
+	old := etcdstate.Versions{Server: "3.5"} // does not report the version of its data
 
 	for name, test := range map[string]struct {
 		members []etcdstate.Versions
