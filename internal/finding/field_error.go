@@ -4,11 +4,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// FieldError is a mistake in a setting, with the attribute it is in.
+// FieldError is an error in a setting, with the attribute that has it.
 type FieldError struct {
 	At    Path
 	Field *machineconfig.FieldError
-	// Machine is the machine whose configuration has the mistake, where the attribute is one of several machines.
+	// Machine is the machine whose configuration has the error, where several machines share the attribute.
 	Machine string
 }
 
@@ -16,7 +16,7 @@ func (e *FieldError) Error() string { return e.At.String() + ": " + e.Field.Erro
 
 func (e *FieldError) Unwrap() error { return e.Field }
 
-// Along extends a path by the steps of a field.
+// Along extends a path by the steps to a field.
 func Along(at Path, steps []any) Path {
 	for _, step := range steps {
 		switch step := step.(type) {

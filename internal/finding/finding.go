@@ -1,5 +1,5 @@
-// Package finding is what decisions say to a person: errors and warnings as values, each with the attribute that it
-// is about. It knows nothing of Terraform; internal/provider/tf shows findings as diagnostics.
+// Package finding has the errors and warnings of decisions as values, each with its attribute. It does not know
+// Terraform; internal/provider/tf shows findings as diagnostics.
 package finding
 
 import (
@@ -26,16 +26,16 @@ func (s Severity) String() string {
 	return "Warning"
 }
 
-// Finding is one error or warning. Summaries are short and constant, because the CLIs group warnings by them; names and
-// causes go to the detail, in the order in which a person asks for them. The summary of an error names its attribute
-// where that is inside of another one: of a resource, the CLIs show the line of the outermost attribute at most.
+// Finding is one error or warning. Summaries are short and constant, because the CLIs group warnings by summary.
+// Names and causes are in the detail, in the order in which a reader asks for them. The summary of an error names a
+// nested attribute, because the CLIs show at most the line of the outermost attribute of a resource.
 type Finding struct {
 	Severity        Severity
 	At              Path
 	Summary, Detail string
 }
 
-// List is findings in the order in which they are shown.
+// List is a list of findings in display order.
 type List []Finding
 
 // Append adds findings.
@@ -59,36 +59,36 @@ func (l List) Errors() List {
 	return errors
 }
 
-// Unable is the error of an operation that could not be done.
+// Unable is the error of an operation that failed.
 func Unable(verb, object string, r Report) Finding { return UnableAt(Path{}, verb, object, r) }
 
-// UnableAt is Unable, caused by the value of an attribute.
+// UnableAt is Unable with the attribute that caused it.
 func UnableAt(at Path, verb, object string, r Report) Finding {
 	return Finding{Error, at, fmt.Sprintf("Unable to %s %s", verb, object), r.String()}
 }
 
-// Incomplete warns of work that was begun and did not finish.
+// Incomplete warns about work that began and did not finish.
 func Incomplete(object string, r Report) Finding {
 	return Finding{Severity: Warning, Summary: "Incomplete " + object, Detail: r.String()}
 }
 
-// Warn is a warning: of something that was observed and changes nothing, or of what an apply does to machines that
-// are in service.
+// Warn is a warning: about an observation that changes nothing, or about the effect of an apply on machines in
+// service.
 func Warn(summary, detail string) Finding {
 	return Finding{Severity: Warning, Summary: summary, Detail: detail}
 }
 
-// Invalid is the error about a value of the configuration: what was found, what is allowed, and what to do about it.
+// Invalid is the error about a value of the configuration: what was found, what is allowed, and what to do.
 func Invalid(at Path, what, found, allowed, remedy string) Finding {
 	return Finding{Error, at, "Invalid " + at.name(what), Sentences(found, allowed, remedy)}
 }
 
-// Questionable is the warning about a value of the configuration that works, and that few people want.
+// Questionable is the warning about a value of the configuration that is valid but rarely wanted.
 func Questionable(at Path, what, found, consequence, remedy string) Finding {
 	return Finding{Warning, at, "Questionable " + what, Sentences(found, consequence, remedy)}
 }
 
-// Refused is the error about a change that cannot be made, or not in one go.
+// Refused is the error about a change that cannot be made, or not in one apply.
 func Refused(at Path, what, found, reason string, remedies ...string) Finding {
 	return Finding{Error, at, what, Sentences(append([]string{found, reason}, remedies...)...)}
 }
@@ -108,8 +108,8 @@ const (
 	OperationReplace = "replaced"
 )
 
-// ProtectedEnd is the error about the end of a cluster, with the last control plane that a plan resets, where
-// deletion_protection of one of them forbids it.
+// ProtectedEnd is the error about a plan that resets the last control plane of a cluster while deletion_protection
+// forbids it.
 func ProtectedEnd(object, operation, protected string) Finding {
 	next := "To give the cluster up, set deletion_protection = false on all of them and apply, then plan the removal again"
 	if operation == OperationReplace {
@@ -123,7 +123,7 @@ func ProtectedEnd(object, operation, protected string) Finding {
 		"Nothing was changed", next)}
 }
 
-// Locked is the error about an operation on a resource of which machines are locked; none where none is.
+// Locked is the error about an operation on a resource with locked machines; empty if none is locked.
 func Locked(object, id, operation string, machines []string) List {
 	if len(machines) == 0 {
 		return nil
@@ -137,16 +137,16 @@ func Locked(object, id, operation string, machines []string) List {
 	)}}
 }
 
-// internalError is the summary of what the provider itself got wrong.
+// internalError is the summary of an internal error of the provider.
 const internalError = "Error in the talosop provider"
 
-// Bug is the error about something the provider itself got wrong.
+// Bug is an internal error of the provider.
 func Bug(what string) Finding {
 	return Finding{Severity: Error, Summary: internalError, Detail: what +
 		". Please report this with the version of the provider and what was planned."}
 }
 
-// Endless warns of a plan that repeats itself, which no plan may.
+// Endless warns about a plan that repeats itself, which is an internal error.
 func Endless(object string) Finding {
 	return Warn(internalError, "The plan of the "+object+" does not come to an end, and operations lists its beginning. "+
 		"The apply stops as soon as nothing changes any more. Please report this with the version of the provider and what "+
@@ -161,8 +161,8 @@ func InvalidSecrets(at Path, err error) Finding {
 		"Use bundle of a talosop_secrets resource, or import the secrets of a cluster that exists into one")
 }
 
-// InvalidField is the error about a setting that internal/machineconfig refused, for these machines where they share
-// the setting.
+// InvalidField is the error about a setting that internal/machineconfig rejected, with the machines that share the
+// setting.
 func InvalidField(p *FieldError, machines []string) Finding {
 	found := "found " + p.Field.Found
 	if len(machines) > 0 {
@@ -172,7 +172,7 @@ func InvalidField(p *FieldError, machines []string) Finding {
 	return Invalid(p.At, p.At.Last(), found, Prefixed("allowed: ", p.Field.Allowed), p.Field.Fix)
 }
 
-// MistakesAt shows mistakes that internal/machineconfig found in the value of one attribute.
+// MistakesAt converts the errors that internal/machineconfig found in the value of one attribute.
 func MistakesAt(at Path, what string, err error) List {
 	var list List
 
@@ -188,7 +188,7 @@ func MistakesAt(at Path, what string, err error) List {
 	return list
 }
 
-// Prefixed is a text with what goes before it; empty for an empty one.
+// Prefixed adds a prefix to a text; an empty text stays empty.
 func Prefixed(prefix, text string) string {
 	if text == "" {
 		return ""

@@ -2,7 +2,7 @@ package finding
 
 import "testing"
 
-// A summary names an attribute inside of another one as a configuration writes it.
+// A summary writes a nested attribute as a configuration does.
 func TestInvalid_namesNestedAttributes(t *testing.T) {
 	t.Parallel()
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Path names an attribute of a configuration, from the outermost one inwards. The zero Path is the whole
-// resource. Paths are values: the methods return longer ones and change nothing.
+// Path names an attribute of a configuration, from the outermost one inward. The zero Path is the whole resource.
+// Paths are immutable: the methods return longer paths.
 type Path struct{ steps []Step }
 
 // Step is one element of a Path: a Name, a Key or an Index.
@@ -70,7 +70,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// name is what a summary calls the value at a path: what it is, with the path where that has several steps.
+// name is how a summary names the value at a path: by its description, and by the path where that has several steps.
 func (p Path) name(what string) string {
 	switch {
 	case len(p.steps) < 2: //nolint:mnd // the CLIs show the line of an attribute of the resource itself

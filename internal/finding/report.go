@@ -6,11 +6,11 @@ import (
 
 // Report is the detail of a diagnostic about work on machines.
 type Report struct {
-	// Attempted is what was being done.
+	// Attempted is the operation that was attempted.
 	Attempted string
-	// Cause is what came back, one line for each cause.
+	// Cause is the result, one line for each cause.
 	Cause []string
-	// Now is the state things are in.
+	// Now is the current state.
 	Now []string
 	// Next says whether applying again is safe, and what to do.
 	Next string

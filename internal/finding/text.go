@@ -18,7 +18,7 @@ func Describe(names []string) string {
 	}
 }
 
-// Briefly names machines in a few words, however many there are.
+// Briefly names any number of machines in a few words.
 func Briefly(names []string) string {
 	const enough = 2
 
@@ -29,7 +29,7 @@ func Briefly(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:enough], ", "), len(names)-enough)
 }
 
-// Verb is the form of a verb for one subject or for several.
+// Verb is the singular or plural form of a verb.
 func Verb(subjects []string, one, many string) string {
 	if len(subjects) == 1 {
 		return one
@@ -46,7 +46,7 @@ func MachinesNamed(names []string) string {
 // MostSteps is how many finished steps a report lists.
 const MostSteps = 20
 
-// Flatten lists the errors that were joined.
+// Flatten lists joined errors.
 func Flatten(err error) []error {
 	if err == nil {
 		return nil
@@ -78,11 +78,11 @@ func NonEmpty(parts ...string) []string {
 	return out
 }
 
-// Quote shows what was found in a configuration.
+// Quote quotes a value of a configuration.
 func Quote(s string) string { return fmt.Sprintf("%q", s) }
 
-// Sentences makes sentences of phrases; those that are empty are left out. A phrase that begins with a name of a
-// configuration, such as talosop_cluster, keeps it as people have to write it.
+// Sentences makes sentences of phrases and skips empty ones. A phrase that begins with a configuration name, such as
+// talosop_cluster, keeps its lower case.
 func Sentences(parts ...string) string {
 	var out []string
 
