@@ -14,24 +14,24 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/safefile"
 )
 
-// forPeople is what the name of the file with the lines for people ends with, beside the one for programs.
+// forPeople is the suffix of the text file beside the JSON file.
 const forPeople = ".txt"
 
-// Line is one line of the file for programs.
+// Line is one line of the JSON file.
 type Line struct {
 	Time    time.Time `json:"time"`
 	Cluster string    `json:"cluster"`
-	// Resource is what the run is for, such as "cluster prod" or "worker pool general".
+	// Resource is the resource of the run, such as "cluster prod" or "worker pool general".
 	Resource string               `json:"resource"`
 	Machine  string               `json:"machine,omitempty"`
 	Step     string               `json:"step,omitempty"`
 	State    lifecycle.EventState `json:"state"`
 	Reason   string               `json:"reason,omitempty"`
-	// Elapsed is how many seconds a step took that ended.
+	// Elapsed is the duration of a finished step in seconds.
 	Elapsed float64 `json:"elapsed,omitempty"`
 }
 
-// String is the line as people read it.
+// String is the line of the text file.
 func (l Line) String() string {
 	var text strings.Builder
 
@@ -58,14 +58,14 @@ func (l Line) String() string {
 	return text.String()
 }
 
-// File is a file to follow and the one for people beside it. Lines of several processes and of several runs of one
-// follow each other in it: each is one write at its end. Safe for concurrent use.
+// File is a JSON file and the text file beside it. Several processes, and several runs of one process, can append to
+// it: each line is one write. Safe for concurrent use.
 type File struct {
 	path string
 	mu   sync.Mutex
 }
 
-// CheckFile reports why a file of this path could not be written to; it creates nothing.
+// CheckFile reports why a file at this path cannot be written. It creates nothing.
 func CheckFile(path string) error {
 	switch folder, err := os.Stat(filepath.Dir(path)); {
 	case err != nil:
@@ -77,7 +77,7 @@ func CheckFile(path string) error {
 	return errors.Join(safefile.CheckAppend(path), safefile.CheckAppend(path+forPeople))
 }
 
-// add writes a line to both files, for their owner alone: reasons may name what only the owner should know.
+// add writes a line to both files. Only the owner can read them, because reasons may contain private names.
 func (f *File) add(line Line) error {
 	encoded, err := json.Marshal(line)
 	if err != nil {

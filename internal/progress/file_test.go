@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/progress"
 )
 
-// Neither of the two files is written through a link, and the plan says so.
+// Neither file is written through a link, and the plan reports the link.
 func TestFile_followsNoLinks(t *testing.T) {
 	t.Parallel()
 
@@ -43,7 +43,7 @@ func TestFile_followsNoLinks(t *testing.T) {
 	}
 }
 
-// A file that others can read is its owner's alone from the next line on: reasons name what only the owner should know.
+// The next line makes a file that others can read private to its owner, because reasons may contain private names.
 func TestFile_isItsOwnersAlone(t *testing.T) {
 	t.Parallel()
 

@@ -8,38 +8,38 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
-// Follower is who follows the runs of a process. The zero value follows none.
+// Follower follows the runs of a process. The zero value follows none.
 type Follower struct {
-	// File is written to; nil for none.
+	// File receives the lines; nil for none.
 	File *File
-	// Spans are made for steps; nil for none.
+	// Spans are created for steps; nil for none.
 	Spans *Spans
 }
 
-// Follow is one run that is followed. A run without an event leaves no trace. Safe for concurrent use.
+// Follow follows one run. A run without an event leaves no trace. Safe for concurrent use.
 type Follow struct {
 	follower          Follower
 	cluster, resource string
 	failed            func(err error)
 	now               func() time.Time
-	// Log is told the same as the others; nil is allowed.
+	// Log receives the same events; nil is allowed.
 	Log func(e lifecycle.Event)
 
 	mu sync.Mutex
-	// waits is the last reason that each machine waits for, so that a line comes when it changes.
+	// waits is the last reason why each machine waits. A changed reason writes a line.
 	waits map[string]string
 	spans runSpans
 	lost  bool
 }
 
-// Follow begins to follow a run on a cluster. failed is told, once, when it cannot be written down any more: that ends
-// no run.
+// Follow begins to follow a run on a cluster. When the file cannot be written any more, it calls failed once and the
+// run continues.
 func (f Follower) Follow(cluster, resource string, failed func(err error)) *Follow {
 	return &Follow{follower: f, cluster: cluster, resource: resource, failed: failed, now: time.Now,
 		waits: map[string]string{}}
 }
 
-// NewFollower follows into a file, and into spans where the variables of OpenTelemetry are set. Both may be missing.
+// NewFollower follows into a file, and into spans where the OpenTelemetry variables are set. Both are optional.
 func NewFollower(path string, spans *Spans) Follower {
 	f := Follower{Spans: spans}
 	if path != "" {
@@ -49,7 +49,7 @@ func NewFollower(path string, spans *Spans) Follower {
 	return f
 }
 
-// Tell takes note of what happens. What a machine waits for is noted when it changes.
+// Tell records an event. The reason why a machine waits is recorded when it changes.
 func (f *Follow) Tell(e lifecycle.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +82,7 @@ func (f *Follow) Tell(e lifecycle.Event) {
 	}
 }
 
-// repeats reports whether an event says only that somebody still waits.
+// repeats reports whether an event only says that a machine still waits for the same reason.
 func (f *Follow) repeats(e lifecycle.Event) bool {
 	if e.State != lifecycle.Waiting {
 		delete(f.waits, e.Machine)
@@ -96,8 +96,8 @@ func (f *Follow) repeats(e lifecycle.Event) bool {
 	return again
 }
 
-// End ends what is open of the run; err is how it ended. Of a nil Follow, which nobody follows, nothing is. It takes a
-// few seconds at most where spans have to be sent.
+// End ends the open steps of the run; err is the result of the run. A nil Follow has none. Sending spans takes a few
+// seconds at most.
 func (f *Follow) End(ctx context.Context, err error) {
 	if f == nil {
 		return

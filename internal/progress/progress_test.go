@@ -25,7 +25,7 @@ import (
 
 var bootstrap = step.Bootstrap{Machine: "cp-1"}
 
-// told is a run: one machine waits in several rounds, and a step fails once.
+// told is a run in which one machine waits in several rounds and one step fails once.
 func told(follow *progress.Follow) {
 	for _, e := range []lifecycle.Event{
 		{State: lifecycle.Waiting, Machine: "cp-1", Reason: "is booting"},
@@ -65,7 +65,7 @@ func lines(t *testing.T, path string) []string {
 	return out
 }
 
-// A program reads a line for each thing that happened, and people the same; who still waits for the same is told once.
+// Both files have one line for each event. A machine that still waits for the same reason has one line.
 func TestFollow_writesLines(t *testing.T) {
 	t.Parallel()
 
@@ -118,7 +118,7 @@ func TestFollow_writesLines(t *testing.T) {
 	}
 }
 
-// Runs of one process write whole lines, whichever is at work.
+// Concurrent runs of one process write whole lines.
 func TestFollow_severalRuns(t *testing.T) {
 	t.Parallel()
 
@@ -144,7 +144,7 @@ func TestFollow_severalRuns(t *testing.T) {
 	}
 }
 
-// A file that cannot be written to any more is told once, and ends nothing.
+// A file that cannot be written any more is reported once, and the run continues.
 func TestFollow_fileGoesAway(t *testing.T) {
 	t.Parallel()
 
@@ -167,7 +167,7 @@ func TestFollow_fileGoesAway(t *testing.T) {
 	}
 }
 
-// Steps are spans of their run, which is part of the trace of whoever called Terraform.
+// Steps are spans of their run, which is part of the trace of the process that called Terraform.
 func TestSpans_ofARun(t *testing.T) {
 	var (
 		mu  sync.Mutex
@@ -231,7 +231,7 @@ func TestSpans_ofARun(t *testing.T) {
 	}
 }
 
-// Nobody asked for spans, or for none that can be sent.
+// No spans are requested, or none that can be sent.
 func TestSpans_fromEnvironment(t *testing.T) {
 	for name, test := range map[string]struct {
 		set  map[string]string

@@ -22,23 +22,23 @@ import (
 
 const (
 	serviceName = "terraform-provider-talosop"
-	// sendTime bounds how long the end of a run waits for its spans to be sent.
+	// sendTime is how long the end of a run waits until its spans are sent.
 	sendTime = 5 * time.Second
 )
 
-// Spans makes spans of what happens and sends them where the variables of OpenTelemetry say.
+// Spans creates spans of events and sends them to the endpoint in the OpenTelemetry variables.
 type Spans struct {
 	provider *sdk.TracerProvider
-	parent   context.Context //nolint:containedctx // the trace of whoever called Terraform, which ends nothing
+	parent   context.Context //nolint:containedctx // the trace of Terraform's caller; it cancels nothing
 }
 
-// SpansFromEnvironment reads the variables of OpenTelemetry (its specification, "Environment Variables" and "OTLP
-// Exporter"): nil unless OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, or where
-// OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER says so. TRACEPARENT is the span that the runs are part of, as Terraform
-// takes it. It sends nothing yet.
+// SpansFromEnvironment reads the OpenTelemetry variables (its specification, "Environment Variables" and "OTLP
+// Exporter"). It returns nil unless OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, and nil
+// where OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER disables spans. TRACEPARENT is the parent span of the runs, as in
+// Terraform. It sends nothing yet.
 func SpansFromEnvironment(ctx context.Context, version string) (*Spans, error) {
 	if firstOf("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
-		return nil, nil //nolint:nilnil // nobody asked for any
+		return nil, nil //nolint:nilnil // spans are not requested
 	}
 
 	if disabled, err := sdkDisabled(); disabled || err != nil {
@@ -48,7 +48,7 @@ func SpansFromEnvironment(ctx context.Context, version string) (*Spans, error) {
 	switch exporter := os.Getenv("OTEL_TRACES_EXPORTER"); exporter {
 	case "", "otlp":
 	case "none":
-		return nil, nil //nolint:nilnil // nobody asked for any
+		return nil, nil //nolint:nilnil // spans are not requested
 	default:
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q; talosop knows otlp and none", exporter)
 	}
@@ -76,8 +76,8 @@ func SpansFromEnvironment(ctx context.Context, version string) (*Spans, error) {
 	return &Spans{provider: sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), parent: parent}, nil
 }
 
-// sdkDisabled reads the switch of the specification, to which an empty variable is one that is not set. Other values
-// than those of a switch are an error, so that no span leaves by mistake.
+// sdkDisabled reads OTEL_SDK_DISABLED. An empty variable counts as unset, as in the specification. Values that are
+// not booleans are an error, so that no span is sent by accident.
 func sdkDisabled() (bool, error) {
 	const name = "OTEL_SDK_DISABLED"
 
@@ -88,7 +88,7 @@ func sdkDisabled() (bool, error) {
 	return environ.Switch(name)
 }
 
-// clientFor is the client of a protocol; the specification's default is http/protobuf.
+// clientFor returns the client of a protocol. The default of the specification is http/protobuf.
 func clientFor(protocol string) (otlptrace.Client, error) {
 	switch protocol {
 	case "", "http/protobuf":
@@ -110,13 +110,13 @@ func firstOf(names ...string) string {
 	return ""
 }
 
-// runSpans are the span of a run and those of its steps that are under way, by machine.
+// runSpans are the span of a run and the spans of its running steps, by machine.
 type runSpans struct {
 	run   trace.Span
 	steps map[string]trace.Span
 }
 
-// tell begins a span with a step and ends it with that; what happens between is an event of it.
+// tell starts and ends a span with its step. Other events become events of that span.
 func (s *runSpans) tell(f *Follow, e lifecycle.Event) {
 	about := trace.WithAttributes(attribute.String("talosop.cluster", f.cluster),
 		attribute.String("talosop.machine", e.Machine))
@@ -147,7 +147,7 @@ func (s *runSpans) tell(f *Follow, e lifecycle.Event) {
 	}
 }
 
-// end ends the spans that are open and waits until all of them are sent, for a few seconds.
+// end ends the open spans and waits a few seconds until all of them are sent.
 func (s *runSpans) end(ctx context.Context, spans *Spans, err error) {
 	if s.run == nil {
 		return
@@ -166,6 +166,6 @@ func (s *runSpans) end(ctx context.Context, spans *Spans, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
 	defer cancel()
 
-	// A collector that is away is no trouble of the cluster; the SDK reports it to its own error handler.
+	// An unreachable collector does not fail the run; the SDK reports it to its own error handler.
 	_ = spans.provider.ForceFlush(ctx)
 }
