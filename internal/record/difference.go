@@ -11,62 +11,63 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
-// Kind says what of a machine differs from what was applied last. State has it as it is here.
+// Kind is in what respect a machine differs from what was applied last. State stores this value.
 type Kind string
 
-// The kinds of differences, and which arguments they have.
+// The kinds of differences and their arguments.
 const (
-	// AddressDiffers is a machine that answers at the address Found, and not at Wanted.
+	// AddressDiffers is a machine that answers at the address Found instead of Wanted.
 	AddressDiffers Kind = "address"
-	// TalosDiffers is a version of Talos, and SchematicDiffers a schematic: Found runs, and not Wanted.
+	// TalosDiffers is a version of Talos, and SchematicDiffers a schematic: Found runs instead of Wanted.
 	TalosDiffers     Kind = "talos"
 	SchematicDiffers Kind = "schematic"
 	// ConfigurationDiffers is a Place of the machine configuration.
 	ConfigurationDiffers Kind = "configuration"
-	// ImageDiffers is the image of a Component of Kubernetes: Found, empty for that of Talos, and not Wanted.
+	// ImageDiffers is the image of a Kubernetes Component: Found instead of Wanted. Found is empty for the Talos
+	// default.
 	ImageDiffers Kind = "image"
-	// RunsOther is a Component of Kubernetes that runs in version Found, while its image is Wanted.
+	// RunsOther is a Kubernetes Component that runs in version Found, while its configured image is Wanted.
 	RunsOther Kind = "running"
-	// MetaDiffers is values of META at Keys that are in the provider's configuration.
+	// MetaDiffers is META values at Keys that the provider configuration sets.
 	MetaDiffers Kind = "meta"
 	// Wiped is a machine that lost its configuration.
 	Wiped Kind = "wiped"
-	// Unproven is a machine that waits in maintenance mode and does not prove to be the one that joined.
+	// Unproven is a machine in maintenance mode that does not prove that it is the one that joined.
 	Unproven Kind = "unproven"
-	// NoMember is a control plane without a member in etcd.
+	// NoMember is a control plane without an etcd member.
 	NoMember Kind = "no_member"
-	// LeftEtcd is a control plane that was told to leave etcd: it has no data of it, and joins again after a reboot.
+	// LeftEtcd is a control plane that left etcd on request: it has no etcd data, and joins again after a reboot.
 	LeftEtcd Kind = "left_etcd"
-	// EtcdGoesBack is a control plane whose etcd was told to take its data back to the older version Wanted, by a run that
-	// ended before all machines followed.
+	// EtcdGoesBack is a control plane whose etcd is being downgraded to Wanted by a run that ended before all machines
+	// followed.
 	EtcdGoesBack Kind = "etcd_goes_back"
-	// NoNode is a machine without a node in Kubernetes.
+	// NoNode is a machine without a Kubernetes node.
 	NoNode Kind = "no_node"
-	// OwnedByAnother is a machine whose node has the mark of another resource.
+	// OwnedByAnother is a machine whose node is owned by another resource.
 	OwnedByAnother Kind = "owned_by_another"
 	// MarkUnproven is a machine whose node has an owner mark, Found, that no key of the cluster authenticates.
 	MarkUnproven Kind = "mark_unproven"
-	// OthersWork is a control plane beside which those of other resources work.
+	// OthersWork is a control plane in a cluster where control planes of other resources work.
 	OthersWork Kind = "others_work"
-	// NotOnHost is a container of which its host cluster has nothing.
+	// NotOnHost is a container that has no objects on its host cluster.
 	NotOnHost Kind = "not_on_host"
-	// HostDiffers is an object of a container on its host cluster, Found, which is put right before the first step.
+	// HostDiffers is an object of a container on its host cluster, Found, which is repaired before the first step.
 	HostDiffers Kind = "host"
-	// HostReplaces is why, Found, the pod of a container is replaced.
+	// HostReplaces is the reason, Found, why the pod of a container is replaced.
 	HostReplaces Kind = "host_replaces"
-	// HostVolumesLost is a container whose volumes can never be used again.
+	// HostVolumesLost is a container whose volumes are permanently lost.
 	HostVolumesLost Kind = "host_volumes_lost"
-	// HostStays is an object of a container, Found, that no apply puts right.
+	// HostStays is an object of a container, Found, that no apply repairs.
 	HostStays Kind = "host_stays"
-	// NotReady is why, Found, a machine is no working part of its cluster. An apply waits for it.
+	// NotReady is the reason, Found, why a machine is not ready. An apply waits for it.
 	NotReady Kind = "not_ready"
-	// EtcdNotHealthy is a control plane whose etcd as a whole does not work, or has an alarm: Found.
+	// EtcdNotHealthy is a control plane whose etcd cluster is not healthy or has an alarm: Found.
 	EtcdNotHealthy Kind = "etcd_not_healthy"
-	// Former is a sentence, Found, of a state of before kinds, which only people read.
+	// Former is a sentence, Found, from a state without kinds. It is only displayed.
 	Former Kind = "former"
 )
 
-// Difference is one thing in which a machine differs from what was applied last: a kind and its arguments.
+// Difference is one difference between a machine and what was applied last: a kind and its arguments.
 type Difference struct {
 	Kind      Kind                `json:"kind"`
 	Place     *fieldpath.Place    `json:"place,omitempty"`
@@ -76,10 +77,10 @@ type Difference struct {
 	Wanted    string              `json:"wanted,omitempty"`
 }
 
-// Drift is how a machine differs from what was applied last. A refresh finds it out.
+// Drift is how a machine differs from what was applied last. A refresh observes it.
 type Drift []Difference
 
-// wholly are the kinds that one sentence says all of.
+// wholly are the kinds without arguments, with their sentence.
 var wholly = map[Kind]string{
 	Wiped:           "it waits in maintenance mode, without a configuration",
 	Unproven:        "it waits in maintenance mode, and nothing proves that it is the machine that joined",
@@ -92,7 +93,7 @@ var wholly = map[Kind]string{
 	HostVolumesLost: "host cluster: its volumes can never be used again, and its data is lost",
 }
 
-// String is the difference for people.
+// String describes the difference.
 func (d Difference) String() string {
 	switch d.Kind {
 	case AddressDiffers:
@@ -128,7 +129,7 @@ func (d Difference) String() string {
 	}
 }
 
-// place is where the configuration differs; in a state of before places a text, Found.
+// place is where the configuration differs. In a state without places it is the text Found.
 func (d Difference) place() string {
 	if d.Place == nil {
 		return d.Found
@@ -137,7 +138,7 @@ func (d Difference) place() string {
 	return d.Place.String()
 }
 
-// Lines is the drift for people.
+// Lines describes the drift, one line for each difference.
 func (d Drift) Lines() []string {
 	var lines []string
 
@@ -148,20 +149,20 @@ func (d Drift) Lines() []string {
 	return lines
 }
 
-// Has reports whether anything of a kind differs.
+// Has reports whether the drift has a difference of a kind.
 func (d Drift) Has(kind Kind) bool { return len(d.Of(kind)) > 0 }
 
-// Of is the part of the drift that is of some kinds.
+// Of is the differences of some kinds.
 func (d Drift) Of(kinds ...Kind) Drift {
 	return slices.DeleteFunc(slices.Clone(d), func(one Difference) bool { return !slices.Contains(kinds, one.Kind) })
 }
 
-// Without is the drift without what is of some kinds.
+// Without is the differences of all other kinds.
 func (d Drift) Without(kinds ...Kind) Drift {
 	return slices.DeleteFunc(slices.Clone(d), func(one Difference) bool { return slices.Contains(kinds, one.Kind) })
 }
 
-// First is the first difference of a kind, and the zero value without one.
+// First is the first difference of a kind; the zero value if there is none.
 func (d Drift) First(kind Kind) Difference {
 	for _, difference := range d {
 		if difference.Kind == kind {
@@ -172,13 +173,13 @@ func (d Drift) First(kind Kind) Difference {
 	return Difference{}
 }
 
-// OfHost are the kinds that the host cluster of a container tells.
+// OfHost are the kinds that are observed on the host cluster of a container.
 var OfHost = []Kind{HostDiffers, HostReplaces, HostVolumesLost, HostStays}
 
-// saysNotReady are the kinds that say by themselves that a machine is not ready.
+// saysNotReady are the kinds that imply that a machine is not ready.
 var saysNotReady = []Kind{Wiped, Unproven, NoMember, LeftEtcd, NoNode, NotOnHost, HostVolumesLost, NotReady}
 
-// SaysNotReady reports whether the drift says by itself that the machine is not ready.
+// SaysNotReady reports whether the drift implies that the machine is not ready.
 func (d Drift) SaysNotReady() bool { return slices.ContainsFunc(saysNotReady, d.Has) }
 
 // Places are where the configuration differs.
@@ -194,7 +195,7 @@ func (d Drift) Places() []fieldpath.Place {
 	return places
 }
 
-// MetaKeys are those of META that differ.
+// MetaKeys are the META keys that differ.
 func (d Drift) MetaKeys() []uint8 {
 	var keys []uint8
 	for _, difference := range d {

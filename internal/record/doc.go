@@ -1,3 +1,3 @@
-// Package record has what state remembers of machines: one value for each machine, which a refresh and an apply write
-// and a plan begins with, and how a machine differs from what was applied last. Pure.
+// Package record has the recorded state of machines: one value for each machine, and how it differs from what was
+// applied last. A refresh and an apply write it, and a plan begins with it. Pure.
 package record

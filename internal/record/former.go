@@ -11,10 +11,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
-// States of before the schema version 1 had all that is remembered in the attribute observed, and drift as sentences.
-// What is in this file reads them, and goes with the first release that reads no such state any more.
+// States before schema version 1 recorded everything in the attribute observed, and drift as sentences. This file
+// reads them. Remove it in the first release that no longer reads such states.
 
-// formerMachine is an element of that attribute, where it is not as in Machine.
+// formerMachine is an element of that attribute, where it differs from Machine.
 type formerMachine struct {
 	Machine
 
@@ -23,7 +23,7 @@ type formerMachine struct {
 	RestoredAt string                         `json:"etcd_restored_at"`
 }
 
-// DecodeFormer reads the value of observed of a former state, a map of machines by their names.
+// DecodeFormer reads the value of observed of a former state: a map of machines by name.
 func DecodeFormer(observed []byte) (Machines, error) {
 	var former map[string]formerMachine
 	if err := json.Unmarshal(observed, &former); err != nil {
@@ -49,7 +49,7 @@ func DecodeFormer(observed []byte) (Machines, error) {
 			m.Drift = append(m.Drift, readSentence(sentence))
 		}
 
-		// Why a pod is replaced came last of what differs on the host cluster, and left the pod without a digest.
+		// The reason for replacing a pod was the last difference of the host cluster, and the pod then had no digest.
 		if of := m.Drift.Of(HostDiffers); m.PodDigest == "" && len(of) > 0 {
 			m.Drift = append(m.Drift.Without(HostDiffers), of...)
 			m.Drift[len(m.Drift)-1].Kind = HostReplaces
@@ -61,7 +61,7 @@ func DecodeFormer(observed []byte) (Machines, error) {
 	return machines, nil
 }
 
-// formerBeginnings are what the sentences of kinds with an argument began with. None begins with another.
+// formerBeginnings are the prefixes of sentences with an argument, by kind. None is a prefix of another.
 var formerBeginnings = map[Kind]string{
 	ConfigurationDiffers: "configuration: ",
 	ImageDiffers:         "image of ",
@@ -74,7 +74,7 @@ var formerBeginnings = map[Kind]string{
 	MarkUnproven:         "the owner mark on its node is not authentic and does not count, it names ",
 }
 
-// readSentence reads a difference of a former state. What no plan asks for stays a sentence.
+// readSentence reads a difference of a former state. A sentence that no plan reads stays a sentence.
 func readSentence(text string) Difference {
 	for kind, sentence := range wholly {
 		if text == sentence {

@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// A state of before kinds is read as what it says. The sentences are those that it has, and never change.
+// Sentences of a former state are read as kinds. The sentences are literals because they never change.
 func TestDecodeFormer_readsEverySentence(t *testing.T) {
 	t.Parallel()
 
@@ -58,7 +58,7 @@ func TestDecodeFormer_readsEverySentence(t *testing.T) {
 	}
 }
 
-// Why a pod is replaced came last of what differs on its host cluster, and the pod had no digest then.
+// The reason for replacing a pod was the last difference of its host cluster, and the pod had no digest then.
 func TestDecodeFormer_whyAPodIsReplaced(t *testing.T) {
 	t.Parallel()
 
@@ -78,7 +78,7 @@ func TestDecodeFormer_whyAPodIsReplaced(t *testing.T) {
 	}
 }
 
-// All that a former state has of a machine is remembered.
+// Every field of a former state is read.
 func TestDecodeFormer_readsEveryField(t *testing.T) {
 	t.Parallel()
 

@@ -11,57 +11,58 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// Machine is what state remembers of one machine. An empty field is one that nobody told yet.
+// Machine is the recorded state of one machine. An empty field was not observed yet.
 type Machine struct {
-	// Address is where the machine was reached.
+	// Address is where the machine was reachable.
 	Address string `json:"address,omitempty"`
-	// Stage is in the words of Talos, or StageGone.
+	// Stage is the stage that Talos reports, or StageGone.
 	Stage step.Stage `json:"stage,omitempty"`
 	// Ready is whether Talos reports it ready.
 	Ready bool `json:"ready,omitempty"`
 	// UUID is that of the hardware (SMBIOS), and BootID that of the current boot.
 	UUID   string `json:"uuid,omitempty"`
 	BootID string `json:"boot_id,omitempty"`
-	// Platform is in the words of Talos, such as metal.
+	// Platform is the platform that Talos reports, such as metal.
 	Platform     string `json:"platform,omitempty"`
 	TalosVersion string `json:"talos_version,omitempty"`
-	// Schematic and Extensions are those of the image that runs. Installer is the image that talosop installed last.
+	// Schematic and Extensions are those of the running image. Installer is the image that talosop installed last.
 	Schematic  string   `json:"schematic,omitempty"`
 	Extensions []string `json:"extensions,omitempty"`
 	Installer  string   `json:"installer,omitempty"`
-	// ConfigDigest is that of the active configuration, and StagedDigest that of the one that waits for the next boot.
+	// ConfigDigest is the digest of the active configuration, and StagedDigest that of the configuration for the next
+	// boot.
 	ConfigDigest string `json:"config_digest,omitempty"`
 	StagedDigest string `json:"staged_config_digest,omitempty"`
-	// Keys are those in the active configuration, and Images those of Kubernetes, by component.
+	// Keys are those in the active configuration, and Images the Kubernetes images by component.
 	Keys   rotation.Keys    `json:"keys,omitzero"`
 	Images kubenames.Images `json:"images,omitzero"`
-	// HostnameUnset is true where an import found no host name in the configuration.
+	// HostnameUnset is true where an import found no hostname in the configuration.
 	HostnameUnset bool `json:"hostname_unset,omitempty"`
-	// NodeName is the name of the Kubernetes node, KubeletVersion the version that the node reports, and Running are the
-	// versions of Kubernetes that run on it, by component.
+	// NodeName is the name of the Kubernetes node, KubeletVersion the version that it reports, and Running the
+	// Kubernetes versions that run on it, by component.
 	NodeName       string                         `json:"node_name,omitempty"`
 	KubeletVersion string                         `json:"kubelet_version,omitempty"`
 	Running        map[kubenames.Component]string `json:"running,omitzero"`
-	// MemberID is the machine's member of etcd, and RestoredAt when its etcd began with a snapshot.
+	// MemberID is the machine's etcd member, and RestoredAt the time when its etcd was restored from a snapshot.
 	MemberID   string    `json:"member_id,omitempty"`
 	RestoredAt time.Time `json:"etcd_restored_at,omitzero"`
-	// PodDigest tells what the pod of a container was made of, while that is what is wanted. PeerAddress is where other
-	// control planes find its etcd.
+	// PodDigest identifies the specification of a container's pod, while the pod is as wanted. PeerAddress is where
+	// other control planes reach its etcd.
 	PodDigest   string `json:"pod_digest,omitempty"`
 	PeerAddress string `json:"peer_address,omitempty"`
-	// Link is the one that has the address of a control plane.
+	// Link is the link with the address of a control plane.
 	Link string `json:"link,omitempty"`
 	// Drift is how the machine differs from what was applied last.
 	Drift Drift `json:"drift,omitempty"`
 }
 
-// StageGone is the stage of a container that its host cluster does not have any more.
+// StageGone is the stage of a container that no longer exists on its host cluster.
 const StageGone = "gone"
 
-// Machines are machines by their names.
+// Machines are recorded machines by name.
 type Machines map[string]Machine
 
-// Change changes what is remembered of a machine, where anything is.
+// Change changes the recorded state of a machine, if there is one.
 func (m Machines) Change(name string, change func(*Machine)) {
 	if machine, known := m[name]; known {
 		change(&machine)
@@ -69,7 +70,7 @@ func (m Machines) Change(name string, change func(*Machine)) {
 	}
 }
 
-// Rename moves what is remembered of a machine to another name.
+// Rename moves the recorded state of a machine to another name.
 func (m Machines) Rename(from, to string) {
 	if machine, known := m[from]; known {
 		delete(m, from)
@@ -77,7 +78,7 @@ func (m Machines) Rename(from, to string) {
 	}
 }
 
-// Clone copies the map; the machines in it share what they point to.
+// Clone copies the map. The copy shares what the machines point to.
 func (m Machines) Clone() Machines {
 	if m == nil {
 		return Machines{}
@@ -91,17 +92,17 @@ type stored struct {
 	Machines Machines `json:"machines,omitempty"`
 }
 
-// Encode writes machines for state. The same machines give the same text.
+// Encode writes machines for state. It is deterministic.
 func (m Machines) Encode() string {
 	text, err := json.Marshal(stored{m})
 	if err != nil {
-		panic("record: " + err.Error()) // there is nothing in a machine that has no form in JSON
+		panic("record: " + err.Error()) // every value of a machine has a JSON form
 	}
 
 	return string(text)
 }
 
-// Decode reads what Encode wrote. An empty text is the record of no machines.
+// Decode reads what Encode wrote. An empty text has no machines.
 func Decode(text string) (Machines, error) {
 	if text == "" {
 		return Machines{}, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// everything is a machine of which all is known, with differences of every kind.
+// everything is a machine with all fields and differences of every kind.
 func everything() record.Machine {
 	return record.Machine{
 		Address: "10.0.0.1", Stage: "running", Ready: true, UUID: "u", BootID: "b", Platform: "metal",
@@ -42,7 +42,7 @@ func everything() record.Machine {
 	}
 }
 
-// All that is known of a machine is read as it was written, and the same machines give the same text.
+// Decode reads what Encode wrote, and equal machines have equal texts.
 func TestDecode_readsWhatEncodeWrote(t *testing.T) {
 	t.Parallel()
 
@@ -65,7 +65,7 @@ func TestDecode_readsWhatEncodeWrote(t *testing.T) {
 	}
 }
 
-// Nothing is the record of no machines, and what nobody wrote is an error.
+// An empty text has no machines, and a text of another writer is an error.
 func TestDecode_ofOtherTexts(t *testing.T) {
 	t.Parallel()
 
@@ -82,7 +82,7 @@ func TestDecode_ofOtherTexts(t *testing.T) {
 	}
 }
 
-// A machine goes by another name, and one that is not known by none.
+// Machines are renamed, and an unknown name changes nothing.
 func TestMachines_changes(t *testing.T) {
 	t.Parallel()
 
@@ -97,7 +97,7 @@ func TestMachines_changes(t *testing.T) {
 	}
 }
 
-// What a plan asks of drift.
+// The queries that a plan makes on drift.
 func TestDrift_whatItHas(t *testing.T) {
 	t.Parallel()
 
