@@ -1,10 +1,10 @@
-// Package rotation decides which keys a machine carries next while the keys of a cluster are turned over.
+// Package rotation decides which keys a machine gets next during a key rotation.
 //
-// A certificate authority is exchanged in three moves: every machine accepts the new one, every machine issues with
-// it, every machine drops the old one. A move of one machine is only safe by what the other machines of the cluster
-// carry, those of other resources included, and nothing else decides it: no step number is kept anywhere, so that a
-// rotation that was interrupted goes on from what is observed. What has no accepted part (Talos 1.10 to 1.13: the
-// aggregation layer's authority, the service account key, the tokens) goes to control planes first.
+// A certificate authority is replaced in three moves: every machine accepts the new one, every machine issues with
+// it, every machine drops the old one. Whether a move of one machine is safe depends only on the keys of all other
+// machines of the cluster, including those of other resources. No step number is stored, so an interrupted rotation
+// continues from what is observed. Keys without an accepted part (Talos 1.10 to 1.13: the aggregation layer's
+// authority, the service account key, the tokens) go to control planes first.
 //
-// Keys are compared by identifiers that reveal nothing of them. The package is pure.
+// Keys are compared by identifiers that reveal nothing about them. The package is pure.
 package rotation

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Annotation is on the nodes of machines of a cluster whose keys were turned over: which keys they carry. Talos puts it
-// there from the configuration that has the keys.
+// Annotation is on the nodes of a cluster whose keys were rotated, and names their keys. Talos sets it from the
+// configuration that has the keys.
 const Annotation = "talosop.dev/keys"
 
-// Kind is a key of a cluster that can be turned over.
+// Kind is a key of a cluster that can be rotated.
 type Kind string
 
-// The kinds, in the words that users read. The token of machines (machine.token, for trustd) is none of them: Talos
-// takes another one with a reboot alone (Talos 1.13, machined/pkg/runtime/v1alpha1, CanApplyImmediate).
+// The kinds, as users read them. The machine token (machine.token, for trustd) is not among them: Talos changes it
+// only with a reboot (Talos 1.13, machined/pkg/runtime/v1alpha1, CanApplyImmediate).
 const (
 	TalosCA           Kind = "Talos CA"
 	KubernetesCA      Kind = "Kubernetes CA"
@@ -26,46 +26,46 @@ const (
 	ClusterToken      Kind = "cluster token"
 )
 
-// Kinds are all of them, in the order in which they are named.
+// Kinds are all kinds, in display order.
 func Kinds() []Kind {
 	return []Kind{TalosCA, KubernetesCA, AggregatorCA, ServiceAccountKey, ClusterToken}
 }
 
-// Keys are the keys that a machine carries, by their identifiers. They are comparable, and no secrets.
+// Keys are the identifiers of a machine's keys. They are comparable and not secret.
 type Keys struct {
 	Talos, Kubernetes Trust
 	// Aggregator and ServiceAccount are empty on workers.
 	Aggregator, ServiceAccount string
 	ClusterToken               string
-	// PodTokens is the service account key that the tokens of the machine's pods are of; empty while that key was never
-	// turned over.
+	// PodTokens is the service account key that signed the tokens of the machine's pods; empty if that key was never
+	// rotated.
 	PodTokens string
 }
 
-// SamePods is whether the pods of a control plane stay when a machine that carries the keys gets others: Talos makes
-// them anew for other secrets of Kubernetes (Talos 1.13, k8s/render_secrets_static_pod.go).
+// SamePods reports whether a control plane keeps its pods when its keys change. Talos recreates them for other
+// Kubernetes secrets (Talos 1.13, k8s/render_secrets_static_pod.go).
 func (k Keys) SamePods(other Keys) bool {
 	return k.Kubernetes == other.Kubernetes && k.Aggregator == other.Aggregator &&
 		k.ServiceAccount == other.ServiceAccount
 }
 
-// Trust is one certificate authority as a machine carries it. On a worker, which signs nothing, Issuing is the one that
-// its own certificates are signed with.
+// Trust is one certificate authority on a machine. On a worker, which signs nothing, Issuing is the authority that
+// signed its own certificates.
 type Trust struct {
 	Issuing  string
 	Accepted Set
 }
 
-// Trusts is whether certificates of an authority are taken.
+// Trusts reports whether certificates of an authority are accepted.
 func (t Trust) Trusts(id string) bool { return id != "" && (t.Issuing == id || t.Accepted.Has(id)) }
 
-// all are the authorities whose certificates are taken.
+// all are the authorities whose certificates are accepted.
 func (t Trust) all() Set { return t.Accepted.With(t.Issuing) }
 
-// idLength is the number of bytes of an identifier: enough to tell the few keys of a cluster apart.
+// idLength is the number of bytes of an identifier: enough to distinguish the few keys of a cluster.
 const idLength = 8
 
-// AuthorityID is the identifier of an authority by its certificate in PEM; empty for none.
+// AuthorityID is the identifier of an authority, from its PEM certificate; empty for none.
 func AuthorityID(crt []byte) string {
 	if len(crt) == 0 {
 		return ""
@@ -78,7 +78,7 @@ func AuthorityID(crt []byte) string {
 	return Identifier(sha256.New(), crt)
 }
 
-// Identifier is what a hash makes of a key.
+// Identifier is the identifier of a key by its hash.
 func Identifier(sum hash.Hash, key []byte) string {
 	sum.Write(key)
 
@@ -88,7 +88,7 @@ func Identifier(sum hash.Hash, key []byte) string {
 // Set is a set of identifiers, sorted and separated by plus signs.
 type Set string
 
-// SetOf is the set of some identifiers; empty ones are left out.
+// SetOf is the set of some identifiers without empty ones.
 func SetOf(ids ...string) Set {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" })
 	slices.Sort(ids)
@@ -105,23 +105,23 @@ func (s Set) IDs() []string {
 	return strings.Split(string(s), "+")
 }
 
-// Has is whether an identifier is in the set.
+// Has reports whether the set has an identifier.
 func (s Set) Has(id string) bool { return slices.Contains(s.IDs(), id) }
 
-// With is the set with others.
+// With is the set with more identifiers.
 func (s Set) With(ids ...string) Set { return SetOf(append(s.IDs(), ids...)...) }
 
-// Without is the set without others.
+// Without is the set without some identifiers.
 func (s Set) Without(ids ...string) Set {
 	return SetOf(slices.DeleteFunc(s.IDs(), func(id string) bool { return slices.Contains(ids, id) })...)
 }
 
-// within is what two sets have in common.
+// within is the intersection of two sets.
 func (s Set) within(other Set) Set {
 	return SetOf(slices.DeleteFunc(s.IDs(), func(id string) bool { return !other.Has(id) })...)
 }
 
-// String is how a node shows what its machine carries; see [ParseKeys].
+// String is the form in the annotation of a node; see [ParseKeys].
 func (k Keys) String() string {
 	var parts []string
 
@@ -139,8 +139,8 @@ func (k Keys) String() string {
 	return strings.Join(parts, " ")
 }
 
-// ParseKeys reads what [Keys.String] writes. Words that it does not know are passed over: a newer release wrote them.
-// Nothing that is known gives keys of which nothing is known.
+// ParseKeys reads what [Keys.String] writes. It ignores unknown words, which a newer release wrote. A text without
+// known words gives the zero Keys.
 func ParseKeys(text string) Keys {
 	var keys Keys
 
@@ -192,7 +192,7 @@ func (k *Keys) fields() []field {
 	}
 }
 
-// Changes says what a machine goes through that carries one set of keys and gets another one, a phrase for each kind.
+// Changes describes the change from one set of keys to another, one phrase for each kind.
 func Changes(from, to Keys) []string {
 	var changes []string
 

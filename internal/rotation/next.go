@@ -2,21 +2,22 @@ package rotation
 
 import "slices"
 
-// Holder is a machine of the cluster, by what is known of it.
+// Holder is a machine of the cluster, as far as it is known.
 type Holder struct {
-	// Name is what it is called where it is in the way.
+	// Name is how messages name the machine.
 	Name         string `json:"name"`
 	ControlPlane bool   `json:"control_plane,omitempty"`
-	// Keys are those that it carries; zero where nobody knows.
+	// Keys are those of the machine; zero where they are unknown.
 	Keys Keys `json:"keys,omitzero"`
-	// Settled is false for one that has not begun to work with its keys yet.
+	// Settled is false for a machine that does not use its keys yet.
 	Settled bool `json:"-"`
 }
 
-// Cluster is every machine that is a part of the cluster, however it is known: those of a resource, and all others.
+// Cluster is every known machine of the cluster: those of a resource and all others.
 type Cluster []Holder
 
-// Distinct is the cluster with one holder of each kind, which decides the same: of a large one that is a few.
+// Distinct is the cluster with one holder of each kind. It leads to the same decisions and is small even for a large
+// cluster.
 func (c Cluster) Distinct() Cluster {
 	var out Cluster
 
@@ -34,8 +35,8 @@ func (c Cluster) Distinct() Cluster {
 	return out
 }
 
-// InTheWay names the machines for which others cannot go on to what is wanted of control planes: those that do not
-// accept a wanted authority, and those that still use another one.
+// InTheWay names the machines that block the wanted keys of control planes: those that do not accept a wanted
+// authority, and those that still use another one.
 func (c Cluster) InTheWay(wanted Keys) []string {
 	var names []string
 
@@ -48,13 +49,13 @@ func (c Cluster) InTheWay(wanted Keys) []string {
 	return names
 }
 
-// Ahead are the holders of other resources once their control planes have done what they can beside workers, whose
-// resource follows theirs. wanted is what is wanted of the workers.
+// Ahead are the holders of other resources after their control planes made every possible move; the workers follow
+// them. wanted is for the workers.
 func (c Cluster) Ahead(workers Cluster, wanted Keys) Cluster {
 	all := slices.Concat(workers, c)
 	others := all[len(workers):]
 
-	// No node tells its keys before any of them was turned over.
+	// Nodes report no keys before the first rotation.
 	if len(workers) > 0 && others.everyone(func(h Holder) bool { return h.Keys == (Keys{}) }) {
 		for i := range others {
 			others[i].Keys = workers[0].Keys
@@ -66,9 +67,9 @@ func (c Cluster) Ahead(workers Cluster, wanted Keys) Cluster {
 	return others
 }
 
-// advance lets control planes carry what they can while all others stay as they are.
+// advance makes every possible move of control planes while all other machines stay as they are.
 func (c Cluster) advance(wanted Keys) {
-	for range 3 * len(c) { // moves, one machine after the other
+	for range 3 * len(c) { // moves of one machine after another
 		moved := false
 
 		for i, h := range c {
@@ -90,10 +91,10 @@ func (c Cluster) advance(wanted Keys) {
 	}
 }
 
-// Next are the keys that a machine carries after its next change: has, or what is one safe move nearer to wanted.
+// Next are the keys of a machine after its next change: has, or one safe move closer to wanted.
 //
-// For a machine that is no part of the cluster yet has is zero; it begins with what the others work with. The machine
-// itself is among the cluster when it is a part of it.
+// For a machine that has not joined yet, has is zero, and it begins with the keys that the others use. A machine that
+// is part of the cluster is in c too.
 func (c Cluster) Next(has, wanted Keys, controlPlane bool) Keys {
 	if has == wanted && c.agree(wanted) {
 		return wanted
@@ -101,8 +102,8 @@ func (c Cluster) Next(has, wanted Keys, controlPlane bool) Keys {
 
 	next := wanted
 
-	// A kubelet gets new tokens for its pods when it starts. Those that it gets while an API server signs with the former
-	// key are of no use to the others.
+	// A kubelet gets new tokens for its pods when it starts. Tokens that an API server signs with the former key are
+	// rejected by the others.
 	if !c.controlPlanes(func(h Holder) bool { return h.Keys.ServiceAccount == wanted.PodTokens }) && has != (Keys{}) {
 		next.PodTokens = has.PodTokens
 	}
@@ -121,8 +122,7 @@ func (c Cluster) Next(has, wanted Keys, controlPlane bool) Keys {
 	return next
 }
 
-// agree is whether everybody carries the wanted authorities and no others, which is how it is when nothing is turned
-// over.
+// agree reports whether all machines have the wanted authorities and no others, as they do without a rotation.
 func (c Cluster) agree(wanted Keys) bool {
 	return !slices.ContainsFunc(c, func(h Holder) bool {
 		return h.Keys.Talos.Issuing != wanted.Talos.Issuing || h.Keys.Kubernetes.Issuing != wanted.Kubernetes.Issuing
@@ -132,8 +132,8 @@ func (c Cluster) agree(wanted Keys) bool {
 func talosOf(k Keys) Trust      { return k.Talos }
 func kubernetesOf(k Keys) Trust { return k.Kubernetes }
 
-// authority is one authority of a control plane: it issues with the new one once everybody accepts that, and accepts
-// what is in use somewhere.
+// authority is one authority of a control plane. It issues with the new authority once all machines accept it, and
+// accepts every authority in use.
 func (c Cluster) authority(has, wanted Trust, of func(Keys) Trust, used Set) Trust {
 	next := Trust{Issuing: wanted.Issuing}
 	if !c.everyone(func(h Holder) bool { return of(h.Keys).Trusts(wanted.Issuing) }) {
@@ -153,8 +153,8 @@ func (c Cluster) authority(has, wanted Trust, of func(Keys) Trust, used Set) Tru
 	return next
 }
 
-// presentOf is what a machine issues with until everybody accepts the wanted authority: what it has, or for one that
-// joins what the control planes have.
+// presentOf is the authority that a machine issues with until all machines accept the wanted one: its own, or that of
+// the control planes for a machine that joins.
 func (c Cluster) presentOf(has, wanted Trust, of func(Keys) Trust) string {
 	if has.Issuing != "" {
 		return has.Issuing
@@ -169,15 +169,15 @@ func (c Cluster) presentOf(has, wanted Trust, of func(Keys) Trust) string {
 	return wanted.Issuing
 }
 
-// talosInUse are the authorities that certificates of the Talos API are signed with somewhere. A worker whose own
-// certificate is signed by the former one is answered by clients with certificates of the former one.
+// talosInUse are the authorities that signed certificates of the Talos API. A worker with a certificate of the former
+// authority accepts clients with certificates of the former one.
 func (c Cluster) talosInUse() Set {
 	return c.inUse(func(h Holder) Set { return SetOf(h.Keys.Talos.Issuing) })
 }
 
-// kubernetesInUse are the authorities that certificates are signed with which Kubernetes gets or shows: those of API
-// servers, and those of the kubelets of workers. A kubelet keeps a client certificate of an authority for as long as
-// its machine accepts that one (Talos 1.13, k8s.KubeletServiceController, refreshKubeletCerts).
+// kubernetesInUse are the authorities of certificates that Kubernetes receives or presents: those of API servers, and
+// those of worker kubelets. A kubelet keeps its client certificate as long as its machine accepts the authority
+// (Talos 1.13, k8s.KubeletServiceController, refreshKubeletCerts).
 func (c Cluster) kubernetesInUse() Set {
 	return c.inUse(func(h Holder) Set {
 		if h.ControlPlane {
@@ -188,7 +188,7 @@ func (c Cluster) kubernetesInUse() Set {
 	})
 }
 
-// inUse is what the machines use; everything that anybody accepts while one is there of which nobody knows it.
+// inUse is what the machines use. While one machine is unknown, it is everything that any machine accepts.
 func (c Cluster) inUse(of func(Holder) Set) Set {
 	var used Set
 
@@ -213,9 +213,9 @@ func (c Cluster) trusted(of func(Keys) Trust) Set {
 	return all
 }
 
-// workersTalos is the authority of the Talos API on a worker. What it accepts is what the control plane says that
-// signed its certificate, and it asks for one when its configuration changes (Talos 1.13, secrets.APIController,
-// generateWorker): so it follows the control planes in every move.
+// workersTalos is the authority of the Talos API on a worker. The worker accepts what the control plane that signed
+// its certificate names, and requests a certificate when its configuration changes (Talos 1.13,
+// secrets.APIController, generateWorker). So it follows the control planes in every move.
 func (c Cluster) workersTalos(has, wanted Trust) Trust {
 	next := Trust{Issuing: wanted.Issuing}
 
@@ -236,7 +236,8 @@ func (c Cluster) workersTalos(has, wanted Trust) Trust {
 	return next
 }
 
-// followed are the wanted authorities that a worker accepts: what it has, and what every control plane accepts by now.
+// followed are the wanted authorities that a worker accepts: those it has, and those that every control plane
+// accepts.
 func (c Cluster) followed(has, wanted Trust, of func(Keys) Trust) Set {
 	return SetOf(slices.DeleteFunc(wanted.all().IDs(), func(id string) bool {
 		return has != (Trust{}) && !has.Trusts(id) &&
@@ -244,8 +245,9 @@ func (c Cluster) followed(has, wanted Trust, of func(Keys) Trust) Set {
 	})...)
 }
 
-// workersKubernetes is the authority of Kubernetes on a worker. It drops the former one as soon as every API server
-// has a certificate of the new one: its kubelet gets a new client certificate then, while the API servers accept both.
+// workersKubernetes is the Kubernetes authority on a worker. The worker drops the former authority as soon as every
+// API server has a certificate of the new one. Its kubelet then gets a new client certificate, while the API servers
+// accept both.
 func (c Cluster) workersKubernetes(has, wanted Trust) Trust {
 	next := Trust{Issuing: wanted.Issuing}
 	if !c.controlPlanes(func(h Holder) bool { return h.Keys.Kubernetes.Issuing == wanted.Issuing }) {
@@ -257,7 +259,7 @@ func (c Cluster) workersKubernetes(has, wanted Trust) Trust {
 		kept = kept.within(has.all())
 	}
 
-	// So it is given both authorities' new ones with one change.
+	// One change gives it the new authorities of both.
 	next.Accepted = c.followed(has, wanted, kubernetesOf)
 
 	next.Accepted = next.Accepted.With(kept.IDs()...).Without(next.Issuing)
@@ -265,7 +267,7 @@ func (c Cluster) workersKubernetes(has, wanted Trust) Trust {
 	return next
 }
 
-// token is the bootstrap token of a worker: it is of use once every control plane has made its Secret.
+// token is the bootstrap token of a worker. It works once every control plane has created its Secret.
 func (c Cluster) token(has, wanted string) string {
 	of := func(k Keys) string { return k.ClusterToken }
 
@@ -290,7 +292,7 @@ func (c Cluster) everyone(is func(Holder) bool) bool {
 	return !slices.ContainsFunc(c, func(h Holder) bool { return !is(h) })
 }
 
-// controlPlanes is whether every control plane is so, and has begun to work with its keys.
+// controlPlanes reports whether is holds for every control plane, and each uses its keys.
 func (c Cluster) controlPlanes(is func(Holder) bool) bool {
 	return c.everyone(func(h Holder) bool { return !h.ControlPlane || h.Settled && is(h) })
 }

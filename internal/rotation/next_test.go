@@ -14,11 +14,11 @@ func keys(trust rotation.Trust, token string) rotation.Keys {
 	return rotation.Keys{Talos: trust, Kubernetes: trust, ClusterToken: token}
 }
 
-// site is a cluster whose machines are changed one by one, by resources that know the rules and nothing else.
+// site is a cluster whose machines are changed one by one, by resources that know only the rules.
 type site struct {
 	machines []rotation.Holder
-	// talos and kubelet are what a worker really works with: the authorities that the control plane named which signed
-	// its certificate, and the authority of its kubelet's client certificate.
+	// talos and kubelet are what a worker really uses: the authorities from the control plane that signed its
+	// certificate, and the authority of its kubelet's client certificate.
 	talos   []rotation.Set
 	kubelet []string
 	random  *rand.Rand
@@ -40,16 +40,16 @@ func newSite(random *rand.Rand, controlPlanes, workers int) *site {
 
 func (s *site) cluster() rotation.Cluster { return s.machines }
 
-// phase is how far the bundle is.
+// phase is how far the bundle is in a rotation.
 type phase int
 
 const (
-	ahead   phase = iota // the present key is the next one
-	turned               // it is the present one, and the former one is accepted
-	dropped              // the former one is gone
+	ahead   phase = iota // the next key is prepared
+	turned               // it is the present key, and the former one is accepted
+	dropped              // the former key is gone
 )
 
-// wanted is what a bundle asks of a machine.
+// wanted is what a bundle requires of a machine.
 func wanted(controlPlane bool, p phase) rotation.Keys {
 	if p == ahead {
 		return keys(rotation.Trust{Issuing: former, Accepted: present}, former)
@@ -67,7 +67,7 @@ func wanted(controlPlane bool, p phase) rotation.Keys {
 	return out
 }
 
-// move changes one machine as far as that is safe now, and says whether it did.
+// move makes one safe move of a machine and reports whether there was one.
 func (s *site) move(i int, p phase) bool {
 	m := &s.machines[i]
 
@@ -82,7 +82,7 @@ func (s *site) move(i int, p phase) bool {
 	return true
 }
 
-// work is what a machine does with its new keys by itself.
+// work does what a machine does with its new keys by itself.
 func (s *site) work(i int) {
 	m := s.machines[i]
 
@@ -92,7 +92,7 @@ func (s *site) work(i int) {
 	}
 
 	if !m.Keys.Kubernetes.Trusts(s.kubelet[i]) {
-		// The controller manager signs with what it issues, on whichever control plane it is.
+		// The controller manager signs with its issuing authority, on any control plane.
 		s.kubelet[i] = s.machines[s.random.IntN(s.controlPlanes())].Keys.Kubernetes.Issuing
 	}
 }
@@ -107,7 +107,7 @@ func (s *site) controlPlanes() (count int) {
 	return count
 }
 
-// check is what may never happen.
+// check fails the test if a machine rejects another one.
 func (s *site) check(t *testing.T, trace []string) {
 	t.Helper()
 
@@ -157,7 +157,7 @@ func TestNext_neverLocksOut(t *testing.T) {
 
 		var trace []string
 
-		// What the provider is given may begin with either.
+		// The provider may be given either phase first.
 		at := phase(random.IntN(2))
 
 		for range 1000 {
@@ -165,7 +165,7 @@ func TestNext_neverLocksOut(t *testing.T) {
 				break
 			}
 
-			// The bundle may be further before everybody is done.
+			// The bundle may advance before all machines are done.
 			if at != dropped && (s.done(at) || random.IntN(30) == 0) {
 				at++
 			}
