@@ -19,8 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// TestBootstrap_inFlightIsTheOnlyOne: the call takes longer than anybody waits,
-// and no other control plane is asked meanwhile.
+// TestBootstrap_inFlightIsTheOnlyOne: while a slow bootstrap call runs, no other control plane is asked.
 func TestBootstrap_inFlightIsTheOnlyOne(t *testing.T) {
 	t.Parallel()
 
@@ -31,7 +30,7 @@ func TestBootstrap_inFlightIsTheOnlyOne(t *testing.T) {
 
 	var reads, asked atomic.Int64
 
-	var first atomic.Value // of string: the machine that was asked; which one depends on who boots first
+	var first atomic.Value // of string: the machine that was asked, which is the first to boot
 
 	s.sim.SetOnCall(func(c fault.Call) error {
 		switch {
@@ -44,7 +43,7 @@ func TestBootstrap_inFlightIsTheOnlyOne(t *testing.T) {
 			case <-t.Context().Done():
 			}
 		case asked.Load() > 0 && c.Machine != first.Load() && c.Method == "ServiceList":
-			// The loop came around several times while the call was on its way.
+			// The loop ran several times during the call.
 			if reads.Add(1) == 5 {
 				close(observed)
 			}
@@ -59,8 +58,7 @@ func TestBootstrap_inFlightIsTheOnlyOne(t *testing.T) {
 	}
 }
 
-// TestBootstrap_withoutAnAnswerIsNotGivenToAnother: the machine accepts the call and
-// is never heard of again.
+// TestBootstrap_withoutAnAnswerIsNotGivenToAnother: the machine accepts the call and never answers again.
 func TestBootstrap_withoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 	t.Parallel()
 
@@ -69,7 +67,7 @@ func TestBootstrap_withoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 
 	var (
 		first atomic.Value // of string: the machine that was asked
-		reads atomic.Int64 // of the others since then
+		reads atomic.Int64 // of the other machines since then
 	)
 
 	s.sim.SetOnCall(func(c fault.Call) error {
@@ -84,7 +82,7 @@ func TestBootstrap_withoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 		return nil
 	})
 
-	// Time enough for the loop to come around several times with nothing of it under way.
+	// The loop can run several times while no step runs.
 	_, err := s.convergeUntil(func(e lifecycle.Event) bool {
 		return e.State == lifecycle.Waiting && e.Machine == first.Load() && reads.Load() > 40
 	})
@@ -134,7 +132,7 @@ func (f *founding) Release(m cluster.Machine) {
 	}
 }
 
-// only is what one resource wants that has one of the machines, beside others that it knows of.
+// only is the spec of a resource that has one of the machines and knows others.
 func (s *site) only(name string, beside ...string) cluster.Spec {
 	want := s.want
 	want.Machines = nil
@@ -151,8 +149,8 @@ func (s *site) only(name string, beside ...string) cluster.Spec {
 	return want
 }
 
-// TestBootstrap_byTwoRunsOfAProcess: two resources say that they bootstrap, and know nothing of each other's machine.
-// The one that came first does, the other one joins, and what was founded can be founded anew once it was reset.
+// TestBootstrap_byTwoRunsOfAProcess: two resources want to bootstrap and do not know each other's machine. The first
+// one does, and the other one joins. After a reset, etcd can be bootstrapped again.
 func TestBootstrap_byTwoRunsOfAProcess(t *testing.T) {
 	t.Parallel()
 
@@ -194,7 +192,7 @@ func TestBootstrap_byTwoRunsOfAProcess(t *testing.T) {
 	}
 }
 
-// configured is a machine that somebody else gave its configuration, and that waits for a bootstrap.
+// configured is a machine that another client configured and that waits for a bootstrap.
 func (s *site) configured(name string) lifecycle.Machine {
 	s.t.Helper()
 
@@ -219,7 +217,7 @@ func (s *site) configured(name string) lifecycle.Machine {
 	return api
 }
 
-// TestBootstrap_isCalledOffWhenAnotherBegan: between the decision and the call a run of another process bootstraps
+// TestBootstrap_isCalledOffWhenAnotherBegan: between the decision and the call, a run of another process bootstraps
 // another control plane.
 func TestBootstrap_isCalledOffWhenAnotherBegan(t *testing.T) {
 	t.Parallel()
@@ -248,8 +246,9 @@ func TestBootstrap_isCalledOffWhenAnotherBegan(t *testing.T) {
 	}
 }
 
-// TestBootstrap_waitsForAControlPlaneThatFellSilent: it waited for a bootstrap when it was seen last, and may have got
-// one from somebody else since. What waits says so, and goes on once it is back.
+// TestBootstrap_waitsForAControlPlaneThatFellSilent: it waited for a bootstrap in the last observation, and another
+// client may have bootstrapped it since. The other control planes report that they wait, and continue once it
+// answers.
 func TestBootstrap_waitsForAControlPlaneThatFellSilent(t *testing.T) {
 	t.Parallel()
 
@@ -257,8 +256,8 @@ func TestBootstrap_waitsForAControlPlaneThatFellSilent(t *testing.T) {
 	s.configured("cp-1")
 
 	var (
-		early atomic.Int64 // bootstraps while it was away
-		ready atomic.Int64 // observations since the other one could have been bootstrapped
+		early atomic.Int64 // bootstraps during its absence
+		ready atomic.Int64 // observations since the other control plane could have been bootstrapped
 		named atomic.Bool
 		back  sync.Once
 	)

@@ -29,7 +29,7 @@ const (
 	newerImage = "ghcr.io/siderolabs/installer:" + newerTalos
 	// needsReboot is a patch that Talos 1.13 applies only with a reboot.
 	needsReboot = "machine: {env: {CHANGED: \"yes\"}}"
-	// appliedLive is one that it applies at once.
+	// appliedLive is a patch that it applies at once.
 	appliedLive = "machine: {sysctls: {vm.swappiness: \"1\"}}"
 )
 
@@ -49,7 +49,7 @@ func (s *site) reconfigure(patch string) {
 	}
 }
 
-// remove takes machines off the list, as a user would, with what is recorded of them.
+// remove takes machines off the list, as a user does, and out of the recorded state.
 func (s *site) remove(names ...string) {
 	s.want.Machines = slices.DeleteFunc(s.want.Machines, func(m cluster.Machine) bool {
 		if !slices.Contains(names, m.Name) {
@@ -62,7 +62,7 @@ func (s *site) remove(names ...string) {
 	})
 }
 
-// converge runs until the cluster is what is wanted, and forgets what was removed.
+// converge runs until the cluster is as wanted, and forgets what was removed.
 func (s *site) converge() lifecycle.Result {
 	s.t.Helper()
 	defer s.expectStruck()
@@ -82,9 +82,9 @@ func (s *site) converge() lifecycle.Result {
 // disruptive are the calls that take a machine out of service, or out of etcd.
 var disruptive = []string{"Reboot", "Reset", "Upgrade", "EtcdLeaveCluster"}
 
-// guard fails the test when a machine is disrupted while another one of its kind is out
-// of service: no two control planes, and no more workers than the budget. The installer
-// of Talos 1.13 disrupts nothing; the reboot after it does.
+// guard fails the test when a machine is disrupted while another one of its role is out of service. At most one
+// control plane and the budget of workers may be. The installer of Talos 1.13 disrupts nothing; the reboot after it
+// does.
 func (s *site) guard(workers int) {
 	var mu sync.Mutex
 
@@ -118,14 +118,15 @@ func (s *site) guard(workers int) {
 	})
 }
 
-// inService is true for a machine that runs and is ready: one that boots may already have all that it asks for.
+// inService is true for a machine that runs and is ready. A booting machine may already have everything that it asks
+// for.
 func inService(m *sim.Machine) bool {
 	ready, _ := m.Ready()
 
 	return ready && m.Stage() == sim.StageRunning
 }
 
-// runsEverywhere checks what every machine really runs.
+// runsEverywhere checks the version that every machine really runs.
 func (s *site) runsEverywhere(version string) {
 	s.t.Helper()
 
@@ -148,8 +149,8 @@ func (s *site) schedulable() {
 	}
 }
 
-// TestUpgrade_installsAnotherImageOnce upgrades machines to the Talos that they run, from another
-// image: nothing that they say tells them apart from what they were.
+// TestUpgrade_installsAnotherImageOnce upgrades machines to their Talos version from another image, so that nothing
+// that they report changes.
 func TestUpgrade_installsAnotherImageOnce(t *testing.T) {
 	t.Parallel()
 
@@ -197,12 +198,12 @@ func TestUpgrade_rollsMachineByMachine(t *testing.T) {
 	}
 }
 
-// assumed is what state would say of the site.
+// assumed is the recorded state of the site.
 func (s *site) assumed() cluster.Snapshot {
 	have := s.runner().Observe(bounded(s.t), s.want)
 
 	for name, m := range have.Machines {
-		m.StaticPods = nil // a state has none
+		m.StaticPods = nil // state does not record them
 		have.Machines[name] = m
 	}
 
@@ -256,7 +257,7 @@ func TestUpgrade_inSeveralHops(t *testing.T) {
 	}
 }
 
-// createAs creates a site whose machines have an older Talos.
+// createAs creates a site whose machines run an older Talos.
 func (s *site) createAs(version string) {
 	s.t.Helper()
 
@@ -310,8 +311,8 @@ func upgrades(op step.Step) bool {
 	return is
 }
 
-// TestUpgrade_whoseBootHangs: Talos takes a boot back that fails, but not one that hangs before it has read META. Who runs
-// the apply is told, and goes on from there once the machine was started with its other boot entry.
+// TestUpgrade_whoseBootHangs: Talos rolls back a failed boot, but not a boot that hangs before it reads META. The
+// apply reports it, and continues once the machine was started with its other boot entry.
 func TestUpgrade_whoseBootHangs(t *testing.T) {
 	t.Parallel()
 
@@ -342,7 +343,7 @@ func TestUpgrade_whoseBootHangs(t *testing.T) {
 		t.Errorf("silent since %s, rebooted at %s: %v", silent, reboot, err)
 	}
 
-	// The release is mended, and somebody goes to the console.
+	// The release is repaired, and an operator selects the other boot entry at the console.
 	if err := s.sim.SetImage(newerImage, images.Image{}); err != nil {
 		t.Fatal(err)
 	}
@@ -446,8 +447,8 @@ func TestScale_upAndDown(t *testing.T) {
 	}
 }
 
-// TestChange_ofAControlPlaneThatLeftEtcd: one whose removal was interrupted after it left etcd, and taken back, joins
-// again.
+// TestChange_ofAControlPlaneThatLeftEtcd: a removal is interrupted after the machine left etcd. When the user undoes
+// the removal, the machine joins again.
 func TestChange_ofAControlPlaneThatLeftEtcd(t *testing.T) {
 	t.Parallel()
 
@@ -522,9 +523,8 @@ func TestJoin_ofAWipedControlPlane(t *testing.T) {
 	s.hasMembers(3)
 }
 
-// TestChanges_surviveFailures lets calls that change machines go wrong, of every kind of change, and kills the
-// process there: a second run ends in the same state, without booting any machine once more than the change
-// asks for.
+// TestChanges_surviveFailures fails calls of every kind of change, and kills the process there. A second run ends in
+// the same state, and no machine boots more often than the change needs.
 func TestChanges_surviveFailures(t *testing.T) {
 	t.Parallel()
 
@@ -556,8 +556,7 @@ func TestChanges_surviveFailures(t *testing.T) {
 	}
 }
 
-// exchange puts other hardware in the place of a machine, at its address, as a user says
-// by giving another UUID.
+// exchange replaces the hardware of a machine at its address, and gives its new UUID as a user does.
 func (s *site) exchange(name string) {
 	s.t.Helper()
 
@@ -586,7 +585,7 @@ func (s *site) exchange(name string) {
 	s.want.Machines = append(s.want.Machines, successor)
 }
 
-// memberOf is the etcd member that state would have recorded for a machine.
+// memberOf is the etcd member that state records for a machine.
 func (s *site) memberOf(m cluster.Machine) string {
 	have := s.runner().Observe(bounded(s.t), s.want)
 	member, _ := have.MemberOf(m)
@@ -594,7 +593,7 @@ func (s *site) memberOf(m cluster.Machine) string {
 	return member.ID
 }
 
-// changeFailPoints bounds how many calls of a change go wrong: each way comes once.
+// changeFailPoints is how many calls of a change fail. Each kind of failure occurs once.
 const changeFailPoints = 5
 
 func changed(t *testing.T, change func(*site)) *site {
@@ -613,7 +612,7 @@ func changed(t *testing.T, change func(*site)) *site {
 	return s
 }
 
-// pointsOf lists the calls of a change that change machines.
+// pointsOf lists the calls that change machines during a change.
 func pointsOf(t *testing.T, change func(*site)) []point {
 	t.Helper()
 
@@ -623,8 +622,8 @@ func pointsOf(t *testing.T, change func(*site)) []point {
 	return s.points()
 }
 
-// settles finishes a change and checks where it ends: everything as wanted, no node
-// cordoned, and no machine booted more often than once.
+// settles finishes a change and checks the result: everything is as wanted, no node is cordoned, and no machine
+// booted more than once.
 func (s *site) settles() {
 	s.t.Helper()
 
@@ -648,7 +647,7 @@ func (s *site) settles() {
 
 	for _, m := range removed {
 		if slices.ContainsFunc(s.want.Machines, func(w cluster.Machine) bool { return w.Address == m.Address }) {
-			continue // it was exchanged, and is off
+			continue // it was replaced, and is off
 		}
 
 		if stage := s.sim.Machine(m.Name).Stage(); stage != sim.StageMaintenance {
@@ -663,8 +662,8 @@ func (s *site) settles() {
 	}
 }
 
-// TestLock_runsSideBySideTakeTurns upgrades every machine in a run of its own, all at the same
-// time, as for_each over machines does: they are disrupted one after the other.
+// TestLock_runsSideBySideTakeTurns upgrades every machine in its own run, all at the same time, as for_each over
+// machines does. They are disrupted one after the other.
 func TestLock_runsSideBySideTakeTurns(t *testing.T) {
 	t.Parallel()
 
@@ -691,8 +690,8 @@ func TestLock_runsSideBySideTakeTurns(t *testing.T) {
 	s.schedulable()
 }
 
-// TestRollout_isHeldByAnAlarm: an alarm of etcd keeps every machine in service, the error
-// names it, and without it the same run goes through.
+// TestRollout_isHeldByAnAlarm: an etcd alarm keeps every machine in service, and the error names it. Without the
+// alarm, the same run succeeds.
 func TestRollout_isHeldByAnAlarm(t *testing.T) {
 	t.Parallel()
 
@@ -732,7 +731,7 @@ func TestRollout_isHeldByAnAlarm(t *testing.T) {
 	s.schedulable()
 }
 
-// TestRollout_leavesAForeignCordon upgrades a worker whose node somebody cordoned: it stays so.
+// TestRollout_leavesAForeignCordon upgrades a worker whose node another client cordoned. The node stays cordoned.
 func TestRollout_leavesAForeignCordon(t *testing.T) {
 	t.Parallel()
 
@@ -752,8 +751,9 @@ func TestRollout_leavesAForeignCordon(t *testing.T) {
 	}
 }
 
-// TestRollout_isNotHeldByStaleMarks: a node that somebody uncordoned keeps talosop's mark, and another one was cordoned for
-// a resource that gave its machine up. Neither holds the rollout, and the mark of the own one goes.
+// TestRollout_isNotHeldByStaleMarks: one node with talosop's mark was uncordoned by another client, and one was
+// cordoned for a resource that gave up its machine. Neither holds the rollout, and the mark of this resource is
+// removed.
 func TestRollout_isNotHeldByStaleMarks(t *testing.T) {
 	t.Parallel()
 
@@ -795,8 +795,8 @@ func (s *site) patchNode(node, patch string) {
 	kubectl.PatchNode(s.t, s.bundle, s.want.Endpoint, node, patch)
 }
 
-// TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes switches a control plane off while the
-// installer of another one runs: that one is not rebooted, and its node is given back.
+// TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes switches a control plane off while the installer of another one
+// runs. That one is not rebooted, and its node is uncordoned.
 func TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	t.Parallel()
 
@@ -818,7 +818,7 @@ func TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	})
 
 	runner := s.runner()
-	// What it saw before the installer ran is younger than this.
+	// The observation from before the installer is newer than this.
 	runner.Interval = time.Minute
 	runner.Events = func(e lifecycle.Event) {
 		if e.State == lifecycle.StepFailed && strings.Contains(e.Reason, "called off") {
@@ -838,8 +838,8 @@ func TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	s.schedulable()
 }
 
-// TestSnapshot_comesBeforeTheRisk: before the first control plane goes out of service there
-// is one snapshot of etcd, from another one; where it cannot be kept nothing goes.
+// TestSnapshot_comesBeforeTheRisk: before the first control plane goes out of service, another one gives an etcd
+// snapshot. If the snapshot cannot be stored, no control plane goes.
 func TestSnapshot_comesBeforeTheRisk(t *testing.T) {
 	t.Parallel()
 

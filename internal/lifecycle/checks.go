@@ -10,45 +10,44 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// checksLast is how long checks that passed are good for: they say how it was, and the observation that follows takes
-// its time.
+// checksLast is how long passed checks stay valid. They describe an earlier moment, and the observation that follows
+// takes time.
 const checksLast = time.Minute
 
-// checkGate asks the checks of the user before a machine goes out of service, and once those that did are back. It is
-// used by the loop only.
+// checkGate runs the user's checks before a machine goes out of service, and once it is back. Only the loop uses it.
 type checkGate struct {
 	checks Checks
-	// asking ends with an answer; cancel cuts it off.
+	// asking is true while the checks run; cancel ends them.
 	asking   bool
 	answered chan error
 	cancel   context.CancelFunc
-	// passed is when all of them passed last, zero once that was used, and due is whether a machine went out of service
-	// since.
+	// passed is when all checks passed last; zero once that result was used. due is true when a machine went out of
+	// service since.
 	passed time.Time
 	due    bool
 
 	mu     sync.Mutex
-	reason string // what is waited for
+	reason string // why the run waits
 }
 
 func newCheckGate(checks Checks) *checkGate {
 	return &checkGate{checks: checks, answered: make(chan error, 1)}
 }
 
-// open reports whether a step may begin. Otherwise the checks are asked, and the run decides again once they passed.
+// open reports whether a step may begin. Otherwise it runs the checks, and the run decides again when they passed.
 func (g *checkGate) open(ctx context.Context, step step.Step, have cluster.Snapshot, tell func(Event)) bool {
 	return g.checks == nil || !takesOut(step, have) || g.pass(ctx, tell)
 }
 
-// takesOut is whether a step takes a machine out of service that is in it. What is broken already may be the reason
-// why a check does not pass, and is mended without it.
+// takesOut reports whether a step takes a working machine out of service. A broken machine may be why a check fails,
+// so it is repaired without checks.
 func takesOut(op step.Step, have cluster.Snapshot) bool {
 	s := have.Machines[op.On()]
 
 	return op.Disrupts() && s.Access == step.Member && s.Stage == step.StageRunning && !s.EtcdDown()
 }
 
-// settled reports whether nothing is left to be asked at the end of a run.
+// settled reports whether no check is left to run at the end of a run.
 func (g *checkGate) settled(ctx context.Context, tell func(Event)) bool {
 	return g.checks == nil || !g.due || g.pass(ctx, tell)
 }
@@ -90,7 +89,7 @@ func (g *checkGate) waiting() string {
 	return g.reason
 }
 
-// holds is what is waited for.
+// holds is why the run waits.
 func (g *checkGate) holds() []step.Hold {
 	if !g.asking {
 		return nil
@@ -99,7 +98,7 @@ func (g *checkGate) holds() []step.Hold {
 	return []step.Hold{{Reason: "waits " + g.waiting()}}
 }
 
-// take notes the answer. The error of one that did not pass ends the run.
+// take records the result. A failed check ends the run with its error.
 func (g *checkGate) take(err error) error {
 	g.asking = false
 	g.cancel()
@@ -113,10 +112,10 @@ func (g *checkGate) take(err error) error {
 	return nil
 }
 
-// used notes that machines go out of service, for which the checks passed: the next ones need another answer.
+// used records that machines go out of service, so the next ones need another result.
 func (g *checkGate) used() { g.passed, g.due = time.Time{}, true }
 
-// close stops asking, waits until what was asked is cleared away, and tells what came of that.
+// close ends the checks, waits for their cleanup, and reports its result.
 func (g *checkGate) close(tell func(Event)) {
 	if !g.asking {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// checks answer what a test wants, and note how many machines had been rebooted by then.
+// checks return what a test wants, and count the machines that were rebooted before.
 type checks struct {
 	site   *site
 	answer func(asked int) error
@@ -32,8 +32,8 @@ func (c *checks) Pass(_ context.Context, waiting func(string)) error {
 	return c.answer(len(c.times))
 }
 
-// Checks are asked before each machine goes out of service and after the last one is back, and never while nothing is
-// to be disrupted.
+// Checks run before each machine goes out of service and after the last one is back, and not at all when nothing is
+// disrupted.
 func TestChecks_beforeEachDisruptionAndAfterEachReturn(t *testing.T) {
 	t.Parallel()
 
@@ -68,8 +68,8 @@ func TestChecks_beforeEachDisruptionAndAfterEachReturn(t *testing.T) {
 	}
 }
 
-// A check that does not pass stops the rollout, whenever it is asked, and names itself. The machine that is back is
-// given back, and no other one goes.
+// A failed check stops the rollout at any time, and the error names it. The machine that is back is uncordoned, and
+// no other one goes.
 func TestChecks_oneThatDoesNotPassStopsTheRollout(t *testing.T) {
 	t.Parallel()
 
@@ -109,7 +109,7 @@ func TestChecks_oneThatDoesNotPassStopsTheRollout(t *testing.T) {
 				}
 			}
 
-			// Once it passes, the next run goes on.
+			// When it passes, the next run continues.
 			if _, err := s.runner().Converge(bounded(t), s.want); err != nil || len(s.order("Reboot")) != 2 {
 				t.Errorf("the next run: %v after %d reboots", err, len(s.order("Reboot")))
 			}
@@ -128,7 +128,7 @@ func (h hanging) Pass(ctx context.Context, waiting func(string)) error {
 	return context.Cause(ctx)
 }
 
-// A run that ends while it waits says what for.
+// A run that ends while it waits reports the reason.
 func TestChecks_waitingIsTold(t *testing.T) {
 	t.Parallel()
 
@@ -165,7 +165,7 @@ func TestChecks_waitingIsTold(t *testing.T) {
 	}
 }
 
-// What is taken down or removed for good is not held.
+// Checks do not hold a teardown or a removal.
 func TestChecks_areNotAskedByADestroy(t *testing.T) {
 	t.Parallel()
 

@@ -22,8 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// sharedBundle is generated once: key generation is most of what a small test
-// would spend.
+// sharedBundle is generated once, because key generation takes most of the time of a small test.
 var sharedBundle = sync.OnceValues(pki.Generate)
 
 func TestCreate_endsInAUsableCluster(t *testing.T) {
@@ -155,8 +154,8 @@ func TestTeardown_finishesTheSurvivors(t *testing.T) {
 	s.isBlank()
 }
 
-// TestTeardown_goesOnWithoutAMachineThatDoesNotComeBack: it took its reset, so the others are finished
-// without it, the node of a worker goes, and that it is away is told and no error.
+// TestTeardown_goesOnWithoutAMachineThatDoesNotComeBack: the machine accepts its reset and stays away. The others are
+// finished, the node of a worker is deleted, and the absence is a report and not an error.
 func TestTeardown_goesOnWithoutAMachineThatDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 
@@ -234,8 +233,8 @@ func TestIdentity_refusesOtherHardware(t *testing.T) {
 	}
 }
 
-// TestCreate_finishesOthersWithoutAMachineThatNeverBoots: the message names the machine,
-// everything else becomes a cluster.
+// TestCreate_finishesOthersWithoutAMachineThatNeverBoots: the message names the machine, and all others become a
+// cluster.
 func TestCreate_finishesOthersWithoutAMachineThatNeverBoots(t *testing.T) {
 	t.Parallel()
 
@@ -270,7 +269,7 @@ func TestCreate_finishesOthersWithoutAMachineThatNeverBoots(t *testing.T) {
 				t.Errorf("holds %v do not name %s", incomplete.Holds, dead)
 			}
 
-			// What the run saw last may be older than the end of what it waited for.
+			// The last observation of the run may predate the end of its wait.
 			for name, reason := range cluster.Unready(s.want, watcher.Observe(bounded(t), s.want)) {
 				if name != dead {
 					t.Errorf("%s %s", name, reason)
@@ -280,7 +279,7 @@ func TestCreate_finishesOthersWithoutAMachineThatNeverBoots(t *testing.T) {
 	}
 }
 
-// onlyMissing reports whether every machine but one is a working part of the cluster.
+// onlyMissing reports whether all machines but one work.
 func (s *site) onlyMissing(dead string, have cluster.Snapshot) bool {
 	for _, m := range s.want.Machines {
 		if m.Name != dead && cluster.NotReady(s.want, have, m) != "" {
@@ -291,8 +290,8 @@ func (s *site) onlyMissing(dead string, have cluster.Snapshot) bool {
 	return true
 }
 
-// TestCreate_slowMachineHoldsUpNobodyElse: etcd begins while a machine that has its
-// configuration does not say a word, and that machine joins when it does.
+// TestCreate_slowMachineHoldsUpNobodyElse: etcd begins while a configured machine does not answer, and that machine
+// joins once it does.
 func TestCreate_slowMachineHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 
@@ -372,7 +371,7 @@ func TestRunner_interruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 	s.create()
 }
 
-// runnerThatTells is a runner that notes when it waits for a reason.
+// runnerThatTells is a runner that sets told when it waits for a reason.
 func (s *site) runnerThatTells(told *atomic.Bool, reason string) *lifecycle.Runner {
 	s.t.Helper()
 
@@ -386,7 +385,8 @@ func (s *site) runnerThatTells(told *atomic.Bool, reason string) *lifecycle.Runn
 	return runner
 }
 
-// TestRunner_interruptIsNoCause: what etcd said last is why the run did not end, not that a question was cut off.
+// TestRunner_interruptIsNoCause: the error names the last report of etcd, and not the request that the interrupt cut
+// off.
 func TestRunner_interruptIsNoCause(t *testing.T) {
 	t.Parallel()
 
@@ -403,7 +403,7 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 		}
 
 		if told.Load() {
-			interrupt() // in the middle of a question
+			interrupt() // during a request
 		}
 
 		return status.Error(codes.Unavailable, "etcdserver: no leader")
@@ -416,7 +416,7 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 	}
 }
 
-// lateContext is a context whose deadline has passed, from some moment on, and whose timer has not fired yet.
+// lateContext is a context with an expired deadline whose timer has not fired yet.
 type lateContext struct {
 	context.Context
 
@@ -431,8 +431,8 @@ func (c lateContext) Deadline() (time.Time, bool) {
 	return c.Context.Deadline()
 }
 
-// TestRunner_deadlineIsNoCause: connections end at the deadline of a run a moment before its context does, which says
-// nothing of the machines.
+// TestRunner_deadlineIsNoCause: connections end at the deadline of a run, slightly before its context does. That
+// proves nothing about the machines.
 func TestRunner_deadlineIsNoCause(t *testing.T) {
 	t.Parallel()
 
@@ -468,7 +468,8 @@ func TestRunner_deadlineIsNoCause(t *testing.T) {
 	}
 }
 
-// TestRunner_interruptedStepKeepsItsCause: a step failed before an interrupt cut it off, which is what people have to know.
+// TestRunner_interruptedStepKeepsItsCause: a step failed before an interrupt cut it off, and the error reports that
+// failure.
 func TestRunner_interruptedStepKeepsItsCause(t *testing.T) {
 	t.Parallel()
 
@@ -482,7 +483,7 @@ func TestRunner_interruptedStepKeepsItsCause(t *testing.T) {
 		case c.Method != "ApplyConfiguration":
 			return nil
 		case asked.Add(1) > 1:
-			interrupt() // in the middle of a step
+			interrupt() // during a step
 		}
 
 		return status.Error(codes.Unavailable, "the disk is busy")
@@ -514,7 +515,7 @@ func TestConfiguration_changesOneControlPlaneAtATime(t *testing.T) {
 		}
 
 		if c.Method == "EtcdMemberList" {
-			running.Store(0) // a new observation of the cluster
+			running.Store(0) // another observation of the cluster
 		}
 
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// BenchmarkCreate is a create from blank machines to Ready; its figures are seconds of that alone, and the calls and
-// connections of a machine.
+// BenchmarkCreate is a create from blank machines to Ready. It reports the seconds of the create, and the calls and
+// connections for each machine.
 func BenchmarkCreate(b *testing.B) {
 	for _, size := range []int{10, 50, 100, 200, 500, 1000} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
@@ -22,7 +22,7 @@ func BenchmarkCreate(b *testing.B) {
 				s := newSite(b, 3, size-3, sim.Options{})
 				s.quiet = true
 				runner := s.runner()
-				runner.Interval = 0 // as it is in use
+				runner.Interval = 0 // as in production
 
 				begun := time.Now()
 

@@ -24,7 +24,7 @@ func (s *site) withDocuments(patches ...string) {
 	}
 }
 
-// Machines of Talos 1.14 install what a document says while their stage is booting, reboot, and become a cluster. Each
+// Machines of Talos 1.14 install from a document while their stage is booting, reboot, and become a cluster. Each
 // installs once, and etcd is bootstrapped once.
 func TestDocuments_install(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestDocuments_install(t *testing.T) {
 	}
 }
 
-// A machine whose disk is not found says so, and installs when the configuration is corrected.
+// A machine whose disk is not found reports it, and installs when the configuration is corrected.
 func TestDocuments_diskThatIsNotThere(t *testing.T) {
 	t.Parallel()
 
@@ -71,7 +71,7 @@ func TestDocuments_diskThatIsNotThere(t *testing.T) {
 	}
 }
 
-// An installer that fails is tried again by the machine itself, which tells it meanwhile.
+// The machine itself retries a failed installer, and reports it meanwhile.
 func TestDocuments_installerThatFails(t *testing.T) {
 	t.Parallel()
 
@@ -98,7 +98,7 @@ func TestDocuments_installerThatFails(t *testing.T) {
 	s.converge()
 }
 
-// A machine that is told not to reboot goes on with its boot.
+// A machine with reboots disabled continues its boot.
 func TestDocuments_withoutAReboot(t *testing.T) {
 	t.Parallel()
 
@@ -111,8 +111,7 @@ func TestDocuments_withoutAReboot(t *testing.T) {
 	}
 }
 
-// Machines of a Talos before 1.14 refuse documents that they do not know; where they say what they run they are sent
-// nothing.
+// Machines of a Talos before 1.14 reject unknown documents. If they report their version, they are sent nothing.
 func TestDocuments_onOlderTalos(t *testing.T) {
 	t.Parallel()
 
@@ -132,7 +131,7 @@ func TestDocuments_onOlderTalos(t *testing.T) {
 	}
 }
 
-// Keys in documents are turned over in the same steps as those in fields, without a reboot.
+// Keys in documents are rotated in the same steps as keys in fields, without a reboot.
 func TestDocuments_turnKeysOver(t *testing.T) {
 	t.Parallel()
 

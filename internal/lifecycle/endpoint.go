@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// awaitEndpoint asks the endpoint of a cluster whose machines are Ready, and waits for it no longer than the policy
-// says. It is asked once also where the run has no time left: what it is like is recorded.
+// awaitEndpoint asks the endpoint of a cluster whose machines are Ready, and waits for it at most as long as the
+// policy says. It asks once even if the run has no time left, so that the result is recorded.
 func (r *Runner) awaitEndpoint(ctx context.Context) kubestate.Endpoint {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastObservation)
 	defer cancel()
@@ -24,7 +24,7 @@ func (r *Runner) awaitEndpoint(ctx context.Context) kubestate.Endpoint {
 	ctx, stop := context.WithTimeout(ctx, r.Policy.EndpointTimeout)
 	defer stop()
 
-	// How it ended is in seen. An answer that the end of the wait cuts off is not asked.
+	// The result is in seen. A request that the end of the wait cuts off does not count.
 	_ = wait.Until(ctx, r.interval(), func(ctx context.Context) error {
 		if now := r.Kubernetes.AskEndpoint(ctx); now.Asked {
 			seen = now

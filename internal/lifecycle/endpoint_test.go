@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// An endpoint that does not answer is no error of a run whose machines are Ready, and the run ends.
+// A silent endpoint is not an error of a run whose machines are Ready, and the run ends.
 func TestConverge_recordsASilentEndpoint(t *testing.T) {
 	t.Parallel()
 
@@ -26,7 +26,7 @@ func TestConverge_recordsASilentEndpoint(t *testing.T) {
 	}
 }
 
-// A load balancer that comes up after the machines is waited for.
+// The run waits for a load balancer that starts after the machines.
 func TestConverge_waitsForALateEndpoint(t *testing.T) {
 	t.Parallel()
 

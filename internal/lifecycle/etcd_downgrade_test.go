@@ -23,7 +23,7 @@ func (s *site) goBack(version string) {
 	}
 }
 
-// etcdCalls are those about a downgrade of etcd, in their order, with the machines that were asked to upgrade.
+// etcdCalls are the calls about an etcd downgrade, in order, with the machines that were upgraded.
 func etcdCalls(s *site) []string {
 	var calls []string
 
@@ -37,7 +37,8 @@ func etcdCalls(s *site) []string {
 	return calls
 }
 
-// Control planes go back from 1.14 to 1.13: first etcd, while all of it works, then one machine after the other.
+// Control planes are downgraded from 1.14 to 1.13: first etcd, while all members work, then one machine after the
+// other.
 func TestDowngrade_takesEtcdBackFirst(t *testing.T) {
 	t.Parallel()
 
@@ -69,19 +70,19 @@ func TestDowngrade_takesEtcdBackFirst(t *testing.T) {
 		t.Errorf("a second run did %v", again.Done)
 	}
 
-	// And up again.
+	// And upgraded again.
 	s.upgrade(talos114)
 	s.converge()
 	s.runsEverywhere(talos114)
 }
 
-// A run that ends anywhere on the way is finished by the next one, or taken back by it.
+// The next run finishes or cancels the downgrade of a run that ended at any point.
 func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		after string // the step after which the run ends
-		to    string // where the next run goes
+		after string // the last step of the run
+		to    string // the target of the next run
 		want  []string
 	}{
 		"told, goes on":         {"downgrade etcd", talos113, []string{"Upgrade", "Upgrade", "Upgrade"}},
@@ -110,7 +111,7 @@ func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 				t.Fatal("the run was not interrupted")
 			}
 
-			// A refresh knows of it while nobody went back yet, and until the last one did.
+			// A refresh reports the downgrade before the first machine follows, and until the last one did.
 			if got := s.runner().Refresh(bounded(t), s.want).Etcd.GoesBack; got != "3.6" {
 				t.Errorf("a read sees etcd go back to %q", got)
 			}
@@ -127,7 +128,7 @@ func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 	}
 }
 
-// A downgrade that was called off is not called off again by what the other control planes said of it before.
+// A canceled downgrade is not canceled again because of earlier reports of the other control planes.
 func TestDowngrade_isCancelledOnce(t *testing.T) {
 	t.Parallel()
 
@@ -156,7 +157,7 @@ func TestDowngrade_isCancelledOnce(t *testing.T) {
 	}
 }
 
-// While a member does not work etcd is not told to go back, and no machine goes back before etcd.
+// While a member does not work, the downgrade of etcd is not enabled, and no machine is downgraded before etcd.
 func TestDowngrade_waitsForAllOfEtcd(t *testing.T) {
 	t.Parallel()
 

@@ -6,12 +6,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// EventState is what an event tells.
+// EventState is the state that an event reports.
 type EventState string
 
-// The states of events. A step that fails may be tried again, and is started anew then. A machine waits, or the run
-// does where no machine is named, until what Reason says is over: it is told in each round. A note is what a step does
-// on its way, or a run beside its steps.
+// The states of events. A step that fails may be retried, and is then started again. A machine, or the run where no
+// machine is named, waits until Reason no longer holds; each round reports it. A note is about a running step, or
+// about the run.
 const (
 	StepStarted  EventState = "started"
 	StepFinished EventState = "finished"
@@ -20,20 +20,20 @@ const (
 	Note         EventState = "note"
 )
 
-// Event is what happens in a run, told while it happens. It holds no secrets.
+// Event is what happened in a run, reported as it happens. It holds no secrets.
 type Event struct {
 	State EventState
-	// Machine is empty for what is about the whole run.
+	// Machine is empty for events about the whole run.
 	Machine string
-	// Step is nil for what is about none.
+	// Step is nil for events about no step.
 	Step step.Step
-	// Reason says why a step failed, what is waited for, or what the note is.
+	// Reason is why a step failed, why the run waits, or the text of a note.
 	Reason string
-	// Elapsed is how long a step took that ended.
+	// Elapsed is the duration of a finished step.
 	Elapsed time.Duration
 }
 
-// tell passes an event on to whoever follows the run.
+// tell sends an event to the receiver of the run's events.
 func (r *Runner) tell(e Event) {
 	if r.Events != nil {
 		r.Events(e)

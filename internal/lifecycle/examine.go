@@ -11,12 +11,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// Examine asks the machines of want, what etcd looks like from each of its members, and
-// the Kubernetes API, once and side by side. Members whose machines want does not know
-// are asked where etcd says they are. A runner without Kubernetes leaves that out.
+// Examine observes the machines of want, etcd as each of its members sees it, and the Kubernetes API, once and in
+// parallel. Members that want does not know are asked at the addresses from etcd. A runner without Kubernetes skips
+// it.
 //
-// It changes nothing, and it waits for answers and not for anything to happen. What did
-// not answer when the context ended is missing in the snapshot.
+// It changes nothing, and waits only for answers. What did not answer when the context ended is missing in the
+// snapshot.
 func (r *Runner) Examine(ctx context.Context, want cluster.Spec) cluster.Snapshot {
 	o := newObserver(r, want).withViews()
 
@@ -31,7 +31,7 @@ func (r *Runner) Examine(ctx context.Context, want cluster.Spec) cluster.Snapsho
 	etcd := o.listed(ctx, have)
 	have.Etcd = etcd
 
-	// Finds out the other control planes, and asks them.
+	// Finds the other control planes and asks them.
 	o.addViews(&have)
 	o.askOnce(ctx, o.peers)
 
@@ -60,10 +60,9 @@ func (o *observer) askOnce(ctx context.Context, machines []cluster.Machine) {
 	}
 }
 
-// listed asks for the member list: first those whose member follows a leader, then those
-// without a view, for Talos asks the members of others, too (Talos 1.13,
-// internal/pkg/etcd NewClientFromControlPlaneIPs). One that knows no leader would not
-// answer before its time is up.
+// listed reads the member list. It first asks machines whose member has a leader, then those without a view: Talos
+// also asks the members of other machines (Talos 1.13, internal/pkg/etcd NewClientFromControlPlaneIPs). A member
+// without a leader would not answer before its timeout.
 func (o *observer) listed(ctx context.Context, have cluster.Snapshot) etcdstate.State {
 	var led, silent []cluster.Machine
 

@@ -9,8 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// One control plane is enough to know them all, and nothing is changed. A machine that is
-// gone is waited for once.
+// One control plane is enough to find all others, and nothing is changed. A machine that is gone is waited for once.
 func TestExamine_findsTheOtherControlPlanes(t *testing.T) {
 	t.Parallel()
 
@@ -47,8 +46,8 @@ func TestExamine_findsTheOtherControlPlanes(t *testing.T) {
 	}
 }
 
-// Without Kubernetes it is not asked, and a control plane that knows no leader is not
-// asked who the members are.
+// Without Kubernetes there are no requests to it, and a control plane without a leader is not asked for the member
+// list.
 func TestExamine_withoutAQuorum(t *testing.T) {
 	t.Parallel()
 

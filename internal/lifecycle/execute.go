@@ -13,21 +13,20 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// revertAfter is how long a member has to be reached again under a configuration that it
-// was given on trial, before it goes back to the one before.
+// revertAfter is how long a configuration is on trial. If the machine is not reachable within that time, Talos
+// restores the previous one.
 const revertAfter = time.Minute
 
-// stepRun is a step with the machine it is for, the machine that is asked where that is
-// another one, and the question that is asked right before a machine goes out of service:
-// may it still?
+// stepRun is a step with its machine, the other machine that is asked where there is one, and the last check before a
+// machine goes out of service.
 type stepRun struct {
 	step    step.Step
 	on, via cluster.Machine
 	confirm func(context.Context) error
-	// want is what the run is for, and images those of Kubernetes in the configuration that the machine has.
+	// want is the spec of the run, and images the Kubernetes images in the machine's configuration.
 	want   cluster.Spec
 	images kubenames.Images
-	// have is the observation that the step was decided on.
+	// have is the observation on which the step was decided.
 	have cluster.Snapshot
 }
 
@@ -90,7 +89,7 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	}
 }
 
-// configure gives a machine its configuration, in the way that the step says.
+// configure sends a machine its configuration in the step's mode.
 func (r *Runner) configure(ctx context.Context, o stepRun, s step.ApplyConfig) error {
 	m := o.on
 
@@ -109,8 +108,8 @@ func (r *Runner) configure(ctx context.Context, o stepRun, s step.ApplyConfig) e
 	case s.Staged != "":
 		return machine.StageConfig(ctx, config, m.UUID)
 	case s.Reboot != "":
-		// The staged configuration is only used by the next boot, so it can wait for the
-		// drain; and a boot that happens by itself meanwhile does what is wanted.
+		// The next boot uses the staged configuration, so staging comes before the drain. An unplanned boot meanwhile does
+		// what is wanted.
 		if err := machine.StageConfig(ctx, config, m.UUID); err != nil {
 			return err
 		}
@@ -123,8 +122,8 @@ func (r *Runner) configure(ctx context.Context, o stepRun, s step.ApplyConfig) e
 	}
 }
 
-// try gives a member a configuration on trial and keeps it once the machine was reached
-// again under it. Otherwise Talos goes back to the one before by itself.
+// try sends a member a configuration on trial, and keeps it once the machine answers under it. Otherwise Talos
+// restores the previous one by itself.
 func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) error {
 	machine := r.Fleet.Machine(m)
 
@@ -132,7 +131,7 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 		return err
 	}
 
-	// The second half of the time is for the configuration that is kept.
+	// The other half of the time is for committing the configuration.
 	probing, cancel := context.WithTimeout(ctx, revertAfter/2)
 	defer cancel()
 
@@ -152,14 +151,14 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 			m.Name, revertAfter, err))
 	}
 
-	// A trial looks like the wanted configuration until it ends, so only this run knows
-	// that it was not kept: the commit is repeated until it is.
+	// A trial looks like the wanted configuration until it ends, and only this run knows that it is not committed. So
+	// the commit is repeated until it succeeds.
 	return wait.Until(probing, r.interval(), func(ctx context.Context) error {
 		return machine.ApplyConfig(ctx, config, step.Member, m.UUID)
 	})
 }
 
-// upgrade installs another Talos: the image is there before the node is emptied.
+// upgrade installs another Talos. The image is pulled before the node is drained.
 func (r *Runner) upgrade(ctx context.Context, o stepRun, s step.Upgrade) error {
 	machine := r.Fleet.Machine(o.on)
 
@@ -172,7 +171,7 @@ func (r *Runner) upgrade(ctx context.Context, o stepRun, s step.Upgrade) error {
 	})
 }
 
-// replaceVolumes gives a machine new volumes, unless its old ones can be used again by now.
+// replaceVolumes gives a machine new volumes, unless the old ones are usable again.
 func (r *Runner) replaceVolumes(ctx context.Context, o stepRun, s step.ReplaceVolumes) error {
 	volumes, ok := r.Fleet.Machine(o.on).(Volumes)
 	if !ok {
@@ -186,10 +185,9 @@ func (r *Runner) replaceVolumes(ctx context.Context, o stepRun, s step.ReplaceVo
 	return volumes.ReplaceVolumes(ctx)
 }
 
-// disrupt takes a machine out of service in good order: its node is cordoned and drained,
-// and a control plane hands over the leadership of etcd. When anything before the effect
-// fails, or the machine refuses it, the node is given back as it was. After the effect
-// the planner gives it back, once the machine works again.
+// disrupt takes a machine out of service in order: its node is cordoned and drained, and a control plane transfers
+// the etcd leadership. If anything before the effect fails, or the machine refuses it, the node is uncordoned. After
+// the effect, the planner uncordons it once the machine works again.
 func (r *Runner) disrupt(
 	ctx context.Context, o stepRun, e step.Evacuation, effect func(context.Context) error,
 ) error {
@@ -232,8 +230,7 @@ func (r *Runner) evacuate(ctx context.Context, m cluster.Machine, e step.Evacuat
 	return r.Fleet.Machine(m).ForfeitLeadership(ctx)
 }
 
-// restore uncordons a node after an error, also when the run was cancelled, and says so
-// when it cannot.
+// restore uncordons a node after an error, even when the run was canceled, and reports a failure.
 func (r *Runner) restore(ctx context.Context, node string, cause error) error {
 	if node == "" {
 		return cause
@@ -254,8 +251,8 @@ func (r *Runner) restore(ctx context.Context, node string, cause error) error {
 	return cause
 }
 
-// giveBack uncordons, at the end of a run that stops early, the nodes of machines that
-// work, and names those that stay cordoned.
+// giveBack uncordons the nodes of working machines at the end of a run that stops early, and names those that stay
+// cordoned.
 func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.Snapshot) []step.Hold {
 	var kept []step.Hold
 
@@ -276,7 +273,7 @@ func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.S
 		}
 
 		if !node.Unschedulable {
-			continue // somebody gave it back already
+			continue // the node is already uncordoned
 		}
 
 		kept = append(kept, step.Hold{

@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// TestCreateAndTeardown_survivesAFaultAtEveryChange lets every call that changes a machine go wrong, once in
-// every way, in a create and in a teardown: the end state is the same, with one bootstrap.
+// TestCreateAndTeardown_survivesAFaultAtEveryChange fails every call that changes a machine, once in every way, in a
+// create and in a teardown. The end state is the same, with one bootstrap.
 func TestCreateAndTeardown_survivesAFaultAtEveryChange(t *testing.T) {
 	t.Parallel()
 
@@ -29,7 +29,7 @@ func TestCreateAndTeardown_survivesAFaultAtEveryChange(t *testing.T) {
 				t.Parallel()
 
 				s := newSite(t, 2, 1, sim.Options{})
-				s.policy.DeadAfter = deadAfter // etcd without its majority keeps the Kubernetes API silent
+				s.policy.DeadAfter = deadAfter // the Kubernetes API is silent while etcd has no majority
 
 				if n < len(creates) {
 					way.disturb(s, creates[n], converge)
@@ -47,8 +47,7 @@ func TestCreateAndTeardown_survivesAFaultAtEveryChange(t *testing.T) {
 	}
 }
 
-// TestCreateAndTeardown_surviveReadsThatFail lets one read of thirty fail in one way or the other, in no rhythm
-// that a step could keep.
+// TestCreateAndTeardown_surviveReadsThatFail fails one of thirty reads in different ways, and not periodically.
 func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
 	t.Parallel()
 
@@ -76,7 +75,7 @@ func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
 	}
 }
 
-// some are points of all of them, at most so many, with one of each method among them; all in make test-all.
+// some are at most this many points, with one of each method; all points in make test-all.
 func some(points []point, most int) []point {
 	if testenv.Everything() || len(points) <= most {
 		return points
@@ -99,8 +98,7 @@ func some(points []point, most int) []point {
 	return firsts
 }
 
-// inTurn are the ways in which the i-th of the points is disturbed: one of them, each in its turn, or all of them in
-// make test-all.
+// inTurn are the ways in which the i-th point is disturbed: one of them in turn, or all in make test-all.
 func inTurn[T any](i int, ways []T) []T {
 	if testenv.Everything() {
 		return ways
@@ -109,7 +107,7 @@ func inTurn[T any](i int, ways []T) []T {
 	return ways[i%len(ways):][:1]
 }
 
-// countChanges lists the calls of an undisturbed create that change machines, and those of its teardown.
+// countChanges lists the calls that change machines in an undisturbed create and in its teardown.
 func countChanges(t *testing.T) (creates, teardowns []point) {
 	t.Helper()
 
@@ -136,7 +134,7 @@ func teardown(ctx context.Context, r *lifecycle.Runner, want cluster.Spec) error
 	return err
 }
 
-// teardown ends a site, and fails when a point that was to be struck was not.
+// teardown ends a site, and fails if a requested point was not struck.
 func (s *site) teardown() {
 	s.t.Helper()
 	defer s.expectStruck()

@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A run that ends while it waits for the lock names the Lease, its holder and how old it is.
+// A run that ends while it waits for the lock names the Lease, its holder and its age.
 func TestConverge_namesTheHolderOfTheLease(t *testing.T) {
 	t.Parallel()
 

@@ -40,7 +40,7 @@ func (s *site) mark(machine, value string) {
 	s.patchNode(s.node(machine), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, markOf, value))
 }
 
-// isRemoved checks that machines were reset and have no node, and that no other resource was taken for their owner.
+// isRemoved checks that machines were reset and have no node, and that no other resource counts as their owner.
 func (s *site) isRemoved(result lifecycle.Result, nodes map[string]string) {
 	s.t.Helper()
 
@@ -62,8 +62,8 @@ func (s *site) isRemoved(result lifecycle.Result, nodes map[string]string) {
 	}
 }
 
-// A node's own kubelet can write any annotation of the node. A mark that it wrote itself does not keep the machine in
-// the cluster: the removal resets the machine, takes its member out of etcd and deletes its node.
+// The kubelet of a node can write any annotation of the node. A mark that it wrote does not keep the machine in the
+// cluster: the removal resets the machine, removes its etcd member and deletes its node.
 func TestRemoval_forgedOwnerMark(t *testing.T) {
 	t.Parallel()
 
@@ -77,7 +77,7 @@ func TestRemoval_forgedOwnerMark(t *testing.T) {
 	s.hasMembers(2)
 }
 
-// A mark that is good on one node is worth nothing on another one.
+// A mark from one node does not count on another one.
 func TestRemoval_copiedOwnerMark(t *testing.T) {
 	t.Parallel()
 
@@ -98,7 +98,7 @@ func TestRemoval_copiedOwnerMark(t *testing.T) {
 	s.isRemoved(s.converge(), nodes)
 }
 
-// A machine that stays gets a mark of its resource in the place of a forged one.
+// A machine that stays gets a mark of its resource that replaces a forged one.
 func TestConverge_replacesForgedOwnerMark(t *testing.T) {
 	t.Parallel()
 
@@ -117,8 +117,8 @@ func TestConverge_replacesForgedOwnerMark(t *testing.T) {
 	}
 }
 
-// Another resource took the machines over after the plan was made. The removal that was planned neither resets them nor
-// reports success.
+// Another resource takes over the machines after the plan. The planned removal neither resets them nor reports
+// success.
 func TestRemoval_takenOverAfterThePlan(t *testing.T) {
 	t.Parallel()
 

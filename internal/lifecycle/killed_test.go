@@ -20,8 +20,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
-// point is a call that changes a machine, in a run that nothing disturbs: the n-th of a method on a machine, or on
-// any where none is named.
+// point is a call that changes a machine in an undisturbed run: the n-th of a method on a machine, or on any machine
+// where none is named.
 type point struct {
 	machine, method string
 	n               int
@@ -31,12 +31,11 @@ func (p point) String() string {
 	return fmt.Sprintf("%s %s %d", p.method, cmp.Or(p.machine, "any"), p.n)
 }
 
-// anyMember are the calls that whichever member leads etcd, or answers first, is asked to serve: the machine that
-// serves them differs between two runs.
+// anyMember are the calls to the etcd leader or to the first member that answers. Their machine differs between runs.
 var anyMember = []string{"EtcdForfeitLeadership", "EtcdRemoveMemberByID"}
 
-// points are the calls that changed machines since the record of calls begins. How often leadership is handed over
-// depends on who leads, so that the first time stands for all.
+// points are the recorded calls that changed machines. The number of leadership transfers depends on the leader, so
+// the first one stands for all.
 func (s *site) points() []point {
 	var points []point
 
@@ -62,7 +61,7 @@ func (s *site) points() []point {
 	return points
 }
 
-// counter finds the call of a point among those that come.
+// counter finds the call of a point.
 func (p point) counter() func(fault.Call) bool {
 	var calls atomic.Int64
 
@@ -74,15 +73,15 @@ func (p point) counter() func(fault.Call) bool {
 // runs is what a process does with a runner.
 type runs func(context.Context, *lifecycle.Runner, cluster.Spec) error
 
-// disturbance is a way in which a run goes wrong at a point. A fault strikes the next run, and the end of
-// the process ends one of its own.
+// disturbance is a way in which a run fails at a point. A fault affects the next run, and a kill ends its own
+// process.
 type disturbance struct {
 	name    string
 	disturb func(s *site, at point, run runs)
 }
 
-// disturbances are an answer that says no, a connection that is cut, an answer that is lost, and the end of the
-// process before the call is served and after it.
+// disturbances are a refusal, a broken connection, a lost answer, and the end of the process before and after the
+// call is served.
 func disturbances() []disturbance {
 	injecting := func(f fault.Fault) func(*site, point, runs) {
 		return func(s *site, at point, _ runs) { s.inject(at, f) }
@@ -97,11 +96,11 @@ func disturbances() []disturbance {
 	}
 }
 
-// impatience bounds the wait for what a call that was struck did or did not do.
+// impatience is how long a test waits for the effect of a struck call.
 const impatience = 3 * time.Second
 
-// inject makes the call of a point fail. The test fails when there is none until the next call of inject or
-// kill, or its end.
+// inject makes the call of a point fail. The test fails if the point is not reached before the next inject or kill,
+// or its end.
 func (s *site) inject(at point, injected fault.Fault) {
 	s.t.Helper()
 	s.expectStruck()
@@ -140,9 +139,9 @@ func (s *site) expectStruck() {
 	s.unstruck = nil
 }
 
-// kill runs something in a process that is killed at the call of a point, before the machine serves it or
-// after that: then its connections are gone, no other call of it reaches anybody, and the Lease that it
-// holds stays as it is. What is left of it is not waited for.
+// kill runs runs in a process that is killed at the call of a point, before or after the machine serves it. The
+// connections of the process break, its other calls reach no machine, and its Lease stays. The test does not wait for
+// the rest of the process.
 func (s *site) kill(at point, served bool, run runs) {
 	s.t.Helper()
 	s.expectStruck()
@@ -195,7 +194,7 @@ func (s *site) kill(at point, served bool, run runs) {
 		}
 	}
 
-	want := s.want // what is recorded later is none of its business
+	want := s.want // it does not see what is recorded later
 	want.Machines, want.Removed = slices.Clone(want.Machines), slices.Clone(want.Removed)
 
 	go func() { ended <- run(ctx, doomed, want) }()
@@ -211,10 +210,10 @@ func (s *site) kill(at point, served bool, run runs) {
 	s.t.Cleanup(func() { <-ended })
 }
 
-// killedLock is how long the Lease of a process that was killed keeps others out.
+// killedLock is how long the Lease of a killed process excludes others.
 const killedLock = 2 * time.Second
 
-// process is one that can be killed: what it says from then on reaches nobody. A nil process lives on.
+// process can be killed: its later messages reach no machine. A nil process is never killed.
 type process struct {
 	mu    sync.Mutex
 	dead  bool
@@ -278,7 +277,7 @@ func (p *process) dialer(dial dialer) dialer {
 	}
 }
 
-// A point that no call comes to is told, so that no test passes that disturbed nothing.
+// A point without a call fails the test, so that no test passes that disturbed nothing.
 func TestKill_needsItsPoint(t *testing.T) {
 	t.Parallel()
 

@@ -13,13 +13,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// slimKubelets wants another image of the same version for all kubelets.
+// slimKubelets sets another image of the same version for all kubelets.
 const slimKubelets = `
 machine: {kubelet: {image: "ghcr.io/siderolabs/kubelet:v1.35.4-slim"}}
 `
 
-// TestKubernetesUpgrade_ofKubeletsOfTheSameVersion: nothing in the cluster tells the images apart, and yet a kubelet
-// that does not come up with the other one stops the change at its machine, in the run that set the image and in the
+// TestKubernetesUpgrade_ofKubeletsOfTheSameVersion: the cluster does not distinguish the images. Still, a kubelet
+// that does not start with the new image stops the change at its machine, in the run that set the image and in the
 // next one.
 func TestKubernetesUpgrade_ofKubeletsOfTheSameVersion(t *testing.T) {
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestKubernetesUpgrade_ofKubeletsOfTheSameVersion(t *testing.T) {
 	s.kubernetesWith("v1.35.4", slimKubelets, "")
 	s.sim.Machine("w-1").BreakComponent("kubelet", "v1.35.4")
 
-	// What tells that the first run met the kubelet that does not come up, and the second one what is left of it.
+	// The events in which the first run meets the broken kubelet, and the second one what is left of it.
 	for run, met := range []func(e lifecycle.Event) bool{
 		func(e lifecycle.Event) bool {
 			return e.State == lifecycle.StepFailed && strings.HasPrefix(e.Step.String(), "change the image of kubelet on w-1")

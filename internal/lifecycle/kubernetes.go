@@ -15,9 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// configOf is the configuration that a machine is given. Its images of Kubernetes are those
-// that a member has, since they only change in the order of an upgrade; where it names none, and
-// for a machine that joins, those of the version that the cluster runs.
+// configOf is the configuration for a machine. A member keeps its Kubernetes images, which change only in the order
+// of an upgrade. Where it names none, and for a machine that joins, they are those of the cluster's version.
 func (r *Runner) configOf(ctx context.Context, o stepRun, s step.ApplyConfig) ([]byte, error) {
 	config, ok := r.Configs[o.on.Name]
 	if !ok {
@@ -42,7 +41,7 @@ func (r *Runner) configOf(ctx context.Context, o stepRun, s step.ApplyConfig) ([
 	return r.withKeys(ctx, o, config, s)
 }
 
-// withKeys sets the keys of a step in a configuration, which has those that the machine is to have in the end.
+// withKeys sets the keys of a step in a configuration that has the final keys.
 func (r *Runner) withKeys(ctx context.Context, o stepRun, config []byte, s step.ApplyConfig) ([]byte, error) {
 	if s.Keys == (rotation.Keys{}) || s.Keys == o.on.Keys {
 		return config, nil
@@ -69,8 +68,8 @@ func (r *Runner) withKeys(ctx context.Context, o stepRun, config []byte, s step.
 	return out, nil
 }
 
-// freshTokens restarts the kubelet of a machine whose pods are to get tokens of another service account key. It comes
-// before the configuration that says so: interrupted in between, it happens again.
+// freshTokens restarts the kubelet of a machine whose pods need tokens of another service account key. It runs before
+// the configuration that records it, so an interrupted run repeats it.
 func (r *Runner) freshTokens(ctx context.Context, o stepRun, s step.ApplyConfig) error {
 	if s.Access != step.Member || o.have.Machines[s.Machine].Keys.PodTokens == s.Keys.PodTokens {
 		return nil
@@ -97,7 +96,7 @@ func (r *Runner) withImages(config []byte, images kubenames.Images) ([]byte, err
 	return out, nil
 }
 
-// pullImages fetches what a machine runs itself, one image after the other.
+// pullImages pulls the images that a machine itself runs, one after the other.
 func (r *Runner) pullImages(ctx context.Context, o stepRun, s step.PullImages) error {
 	images := o.on.Images.At(o.want.Kubernetes.Version, s.Version)
 
@@ -114,8 +113,8 @@ func (r *Runner) pullImages(ctx context.Context, o stepRun, s step.PullImages) e
 	return nil
 }
 
-// upgradeComponent gives a component its image and waits until it runs. What it waits for
-// does not depend on who set the image: after an interruption the same step waits on.
+// upgradeComponent sets the image of a component and waits until it runs. The wait does not depend on which run set
+// the image, so after an interruption the same step continues to wait.
 func (r *Runner) upgradeComponent(ctx context.Context, o stepRun, s step.UpgradeComponent) error {
 	effect := func(ctx context.Context) error { return r.setImage(ctx, o.on, s.Component, s.Image) }
 
@@ -129,8 +128,7 @@ func (r *Runner) upgradeComponent(ctx context.Context, o stepRun, s step.Upgrade
 		return err
 	}
 
-	// A node tells its kubelet's version only, which is that of the one before, too, when
-	// another image of it is wanted.
+	// A node reports only its kubelet version, which does not change with another image of the same version.
 	if s.Component == kubenames.Kubelet {
 		if err := r.Fleet.Machine(o.on).AwaitKubelet(ctx, s.Image); err != nil {
 			return err
@@ -140,9 +138,8 @@ func (r *Runner) upgradeComponent(ctx context.Context, o stepRun, s step.Upgrade
 	return r.Kubernetes.AwaitComponent(ctx, s.OnNode, s.Component, s.Image)
 }
 
-// awaitOthers waits until the API servers of all other control planes answer. Their pods do
-// not tell: they are Ready as soon as their processes run, so a run that goes on where
-// another one was killed may find one that only begins to start.
+// awaitOthers waits until the API servers of all other control planes answer. Their pods are Ready as soon as the
+// processes run, so after a killed run one may still be starting.
 func (r *Runner) awaitOthers(ctx context.Context, have cluster.Snapshot, node string) error {
 	for _, other := range have.Kubernetes.Nodes {
 		image := other.StaticPods[string(kubenames.KubeAPIServer)].Image
@@ -168,7 +165,7 @@ func (r *Runner) changeComponent(
 	return r.disrupt(ctx, o, s.Evacuation, effect)
 }
 
-// setImage changes one image in the configuration that the machine has, and nothing else.
+// setImage changes one image in the machine's configuration, and nothing else.
 func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c kubenames.Component, image string) error {
 	machine := r.Fleet.Machine(m)
 
@@ -185,8 +182,8 @@ func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c kubenames.Co
 	return machine.ApplyConfig(ctx, changed, step.Member, m.UUID)
 }
 
-// syncManifests brings the manifests that a control plane renders now to the cluster, again when it rendered others
-// meanwhile: Talos follows a change of its configuration a moment later.
+// syncManifests applies the manifests that a control plane renders now, and repeats that if it rendered others
+// meanwhile. Talos renders them shortly after its configuration changes.
 func (r *Runner) syncManifests(ctx context.Context, o stepRun, s step.SyncManifests) error {
 	var configuration []byte
 	if s.Changes != "" {

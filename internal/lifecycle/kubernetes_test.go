@@ -22,8 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
-// kubernetes wants a version of Kubernetes on every machine, with patches on top, after the version that was wanted
-// before.
+// kubernetes wants a Kubernetes version on every machine, with patches, after the version that was wanted before.
 func (s *site) kubernetes(version string, patches ...string) {
 	s.t.Helper()
 
@@ -45,7 +44,7 @@ func (s *site) kubernetes(version string, patches ...string) {
 	}
 }
 
-// kubernetesSite is a cluster that runs a version of Kubernetes.
+// kubernetesSite is a cluster with a Kubernetes version.
 func kubernetesSite(t *testing.T, controlPlanes, workers int, version string, patches ...string) *site {
 	t.Helper()
 
@@ -56,7 +55,7 @@ func kubernetesSite(t *testing.T, controlPlanes, workers int, version string, pa
 	return s
 }
 
-// runsKubernetes checks what Kubernetes itself shows of every component.
+// runsKubernetes checks what Kubernetes itself reports about every component.
 func (s *site) runsKubernetes(version string) {
 	s.t.Helper()
 
@@ -90,8 +89,8 @@ func (s *site) settled() {
 	}
 }
 
-// TestKubernetesUpgrade_inTwoHops goes through two minor versions in one run: each hop is complete before the next, in
-// the order of Talos's own upgrade, and what was done is what was forecast.
+// TestKubernetesUpgrade_inTwoHops upgrades two minor versions in one run. Each hop is complete before the next, in
+// the order of Talos's own upgrade, and the steps match the forecast.
 func TestKubernetesUpgrade_inTwoHops(t *testing.T) {
 	t.Parallel()
 
@@ -134,7 +133,7 @@ func TestKubernetesUpgrade_inTwoHops(t *testing.T) {
 	s.settled()
 }
 
-// poll asks the API through the endpoint all the time.
+// poll sends requests to the API through the endpoint continuously.
 func (s *site) poll() *sim.Poller {
 	s.t.Helper()
 
@@ -186,7 +185,7 @@ func stepTexts(steps []step.Step) []string {
 	return out
 }
 
-// sortedPulls puts pulls that follow each other in order: they run side by side.
+// sortedPulls sorts consecutive pulls, because they run in parallel.
 func sortedPulls(steps []string) []string {
 	out := slices.Clone(steps)
 
@@ -203,8 +202,8 @@ func sortedPulls(steps []string) []string {
 	return out
 }
 
-// TestKubernetesUpgrade_keepsImages upgrades components from repositories of the user's own, with a suffix: nothing but
-// their versions changes.
+// TestKubernetesUpgrade_keepsImages upgrades components from custom repositories, with a suffix. Only their versions
+// change.
 func TestKubernetesUpgrade_keepsImages(t *testing.T) {
 	t.Parallel()
 
@@ -229,7 +228,7 @@ cluster:
 	s.runsKubernetes("v1.36.3")
 	s.settled()
 
-	// Back to the usual places, the version stays.
+	// Back to the default repositories; the version stays.
 	s.kubernetesWith("v1.36.3", "", "")
 
 	for _, op := range s.converge().Done {
@@ -241,7 +240,7 @@ cluster:
 	s.runsKubernetes("v1.36.3")
 }
 
-// kubernetesWith is kubernetes with a patch for all machines, and one for control planes.
+// kubernetesWith is kubernetes with a patch for all machines and one for control planes.
 func (s *site) kubernetesWith(version, all, planes string) {
 	s.t.Helper()
 	s.kubernetes(version)
@@ -264,8 +263,8 @@ func (s *site) kubernetesWith(version, all, planes string) {
 	}
 }
 
-// TestKubernetesUpgrade_holdsForAMachineThatIsDown changes nothing while a machine is down, says so, and goes on when
-// it is back.
+// TestKubernetesUpgrade_holdsForAMachineThatIsDown changes nothing while a machine is down, reports it, and continues
+// when it is back.
 func TestKubernetesUpgrade_holdsForAMachineThatIsDown(t *testing.T) {
 	t.Parallel()
 
@@ -300,7 +299,7 @@ func TestKubernetesUpgrade_holdsForAMachineThatIsDown(t *testing.T) {
 	s.runsKubernetes("v1.36.3")
 }
 
-// TestKubernetesUpgrade_withoutTheEndpoint takes the virtual IP away half way: the upgrade goes on through the control
+// TestKubernetesUpgrade_withoutTheEndpoint removes the virtual IP halfway. The upgrade continues through the control
 // planes' own addresses.
 func TestKubernetesUpgrade_withoutTheEndpoint(t *testing.T) {
 	t.Parallel()
@@ -331,7 +330,7 @@ func TestKubernetesUpgrade_withoutTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestKubernetesUpgrade_toAVersionThatIsNotThere changes nothing when an image of the new version is nowhere to be had.
+// TestKubernetesUpgrade_toAVersionThatIsNotThere changes nothing when an image of the new version does not exist.
 func TestKubernetesUpgrade_toAVersionThatIsNotThere(t *testing.T) {
 	t.Parallel()
 
@@ -352,7 +351,7 @@ func TestKubernetesUpgrade_toAVersionThatIsNotThere(t *testing.T) {
 	s.runsKubernetes("v1.35.4")
 }
 
-// TestKubernetesUpgrade_isStoppedByABrokenComponent: a component that does not come up in the new version stops the
+// TestKubernetesUpgrade_isStoppedByABrokenComponent: a component that does not start in the new version stops the
 // upgrade at its machine. The error names the pod, the node and the last event, and the version can be set back.
 func TestKubernetesUpgrade_isStoppedByABrokenComponent(t *testing.T) {
 	t.Parallel()
@@ -390,7 +389,7 @@ func TestKubernetesUpgrade_isStoppedByABrokenComponent(t *testing.T) {
 	s.settled()
 }
 
-// TestKubernetesUpgrade_survivesFailures fails, cuts and stops an upgrade at its calls: the end is the same.
+// TestKubernetesUpgrade_survivesFailures fails, cuts off and kills an upgrade at its calls. The result is the same.
 func TestKubernetesUpgrade_survivesFailures(t *testing.T) {
 	t.Parallel()
 
@@ -402,7 +401,7 @@ func TestKubernetesUpgrade_survivesFailures(t *testing.T) {
 	counted.sim.ForgetCalls()
 	counted.converge()
 
-	// Two control planes with four components and two, three kubelets: what they are asked beside that is asked again.
+	// Two control planes with four components and two, three kubelets. Other calls are repeated anyway.
 	points := counted.points()
 	t.Logf("calls that change machines: %v", points)
 
@@ -423,7 +422,7 @@ func TestKubernetesUpgrade_survivesFailures(t *testing.T) {
 	}
 }
 
-// TestJoin_duringAKubernetesUpgrade lets a worker join with the version that the cluster runs, and upgrades it with the
+// TestJoin_duringAKubernetesUpgrade joins a worker with the current version of the cluster, and upgrades it with the
 // others.
 func TestJoin_duringAKubernetesUpgrade(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func (s *site) beside(prefix string, controlPlanes, workers int, endpoint string
 	return other
 }
 
-// anotherEndpoint is one that no cluster has.
+// anotherEndpoint is an endpoint that no cluster has.
 func (s *site) anotherEndpoint() string {
 	s.t.Helper()
 
@@ -39,7 +39,7 @@ func (s *site) anotherEndpoint() string {
 	return endpoint
 }
 
-// membership is what a cluster consists of: the members of its etcd, and its nodes.
+// membership is the etcd members and the nodes of the cluster.
 func (s *site) membership() []string {
 	s.t.Helper()
 
@@ -59,7 +59,7 @@ func (s *site) membership() []string {
 	return parts
 }
 
-// expectRefused runs a spec that must not reach a living cluster.
+// expectRefused runs a spec that must not reach a running cluster.
 func (s *site) expectRefused(says string) {
 	s.t.Helper()
 	s.sim.ForgetCalls()
@@ -119,7 +119,7 @@ func TestCreate_nextToALivingCluster(t *testing.T) {
 	}
 }
 
-// TestRestore_isolatedNextToALivingCluster: a rehearsal with the same secrets and an endpoint of its own restores the
+// TestRestore_isolatedNextToALivingCluster: a rehearsal with the same secrets and its own endpoint restores the
 // snapshot, and the cluster keeps its members and nodes. A second run changes nothing.
 func TestRestore_isolatedNextToALivingCluster(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestRestore_isolatedNextToALivingCluster(t *testing.T) {
 	}
 }
 
-// TestRestore_isolatedAtTheEndpointOfALivingCluster: isolation does not help a rehearsal whose endpoint is that of the
+// TestRestore_isolatedAtTheEndpointOfALivingCluster: isolation does not permit a rehearsal at the endpoint of the
 // running cluster.
 func TestRestore_isolatedAtTheEndpointOfALivingCluster(t *testing.T) {
 	t.Parallel()
@@ -170,8 +170,8 @@ func TestRestore_isolatedAtTheEndpointOfALivingCluster(t *testing.T) {
 	rehearsal.expectRefused("an endpoint of its own")
 }
 
-// TestRestore_elsewhereWhileTheMembersOfTheSnapshotRun: another endpoint hides the running cluster, and through
-// discovery the machines would join it. The snapshot says where its control planes are.
+// TestRestore_elsewhereWhileTheMembersOfTheSnapshotRun: another endpoint hides the running cluster, and the machines
+// would join it through discovery. The snapshot names its control planes.
 func TestRestore_elsewhereWhileTheMembersOfTheSnapshotRun(t *testing.T) {
 	t.Parallel()
 

@@ -25,8 +25,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// writer creates objects through whichever API server answers, and remembers those that
-// were acknowledged.
+// writer creates objects through any API server that answers, and records the acknowledged ones.
 type writer struct {
 	t       *testing.T
 	clients []typedcore.CoreV1Interface
@@ -48,7 +47,7 @@ func (s *site) writes(t *testing.T) *writer {
 	return s.writesAs(t, client)
 }
 
-// writesAs is writes with credentials of one's own.
+// writesAs is writes with custom credentials.
 func (s *site) writesAs(t *testing.T, client pki.Credentials) *writer {
 	t.Helper()
 
@@ -59,7 +58,7 @@ func (s *site) writesAs(t *testing.T, client pki.Credentials) *writer {
 		api, err := typedcore.NewForConfig(&rest.Config{
 			Host: "https://" + net.JoinHostPort(m.Address().String(), "6443"), Timeout: 2 * time.Second,
 			TLSClientConfig: rest.TLSClientConfig{CAData: client.CA, CertData: client.Certificate, KeyData: client.Key},
-			// Each server is one of its own, and a broken connection must not be waited for.
+			// Each server has its own connection, and the client must not wait for a broken one.
 			Dial: (&net.Dialer{Timeout: time.Second}).DialContext,
 		})
 		if err != nil {
@@ -93,7 +92,7 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// progress waits until the client has written some more.
+// progress waits until the client has written more.
 func (w *writer) progress() {
 	w.t.Helper()
 
@@ -107,7 +106,7 @@ func (w *writer) progress() {
 	}
 }
 
-// lost lists what was acknowledged and is not there.
+// lost lists acknowledged objects that are missing.
 func (w *writer) lost() []string {
 	w.t.Helper()
 	w.stop()
@@ -131,9 +130,9 @@ func (w *writer) lost() []string {
 	return slices.DeleteFunc(slices.Clone(w.acked), func(name string) bool { return have[name] })
 }
 
-// TestScale_whileAClientWrites takes etcd from three real members to one and back to three while a client writes, before
-// a release from five: nothing acknowledged is lost, and every member leaves while the others hold the quorum of what
-// remains.
+// TestScale_whileAClientWrites scales etcd from three real members to one and back while a client writes; before a
+// release, from five. Nothing acknowledged is lost, and every member leaves while the others hold the remaining
+// quorum.
 func TestScale_whileAClientWrites(t *testing.T) {
 	assets := os.Getenv("TALOSOP_TEST_ASSETS")
 	if assets == "" && testenv.AssetsRequired() {
@@ -175,7 +174,7 @@ func TestScale_whileAClientWrites(t *testing.T) {
 	t.Logf("%d writes were acknowledged", len(w.acked))
 }
 
-// TestRollout_keepsTheBudgetOfWorkers upgrades fifty workers of which a fifth may be away.
+// TestRollout_keepsTheBudgetOfWorkers upgrades fifty workers, of which a fifth may be away.
 func TestRollout_keepsTheBudgetOfWorkers(t *testing.T) {
 	t.Parallel()
 
@@ -204,7 +203,7 @@ func TestRollout_keepsTheBudgetOfWorkers(t *testing.T) {
 	}
 }
 
-// mostAway watches how many workers are not Ready nodes at the same time.
+// mostAway counts how many workers are not Ready at the same time.
 func (s *site) mostAway() (most func() int) {
 	var (
 		mu    sync.Mutex
@@ -243,8 +242,8 @@ func (s *site) mostAway() (most func() int) {
 	}
 }
 
-// TestIdentity_movedMachineKeepsItsPlace gives a control plane another address: it is found again
-// by its UUID, nothing is reset, and etcd keeps its members.
+// TestIdentity_movedMachineKeepsItsPlace changes the address of a control plane. It is found by its UUID, nothing is
+// reset, and etcd keeps its members.
 func TestIdentity_movedMachineKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 
@@ -274,8 +273,8 @@ func TestIdentity_movedMachineKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestDrain_cancelledGivesTheNodeBack interrupts a run while a PodDisruptionBudget holds up
-// a drain: the node is schedulable again, and the machine was not touched.
+// TestDrain_cancelledGivesTheNodeBack interrupts a run while a PodDisruptionBudget blocks a drain. The node is
+// uncordoned, and the machine is unchanged.
 func TestDrain_cancelledGivesTheNodeBack(t *testing.T) {
 	t.Parallel()
 
@@ -298,7 +297,7 @@ func TestDrain_cancelledGivesTheNodeBack(t *testing.T) {
 	}
 }
 
-// stuckDrain is an API whose drains go on until the run is interrupted, which is at once.
+// stuckDrain is an API whose drains last until the run is interrupted, which happens at once.
 type stuckDrain struct {
 	lifecycle.Kubernetes
 

@@ -10,11 +10,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// ErrLockLost means that another run took over the right to disrupt machines.
+// ErrLockLost means that another run took over the lock.
 var ErrLockLost = errors.New("another run took over the lock of this cluster")
 
-// leaseGate is the lock as one run uses it: asked for when the first disruptive step is
-// due, and kept until the run ends.
+// leaseGate is the lock as one run uses it: acquired when the first disruptive step is due, and held until the run
+// ends.
 type leaseGate struct {
 	lock     Lock
 	waiting  bool
@@ -34,9 +34,8 @@ func newLeaseGate(lock Lock) *leaseGate {
 	return &leaseGate{lock: lock, acquired: make(chan acquisition, 1)}
 }
 
-// open reports whether disruptive steps may begin. Otherwise it asks for the lock and
-// the run decides again, with a new observation, when it has it: others may have changed
-// the cluster meanwhile.
+// open reports whether disruptive steps may begin. Otherwise it requests the lock. When the run has it, it decides
+// again with a new observation, because others may have changed the cluster.
 func (t *leaseGate) open(ctx context.Context, tell func(Event)) bool {
 	if t.lock == nil || t.release != nil {
 		return true
@@ -65,8 +64,8 @@ func (t *leaseGate) open(ctx context.Context, tell func(Event)) bool {
 	return false
 }
 
-// unwritable reports whether the lock could not be taken for a while although nobody holds it, as in an API that reads
-// and does not write.
+// unwritable reports whether the lock could not be acquired for a while although it has no holder, as in an API that
+// reads and does not write.
 func (t *leaseGate) unwritable(after time.Duration) bool {
 	if !t.waiting {
 		return false
@@ -77,7 +76,7 @@ func (t *leaseGate) unwritable(after time.Duration) bool {
 	return !since.IsZero() && time.Since(since) > after
 }
 
-// take notes that the lock was acquired, or could not be.
+// take records that the lock was acquired, or could not be.
 func (t *leaseGate) take(a acquisition) error {
 	t.waiting = false
 
@@ -103,7 +102,7 @@ func (t *leaseGate) guarded(ctx context.Context) error {
 	return nil
 }
 
-// giveBack lets others go first when nothing more is going to be disrupted for now.
+// giveBack releases the lock for others when no disruption is due for now.
 func (t *leaseGate) giveBack() {
 	if t.release == nil {
 		return
@@ -118,7 +117,7 @@ func (t *leaseGate) giveBack() {
 // errRunEnds ends the wait for the lock.
 var errRunEnds = errors.New("the run ends")
 
-// stopWaiting stops to wait for the lock, and says who holds it; nil where the run does not wait for it.
+// stopWaiting stops the wait for the lock and reports the holder; nil where the run does not wait.
 func (t *leaseGate) stopWaiting() error {
 	if !t.waiting {
 		return nil
@@ -136,7 +135,7 @@ func (t *leaseGate) stopWaiting() error {
 	return a.err
 }
 
-// holds says who holds the lock that a run waits for which ends.
+// holds names the holder of the lock that an ending run waited for.
 func (t *leaseGate) holds() []step.Hold {
 	err := t.stopWaiting()
 	if err == nil {
@@ -146,7 +145,7 @@ func (t *leaseGate) holds() []step.Hold {
 	return []step.Hold{{Reason: err.Error()}}
 }
 
-// close gives the lock back, or stops waiting for it.
+// close releases the lock, or stops the wait for it.
 func (t *leaseGate) close() {
 	_ = t.stopWaiting() // the run has its own error
 
@@ -157,13 +156,12 @@ func (t *leaseGate) close() {
 	t.giveBack()
 }
 
-// locked reports whether a step needs the lock. A machine whose own etcd does not run
-// may be repaired without it while there is no API to hold it in, and so may the only
-// control plane, whose API nobody else can bring back, and any with a step that disrupts
+// locked reports whether a step needs the lock. Three cases do not: a machine without running etcd while there is no
+// API to hold the lock; the only control plane, whose API no other machine can restore; and a step that disrupts
 // nothing.
 func locked(op step.Step, have cluster.Snapshot) bool {
 	if have.Machines[op.On()].Access == step.Maintenance && op.Disrupts() {
-		return false // a blank pod is in nobody's service
+		return false // no workload uses a blank pod
 	}
 
 	if !op.Disrupts() {

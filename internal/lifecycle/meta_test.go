@@ -21,8 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
-// wantMeta asks for values on every machine: one of its own, and a network where
-// network is set.
+// wantMeta wants values on every machine: one value of its own, and a network where network is set.
 func (s *site) wantMeta(value string, network bool) {
 	for i, m := range s.want.Machines {
 		s.want.Machines[i].Meta = map[uint8]string{0x0c: value + " of " + m.Name}
@@ -55,7 +54,7 @@ func TestMeta_isWrittenAndRepaired(t *testing.T) {
 	s.create()
 	s.hasMeta()
 
-	// A value that is wanted is repaired; one that is not is left alone.
+	// A wanted value is repaired; any other is left alone.
 	s.sim.Machine("cp-2").SetMeta(0x0c, "somebody else's")
 	s.sim.Machine("w-1").DeleteMeta(0x0c)
 	s.sim.Machine("w-1").SetMeta(0x0d, "theirs")
@@ -85,8 +84,8 @@ func TestMeta_isWrittenAndRepaired(t *testing.T) {
 	}
 }
 
-// TestMeta_networksChangeOneByOne: never is a network written while another machine's
-// write, or what follows from it, is under way.
+// TestMeta_networksChangeOneByOne: no network is written while another machine's write, or its effect, is in
+// progress.
 func TestMeta_networksChangeOneByOne(t *testing.T) {
 	t.Parallel()
 
@@ -112,7 +111,7 @@ func TestMeta_networksChangeOneByOne(t *testing.T) {
 	}
 }
 
-// TestMeta_wrongNetworkCostsOneMachine: the others keep what works.
+// TestMeta_wrongNetworkCostsOneMachine: the other machines keep a working network.
 func TestMeta_wrongNetworkCostsOneMachine(t *testing.T) {
 	t.Parallel()
 

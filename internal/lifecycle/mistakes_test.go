@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// mistaken hands out machines, of which one panics in a call.
+// mistaken is a fleet with one machine that panics in a call.
 type mistaken struct {
 	lifecycle.Fleet
 
@@ -58,7 +58,8 @@ type mistakenKubernetes struct{ lifecycle.Kubernetes }
 
 func (mistakenKubernetes) Observe(context.Context) kubestate.State { panic("swordfish") }
 
-// A mistake in what runs beside the run ends it like any other error: what the other machines became is recorded.
+// A panic in a goroutine of the run ends the run like any other error. The results of the other machines are
+// recorded.
 func TestConverge_mistakesKeepTheRecord(t *testing.T) {
 	t.Parallel()
 
@@ -103,7 +104,7 @@ func TestConverge_mistakesKeepTheRecord(t *testing.T) {
 				t.Errorf("it is %v", err)
 			}
 
-			// Without the mistake it goes on.
+			// Without the panic, the run continues.
 			s.create()
 		})
 	}

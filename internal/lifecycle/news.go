@@ -10,25 +10,25 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Awaited is a [Machine] that tells when it may say something else than it said. Others are asked more often.
+// Awaited is a [Machine] that reports when its observation may have changed. Other machines are asked more often.
 type Awaited interface {
-	// Await returns once that may be so, also when it is gone. It changes nothing. An error says that nothing was awaited,
-	// or that the context ended.
+	// Await returns when the observation may have changed, or when the machine is gone. It changes nothing. An error
+	// means that there was nothing to await, or that the context ended.
 	Await(ctx context.Context, said step.MachineState) error
 }
 
-// AwaitedNodes is a [Kubernetes] that tells of its nodes.
+// AwaitedNodes is a [Kubernetes] that reports changes of its nodes.
 type AwaitedNodes interface {
-	// WatchNodes calls changed whenever Observe would say something else of nodes, until the context ends; also when it
-	// cannot say whether that is so. It changes nothing.
+	// WatchNodes calls changed whenever Observe would report other nodes, or when it cannot tell, until the context
+	// ends. It changes nothing.
 	WatchNodes(ctx context.Context, changed func())
 }
 
-// news awaits what happens to the machines and nodes of a run, which then observes at once what it is. What is awaited
-// is asked rarely.
+// news awaits changes of the machines and nodes of a run, which are then observed at once. An awaited machine is
+// polled rarely.
 type news struct {
 	observer *observer
-	// came is sent to when something happened.
+	// came receives a value when something changed.
 	came chan struct{}
 	// derive makes the context of a waiter, which close ends.
 	derive func() (context.Context, context.CancelFunc)
@@ -37,25 +37,25 @@ type news struct {
 
 	mu       sync.Mutex
 	awaiting map[string]*waiter
-	// heard is what each machine said before the last news of it, and how often it said the same.
+	// heard is the report of each machine before its last news, and how often it was the same.
 	heard map[string]echo
 }
 
-// echo is news after which a machine said what it had said before.
+// echo is news after which a machine reports the same as before.
 type echo struct {
 	said  sight
 	times int
 }
 
-// waiter awaits what a machine says after it said that.
+// waiter awaits a change of a machine's report.
 type waiter struct {
 	said sight
-	// rarely is whether the machine need not be asked often meanwhile.
+	// rarely is true when the machine can be polled rarely meanwhile.
 	rarely bool
 	end    context.CancelFunc
 }
 
-// sight is what of a machine is awaited to change.
+// sight is the part of a machine's report whose change is awaited.
 type sight struct {
 	access step.Access
 	stage  step.Stage
@@ -65,7 +65,7 @@ type sight struct {
 
 func sightOf(s step.MachineState) sight { return sight{s.Access, s.Stage, s.Ready, s.BootID} }
 
-// awaitNews has an observer await nodes and, from its next look on, machines.
+// awaitNews makes an observer await nodes and, from its next observation on, machines.
 func (o *observer) awaitNews(ctx context.Context) {
 	ctx, end := context.WithCancel(ctx)
 
@@ -75,30 +75,30 @@ func (o *observer) awaitNews(ctx context.Context) {
 	o.news = n
 
 	if nodes, ok := o.runner.Kubernetes.(AwaitedNodes); ok {
-		// Without it they are asked all the same.
+		// Without it, they are still polled.
 		n.all.Go(func() {
 			_ = panics.Call(func() { nodes.WatchNodes(ctx, func() { n.tell("") }) })
 		})
 	}
 }
 
-// close ends what is awaited. Nothing is followed afterwards.
+// close ends all waiters. Nothing is awaited afterward.
 func (n *news) close() {
 	n.end()
 	n.all.Wait()
 }
 
-// tell has the next look ask whom something happened to.
+// tell makes the next observation ask the machine that changed.
 func (n *news) tell(name string) {
 	n.observer.outdate(name)
 
 	select {
 	case n.came <- struct{}{}:
-	default: // it is known already that something did
+	default: // a change is already signaled
 	}
 }
 
-// follow awaits the machines that are on their way, by what they said last.
+// follow awaits changes of the unsettled machines, based on their last reports.
 func (n *news) follow(have cluster.Snapshot, resting map[string]bool) {
 	for _, m := range n.observer.machines() {
 		state, seen := have.Machines[m.Name]
@@ -136,11 +136,11 @@ func (n *news) forget(name string, w *waiter) {
 	}
 }
 
-// newsPause is between two news of one machine, and doubles up to an interval as long as nothing is new: one that takes
-// connections and says nothing is asked no more often than without news.
+// newsPause is the pause between two news of one machine. It doubles up to an interval while the report stays the
+// same, so a machine that accepts connections and reports nothing is not asked more often than without news.
 const newsPause = 200 * time.Millisecond
 
-// pause is that for a machine that has news after it said something.
+// pause is the pause of a machine that has news after a report.
 func (n *news) pause(name string, said sight) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,7 +162,7 @@ func (n *news) pause(name string, said sight) time.Duration {
 	return pause
 }
 
-// await begins a waiter. One that hears nothing stays until the machine is seen to be another way.
+// await starts a waiter. A waiter without news stays until the machine is observed to differ.
 func (n *news) await(m cluster.Machine, api Awaited, state step.MachineState) {
 	ctx, end := n.derive()
 	w := &waiter{said: sightOf(state), end: end, rarely: m.Role == step.Worker && state.Answers()}
@@ -198,7 +198,7 @@ func (n *news) await(m cluster.Machine, api Awaited, state step.MachineState) {
 	})
 }
 
-// rarely is whether a machine need not be asked often, because it tells when there is something new.
+// rarely reports whether a machine can be polled rarely, because it reports changes itself.
 func (n *news) rarely(name string) bool {
 	if n == nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// Workers join and take another Talos although nobody is asked again for minutes: what happens to them is told.
+// Workers join and are upgraded although no machine is polled for minutes, because their changes are reported.
 func TestNews_areAllThatARunWaitsFor(t *testing.T) {
 	t.Parallel()
 
@@ -20,7 +20,7 @@ func TestNews_areAllThatARunWaitsFor(t *testing.T) {
 		t.Helper()
 
 		runner := s.runner()
-		runner.Interval = 2 * time.Minute // a few of which are more than a run may take
+		runner.Interval = 2 * time.Minute // the run has less time than a few of these
 
 		if _, err := runner.Converge(bounded(t), s.want); err != nil {
 			t.Fatal(err)

@@ -17,24 +17,23 @@ import (
 )
 
 const (
-	// atOnce bounds how many machines are asked at the same time, and silentAtOnce how many of those that were silent
-	// before: these cost a connection attempt that nobody answers, and must not hold up the others.
+	// atOnce limits the machines that are asked at the same time, and silentAtOnce those of them that were silent
+	// before. Each of these costs a connection attempt without an answer, and must not delay the others.
 	atOnce       = 32
 	silentAtOnce = 256
-	// silentTimeout is how long an observation waits for machines that were silent
-	// before: a dead machine must not slow down the others.
+	// silentTimeout is how long an observation waits for machines that were silent before, so that a dead machine does
+	// not delay the others.
 	silentTimeout = time.Second
 )
 
-// observer keeps the last known state of every machine of a run. The first
-// observation waits for all of them; later ones wait for those that answered the
-// last time and take the old state of the others, which are asked in the
-// background meanwhile.
+// observer keeps the last known state of every machine of a run. The first observation waits for all machines. Later
+// ones wait only for machines that answered the last time. For the others they use the old state, and ask them in the
+// background.
 type observer struct {
 	runner *Runner
 	want   cluster.Spec
 	known  []cluster.Machine // those of want
-	// slots are taken by those that are asked, silent by those that were silent before.
+	// slots limits the machines that are asked, silent those that were silent before.
 	slots, silent chan struct{}
 
 	mu     sync.Mutex
@@ -42,23 +41,22 @@ type observer struct {
 	nodes  *kubestate.State // nil until the first answer
 	// manifests is the version of the bootstrap manifests that this run synced.
 	manifests string
-	// views is what control planes say of etcd, by their names; nil when they are not asked.
+	// views are the control planes' views of etcd, by machine name; nil when they are not read.
 	views map[string]etcdstate.View
-	// etcdAside is true when etcd is not asked at all, and reads when nothing is going to be changed.
+	// etcdAside is true when etcd is not asked at all, and reads when nothing will be changed.
 	etcdAside, reads bool
 	last             cluster.Snapshot
 	begun            time.Time
 	next             chan struct{} // closed with the next snapshot
-	// peers are the control planes that etcd named and the spec does not know.
+	// peers are the control planes that etcd names and the spec does not know.
 	peers  []cluster.Machine
 	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""
 	asked  map[string]question      // the last of each
-	// outdated is when it became known that what was asked before holds no longer, and resting are the workers that are
-	// asked rarely.
+	// outdated is when the last answers became invalid, and resting are the workers that are polled rarely.
 	outdated map[string]time.Time
 	resting  map[string]bool
-	epoch    map[string]int // grows with each change; older answers are stale
-	// news tells what happens between two looks; nil where nobody waits for it.
+	epoch    map[string]int // increases with each change; older answers are stale
+	// news reports changes between two observations; nil where nothing is awaited.
 	news *news
 }
 
@@ -83,7 +81,7 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 	}
 }
 
-// observe asks everybody, and returns the newest snapshot that can be had without waiting for machines that do not
+// observe asks all machines and Kubernetes. It returns the newest snapshot without waiting for machines that do not
 // answer.
 func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	o.outdate(o.everybody()...)
@@ -91,8 +89,8 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	return o.look(ctx)
 }
 
-// look is observe of those whose last answers are too old: they were outdated or changed since, or are older than their
-// pace. That something happened to one of a thousand machines is no news of the others.
+// look is observe only for answers that are outdated, changed or older than their pace. A change of one of a thousand
+// machines does not outdate the others.
 func (o *observer) look(ctx context.Context) cluster.Snapshot {
 	begun := time.Now()
 
@@ -134,7 +132,7 @@ func (o *observer) look(ctx context.Context) cluster.Snapshot {
 	return have
 }
 
-// founder names the machine on which another run of this process begins etcd.
+// founder names the machine on which another run of this process bootstraps etcd.
 func (o *observer) founder() string {
 	if o.runner.Founding == nil {
 		return ""
@@ -148,8 +146,8 @@ func (o *observer) founder() string {
 	return m.Name
 }
 
-// manifestsOf notes, when nothing is recorded, which bootstrap manifests a cluster has that
-// was there before this run: those of the version that it runs.
+// manifestsOf records the bootstrap manifests of an older cluster for which none are recorded: those of its current
+// version.
 func (o *observer) manifestsOf(have *cluster.Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -160,7 +158,7 @@ func (o *observer) manifestsOf(have *cluster.Snapshot) {
 	}
 }
 
-// everybody is who can be asked: all machines and, under "", Kubernetes.
+// everybody is all machines and, under "", Kubernetes.
 func (o *observer) everybody() []string {
 	names := []string{""}
 	for _, m := range o.machines() {
@@ -170,7 +168,7 @@ func (o *observer) everybody() []string {
 	return names
 }
 
-// controlPlanes are those of them that may have a say in etcd, and Kubernetes.
+// controlPlanes are the machines that may be etcd members, and Kubernetes.
 func (o *observer) controlPlanes() []string {
 	names := []string{""}
 
@@ -183,7 +181,7 @@ func (o *observer) controlPlanes() []string {
 	return names
 }
 
-// outdate has the next look ask them again.
+// outdate makes the next observation ask them again.
 func (o *observer) outdate(names ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -193,7 +191,7 @@ func (o *observer) outdate(names ...string) {
 	}
 }
 
-// refresh is outdate of those whose last answers are older than the interval and of no use to the last look either, and
+// refresh outdates answers that are older than the interval and that the last observation did not use either. It
 // reports whether there are any.
 func (o *observer) refresh() bool {
 	_, begun, _ := o.latest()
@@ -205,12 +203,12 @@ func (o *observer) refresh() bool {
 	return len(old) > 0
 }
 
-// restingPace is how many intervals a worker is not asked that works and waits for nothing, or that tells by itself
-// when there is something new.
+// restingPace is the pace, in intervals, for a worker that works and waits for nothing, or that reports changes
+// itself.
 const restingPace = 10
 
-// atRest are the workers that are a working part of the cluster: they are asked more rarely. What takes another machine
-// out of service looks at them first, and so does the end of a run.
+// atRest are the working workers, which are polled more rarely. They are observed before another machine is taken out
+// of service, and at the end of a run.
 func (o *observer) atRest(have cluster.Snapshot) map[string]bool {
 	resting := map[string]bool{}
 	lacks := cluster.Unready(o.want, have)
@@ -225,7 +223,7 @@ func (o *observer) atRest(have cluster.Snapshot) map[string]bool {
 	return resting
 }
 
-// latest is the last snapshot, when its observation was begun, and what is closed with the next snapshot.
+// latest is the last snapshot, when its observation began, and a channel that closes with the next snapshot.
 func (o *observer) latest() (have cluster.Snapshot, begun time.Time, next <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -233,8 +231,8 @@ func (o *observer) latest() (have cluster.Snapshot, begun time.Time, next <-chan
 	return o.last, o.begun, o.next
 }
 
-// ask asks the Kubernetes API and every machine whose last answer is too old and that is not being asked already, and
-// waits for the answers that are worth waiting for.
+// ask asks the Kubernetes API and every machine whose last answer is too old and that is not being asked already. It
+// waits for the answers of those that were not silent.
 func (o *observer) ask(ctx context.Context) {
 	var silent, needed []<-chan struct{}
 
@@ -272,7 +270,7 @@ func (o *observer) ask(ctx context.Context) {
 	}
 }
 
-// pace is for how long an answer holds of which nothing is known that outdates it.
+// pace is how long an answer stays valid while nothing outdates it.
 func (o *observer) pace(name string) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -284,7 +282,7 @@ func (o *observer) pace(name string) time.Duration {
 	return o.runner.interval()
 }
 
-// current reports whether the last answer is younger than that, and nothing outdates it.
+// current reports whether the last answer is younger than age and not outdated.
 func (o *observer) current(name string, age time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -354,8 +352,8 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 	return answer, silentBefore
 }
 
-// askMachine starts asking a machine, unless that is under way, and returns the channel
-// that is closed with the answer, and whether the machine was silent before.
+// askMachine starts to ask a machine, unless a request is in progress. It returns a channel that closes with the
+// answer, and whether the machine was silent before.
 func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered <-chan struct{}, silentBefore bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -394,7 +392,7 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 			seen  bool
 		)
 
-		// What cannot be asked for a mistake of the program is no other than what does not answer: nothing is done to it.
+		// A machine whose request panics counts as one that does not answer: no step runs on it.
 		if err := panics.Call(func() {
 			state = api.Observe(ctx)
 			view, seen = o.view(ctx, m, api, state)
@@ -409,9 +407,8 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 	return answer, silentBefore
 }
 
-// keep stores an answer and carries on what only this run knows. It drops an
-// answer that says nothing: the machine was changed while it was asked, or an
-// interrupt cut the question off.
+// keep stores an answer and carries over what only this run knows. It drops an answer that proves nothing: the
+// machine was changed meanwhile, or an interrupt cut the request off.
 func (o *observer) keep(ctx context.Context, name string, epoch int, fresh step.MachineState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -425,8 +422,8 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh step.
 	o.states[name] = o.states[name].Next(fresh, time.Now())
 }
 
-// etcd asks the control planes for the member list, one after the other, until one answers. What was known before
-// stands in the snapshot, and holds where an interrupt cuts the question off.
+// etcd asks the control planes for the member list, one after the other, until one answers. The snapshot has the
+// former list, which stays when an interrupt cuts the request off.
 func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) etcdstate.State {
 	state := etcdstate.State{}
 	if o.etcdAside {
@@ -444,7 +441,7 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) etcdstate.St
 			return etcdstate.State{Known: true, Members: members}
 		}
 
-		// An interrupt that cuts the question off is no cause.
+		// An interrupt that cuts the request off is not a cause.
 		if wait.Over(ctx) {
 			return have.Etcd
 		}
@@ -455,7 +452,7 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) etcdstate.St
 	return state
 }
 
-// rest waits until nothing is being asked any more.
+// rest waits until no request is in progress.
 func (o *observer) rest() {
 	o.mu.Lock()
 	pending := slices.Collect(maps.Values(o.asking))
@@ -497,13 +494,12 @@ func (o *observer) state(name string) step.MachineState {
 	return o.states[name]
 }
 
-// busy notes that a step runs on a machine; it is not asked until the step ends.
+// busy records that a step runs on a machine, which is not asked until the step ends.
 func (o *observer) busy(name string, op step.Step) {
 	o.update(name, func(s *step.MachineState) { s.Begin(op) })
 }
 
-// changed notes that a step ended, and what follows from it before the machine
-// is asked again.
+// changed records that a step ended, and its known effects until the machine is asked again.
 func (o *observer) changed(name string, op step.Step, err error) {
 	o.mu.Lock()
 
@@ -535,7 +531,7 @@ func (o *observer) update(name string, change func(*step.MachineState)) {
 	o.epoch[name]++
 }
 
-// closed is a channel with an answer that is already in.
+// closed is the channel of an answer that already arrived.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)

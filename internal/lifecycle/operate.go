@@ -11,8 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Operate does an operation once on machines of want, as operate.Plan orders it, and returns when all of them work
-// again. It stops early, with an *[IncompleteError], as [Runner.Converge] does. Run again it begins anew.
+// Operate does an operation once on machines of want, in the order of operate.Plan, and returns when all of them work
+// again. It stops early, with an *[IncompleteError], as [Runner.Converge] does. It is not idempotent: another run
+// begins again.
 func (r *Runner) Operate(ctx context.Context, want cluster.Spec, asked operate.Order) (Result, error) {
 	return r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
 		return operate.Plan(want, have, r.Policy, asked)

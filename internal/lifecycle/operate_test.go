@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// operates does an operation on machines, on all of them where none is named.
+// operates does an operation on machines; on all of them where none is named.
 func (s *site) operates(o operation.Operation, machines ...string) (lifecycle.Result, error) {
 	s.t.Helper()
 
@@ -29,7 +29,7 @@ func (s *site) operates(o operation.Operation, machines ...string) (lifecycle.Re
 	return s.runner().Operate(bounded(s.t), s.want, operate.Order{Operation: o, Machines: machines})
 }
 
-// Every machine reboots once, control planes one at a time before workers, and all of them are given back.
+// Every machine reboots once, control planes one at a time before workers, and all nodes are uncordoned.
 func TestOperate_rebootsOneAtATime(t *testing.T) {
 	t.Parallel()
 
@@ -61,7 +61,7 @@ func TestOperate_rebootsOneAtATime(t *testing.T) {
 
 func isWorker(name string) bool { return strings.HasPrefix(name, "w-") }
 
-// With a member of etcd down no other control plane is rebooted, and no node stays cordoned.
+// While an etcd member is down, no other control plane is rebooted, and no node stays cordoned.
 func TestOperate_keepsTheQuorum(t *testing.T) {
 	t.Parallel()
 
@@ -93,7 +93,7 @@ func TestOperate_keepsTheQuorum(t *testing.T) {
 	s.schedulable()
 }
 
-// A rollback brings back the Talos before the last upgrade.
+// A rollback restores the Talos before the last upgrade.
 func TestOperate_rollsBack(t *testing.T) {
 	t.Parallel()
 
@@ -113,7 +113,7 @@ func TestOperate_rollsBack(t *testing.T) {
 	s.schedulable()
 }
 
-// Members are defragmented one after the other, the leader last. A worker has none.
+// Members are defragmented one after the other, the leader last. A worker has no member.
 func TestOperate_defragmentsTheLeaderLast(t *testing.T) {
 	t.Parallel()
 
@@ -141,7 +141,7 @@ func TestOperate_defragmentsTheLeaderLast(t *testing.T) {
 	}
 }
 
-// Talos restarts the kubelet, and refuses to restart what the machine could not do without.
+// Talos restarts the kubelet, and refuses to restart essential services.
 func TestOperate_restartsAService(t *testing.T) {
 	t.Parallel()
 
@@ -162,8 +162,7 @@ func TestOperate_restartsAService(t *testing.T) {
 	}
 }
 
-// A rollback that took the machine down after nobody waited for it any more is not sent once more, which would go
-// forward again.
+// A rollback that took effect after the run stopped waiting is not sent again, because a second one undoes it.
 func TestOperate_rollsBackOnce(t *testing.T) {
 	t.Parallel()
 

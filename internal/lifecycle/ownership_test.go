@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A resource that finds working machines takes them over, and the one that had them leaves them alone from then on.
+// A resource that finds working machines takes them over, and the former owner leaves them alone from then on.
 func TestOwnership_goesToTheLastOne(t *testing.T) {
 	t.Parallel()
 
@@ -42,7 +42,7 @@ func TestOwnership_goesToTheLastOne(t *testing.T) {
 	first.Machines = slices.Clone(first.Machines)
 
 	for i := range first.Machines {
-		first.Machines[i].OwnedByOther = true // the plan of the destroy saw the marks
+		first.Machines[i].OwnedByOther = true // the plan of the destroy observed the marks
 	}
 
 	result, err = s.runner().Teardown(bounded(t), first)
@@ -55,7 +55,7 @@ func TestOwnership_goesToTheLastOne(t *testing.T) {
 	}
 }
 
-// A machine that another resource of the same process has taken is not removed although its node has no mark.
+// A machine that another resource of the same process took over is not removed, although its node has no mark.
 func TestOwnership_claimedInTheProcess(t *testing.T) {
 	t.Parallel()
 
@@ -75,7 +75,7 @@ func TestOwnership_claimedInTheProcess(t *testing.T) {
 	}
 }
 
-// unwritableLock is a Lease in an API that does not let it be written.
+// unwritableLock is a Lease in an API that rejects writes.
 type unwritableLock struct{ since time.Time }
 
 func (l unwritableLock) Acquire(ctx context.Context, _ func(string)) (<-chan struct{}, func(), error) {
@@ -88,7 +88,7 @@ func (l unwritableLock) Held(context.Context) error { return nil }
 
 func (l unwritableLock) FailingSince() time.Time { return l.since }
 
-// The last control plane goes although its API does not let the lock be written.
+// The last control plane is removed although its API rejects writes of the lock.
 func TestRemoval_ofTheLastWithoutTheLock(t *testing.T) {
 	t.Parallel()
 

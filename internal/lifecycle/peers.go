@@ -7,32 +7,33 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// Peers is what the runs of a process on one cluster know of each other.
+// Peers is what the runs of a process on one cluster know about each other.
 type Peers interface {
-	// Enter adds a run with what is known of it before it looks at its machines.
+	// Enter adds a run with what is known about it before it observes its machines.
 	Enter(s cluster.Standing) Peer
 }
 
 // Peer is one of these runs. It is safe for concurrent use.
 type Peer interface {
-	// Tell replaces what the others know of the run.
+	// Tell replaces what the others know about the run.
 	Tell(s cluster.Standing)
-	// Others is what all other runs do, together.
+	// Others is what all other runs do, combined.
 	Others() cluster.Standing
-	// Leave takes the run out. It may be called more than once.
+	// Leave removes the run. It may be called more than once.
 	Leave()
 }
 
-// standing is the part of one run in that.
+// standing is the entry of one run in Peers.
 type standing struct {
-	peer Peer // nil where the run knows of no others
+	peer Peer // nil where the run does not know others
 	told cluster.Standing
-	// starts is whether the run may start an API server with an older version than runs now.
+	// starts is true when the run may start an API server with an older version than the current one.
 	starts bool
-	// before is what the others did when the last look began, and quiet since when they move nothing.
+	// before is what the others did when the last observation began. quiet is since when they have moved nothing.
 	before cluster.Standing
 	quiet  time.Time
-	// apiServers are the versions that the machines of the run had or got last: one that boots shows nothing.
+	// apiServers are the API server versions that the machines of the run last had or got, because a booting machine
+	// shows none.
 	apiServers map[string]string
 }
 
@@ -46,8 +47,8 @@ func enter(peers Peers) *standing {
 	return s
 }
 
-// look begins a look at the cluster. A run that may start an API server says so before: what others decide by a look
-// that ends later holds for it, too.
+// look begins an observation of the cluster. A run that may start an API server announces it first, so that decisions
+// of others from a later observation account for it.
 func (s *standing) look() {
 	if s.peer == nil {
 		return
@@ -61,7 +62,7 @@ func (s *standing) look() {
 	s.before = s.peer.Others()
 }
 
-// elsewhere is what the others did while a look lasted.
+// elsewhere is what the others did during an observation.
 func (s *standing) elsewhere() cluster.Elsewhere {
 	if s.peer == nil {
 		return cluster.Elsewhere{}
@@ -79,7 +80,7 @@ func (s *standing) elsewhere() cluster.Elsewhere {
 	return cluster.Elsewhere{Standing: others, QuietSince: s.quiet}
 }
 
-// decided tells the others what a decision comes to, before its first step.
+// decided announces a decision to the others before its first step.
 func (s *standing) decided(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) {
 	if s.peer == nil {
 		return

@@ -21,28 +21,27 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// podSite is a site whose machines are pods of a host cluster, which runs reach through the product's fleet of
-// containers. Its API is a stand-in here which does what the real one does to the Talos in a pod, and watches that it
-// is done in order.
+// podSite is a site whose machines are pods of a host cluster. Runs reach them through the product's fleet of
+// containers. A double of the host API does what the real one does to the Talos in a pod, and checks the order.
 type podSite struct {
 	*site
 
 	mu   sync.Mutex
 	pods map[string]*pod
-	// memory is what is wanted of each.
+	// memory is the wanted memory of each pod.
 	memory string
 }
 
-// pod is what the host cluster has of one machine.
+// pod is the pod of one machine on the host cluster.
 type pod struct {
 	sim *sim.Machine
-	// starts counts the containers that ran.
+	// starts counts the started containers.
 	starts int
 	image  string // the release in the pod's image
-	// memory stands for all else that a pod is made of.
+	// memory stands for the rest of the pod's specification.
 	memory string
 	gone   bool
-	// trouble keeps everything from running in the pod, and lost its volumes from being used.
+	// trouble prevents everything in the pod from running, and lost makes its volumes unusable.
 	trouble string
 	lost    bool
 }
@@ -101,7 +100,7 @@ func (s *podSite) configure(patch string) {
 	}
 }
 
-// wanting wants a release and a size of all pods.
+// wanting sets the wanted release and size of all pods.
 func (s *podSite) wanting(version, memory string) {
 	s.memory = memory
 
@@ -115,7 +114,7 @@ func (s *podSite) wanting(version, memory string) {
 	}
 }
 
-// runner reaches the machines by their names, and their host, as the product does.
+// runner reaches the machines by name, and their host, as the product does.
 func (s *podSite) runner() *lifecycle.Runner {
 	s.dial = s.route
 
@@ -127,7 +126,7 @@ func (s *podSite) runner() *lifecycle.Runner {
 	return runner
 }
 
-// spec is what the host is told of the machines.
+// spec is the host's specification of the machines.
 func (s *podSite) spec() workload.Spec {
 	var spec workload.Spec
 
@@ -141,7 +140,7 @@ func (s *podSite) spec() workload.Spec {
 	return spec
 }
 
-// route connects to the pod that has a name now.
+// route connects to the current pod of a name.
 func (s *podSite) route(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -170,12 +169,12 @@ func (s *podSite) converge() lifecycle.Result {
 	return result
 }
 
-// memoryOfPod stands for all that a pod is made of beside its image.
+// memoryOfPod stands for the specification of a pod except its image.
 const memoryOfPod = "memory"
 
 func talosImage(version string) string { return "ghcr.io/siderolabs/talos:" + version }
 
-// podTalos is the Talos of machines, which in a pod is not asked for everything.
+// podTalos is the Talos API of machines that are pods, where some calls are never made.
 type podTalos struct {
 	site  *podSite
 	inner lifecycle.Fleet
@@ -198,7 +197,7 @@ type podMachine struct {
 	pod   *pod
 }
 
-// Reboot ends Talos, and the kubelet starts its container again.
+// Reboot ends Talos, and the kubelet restarts its container.
 func (m *podMachine) Reboot(ctx context.Context, uuid string) error {
 	m.fleet.inOrder(ctx, m.name, "restarted")
 
@@ -209,7 +208,7 @@ func (m *podMachine) Reboot(ctx context.Context, uuid string) error {
 	return m.fleet.site.start(m.pod, func(*pod) error { return nil })
 }
 
-// PullImage would be for an installer.
+// PullImage would pull an installer.
 func (m *podMachine) PullImage(context.Context, string) error {
 	m.fleet.site.t.Errorf("%s is to pull an image", m.name)
 
@@ -232,7 +231,7 @@ func (m *podMachine) Reset(context.Context, bool) error {
 
 // podHost is the host cluster of the pods, as far as a run changes and observes machines.
 type podHost struct {
-	containers.Host // nobody makes anything that machines share
+	containers.Host // shared objects are never created
 
 	site  *podSite
 	talos podTalos
@@ -262,7 +261,7 @@ func (h *podHost) Observe(_ context.Context, spec workload.Spec) (workload.Obser
 	return seen, nil
 }
 
-// Replace gives a machine a pod of what is wanted.
+// Replace replaces the pod of a machine by the wanted one.
 func (h *podHost) Replace(ctx context.Context, spec workload.Spec, machine string) error {
 	h.talos.inOrder(ctx, machine, "replaced")
 
@@ -289,7 +288,7 @@ func (h *podHost) Remove(_ context.Context, _ workload.Spec, machine string) err
 	return nil
 }
 
-// Wipe gives a machine a pod with new volumes.
+// Wipe replaces the pod of a machine and its volumes.
 func (h *podHost) Wipe(_ context.Context, _ workload.Spec, machine string) error {
 	return h.site.start(h.site.pods[machine], func(p *pod) error {
 		p.sim.Wipe()
@@ -304,7 +303,7 @@ func (p *pod) stop() {
 	<-p.sim.Off()
 }
 
-// start starts another container, after a change.
+// start changes a pod and starts its next container.
 func (s *podSite) start(p *pod, change func(*pod) error) error {
 	p.stop()
 
@@ -322,8 +321,8 @@ func (s *podSite) start(p *pod, change func(*pod) error) error {
 	return nil
 }
 
-// inOrder fails the test when a control plane goes out of service while another one does not
-// work, or is known to etcd at the address of a pod that it does not have any more.
+// inOrder fails the test when a control plane goes out of service while another one does not work, or while etcd
+// knows another one at the address of its former pod.
 func (f podTalos) inOrder(ctx context.Context, machine, what string) {
 	own, _ := f.site.want.Find(machine)
 	if own.Role != step.ControlPlane || f.site.pods[machine].trouble != "" {
@@ -352,7 +351,7 @@ func (f podTalos) inOrder(ctx context.Context, machine, what string) {
 	}
 }
 
-// steps are the texts of what a run did.
+// steps are the texts of the steps of a run.
 func steps(result lifecycle.Result) []string {
 	var out []string
 	for _, s := range result.Done {
@@ -362,7 +361,7 @@ func steps(result lifecycle.Result) []string {
 	return out
 }
 
-// TestPods_lifecycle takes a cluster of pods through its life.
+// TestPods_lifecycle takes a cluster of pods through its lifecycle.
 func TestPods_lifecycle(t *testing.T) {
 	t.Parallel()
 
@@ -383,7 +382,7 @@ func TestPods_lifecycle(t *testing.T) {
 		}
 	}
 
-	// Another size of the pods, and a configuration that Talos restarts for.
+	// Another size of the pods, and a configuration for which Talos restarts.
 	s.wanting(newerTalos, "4Gi")
 	s.configure(needsReboot)
 	s.converge()
@@ -423,7 +422,7 @@ func TestPods_lifecycle(t *testing.T) {
 	}
 }
 
-// TestPods_oneThatDoesNotStart mends a pod of which nothing runs by making it of what is wanted now.
+// TestPods_oneThatDoesNotStart repairs a pod in which nothing runs by replacing it with the wanted one.
 func TestPods_oneThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 
@@ -442,7 +441,7 @@ func TestPods_oneThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// TestPods_oneWhoseVolumesAreLost gives a control plane new volumes, and lets it join anew.
+// TestPods_oneWhoseVolumesAreLost gives a control plane new volumes, and lets it join again.
 func TestPods_oneWhoseVolumesAreLost(t *testing.T) {
 	t.Parallel()
 
@@ -460,7 +459,7 @@ func TestPods_oneWhoseVolumesAreLost(t *testing.T) {
 	}
 }
 
-// TestVolumes_ofMetalAreNobodys are nobody's to replace.
+// TestVolumes_ofMetalAreNobodys: only the volumes of pods can be replaced.
 func TestVolumes_ofMetalAreNobodys(t *testing.T) {
 	t.Parallel()
 

@@ -8,11 +8,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// Refresh asks every machine of want, what etcd looks like from each of its control planes, and the Kubernetes API,
-// once and side by side. Unlike Examine it asks no machine of another resource. It changes nothing.
+// Refresh observes every machine of want, etcd as each of its control planes sees it, and the Kubernetes API, once
+// and in parallel. Unlike Examine, it asks no machine of another resource. It changes nothing.
 //
-// A member without a leader answers for its own status and for nothing else, so its member list is not asked for: the
-// call would end with its deadline.
+// A member without a leader reports only its own status. It is not asked for the member list, because that call would
+// end with its deadline.
 func (r *Runner) Refresh(ctx context.Context, want cluster.Spec) cluster.Snapshot {
 	o := newObserver(r, want).withViews()
 	o.reads = true
@@ -20,7 +20,8 @@ func (r *Runner) Refresh(ctx context.Context, want cluster.Spec) cluster.Snapsho
 	return o.observe(ctx)
 }
 
-// goesBack is the version that an earlier run told etcd to go back to, as any member says. A run reads it in the views.
+// goesBack is the target of an etcd downgrade that an earlier run enabled, as reported by any member. A run reads it
+// from the views.
 func (o *observer) goesBack() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

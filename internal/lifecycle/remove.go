@@ -6,12 +6,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// Remove takes the machines in want.Removed out of a cluster whose other machines belong
-// to other resources, as cluster.PlanRemoval decides; want.Machines is empty.
-// Destructive. In a cluster that lives on, a machine that does not answer is taken out
-// of it without being reset, and named in Result.Left. When the cluster ends with it,
-// such a machine is named in an *[IncompleteError] like that of Teardown. Those that took
-// their reset and do not come back are in Result.Away. It is idempotent.
+// Remove takes the machines in want.Removed out of a cluster whose other machines belong to other resources, as
+// cluster.PlanRemoval decides; want.Machines is empty. Destructive. If the cluster lives on, a machine that does not
+// answer is removed from it without a reset, and named in Result.Left. If the cluster ends, such a machine is named
+// in an *[IncompleteError] like that of Teardown. Machines that accepted their reset and do not come back are in
+// Result.Away. It is idempotent.
 func (r *Runner) Remove(ctx context.Context, want cluster.Spec) (Result, error) {
 	r.Checks = nil
 

@@ -12,9 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// fetch gets the snapshot that etcd has yet to begin with, once in a run: before its first
-// step, and at the latest before it is restored. It takes as long as a download does: what was
-// observed before is old then.
+// fetch gets the snapshot for a new etcd once in a run: before its first step, and at the latest before the restore.
+// It takes as long as a download, so earlier observations are old afterward.
 func (w *work) fetch(ctx context.Context, d cluster.Decision, have cluster.Snapshot) (fetched bool, err error) {
 	if w.fetched || !step.Restores(d.Steps) && (len(d.Steps) == 0 || !cluster.AwaitsRestore(w.want, have)) {
 		return false, nil
@@ -39,8 +38,8 @@ func (w *work) fetch(ctx context.Context, d cluster.Decision, have cluster.Snaps
 	return true, nil
 }
 
-// ask observes the control planes that the snapshot was taken of, by their hosts: another endpoint does not show
-// whether they still run. Machines of the run are observed already.
+// ask observes the control planes in the snapshot by their hosts, because another endpoint does not show whether they
+// still run. Machines of the run are already observed.
 func (w *work) ask(ctx context.Context, have cluster.Snapshot) map[string]step.MachineState {
 	var (
 		mu    sync.Mutex

@@ -36,8 +36,7 @@ func (h *held) Members() []string { return h.members }
 
 func (h *held) Reader() io.Reader { return bytes.NewReader(h.data) }
 
-// lost creates a cluster, takes a snapshot of its etcd, wipes every control plane and asks
-// for the snapshot.
+// lost creates a cluster, takes an etcd snapshot, wipes every control plane and requests a restore.
 func lost(t *testing.T, opts sim.Options) *site {
 	t.Helper()
 
@@ -48,7 +47,7 @@ func lost(t *testing.T, opts sim.Options) *site {
 	return s
 }
 
-// takeSnapshot is what a backup has.
+// takeSnapshot is the content of a backup.
 func (s *site) takeSnapshot() []byte {
 	s.t.Helper()
 
@@ -60,7 +59,7 @@ func (s *site) takeSnapshot() []byte {
 	return snapshot.Bytes()
 }
 
-// wipeControlPlanes resets every control plane beside talosop and asks for a snapshot.
+// wipeControlPlanes resets every control plane without talosop and requests a restore.
 func (s *site) wipeControlPlanes(snapshot []byte) {
 	s.t.Helper()
 
@@ -83,8 +82,8 @@ func (s *site) wipeControlPlanes(snapshot []byte) {
 	s.sim.ForgetCalls()
 }
 
-// isRestored checks where a restore ends: one etcd that began with the snapshot, of all control planes, and
-// the nodes of the machines alone.
+// isRestored checks the result of a restore: one etcd of all control planes that began with the snapshot, and no
+// nodes except those of the machines.
 func (s *site) isRestored(have cluster.Snapshot) {
 	s.t.Helper()
 	s.isReady(have)
@@ -106,7 +105,7 @@ func (s *site) isRestored(have cluster.Snapshot) {
 	}
 }
 
-// TestRestore_ofAllControlPlanes: all control planes are wiped, and the cluster comes back with what it had.
+// TestRestore_ofAllControlPlanes: all control planes are wiped, and the cluster returns with its data.
 func TestRestore_ofAllControlPlanes(t *testing.T) {
 	t.Parallel()
 
@@ -123,7 +122,7 @@ func TestRestore_ofAllControlPlanes(t *testing.T) {
 		t.Errorf("the snapshot was fetched %d times", s.snapshot.fetched)
 	}
 
-	// As it is recorded now, the next run has nothing to do; and another snapshot is refused.
+	// With the new recorded state, the next run has nothing to do, and another snapshot is refused.
 	s.want.RestoreFrom, s.want.RestoredAt = "", lastRestored(result.Snapshot)
 	if result := s.converge(); len(result.Done) > 0 {
 		t.Errorf("the next run did %v", result.Done)
@@ -138,8 +137,8 @@ func TestRestore_ofAllControlPlanes(t *testing.T) {
 	}
 }
 
-// TestRestore_ofAnOlderSnapshot: a worker that joined after the snapshot has no node any more, and registers again
-// without a hand, in the run that restores and in the one of another resource.
+// TestRestore_ofAnOlderSnapshot: a worker that joined after the snapshot has no node any more. It registers again by
+// itself, in the run that restores and in that of another resource.
 func TestRestore_ofAnOlderSnapshot(t *testing.T) {
 	t.Parallel()
 
@@ -154,7 +153,7 @@ func TestRestore_ofAnOlderSnapshot(t *testing.T) {
 	s.policy.RegisterTimeout = 2 * time.Second
 
 	other := s.want
-	other.Machines = s.want.Machines[2:] // as a talosop_worker has it
+	other.Machines = s.want.Machines[2:] // as in a talosop_worker
 	s.want.Machines = s.want.Machines[:2]
 
 	for _, want := range []cluster.Spec{s.want, {Name: other.Name, Endpoint: other.Endpoint, Machines: other.Machines,
@@ -175,7 +174,7 @@ func TestRestore_ofAnOlderSnapshot(t *testing.T) {
 	s.isReady(s.runner().Observe(bounded(t), s.want))
 }
 
-// TestRestore_touchesNothingBeforeTheSnapshotIsThere: a snapshot that cannot be had ends the run first.
+// TestRestore_touchesNothingBeforeTheSnapshotIsThere: a missing snapshot ends the run before its first step.
 func TestRestore_touchesNothingBeforeTheSnapshotIsThere(t *testing.T) {
 	t.Parallel()
 
@@ -191,8 +190,7 @@ func TestRestore_touchesNothingBeforeTheSnapshotIsThere(t *testing.T) {
 	}
 }
 
-// TestTeardown_fetchesNoSnapshot: a create that was to restore a snapshot and never got there is
-// destroyed without it.
+// TestTeardown_fetchesNoSnapshot: a create that never reached its restore is destroyed without the snapshot.
 func TestTeardown_fetchesNoSnapshot(t *testing.T) {
 	t.Parallel()
 
@@ -212,7 +210,7 @@ func TestTeardown_fetchesNoSnapshot(t *testing.T) {
 	s.isBlank()
 }
 
-// TestRestore_waitsForEveryControlPlane: one that is silent may hold the data.
+// TestRestore_waitsForEveryControlPlane: a silent control plane may hold the data.
 func TestRestore_waitsForEveryControlPlane(t *testing.T) {
 	t.Parallel()
 
@@ -230,7 +228,7 @@ func TestRestore_waitsForEveryControlPlane(t *testing.T) {
 		ended <- err
 	}()
 
-	// The others have their configuration and wait.
+	// The others are configured and wait.
 	for _, name := range []string{"cp-1", "cp-2"} {
 		if err := s.sim.Machine(name).AwaitStage(bounded(t), sim.StageBooting); err != nil {
 			t.Fatal(err)
@@ -248,8 +246,8 @@ func TestRestore_waitsForEveryControlPlane(t *testing.T) {
 	}
 }
 
-// TestRestore_survivesFailures lets calls that change a machine go wrong, and kills the process there: a second
-// run ends in the same state, with one etcd.
+// TestRestore_survivesFailures fails calls that change a machine, and kills the process there. A second run ends in
+// the same state, with one etcd.
 func TestRestore_survivesFailures(t *testing.T) {
 	t.Parallel()
 

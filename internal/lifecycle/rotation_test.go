@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// becomes gives the site another bundle, as a plan does: state keeps the one before until the run is over.
+// becomes gives the site another bundle, as a plan does. State keeps the former one until the run is over.
 func (s *site) becomes(b *pki.Bundle) {
 	s.t.Helper()
 
@@ -35,7 +35,7 @@ func (s *site) becomes(b *pki.Bundle) {
 	}
 }
 
-// turnOver gives the site new keys which it is to work with at once.
+// turnOver gives the site new keys that it must use at once.
 func (s *site) turnOver(kinds ...rotation.Kind) {
 	s.t.Helper()
 
@@ -47,8 +47,8 @@ func (s *site) turnOver(kinds ...rotation.Kind) {
 	s.becomes(turned.Advance())
 }
 
-// carriesWhatIsWanted checks the end of a rotation: every machine has the wanted keys, its node tells them, none
-// booted, and nothing is left to be done.
+// carriesWhatIsWanted checks the end of a rotation: every machine has the wanted keys, its node reports them, none
+// rebooted, and nothing is left to do.
 func (s *site) carriesWhatIsWanted() {
 	s.t.Helper()
 
@@ -78,7 +78,7 @@ func (s *site) carriesWhatIsWanted() {
 	}
 }
 
-// refuses checks that no API server takes a client.
+// refuses checks that no API server accepts a client.
 func (w *writer) refuses() {
 	w.t.Helper()
 	w.stop()
@@ -92,8 +92,8 @@ func (w *writer) refuses() {
 	}
 }
 
-// clientOf is a client of Kubernetes that trusts every authority that the site knows, with a certificate of the present
-// one or of the former one.
+// clientOf is a Kubernetes client that trusts every authority of the site, with a certificate of the present or of
+// the former authority.
 func (s *site) clientOf(former bool) pki.Credentials {
 	s.t.Helper()
 
@@ -148,15 +148,15 @@ func TestRotation_ofEveryKeyWhileAClientWrites(t *testing.T) {
 	s.converge()
 	fresh.progress()
 	s.carriesWhatIsWanted()
-	s.former = nil // state has forgotten it
+	s.former = nil // state no longer has it
 	s.carriesWhatIsWanted()
 	old.refuses()
 }
 
-// rotationFailPoints bounds how many calls of a rotation go wrong: each of the ways comes once in three rotations.
+// rotationFailPoints is how many calls of a rotation fail. Each kind of failure occurs once in three rotations.
 const rotationFailPoints = 3
 
-// rotations are the two applies of a rotation, by what the second one finds of the first one.
+// rotations are the two applies of a rotation, by what the second one finds.
 func rotations() map[string]func(*site) {
 	return map[string]func(*site){
 		"turn over": func(s *site) { s.turnOver(rotation.Kinds()...) },
@@ -165,7 +165,7 @@ func rotations() map[string]func(*site) {
 			s.converge()
 			s.becomes(s.bundle.Advance())
 		},
-		// The bundle lost the former keys before any machine was touched: state had them.
+		// The bundle lost the former keys before any machine was changed; state still had them.
 		"all at once": func(s *site) {
 			s.turnOver(rotation.Kinds()...)
 			before := s.former
@@ -187,7 +187,7 @@ func TestRotation_survivesFailures(t *testing.T) {
 			undisturbed.sim.ForgetCalls()
 			undisturbed.converge()
 
-			// How often a machine gets a configuration later on depends on who is ready first.
+			// How many more configurations a machine gets depends on which one is ready first.
 			points := slices.DeleteFunc(undisturbed.points(), func(p point) bool { return p.n > 2 })
 			undisturbed.carriesWhatIsWanted()
 			t.Logf("calls that change machines: %v", points)
@@ -211,7 +211,7 @@ func TestRotation_survivesFailures(t *testing.T) {
 	}
 }
 
-// A machine that is to carry a key which neither the secrets nor the machine have is sent nothing.
+// A machine is sent nothing if its wanted key is neither in the secrets nor on the machine.
 func TestRotation_withoutTheKeyOfTheOthers(t *testing.T) {
 	t.Parallel()
 

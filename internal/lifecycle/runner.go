@@ -12,80 +12,74 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// DefaultInterval is the pause between two observations of machines that are on
-// their way.
+// DefaultInterval is the pause between two observations of unsettled machines.
 const DefaultInterval = time.Second
 
-// Runner brings the machines of one resource to what is wanted. A Runner serves
-// one run; it is not safe for concurrent use.
+// Runner brings the machines of one resource to what is wanted. A Runner serves one run. It is not safe for
+// concurrent use.
 type Runner struct {
 	Fleet      Fleet
 	Kubernetes Kubernetes
-	// Configs is the configuration to send, by machine name.
+	// Configs are the configurations to send, by machine name.
 	Configs map[string][]byte
-	// Images sets images of Kubernetes in a configuration and leaves all else as it is; nil
-	// where none is ever set.
+	// Images sets Kubernetes images in a configuration and changes nothing else; nil where none is ever set.
 	Images func(config []byte, images kubenames.Images) ([]byte, error)
-	// Keys sets keys in a configuration and leaves all else as it is; active is the one that a member has, whose keys are
-	// at hand, too. nil where none is ever set.
+	// Keys sets keys in a configuration and changes nothing else. active is the active configuration of a member, whose
+	// keys can be used too. nil where none is ever set.
 	Keys   func(config, active []byte, keys rotation.Keys) ([]byte, error)
 	Policy cluster.Policy
-	// Window tells how the maintenance window stands at a time, in a run that ends at another one (zero for never); nil
-	// where there is none.
+	// Window reports the state of the maintenance window at a time, in a run that ends at another one (zero for never);
+	// nil where there is no window.
 	Window func(now, ends time.Time) cluster.Window
-	// Snapshots gets one of etcd before the first step of a run that takes a control plane
-	// out of service or out of etcd; nil takes none.
+	// Snapshots stores an etcd snapshot before the first step of a run that takes a control plane out of service or out
+	// of etcd; nil takes none.
 	Snapshots Snapshots
 	// Founding is shared by all runs of a process on the cluster; nil where there is one at a time.
 	Founding Founding
-	// Peers are the other runs of the process on the cluster; nil where nothing is known of them.
+	// Peers are the other runs of the process on the cluster; nil where they are unknown.
 	Peers Peers
 	// Rejoining names the control planes that other runs of this process replace; nil where there is one run at a time.
 	Rejoining func() []cluster.Rejoining
 	// Restoration is what a cluster.Restore restores; nil where none is wanted.
 	Restoration Restoration
-	// Claimed reports whether another resource of this process has taken a machine over, by its
-	// address or its hardware's UUID; nil where none can have. It does no I/O.
+	// Claimed reports whether another resource of this process took a machine over, by its address or its hardware's
+	// UUID; nil where none can have. It does no I/O.
 	Claimed func(m cluster.Machine) bool
-	// Lock guards disruptive steps; nil where no other run can be in the way.
+	// Lock guards disruptive steps; nil where no other run can interfere.
 	Lock Lock
-	// Checks are the user's own, asked before a machine goes out of service and once it is back; nil where there are none.
-	// What is taken down or removed for good is not held by them.
+	// Checks are the user's own checks. They run before a machine goes out of service and once it is back; nil where
+	// there are none. They do not hold a teardown or a removal.
 	Checks Checks
-	// Interval between observations; zero is DefaultInterval.
+	// Interval is the pause between observations; zero is DefaultInterval.
 	Interval time.Duration
-	// Events is told what happens, by several goroutines; nil is allowed.
+	// Events receives events from several goroutines; nil is allowed.
 	Events func(e Event)
 }
 
-// Result is how a run ended.
+// Result is the result of a run.
 type Result struct {
 	// Snapshot is the last observation.
 	Snapshot cluster.Snapshot
-	// Touched is true when a machine was sent something that changes it, or when
-	// machines of this cluster were found: from then on the outcome has to be
-	// remembered.
+	// Touched is true when a machine was sent a change, or when machines of this cluster were found. From then on the
+	// result must be recorded.
 	Touched bool
-	// Done lists the steps that were finished, in order.
+	// Done lists the finished steps in order.
 	Done []step.Step
 	// Behind is what is left to a later run, and why.
 	Behind []step.Kept
-	// Relinquished names the machines that were to be removed and are another resource's by now:
-	// nothing was sent to them.
+	// Relinquished names the machines to remove that another resource took over. Nothing was sent to them.
 	Relinquished []string
-	// Left names the machines that were removed and could not be reset: they are out of
-	// the cluster, and still hold its configuration.
+	// Left names the removed machines that could not be reset. They are out of the cluster, and still have its
+	// configuration.
 	Left []step.Hold
-	// Away names the machines that took their reset and did not come back while the run
-	// waited for them.
+	// Away names the machines that accepted their reset and did not come back while the run waited.
 	Away []step.Hold
 }
 
-// Converge makes the machines what want says and returns once nothing is left to
-// do and every machine is a working part of its cluster. An endpoint that does not answer even then is in the snapshot
-// and no error: no machine can mend it. It stops early, with an
-// *[IncompleteError], when the context ends, when a step fails for good, or when the
-// planner refuses. It is idempotent: run again, it goes on where it stopped.
+// Converge makes the machines what want says. It returns once nothing is left to do and every machine is a working
+// part of its cluster. An endpoint that is silent even then is in the snapshot and not an error, because no machine
+// can repair it. It stops early, with an *[IncompleteError], when the context ends, when a step fails permanently, or
+// when the planner refuses. It is idempotent: another run continues where it stopped.
 func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error) {
 	ends, _ := ctx.Deadline()
 	want = want.Ordered()
@@ -108,13 +102,12 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 	return result, err
 }
 
-// Teardown resets the machines of want, in the order of cluster.PlanTeardown.
-// Destructive. Machines that do not answer, or answer with another identity's, are
-// left alone and named in the *[IncompleteError] that is returned after all others
-// were reset. Those that took their reset and do not come back are in Result.Away, which is
-// no error. It is idempotent.
+// Teardown resets the machines of want, in the order of cluster.PlanTeardown. Destructive. Machines that do not
+// answer, or answer with another identity, are left alone. The returned *[IncompleteError] names them after all
+// others were reset. Machines that accepted their reset and do not come back are in Result.Away, which is not an
+// error. It is idempotent.
 func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {
-	want.RestoreFrom, r.Checks = "", nil // what ends has nothing to begin with, and no health to be kept
+	want.RestoreFrom, r.Checks = "", nil // a teardown restores nothing and checks no health
 
 	going := want
 	going.Machines, going.Removed = nil, want.Machines
@@ -146,13 +139,13 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 	return result, nil
 }
 
-// othersLive reports whether etcd has members, or Kubernetes control planes, that are not among the machines which go:
-// the cluster then lives on, and is left as one.
+// othersLive reports whether etcd members or Kubernetes control planes exist that are not among the going machines.
+// The cluster then lives on, and the machines leave it.
 func (r *Runner) othersLive(ctx context.Context, going cluster.Spec) bool {
 	return cluster.LivesOn(going, r.Observe(ctx, going))
 }
 
-// leave notes in a result which machines were not reset, or are not back from it.
+// leave records in a result which machines were not reset, or did not return from their reset.
 func (r *Runner) leave(result *Result, machines []cluster.Machine) {
 	have := result.Snapshot
 
@@ -204,7 +197,7 @@ func (r *Runner) runWith(
 		err    error
 	)
 
-	// What was done is recorded also when a mistake of the program ends the run.
+	// The result is recorded even when a panic ends the run.
 	if mistake := panics.Call(func() { result, err = r.loop(ctx, want, watch, work, decide) }); mistake != nil {
 		have, _, _ := watch.latest()
 
@@ -231,7 +224,7 @@ func (r *Runner) loop(
 		}
 
 		if decision.Done() && work.idle() && work.checks.settled(ctx, r.tell) {
-			// Those that are asked rarely are looked at once more.
+			// Rarely polled machines are observed once more.
 			if watch.refresh() && ctx.Err() == nil {
 				continue
 			}
@@ -242,15 +235,14 @@ func (r *Runner) loop(
 			return result, nil
 		}
 
-		// An interrupt cuts observations off, and what was known before is no ground
-		// for another step.
+		// An interrupt cuts observations off, and earlier observations do not justify another step.
 		if err := context.Cause(ctx); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
 
 		r.report(decision)
 
-		// What cannot be restored is better known before the first machine is touched.
+		// A snapshot that cannot be restored must be known before the first machine is changed.
 		if fetched, err := work.fetch(ctx, decision, have); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		} else if fetched {
@@ -273,16 +265,14 @@ func (r *Runner) loop(
 	}
 }
 
-// giveUp ends a run that cannot go on: it lets the steps that are under way
-// finish, and observes once more for the record.
+// giveUp ends a run that cannot continue: it lets the running steps finish, and observes once more for the record.
 func (r *Runner) giveUp(
 	ctx context.Context, want cluster.Spec, watch *observer, work *work, decision cluster.Decision, cause error,
 ) (Result, error) {
 	work.wait(watch)
 	watch.rest()
 
-	// The record of an interrupted run is worth a few seconds more than the
-	// context that was cancelled allows.
+	// The record of an interrupted run gets a few seconds more than the canceled context allows.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastObservation)
 	defer cancel()
 
@@ -297,7 +287,7 @@ func (r *Runner) giveUp(
 	}
 }
 
-// lastObservation bounds the observation after an interrupt.
+// lastObservation is the timeout of the observation after an interrupt.
 const lastObservation = 15 * time.Second
 
 func (r *Runner) interval() time.Duration {
@@ -308,10 +298,10 @@ func (r *Runner) interval() time.Duration {
 	return DefaultInterval
 }
 
-// longestPause is between two observations while a run waits for the maintenance window.
+// longestPause is the pause between two observations while a run waits for the maintenance window.
 const longestPause = 30 * time.Second
 
-// pause is until the next observation, unless something happens before.
+// pause is the time until the next observation, unless an event comes first.
 func (r *Runner) pause(d cluster.Decision, have cluster.Snapshot) time.Duration {
 	if d.Opens.IsZero() {
 		return r.interval()

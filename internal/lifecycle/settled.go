@@ -8,10 +8,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// settled is a decision that is not done while the health of the cluster says otherwise: a run that ends without an
-// error reports Ready, and a refresh right after it must not say Degraded.
+// settled is a decision that is not done while the cluster is unhealthy: a run that ends without an error reports
+// Ready, and the next refresh must not report Degraded.
 //
-// An alarm of etcd stays until a person clears it, so the run ends with an error instead of waiting for its timeout.
+// An etcd alarm stays until a person clears it, so the run ends with an error instead of waiting for its timeout.
 func settled(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) cluster.Decision {
 	if !d.Done() {
 		return d

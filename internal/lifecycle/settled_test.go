@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
-// A run with nothing to do does not end as if all were well while etcd has an alarm: the health data source and the next
-// refresh would say otherwise. It does not wait for a person either.
+// A run with nothing to do ends with an error while etcd has an alarm, because the health data source and the next
+// refresh report it. It does not wait until a person clears the alarm.
 func TestConverge_endsWithAnErrorWhileEtcdHasAnAlarm(t *testing.T) {
 	t.Parallel()
 

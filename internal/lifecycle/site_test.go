@@ -25,25 +25,25 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// fleet hands the machines of package talos to the runner.
+// fleet adapts the machines of package talos to the runner.
 type fleet struct{ *talos.Fleet }
 
 func (f fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Machine(m) }
 
-// site is a set of simulated machines and what a user wants of them.
+// site is a set of simulated machines and the user's spec.
 type site struct {
 	t      testing.TB
 	sim    *sim.Simulator
 	bundle *pki.Bundle
-	// former is the bundle that state had, while keys are turned over; else nil.
+	// former is the former bundle in state during a key rotation, otherwise nil.
 	former  *pki.Bundle
 	want    cluster.Spec
 	configs map[string][]byte
 	policy  cluster.Policy
-	// contract and talos are of the configurations that are rendered; v1.13 where they are empty.
+	// contract and talos are the versions of the rendered configurations; v1.13 where they are empty.
 	contract, talos string
-	// fallbacks are control planes that are asked where the endpoint does not answer, and
-	// await is how long one component is waited for; a minute where it is zero.
+	// fallbacks are control planes that are asked when the endpoint does not answer. await is the wait for one
+	// component; a minute where it is zero.
 	fallbacks []string
 	await     time.Duration
 	// timeouts of the Talos API; the defaults where they are zero.
@@ -52,20 +52,20 @@ type site struct {
 	snapshot *held
 	// dial connects to the Talos API; directly where it is nil.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// served is told of every call of the Talos API once it was served; see site.kill.
+	// served receives every call of the Talos API after it was served; see site.kill.
 	served atomic.Pointer[func(fault.Call)]
-	// unstruck fails the test when the point that was to be disturbed was not.
+	// unstruck fails the test when the requested point was not struck.
 	unstruck func()
-	// isolated is set for a cluster that is kept apart from one with the same secrets.
+	// isolated is set for a cluster that is isolated from one with the same secrets.
 	isolated bool
-	// quiet is set where what happens is not logged.
+	// quiet is set where events are not logged.
 	quiet bool
-	// boots is how often each machine had booted when a change began; see site.settles.
+	// boots is the boot count of each machine when a change began; see site.settles.
 	boots map[string]int
 }
 
-// deadAfter is how long what is silent is waited for in a teardown, where a test makes something silent: longer than
-// machines are away, on a busy computer, too.
+// deadAfter is how long a teardown waits for silent machines in tests that make some silent. It is longer than
+// machines are away, even on a busy computer.
 const deadAfter = 8 * time.Second
 
 // newSite starts blank machines and describes a cluster of them.
@@ -73,7 +73,7 @@ func newSite(t testing.TB, controlPlanes, workers int, opts sim.Options) *site {
 	t.Helper()
 
 	s := &site{t: t, bundle: testBundle(t), configs: map[string][]byte{}, policy: cluster.DefaultPolicy()}
-	s.policy.AppearWithin = 10 * time.Minute // a machine of a killed run may take long to boot on a busy computer
+	s.policy.AppearWithin = 10 * time.Minute // on a busy computer, a machine of a killed run may boot slowly
 
 	opts.Observe = func(c fault.Call) {
 		if served := s.served.Load(); served != nil {
@@ -125,8 +125,7 @@ func (s *site) render(role step.Role, patches ...string) machineconfig.Config {
 	return s.renderFor(role, cmp.Or(s.contract, "v1.13"), cmp.Or(s.talos, "v1.13.0"), patches...)
 }
 
-// renderFor renders the configuration of a machine with a version contract, for the
-// Talos that is installed on it.
+// renderFor renders the configuration of a machine with a version contract, for the Talos that is installed on it.
 func (s *site) renderFor(role step.Role, contract, version string, patches ...string) machineconfig.Config {
 	s.t.Helper()
 
@@ -167,7 +166,7 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 
 	lock := lock.Options{Cluster: s.want.Endpoint, Name: s.t.Name()}
 	if p != nil {
-		// The runs of one process queue up for the lock. One that was killed stands in the Lease only.
+		// The runs of one process queue for the lock. A killed run remains only in the Lease.
 		lock.Cluster, lock.Duration = fmt.Sprintf("%s %p", s.want.Endpoint, p), killedLock
 	}
 
@@ -246,7 +245,7 @@ func talosCredentials(c pki.Credentials) talos.Credentials {
 	return out
 }
 
-// generous lets a machine take its time over an answer, which it needs on a loaded machine.
+// generous extends the timeouts of answers for a busy computer.
 func generous(t talos.Timeouts) talos.Timeouts {
 	t.Connect = cmp.Or(t.Connect, 30*time.Second)
 	t.Call = cmp.Or(t.Call, 30*time.Second)
@@ -257,7 +256,7 @@ func generous(t talos.Timeouts) talos.Timeouts {
 	return t
 }
 
-// bounded is the time a run may take on a loaded machine.
+// bounded is the time that a run may take on a busy computer.
 func bounded(t testing.TB) context.Context {
 	t.Helper()
 
@@ -270,8 +269,8 @@ func bounded(t testing.TB) context.Context {
 // errNoTimeLeft ends a run of convergeUntil.
 var errNoTimeLeft = errors.New("no time left")
 
-// convergeUntil runs until the runner says what a test waits for, and then is out of time: how long a loaded machine
-// takes to get there does not matter.
+// convergeUntil runs until the event that a test waits for, and then ends the run's time. So the test does not depend
+// on the speed of the computer.
 func (s *site) convergeUntil(seen func(e lifecycle.Event) bool) (lifecycle.Result, error) {
 	s.t.Helper()
 
@@ -281,7 +280,7 @@ func (s *site) convergeUntil(seen func(e lifecycle.Event) bool) (lifecycle.Resul
 	runner := s.runner()
 	tell := runner.Events
 
-	var mu sync.Mutex // steps that are under way tell, too
+	var mu sync.Mutex // running steps send events too
 
 	runner.Events = func(e lifecycle.Event) {
 		tell(e)
@@ -310,11 +309,11 @@ func (s *site) create() {
 	s.record(result.Snapshot)
 }
 
-// record remembers what state would: which machines these are, and that there is an etcd.
+// record stores what state would: the identities of the machines, and that there is an etcd.
 func (s *site) record(have cluster.Snapshot) {
 	s.want.Bootstrapped = true
 
-	// Talos applies its manifests itself when a cluster begins.
+	// Talos applies its manifests itself at the bootstrap.
 	s.want.Kubernetes.Manifests = cmp.Or(have.Kubernetes.Manifests, s.want.Kubernetes.Manifests, s.want.Kubernetes.Version)
 
 	for i, m := range s.want.Machines {
@@ -339,8 +338,8 @@ func (s *site) isReady(have cluster.Snapshot) {
 		s.t.Errorf("%d etcd clusters, want 1", n)
 	}
 
-	// A call whose answer was lost counts as failed here and took effect all the
-	// same, so the number of etcds above is the proof; two successes would not be.
+	// A call whose answer was lost counts as failed here although it took effect. So the number of etcd clusters above
+	// is the proof, and two successes are an error.
 	if accepted := s.order("Bootstrap"); len(accepted) > 1 {
 		s.t.Errorf("bootstraps were accepted by %v, want one", accepted)
 	}

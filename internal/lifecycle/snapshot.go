@@ -12,14 +12,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// precaution is the snapshot of etcd before the risk, taken once in a run.
+// precaution is the etcd snapshot before the first risky step of a run.
 type precaution struct {
 	mu    sync.Mutex
 	taken bool
 }
 
-// risky reports whether a step takes a control plane out of service or out of etcd, gives
-// etcd's data to another API server, or takes it back to an older etcd.
+// risky reports whether a step takes a control plane out of service or out of etcd, gives etcd's data to another API
+// server, or downgrades etcd.
 func risky(op step.Step, on cluster.Machine) bool {
 	if s, ok := op.(step.UpgradeComponent); ok && s.Component == kubenames.KubeAPIServer {
 		return s.From != s.Image
@@ -32,14 +32,13 @@ func risky(op step.Step, on cluster.Machine) bool {
 	return op.Disrupts() && on.Role == step.ControlPlane
 }
 
-// take makes the snapshot, unless the run has one. Its error keeps the step from being
-// carried out.
+// take takes the snapshot, unless the run has one. Its error prevents the step.
 func (p *precaution) take(ctx context.Context, r *Runner, o stepRun, watch *observer) error {
 	if r.Snapshots == nil || !risky(o.step, o.on) {
 		return nil
 	}
 
-	// What does not run costs nobody a vote. It may even be all that there is.
+	// A machine that does not run costs no vote. It may be the only one.
 	_, ok := watch.snapshotSource(o.on)
 	if !ok && o.have.Machines[o.on.Name].Access != step.Member {
 		return nil
@@ -69,9 +68,8 @@ func (p *precaution) take(ctx context.Context, r *Runner, o stepRun, watch *obse
 	return nil
 }
 
-// snapshotSource is the control plane that is asked for a snapshot: one that has a view of
-// etcd, a follower rather than the leader, and another one rather than the machine that is
-// about to go out of service.
+// snapshotSource is the control plane that gives a snapshot. It has a view of etcd, and is preferably a follower and
+// not the machine that is about to go out of service.
 func (o *observer) snapshotSource(leaving cluster.Machine) (best cluster.Machine, ok bool) {
 	rank := -1
 

@@ -12,9 +12,9 @@ import (
 const (
 	talos114 = "v1.14.1"
 
-	// newFile is a patch that waits for a boot on every Talos; 1.14 does not say so.
+	// newFile is a patch that takes effect with a boot on every Talos; 1.14 does not report that.
 	newFile = "machine: {files: [{path: /var/x, op: create, content: x, permissions: 0o600}]}"
-	// newEnvironment is one that Talos 1.14 follows, and 1.13 reboots for.
+	// newEnvironment is a patch that Talos 1.14 applies live, and for which 1.13 reboots.
 	newEnvironment = needsReboot
 )
 
@@ -34,8 +34,8 @@ func on114(t *testing.T, controlPlanes, workers int) *site {
 	return s
 }
 
-// Talos 1.14 never reboots for a configuration, and never says that a reboot is missing: it is decided here, and rolls
-// like any other disruption.
+// Talos 1.14 never reboots for a configuration, and never reports that a reboot is missing. The planner decides it,
+// and the reboot rolls like any other disruption.
 func TestConfiguration_onTalosThatNeverReboots(t *testing.T) {
 	t.Parallel()
 
@@ -70,7 +70,7 @@ func TestConfiguration_onTalosThatNeverReboots(t *testing.T) {
 	}
 }
 
-// A cluster that runs goes from 1.13 to 1.14 and keeps its contract; a configuration that comes with it is applied by
+// A running cluster is upgraded from 1.13 to 1.14 and keeps its contract. A configuration in the same apply follows
 // the rules of the Talos that it meets.
 func TestUpgrade_from113To114(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestUpgrade_from113To114(t *testing.T) {
 	}
 }
 
-// Control planes that leave are wiped and wait in maintenance mode, as on every Talos.
+// Removed control planes are wiped and wait in maintenance mode, as on every Talos.
 func TestScale_downOnTalos114(t *testing.T) {
 	t.Parallel()
 

@@ -8,25 +8,25 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// What etcd looks like from each of its members: asked in runs, where a machine may be
-// taken out of service on the strength of it, and in refreshes, which judge its health.
+// Etcd as each of its members sees it. Runs ask it before they take a machine out of service, and refreshes ask it
+// for health.
 
-// withViews lets an observer ask.
+// withViews lets an observer read the views.
 func (o *observer) withViews() *observer {
 	o.views = map[string]etcdstate.View{}
 
 	return o
 }
 
-// withoutEtcd lets an observer leave etcd alone: where everything goes nothing hangs on it,
-// and one that lost its quorum would answer late, in every observation.
+// withoutEtcd makes an observer ignore etcd. A teardown does not depend on it, and an etcd without quorum would
+// answer late in every observation.
 func (o *observer) withoutEtcd() *observer {
 	o.etcdAside = true
 
 	return o
 }
 
-// view asks a control plane how it sees etcd.
+// view asks a control plane for its view of etcd.
 func (o *observer) view(
 	ctx context.Context, m cluster.Machine, api Machine, s step.MachineState,
 ) (etcdstate.View, bool) {
@@ -39,7 +39,7 @@ func (o *observer) view(
 	return view, err == nil
 }
 
-// keepView stores a view; without one the machine has none, which counts against it.
+// keepView stores a view. A machine without a view counts as not healthy.
 func (o *observer) keepView(name string, view etcdstate.View, seen bool) {
 	if o.views == nil {
 		return
@@ -55,8 +55,8 @@ func (o *observer) keepView(name string, view etcdstate.View, seen bool) {
 	}
 }
 
-// addViews completes a snapshot with the views, and with the machines of members that
-// the spec does not know: those are asked from the next observation on.
+// addViews completes a snapshot with the views, and with the machines of members that the spec does not know. Those
+// are asked from the next observation on.
 func (o *observer) addViews(have *cluster.Snapshot) {
 	if o.views == nil {
 		return
@@ -67,8 +67,7 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 
 	have.Etcd.Views = map[string]etcdstate.View{}
 
-	// A peer that became a machine of the spec is asked under that name, and its last word
-	// as a peer is out of date.
+	// A peer that became a machine of the spec is asked under that name, and its last answer as a peer is outdated.
 	for _, m := range append(o.known, o.peers...) {
 		if view, seen := o.views[m.Name]; seen {
 			have.Etcd.Views[view.Member] = view
@@ -104,8 +103,8 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 	}
 }
 
-// peersByNode are the control planes of other resources as Kubernetes names them: who to ask for etcd when no machine
-// of the spec can answer.
+// peersByNode are the control planes of other resources from Kubernetes. They are asked about etcd when no machine of
+// the spec can answer.
 func peersByNode(want cluster.Spec, have cluster.Snapshot) []cluster.Machine {
 	var peers []cluster.Machine
 

@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// Outside of the maintenance window a run waits with what disrupts until it opens. One that nobody lets wait ends with
+// Outside the maintenance window, a run waits with disruptive steps until it opens. A run that may not wait ends with
 // a refusal, and nothing was disrupted.
 func TestConverge_outsideOfTheWindow(t *testing.T) {
 	t.Parallel()

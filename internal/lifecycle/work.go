@@ -16,22 +16,20 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// work is the set of steps that are running, at most one on a machine. It is used
-// by the loop only; the steps themselves report through a channel.
+// work is the set of running steps, at most one on a machine. Only the loop uses it; the steps report through a
+// channel.
 type work struct {
 	runner  *Runner
 	want    cluster.Spec
 	running map[string]step.Step
 	ended   chan outcome
-	// finished remembers, for each machine, the last step that succeeded and what
-	// the machine looked like when it was decided.
+	// finished has the last successful step of each machine, and the machine's state when it was decided.
 	finished map[string]decided
-	// failed is the last step of each machine that failed and may be tried again.
+	// failed is the last step of each machine that failed and may be retried.
 	failed  map[string]failure
 	done    []step.Step
 	touched bool
-	// disrupted remembers the disruptive steps that succeeded, so that none is repeated
-	// for an effect that it does not have.
+	// disrupted has the successful disruptive steps, so that none is repeated because its effect does not show.
 	disrupted map[string]bool
 	// times counts how often a step succeeded.
 	times      map[step.Step]int
@@ -39,13 +37,13 @@ type work struct {
 	standing   *standing
 	checks     *checkGate
 	precaution precaution
-	// fetched is set once the snapshot to restore is there.
+	// fetched is set once the snapshot for the restore is available.
 	fetched bool
-	// stale is sent to by steps that wait for a new observation.
+	// stale receives requests of steps for a new observation.
 	stale chan struct{}
-	// lull is how long steps are waited for that end close together, before the next observation.
+	// lull is how long the loop collects steps that end close together before the next observation.
 	lull time.Duration
-	// ending is closed when the run gives up: nothing goes out of service any more.
+	// ending is closed when the run gives up: from then on nothing goes out of service.
 	ending chan struct{}
 	end    func()
 }
@@ -98,12 +96,11 @@ func (w *work) look(ctx context.Context, watch *observer) cluster.Snapshot {
 	return have
 }
 
-// start runs the steps on machines that are idle. A step that already succeeded
-// on a machine that has not changed since is an error: the planner and the
-// machine disagree, and repeating would never end.
+// start runs the steps on idle machines. A step that already succeeded on an unchanged machine is an error: the
+// planner and the machine disagree, and a retry would never end.
 //
-// Disruptive steps wait for the lock, and then for the checks of the user. have is the observation they were decided
-// on.
+// Disruptive steps wait for the lock, and then for the user's checks. have is the observation on which they were
+// decided.
 func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, have cluster.Snapshot) error {
 	disrupts := false
 
@@ -150,7 +147,7 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 			o.confirm = func(ctx context.Context) error { return w.confirmBeginning(ctx, op, watch) }
 		}
 
-		// From here on it is waited for.
+		// From here on the loop waits for it.
 		w.running[name] = op
 
 		go func() {
@@ -159,7 +156,7 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 		}()
 	}
 
-	// What begins at once begins on one answer.
+	// Steps that begin together use one check result.
 	if disrupts {
 		w.checks.used()
 	}
@@ -167,7 +164,7 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 	return nil
 }
 
-// finally does work whose panic is an error that ends the run: what is wrong with the program stays wrong.
+// finally does work whose panic becomes an error that ends the run, because a retry would panic again.
 func finally(work func() error) error {
 	err := panics.Do(work)
 	if e := (*panics.Error)(nil); errors.As(err, &e) {
@@ -177,8 +174,8 @@ func finally(work func() error) error {
 	return err
 }
 
-// endsWithoutLock reports whether a step is the reset that a cluster ends with, which an API that does not let the lock
-// be written must not hold: nobody else can take it either.
+// endsWithoutLock reports whether a step is the reset that ends a cluster. An API that rejects writes of the lock
+// must not hold it, because no other run can acquire the lock either.
 func (w *work) endsWithoutLock(op step.Step) bool {
 	reset, is := op.(step.Reset)
 
@@ -203,9 +200,8 @@ func (w *work) carryOut(ctx context.Context, o stepRun, watch *observer, have cl
 // errUnconfirmed marks the error of a step that was called off before its effect.
 var errUnconfirmed = errors.New("called off")
 
-// confirm checks once more right before a machine goes out of service: the lock may have
-// been lost and other machines may have failed while this one was drained, or the run may
-// be about to end. have is the observation that the step was decided on.
+// confirm checks once more right before a machine goes out of service. During its drain the lock may have been lost,
+// other machines may have failed, or the run may be ending. have is the observation on which the step was decided.
 func (w *work) confirm(ctx context.Context, op step.Step, watch *observer, have cluster.Snapshot) error {
 	if locked(op, have) {
 		if err := w.gate.guarded(ctx); err != nil {
@@ -213,7 +209,7 @@ func (w *work) confirm(ctx context.Context, op step.Step, watch *observer, have 
 		}
 	}
 
-	// A worker has a budget with others, which the interval is good enough for; etcd has none.
+	// Workers share a budget, for which the interval is accurate enough; etcd has none.
 	doubted := watch.everybody()
 	if watch.machine(op.On()).Role == step.Worker {
 		doubted = append(watch.controlPlanes(), op.On())
@@ -226,7 +222,7 @@ func (w *work) confirm(ctx context.Context, op step.Step, watch *observer, have 
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
 
-	// Nobody lists the members while the only one is busy.
+	// While the only member is busy, no control plane lists the members.
 	if !now.Etcd.Known && len(have.Etcd.Members) == 1 {
 		now.Etcd = have.Etcd
 	}
@@ -238,8 +234,8 @@ func (w *work) confirm(ctx context.Context, op step.Step, watch *observer, have 
 	return nil
 }
 
-// confirmBeginning observes every control plane once more right before etcd begins on a machine, and claims that for
-// the process. From then on this run asks no other machine, whatever becomes of the call.
+// confirmBeginning observes every control plane once more right before etcd begins on a machine, and claims the
+// bootstrap in the process. From then on this run asks no other machine, even if the call fails.
 func (w *work) confirmBeginning(ctx context.Context, op step.Step, watch *observer) error {
 	now, err := w.newSnapshot(ctx, watch, watch.everybody()...)
 	if err != nil {
@@ -260,8 +256,8 @@ func (w *work) confirmBeginning(ctx context.Context, op step.Step, watch *observ
 	return nil
 }
 
-// newSnapshot lets the run ask some machines at once, and waits for that: what was seen before is no ground to take a
-// machine out of service.
+// newSnapshot makes the run ask some machines at once, and waits for the answers. Earlier observations do not justify
+// taking a machine out of service.
 func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...string) (cluster.Snapshot, error) {
 	watch.outdate(doubted...)
 
@@ -269,7 +265,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 
 	select {
 	case w.stale <- struct{}{}:
-	default: // it is to observe already
+	default: // an observation is already requested
 	}
 
 	for {
@@ -294,7 +290,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 	}
 }
 
-// repeats reports whether a step would be run again although it had no effect.
+// repeats reports whether a step would run again although it had no effect.
 func (w *work) repeats(step step.Step, state step.MachineState) bool {
 	if w.disrupted[step.Purpose()] || w.times[step] >= mostTimes {
 		return true
@@ -305,21 +301,19 @@ func (w *work) repeats(step step.Step, state step.MachineState) bool {
 	return ok && before.step == step && step.ShowsInState() && sameState(before.state, state)
 }
 
-// mostTimes is how often a step may succeed in one run whose effect shows late, or not in
-// the machine: a few observations later it has to be there.
+// mostTimes is how often one step may succeed in a run if its effect shows late, or not in the machine. The effect
+// must show within a few observations.
 const mostTimes = 10
 
-// leave gives the lock back once the only machines of a run are on their way out: nobody
-// has to wait until they have booted.
+// leave releases the lock once the only machines of a run are being reset, so that no other run waits for their boot.
 func (w *work) leave(op step.Step) {
 	if _, reset := op.(step.Reset); reset && len(w.want.Machines) == 0 && len(w.want.Removed) == 1 {
 		w.gate.giveBack()
 	}
 }
 
-// nextEvent waits until a step ends, until it is time to observe again or a step asks for that, or until the
-// context ends. The error is the one of a step that must not be repeated, or the
-// context's.
+// nextEvent waits until a step ends, until the next observation is due or requested by a step, or until the context
+// ends. The error is that of a step that must not be repeated, or the context's.
 func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *observer) error {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
@@ -348,8 +342,8 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 	}
 }
 
-// collect takes note of steps that end as soon as the last round took, and lets more happen meanwhile: with a thousand
-// machines a round for each would never come to an end.
+// collect records finished steps for as long as the last round took, so that more steps can end. With a thousand
+// machines, one round for each step would never finish.
 func (w *work) collect(ctx context.Context, watch *observer) error {
 	lull := time.NewTimer(w.lull)
 	defer lull.Stop()
@@ -368,12 +362,12 @@ func (w *work) collect(ctx context.Context, watch *observer) error {
 	}
 }
 
-// settle takes note of a step that ended. The error is the one that ends the run.
+// settle records a finished step. The error ends the run.
 func (w *work) settle(end outcome, watch *observer) error {
 	w.record(end, watch)
 
 	if wait.IsPermanent(end.err) {
-		delete(w.failed, end.step.On()) // the error of the run says it
+		delete(w.failed, end.step.On()) // it is in the error of the run
 
 		return fmt.Errorf("%s: %w", end.step, end.err)
 	}
@@ -412,7 +406,7 @@ func (w *work) record(end outcome, watch *observer) {
 
 	w.runner.tell(Event{State: StepFailed, Machine: name, Step: end.step, Reason: end.err.Error(), Elapsed: end.elapsed})
 
-	// One that was cut off says less than the one before it.
+	// The error of a step that was cut off is less useful than the one before it.
 	if before, again := w.failed[name]; again && end.cutOff {
 		end.err = before.err
 	}
@@ -420,7 +414,8 @@ func (w *work) record(end outcome, watch *observer) {
 	w.failed[name] = failure{end.err, time.Now()}
 }
 
-// leftBlank is true for a step that Talos refused on a machine which waits for its first configuration: that waits on.
+// leftBlank is true for a step that Talos refused on a machine that waits for its first configuration: it continues
+// to wait.
 func leftBlank(end outcome) bool {
 	apply, is := end.step.(step.ApplyConfig)
 	bug := (*panics.Error)(nil)
@@ -428,8 +423,7 @@ func leftBlank(end outcome) bool {
 	return is && apply.Access == step.Maintenance && wait.IsPermanent(end.err) && !errors.As(end.err, &bug)
 }
 
-// resting is true for a machine whose last step failed just now: it is given the
-// time of one interval before it is asked again.
+// resting is true for a machine whose last step just failed. It is asked again after one interval.
 func (w *work) resting(name string) bool {
 	f, ok := w.failed[name]
 
@@ -438,8 +432,7 @@ func (w *work) resting(name string) bool {
 
 func (w *work) idle() bool { return len(w.running) == 0 }
 
-// wait lets the running steps end. They hold the run's context, so an interrupt
-// ends them too.
+// wait waits for the running steps. They use the run's context, so an interrupt ends them too.
 func (w *work) wait(watch *observer) {
 	w.end()
 
@@ -448,12 +441,12 @@ func (w *work) wait(watch *observer) {
 	}
 }
 
-// result is what the run came to, by the last observation.
+// result is the result of the run, from the last observation.
 func (w *work) result(have cluster.Snapshot) Result {
 	return Result{Snapshot: have, Done: w.lasting(have), Touched: w.touched || cluster.HasMembers(w.want, have)}
 }
 
-// lasting are the steps that were finished, but for the upgrades that Talos rolled back.
+// lasting are the finished steps without the upgrades that Talos rolled back.
 func (w *work) lasting(have cluster.Snapshot) []step.Step {
 	return slices.DeleteFunc(slices.Clone(w.done), func(op step.Step) bool {
 		upgrade, ok := op.(step.Upgrade)
@@ -475,7 +468,7 @@ func (w *work) failures() []step.Hold {
 	return holds
 }
 
-// sameState compares what was observed of a machine, but for the times.
+// sameState compares two observations of a machine without their times.
 func sameState(a, b step.MachineState) bool {
 	a.Since, b.Since = time.Time{}, time.Time{}
 
@@ -486,11 +479,11 @@ func sameState(a, b step.MachineState) bool {
 var (
 	// ErrNoProgress means that a step succeeded without any effect.
 	ErrNoProgress = errors.New("no progress")
-	// ErrLeftBehind means that a teardown finished but for some machines.
+	// ErrLeftBehind means that a teardown finished except for some machines.
 	ErrLeftBehind = errors.New("some machines could not be reset")
 )
 
-// RefusedError is the error of a run that the planner will not begin or go on with.
+// RefusedError is the error of a run that the planner refuses to begin or to continue.
 type RefusedError struct{ Refusals []step.Refusal }
 
 func (e *RefusedError) Error() string {
@@ -502,14 +495,13 @@ func (e *RefusedError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// IncompleteError is the error of a run that did not come to its end. Running again
-// continues.
+// IncompleteError is the error of a run that did not finish. Another run continues.
 type IncompleteError struct {
-	// Phase the cluster is in.
+	// Phase is the phase of the cluster.
 	Phase cluster.Phase
-	// Holds is what the run was waiting for, and the last error of each machine.
+	// Holds is why the run waited, and the last error of each machine.
 	Holds []step.Hold
-	// Done lists the steps that were finished.
+	// Done lists the finished steps.
 	Done []step.Step
 	// Err is why the run stopped.
 	Err error
@@ -527,5 +519,5 @@ func (e *IncompleteError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause, so that errors.Is sees a cancelled or expired context.
+// Unwrap returns the cause, so that errors.Is finds a canceled or expired context.
 func (e *IncompleteError) Unwrap() error { return e.Err }

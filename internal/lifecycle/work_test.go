@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
-// workers are machines that all take their configuration at the same moment.
+// workers are machines that all accept their configuration at the same moment.
 type workers struct {
 	lifecycle.Kubernetes
 
@@ -66,7 +66,7 @@ func (m worker) ApplyConfig(context.Context, []byte, step.Access, string) error 
 	return nil
 }
 
-// register has the node of a machine in Kubernetes.
+// register adds the node of a machine to Kubernetes.
 func (m worker) register() {
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
@@ -88,7 +88,7 @@ func many(machines int) (want cluster.Spec, configs map[string][]byte) {
 	return want, configs
 }
 
-// Steps that end together are noted together: the machines are not all asked again after each of them.
+// Steps that end together are recorded together: the machines are not all asked again after each step.
 func TestRunner_observesOnceForStepsThatEndTogether(t *testing.T) {
 	t.Parallel()
 
@@ -106,13 +106,13 @@ func TestRunner_observesOnceForStepsThatEndTogether(t *testing.T) {
 		t.Fatalf("%d steps were done: %v", len(result.Done), err)
 	}
 
-	// Once before, once after, and a few times more where some end late.
+	// Once before, once after, and a few times more for steps that end late.
 	if rounds := site.observed.Load() / machines; rounds > machines/3 {
 		t.Errorf("every machine was asked %d times", rounds)
 	}
 }
 
-// oneByOne are machines that take their configurations one after the other, each once the step before is noted.
+// oneByOne are machines that accept their configurations one after the other, each once the step before is recorded.
 type oneByOne struct {
 	*workers
 
@@ -136,7 +136,8 @@ func (p patient) ApplyConfig(context.Context, []byte, step.Access, string) error
 	return nil
 }
 
-// A step that ends on one machine is no news of the others: they are asked with the interval, however many steps end.
+// A step that ends on one machine does not outdate the others: they are asked at the interval, regardless of how many
+// steps end.
 func TestRunner_asksAgainWhereAStepEnded(t *testing.T) {
 	t.Parallel()
 
@@ -163,7 +164,7 @@ func TestRunner_asksAgainWhereAStepEnded(t *testing.T) {
 	}
 }
 
-// counted has a machine that takes its configuration once Kubernetes was asked that often.
+// counted has a machine that accepts its configuration after a number of requests to Kubernetes.
 type counted struct {
 	*workers
 
@@ -185,7 +186,7 @@ func (c counted) Observe(ctx context.Context) kubestate.State {
 	return c.workers.Observe(ctx)
 }
 
-// Workers that work and wait for nothing are asked rarely while the run waits for another one, and once more at its end.
+// Working workers are polled rarely while the run waits for another one, and once more at its end.
 func TestRunner_asksWorkersAtRestRarely(t *testing.T) {
 	t.Parallel()
 
@@ -211,7 +212,7 @@ func TestRunner_asksWorkersAtRestRarely(t *testing.T) {
 	}
 }
 
-// mute are machines that do not answer once the run has begun, whoever waits for them.
+// mute are machines that do not answer once the run has begun.
 type mute struct {
 	*workers
 
@@ -243,7 +244,7 @@ func (s silentWorker) Observe(ctx context.Context) step.MachineState {
 	return step.MachineState{Access: step.Unreachable, Cause: "no answer"}
 }
 
-// Many machines that nobody can connect to do not keep a run from asking those that answer.
+// Many unreachable machines do not keep a run from asking those that answer.
 func TestRunner_silentMachinesHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 
@@ -269,7 +270,7 @@ func TestRunner_silentMachinesHoldNobodyUp(t *testing.T) {
 				asked = site.observed.Load()
 				close(site.begun)
 			case asked > 0 && site.observed.Load() > asked+3:
-				cancel() // it was asked again and again
+				cancel() // it was asked repeatedly
 			}
 		}}
 

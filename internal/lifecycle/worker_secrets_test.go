@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// The configuration of a worker has the tokens to join with and the secret of the discovery service. It has no private
-// key, and nothing that owner marks are authenticated with. That of a control plane has everything.
+// The configuration of a worker has the join tokens and the secret of the discovery service. It has no private key,
+// and nothing that authenticates owner marks. The configuration of a control plane has everything.
 func TestConfiguration_secretsOfRoles(t *testing.T) {
 	t.Parallel()
 
