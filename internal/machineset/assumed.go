@@ -8,22 +8,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// What a plan says while some of its values are known only during the apply: what it would do if they stayed as state
-// has them.
+// The part of a forecast that depends on values that only the apply knows: it shows what happens if they stay as
+// state has them.
 
-// Located is a set whose machines are taken to answer where nobody knows yet: those that are new, in a plan that makes
-// them.
+// Located is a set in which new machines with unknown addresses count as reachable, in a plan that also creates them.
 func (p Set) Located() Set {
 	p.Unknown = p.Unknown.Without(UnknownMachines)
 
 	return p
 }
 
-// Assuming completes a forecast of values that are not known yet with the one of an assumption, and its findings. exact
-// is true when they are only about where new machines answer, which changes nothing unless others leave: a new machine
-// may turn out to be one of those.
+// Assuming completes a forecast with unknown values by the forecast of an assumption and its findings. exact is true
+// when only the addresses of new machines are unknown. These change nothing unless other machines leave, because a
+// new machine may be one of those.
 //
-// The set is the one with the values that are not known.
+// The set is the one with the unknown values.
 func (p Set) Assuming(
 	f, likely Forecast, found finding.List, unknown []string, exact bool,
 ) (Forecast, finding.List) {
@@ -42,7 +41,7 @@ func (p Set) Assuming(
 	return f, told
 }
 
-// told is the warning that says what a plan does as far as that is known; nil for nothing.
+// told is the warning about what a plan does as far as that is known; nil for nothing.
 func (f Forecast) told(refusals finding.List, unknown, may []string) *finding.Finding {
 	lines := append(slices.Clone(f.Operations), may...)
 	for _, refusal := range refusals {
@@ -62,8 +61,8 @@ func (f Forecast) told(refusals finding.List, unknown, may []string) *finding.Fi
 	return &warning
 }
 
-// mayBeExchanged says which machines may turn out to be other hardware than the one that has their name now, which is
-// reset then.
+// mayBeExchanged names the machines that may turn out to be other hardware than the recorded one, which is then
+// reset.
 func (p Set) mayBeExchanged(machines map[string]MachineForecast) []string {
 	var lines []string
 
@@ -76,9 +75,9 @@ func (p Set) mayBeExchanged(machines map[string]MachineForecast) []string {
 	return lines
 }
 
-// anythingMayChange opens what settings decide of machines that stay what they are. Where that is open, too, nothing of
-// their record stays: another UUID is other hardware, a pod may be made anew, and etcd may begin with a snapshot. A
-// machine that is new, and unknown as a whole, is no part of the assumption.
+// anythingMayChange marks as unknown what settings decide about machines that stay. If that is unknown too, nothing
+// of their record stays: another UUID is other hardware, a pod may be recreated, and etcd may be restored. A new
+// machine that is completely unknown is not part of the assumption.
 func (p Set) anythingMayChange(machines map[string]MachineForecast) map[string]MachineForecast {
 	out := maps.Clone(machines)
 

@@ -11,31 +11,31 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/timetable"
 )
 
-// Changes is how machines that run are changed, in plain values.
+// Changes is how running machines are changed, in plain values.
 type Changes struct {
 	cluster.Rollout
 
-	// Drain is how nodes are drained; zero values leave it to the policy.
+	// Drain is how nodes are drained; zero values use the policy.
 	Drain          cluster.DrainPolicy
 	Via            []machineconfig.TalosVersion
 	AllowDowngrade bool
-	// AllowUntested lets machines run a Talos that is newer than all that this build knows.
+	// AllowUntested permits a Talos that is newer than all versions that this build knows.
 	AllowUntested bool
-	// Snapshots is the folder for snapshots of etcd; empty for none.
+	// Snapshots is the folder for etcd snapshots; empty for none.
 	Snapshots string
-	// KubernetesVia are releases of Kubernetes that upgrades pass.
+	// KubernetesVia are the Kubernetes releases that upgrades pass through.
 	KubernetesVia []machineconfig.KubernetesVersion
-	// HealthChecks have to pass before machines go out of service, and once they are back.
+	// HealthChecks must pass before machines go out of service, and once they are back.
 	HealthChecks []healthcheck.Check
-	// Window is when machines may be taken out of service, and RefusesOutside whether plans that would do it at another
-	// time are refused.
+	// Window is when machines may go out of service. RefusesOutside is true when plans that need it at another time are
+	// refused.
 	Window         timetable.Window
 	RefusesOutside bool
-	// AppearWithin is how long machines of a create may refuse connections; zero leaves it to the policy.
+	// AppearWithin is how long machines of a create may refuse connections; zero uses the policy.
 	AppearWithin time.Duration
 }
 
-// Policy is a policy with what the user says about changes.
+// Policy is a policy with the user's settings for changes.
 func (p Set) Policy(base cluster.Policy) cluster.Policy {
 	base.Rollout, base.Drain.Skip = p.Changes.Rollout, p.Changes.Drain.Skip
 
@@ -57,7 +57,7 @@ func (p Set) Policy(base cluster.Policy) cluster.Policy {
 // budgetPattern is a number or a percentage, without leading zeros.
 var budgetPattern = regexp.MustCompile(`^([1-9][0-9]{0,4})(%?)$`)
 
-// ReadBudget reads max_unavailable; ok is false when it is neither a number nor a share.
+// ReadBudget reads max_unavailable; ok is false when it is neither a number nor a percentage.
 func ReadBudget(text string) (b cluster.Budget, ok bool) {
 	if text == "" {
 		return b, true

@@ -5,8 +5,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// RefuseDestroy refuses to destroy a resource of a kind that is protected, or has machines that are locked, unless its
-// machines are another's by now.
+// RefuseDestroy refuses to destroy a resource that is protected or has locked machines, unless its machines belong to
+// another resource.
 func (p Set) RefuseDestroy(kind, id string, record Record) finding.List {
 	return p.refuseRemoval(kind, id, "destroyed", record)
 }
@@ -37,8 +37,8 @@ func (p Set) refuseRemoval(kind, id, operation string, record Record) finding.Li
 	return finding.List{finding.Protected(kind, id, operation)}
 }
 
-// WarnOfUnprotected warns of a plan that takes deletion protection away: the CLIs show no warning in a plan of
-// -replace, so that this one is the last to say what goes.
+// WarnOfUnprotected warns about a plan that removes deletion protection. The CLIs show no warning in a plan of
+// -replace, so this is the last warning about what is lost.
 func (p Set) WarnOfUnprotected(prior Set, record Record, policy cluster.Policy) finding.List {
 	if p.Protected || !prior.Protected || !prior.Guarded() {
 		return nil

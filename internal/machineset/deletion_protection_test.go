@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Protection refuses a removal of what it guards as a whole; locks refuse any other.
+// Protection refuses a removal of everything that it guards; locks refuse any other.
 func TestRefuseDestroy(t *testing.T) {
 	t.Parallel()
 
@@ -57,7 +57,7 @@ func TestRefuseDestroy(t *testing.T) {
 	}
 }
 
-// A refused replacement says what it would do, unless it would do nothing.
+// A refused replacement reports what it would do, unless it would do nothing.
 func TestRefuseReplace_tellsTheLoss(t *testing.T) {
 	t.Parallel()
 
@@ -86,7 +86,7 @@ func TestRefuseReplace_tellsTheLoss(t *testing.T) {
 	}
 }
 
-// The plan that takes protection away is the last one to say what goes.
+// The plan that removes protection is the last one to warn about what is lost.
 func TestWarnOfUnprotected(t *testing.T) {
 	t.Parallel()
 

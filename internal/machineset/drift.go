@@ -16,11 +16,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Examination compares the configurations that machines have with those of state. It is
-// asked from several goroutines.
+// Examination compares the configurations of machines with those of state. Several goroutines call it.
 type Examination struct {
-	// Wanted is the configurations that state stands for. They are rendered when the first
-	// machine differs.
+	// Wanted renders the configurations of state, when the first machine differs.
 	Wanted func() (Rendered, error)
 
 	Mu     sync.Mutex
@@ -33,10 +31,9 @@ func NewExamination(p Set, seen Record) *Examination {
 		Wanted: sync.OnceValues(p.WithRecorded(seen).WithNames(seen).Configurations)}
 }
 
-// Expect says which configuration each machine is taken to have: the recorded one, so that
-// a machine which still has it need not be compared. One that differed the last time is
-// compared with that of state. So are those that are locked, and all machines unless the last run left every one of
-// them with what state says: an import, or an update that did not finish.
+// Expect sets the expected configuration of each machine: the recorded one, so that an unchanged machine is not
+// compared. A machine that differed the last time is compared with state. So is a locked one, and so are all machines
+// unless the last run applied state to every one of them. Examples are an import and an update that did not finish.
 func (e *Examination) Expect(machines []cluster.Machine, recorded Record) {
 	for i, m := range machines {
 		machines[i].ConfigDigest = recorded.Machines[m.Name].ConfigDigest
@@ -51,8 +48,8 @@ func (e *Examination) Expect(machines []cluster.Machine, recorded Record) {
 	}
 }
 
-// ExpectImages says which images of Kubernetes each machine is taken to have: those of state,
-// which need not be known of a machine that has what the last run left it with.
+// ExpectImages sets the expected Kubernetes images of each machine: those of state. They need not be known for a
+// machine that is as the last run left it.
 func (e *Examination) ExpectImages(machines []cluster.Machine, have cluster.Snapshot, recorded Record) {
 	for i, m := range machines {
 		state := have.Machines[m.Name]
@@ -71,13 +68,11 @@ func (e *Examination) ExpectImages(machines []cluster.Machine, have cluster.Snap
 	}
 }
 
-// Look notes where a configuration differs from that of state, and lists the fields that
-// take a reboot to put it right.
+// Look records where a configuration differs from that of state, and lists the fields that need a reboot to repair.
 func (e *Examination) Look(machine, _ string, active []byte) ([]string, error) {
 	files, err := e.Wanted()
 	if err != nil {
-		// The settings in state make no configuration in this build: nothing can be told,
-		// and the next plan renders them again and says what is wrong.
+		// This build cannot render the settings in state. The next plan renders them again and reports the error.
 		return nil, nil
 	}
 
@@ -110,7 +105,7 @@ func driftOfConfiguration(places []fieldpath.Place) record.Drift {
 	return drift
 }
 
-// DriftOf tells how machines that answered differ from what state says of them.
+// DriftOf is how machines that answered differ from state.
 func DriftOf(
 	p Set, want cluster.Spec, have cluster.Snapshot, places map[string][]fieldpath.Place,
 ) map[string]record.Drift {
@@ -132,7 +127,7 @@ func DriftOf(
 		case step.Member:
 			differs := driftOfConfiguration(places[m.Name])
 			if state.StagedDigest != "" && state.StagedDigest == m.ConfigDigest {
-				differs = nil // it is what was asked for, and waits
+				differs = nil // it is as requested, and waits
 			}
 
 			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state),
@@ -167,8 +162,8 @@ func driftOfTalos(m cluster.Machine, s step.MachineState) record.Drift {
 	return drift
 }
 
-// driftOfImages compares the images of Kubernetes with those of the configuration. A
-// configuration that leaves an image to Talos names none.
+// driftOfImages compares the Kubernetes images with those of the configuration. A configuration names no image where
+// Talos chooses it.
 func driftOfImages(m cluster.Machine, s step.MachineState) record.Drift {
 	var drift record.Drift
 
@@ -182,7 +177,7 @@ func driftOfImages(m cluster.Machine, s step.MachineState) record.Drift {
 	return drift
 }
 
-// driftOfRunning tells which components run in another version than their images have.
+// driftOfRunning finds components that run in another version than their image.
 func driftOfRunning(m cluster.Machine, have cluster.Snapshot) record.Drift {
 	var drift record.Drift
 
@@ -202,8 +197,8 @@ func driftOfRunning(m cluster.Machine, have cluster.Snapshot) record.Drift {
 	return drift
 }
 
-// driftOfOwner tells that another resource has taken a machine over, or that the owner mark is not authentic. A node
-// without a mark is that of a machine that no resource has claimed: that of an import, or one that registered again.
+// driftOfOwner finds machines that another resource took over, and owner marks that are not authentic. A node without
+// a mark belongs to an unclaimed machine: an imported one, or one that registered again.
 func driftOfOwner(m cluster.Machine, want cluster.Spec, have cluster.Snapshot) record.Drift {
 	node, registered := have.NodeOf(m)
 	if !registered {
@@ -214,7 +209,7 @@ func driftOfOwner(m cluster.Machine, want cluster.Spec, have cluster.Snapshot) r
 		return record.Drift{{Kind: record.OwnedByAnother}}
 	}
 
-	// One that only lacks its proof is as good as none: the next run writes it.
+	// A mark of this resource without a proof counts as missing: the next run writes it.
 	if owner, unproven := have.Kubernetes.Unproven[node.Name]; unproven && owner != want.Owner {
 		return record.Drift{{Kind: record.MarkUnproven, Found: fmt.Sprintf("%.*s", longestOwner, owner)}}
 	}
@@ -222,10 +217,10 @@ func driftOfOwner(m cluster.Machine, want cluster.Spec, have cluster.Snapshot) r
 	return nil
 }
 
-// longestOwner is how much is recorded of an owner that anyone may have written: ids of resources have 26 characters.
+// longestOwner limits what is recorded of an owner that any client may have written: resource IDs have 26 characters.
 const longestOwner = 40
 
-// missing tells what a member lacks in the cluster, as far as somebody answered for it.
+// missing is what a member lacks in the cluster, as far as it was observed.
 func missing(m cluster.Machine, have cluster.Snapshot) record.Drift {
 	var lacks record.Drift
 
@@ -253,12 +248,12 @@ func missing(m cluster.Machine, have cluster.Snapshot) record.Drift {
 	return lacks
 }
 
-// untold are the kinds of drift that have warnings of their own.
+// untold are the kinds of drift that have their own warnings.
 var untold = []record.Kind{record.NotOnHost, record.OthersWork, record.HostStays, record.NotReady,
 	record.EtcdNotHealthy}
 
-// WarnOfDrift tells how machines differ from what was applied last. What is gone from a host cluster, and what stays as
-// it is there, have warnings of their own.
+// WarnOfDrift warns about machines that differ from what was applied last. Missing and unrepairable objects of a host
+// cluster have their own warnings.
 func WarnOfDrift(drift map[string]record.Drift) finding.List {
 	var lines []string
 
@@ -277,8 +272,7 @@ func WarnOfDrift(drift map[string]record.Drift) finding.List {
 			"about it. To keep a difference, put it into the configuration."}.String())}
 }
 
-// Unexpected warns of what is not as talosop left it and what no plan puts right, because
-// somebody may have meant it.
+// Unexpected warns about differences that no plan repairs, because they may be intentional.
 func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 	var (
 		diags    finding.List
@@ -310,8 +304,8 @@ func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 	return diags
 }
 
-// unknownMembers lists the members of etcd that belong to no machine of a resource which
-// has the whole control plane, and whose nodes no other resource has marked as its own.
+// unknownMembers lists the etcd members that belong to no machine of a resource with the whole control plane, and
+// whose nodes no other resource owns.
 func unknownMembers(p Set, want cluster.Spec, have cluster.Snapshot) []string {
 	if !p.TakesCluster() || !have.Etcd.Known {
 		return nil

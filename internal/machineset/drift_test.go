@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
+// sightOf is a control plane cp-1 and a worker w-1 without drift.
 func sightOf() (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Machines: []cluster.Machine{
 		{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
@@ -31,7 +31,7 @@ func sightOf() (cluster.Spec, cluster.Snapshot) {
 	return want, have
 }
 
-// What differs is told, and what nobody answers for is not.
+// Observed differences are reported, and unknown ones are not.
 func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 	t.Parallel()
 
@@ -98,7 +98,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 	}
 }
 
-// What somebody may have meant is a warning, and only where it can be told.
+// A difference that may be intentional is a warning, if it is observed.
 func TestUnexpected_isReported(t *testing.T) {
 	t.Parallel()
 
@@ -143,8 +143,8 @@ func TestUnexpected_isReported(t *testing.T) {
 	}
 }
 
-// Putting a configuration right takes a reboot when the place of the drift does, but for
-// places in which the wanted configuration has changed as well.
+// Repairing a configuration needs a reboot when the place of the drift does, except for places in which the wanted
+// configuration changed as well.
 func TestDrift_thatTakesAReboot(t *testing.T) {
 	t.Parallel()
 
@@ -177,8 +177,8 @@ func TestDrift_thatTakesAReboot(t *testing.T) {
 	}
 }
 
-// A machine is taken to have what it was recorded with, as long as that is what state says:
-// else nobody would notice that it never was.
+// A machine is expected to have its recorded configuration only while that is the one of state. Otherwise a
+// difference would never be found.
 func TestDrift_isComparedWithState(t *testing.T) {
 	t.Parallel()
 
@@ -211,12 +211,12 @@ func TestDrift_isComparedWithState(t *testing.T) {
 	}
 }
 
-// differsAt is drift of a field of a configuration.
+// differsAt is drift in a field of a configuration.
 func differsAt(document string, path ...any) record.Difference {
 	return record.Difference{Kind: record.ConfigurationDiffers, Place: &fieldpath.Place{Document: document, Path: path}}
 }
 
-// hardwareOf is the UUID of the hardware that stands for a machine.
+// hardwareOf is the UUID of a test machine's hardware.
 func hardwareOf(name string) string {
 	pool, _, inPool := strings.Cut(name, PoolSeparator)
 	if !inPool {
@@ -233,7 +233,7 @@ func snapshotOf(machines map[string]step.MachineState) cluster.Snapshot {
 	return cluster.Snapshot{Machines: machines}
 }
 
-// A configuration that this build cannot read is no reason to refuse a plan: the run asks Talos.
+// A plan is not refused because this build cannot read a configuration: the run asks Talos.
 func TestComparison_unknownForm(t *testing.T) {
 	t.Parallel()
 

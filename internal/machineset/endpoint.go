@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// talosPort is that of the Talos API (machinery 1.14, constants.ApidPort).
+// talosPort is the port of the Talos API (machinery 1.14, constants.ApidPort).
 const talosPort = 50000
 
-// The Talos API of a machine is reached at its address, unless that has a port or something else is told: an address of
-// a NAT, a tunnel, a forwarded port.
+// The Talos API of a machine is at its address, unless that has a port or there is an endpoint: a NAT address, a
+// tunnel, a forwarded port.
 
-// CanonicalEndpoint gives the same text for all spellings of one host with or without a port: the host alone where the
-// port is that of the Talos API, host:port otherwise.
+// CanonicalEndpoint gives the same text for all spellings of one host with or without a port: the host alone for the
+// port of the Talos API, host:port otherwise.
 func CanonicalEndpoint(text string) (string, error) {
 	host, port, found := splitPort(text)
 	if !found || strings.Contains(text, "://") {
@@ -47,7 +47,7 @@ func HostOf(endpoint string) string {
 	return endpoint
 }
 
-// splitPort takes host:port and [host]:port apart.
+// splitPort splits host:port and [host]:port.
 func splitPort(text string) (host, port string, found bool) {
 	i := strings.LastIndexByte(text, ':')
 	if i < 0 {
@@ -73,8 +73,8 @@ func withPort(host, port string) string {
 	return host + ":" + port
 }
 
-// Reached takes what is written of a machine apart: the address that it has, and host:port where its Talos API is
-// reached, empty where that follows from the address. What cannot be read is left as it is, for the validation.
+// Reached splits the settings of a machine into its own address, and host:port of its Talos API, which is empty where
+// it follows from the address. An unreadable value stays as it is, for the validation.
 func Reached(address, endpoint string) (own, dialed string) {
 	if host, _, found := splitPort(address); found && endpoint == "" {
 		return host, dialable(address)
@@ -87,7 +87,7 @@ func Reached(address, endpoint string) (own, dialed string) {
 	return address, dialable(endpoint)
 }
 
-// NamesOf are what the certificates of a machine have beyond its own addresses for an endpoint: its host.
+// NamesOf are the extra names in a machine's certificates for an endpoint: its host.
 func NamesOf(endpoint string) []string {
 	if host, err := CanonicalHost(HostOf(endpoint)); err == nil {
 		return []string{host}
@@ -104,8 +104,9 @@ func dialable(endpoint string) string {
 	return withPort(strings.Trim(endpoint, "[]"), strconv.Itoa(talosPort))
 }
 
-// DialedAt are the machines of the set, those that leave it, and the control planes beside it, that are reached
-// elsewhere than at their addresses: host:port by address. Who has an address now decides.
+// DialedAt are the endpoints of machines that are not reached at their addresses: host:port by address. They include
+// machines of the set, machines that leave it, and control planes of other resources. The current machine of an
+// address decides.
 func (p Set) DialedAt() map[string]string {
 	dialed := map[string]string{}
 	for address, endpoint := range p.EndpointOf {
@@ -129,7 +130,7 @@ func (p Set) DialedAt() map[string]string {
 	return dialed
 }
 
-// ControlPlaneAddresses are those of the control planes of the cluster that the set knows, its own ones first.
+// ControlPlaneAddresses are those of the known control planes of the cluster, with those of the set first.
 func (p Set) ControlPlaneAddresses() []string {
 	var addresses []string
 	for _, name := range p.controlPlanes() {
@@ -151,7 +152,7 @@ func (p Set) ControlPlaneAddresses() []string {
 	})
 }
 
-// SameEndpoint is whether a text of a list of endpoints is one machine, by where it is reached or by its own address.
+// SameEndpoint reports whether an entry of an endpoint list is this machine, by its endpoint or by its own address.
 func (m Machine) SameEndpoint(text string) bool {
 	canonical, err := CanonicalEndpoint(text)
 	if err != nil {

@@ -74,7 +74,7 @@ func TestSameEndpoint(t *testing.T) {
 	}
 }
 
-// Every control plane is there once, with those of the set itself first.
+// Every control plane is listed once, with those of the set first.
 func TestControlPlaneAddresses(t *testing.T) {
 	t.Parallel()
 
@@ -96,7 +96,7 @@ func TestControlPlaneAddresses(t *testing.T) {
 	}
 }
 
-// What an update left behind is in no list any more: it is reached as the machines of its pool are.
+// A machine that an update left behind is in no list. It is reached like the machines of its pool.
 func TestNewPriorState_leftBehindIsReachedAsItsPool(t *testing.T) {
 	t.Parallel()
 
@@ -118,7 +118,7 @@ func TestNewPriorState_leftBehindIsReachedAsItsPool(t *testing.T) {
 	}
 }
 
-// Machines that leave are reached as state has them, unless their addresses are those of others by now.
+// Machines that leave are reached as state has them, unless their addresses now belong to others.
 func TestDialedAt_ofMachinesThatLeave(t *testing.T) {
 	t.Parallel()
 

@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// etcdObstacle says why the etcd of a control plane cannot go back with its Talos. From 3.7 to 3.6 it can: it is told
-// to before the first machine goes back (cluster.DowngradeEtcd).
+// etcdObstacle says why the etcd of a control plane cannot be downgraded with its Talos. A downgrade from 3.7 to 3.6
+// is possible: it is enabled before the first machine is downgraded (cluster.DowngradeEtcd).
 func etcdObstacle(from, to machineconfig.TalosVersion, found string) obstacle {
 	was, then := etcdstate.OfTalos(from.String()), etcdstate.OfTalos(to.String())
 
@@ -43,8 +43,7 @@ func etcdObstacle(from, to machineconfig.TalosVersion, found string) obstacle {
 	}
 }
 
-// refuseEtcdImage refuses images of etcd in configurations that do not go with the Talos or with the data of a control
-// plane.
+// refuseEtcdImage refuses etcd images in configurations that do not fit the Talos or the data of a control plane.
 func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rendered) finding.List {
 	var diags finding.List
 
@@ -56,7 +55,7 @@ func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rend
 
 		runs := ""
 		if state.Access == step.Member {
-			old, _ := before() // what state has and this build does not make is not compared
+			old, _ := before() // a configuration that this build cannot render is not compared
 			runs = cmp.Or(old.Machines[cmp.Or(recorded.Renamed[name], name)].Etcd, etcdstate.OfTalos(state.TalosVersion))
 		}
 
@@ -69,9 +68,9 @@ func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rend
 	return diags
 }
 
-// etcdImageMisfit says why an image of etcd does not fit. Talos up to 1.13 starts etcd with arguments that 3.7 does
-// not know any more (experimental-initial-corrupt-check), and Talos 1.14 with some that 3.5 does not know yet
-// (feature-gates; machined/pkg/system/services/etcd.go of both).
+// etcdImageMisfit says why an etcd image does not fit. Talos up to 1.13 starts etcd with arguments that 3.7 no longer
+// has (experimental-initial-corrupt-check). Talos 1.14 uses some that 3.5 does not have yet (feature-gates;
+// machined/pkg/system/services/etcd.go of both).
 func etcdImageMisfit(pinned, runs, talos string) (reason, remedy string) {
 	own := etcdstate.OfTalos(talos)
 
@@ -91,8 +90,8 @@ func etcdImageMisfit(pinned, runs, talos string) (reason, remedy string) {
 	}
 }
 
-// etcdMinor is the minor version, such as 3.6, of the image of etcd that a configuration names; empty where it names
-// none, so that Talos chooses, and where the image does not tell its version.
+// etcdMinor is the minor version, such as 3.6, of the etcd image in a configuration. It is empty where Talos chooses
+// the image, and where the image does not show its version.
 func etcdMinor(config []byte) string {
 	var main struct {
 		Cluster struct {

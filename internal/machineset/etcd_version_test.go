@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Control planes go back where etcd can, and are refused with the reason elsewhere.
+// Control planes are downgraded where etcd can be, and refused with the reason elsewhere.
 func TestEtcdObstacle_byTheVersionsOfTalos(t *testing.T) {
 	t.Parallel()
 
@@ -35,7 +35,7 @@ func TestEtcdObstacle_byTheVersionsOfTalos(t *testing.T) {
 	}
 }
 
-// An image of etcd in a configuration has to be one that Talos starts, and not older than what runs.
+// An etcd image in a configuration must be one that Talos starts, and not older than the running one.
 func TestEtcdImageMisfit_byTalosAndData(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +55,7 @@ func TestEtcdImageMisfit_byTalosAndData(t *testing.T) {
 	}
 }
 
-// What a refresh saw of etcd is what a plan begins with: it does not tell etcd again, or tells it to stay.
+// A plan begins with the etcd downgrade that a refresh observed: it does not enable it again, or cancels it.
 func TestAssume_knowsThatEtcdGoesBack(t *testing.T) {
 	t.Parallel()
 

@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 )
 
-// warnOfLostExtensions warns of upgrades to an image that lacks system extensions of the image that runs. It says
-// nothing of an image whose content is not known: that of another publisher, or of a schematic that is given by its id.
+// warnOfLostExtensions warns about upgrades to an image that lacks system extensions of the running image. It does
+// not warn about images with unknown content: those of another publisher, or of a schematic that is given by its ID.
 func (r PriorState) warnOfLostExtensions(p Set, steps []step.Step) finding.List {
 	installers := map[string]string{} // of the last upgrade of each machine
 

@@ -14,10 +14,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 )
 
-// Decisions about machines read what their finished configurations say, because a patch says the same as an attribute.
+// Decisions about machines read their finished configurations, because a patch has the same effect as an attribute.
 
 // WithFacts is a set whose machines have the facts of their finished configurations. While a value that shapes a
-// configuration is unknown they have none, and the attributes have to do. A configuration with a mistake has none
+// configuration is unknown they have none, and the attributes are used instead. An invalid configuration has none
 // either: the validation reports it.
 func (p Set) WithFacts() Set {
 	if p.Unknown.Has(UnknownConfiguration) || len(p.Machines) == 0 {
@@ -43,8 +43,8 @@ func (p Set) WithFacts() Set {
 	return p
 }
 
-// planeFacts are what the control planes say of the cluster: those of the set, or one that the settings of the cluster
-// make. They are nil where there is a mistake in those.
+// planeFacts are the cluster facts of the control planes: those of the set, or of one made from the cluster settings.
+// They are nil where these are invalid.
 func (p Set) planeFacts() *machineconfig.Facts {
 	for _, name := range p.controlPlanes() {
 		if facts := p.Machines[name].Facts; facts != nil {
@@ -55,8 +55,8 @@ func (p Set) planeFacts() *machineconfig.Facts {
 	return p.factsWith(nil)
 }
 
-// PodNetwork is the CNI of a cluster with these settings whose control planes have these patches. It is empty where a
-// mistake hides it.
+// PodNetwork is the CNI of a cluster with these settings whose control planes have these patches. It is empty where
+// they are invalid.
 func PodNetwork(settings machineconfig.Cluster, patches []string) string {
 	if facts := (Set{Settings: settings}).factsWith(patches); facts != nil {
 		return facts.CNI
@@ -65,15 +65,14 @@ func PodNetwork(settings machineconfig.Cluster, patches []string) string {
 	return ""
 }
 
-// factsWith are the facts of a control plane that has the settings of the cluster and these patches. They are nil where
-// there is a mistake in those.
+// factsWith are the facts of a control plane with the cluster settings and these patches; nil where they are invalid.
 func (p Set) factsWith(patches []string) *machineconfig.Facts {
 	r, err := p.renderer(nil)
 	if err != nil {
 		return nil
 	}
 
-	// Neither the disk nor the secrets of a control plane say anything of the cluster.
+	// The disk and the secrets of a control plane do not affect these facts.
 	plane, err := r.render(Machine{Config: machineconfig.Machine{
 		Role: machineconfig.ControlPlane, Install: machineconfig.Install{Disk: "/dev/sda"}, PoolPatches: patches,
 	}})
@@ -84,8 +83,8 @@ func (p Set) factsWith(patches []string) *machineconfig.Facts {
 	return &plane.Facts
 }
 
-// networks are the networks of pods and of services that the control planes have. While those are not known, they are
-// what the attributes say.
+// networks are the pod and service networks of the control planes. While those are unknown, they come from the
+// attributes.
 func (p Set) networks() (pods, services []netip.Prefix) {
 	p.Settings.Container = p.Platform().Container
 
@@ -103,7 +102,7 @@ func (p Set) networks() (pods, services []netip.Prefix) {
 	return networksOr(p.Settings.PodCIDRs, ofPods), networksOr(p.Settings.ServiceCIDRs, ofServices)
 }
 
-// nodesBecomeReady is whether Talos installs a pod network, without which no node becomes Ready.
+// nodesBecomeReady reports whether Talos installs a pod network, without which no node becomes Ready.
 func (p Set) nodesBecomeReady() bool {
 	if p.plane != nil {
 		return p.plane.CNI != machineconfig.CNINone
@@ -112,8 +111,8 @@ func (p Set) nodesBecomeReady() bool {
 	return p.Settings.CNI.Name != machineconfig.CNINone
 }
 
-// OtherNetworks is whether a cluster gets other networks, or another domain, than it was made with. While the
-// configurations are not known, the attributes say so.
+// OtherNetworks reports whether a cluster would get other networks, or another domain, than it was created with.
+// While the configurations are unknown, the attributes decide.
 func (p Set) OtherNetworks(prior Set) bool {
 	now, before := p.plane, prior.plane
 	if now == nil || before == nil {
@@ -124,9 +123,9 @@ func (p Set) OtherNetworks(prior Set) bool {
 		!network.SameDomain(now.DNSDomain, before.DNSDomain, constants.DefaultDNSDomain)
 }
 
-// outsideOfNetworks checks that a machine has an address of its own: Talos takes none of the networks of pods and
-// services for that of a machine (Talos 1.13, controllers/k8s/address_filter.go), and a virtual IP moves between
-// control planes.
+// outsideOfNetworks checks that a machine has an address of its own. Talos does not use an address in a pod or
+// service network as a machine's address (Talos 1.13, controllers/k8s/address_filter.go), and a virtual IP moves
+// between control planes.
 func (p Set) outsideOfNetworks(at finding.Path, host string) finding.List {
 	address, err := netip.ParseAddr(host)
 	if err != nil || p.plane == nil {
@@ -147,7 +146,7 @@ func (p Set) outsideOfNetworks(at finding.Path, host string) finding.List {
 	return nil
 }
 
-// installImage is the installer image of a machine, and own is true where an attribute or a patch gives it.
+// installImage is the installer image of a machine, and own is true where an attribute or a patch sets it.
 func (m Machine) installImage() (reference string, own bool) {
 	if m.Facts == nil || m.Facts.Installer == "" || m.Facts.Installer == m.Config.Install.Image {
 		return m.Config.Install.Image, m.OwnImage
@@ -156,8 +155,8 @@ func (m Machine) installImage() (reference string, own bool) {
 	return m.patchedImage(m.Facts.Installer), true
 }
 
-// patchedImage is an installer image of a patch at the version of the machine: another version keeps the registry, the
-// schematic and the flavor that the patch names. An image with another tag, or with a digest, stays as it is.
+// patchedImage is the installer image of a patch at the machine's version: another version keeps the registry, the
+// schematic and the flavor in the patch. An image with another tag, or with a digest, stays as it is.
 func (m Machine) patchedImage(given string) string {
 	reference, err := image.ParseReference(given)
 	if _, versioned := machineconfig.ReadTalosVersion(reference.Tag); err != nil || !versioned || reference.Digest != "" {
@@ -172,7 +171,7 @@ func (m Machine) patchedImage(given string) string {
 	return reference.WithTag(version.String()).String()
 }
 
-// installTarget is the disk that Talos is installed on, in the words of an operation.
+// installTarget is how an operation names the disk that Talos is installed on.
 func (m Machine) installTarget() string {
 	if m.Facts != nil && !m.Facts.Disk.Is(m.Config.Install) {
 		return m.Facts.Disk.String()
@@ -181,8 +180,8 @@ func (m Machine) installTarget() string {
 	return installTarget(m.Config.Install)
 }
 
-// ownInstaller reads the installer image that an attribute or a patch gives; ok is false where there is none, or none
-// that can be read.
+// ownInstaller reads the installer image of an attribute or a patch; ok is false where there is none, or none that
+// can be read.
 func (m Machine) ownInstaller() (reference image.Reference, ok bool) {
 	given, own := m.installImage()
 	if !own {

@@ -12,32 +12,32 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Forecast is what a plan says of machines. It is worked out from configuration and state alone: the second planning
-// pass, at apply time, has to come to the same.
+// Forecast is what a plan reports about machines. It depends only on configuration and state, because the second
+// planning pass, at apply time, must have the same result.
 type Forecast struct {
-	// Operations are what an apply does, line by line; nil when that is not known yet.
+	// Operations are what an apply does, line by line; nil when unknown.
 	Operations []string
-	// Impact is what that means for machines in service.
+	// Impact is the effect on machines in service.
 	Impact Impact
-	// Machines is what of their records changes, by machine; nil when that is not known yet.
+	// Machines are the changes of their records, by machine; nil when unknown.
 	Machines map[string]MachineForecast
-	// Idle is true when there is nothing to do, nor anything to wait for.
+	// Idle is true when there is nothing to do and nothing to wait for.
 	Idle bool
 	// Resumes is true when the last run did not finish, so that the phase may change.
 	Resumes bool
-	// LeavesKubernetes is true when no step is about Kubernetes, whose bootstrap manifests then stay.
+	// LeavesKubernetes is true when no step is about Kubernetes, so that its bootstrap manifests stay.
 	LeavesKubernetes bool
-	// UpgradesUnmanaged is whether machines that no resource has are, or may be, upgraded.
+	// UpgradesUnmanaged is true when machines without a resource are, or may be, upgraded.
 	UpgradesUnmanaged bool
-	// Makes is whether machines in containers may have to be made, and Leaves whether machines leave, be it their names.
+	// Makes is true when machines in containers may have to be created. Leaves is true when machines, or only their
+	// names, leave.
 	Makes, Leaves bool
-	// Upgrade is what an upgrade of Kubernetes goes through.
+	// Upgrade is the Kubernetes upgrade.
 	Upgrade UpgradeOf
 }
 
-// ForecastCreate forecasts a create: every machine is taken to wait in maintenance
-// mode. It only needs to know which machines there are, so that the plan names
-// the operations even while the secrets are still to be generated.
+// ForecastCreate forecasts a create: every machine is expected to wait in maintenance mode. It needs only the list of
+// machines, so the plan names the operations even before the secrets are generated.
 func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 	files := p.filesOfCreate()
 	f := Forecast{Makes: true, Resumes: true}
@@ -55,8 +55,8 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 	return f, slices.Concat(diags, p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot())
 }
 
-// ForecastUpdate forecasts an update, and refuses what cannot be done. prior is the set of
-// the state, and record what is known of its machines.
+// ForecastUpdate forecasts an update, and refuses what cannot be done. prior is the set of the state, and stored its
+// recorded machines.
 func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Forecast, finding.List) {
 	p, prior = p.WithRecorded(stored), prior.WithRecorded(stored)
 	p.FormerSecrets = prior.Secrets
@@ -121,12 +121,12 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 	return f.with(p, prior, recorded, files, steps, last), diags
 }
 
-// with is a forecast with what is known once the steps are.
+// with is a forecast completed with what follows from the steps.
 func (f Forecast) with(
 	p, prior Set, recorded PriorState, files Rendered, steps []step.Step, last cluster.Decision,
 ) Forecast {
 	if p.Settings.KubernetesVersion != prior.Settings.KubernetesVersion && recorded.unseenImages(p) {
-		return f // what the machines have to go through for it is found out by the run
+		return f // the run decides what the machines need for it
 	}
 
 	f.Machines = recorded.forecastMachines(p, files, steps)
@@ -149,8 +149,8 @@ func (f Forecast) with(
 	return f
 }
 
-// turnsKeysOver is whether the keys of a cluster are others than state has. What other resources do with their machines
-// meanwhile decides what can be done: only the apply knows, and it needs the keys of both.
+// turnsKeysOver reports whether the keys of a cluster differ from state. What is possible depends on what other
+// resources do with their machines meanwhile. Only the apply knows that, and it needs both sets of keys.
 func (p Set) turnsKeysOver(prior Set) bool {
 	planned, err := pki.Parse([]byte(p.Secrets))
 	if err != nil || prior.Secrets == "" {
@@ -162,7 +162,7 @@ func (p Set) turnsKeysOver(prior Set) bool {
 	return err != nil || planned.Digest() != former.Digest()
 }
 
-// unseenImages reports whether a member was not seen with its images of Kubernetes yet.
+// unseenImages reports whether the Kubernetes images of a member were never observed.
 func (r PriorState) unseenImages(p Set) bool {
 	return slices.ContainsFunc(p.Members(r), func(m cluster.Machine) bool { return r.Machines[m.Name].Images == nil })
 }
@@ -174,8 +174,8 @@ func (p Set) Members(recorded PriorState) []cluster.Machine {
 	})
 }
 
-// forecast is what an apply would do to the machines of a set, and what would be left to
-// do or to wait for after that. files is the configurations that are wanted.
+// forecast is what an apply would do to the machines of a set, and what it would then leave or wait for. files are
+// the wanted configurations.
 func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]step.Step, cluster.Decision) {
 	want := p.Spec(r, files)
 	want.OtherControlPlanes, want.OtherHolders = p.OtherControlPlanes(), p.Holders
@@ -195,7 +195,7 @@ func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]st
 	return cluster.Forecast(want, r.Assume(want), p.Policy(policy))
 }
 
-// withChanges is the state with what machines have to reboot or be replaced for, when p takes the place of prior.
+// withChanges is the state with the reasons why machines must reboot or be replaced when p replaces prior.
 func (r PriorState) withChanges(p, prior Set, before renderedOnce, files Rendered) (PriorState, finding.List) {
 	r, diags := r.withReboots(p, prior, before, files)
 	r, more := r.withReplacements(p, prior)
@@ -203,7 +203,7 @@ func (r PriorState) withChanges(p, prior Set, before renderedOnce, files Rendere
 	return r, append(diags, more...)
 }
 
-// RenderForPlan makes the configurations that a plan compares with what runs.
+// RenderForPlan renders the configurations that a plan compares with the running ones.
 func (p Set) RenderForPlan() (Rendered, finding.List) {
 	bundle, err := p.Bundle()
 	if err != nil {
@@ -215,8 +215,8 @@ func (p Set) RenderForPlan() (Rendered, finding.List) {
 	return files, FieldDiagnostics(p, err)
 }
 
-// renderedOnce is the configurations that a state stands for, made when they are first asked for; ok is false where it
-// does not tell, or was made by a build that allowed more.
+// renderedOnce renders the configurations of a state when they are first needed. ok is false where they cannot be
+// known, or where a build with other rules made them.
 type renderedOnce func() (files Rendered, ok bool)
 
 func (p Set) renderOnce() renderedOnce {
@@ -231,10 +231,10 @@ func (p Set) renderOnce() renderedOnce {
 	})
 }
 
-// MayHaveManifests is whether there are control planes, which have bootstrap manifests, as far as that is known.
+// MayHaveManifests reports whether there are, or may be, control planes, which have bootstrap manifests.
 func (p Set) MayHaveManifests() bool { return p.OwnsControlPlane() || p.Unknown.Has(UnknownAddresses) }
 
-// refuseChanges names every change that cannot be made, or not in one go.
+// refuseChanges names every change that cannot be made, or not in one apply.
 func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	var diags finding.List
 
@@ -253,7 +253,7 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	return diags
 }
 
-// FieldDiagnostics shows the mistakes of a rendering at their attributes: once each, also where machines share one.
+// FieldDiagnostics shows the errors of a rendering at their attributes. An error that machines share is shown once.
 func FieldDiagnostics(p Set, err error) finding.List {
 	type mistake struct{ at, found string }
 

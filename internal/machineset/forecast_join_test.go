@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// joining is a set of a control plane and a worker as a plan has it, and the configurations of both.
+// joining is a set of a planned control plane and worker, and their configurations.
 func joining() (Set, Rendered) {
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11"})
 	for name, m := range p.Machines {
@@ -26,17 +26,17 @@ func joining() (Set, Rendered) {
 	}}
 }
 
-// wiped is a machine that waits in maintenance mode, and whose node the cluster still has.
+// wiped is a machine that waits in maintenance mode while the cluster still has its node.
 func wiped(name string) step.MachineState {
 	return step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance, UUID: hardwareOf(name),
 		Platform: "metal", TalosVersion: "v1.13.0", Installer: "example.org/installer:v1.13.0"}
 }
 
-// everything is the fields of a record that has nothing to say of the machine that joins.
+// everything is the fields of a record that knows nothing about the machine that joins.
 var everything = []step.Field{step.FieldStage, step.FieldReady, step.FieldKubernetesVersion, step.FieldDrift}
 
-// What tells a machine from others stays in a plan by which it joins, whatever happened to it; what is not recorded of
-// it, or may become another, is open.
+// A plan by which a machine joins keeps its identity, regardless of what happened to it. What is not recorded, or may
+// change, is unknown.
 func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 	t.Parallel()
 
@@ -125,14 +125,14 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 	}
 }
 
-// working is a machine that was seen to work as a whole.
+// working is a machine that was observed to work.
 func working(s step.MachineState) step.MachineState {
 	s.Access, s.Stage, s.Ready, s.BootID, s.ConfigDigest = step.Member, step.StageRunning, true, "boot", "digest"
 
 	return s
 }
 
-// Of a machine that state has no record of, nothing is known.
+// Everything about a machine without a record is unknown.
 func TestForecast_ofANewMachineIsOpen(t *testing.T) {
 	t.Parallel()
 
@@ -146,7 +146,7 @@ func TestForecast_ofANewMachineIsOpen(t *testing.T) {
 	}
 }
 
-// Hardware that is not known yet may be another one: of a machine that joins anyway that is no news.
+// Unknown hardware may be other hardware. For a machine that joins anyway, that is not reported.
 func TestAssuming_tellsOfHardwareThatMayLeave(t *testing.T) {
 	t.Parallel()
 

@@ -8,16 +8,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// MachineForecast is what a plan says of what people will see of one machine: what it does not name stays as it is.
+// MachineForecast is what a plan reports about the attributes of one machine. What it does not name stays as it is.
 type MachineForecast struct {
 	step.Shown
-	// Anew is true when nothing is known, because state has no record under the name.
+	// Anew is true when everything is unknown, because state has no record under the name.
 	Anew bool
-	// From is the name under which state has the machine.
+	// From is the name of the machine in state.
 	From string
 }
 
-// forecastMachines says of every machine of a set what a plan changes in its record.
+// forecastMachines gives the changes of a plan in the record of every machine of a set.
 func (r PriorState) forecastMachines(p Set, files Rendered, steps []step.Step) map[string]MachineForecast {
 	out, byMachine := map[string]MachineForecast{}, map[string][]step.Step{}
 	for _, step := range steps {
@@ -37,7 +37,7 @@ func (r PriorState) forecastMachines(p Set, files Rendered, steps []step.Step) m
 	return out
 }
 
-// recordOf is the name under which the record of a machine is now, that of other hardware which had its name included.
+// recordOf is the current name of a machine's record, including that of other hardware which had its name.
 func (r PriorState) recordOf(name string) string {
 	for as, of := range r.Replaced {
 		if of == name {
@@ -76,7 +76,7 @@ func (r PriorState) forecastMachine(
 	return f
 }
 
-// unsettled are the fields of a machine that was not seen at rest: an apply waits for it.
+// unsettled are the fields of a machine that was not observed at rest: an apply waits for it.
 func (r PriorState) unsettled(name string, known step.MachineState) []step.Field {
 	var open []step.Field
 

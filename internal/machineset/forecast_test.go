@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// atRest is a set and a record of it in which nothing is left to do.
+// atRest is a set and its record in which nothing is left to do.
 func atRest(t *testing.T, options ...option) (Set, Record) {
 	t.Helper()
 
@@ -34,7 +34,7 @@ func atRest(t *testing.T, options ...option) (Set, Record) {
 	return p, r
 }
 
-// Every decision about a change is part of the forecast of an update.
+// The forecast of an update has every decision about a change.
 func TestForecastUpdate(t *testing.T) {
 	t.Parallel()
 
@@ -122,7 +122,7 @@ func TestForecastUpdate(t *testing.T) {
 	}
 }
 
-// What people see of a machine stays where it is at rest, and is open where it is not.
+// The attributes of a machine stay while it is at rest, and are unknown otherwise.
 func TestForecastMachines_withoutSteps(t *testing.T) {
 	t.Parallel()
 
@@ -139,7 +139,7 @@ func TestForecastMachines_withoutSteps(t *testing.T) {
 			Texts: map[step.Field]string{step.FieldAddress: "10.0.0.1"}}})
 }
 
-// A create names its operations also while secrets are unknown, and is refused another cluster's snapshot.
+// A create names its operations even while secrets are unknown, and refuses another cluster's snapshot.
 func TestForecastCreate(t *testing.T) {
 	t.Parallel()
 

@@ -10,33 +10,31 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Group is machines of a set that have their role and settings in common: all of a
-// resource that has one role, or those of one block of talosop_cluster. What is not known
-// yet is empty.
+// Group is machines of a set that share their role and settings: all of a resource with one role, or those of one
+// block of talosop_cluster. Unknown values are empty.
 type Group struct {
 	Role step.Role
-	// At is the attribute that holds the group; empty when the resource itself does.
+	// At is the attribute of the group; empty when it is the resource itself.
 	At finding.Path
-	// Prefix begins the names of the machines: that of workers of talosop_cluster is
-	// the name of their pool and a slash, which no name written by a user has in it.
+	// Prefix is the prefix of the machine names. For workers of talosop_cluster it is the name of their pool and a
+	// slash, which no name from a user contains.
 	Prefix string
-	// Pool names workers that share a budget, and MaxUnavailable is that budget. Control
-	// planes have none.
+	// Pool names workers that share a budget, and MaxUnavailable is that budget. Control planes have none.
 	Pool           string
 	MaxUnavailable string
-	// TalosVersion is the version the machines run, and VersionAt where it was given.
+	// TalosVersion is the version that the machines run, and VersionAt the attribute that sets it.
 	TalosVersion string
 	VersionAt    finding.Path
-	// Schematic and Platform are those of the installer image, and SecureBoot is whether it is signed for it.
+	// Schematic and Platform are those of the installer image, and SecureBoot whether it is signed for Secure Boot.
 	Schematic, Platform string
 	SecureBoot          bool
-	// Extensions are the system extensions of the schematic, by their official names; nil where its content is not known.
+	// Extensions are the official names of the schematic's system extensions; nil where its content is unknown.
 	Extensions []string
 	// OwnPod is true when the group describes its pods itself.
 	OwnPod bool
 }
 
-// PoolSeparator stands between the name of a pool and the key of a machine.
+// PoolSeparator separates the name of a pool and the key of a machine.
 const PoolSeparator = "/"
 
 // owns reports whether a machine of that name belongs to the group.
@@ -62,9 +60,8 @@ func (p Set) namesOf(g *Group) []string {
 	return names
 }
 
-// groupOf finds the group that a machine belongs to or would belong to; nil when its
-// pool is gone. Without a name it is the first one, which settings of resources with
-// one group belong to.
+// groupOf finds the group that a machine belongs to or would belong to; nil when its pool is gone. Without a name it
+// is the first group, for settings of resources with one group.
 func (p Set) groupOf(machine string) *Group {
 	if machine == "" && len(p.Groups) > 0 {
 		return p.Groups[0]
@@ -79,7 +76,7 @@ func (p Set) groupOf(machine string) *Group {
 	return nil
 }
 
-// RoleOf is the role of a machine that the set has or once had.
+// RoleOf is the role of a machine that the set has or had.
 func (p Set) RoleOf(machine string) step.Role {
 	if g := p.groupOf(machine); g != nil {
 		return g.Role
@@ -88,7 +85,7 @@ func (p Set) RoleOf(machine string) step.Role {
 	return step.Worker
 }
 
-// OwnsControlPlane reports whether there are control planes in the set.
+// OwnsControlPlane reports whether the set has control planes.
 func (p Set) OwnsControlPlane() bool {
 	for _, g := range p.Groups {
 		if g.Role == step.ControlPlane {
@@ -99,27 +96,27 @@ func (p Set) OwnsControlPlane() bool {
 	return false
 }
 
-// TakesCluster reports whether the set has the whole control plane of its cluster, which
-// then goes when the set goes.
+// TakesCluster reports whether the set has the whole control plane of its cluster, so that the cluster ends with the
+// set.
 func (p Set) TakesCluster() bool { return p.OwnsControlPlane() && !p.InHandle }
 
-// Guarded reports whether deletion_protection guards a set as a whole: its cluster ends with it, as far as the
-// configuration tells, or it is a pool.
+// Guarded reports whether deletion_protection guards all machines of a set: either its cluster ends with it, as far
+// as the configuration shows, or it is a pool.
 func (p Set) Guarded() bool {
 	return !p.Single || p.alone()
 }
 
 // EndsWith reports whether the cluster ends with the control planes of a set, given whether those of other resources
-// go, too. The end of a cluster that has none of other resources is guarded as a whole.
+// go too. The end of a cluster without other resources is guarded as a whole.
 func (p Set) EndsWith(allGo func(others []cluster.Machine) bool) bool {
 	return p.OwnsControlPlane() && len(p.Others) > 0 && allGo(p.Others)
 }
 
-// ControlPlanePool is what the pool of control planes is called on the host.
+// ControlPlanePool is the name of the control plane pool on the host.
 const ControlPlanePool = "cp"
 
-// Replica is what the machine of a number is called in plans and messages: cp-0, worker-0, and batch/0 in a pool
-// of talosop_cluster.
+// Replica is the name of the n-th machine in plans and messages: cp-0, worker-0, and batch/0 in a pool of
+// talosop_cluster.
 func (g *Group) Replica(n int) string {
 	if g.Prefix != "" {
 		return g.Prefix + strconv.Itoa(n)
@@ -128,7 +125,7 @@ func (g *Group) Replica(n int) string {
 	return workload.Machine{Pool: g.HostPool(), Ordinal: n}.Label()
 }
 
-// HostPool is what the group is called on the host.
+// HostPool is the name of the group on the host.
 func (g *Group) HostPool() string {
 	if g.Role == step.ControlPlane {
 		return ControlPlanePool

@@ -2,22 +2,23 @@ package machineset
 
 import "github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 
-// HostConnection is how a host cluster is reached.
+// HostConnection is the connection to a host cluster.
 type HostConnection struct {
-	// Path and Content are those of a kubeconfig, and Context the one in it that is meant; empty for its current one.
+	// Path and Content are those of a kubeconfig, and Context its context; empty for the current one.
 	Path    string
 	Content []byte
 	Context string
 	// InCluster is true for the cluster that talosop runs in.
 	InCluster bool
-	// Unknown is true when any of it is not known yet.
+	// Unknown is true when any part of it is unknown.
 	Unknown bool
 }
 
-// Given is whether it says where the host cluster is.
+// Given reports whether it names a host cluster.
 func (c HostConnection) Given() bool { return c.InCluster || c.Path != "" || len(c.Content) > 0 }
 
-// Under completes a connection of a resource or a handle with that of the provider, which a way of its own excludes.
+// Under completes a connection of a resource or a handle with that of the provider, unless it names a host cluster
+// itself.
 func (c HostConnection) Under(own HostConnection) HostConnection {
 	if own.Given() {
 		return own
@@ -33,26 +34,26 @@ func (c HostConnection) Under(own HostConnection) HostConnection {
 	return completed
 }
 
-// Host is the host cluster of the machines of a set, in plain values. Values that are not known yet are their zero.
+// Host is the host cluster of the machines of a set, in plain values. Unknown values are zero.
 type Host struct {
 	Connection      HostConnection
 	Namespace       string
 	CreateNamespace bool
 	Domain          string
 	Access          workload.Access
-	// Endpoint is the Service in front of the control planes; nil in pools that have none.
+	// Endpoint is the Service in front of the control planes; nil in pools without one.
 	Endpoint *workload.EndpointService
 	// Image has no tag.
 	Image               string
 	PullSecrets         []string
 	Labels, Annotations map[string]string
-	// Missing is true when nothing at all is said of the host cluster.
+	// Missing is true when no host cluster is configured.
 	Missing bool
-	// Recorded is the host cluster that has the machines, as state knows it; zero where it does not.
+	// Recorded is the recorded host cluster of the machines; zero where state has none.
 	Recorded workload.Identity
 }
 
-// NameOf is the host name of a machine, and what its objects are called; empty when it is not known yet.
+// NameOf is the hostname of a machine and the name of its objects; empty when unknown.
 func (h *Host) NameOf(clusterName string, m workload.Machine) string {
 	if clusterName == "" || m.Pool == "" {
 		return ""
@@ -61,7 +62,7 @@ func (h *Host) NameOf(clusterName string, m workload.Machine) string {
 	return workload.Spec{Cluster: clusterName}.HostName(m)
 }
 
-// AddressOf is the name of a machine in the DNS of the host cluster; empty when it is not known yet.
+// AddressOf is the DNS name of a machine in the host cluster; empty when unknown.
 func (h *Host) AddressOf(clusterName string, m workload.Machine) string {
 	if clusterName == "" || m.Pool == "" || h.Namespace == "" || h.Domain == "" {
 		return ""

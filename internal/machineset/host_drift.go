@@ -2,20 +2,20 @@ package machineset
 
 import "github.com/talosop/terraform-provider-talosop/internal/record"
 
-// HostDrift is how the objects of a machine on its host cluster differ from what is wanted, by what an apply does about
-// it.
+// HostDrift is how the objects of a machine on its host cluster differ from what is wanted, by what an apply does
+// about it.
 type HostDrift struct {
-	// Repairs are put right before the first step.
+	// Repairs are repaired before the first step.
 	Repairs []string
-	// VolumesLost machines get new volumes in a step.
+	// VolumesLost is true for a machine that gets new volumes in a step.
 	VolumesLost bool
-	// Replace is why a step replaces the pod, empty when none does.
+	// Replace is why a step replaces the pod; empty when none does.
 	Replace string
-	// Stays is what no apply puts right.
+	// Stays is what no apply repairs.
 	Stays []string
 }
 
-// Drift is what state records of it.
+// Drift is its form in recorded state.
 func (d HostDrift) Drift() record.Drift {
 	var drift record.Drift
 

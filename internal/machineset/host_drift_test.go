@@ -7,7 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// What a refresh finds on a host cluster is told apart by what an apply does about it.
+// Differences on a host cluster are distinguished by what an apply does about them.
 func TestHostDrift_kinds(t *testing.T) {
 	t.Parallel()
 

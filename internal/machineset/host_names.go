@@ -11,21 +11,20 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 )
 
-// A machine on metal is called what its key says, unless its host name is given. That is so when it joins: from then on
-// it keeps the name of its node, which Kubernetes does not change, whatever its key becomes.
+// The name of a metal machine is its key, unless a hostname is given. That applies when it joins. Later it keeps the
+// name of its node, which Kubernetes cannot rename, even if its key changes.
 
-// HostName is what the machine of a key is called that has no host name of its own: the key, with the pool in front in
-// pools of talosop_cluster.
+// HostName is the name of a machine without its own hostname: the key, after the pool in pools of talosop_cluster.
 func (g *Group) HostName(key string) string {
 	return strings.ReplaceAll(g.Prefix, PoolSeparator, "-") + key
 }
 
-// chosenByTalos is the form of the names that Talos makes of the identity of a machine (Talos 1.13,
-// controllers/network, hostname_config.go).
+// chosenByTalos matches the names that Talos derives from the identity of a machine (Talos 1.13, controllers/network,
+// hostname_config.go).
 var chosenByTalos = regexp.MustCompile(`^talos-[0-9a-z]{3}-[0-9a-z]{3}$`)
 
-// WithNames is a set in which machines that joined under another name than that of their key keep it. Those that were
-// imported without a name in their configuration, because DHCP, their platform or Talos names them, get none in it.
+// WithNames is a set in which machines that joined under another name than their key keep it. Machines that were
+// imported without a name in their configuration, because DHCP, the platform or Talos names them, get none.
 func (p Set) WithNames(recorded Record) Set {
 	if p.Platform().NamesNode {
 		return p
@@ -38,7 +37,7 @@ func (p Set) WithNames(recorded Record) Set {
 
 		switch {
 		case m.OwnHostname || known.Access == step.Maintenance || !unset && !other:
-			// One that lost its configuration joins anew, under the name that is wanted by now.
+			// A machine that lost its configuration joins again, under the name that is now wanted.
 		case unset || chosenByTalos.MatchString(node):
 			m.Config.Hostname = ""
 		default:
@@ -47,7 +46,7 @@ func (p Set) WithNames(recorded Record) Set {
 	})
 }
 
-// validateHostName checks that the key of a machine can be its host name where it has no other.
+// validateHostName checks that the key of a machine without a hostname is a valid one.
 func (p Set) validateHostName(name string) finding.List {
 	m := p.Machines[name]
 	if p.Platform().NamesNode || m.OwnHostname || network.IsDNSName(m.Group.HostName(m.Key)) {
@@ -60,7 +59,7 @@ func (p Set) validateHostName(name string) finding.List {
 		"set hostname, or give the machine such a name")}
 }
 
-// sameNode is the mistake of a machine whose node would have the name of another one's.
+// sameNode is the error about two machines with the same node name.
 func (p Set) sameNode(name, other, node string) error {
 	return p.problems(name, &machineconfig.FieldError{
 		Field: "machine.hostname", Found: finding.Quote(node) + ", which is the host name of " + other + ", too",

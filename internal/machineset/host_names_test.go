@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// A machine is called what its key says when it joins, and keeps that name.
+// The name of a machine is its key when it joins, and stays.
 func TestWithNames_keepsTheNamesOfNodes(t *testing.T) {
 	t.Parallel()
 
@@ -54,7 +54,7 @@ func TestWithNames_keepsTheNamesOfNodes(t *testing.T) {
 	}
 }
 
-// What an import found goes with the machine to another key, and leaves with it where other hardware takes its name.
+// What an import found moves with the machine to another key, and leaves with it when other hardware takes its name.
 func TestWithNames_unsetGoesWithTheMachine(t *testing.T) {
 	t.Parallel()
 

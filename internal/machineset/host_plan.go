@@ -17,10 +17,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// What an apply does on the host cluster of machines in containers, from configuration and state alone: what machines
-// share is made and changed before the first step, what one machine needs belongs to its own steps.
+// What an apply does on the host cluster, from configuration and state alone. Shared objects are created and changed
+// before the first step. The objects of one machine belong to its own steps.
 
-// hostCreation lists what a create makes on the host that machines share.
+// hostCreation lists the shared objects that a create makes on the host.
 func (p Set) hostCreation() []string {
 	var lines []string
 
@@ -40,8 +40,8 @@ func (p Set) namespaceLine() string {
 	return fmt.Sprintf("create namespace %s on the host cluster, unless it is there", p.Host.Namespace)
 }
 
-// hostChanges lists what an update changes on the host beside pods: what differs from state, and what a refresh saw to
-// be other than talosop left it.
+// hostChanges lists what an update changes on the host except pods: differences from state, and drift that a refresh
+// observed.
 func (p Set) hostChanges(prior Set, recorded PriorState) []string {
 	if !p.remakes(prior) {
 		return nil
@@ -66,7 +66,7 @@ func (p Set) hostChanges(prior Set, recorded PriorState) []string {
 	return append(lines, p.growth(prior, recorded)...)
 }
 
-// Repairs lists what a refresh saw. What a pod is replaced for is a step.
+// Repairs lists the drift that a refresh observed. The replacement of a pod is a step.
 func (p Set) Repairs(recorded PriorState) []string {
 	var lines []string
 
@@ -110,7 +110,7 @@ func (p Set) endpointChanges(now, before workload.EndpointService) []string {
 	return []string{"change the Services of the Kubernetes API on the host cluster: " + strings.Join(what, ", ")}
 }
 
-// machineService is what a way in needs of the Services of machines.
+// machineService is what a kind of access needs of the Services of machines.
 func machineService(access workload.Access) workload.Access {
 	if access == workload.Pod {
 		return workload.PortForward
@@ -129,7 +129,7 @@ func volumesOf(now, before workload.Storage) []volume {
 	return []volume{{"state", now.State, before.State}, {"var", now.Var, before.Var}, {"other", now.Other, before.Other}}
 }
 
-// growth lists the volumes of machines that grow, machines of the same growth together.
+// growth lists the volumes that grow, with machines of the same growth together.
 func (p Set) growth(prior Set, recorded PriorState) []string {
 	var machines finding.Alike[string]
 
@@ -154,7 +154,7 @@ func (p Set) growth(prior Set, recorded PriorState) []string {
 	return lines
 }
 
-// keptMachines lists machines that are in both pools and that state knows.
+// keptMachines lists the recorded machines that are in both pools.
 func (p Set) keptMachines(prior Set, recorded PriorState) []string {
 	return slices.DeleteFunc(p.Names(), func(name string) bool {
 		_, before := prior.Machines[name]
@@ -164,7 +164,7 @@ func (p Set) keptMachines(prior Set, recorded PriorState) []string {
 	})
 }
 
-// refuseHostChanges refuses what cannot be done to the volumes of machines that are there.
+// refuseHostChanges refuses impossible changes to the volumes of existing machines.
 func refuseHostChanges(p, prior Set, recorded PriorState) finding.List {
 	if !p.remakes(prior) || (p.Unknown | prior.Unknown).Has(UnknownConfiguration) {
 		return nil
@@ -186,7 +186,7 @@ func refuseHostChanges(p, prior Set, recorded PriorState) finding.List {
 	return diags
 }
 
-// podPath is where the pods of a group are described.
+// podPath is the attribute that describes the pods of a group.
 func (g *Group) podPath() finding.Path {
 	if !g.OwnPod {
 		return finding.Root("host").AtName("pod")
@@ -195,7 +195,7 @@ func (g *Group) podPath() finding.Path {
 	return g.At.AtName("pod")
 }
 
-// storagePath is where the storage of a group is said.
+// storagePath is the attribute with the storage of a group.
 func (g *Group) storagePath() finding.Path { return g.podPath().AtName("storage") }
 
 func refuseStorage(at finding.Path, machines []string, now, before workload.Storage) finding.List {
@@ -239,7 +239,7 @@ func refuseStorage(at finding.Path, machines []string, now, before workload.Stor
 	return diags
 }
 
-// classText names the class of volumes. That of a host cluster by default is not known by its name.
+// classText names a storage class. The name of the host cluster's default class is unknown.
 func classText(class string) string {
 	if class == "" {
 		return "the default class of the host cluster"
@@ -248,8 +248,8 @@ func classText(class string) string {
 	return "class " + finding.Quote(class)
 }
 
-// withReplacements is the state with what the pod of every machine that runs has to be replaced for. What the pod is
-// made of is what was recorded; the run itself asks the host cluster.
+// withReplacements is the state with the reason for every pod of a running machine that must be replaced. It compares
+// the recorded specification; the run itself asks the host cluster.
 func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
 	if !p.Platform().made {
 		return r, nil
@@ -273,7 +273,7 @@ func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
 			return r, finding.List{finding.Unable("plan", p.Object, finding.Report{Cause: []string{err.Error()}})}
 		}
 
-		// A refresh that found a pod to be of something else says of what, and records no digest.
+		// A refresh that found another specification of the pod names the difference and records no digest.
 		seen := r.Seen[name]
 
 		switch reason := seen.Drift.First(record.HostReplaces).Found; {
@@ -288,7 +288,7 @@ func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
 	return r, nil
 }
 
-// podChanges names what differs between two pods of a machine, as attributes are called.
+// podChanges names the differences between two pods of a machine by their attributes.
 func (p Set) podChanges(prior Set, name string) string {
 	now, before := p.Machines[name], prior.Machines[name]
 
@@ -322,7 +322,7 @@ func (p Set) podChanges(prior Set, name string) string {
 	return "changes " + strings.Join(changed, ", ")
 }
 
-// resourcesOf are those of a pod in their canonical spelling.
+// resourcesOf are the resources of a pod in their canonical spelling.
 func resourcesOf(pod workload.PodSpec) [2]map[string]string {
 	var out [2]map[string]string
 
@@ -345,7 +345,7 @@ func imageName(image string) string {
 	return image
 }
 
-// makes is whether a plan has machines that are not known to be there.
+// makes reports whether a plan has machines that are not known to exist.
 func (p Set) makes(recorded Record) bool {
 	for _, name := range p.Names() {
 		if state, known := recorded.Machines[name]; !known || state.Access != step.Member {

@@ -18,7 +18,7 @@ func sizes(state, of string) workload.Storage {
 
 func stores(s workload.Storage) option { return each(func(m *Machine) { m.Pod.Storage = s }) }
 
-// What a create makes and an update changes on the host, beside pods.
+// What a create makes and an update changes on the host, except pods.
 func TestHostChanges(t *testing.T) {
 	t.Parallel()
 
@@ -121,7 +121,7 @@ func TestRefuseHostChanges(t *testing.T) {
 	same(t, "of the resource", (&Group{}).storagePath().String(), "host.pod.storage")
 }
 
-// A pod is replaced for what changes in it, and for what a refresh found.
+// A pod is replaced when its specification changes, or when a refresh found a reason.
 func TestWithReplacements(t *testing.T) {
 	t.Parallel()
 
@@ -200,7 +200,7 @@ func TestImageName(t *testing.T) {
 	}
 }
 
-// Machines that a record does not know as members may have to be made.
+// Machines without a recorded member may have to be created.
 func TestMakes(t *testing.T) {
 	t.Parallel()
 
@@ -210,7 +210,7 @@ func TestMakes(t *testing.T) {
 	same(t, "a new one", p.makes(recordOf(aSet(t, pods(1, 0)))), true)
 }
 
-// What a host has of the groups of a set, and nobody wants or takes away, is an orphan.
+// A machine on the host that is neither wanted nor leaving is orphaned.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// HostSpec is what the machines of a set in containers are to have on the host cluster: those that are wanted, and
-// those that the record gives up. mark is that of the secrets (pki.Bundle.Mark).
+// HostSpec is what the machines of a set in containers need on the host cluster: the wanted machines and the leaving
+// ones of the record. mark identifies the secrets (pki.Bundle.Mark).
 func (p Set) HostSpec(recorded PriorState, mark string) workload.Spec {
 	h := p.Host
 	spec := workload.Spec{
@@ -38,8 +38,8 @@ func (p Set) HostSpec(recorded PriorState, mark string) workload.Spec {
 	return spec
 }
 
-// networksOr are networks, or the one that is taken where none are given. What is no network is refused where a user
-// can correct it.
+// networksOr are the networks, or the default where none are given. Invalid networks are refused where a user can
+// correct them.
 func networksOr(cidrs []string, fallback string) []netip.Prefix {
 	if len(cidrs) == 0 {
 		cidrs = []string{fallback}
@@ -56,7 +56,7 @@ func networksOr(cidrs []string, fallback string) []netip.Prefix {
 	return networks
 }
 
-// formerly is a machine on the host that is to go. What it is called there follows from its name.
+// formerly is a machine on the host that leaves. Its name there follows from its name.
 func (p Set) formerly(m cluster.Machine) (workload.Machine, bool) {
 	if _, wanted := p.Machines[m.Name]; wanted || !p.Platform().NamesNode {
 		return workload.Machine{}, false
@@ -77,7 +77,7 @@ func (p Set) formerly(m cluster.Machine) (workload.Machine, bool) {
 		Leaving: true}, true
 }
 
-// imageOfPool is any image of the pool: for machines that go it only has to be one.
+// imageOfPool is any image of the pool, which is all that leaving machines need.
 func (p Set) imageOfPool() string {
 	for _, name := range p.Names() {
 		return p.Machines[name].Image
@@ -86,15 +86,14 @@ func (p Set) imageOfPool() string {
 	return p.Host.Image
 }
 
-// Unplaced is a set in containers of which it is not known what they are called and where they answer. What a wrong
-// name or a missing host leads to is no mistake of its own. endpointOfNames is whether their endpoint may be made of
-// them.
+// Unplaced is a set in containers with unknown names and addresses. Errors that only follow from a wrong name or a
+// missing host are not reported. endpointOfNames is true when their endpoint may be derived from the names.
 func (p Set) Unplaced(endpointOfNames bool) Set {
 	p = p.Each(func(_ string, m *Machine) { m.Address, m.Config.Hostname, m.Config.CertSANs = "", "", nil })
 	p.Unknown.Note(UnknownConfiguration, true)
 
 	if endpointOfNames {
-		p.Settings.Endpoint = "" // it is made of the names
+		p.Settings.Endpoint = "" // it is derived from the names
 	}
 
 	return p

@@ -5,21 +5,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Impact is what a plan does to machines that are in service, for rules that look at plans: names of machines in order.
+// Impact is the effect of a plan on machines in service, for policy rules about plans: sorted names of machines.
 type Impact struct {
-	// Drained machines have their pods moved elsewhere first. Rebooted ones begin anew, with or without a drain.
+	// Drained machines are drained first. Rebooted ones restart, with or without a drain.
 	Drained, Rebooted []string
 	// Upgraded machines get another Talos, or the same from another image.
 	Upgraded []string
-	// Wiped machines lose their data. Removed ones leave the cluster for good.
+	// Wiped machines lose their data. Removed ones leave the cluster permanently.
 	Wiped, Removed []string
-	// PodsReplaced are machines in containers whose pods are deleted and made anew.
+	// PodsReplaced are machines in containers whose pods are recreated.
 	PodsReplaced []string
 	// EndsCluster is true when the last control plane is reset.
 	EndsCluster bool
 }
 
-// ImpactOf is the impact of steps; removed are the machines that leave for good.
+// ImpactOf is the impact of steps; removed are the machines that leave permanently.
 func ImpactOf(steps []step.Step, removed []cluster.Machine) Impact {
 	var i Impact
 

@@ -7,7 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// A deletion in a patch of the cluster that no machine has a document for is one warning, at the patch.
+// A deletion in a cluster patch for which no machine has a document is one warning, at the patch.
 func TestValidateConfigurations_ineffectiveDeletion(t *testing.T) {
 	t.Parallel()
 

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Identity tells the cluster of a set from others that one process works on: by the mark of its secrets, and for an
-// isolated cluster also by its endpoint, because another cluster has the same secrets.
+// Identity identifies the cluster of a set within a process by the mark of its secrets. An isolated cluster also
+// needs its endpoint, because another cluster has the same secrets.
 func (p Set) Identity(bundle *pki.Bundle) string {
 	if !p.Settings.Isolated {
 		return bundle.Mark()
@@ -19,8 +19,8 @@ func (p Set) Identity(bundle *pki.Bundle) string {
 	return bundle.Mark() + " isolated at " + p.Settings.Endpoint
 }
 
-// refuseIsolation refuses to isolate machines that joined a cluster, or to end their isolation: machines with discovery
-// would join the other cluster that has the same secrets, and those without it are in that cluster already.
+// refuseIsolation refuses to isolate machines that joined a cluster, or to end their isolation. Machines with
+// discovery would join the other cluster with the same secrets, and machines without it are already in that cluster.
 func refuseIsolation(p, prior Set, recorded PriorState) finding.List {
 	if p.Unknown.Has(UnknownConfiguration) || p.Settings.Isolated == prior.Settings.Isolated || !recorded.HasMembers() {
 		return nil
@@ -32,8 +32,8 @@ func refuseIsolation(p, prior Set, recorded PriorState) finding.List {
 		fmt.Sprintf("Set isolated = %t, or destroy this cluster and create another one", prior.Settings.Isolated))}
 }
 
-// refuseOutsideOfCluster refuses a pool in containers that joins an isolated cluster by its handle: without DNS it
-// finds the endpoint only where the resource that makes the control planes tells it the address.
+// refuseOutsideOfCluster refuses a pool in containers that joins an isolated cluster by its handle. Without DNS, it
+// finds the endpoint only if the resource of the control planes configures the address.
 func (p Set) refuseOutsideOfCluster() finding.List {
 	if !p.Platform().inside || !p.InHandle || !p.Settings.Isolated {
 		return nil
@@ -45,7 +45,7 @@ func (p Set) refuseOutsideOfCluster() finding.List {
 			"control planes", "List the workers in the talosop_cluster that makes the cluster")}
 }
 
-// AddressConflictError is an address of an isolated cluster that another cluster has.
+// AddressConflictError is an address of an isolated cluster that another cluster uses.
 type AddressConflictError struct {
 	At             finding.Path
 	Reason, Remedy string
@@ -53,8 +53,8 @@ type AddressConflictError struct {
 
 func (c *AddressConflictError) Error() string { return c.Reason }
 
-// RefuseAddressesOf finds an address of an isolated set that a member of the cluster in its snapshot has; nil when
-// there is none. Machines would be configured to connect to it, or would answer in its place.
+// RefuseAddressesOf finds an address of an isolated set that a member in the snapshot uses; nil when there is none.
+// Machines would connect to it, or answer in its place.
 func (p Set) RefuseAddressesOf(members []string) *AddressConflictError {
 	for _, own := range p.ownAddresses() {
 		same := func(member string) bool { return SameAddress(member, own.address) }
@@ -68,13 +68,13 @@ func (p Set) RefuseAddressesOf(members []string) *AddressConflictError {
 	return nil
 }
 
-// ownAddress is an address that is written for a cluster: where, what it is, and the address.
+// ownAddress is a configured address of a cluster: its attribute, its meaning and the address.
 type ownAddress struct {
 	at            finding.Path
 	what, address string
 }
 
-// ownAddresses are all that attributes and patches write.
+// ownAddresses are all addresses in attributes and patches.
 func (p Set) ownAddresses() []ownAddress {
 	var own []ownAddress
 

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// An isolated set has no address of a member that its snapshot names.
+// An isolated set must not use the address of a member in its snapshot.
 func TestIsolated_hasNoAddressOfTheOtherCluster(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +55,7 @@ func TestIsolated_hasNoAddressOfTheOtherCluster(t *testing.T) {
 	}
 }
 
-// Two clusters with the same secrets are two clusters to one process, where one of them is isolated.
+// In one process, an isolated cluster and one with the same secrets are two clusters.
 func TestIsolated_isAnotherCluster(t *testing.T) {
 	t.Parallel()
 

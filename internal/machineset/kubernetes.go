@@ -15,11 +15,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// The versions of Kubernetes of a resource: the one that is wanted, the images that its
-// machines are given, and what was seen to run.
+// The Kubernetes versions of a resource: the wanted one, the configured images of its machines, and the versions that
+// were observed to run.
 
-// RunningOn is the versions of Kubernetes that run on a node, by component. An image that
-// names no version says nothing about what runs.
+// RunningOn is the Kubernetes versions that run on a node, by component. An image without a version does not show
+// what runs.
 func RunningOn(node kubestate.Node) map[kubenames.Component]string {
 	running := map[kubenames.Component]string{}
 
@@ -50,13 +50,13 @@ func runningOtherwise(images kubenames.Images, running map[kubenames.Component]s
 	return other
 }
 
-// Assume is the cluster that a forecast begins with: as state knows it, and with what runs
-// where that is not what the images say.
+// Assume is the cluster that a forecast begins with: the recorded state, with the running versions where they differ
+// from the images.
 func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	have := cluster.Assume(want, r.Machines)
 
 	for _, m := range want.Removed {
-		if r.Seen[m.Name].Drift.Has(record.NotOnHost) { // one that stays is made anew, and waits then
+		if r.Seen[m.Name].Drift.Has(record.NotOnHost) { // one that stays is recreated, and then waits
 			s := have.Machines[m.Name]
 			s.Access, s.Stage = step.Gone, ""
 			have.Machines[m.Name] = s
@@ -110,7 +110,7 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	return have
 }
 
-// forgetNode takes the node of a machine away, which was found without one.
+// forgetNode removes the node of a machine that was observed without one.
 func forgetNode(have *cluster.Snapshot, m cluster.Machine) {
 	node, _ := have.NodeOf(m)
 	have.Kubernetes.Nodes = slices.DeleteFunc(have.Kubernetes.Nodes,
@@ -121,8 +121,7 @@ func forgetNode(have *cluster.Snapshot, m cluster.Machine) {
 	have.Machines[m.Name] = state
 }
 
-// podsOf is the pods of a control plane that runs with its images, but for those that run in
-// other versions.
+// podsOf are the pods of a control plane in the versions of its images, except those that run in other versions.
 func podsOf(images kubenames.Images, other map[kubenames.Component]string) map[string]kubestate.StaticPod {
 	pods := map[string]kubestate.StaticPod{}
 
@@ -139,7 +138,7 @@ func podsOf(images kubenames.Images, other map[kubenames.Component]string) map[s
 	return pods
 }
 
-// compareVersions orders versions of Kubernetes; what is none goes first.
+// compareVersions orders Kubernetes versions; an invalid one comes first.
 func compareVersions(a, b string) int {
 	older, _ := machineconfig.ParseKubernetesVersion(a)
 	newer, _ := machineconfig.ParseKubernetesVersion(b)
@@ -147,12 +146,12 @@ func compareVersions(a, b string) int {
 	return older.Compare(newer.Version)
 }
 
-// componentsOf lists the components of a map in the order of their names.
+// componentsOf lists the components of a map by name.
 func componentsOf[M ~map[kubenames.Component]string](m M) []kubenames.Component {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// kubernetes is the version that the cluster is to run, with what is known of its bootstrap manifests.
+// kubernetes is the wanted Kubernetes version, with what is known about the bootstrap manifests.
 func (p Set) kubernetes(recorded PriorState) cluster.KubernetesSpec {
 	to, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion)
 	if err != nil {
@@ -169,8 +168,8 @@ func (p Set) kubernetes(recorded PriorState) cluster.KubernetesSpec {
 	return spec
 }
 
-// changedManifests is what bootstrap manifests are made of and that p has otherwise than prior, whose manifests the
-// cluster has, by the first control plane of each, as in a sync. None where that is not known.
+// changedManifests are the sources of bootstrap manifests that differ between p and prior, whose manifests the
+// cluster has. Both use their first control plane, as a sync does. None where that is unknown.
 func (p Set) changedManifests(prior Set) []string {
 	planes, former := p.controlPlanes(), prior.controlPlanes()
 	if (p.Unknown | prior.Unknown).Has(UnknownConfiguration) || len(planes) == 0 || len(former) == 0 {
@@ -192,13 +191,13 @@ func (p Set) changedManifests(prior Set) []string {
 	return manifests.Changes(before, now)
 }
 
-// manifestSources is what the manifests of a control plane are made of. It needs no secrets.
+// manifestSources are the sources of a control plane's manifests. They need no secrets.
 func (p Set) manifestSources(name string) ([]manifests.Source, bool) {
 	p.Machines = map[string]Machine{name: p.Machines[name]}
 
 	config, rendered := p.filesOfCreate().Configs[name]
 	if !rendered {
-		return nil, false // the validation says what is wrong
+		return nil, false // the validation reports the error
 	}
 
 	sources, err := manifests.Of(config)
@@ -206,8 +205,8 @@ func (p Set) manifestSources(name string) ([]manifests.Source, bool) {
 	return sources, err == nil
 }
 
-// ManifestsRunning is the version of the oldest API server of a cluster that somebody else
-// has made, whose bootstrap manifests it is taken to have; empty when none is known.
+// ManifestsRunning is the version of the oldest API server of a cluster that another tool created, which is assumed
+// to be that of its bootstrap manifests; empty when it is unknown.
 func ManifestsRunning(want cluster.Spec, have cluster.Snapshot) string {
 	var versions []string
 

@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// Where control planes of a cluster belong to several resources, a kubelet waits for all their API servers. What a plan
-// says of that, and an apply that leaves a kubelet behind.
+// Where several resources have control planes of one cluster, a kubelet waits for all their API servers. These are
+// the texts of plans about that, and of an apply that leaves a kubelet behind.
 
 // awaited is the line about changes that wait for other resources; none where none does.
 func awaited(steps []step.Step) []string {
@@ -64,7 +64,7 @@ func WarnOfBehind(behind []step.Kept) finding.List {
 			componentsBehind(behind), strings.Join(lines, "\n  - ")))}
 }
 
-// componentsBehind are the components that stay behind, in words.
+// componentsBehind names the components that stay behind.
 func componentsBehind(behind []step.Kept) string {
 	kubelets := slices.ContainsFunc(behind, func(k step.Kept) bool {
 		change, ok := k.Step.(step.UpgradeComponent)

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// A plan says once that kubelets may wait for other resources, and a run names each that does.
+// A plan reports once that kubelets may wait for other resources, and a run names each one.
 func TestKubeletsBehind_areNamed(t *testing.T) {
 	t.Parallel()
 

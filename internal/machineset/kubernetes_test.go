@@ -11,8 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// A configuration is only rendered for the images of machines that have others than the last
-// run left them with.
+// A configuration is rendered only for the images of machines whose images differ from those of the last run.
 func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 	t.Parallel()
 
@@ -60,7 +59,7 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 	}
 }
 
-// The steps of minor versions are what is asked about removals; patches remove nothing.
+// APIs are removed only by minor versions, so patch versions are not checked.
 func TestRemovedAPIs_byMinorVersion(t *testing.T) {
 	t.Parallel()
 

@@ -11,21 +11,19 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// KubernetesPath is the way of a resource from the Kubernetes that its machines run to the
-// one that is wanted.
+// KubernetesPath is the upgrade path of a resource from its running Kubernetes version to the wanted one.
 type KubernetesPath struct {
-	// Lowest and highest are the versions that run, as state knows.
+	// Lowest and highest are the running versions, from the recorded state.
 	Lowest, highest machineconfig.KubernetesVersion
-	// base is the lowest that nothing goes back from but by a downgrade: a component of the
-	// control plane that still runs an older version tells of an upgrade that did not finish, a
-	// worker that was left behind does not. Without control planes it is lowest.
+	// base is the lowest version that is not a downgrade. A control plane component in an older version shows an upgrade
+	// that did not finish; a worker that was left behind does not. Without control planes it is lowest.
 	base machineconfig.KubernetesVersion
 	To   machineconfig.KubernetesVersion
-	// Releases are those that may be passed on the way.
+	// Releases are those that the path may pass through.
 	Releases []machineconfig.KubernetesVersion
 }
 
-// running says what runs, as a sentence begins.
+// running is the beginning of a sentence about the running versions.
 func (k KubernetesPath) running() string {
 	if k.Lowest.EQ(k.highest.Version) {
 		return fmt.Sprintf("Kubernetes %s runs", k.Lowest)
@@ -34,8 +32,7 @@ func (k KubernetesPath) running() string {
 	return fmt.Sprintf("Kubernetes %s runs, in parts %s already", k.Lowest, k.highest)
 }
 
-// hops are the versions that are passed, the wanted one last; none when every machine runs
-// that or a newer one.
+// hops are the versions on the path, the wanted one last; none when every machine runs it or a newer one.
 func (k KubernetesPath) hops() []machineconfig.KubernetesVersion {
 	if k.Lowest.GTE(k.To.Version) {
 		return nil
@@ -44,7 +41,7 @@ func (k KubernetesPath) hops() []machineconfig.KubernetesVersion {
 	return machineconfig.KubernetesPath(k.Lowest, k.To, k.Releases)
 }
 
-// KubernetesPath finds the way that an upgrade takes; ok is false when nothing is known to run.
+// KubernetesPath finds the path of an upgrade; ok is false when no running version is known.
 func (p Set) kubernetesPath(recorded PriorState, files Rendered) (k KubernetesPath, ok bool) {
 	to, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion)
 	if err != nil {
@@ -83,22 +80,21 @@ func (p Set) kubernetesPath(recorded PriorState, files Rendered) (k KubernetesPa
 	return k, ok
 }
 
-// follows reports whether an image is that of a version, rather than pinned to another one.
+// follows reports whether an image is that of a version, instead of pinned to another one.
 func follows(image string, version machineconfig.KubernetesVersion) bool {
 	named, known := kubenames.ImageVersion(image)
 
 	return known && compareVersions(named, version.String()) == 0
 }
 
-// runningComponent is a component of Kubernetes on a machine with its version.
+// runningComponent is a Kubernetes component on a machine with its version.
 type runningComponent struct {
 	component kubenames.Component
 	version   machineconfig.KubernetesVersion
 }
 
-// kubernetesOn is the versions of Kubernetes on a machine: those of its images or, where its
-// configuration leaves one to Talos, what was seen to run. An image that says nothing of the
-// version and stays is the user's business.
+// kubernetesOn is the Kubernetes versions on a machine: those of its images or, where Talos chooses an image, the
+// observed version. An image without a version that stays is the user's responsibility.
 func (r PriorState) kubernetesOn(
 	machine string, wanted kubenames.Images, to machineconfig.KubernetesVersion,
 ) []runningComponent {
@@ -126,10 +122,9 @@ func (r PriorState) kubernetesOn(
 	return versions
 }
 
-// refuseKubernetesVersion refuses versions of Kubernetes that machines cannot be brought to,
-// by what state knows to run on them. What an upgrade began and could not finish may be
-// taken back: something of the control plane still runs the version before then. Talos is
-// upgraded first, so that the wanted one counts.
+// refuseKubernetesVersion refuses Kubernetes versions that machines cannot reach from the recorded ones. An
+// unfinished upgrade may be reverted while a control plane component still runs the version before. Talos is upgraded
+// first, so the wanted Talos counts.
 func refuseKubernetesVersion(p Set, recorded PriorState, files Rendered) finding.List {
 	path, known := p.kubernetesPath(recorded, files)
 	if !known {
@@ -157,7 +152,7 @@ func refuseKubernetesVersion(p Set, recorded PriorState, files Rendered) finding
 			continue
 		}
 
-		// Many machines have the same problem, which is appended once.
+		// Several machines have the same problem, which is appended once.
 		diags.Append(finding.Refused(p.ClusterPath("kubernetes_version"), "Unsupported change of kubernetes_version",
 			fmt.Sprintf("%s, and kubernetes_version is %s", path.running(), field.Found), "Allowed is "+field.Allowed, field.Fix,
 			path.wayOut(problem)))
@@ -166,8 +161,7 @@ func refuseKubernetesVersion(p Set, recorded PriorState, files Rendered) finding
 	return diags
 }
 
-// From is the version that decides whether the wanted one is a downgrade, and which way there
-// is to it otherwise.
+// From is the version that decides whether the wanted one is a downgrade, and where the path begins otherwise.
 func (k KubernetesPath) From() machineconfig.KubernetesVersion {
 	if k.To.LT(k.base.Version) {
 		return k.base
@@ -176,7 +170,7 @@ func (k KubernetesPath) From() machineconfig.KubernetesVersion {
 	return k.Lowest
 }
 
-// wayOut says which versions are possible instead of one that is refused as a downgrade.
+// wayOut names the possible versions instead of a refused downgrade.
 func (k KubernetesPath) wayOut(problem error) string {
 	switch {
 	case !errors.Is(problem, machineconfig.ErrMinorDowngrade) && !errors.Is(problem, machineconfig.ErrPatchDowngrade):
@@ -188,8 +182,8 @@ func (k KubernetesPath) wayOut(problem error) string {
 	}
 }
 
-// imagesThatStay are the mistakes about images that say nothing of the versions on the way.
-// An image that a machine has already passes them all.
+// imagesThatStay are the errors about images that do not follow the versions on the path. An image that a machine
+// already has passes.
 func (p Set) imagesThatStay(path KubernetesPath, recorded PriorState, files Rendered) []error {
 	var problems []error
 
@@ -208,14 +202,14 @@ func (p Set) imagesThatStay(path KubernetesPath, recorded PriorState, files Rend
 	return problems
 }
 
-// UpgradeOf is an upgrade of Kubernetes in a plan.
+// UpgradeOf is a Kubernetes upgrade in a plan.
 type UpgradeOf struct {
 	Path KubernetesPath
-	// Machines are those of the resource that run.
+	// Machines are the running machines of the resource.
 	Machines []cluster.Machine
 }
 
-// Minors are the steps of one minor version that an upgrade takes.
+// Minors are the steps of one minor version in an upgrade.
 func (u UpgradeOf) Minors() [][2]string {
 	var steps [][2]string
 

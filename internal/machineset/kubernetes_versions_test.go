@@ -22,7 +22,7 @@ func kubernetesVersion(t *testing.T, text string) machineconfig.KubernetesVersio
 	return v
 }
 
-// imagesAt are the images of components at versions, such as kubelet v1.35.2.
+// imagesAt are component images at versions, such as kubelet v1.35.2.
 func imagesAt(versions ...string) kubenames.Images {
 	images := kubenames.Images{}
 	for i := 0; i < len(versions); i += 2 {
@@ -32,7 +32,7 @@ func imagesAt(versions ...string) kubenames.Images {
 	return images
 }
 
-// kubernetesOn is a record of a set whose machines run with images, and what they are to get.
+// kubernetesOn is the record of a set whose machines run with images, and the wanted configurations.
 func kubernetesOn(p Set, has, gets map[string]kubenames.Images) (PriorState, Rendered) {
 	r := recordOf(p)
 	for name, images := range has {
@@ -47,7 +47,7 @@ func kubernetesOn(p Set, has, gets map[string]kubenames.Images) (PriorState, Ren
 	return PriorState{Record: r}, files
 }
 
-// What runs decides whether a version is refused, and what is offered instead.
+// The running versions decide whether a version is refused, and what is offered instead.
 func TestRefuseKubernetesVersion(t *testing.T) {
 	t.Parallel()
 
@@ -115,7 +115,7 @@ func TestRefuseKubernetesVersion(t *testing.T) {
 	}
 }
 
-// The lowest and the highest version that run, and the one that nothing goes back from.
+// The lowest and the highest running version, and the lowest that is not a downgrade.
 func TestKubernetesPath_byWhatRuns(t *testing.T) {
 	t.Parallel()
 
@@ -151,7 +151,7 @@ func TestKubernetesPath_byWhatRuns(t *testing.T) {
 	}
 }
 
-// Images by patches are at most of the minor version of the API server, and kubelets of that of the cluster.
+// Images in patches have at most the minor version of the API server, and kubelets that of the cluster.
 func TestRefuseAhead(t *testing.T) {
 	t.Parallel()
 
@@ -194,7 +194,7 @@ func TestRefuseAhead(t *testing.T) {
 	}
 }
 
-// What an upgrade of Kubernetes meets is told by what state knows.
+// Warnings about a Kubernetes upgrade come from the recorded state.
 func TestWarnOfKubernetes(t *testing.T) {
 	t.Parallel()
 
@@ -256,7 +256,7 @@ func TestWarnOfKubernetes(t *testing.T) {
 	}
 }
 
-// Long lists end with how many more there are.
+// Long lists end with the number of further entries.
 func TestWarnings_nameMostSteps(t *testing.T) {
 	t.Parallel()
 
@@ -287,7 +287,7 @@ func TestWarnings_nameMostSteps(t *testing.T) {
 	}
 }
 
-// The snapshot that a forecast begins with has what runs where images say something else.
+// The snapshot of a forecast has the running versions where images differ.
 func TestAssume_whatRefreshesSaw(t *testing.T) {
 	t.Parallel()
 
@@ -384,7 +384,7 @@ func TestKubernetes_readsVersions(t *testing.T) {
 	same(t, "no version", aSet(t, kubernetes("latest")).kubernetes(PriorState{}), cluster.KubernetesSpec{})
 }
 
-// Bootstrap manifests change with the settings they are made of, where both are known.
+// Bootstrap manifests change with their sources, where both are known.
 func TestChangedManifests(t *testing.T) {
 	t.Parallel()
 

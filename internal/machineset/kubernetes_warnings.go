@@ -11,18 +11,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// What a plan says of Kubernetes by configuration and state alone, beside the version: images
-// that do not go together, and what an upgrade would meet.
+// What a plan reports about Kubernetes from configuration and state alone, beside the version: images that do not fit
+// together, and obstacles of an upgrade.
 
-// ahead is a component that would be newer than it may be. It is comparable, so that machines
-// with the same one are named together.
+// ahead is a component that would be too new. It is comparable, so that machines with the same one are named
+// together.
 type ahead struct {
 	component             kubenames.Component
 	Image, limit, because string
 }
 
-// refuseAhead refuses images that patches name by a newer minor version than kube-apiserver
-// gets, or kubelets than the version of the cluster. What machines have already is left to them.
+// refuseAhead refuses images in patches with a newer minor version than kube-apiserver gets, or kubelets newer than
+// the version of the cluster. It accepts images that machines already have.
 func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 	var machines finding.Alike[ahead]
 
@@ -52,7 +52,7 @@ func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 	return diags
 }
 
-// limitOf is the version whose minor version a component may not pass, and why; empty for none.
+// limitOf is the version whose minor version a component must not exceed, and why; empty for none.
 func (p Set) limitOf(c kubenames.Component, files Rendered) (limit, because string) {
 	if c == kubenames.Kubelet {
 		limit, because = p.Settings.KubernetesVersion,
@@ -69,7 +69,7 @@ func (p Set) limitOf(c kubenames.Component, files Rendered) (limit, because stri
 	return limit, because
 }
 
-// laterMinor reports whether a version of Kubernetes is of a later minor version than another.
+// laterMinor reports whether a Kubernetes version has a later minor version than another.
 func laterMinor(version, other string) bool {
 	a, err := machineconfig.ParseKubernetesVersion(version)
 	b, wrong := machineconfig.ParseKubernetesVersion(other)
@@ -77,8 +77,8 @@ func laterMinor(version, other string) bool {
 	return err == nil && wrong == nil && (a.Major > b.Major || a.Major == b.Major && a.Minor > b.Minor)
 }
 
-// warnOfKubernetes warns of what an upgrade of Kubernetes does and meets, by what state
-// knows. path is its way and steps are those of the plan.
+// warnOfKubernetes warns about the effects and obstacles of a Kubernetes upgrade, from the recorded state. way is its
+// path and steps are those of the plan.
 func (p Set) warnOfKubernetes(way KubernetesPath, recorded PriorState, steps []step.Step) finding.List {
 	diags := p.warnOfUnready(recorded, len(way.hops()) > 0 || step.TotalOf(steps).UpgradesKubernetes)
 	diags.Append(warnOfTakenBack(way, steps)...)
@@ -88,7 +88,7 @@ func (p Set) warnOfKubernetes(way KubernetesPath, recorded PriorState, steps []s
 	return diags
 }
 
-// warnOfUnready names the machines that hold an upgrade of Kubernetes.
+// warnOfUnready names the machines that hold a Kubernetes upgrade.
 func (p Set) warnOfUnready(recorded PriorState, upgrade bool) finding.List {
 	var unready []string
 
@@ -109,7 +109,7 @@ func (p Set) warnOfUnready(recorded PriorState, upgrade bool) finding.List {
 			finding.Describe(unready)))}
 }
 
-// warnOfTakenBack names what an apply brings to an older version, and why.
+// warnOfTakenBack names what an apply downgrades, and why.
 func warnOfTakenBack(way KubernetesPath, steps []step.Step) finding.List {
 	var (
 		lines  []string
@@ -145,8 +145,7 @@ func warnOfTakenBack(way KubernetesPath, steps []step.Step) finding.List {
 	return finding.List{finding.Warn("Kubernetes will be taken back", why+"\n  - "+strings.Join(lines, "\n  - "))}
 }
 
-// warnOfRunning names components that run in another version than their images have, and
-// that an apply waits for.
+// warnOfRunning names components that run in another version than their image, and that an apply waits for.
 func (r PriorState) warnOfRunning(steps []step.Step) finding.List {
 	var lines []string
 
@@ -170,7 +169,7 @@ func (r PriorState) warnOfRunning(steps []step.Step) finding.List {
 			strings.Join(lines, "\n  - "))}
 }
 
-// warnOfNotPassed names releases of kubernetes_upgrade_via that an upgrade does not pass.
+// warnOfNotPassed names releases of kubernetes_upgrade_via that are not on the upgrade path.
 func (p Set) warnOfNotPassed(way KubernetesPath) finding.List {
 	var diags finding.List
 

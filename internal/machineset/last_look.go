@@ -11,14 +11,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// LastLook is what the last refresh or apply found of who answers where. State has the addresses and UUIDs themselves
-// (Record), and keeps them also for a machine that did not answer.
+// LastLook is which machines answered where in the last refresh or apply. State has the addresses and UUIDs
+// themselves (Record), and keeps them for a machine that did not answer.
 type LastLook struct {
-	// Unseen are the machines that did not answer as themselves, so that their recorded addresses may be out of date.
+	// Unseen are the machines that did not identify themselves, so that their recorded addresses may be outdated.
 	Unseen []string
 }
 
-// LookAt is what a snapshot found.
+// LookAt is the LastLook of a snapshot.
 func LookAt(want cluster.Spec, have cluster.Snapshot) LastLook {
 	look := LastLook{Unseen: []string{}}
 
@@ -31,13 +31,14 @@ func LookAt(want cluster.Spec, have cluster.Snapshot) LastLook {
 	return look
 }
 
-// lastAnswers tells which machine answered at an address as itself when machines were read last, by the name that it
-// has now. It knows only machines that stay.
+// lastAnswers has the machine that identified itself at each address in the last read, under its current name. It has
+// only machines that stay.
 type lastAnswers struct {
 	byAddress, byUUID map[string]string
 }
 
-// lastAnswersOf is what state says of that; empty where state does not tell, as after the provider was killed.
+// lastAnswersOf is the lastAnswers of the recorded state; empty where state has none, as after the provider was
+// killed.
 func lastAnswersOf(p, prior Set, record Record, recorded PriorState) lastAnswers {
 	out := lastAnswers{map[string]string{}, map[string]string{}}
 	if p.LastLook == nil || p.Platform().Identified || p.Unknown.Has(UnknownAddresses) {
@@ -70,7 +71,7 @@ func lastAnswersOf(p, prior Set, record Record, recorded PriorState) lastAnswers
 	return out
 }
 
-// nameNow is the name of a machine of the record now: another key, or the one under which it leaves.
+// nameNow is the current name of a recorded machine: another key, or the one under which it leaves.
 func (r PriorState) nameNow(name string) string {
 	for _, names := range []map[string]string{r.Renamed, r.Replaced} {
 		for now, before := range names {
@@ -83,8 +84,8 @@ func (r PriorState) nameNow(name string) string {
 	return name
 }
 
-// refuseTakenPlaces refuses a machine at the address, or with the UUID, of another machine that answered there when
-// machines were read last: the apply would find that one.
+// refuseTakenPlaces refuses a machine at the address, or with the UUID, of another machine that answered there in the
+// last read: the apply would find that one.
 func refuseTakenPlaces(p, prior Set, record Record, recorded PriorState) finding.List {
 	var diags finding.List
 
@@ -114,8 +115,7 @@ func refuseTakenPlaces(p, prior Set, record Record, recorded PriorState) finding
 	return diags
 }
 
-// AnsweredAt are the machines that stay and that answered as themselves when machines were read last, with the
-// addresses at which they did.
+// AnsweredAt are the machines that stay and identified themselves in the last read, with those addresses.
 func AnsweredAt(p, prior Set, record Record, recorded PriorState) []cluster.Machine {
 	var machines []cluster.Machine
 

@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// A plan refuses a machine at the place of another one that answered there when machines were read last, and says which
-// one it is. Names, spellings, and machines that did not answer as themselves are no reason.
+// A plan refuses a machine at the place of another one that answered there in the last read, and names that one. It
+// does not refuse other names, other spellings, or machines that did not identify themselves.
 func TestRefuseTakenPlaces(t *testing.T) {
 	t.Parallel()
 
@@ -84,7 +84,7 @@ func TestRefuseTakenPlaces(t *testing.T) {
 	}
 }
 
-// A machine is reached where another one is, be it written as an address of one and an endpoint of the other.
+// An address of one machine and an endpoint of another one can be the same place.
 func TestValidate_endpointOfAnotherAddress(t *testing.T) {
 	t.Parallel()
 

@@ -9,10 +9,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// The virtual IP of control planes is on the link that has the address of the machine, unless another one is given.
-// Only the machine tells which that is: it is recorded, for plans that ask nobody.
+// The virtual IP of a control plane is on the link with the machine's address, unless another one is given. Only the
+// machine knows that link, so it is recorded for plans, which do no I/O.
 
-// WithLinks is a set whose machines have their addresses on links, by machine.
+// WithLinks is a set with the links of its machines' addresses, by machine.
 func (p Set) WithLinks(links map[string]string) Set {
 	if len(links) == 0 {
 		return p
@@ -21,12 +21,12 @@ func (p Set) WithLinks(links map[string]string) Set {
 	return p.Each(func(name string, m *Machine) { m.Config.Link = cmp.Or(links[name], m.Config.Link) })
 }
 
-// WithRecorded is a set whose machines have what only they and their host tell, as recorded.
+// WithRecorded is a set with the recorded facts that only its machines and their host know.
 func (p Set) WithRecorded(recorded Record) Set {
 	return p.WithPeers(recorded.Peers()).WithLinks(recorded.Links())
 }
 
-// Links are those that WithLinks gave to machines.
+// Links are those from WithLinks.
 func (p Set) Links() map[string]string {
 	links := map[string]string{}
 
@@ -39,7 +39,7 @@ func (p Set) Links() map[string]string {
 	return links
 }
 
-// Unlinked are the machines that are to have a virtual IP on a link that is not known yet.
+// Unlinked are the machines with a virtual IP on an unknown link.
 func (p Set) Unlinked() []string {
 	var names []string
 
@@ -52,8 +52,8 @@ func (p Set) Unlinked() []string {
 	return names
 }
 
-// refuseUnknownLinks refuses a virtual IP on links of members that state does not know: a plan could not tell whether
-// their configurations change.
+// refuseUnknownLinks refuses a virtual IP on unrecorded links of members: a plan cannot know whether their
+// configurations change.
 func (p Set) refuseUnknownLinks(recorded PriorState) finding.List {
 	var found finding.List
 

@@ -12,16 +12,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// A machine is known by its name in the configuration, and by its hardware. What of the
-// two changed decides what becomes of it: a machine whose name is gone leaves, unless
-// another name has its address or hardware now; one whose address changed is looked for;
-// one that is said to be other hardware leaves, and another joins under its name.
+// A machine is identified by its name in the configuration and by its hardware. A machine whose name is gone leaves,
+// unless another name now has its address or hardware. A machine whose address changed is searched for. A machine
+// that is declared to be other hardware leaves, and another one joins under its name.
 
-// ReplacedSuffix marks the name of a machine that other hardware took the place of. No
-// name written by a user has spaces in it.
+// ReplacedSuffix marks the name of a machine that other hardware replaced. No name from a user has spaces.
 const ReplacedSuffix = " (replaced)"
 
-// compare fills in what NewPriorState works out.
+// compare fills in what NewPriorState computes.
 func (r *PriorState) compare(p, prior Set) finding.List {
 	r.Moved, r.Renamed, r.Replaced = map[string]string{}, map[string]string{}, map[string]string{}
 
@@ -45,7 +43,7 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 		}
 	}
 
-	// What an update that failed left behind: it is in the record only.
+	// Machines that a failed update left behind are only in the record.
 	for _, name := range slices.Sorted(maps.Keys(r.Machines)) {
 		_, wanted := p.Machines[name]
 		_, listed := prior.Machines[name]
@@ -63,7 +61,7 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 
 	for _, m := range r.Removed {
 		if p.addressTaken(m) {
-			// Something else is where it was, so that it cannot take part in its removal.
+			// Another machine is at its address, so it cannot take part in its removal.
 			state := r.Machines[m.Name]
 			state.Access, state.Cause = step.Foreign, "another machine has its address"
 			r.Machines[m.Name] = state
@@ -81,13 +79,13 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 	return diags
 }
 
-// Changed reports whether any machine leaves, moves or goes by another name, so that the
-// machines have to be looked at although nothing may be sent to them.
+// Changed reports whether any machine leaves, moves or is renamed, so that the machines must be observed even if
+// nothing is sent to them.
 func (r PriorState) Changed() bool {
 	return r.relocated || len(r.Removed)+len(r.Moved)+len(r.Renamed) > 0
 }
 
-// compareMachine compares a machine with what was listed under its name.
+// compareMachine compares a machine with the former one of its name.
 func (r *PriorState) compareMachine(name string, now, before Machine) {
 	known, recorded := r.Machines[name]
 
@@ -106,8 +104,7 @@ func (r *PriorState) compareMachine(name string, now, before Machine) {
 	}
 }
 
-// seek notes where else than at its address a machine may be: the first of the places that
-// is another one.
+// seek records where else a machine may be: the first of the places that differs from its address.
 func (r *PriorState) seek(name, now string, places ...string) {
 	for _, place := range places {
 		if place != "" && !SameAddress(now, place) {
@@ -118,8 +115,7 @@ func (r *PriorState) seek(name, now string, places ...string) {
 	}
 }
 
-// exchanged reports whether the user says that a machine is other hardware than the one
-// that was recorded.
+// exchanged reports whether the user declares a machine to be other hardware than the recorded one.
 func exchanged(now, before Machine, known step.MachineState) bool {
 	if now.UUID == "" || known.UUID == "" || strings.EqualFold(now.UUID, before.UUID) {
 		return false
@@ -136,13 +132,13 @@ func (r *PriorState) freeName(name string) string {
 	}
 }
 
-// dismiss decides what becomes of a machine whose name is gone.
+// dismiss decides what happens to a machine whose name is gone.
 func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 	before := prior.Machines[name]
 
 	known, recorded := r.Machines[name]
 	if !recorded && !r.on.made {
-		return nil // it was never reached, and is not ours
+		return nil // it was never reached, and does not belong to this resource
 	}
 
 	successor := p.successor(before, known)
@@ -167,8 +163,8 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 	return nil
 }
 
-// successor is the machine of a set that has the address or the hardware of one which
-// is not listed any more; empty when it is really gone.
+// successor is the machine of a set with the address or the hardware of one that is no longer listed; empty when that
+// one is really gone.
 func (p Set) successor(before Machine, known step.MachineState) string {
 	for _, name := range slices.Sorted(maps.Keys(p.Machines)) {
 		now := p.Machines[name]
@@ -185,23 +181,22 @@ func (p Set) successor(before Machine, known step.MachineState) string {
 	return ""
 }
 
-// rename carries the record of a machine over to its new name.
+// rename moves the record of a machine to its new name.
 func (r *PriorState) rename(from, to, before, now string) {
 	r.carry(from, to)
 	r.Renamed[to] = from
 	r.seek(to, now, r.Seen[to].Address, before)
 }
 
-// leaving is a machine that is given up under that name: what was said of how it joins does not matter any more.
+// leaving is a machine that leaves under that name, without its settings for joining.
 func (m Machine) leaving(name string) cluster.Machine {
 	m.Fingerprint, m.Rejoin = "", false
 
 	return cluster.Machine{Name: name, Role: m.Group.Role, Pool: m.Group.Pool, Wanted: m.Wanted}
 }
 
-// Remove gives a machine up. One that waits in maintenance mode and left nothing behind
-// carries nothing of the cluster any more: its hardware may belong to others by now. The
-// pod of a container has to go in any case.
+// Remove removes a machine. A machine that waits in maintenance mode and left nothing behind has nothing of the
+// cluster any more, and its hardware may belong to others. The pod of a container is removed in any case.
 func (r *PriorState) Remove(name string, m cluster.Machine) {
 	known := r.Machines[name]
 	m.Container, m.OwnedByOther = r.on.Container, known.Claimed
@@ -232,10 +227,9 @@ func SameAddress(a, b string) bool {
 	return errA == nil && errB == nil && hostA == hostB
 }
 
-// refuseLostQuorum refuses removals after which etcd could not go on, by what state
-// knows: those of every control plane that is in it, and those that hardware which is
-// gone has no vote for. Removing many machines at once is no reason: they leave one by
-// one.
+// refuseLostQuorum refuses removals that etcd would not survive, based on the recorded state: those of all its
+// control planes, and those that need the votes of lost hardware. The number of removals alone is not a reason,
+// because machines leave one by one.
 func refuseLostQuorum(p, prior Set, recorded PriorState) finding.List {
 	members := cluster.MembersOnRecord(p.Spec(recorded, Rendered{}), recorded.Machines)
 	if len(members.Leaving) == 0 || !Bootstrapped(recorded.Phase) || !prior.TakesCluster() {
@@ -264,8 +258,8 @@ func refuseLostQuorum(p, prior Set, recorded PriorState) finding.List {
 	}
 }
 
-// addressTaken reports whether a wanted machine has the address of one that leaves: then
-// the latter cannot answer any more.
+// addressTaken reports whether a wanted machine has the address of one that leaves, which then cannot answer any
+// more.
 func (p Set) addressTaken(m cluster.Machine) bool {
 	for _, machine := range p.Machines {
 		if SameAddress(machine.Address, m.Address) {

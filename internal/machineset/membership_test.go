@@ -16,8 +16,7 @@ import (
 // other is hardware that no machine of these tests was recorded with.
 const other = "4c4c4544-0042-3510-8053-000000000000"
 
-// listing is a pool of workers and control planes (cp-…) by name: an address, and after
-// a blank a UUID.
+// listing is a pool of workers and control planes (cp-…) by name: an address, and after a blank a UUID.
 func listing(machines map[string]string) Set {
 	planes := &Group{Role: step.ControlPlane, At: finding.Root("control_plane")}
 	workers := &Group{Role: step.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/", Pool: "batch"}
@@ -37,8 +36,7 @@ func listing(machines map[string]string) Set {
 	return p
 }
 
-// recordOf is a record in which every machine of a pool is a member with the UUID of its
-// name.
+// recordOf is a record in which every machine of a pool is a member with the UUID of its name.
 func recordOf(p Set) Record {
 	r := Record{Phase: cluster.Ready, Machines: map[string]step.MachineState{}, Seen: record.Machines{}}
 
@@ -55,7 +53,7 @@ func recordOf(p Set) Record {
 	return r
 }
 
-// Who leaves, who moves and who only gets another name.
+// Which machines leave, which move and which are only renamed.
 func TestMembership_whoLeavesMovesOrIsRenamed(t *testing.T) {
 	t.Parallel()
 
@@ -141,8 +139,8 @@ func TestMembership_whoLeavesMovesOrIsRenamed(t *testing.T) {
 	}
 }
 
-// A machine is looked for where it was seen last, also when it is only read or destroyed:
-// an update that failed may have left it elsewhere than state wants it.
+// A machine is searched for at its last observed address, also for a read or a destroy: a failed update may have left
+// it elsewhere than state wants it.
 func TestMembership_addressesSeenLast(t *testing.T) {
 	t.Parallel()
 
@@ -174,8 +172,8 @@ func TestMembership_addressesSeenLast(t *testing.T) {
 	}
 }
 
-// A machine that was exchanged keeps nothing of the one that was there, or the guard
-// would refuse the new one, and wait for the old one's node.
+// Replaced hardware inherits nothing from its predecessor. Otherwise the guard would refuse it and wait for the old
+// node.
 func TestMembership_replacedHardware(t *testing.T) {
 	t.Parallel()
 
@@ -196,7 +194,7 @@ func TestMembership_replacedHardware(t *testing.T) {
 	}
 }
 
-// What an update left behind is removed by the next one, although no list has it.
+// The next update removes what an update left behind, although no list has it.
 func TestMembership_removesLeftovers(t *testing.T) {
 	t.Parallel()
 
@@ -213,7 +211,7 @@ func TestMembership_removesLeftovers(t *testing.T) {
 	want := cluster.Machine{Name: "cp-2 (replaced)", Role: step.ControlPlane,
 		Wanted:     cluster.Wanted{Address: "10.0.0.2", UUID: ours},
 		Remembered: cluster.Remembered{NodeName: "old", MemberID: "member"}}
-	// A worker is one of its pool to the end, or it would spend nothing of its budget.
+	// A worker stays in its pool until the end; otherwise it would not use the pool's budget.
 	if len(r.Removed) != 2 || r.Removed[0].Name != "batch/w-9 (replaced)" || r.Removed[0].Pool != "batch" {
 		t.Fatalf("removed are %+v", r.Removed)
 	}
@@ -225,7 +223,7 @@ func TestMembership_removesLeftovers(t *testing.T) {
 	}
 }
 
-// A destroy resets what an update left behind, as long as nothing else is where it was.
+// A destroy resets what an update left behind, unless another machine is at its address.
 func TestMembership_destroysLeftovers(t *testing.T) {
 	t.Parallel()
 
@@ -245,8 +243,8 @@ func TestMembership_destroysLeftovers(t *testing.T) {
 	}
 }
 
-// A machine that waits in maintenance mode and left nothing behind may be anybody's: it
-// is not asked, let alone reset.
+// A machine that waits in maintenance mode and left nothing behind may belong to any user: it is neither asked nor
+// reset.
 func TestMembership_leavesWipedMachinesAlone(t *testing.T) {
 	t.Parallel()
 
@@ -262,7 +260,7 @@ func TestMembership_leavesWipedMachinesAlone(t *testing.T) {
 	}
 }
 
-// Removals that etcd would not survive, by what state knows.
+// Removals that etcd would not survive, based on the recorded state.
 func TestMembership_impossibleRemovals(t *testing.T) {
 	t.Parallel()
 
@@ -313,8 +311,7 @@ func TestMembership_impossibleRemovals(t *testing.T) {
 	}
 }
 
-// The images on the way are those of the machine: with its schematic, of its platform,
-// from where the user says.
+// Intermediate images are those of the machine: with its schematic and platform, from the user's registry.
 func TestInstaller_ofIntermediateVersions(t *testing.T) {
 	t.Parallel()
 
@@ -358,7 +355,7 @@ func TestInstaller_ofIntermediateVersions(t *testing.T) {
 	}
 }
 
-// max_unavailable is a number or a share.
+// max_unavailable is a number or a percentage.
 func TestReadBudget_numbersAndShares(t *testing.T) {
 	t.Parallel()
 
@@ -376,8 +373,7 @@ func TestReadBudget_numbersAndShares(t *testing.T) {
 	}
 }
 
-// Control planes of other resources are asked for etcd where none of the own ones has it, or a snapshot is to be
-// restored.
+// Control planes of other resources are asked for etcd where no control plane of the set has it, or before a restore.
 func TestSet_askedBeforeEtcd(t *testing.T) {
 	t.Parallel()
 

@@ -9,17 +9,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Meta is what is wanted of META, by the keys as the user wrote them.
+// Meta is the wanted META values, by the keys that the user wrote.
 type Meta struct {
 	Values map[string]string
-	// Sealed are the keys whose values are not known yet.
+	// Sealed are the keys with unknown values.
 	Sealed []string
-	// Provided are values of the provider's configuration, of other keys, which no state has.
+	// Provided are values of other keys in the provider configuration, which no state has.
 	Provided map[string]string
 }
 
-// Keyed is the values by the keys of Talos; nil when none are wanted. Names of no key
-// are left out: checkMeta refuses them where a user can still correct them.
+// Keyed is the values by Talos key; nil when none are wanted. It skips invalid keys: checkMeta refuses them where a
+// user can correct them.
 func (m Meta) Keyed() map[uint8]string {
 	var keyed map[uint8]string
 
@@ -41,8 +41,8 @@ func (m Meta) Keyed() map[uint8]string {
 	return keyed
 }
 
-// drift is in which keys META does not hold what the provider's configuration has. Of the others state has the values
-// themselves, so that a plan shows how they differ.
+// drift is the keys for which META differs from the provider configuration. State has the other values themselves, so
+// a plan shows how they differ.
 func (m Meta) drift(held map[uint8]string) record.Drift {
 	keys := metakey.Missing(Meta{Provided: m.Provided}.Keyed(), held)
 	if len(keys) == 0 {
@@ -52,7 +52,7 @@ func (m Meta) drift(held map[uint8]string) record.Drift {
 	return record.Drift{{Kind: record.MetaDiffers, Keys: keys}}
 }
 
-// CheckProvidedMeta reports what is wrong with the values for META in the provider's configuration.
+// CheckProvidedMeta checks the META values in the provider configuration.
 func (p Set) CheckProvidedMeta() error {
 	var problems []error
 
@@ -64,8 +64,7 @@ func (p Set) CheckProvidedMeta() error {
 	return errors.Join(problems...)
 }
 
-// checkMeta reports what is wrong with the values that are wanted in META, as far as
-// they are known.
+// checkMeta checks the wanted META values, as far as they are known.
 func (p Set) checkMeta() error {
 	var problems []error
 

@@ -7,7 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// installTarget names the disk as a person would.
+// installTarget describes the disk.
 func installTarget(i machineconfig.Install) string {
 	if i.DiskSelector == nil {
 		return i.Disk

@@ -10,12 +10,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// obstructions tells what keeps an apply from its end, by the decision that a forecast
-// ends with.
+// obstructions are the findings about what keeps an apply from finishing, from the last decision of a forecast.
 //
-// What the change itself brings about is an error. What already is so without it is a
-// warning: the apply ends with the same words, and all the same stores how the resource
-// treats its machines, which may be the way out. So is what comes after a wait, which may end otherwise.
+// An obstacle that the change itself causes is an error. An existing obstacle is a warning: the apply ends with the
+// same message, but still stores how the resource treats its machines, which may resolve it. An obstacle after a wait
+// is a warning too, because the wait may end differently.
 func obstructions(p, prior Set, record Record, last cluster.Decision, policy cluster.Policy) finding.List {
 	var (
 		diags   finding.List
@@ -61,7 +60,7 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 	return diags
 }
 
-// refusedAlready is what would be refused if the configuration were that of the state.
+// refusedAlready is what would be refused with the configuration of the state.
 func refusedAlready(prior Set, record Record, last cluster.Decision, policy cluster.Policy) []step.Refusal {
 	if len(last.Refusals) == 0 || !prior.Unknown.Renders() {
 		return nil
@@ -73,7 +72,7 @@ func refusedAlready(prior Set, record Record, last cluster.Decision, policy clus
 	diags.Append(more...)
 
 	if diags.HasError() {
-		return nil // then the change is what makes sense at all
+		return nil // then only the change makes it valid
 	}
 
 	recorded, more = recorded.withChanges(prior, prior, prior.renderOnce(), files)
@@ -86,7 +85,7 @@ func refusedAlready(prior Set, record Record, last cluster.Decision, policy clus
 	return before.Refusals
 }
 
-// reasonOf is why something is refused, and of which machine.
+// reasonOf is why something is refused, and for which machine.
 func reasonOf(r step.Refusal) string {
 	if r.Machine == "" {
 		return r.Reason
@@ -95,7 +94,7 @@ func reasonOf(r step.Refusal) string {
 	return finding.MachinesNamed([]string{r.Machine}) + ": " + r.Reason
 }
 
-// PlaceOf is the attribute of a machine; the resource itself for what is no machine of it.
+// PlaceOf is the attribute of a machine, or the resource itself for a name that is not one of its machines.
 func (p Set) placeOf(machine string) finding.Path {
 	if _, listed := p.Machines[machine]; !listed {
 		return finding.Path{}

@@ -10,14 +10,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// What a forecast ends with is told, whatever it is.
+// Every last decision of a forecast is reported.
 func TestObstructions_areReported(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
 		last cluster.Decision
 		want string
-		and  string // what the finding before says
+		and  string // the finding before says
 		// severity is a warning unless it is set.
 		severity finding.Severity
 	}{

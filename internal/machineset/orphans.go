@@ -26,7 +26,7 @@ func (r PriorState) Orphans(p Set, labels []string) []cluster.Machine {
 	return orphans
 }
 
-// orphan is a machine by what it is called on the host; ok is false for one that is of none of the groups.
+// orphan is a machine from its name on the host; ok is false for a name of none of the groups.
 func (p Set) orphan(label string) (m cluster.Machine, ok bool) {
 	dash := strings.LastIndexByte(label, '-')
 	ordinal, err := strconv.Atoi(label[dash+1:])

@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Drift tells of a mark that gives a machine to another resource, and of one that claims to. A mark of this resource
-// that only lacks its proof is as good as none.
+// Drift reports a mark of another resource, and a mark that only claims to be one. A mark of this resource without a
+// proof counts as missing.
 func TestDriftOf_ownerMarks(t *testing.T) {
 	t.Parallel()
 
@@ -40,7 +40,7 @@ func TestDriftOf_ownerMarks(t *testing.T) {
 	}
 }
 
-// What another resource owns is only forgotten, and impact does not call that a removal.
+// A machine of another resource is only forgotten, and impact does not count that as a removal.
 func TestImpactOf_machinesOfOthers(t *testing.T) {
 	t.Parallel()
 

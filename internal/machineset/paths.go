@@ -9,13 +9,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// problems finds the attributes of an error of internal/machineconfig, about a
-// machine or, without one, about the cluster.
+// problems finds the attributes of an error of internal/machineconfig about a machine or, without one, about the
+// cluster.
 func (p Set) problems(machine string, err error) error {
 	return p.problemsIn(p.groupOf(machine), machine, err)
 }
 
-// problemsIn is problems for settings of a group as well.
+// problemsIn is problems, also for settings of a group.
 func (p Set) problemsIn(g *Group, machine string, err error) error {
 	if err == nil {
 		return nil
@@ -48,15 +48,15 @@ func (p Set) problemsIn(g *Group, machine string, err error) error {
 	return errors.Join(problems...)
 }
 
-// ofProvider is whether a setting is of the provider's configuration.
+// ofProvider reports whether a setting is in the provider configuration.
 func ofProvider(field *machineconfig.FieldError) bool {
 	steps := field.Steps()
 
 	return len(steps) > 0 && steps[0] == "clusters"
 }
 
-// locate finds the attribute that holds a setting. machine is the machine the
-// setting was read for; settings of the cluster have none.
+// locate finds the attribute of a setting. machine is the machine that the setting was read for; settings of the
+// cluster have none.
 func (p Set) locate(field *machineconfig.FieldError, g *Group, machine string) finding.Path {
 	steps := field.Steps()
 	if len(steps) == 0 {
@@ -87,8 +87,8 @@ func (p Set) locate(field *machineconfig.FieldError, g *Group, machine string) f
 	return finding.Along(finding.Path{}, steps)
 }
 
-// locateMachine finds a setting of one machine. Install settings and volumes that the machine
-// does not have itself are those of its group.
+// locateMachine finds a setting of one machine. Install settings and volumes come from its group unless the machine
+// has its own.
 func (p Set) locateMachine(steps []any, machine string) finding.Path {
 	at := p.machinePath(machine)
 
@@ -102,7 +102,7 @@ func (p Set) locateMachine(steps []any, machine string) finding.Path {
 		return finding.Along(p.Machines[machine].Group.At.AtName("replica_config_patches").AtMapKey(p.Machines[machine].Key),
 			steps[1:])
 	case !p.Platform().Listed:
-		return at // nothing else is said of single machines
+		return at // single machines have no other settings
 	case steps[0] == "patches":
 		return finding.Along(at, attributeSteps(steps))
 	case steps[0] == "install" && !p.Machines[machine].OwnInstall:
@@ -112,7 +112,7 @@ func (p Set) locateMachine(steps []any, machine string) finding.Path {
 	}
 }
 
-// attributeSteps are those of a setting of a group or a machine, whose patches are called otherwise in attributes.
+// attributeSteps are the steps to a setting of a group or a machine, whose patches have another attribute name.
 func attributeSteps(steps []any) []any {
 	if len(steps) > 0 && steps[0] == "patches" {
 		steps[0] = "config_patches"
@@ -141,8 +141,8 @@ func (p Set) machinePath(machine string) finding.Path {
 	return at
 }
 
-// FindingPath is where an attribute below host is said. Of resources that join a cluster it is in the handle, which
-// is none of their own attributes.
+// FindingPath is the attribute below host. For resources that join a cluster it is in the handle, which is not one of
+// their attributes.
 func (p Set) FindingPath(attribute string) finding.Path {
 	at := finding.Root("host")
 	if p.InHandle {

@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// WithPeers is a set whose machines are configured with addresses for their peers, by machine.
+// WithPeers is a set whose machines have configured peer addresses, by machine.
 func (p Set) WithPeers(peers map[string]netip.Addr) Set {
 	if len(peers) == 0 {
 		return p
@@ -23,9 +23,9 @@ func (p Set) WithPeers(peers map[string]netip.Addr) Set {
 	}).withEndpoint()
 }
 
-// withEndpoint lets the machines of an isolated set find the endpoint at the address of its first control plane: their
-// pods reach no DNS server. That address stays as long as the control plane does, so that no other one that comes or
-// goes changes a configuration.
+// withEndpoint gives the machines of an isolated set the address of its first control plane for the endpoint, because
+// their pods reach no DNS server. The address stays as long as that control plane, so no other control plane changes
+// a configuration.
 func (p Set) withEndpoint() Set {
 	var first netip.Addr
 
@@ -42,7 +42,7 @@ func (p Set) withEndpoint() Set {
 	return p.Each(func(_ string, m *Machine) { m.Config.EndpointAddress = first })
 }
 
-// Peers are the addresses that machines are configured with.
+// Peers are the addresses in the machines' configurations.
 func (p Set) Peers() map[string]string {
 	peers := map[string]string{}
 
@@ -55,8 +55,8 @@ func (p Set) Peers() map[string]string {
 	return peers
 }
 
-// Unaddressed are the control planes of a set that are to be told an address as soon as it is known: those that have
-// no configuration, as far as is recorded.
+// Unaddressed are the control planes of a set that need an address as soon as it is known: those without a recorded
+// configuration.
 func (p Set) Unaddressed(recorded Record) []string {
 	var names []string
 
@@ -71,10 +71,9 @@ func (p Set) Unaddressed(recorded Record) []string {
 	return names
 }
 
-// RefuseInnerPeers is an error for addresses of peers that are in a network of the cluster: Talos takes such addresses
-// for those of pods and Services of its own, does not announce etcd at them (Talos 1.13, k8s/address_filter.go and
-// etcd/spec.go), and waits for another one for good. Those who may see the networks of the host learn it before
-// anything is made.
+// RefuseInnerPeers is an error for peer addresses in a network of the cluster. Talos takes such an address for one of
+// a pod or Service, does not advertise etcd at it (Talos 1.13, k8s/address_filter.go and etcd/spec.go), and waits for
+// another one forever. Users who may read the host's networks learn it before anything is created.
 func (p Set) RefuseInnerPeers(peers map[string]netip.Addr) error {
 	pods, services := p.networks()
 	inner := []struct {

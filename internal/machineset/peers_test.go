@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Control planes in containers are configured with the addresses that a record has for their peers.
+// Control planes in containers are configured with their recorded peer addresses.
 func TestWithPeers(t *testing.T) {
 	t.Parallel()
 

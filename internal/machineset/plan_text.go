@@ -13,22 +13,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
-// What the steps of a plan look like to a person.
+// The text of the steps in a plan.
 
 const (
-	// longRollout is the number of lines from which on a first one sums up.
+	// longRollout is the number of lines from which a summary line comes first.
 	longRollout = 12
-	// mostPlaces is how many places of a configuration one line names.
+	// mostPlaces is how many configuration fields one line names.
 	mostPlaces = 8
 )
 
-// OperationsOf lists what a plan does, in order, and what is kept from machines, as far as only the steps, and the
-// machines that leave, are known.
+// OperationsOf lists what a plan does, in order, and what it holds back, if only the steps and the leaving machines
+// are known.
 func (p Set) OperationsOf(steps []step.Step, kept []step.Kept, leaving []cluster.Machine) []string {
 	return append(p.operationsOf(nil, steps, nil, leaving), keptLines(kept, nil)...)
 }
 
-// checksAsked is the line about the health checks that are asked on the way; none where none are.
+// checksAsked is the line about the health checks of a plan; none where there are none.
 func (p Set) checksAsked(steps []step.Step) []string {
 	if len(p.Changes.HealthChecks) == 0 || !slices.ContainsFunc(steps, step.Step.Disrupts) {
 		return nil
@@ -43,7 +43,7 @@ func (p Set) checksAsked(steps []step.Step) []string {
 		finding.Verb(names, "check", "checks"), finding.Describe(names))}
 }
 
-// keptLines lists what is not done as long as machines are locked.
+// keptLines lists what is not done while machines are locked.
 func keptLines(kept []step.Kept, changes map[string][]machineconfig.Change) []string {
 	var lines []string
 	for i, k := range kept {
@@ -58,16 +58,16 @@ func keptLines(kept []step.Kept, changes map[string][]machineconfig.Change) []st
 	return lines
 }
 
-// onlyImage is whether nothing changes but the installer image.
+// onlyImage reports whether only the installer image changes.
 func onlyImage(changes []machineconfig.Change) bool {
 	return !slices.ContainsFunc(changes, func(c machineconfig.Change) bool {
 		return !slices.Equal(c.Path, fieldpath.Path{"machine", "install", "image"})
 	})
 }
 
-// operationsOf lists what a plan does, in order, after what comes before the first step; never nil. changes is what
-// changes in the configurations of machines, and leaving those that leave. A node that is uncordoned after its drain
-// takes no line of its own.
+// operationsOf lists what a plan does, in order, after what comes before the first step; never nil. changes are the
+// changes in the machines' configurations, and leaving the machines that leave. The uncordon after a drain has no
+// line.
 func (p Set) operationsOf(
 	before []string, steps []step.Step, changes map[string][]machineconfig.Change, leaving []cluster.Machine,
 ) []string {
@@ -98,13 +98,13 @@ func (r PriorState) bookkeeping(p Set) []string {
 	return lines
 }
 
-// lookAgain stands for an apply that has no step before it: it sees whether the machines are what is wanted.
+// lookAgain is the operation of an apply without steps: it observes whether the machines are as wanted.
 const lookAgain = "look at the machines again"
 
-// LinesOf lists steps that were taken.
+// LinesOf lists finished steps.
 func LinesOf(steps []step.Step) []string { return linesOf(steps, nil) }
 
-// linesOf lists steps: the images that many machines pull at once take one line.
+// linesOf lists steps. Images that many machines pull at once have one line.
 func linesOf(steps []step.Step, changes map[string][]machineconfig.Change) []string {
 	lines := make([]string, 0, len(steps))
 
@@ -134,7 +134,7 @@ func linesOf(steps []step.Step, changes map[string][]machineconfig.Change) []str
 	return lines
 }
 
-// withoutUncordons leaves out those that end what an earlier step of the plan began.
+// withoutUncordons skips the uncordons that end a drain of the same plan.
 func withoutUncordons(steps []step.Step) []step.Step {
 	begun := map[string]bool{}
 
@@ -147,7 +147,7 @@ func withoutUncordons(steps []step.Step) []step.Step {
 	})
 }
 
-// placesOf names what a step changes in the configuration of a member; empty when that is not known.
+// placesOf names the changes of a step in the configuration of a member; empty when they are unknown.
 func placesOf(op step.Step, changes map[string][]machineconfig.Change) string {
 	apply, ok := op.(step.ApplyConfig)
 	if !ok || apply.Access != step.Member {
@@ -170,7 +170,7 @@ func placesOf(op step.Step, changes map[string][]machineconfig.Change) string {
 	return ": " + strings.Join(texts, ", ")
 }
 
-// summaryOf says in one line what a long list of steps does.
+// summaryOf summarizes a long list of steps in one line.
 func summaryOf(lines int, steps []step.Step) string {
 	total, impact := step.TotalOf(steps), ImpactOf(steps, nil)
 
@@ -189,7 +189,7 @@ func summaryOf(lines int, steps []step.Step) string {
 		strings.Join(parts, ", ")), "; ")
 }
 
-// wayOf names the versions that a rollout passes, in order; empty when there is no way to go.
+// wayOf names the versions that a rollout passes, in order; empty when there are none.
 func wayOf(of string, passed []string) string {
 	if len(passed) < 2 {
 		return ""
@@ -204,7 +204,7 @@ func machinesCounted(names []string) string {
 	return fmt.Sprintf("%d %s", count, finding.Verb(distinct(names), "machine", "machines"))
 }
 
-// counted says how many machines do something; empty for none.
+// counted is how many machines do something; empty for none.
 func counted(names []string, one, many string) string {
 	names = distinct(names)
 	if len(names) == 0 {

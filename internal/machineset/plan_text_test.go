@@ -23,7 +23,7 @@ func changesAt(paths ...fieldpath.Path) []machineconfig.Change {
 	return changes
 }
 
-// Steps are listed in order, with how they are reached, and a summary where there are many.
+// Steps are listed in order, with how the machines are reached, and a summary where there are many.
 func TestOperationsOf(t *testing.T) {
 	t.Parallel()
 
@@ -77,7 +77,7 @@ func TestOperationsOf(t *testing.T) {
 		"8 are drained, 8 reboot, 1 gets another pod, 1 is reset")
 }
 
-// A line names what changes in a configuration, and an upgrade that is kept keeps the image in it.
+// A line names the changes in a configuration, and an upgrade that is held keeps the image in it.
 func TestPlacesOf(t *testing.T) {
 	t.Parallel()
 
@@ -113,7 +113,7 @@ func TestPlacesOf(t *testing.T) {
 	}
 }
 
-// Bookkeeping takes no step on a machine.
+// Bookkeeping needs no step on a machine.
 func TestBookkeeping(t *testing.T) {
 	t.Parallel()
 
@@ -124,7 +124,7 @@ func TestBookkeeping(t *testing.T) {
 		"forget cp-2, which another resource owns: nothing is sent to it"})
 }
 
-// Extensions that run and that an upgrade does not install are named.
+// Running extensions that an upgrade does not install are named.
 func TestWarnOfLostExtensions(t *testing.T) {
 	t.Parallel()
 
@@ -159,7 +159,7 @@ func TestWarnOfLostExtensions(t *testing.T) {
 	}
 }
 
-// The impact of steps is by machine, each named once.
+// The impact of steps names each machine once.
 func TestImpactOf(t *testing.T) {
 	t.Parallel()
 
@@ -174,7 +174,7 @@ func TestImpactOf(t *testing.T) {
 	same(t, "one of many", ImpactOf([]step.Step{step.Reset{Machine: "c", Role: step.ControlPlane}}, nil), Impact{Wiped: []string{"c"}})
 }
 
-// Machines to which nothing leads while they wait configure themselves.
+// Machines that cannot be reached while they wait must configure themselves.
 func TestWarnOfWaiting(t *testing.T) {
 	t.Parallel()
 
@@ -198,7 +198,7 @@ func TestWarnOfWaiting(t *testing.T) {
 	}
 }
 
-// What only the apply finds out is told as what would be done if values stayed.
+// What only the apply knows is reported as what happens if values stay.
 func TestAssuming(t *testing.T) {
 	t.Parallel()
 

@@ -7,30 +7,29 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Platform is what the machines of a set run on: what the planner asks of it (cluster.Platform), and what attributes,
-// forecasts and texts ask.
+// Platform is what the machines of a set run on, for the planner (cluster.Platform), attributes, forecasts and texts.
 type Platform struct {
 	cluster.Platform
 
-	// Container is what the planner and the configurations are told.
+	// Container is for the planner and the configurations.
 	Container bool
-	// Listed is true where users list machines one by one, with an address and settings of each. Pods are numbered, and
-	// only patches are said of one of them.
+	// Listed is true where users list machines one by one, each with an address and settings. Pods are numbered, and
+	// only patches are set for one of them.
 	Listed bool
-	// Hardware is true where a refresh reads what the firmware verified and which link has an address. Containers have no
-	// firmware and say that it verified nothing, and their links are the runtime's.
+	// Hardware is true where a refresh reads what the firmware verified and which link has an address. Containers have
+	// no firmware, report that it verified nothing, and get their links from the runtime.
 	Hardware bool
-	// list is the attribute of a group with its machines, or with how many there are.
+	// list is the attribute of a group with its machines, or with their number.
 	list string
-	// made is true where an apply makes the machines themselves, of what is said of them, and anew when that changes:
-	// something of one may be there that was never reached.
+	// made is true where an apply creates the machines from their settings, and recreates them when those change. A
+	// machine may exist without ever having been reached.
 	made bool
-	// inside is true where only the host cluster leads to the machines: connections go through it, by no other gateway,
-	// and what it exposes has names of its DNS.
+	// inside is true where the machines are reached only through the host cluster. Connections use no other gateway, and
+	// what it exposes has names in its DNS.
 	inside bool
-	// reboot is what machines do that begin anew, wiped what becomes of those that leave, and end how that is done.
+	// reboot is the verb for machines that restart, wiped what happens to those that leave, and end how that is done.
 	reboot, wiped, end string
-	// WayBack is how machines come back under talosop that it forgot.
+	// WayBack is how machines that talosop forgot return to it.
 	WayBack string
 }
 
@@ -46,7 +45,7 @@ var (
 	}
 )
 
-// Platform is the one of all machines of a set.
+// Platform is the platform of all machines of a set.
 func (p Set) Platform() Platform {
 	if p.Host != nil {
 		return inPods
@@ -55,12 +54,12 @@ func (p Set) Platform() Platform {
 	return onMetal
 }
 
-// host is what is said of the host cluster; nothing on metal.
+// host is the configured host cluster; empty on metal.
 func (p Set) host() *Host { return cmp.Or(p.Host, &Host{}) }
 
-// RecordedHost is the host cluster that has the machines, as state knows it; zero on metal.
+// RecordedHost is the recorded host cluster of the machines; zero on metal.
 func (p Set) RecordedHost() workload.Identity { return p.host().Recorded }
 
-// remakes is whether an apply changes what the machines of another set are made of. Another platform replaces the
+// remakes reports whether an apply changes the specification of another set's machines. Another platform replaces the
 // resource.
 func (p Set) remakes(prior Set) bool { return p.Platform().made && prior.Platform().made }

@@ -16,19 +16,19 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// Record is what state says of the machines of a set.
+// Record is the recorded state of the machines of a set.
 type Record struct {
 	Phase cluster.Phase
 	// Machines are machines as the planner begins with them.
 	Machines map[string]step.MachineState
-	// Seen is what state remembers of machines, which Machines is made of.
+	// Seen is the recorded state of machines, from which Machines is made.
 	Seen record.Machines
-	// Manifests is the Kubernetes whose bootstrap manifests the cluster has.
+	// Manifests is the Kubernetes version of the cluster's bootstrap manifests.
 	Manifests string
-	// RestoredFrom is the snapshot that etcd began with last, and RestoredAt when it did.
+	// RestoredFrom is the last restored snapshot, and RestoredAt the time of the restore.
 	RestoredFrom string
 	RestoredAt   time.Time
-	// Unmanaged are the nodes whose machines no resource has, ordered by name.
+	// Unmanaged are the nodes of machines without a resource, ordered by name.
 	Unmanaged []kubestate.Node
 }
 
@@ -38,15 +38,15 @@ func (r Record) HasMembers() bool {
 		func(m step.MachineState) bool { return m.Access == step.Member })
 }
 
-// carry moves what is known of a machine to another name.
+// carry moves the record of a machine to another name.
 func (r Record) carry(from, to string) {
 	r.Machines[to] = r.Machines[from]
 	delete(r.Machines, from)
 	r.Seen.Rename(from, to)
 }
 
-// Peers are the addresses at which the etcd of others finds machines in containers. One that is gone is made and
-// configured anew, with the address that the host gives it then.
+// Peers are the addresses at which other etcd members reach machines in containers. A machine that is gone is created
+// and configured again, with its new address from the host.
 func (r Record) Peers() map[string]netip.Addr {
 	peers := map[string]netip.Addr{}
 
@@ -59,7 +59,7 @@ func (r Record) Peers() map[string]netip.Addr {
 	return peers
 }
 
-// Links are those that have the addresses of machines, where they were seen.
+// Links are the links with the addresses of machines, where they were observed.
 func (r Record) Links() map[string]string {
 	links := map[string]string{}
 
@@ -72,7 +72,7 @@ func (r Record) Links() map[string]string {
 	return links
 }
 
-// Carried are the keys that machines carried when they were last seen.
+// Carried are the last observed keys of machines.
 func (r Record) Carried() []rotation.Keys {
 	var carried []rotation.Keys
 	for _, machine := range r.Machines {
@@ -82,18 +82,18 @@ func (r Record) Carried() []rotation.Keys {
 	return carried
 }
 
-// LeftToOthersNames are the names of machines that belong to another resource by now.
+// LeftToOthersNames are the names of machines that now belong to another resource.
 func (r Record) LeftToOthersNames() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Machines)),
 		func(name string) bool { return !r.Machines[name].Claimed })
 }
 
-// leavingToOthers are the names of machines that leave and belong to another resource by now.
+// leavingToOthers are the names of leaving machines that now belong to another resource.
 func (r PriorState) leavingToOthers() []string {
 	return slices.DeleteFunc(r.LeftToOthersNames(), func(name string) bool { return !r.leaves(name) })
 }
 
-// WithLeftToOthers is the record in which these machines, and no others, belong to another resource.
+// WithLeftToOthers is the record in which exactly these machines belong to another resource.
 func (r Record) WithLeftToOthers(names []string) Record {
 	r.Machines = maps.Clone(r.Machines)
 
@@ -105,39 +105,38 @@ func (r Record) WithLeftToOthers(names []string) Record {
 	return r
 }
 
-// LeftToOthers reports whether every machine belongs to another resource by now.
+// LeftToOthers reports whether every machine now belongs to another resource.
 func (r Record) LeftToOthers() bool {
 	return len(r.Machines) > 0 && len(r.LeftToOthersNames()) == len(r.Machines)
 }
 
-// PriorState is what state knows of machines, and what becomes of them in the place of whose record another set is
-// wanted. It is complete when it is made (NewPriorState), and methods that add to it return another one.
+// PriorState is the recorded state of machines, and what happens to them when another set is wanted instead. It is
+// complete when its constructor (NewPriorState) returns, and methods that add to it return another one.
 type PriorState struct {
 	Record
 
-	// Removed are the machines that leave; moved has the former addresses, renamed the former
-	// names of machines; replaced has the names of those that left to other hardware. relocated
-	// tells that a machine has to be looked for.
+	// Removed are the machines that leave. moved has the former addresses, renamed the former names of machines, and
+	// replaced the names of machines that leave because other hardware replaces them. relocated is true when a machine
+	// must be searched for.
 	Removed   []cluster.Machine
 	Moved     map[string]string
 	Renamed   map[string]string
 	Replaced  map[string]string
 	relocated bool
-	// on is what the machines run on.
+	// on is the platform of the machines.
 	on Platform
 	// Left are machines that an earlier update left behind, for a destroy.
 	Left []cluster.Machine
-	// changes are what becomes another in the configurations of members, by machine.
+	// changes are the changes in the configurations of members, by machine.
 	changes map[string][]machineconfig.Change
-	// Replace is why pods are replaced that were made with something else than is wanted now, by machine.
+	// Replace is why pods with another specification than the wanted one are replaced, by machine.
 	Replace map[string]string
-	// changedManifests is what bootstrap manifests are made of and that changes; see cluster.KubernetesSpec.
+	// changedManifests are the changed sources of bootstrap manifests; see cluster.KubernetesSpec.
 	changedManifests []string
 }
 
-// NewPriorState works out what becomes of the machines of a record when a set p takes the place of prior: who leaves,
-// who moves, and who goes by another name. It is the same at plan time and in the apply. The findings are about changes
-// that cannot be told apart.
+// NewPriorState decides what happens to the machines of a record when a set p replaces prior: which ones leave, which
+// move, and which are renamed. Plan and apply get the same result. The findings are about ambiguous changes.
 func NewPriorState(before Record, p, prior Set) (PriorState, finding.List) {
 	before.Machines, before.Seen = maps.Clone(before.Machines), before.Seen.Clone()
 	r := PriorState{Record: before, changedManifests: p.changedManifests(prior)}
@@ -146,10 +145,10 @@ func NewPriorState(before Record, p, prior Set) (PriorState, finding.List) {
 	return r, diags
 }
 
-// PriorStateOfDestroy is what state knows of machines that all go, those among them that an update left behind and that
-// can still answer: they have to be reset, too.
+// PriorStateOfDestroy is the recorded state of machines that all leave. It includes machines that an update left
+// behind and that can still answer, because they must be reset too.
 func PriorStateOfDestroy(record Record, p Set) PriorState {
-	r, _ := NewPriorState(record, p, p) // nothing changes, so that there is nothing to say about it
+	r, _ := NewPriorState(record, p, p) // nothing changes, so there are no findings
 
 	r.Left = slices.DeleteFunc(slices.Clone(r.Removed), p.addressTaken)
 	r.Removed = nil
@@ -157,7 +156,7 @@ func PriorStateOfDestroy(record Record, p Set) PriorState {
 	return r
 }
 
-// remembered is what state says of a machine that is to have this UUID.
+// remembered is the recorded state of a machine that must have this UUID.
 func (r PriorState) remembered(name, uuid string) cluster.Remembered {
 	known, member := r.Machines[name], r.Seen[name].MemberID
 	out := cluster.Remembered{
@@ -165,13 +164,13 @@ func (r PriorState) remembered(name, uuid string) cluster.Remembered {
 		OwnedByOther: known.Claimed, Staged: known.StagedDigest != "", Replace: r.Replace[name],
 	}
 
-	// The name was recorded for the recorded hardware; it says nothing about another.
+	// The name was recorded for the recorded hardware, and does not apply to another.
 	if strings.EqualFold(uuid, known.UUID) {
 		out.NodeName = known.NodeName
 	}
 
 	if known.Access != step.Member {
-		out.MemberID = member // etcd still has it of a machine that lost its configuration, as far as state knows
+		out.MemberID = member // etcd still lists the member of a machine that lost its configuration
 	}
 
 	return out
@@ -191,7 +190,7 @@ func (r PriorState) WithLeft(more ...cluster.Machine) PriorState {
 	return r
 }
 
-// Added are the machines of a set that the one of state has not, be it under another name or at another address.
+// Added are the machines of a set that the prior set does not have, not even under another name or address.
 func (r PriorState) Added(p, prior Set) []cluster.Machine {
 	return slices.DeleteFunc(p.Spec(r, Rendered{}).Machines, func(m cluster.Machine) bool {
 		_, listed := prior.Machines[m.Name]
@@ -201,11 +200,11 @@ func (r PriorState) Added(p, prior Set) []cluster.Machine {
 	})
 }
 
-// leaving are the machines that are to go.
+// leaving are the machines that leave.
 func (r PriorState) leaving() []cluster.Machine { return slices.Concat(r.Removed, r.Left) }
 
-// Bootstrapped reports whether the recorded phase implies that the cluster had an
-// etcd: it is only Provisioning or Bootstrapping before that.
+// Bootstrapped reports whether the recorded phase implies that the cluster had an etcd: before that it is only
+// Provisioning or Bootstrapping.
 func Bootstrapped(phase cluster.Phase) bool {
 	return slices.Contains([]cluster.Phase{cluster.Joining, cluster.Ready, cluster.Degraded}, phase)
 }

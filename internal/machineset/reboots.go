@@ -12,9 +12,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
-// withReboots is the state with what changes in the configuration of every machine that will be given another one, and
-// what it has to reboot for. What a machine runs is what state stands for, and what the last refresh saw to differ from
-// that; the run itself asks the machine.
+// withReboots is the state with the configuration changes of every machine that gets another configuration, and the
+// ones that need a reboot. The running configuration is that of state, with the drift of the last refresh; the run
+// itself asks the machine.
 func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendered) (PriorState, finding.List) {
 	changed := r.reconfigured(files)
 	if len(changed) == 0 {
@@ -23,7 +23,7 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 
 	old, ok := before()
 	if !ok {
-		return r, nil // the run finds out
+		return r, nil // the run decides it
 	}
 
 	var out finding.List
@@ -53,7 +53,7 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 
 		state := r.Machines[name]
 
-		// A run has left it with another configuration than state stands for: for a lock, or until its next boot.
+		// A run left it with another configuration than that of state: because of a lock, or until its next boot.
 		switch {
 		case state.StagedDigest != "":
 			fields = append(fields, "what waits for its next boot")
@@ -68,8 +68,8 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 	return r, append(out, p.refuseVolumes(prior, stuck)...)
 }
 
-// talosAtChange is the Talos that a machine runs when it is given another configuration: that of the configuration
-// comes after an upgrade and before a downgrade (cluster, changeOf).
+// talosAtChange is the Talos version of a machine when it gets another configuration, which comes after an upgrade
+// and before a downgrade (cluster, changeOf).
 func (p Set) talosAtChange(name string, state step.MachineState) string {
 	now, running := machineconfig.ReadTalosVersion(state.TalosVersion)
 
@@ -81,7 +81,7 @@ func (p Set) talosAtChange(name string, state step.MachineState) string {
 	return then.String()
 }
 
-// reconfigured lists the machines that run another configuration than is wanted.
+// reconfigured lists the machines that run another configuration than the wanted one.
 func (r PriorState) reconfigured(files Rendered) []string {
 	var names []string
 
@@ -95,9 +95,9 @@ func (r PriorState) reconfigured(files Rendered) []string {
 	return names
 }
 
-// comparison lists what changes from one configuration to another, and the fields that take a reboot for it. drift is
-// where the machine differs from the first one: those places change too, unless the second configuration has changed
-// there as well and may be what the machine has.
+// comparison lists the changes between two configurations, and the fields that need a reboot. drift is where the
+// machine differs from the first one. Those places change too, unless the second configuration also changed there and
+// may be what the machine has.
 func comparison(
 	before, after []byte, drift []fieldpath.Place, talos string,
 ) ([]machineconfig.Change, []string, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// refuseContract refuses other contracts but the step to the documents of v1.14, and back, which is never taken unless
-// the configuration names the contract: settings.pinContract keeps the one of state.
+// refuseContract refuses other contract changes than the step to the documents of v1.14 and the step back. The step
+// back happens only if the configuration names the contract: settings.pinContract keeps the one of state.
 func refuseContract(p, prior Set, recorded PriorState) finding.List {
 	contract, old := p.Settings.Contract, prior.Settings.Contract
 	if contract == "" || contract == old || !recorded.HasMembers() {
@@ -50,7 +50,8 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 		fmt.Sprintf("Upgrade talos_version with version_contract %s first, and change version_contract after it", old))}
 }
 
-// RefuseNewSecrets compares what bundles say, not how they are written. Secrets that are not made yet are others.
+// RefuseNewSecrets compares the content of bundles, not their spelling. Secrets that are not generated yet count as
+// different.
 func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 	if p.Unknown.Has(UnknownNewSecrets) && prior.Secrets+prior.RecordedSecrets != "" &&
 		(Bootstrapped(record.Phase) || record.HasMembers()) {
@@ -85,7 +86,7 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 	}
 }
 
-// refuseLostKeys refuses secrets of the provider's configuration that lack an authority which a machine works with:
+// refuseLostKeys refuses secrets of the provider configuration that lack an authority which a machine uses, because
 // state has no others.
 func (p Set) refuseLostKeys(planned *pki.Bundle, record Record) finding.List {
 	for _, name := range slices.Sorted(maps.Keys(record.Machines)) {
@@ -115,7 +116,7 @@ func (p Set) newSecrets(prior Set) finding.Finding {
 			"refused all the same")
 }
 
-// ClusterPath finds a setting of the cluster, on the resource or in its handle.
+// ClusterPath is the attribute of a cluster setting, on the resource or in its handle.
 func (p Set) ClusterPath(name string) finding.Path {
 	if p.InHandle {
 		return finding.Root("cluster").AtName(name)
@@ -126,8 +127,7 @@ func (p Set) ClusterPath(name string) finding.Path {
 
 func (p Set) secretsPath() finding.Path { return p.ClusterPath("secrets") }
 
-// changedAt is the attribute of a machine in a container that a plan changes; the machine itself where none of them is
-// changed.
+// changedAt is the changed attribute of a machine in a container; the machine itself where none is changed.
 func (p Set) changedAt(prior Set, machine string) finding.Path {
 	now, listed := p.Machines[machine]
 	before, existed := prior.Machines[machine]

@@ -12,7 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// The former key for Secrets of Kubernetes may come and go, with a warning. The key that encrypts stays.
+// The former encryption key for Kubernetes Secrets may be added and removed, with a warning. The encrypting key
+// stays.
 func TestRefuseNewSecrets_ofEncryptionKeys(t *testing.T) {
 	t.Parallel()
 
@@ -54,7 +55,7 @@ func TestRefuseNewSecrets_ofEncryptionKeys(t *testing.T) {
 	}
 }
 
-// The contract takes the step to v1.14 and back, once all members run a Talos that knows it.
+// The contract can change to v1.14 and back, once all members run a Talos that knows it.
 func TestRefuseContract(t *testing.T) {
 	t.Parallel()
 
@@ -123,7 +124,7 @@ func rotatedSecrets(t *testing.T) string {
 	return string(rotated)
 }
 
-// Secrets that a plan makes, or that the provider was given, are refused where machines would not know them.
+// Secrets that a plan generates, or that the provider was given, are refused where machines do not accept them.
 func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 	t.Parallel()
 
@@ -193,7 +194,7 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 		[]string{"Error cluster.secrets: Unsupported change of secrets"})
 }
 
-// A refusal about a pod is at what the plan changes of it.
+// A refusal about a pod is at the changed attribute.
 func TestChangedAt(t *testing.T) {
 	t.Parallel()
 

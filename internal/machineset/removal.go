@@ -10,9 +10,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// What a plan says of machines that go, and what is said of those that went otherwise than they should.
+// What a plan reports about machines that leave, and the warnings about those whose removal was incomplete.
 
-// Locked names the machines that are locked, where a destroy would reset them.
+// Locked names the locked machines that a destroy would reset.
 func (p Set) Locked() []string {
 	if p.Preserves {
 		return nil
@@ -21,12 +21,12 @@ func (p Set) Locked() []string {
 	return slices.DeleteFunc(p.Names(), func(name string) bool { return !p.Machines[name].Locked })
 }
 
-// WarnOfRemoval warns of what becomes of the machines of a record when they all go.
+// WarnOfRemoval warns about the end of all machines of a record.
 func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
 	return append(warnOfDestroy(p, p.removal(record, policy), record.LeftToOthersNames()), p.WarnOfUnmanaged(record)...)
 }
 
-// Removal tells what becomes of the machines of a record when they all go; empty when nothing does.
+// Removal describes the end of all machines of a record; empty when nothing happens.
 func (p Set) Removal(record Record, policy cluster.Policy) string {
 	steps := p.removal(record, policy)
 	if len(steps) == 0 {
@@ -36,7 +36,7 @@ func (p Set) Removal(record Record, policy cluster.Policy) string {
 	return p.lossOf(steps, record.LeftToOthersNames())
 }
 
-// removal is the steps by which the machines of a record all go.
+// removal is the steps by which all machines of a record leave.
 func (p Set) removal(record Record, policy cluster.Policy) []step.Step {
 	policy = p.Policy(policy)
 	policy.KeepNodes = p.TakesCluster() && len(p.Others) == 0
@@ -46,7 +46,7 @@ func (p Set) removal(record Record, policy cluster.Policy) []step.Step {
 
 	if p.Single || len(p.Others) > 0 {
 		want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Others
-		want.Protected = false // what is protected from its end was refused before
+		want.Protected = false // a protected end was refused before
 
 		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)
 
@@ -59,7 +59,8 @@ func (p Set) removal(record Record, policy cluster.Policy) []step.Step {
 	return steps
 }
 
-// warnOfDestroy lists what a destroy does to machines, and names those that stay since they belong to others.
+// warnOfDestroy lists what a destroy does to machines, and names those that stay because they belong to other
+// resources.
 func warnOfDestroy(p Set, steps []step.Step, left []string) finding.List {
 	found := warnOfLeft(left)
 
@@ -82,7 +83,7 @@ func warnOfLeft(left []string) finding.List {
 			finding.Verb(left, "it", "them")))}
 }
 
-// lossOf lists the steps by which machines go.
+// lossOf lists the steps by which machines leave.
 func (p Set) lossOf(steps []step.Step, left []string) string {
 	var lines []string
 
@@ -107,7 +108,7 @@ func (p Set) lossOf(steps []step.Step, left []string) string {
 	return what + ". By what state knows:\n  - " + strings.Join(lines, "\n  - ")
 }
 
-// WarnOfNotReset warns of machines that are out of their cluster and could not be reset.
+// WarnOfNotReset warns about machines that are out of their cluster and could not be reset.
 func WarnOfNotReset(left []step.Hold) finding.List {
 	if len(left) == 0 {
 		return nil
@@ -118,7 +119,7 @@ func WarnOfNotReset(left []step.Hold) finding.List {
 			"configuration and secrets. Wipe their disks before they are switched on again."+listed(left))}
 }
 
-// WarnOfAway warns of machines that took their reset and did not come back.
+// WarnOfAway warns about machines that accepted their reset and did not come back.
 func WarnOfAway(away []step.Hold) finding.List {
 	if len(away) == 0 {
 		return nil
@@ -140,7 +141,7 @@ func listed(holds []step.Hold) string {
 	return list.String()
 }
 
-// WarnOfRelinquished warns of machines that were left to another resource.
+// WarnOfRelinquished warns about machines that were left to another resource.
 func WarnOfRelinquished(names []string) finding.List {
 	if len(names) == 0 {
 		return nil

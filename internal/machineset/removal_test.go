@@ -23,7 +23,7 @@ func TestLocked_namesWhatADestroyWouldReset(t *testing.T) {
 	same(t, "left as they are", p.Locked(), nil)
 }
 
-// What goes with a resource is told by steps, and what stays by names.
+// The steps show what a resource takes with it, and names show what stays.
 func TestRemoval_tellsWhatGoes(t *testing.T) {
 	t.Parallel()
 
@@ -91,7 +91,7 @@ func TestRemoval_tellsWhatGoes(t *testing.T) {
 	}
 }
 
-// The node of a machine goes with it, unless the whole cluster ends.
+// The node of a machine is deleted with it, unless the whole cluster ends.
 func TestRemoval_keepsNodesOfAClusterThatEnds(t *testing.T) {
 	t.Parallel()
 
@@ -139,7 +139,7 @@ func TestLossOf_namesMostSteps(t *testing.T) {
 	}
 }
 
-// Machines that went otherwise than they should are named, each with its reason.
+// Machines whose removal was incomplete are named, each with its reason.
 func TestWarnings_afterARemoval(t *testing.T) {
 	t.Parallel()
 

@@ -13,23 +13,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// renderedMachine is the configuration of one machine. It is shared, and not to be changed.
+// renderedMachine is the configuration of one machine. It is shared, and must not be changed.
 type renderedMachine struct {
 	machineconfig.Config
 	cluster.Configured
 }
 
-// made is what this process rendered. A plan compares the same configurations several times, what state stands for with
-// what is wanted and with what is refused, and each takes as long as all else about a machine.
+// made is a cache of renderings of this process. A plan compares the same configurations several times, and each
+// takes as long as everything else about a machine.
 var made = lru.New(mostRenderings)
 
-// mostRenderings is how many are kept, of some 12 KB each.
+// mostRenderings is the size of the cache, with some 12 KB for each entry.
 const mostRenderings = 2000
 
 // rendering is the digest of everything that a configuration is made from.
 type rendering [sha256.Size]byte
 
-// madeOnce is the configuration of that rendering, made if it is not there. Errors are not kept.
+// madeOnce is the cached configuration of a rendering, made if it is missing. Errors are not cached.
 func madeOnce(key rendering, render func() (renderedMachine, error)) (renderedMachine, error) {
 	known, _ := made.Get(key)
 	if m, ok := known.(renderedMachine); ok {
@@ -44,8 +44,8 @@ func madeOnce(key rendering, render func() (renderedMachine, error)) (renderedMa
 	return m, err
 }
 
-// renderMachines renders the machines in the order of their names, with secrets that are thrown away where there are
-// none. Machines that are configured alike get the same configuration.
+// renderMachines renders the machines in the order of their names, with throwaway secrets where there are none.
+// Machines with the same settings share a configuration.
 func (p Set) renderMachines(bundle *pki.Bundle, use func(string, renderedMachine)) error {
 	r, err := p.renderer(bundle)
 	if err != nil {

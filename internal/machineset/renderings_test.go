@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// What was made is made again only from the same secrets, settings and machine.
+// A rendering is reused only for the same secrets, settings and machine.
 func TestRender_isWhatItIsMadeFrom(t *testing.T) {
 	t.Parallel()
 

@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Replaces is whether a plan makes another cluster or other machines than those of state: what plan modifiers find,
-// which ModifyPlan is not told. What is not known yet replaces nothing.
+// Replaces reports whether a plan makes another cluster or other machines than those of state. Plan modifiers decide
+// that, and ModifyPlan does not receive it. Unknown values replace nothing.
 func (p Set) Replaces(prior Set) bool {
 	differ := func(now, before string) bool { return now != "" && now != before }
 
@@ -30,9 +30,9 @@ func (p Set) Replaces(prior Set) bool {
 	}
 }
 
-// CanRename is whether a cluster that gets another name stays the same one: containers are named after it, and what has
-// other secrets is another cluster. Those that the provider was given are compared with what state recorded of them,
-// and others are refused.
+// CanRename reports whether a renamed cluster stays the same one. Containers are named after it, and other secrets
+// mean another cluster. Secrets of the provider are compared with the recorded digest, and different ones are
+// refused.
 func CanRename(containers, provided bool, secrets, prior string) bool {
 	return !containers && (provided || pki.SameCluster(secrets, prior))
 }
@@ -41,14 +41,14 @@ func (p Set) canRename(prior Set) bool {
 	return CanRename(prior.Platform().NamesNode, p.Provided || prior.Provided, p.Secrets, prior.Secrets)
 }
 
-// otherRole is whether a machine that is a resource of its own gets another role.
+// otherRole reports whether a machine that is its own resource gets another role.
 func (p Set) otherRole(prior Set) bool {
 	role := p.Groups[0].Role
 
 	return p.Single && role != "" && role != prior.Groups[0].Role
 }
 
-// otherWrittenNetworks is whether attributes make others of them. Those that are empty may just not be known yet.
+// otherWrittenNetworks reports whether the attributes of the networks differ. Empty ones may be unknown.
 func (p Set) otherWrittenNetworks(prior Set) bool {
 	now, before := p.Settings, prior.Settings
 	pods, services := machineconfig.DefaultNetworks(p.Platform().Container)
@@ -63,8 +63,7 @@ func (p Set) otherWrittenNetworks(prior Set) bool {
 			!network.SameDomain(now.DNSDomain, before.DNSDomain, constants.DefaultDNSDomain)
 }
 
-// AddressesBeside are the addresses of the control planes of other resources that a set knows; nil while they are not
-// known.
+// AddressesBeside are the known addresses of control planes of other resources; nil while they are unknown.
 func (p Set) AddressesBeside() []string {
 	var addresses []string
 
@@ -75,14 +74,15 @@ func (p Set) AddressesBeside() []string {
 	return addresses
 }
 
-// ToReplace is the set in a removal after which its machines are created again. others are the control planes of other
-// resources that the cluster has after it, nil while they are not known: one that leaves for good is not waited for.
+// ToReplace is the set in a removal after which its machines are created again. others are the control planes of
+// other resources that the cluster has afterward, nil while they are unknown: a control plane that leaves permanently
+// is not waited for.
 func (p Set) ToReplace(others []string) Set {
 	p.Replaced = true
 
 	stay := slices.DeleteFunc(slices.Clone(p.Others),
 		func(m cluster.Machine) bool { return !slices.Contains(others, m.Address) })
-	if len(others) > 0 && len(stay) == len(others) { // else their addresses are unknown, or change
+	if len(others) > 0 && len(stay) == len(others) { // otherwise their addresses are unknown, or change
 		p.Others = stay
 	}
 

@@ -17,9 +17,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Restoration is the snapshot that the etcd of a set is to begin with, as the user says.
+// Restoration is the snapshot for the etcd of a set, as the user configured it.
 type Restoration struct {
-	// From names it, as restored_from does; empty when there is none, or it is not known yet.
+	// From is the name in restored_from; empty when there is none, or it is unknown.
 	From string
 	// KeyAt is the attribute that names it.
 	KeyAt finding.Path
@@ -28,8 +28,7 @@ type Restoration struct {
 // RestorePath is the attribute.
 func RestorePath() finding.Path { return finding.Root("restore_from") }
 
-// Asked names the snapshot that is to be restored: the configured one, unless it is the one
-// that was restored last.
+// Asked is the name of the snapshot to restore: the configured one, unless it was restored last.
 func (r Restoration) Asked(restored string) string {
 	if r.From == restored {
 		return ""
@@ -38,13 +37,12 @@ func (r Restoration) Asked(restored string) string {
 	return r.From
 }
 
-// Restores is whether another snapshot is wanted than the one that was restored last, as far as that is known.
+// Restores reports whether another snapshot is wanted than the last restored one, as far as that is known.
 func (p Set) Restores(restored string) bool {
 	return p.Unknown.Has(UnknownSnapshot) || p.Restore.Asked(restored) != ""
 }
 
-// refuseForeignSnapshot refuses a snapshot whose name says that it is of a cluster with other
-// secrets.
+// refuseForeignSnapshot refuses a snapshot whose name shows that it is from a cluster with other secrets.
 func (p Set) refuseForeignSnapshot() finding.List {
 	name, ok := backup.ParseKey(p.Restore.From)
 	if !ok || p.Secrets == "" {
@@ -53,7 +51,7 @@ func (p Set) refuseForeignSnapshot() finding.List {
 
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil || bundle.Mark() == name.Mark {
-		return nil // the secrets are reported where they are
+		return nil // secrets are reported at their attribute
 	}
 
 	return finding.List{finding.Refused(p.Restore.KeyAt, "Snapshot of another cluster",
@@ -63,8 +61,7 @@ func (p Set) refuseForeignSnapshot() finding.List {
 		"Choose a snapshot of this cluster, or give the secrets that the other one was made with")}
 }
 
-// remindOfRestore explains why a snapshot that is configured does not bring back an etcd
-// that was lost.
+// remindOfRestore explains why a configured snapshot does not restore a lost etcd.
 func (r PriorState) remindOfRestore(p Set, last cluster.Decision) finding.List {
 	from := p.Restore.From
 
@@ -84,7 +81,7 @@ func (r PriorState) remindOfRestore(p Set, last cluster.Decision) finding.List {
 			"with its sha256")}
 }
 
-// goingBack tells what a restore into a cluster that existed means.
+// goingBack describes the effect of a restore into an existing cluster.
 func goingBack(from string) string {
 	taken := "it was taken"
 	if name, ok := backup.ParseKey(from); ok {
@@ -95,14 +92,13 @@ func goingBack(from string) string {
 		"Kubernetes since %s is gone: workers that run stop what is not in it, and start what it still has.", from, taken)
 }
 
-// TooOldFor says why a cluster of some versions does not read a snapshot; empty when it does,
-// as far as they are known.
+// TooOldFor says why a cluster of these versions cannot read a snapshot; empty when it can, as far as the versions
+// are known.
 func TooOldFor(facts backup.Facts, kubernetesVersion, talosVersion string) string {
 	return cmp.Or(KubernetesTooOldFor(facts, kubernetesVersion), EtcdTooOldFor(facts, talosVersion))
 }
 
-// KubernetesTooOldFor is TooOldFor of an API server, which does not read what a newer minor
-// version wrote.
+// KubernetesTooOldFor is TooOldFor for an API server, which cannot read what a newer minor version wrote.
 func KubernetesTooOldFor(facts backup.Facts, wanted string) string {
 	to, err := machineconfig.ParseKubernetesVersion(wanted)
 	from, unknown := semver.ParseTolerant(facts.KubernetesVersion)
@@ -114,7 +110,7 @@ func KubernetesTooOldFor(facts backup.Facts, wanted string) string {
 	return fmt.Sprintf("Kubernetes v%s wrote it, and the older %s may not be able to read it", from, to)
 }
 
-// EtcdTooOldFor is TooOldFor of etcd, whose version is that of Talos.
+// EtcdTooOldFor is TooOldFor for etcd, whose version follows from that of Talos.
 func EtcdTooOldFor(facts backup.Facts, wanted string) string {
 	to, err := machineconfig.ParseTalosVersion(wanted)
 	from, known := machineconfig.ReadTalosVersion(facts.TalosVersion)

@@ -5,7 +5,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// otherFirmware warns of machines whose firmware does not do what secure_boot says. No apply can put that right: it is
+// otherFirmware warns about machines whose firmware does not match secure_boot. No apply can repair that: it is
 // switched on and off, and keys are enrolled, at the console.
 func otherFirmware(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 	var off, on []string
@@ -41,8 +41,8 @@ func otherFirmware(p Set, want cluster.Spec, have cluster.Snapshot) finding.List
 	return diags
 }
 
-// signed is whether the installer image of a machine is signed for Secure Boot; known is false for one that does not
-// say.
+// signed reports whether the installer image of a machine is signed for Secure Boot; known is false if the image does
+// not show it.
 func (m Machine) signed() (signed, known bool) {
 	if _, own := m.installImage(); m.Group.SecureBoot || !own {
 		return m.Group.SecureBoot, true

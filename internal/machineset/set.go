@@ -18,8 +18,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// Set is machines of one cluster: what a resource owns. That of a plan may have values in it
-// that are not known yet (Unknown), which are zero.
+// Set is the machines of one cluster that a resource owns. The set of a plan may have unknown values (Unknown), which
+// are zero.
 type Set struct {
 	// Object names the resource in messages.
 	Object string
@@ -28,45 +28,45 @@ type Set struct {
 	// InHandle is true when the settings of the cluster come from a handle.
 	InHandle bool
 
-	// Groups are the machines as the user wrote them down, control planes first.
+	// Groups are the machines as the user listed them, control planes first.
 	Groups   []*Group
 	Settings machineconfig.Cluster
 	Secrets  string
-	// FormerSecrets are those that state has, in an update: machines may still carry their keys, or begin to carry them.
+	// FormerSecrets are those of state in an update: machines may have their keys, or begin to use them.
 	FormerSecrets string
-	// Holders are the machines of other resources, by the keys that they were last seen to carry.
+	// Holders are the machines of other resources, by their last observed keys.
 	Holders rotation.Cluster
-	// Provided is true when the secrets are those that the provider was given.
+	// Provided is true when the secrets are those of the provider.
 	Provided bool
-	// RecordedSecrets tells the secrets (pki.Bundle.Identity) with which the machines of a state were last read.
+	// RecordedSecrets identifies the secrets (pki.Bundle.Identity) with which the machines of a state were read last.
 	RecordedSecrets string
 	Endpoints       []string
-	// EndpointOf are the endpoints of control planes that are reached elsewhere than at their addresses, by these.
+	// EndpointOf are the endpoints of control planes that are not reached at their addresses, by address.
 	EndpointOf map[string]string
-	// Gateway is what all connections to machines go through, in the words of an operation; empty when they are direct.
+	// Gateway is how an operation names the gateway of all connections to machines; empty when they are direct.
 	Gateway  string
 	Machines map[string]Machine
-	// Leaving are machines that are not of the set any more, as state has them.
+	// Leaving are machines that are no longer in the set, as state has them.
 	Leaving []cluster.Machine
-	// Others are the control planes of other resources: as far as the handle lists them beside a machine that is a
-	// resource of its own, or as they were last seen beside a set that takes its cluster; nil while none are known.
+	// Others are the control planes of other resources: those that the handle lists beside a machine that is its own
+	// resource, or those last observed beside a set that takes its cluster; nil while none are known.
 	Others []cluster.Machine
-	// Unmanaged is which machines that no resource has are upgraded; nil for none.
+	// Unmanaged is which machines without a resource are upgraded; nil for none.
 	Unmanaged *UnmanagedUpgrade
-	// Changes is how machines that run are changed.
+	// Changes is how running machines are changed.
 	Changes Changes
-	// LastLook is what state says of the last refresh or apply; nil where it does not.
+	// LastLook is the record of the last refresh or apply; nil where state has none.
 	LastLook *LastLook
-	// Preserves is true where the machines are left as they are when the resource is destroyed.
+	// Preserves is true where a destroy leaves the machines as they are.
 	Preserves bool
-	// Restore is the snapshot that etcd is to begin with.
+	// Restore is the snapshot for etcd.
 	Restore Restoration
 	// Host is the host cluster of machines in containers; nil on metal.
 	Host *Host
-	// Unknown is what is not known yet.
+	// Unknown is what is unknown.
 	Unknown Unknown
 
-	// plane is what a control plane of the cluster says; nil while it is not known.
+	// plane is the cluster facts of a control plane; nil while they are unknown.
 	plane *machineconfig.Facts
 }
 
@@ -76,19 +76,19 @@ type Machine struct {
 
 	Group *Group
 	Key   string
-	// OwnHostname is true when the host name is given; that in Config is made of the key otherwise.
+	// OwnHostname is true when the hostname is given; otherwise the one in Config comes from the key.
 	OwnHostname bool
-	// AnyHardware is true while the UUID is not known yet.
+	// AnyHardware is true while the UUID is unknown.
 	AnyHardware bool
-	// OwnInstall is true when the machine has install settings of its own.
+	// OwnInstall is true when the machine has its own install settings.
 	OwnInstall bool
-	// OwnVolumes is true when the machine has volumes of the system of its own.
+	// OwnVolumes is true when the machine has its own system volumes.
 	OwnVolumes bool
-	// OwnImage is true when the installer image is given, by the machine or its group.
+	// OwnImage is true when the machine or its group sets the installer image.
 	OwnImage bool
 	Meta     Meta
 	Config   machineconfig.Machine
-	// Facts are what the finished configuration says; nil while it is not known.
+	// Facts are those of the finished configuration; nil while it is unknown.
 	Facts *machineconfig.Facts
 	// Ordinal, image and pod are those of a machine in a container. The image has its tag.
 	Ordinal int
@@ -96,7 +96,7 @@ type Machine struct {
 	Pod     workload.PodSpec
 }
 
-// Bundle is the secrets of the set as its machines may have them beside those that state has, which it knows.
+// Bundle is the secrets of the set, combined with those of state, which its machines may still have.
 func (p Set) Bundle() (*pki.Bundle, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil || p.FormerSecrets == "" || p.FormerSecrets == p.Secrets {
@@ -142,14 +142,14 @@ func (p Set) Each(change func(name string, m *Machine)) Set {
 // controlPlanes are the names of the control planes of the set, in order.
 func (p Set) controlPlanes() []string {
 	return slices.DeleteFunc(p.Names(), func(name string) bool {
-		g := p.Machines[name].Group // those that an import reads have none yet
+		g := p.Machines[name].Group // machines in an import have no group yet
 
 		return g == nil || g.Role != step.ControlPlane
 	})
 }
 
-// Spec is what the planner is told. recorded is what state knows of the machines
-// and files what is wanted of their configuration; both may be empty.
+// Spec is the spec for the planner. recorded is the recorded state of the machines and files their wanted
+// configurations; both may be empty.
 func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 	spec := cluster.Spec{
 		Name:             p.Settings.Name,
@@ -158,7 +158,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Isolated:         p.Settings.Isolated,
 		Removed:          recorded.Removed,
 		Unmanaged:        recorded.Unmanaged,
-		Machines:         []cluster.Machine{}, // nil before there is a spec at all
+		Machines:         []cluster.Machine{}, // nil before there is a spec
 		Pools:            p.budgets(),
 		Bootstrapped:     Bootstrapped(recorded.Phase),
 		NodesBecomeReady: p.nodesBecomeReady(),
@@ -176,7 +176,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 	return spec
 }
 
-// machine is what the planner is told of one machine.
+// machine is the planner's spec of one machine.
 func (p Set) machine(name string, recorded PriorState, configured cluster.Configured) cluster.Machine {
 	m, known, on := p.Machines[name], recorded.Machines[name], p.Platform()
 	out := cluster.Machine{Name: name, Role: m.Group.Role, Pool: m.Group.Pool, Meta: m.Meta.Keyed(),
@@ -195,7 +195,7 @@ func (p Set) machine(name string, recorded PriorState, configured cluster.Config
 	return out
 }
 
-// installation is the Talos that a machine is to run, whose record is known.
+// installation is the wanted Talos of a recorded machine.
 func (p Set) installation(m Machine, known step.MachineState) cluster.Installation {
 	return cluster.Installation{
 		TalosVersion: m.Group.TalosVersion, LeastTalos: machineconfig.LeastTalos(p.Settings.Contract, m.Config.System),
@@ -217,9 +217,8 @@ func (p Set) budgets() map[string]cluster.Budget {
 	return pools
 }
 
-// reinstalls reports whether a machine was installed from another image than is wanted.
-// Without an image and a schematic of one's own any is right. The tag is left out of it:
-// versions are compared with what runs.
+// reinstalls reports whether a machine was installed from another image than the wanted one. Any image is right if
+// neither image nor schematic is configured. The tag is ignored, because versions are compared with the running ones.
 func reinstalls(m Machine, known step.MachineState) bool {
 	given, own := m.installImage()
 	wanted, err := image.ParseReference(given)
@@ -235,8 +234,8 @@ func reinstalls(m Machine, known step.MachineState) bool {
 	return wanted != installed
 }
 
-// schematic is the one that is wanted of a machine; empty when any is right. The image
-// that a user names has the last word, as it has in the installation.
+// schematic is the wanted schematic of a machine; empty when any is right. An image from the user overrides it, as in
+// the installation.
 func (m Machine) schematic() string {
 	if _, own := m.installImage(); !own {
 		return m.Group.Schematic
@@ -248,8 +247,7 @@ func (m Machine) schematic() string {
 	return installer.Schematic
 }
 
-// Via is the releases that a machine may have to pass on its way to its version, with
-// their images.
+// Via is the releases that a machine may pass on the path to its version, with their images.
 func (p Set) Via(m Machine) []cluster.Release {
 	version, err := machineconfig.ParseTalosVersion(m.Group.TalosVersion)
 	if err != nil {
@@ -267,15 +265,14 @@ func (p Set) Via(m Machine) []cluster.Release {
 	return releases
 }
 
-// installer is the image of the wanted Talos: what installs it, or what a container is made of.
+// installer is the image of the wanted Talos: the installer, or the image of a container.
 func (m Machine) installer() string {
 	reference, _ := m.installImage()
 
 	return cmp.Or(m.Image, reference)
 }
 
-// installerOf is the image that installs another version on a machine than the one that
-// is wanted; empty when it cannot be named.
+// installerOf is the image that installs another version than the wanted one; empty when it is unknown.
 func (m Machine) installerOf(version string) string {
 	if reference, err := image.ParseReference(m.Image); m.Image != "" && err == nil {
 		return reference.WithTag(version).String()
@@ -303,16 +300,15 @@ func (m Machine) installerOf(version string) string {
 // Rendered is the configurations of a set.
 type Rendered struct {
 	Configs map[string][]byte
-	// Machines are what they say.
+	// Machines are their contents.
 	Machines map[string]cluster.Configured
-	// Rotates is whether any of the keys in them were turned over at some time.
+	// Rotates is true if any of their keys was ever rotated.
 	Rotates bool
 	// Disks are those that they install Talos on.
 	Disks map[string]machineconfig.InstallDisk
 }
 
-// Render makes the configuration of every machine. The error holds a FieldError
-// for every mistake that belongs to an attribute.
+// Render makes the configuration of every machine. The error has a FieldError for every error in an attribute.
 func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 	out := Rendered{Configs: map[string][]byte{}, Machines: map[string]cluster.Configured{}, Rotates: bundle.Rotates(),
 		Disks: map[string]machineconfig.InstallDisk{}}
@@ -323,8 +319,7 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 	})
 }
 
-// filesOfCreate is the configurations of a create, as far as they say anything of
-// Kubernetes. They need no secrets.
+// filesOfCreate is the configurations of a create, as far as they affect Kubernetes. They need no secrets.
 func (p Set) filesOfCreate() Rendered {
 	files := Rendered{Configs: map[string][]byte{}, Machines: map[string]cluster.Configured{}}
 
@@ -332,13 +327,13 @@ func (p Set) filesOfCreate() Rendered {
 		files.Configs[name], files.Machines[name] = m.Bytes, cluster.Configured{Images: m.Images}
 	})
 	if err != nil || p.Unknown.Has(UnknownConfiguration) {
-		return Rendered{} // the validation says what is wrong
+		return Rendered{} // the validation reports the error
 	}
 
 	return files
 }
 
-// Configurations is render with the secrets of the set.
+// Configurations is Render with the secrets of the set.
 func (p Set) Configurations() (Rendered, error) {
 	bundle, err := p.Bundle()
 	if err != nil {
@@ -348,8 +343,7 @@ func (p Set) Configurations() (Rendered, error) {
 	return p.Render(bundle)
 }
 
-// check reports what is wrong with the configurations of a set, while its secrets
-// are not known or not needed.
+// check checks the configurations of a set while its secrets are unknown or not needed.
 func (p Set) check() (warnings finding.List, err error) {
 	var (
 		problems []error
@@ -370,7 +364,7 @@ func (p Set) check() (warnings finding.List, err error) {
 	return warnings, errors.Join(append(problems, err)...)
 }
 
-// withIneffective adds warnings of what patches and settings say without effect. Those of several machines have one.
+// withIneffective adds warnings about patches and settings without effect. Several machines share one warning.
 func (p Set) withIneffective(
 	warnings finding.List, machine string, ineffective []*machineconfig.FieldError,
 ) finding.List {
@@ -390,9 +384,8 @@ func (p Set) withIneffective(
 	return warnings
 }
 
-// Unpinned is a set whose machines are not told by their fingerprints in maintenance mode:
-// a machine that was reset has a new one, nothing is sent to it there any more, and it
-// must not look like somebody else's.
+// Unpinned is a set without maintenance mode fingerprints. A machine that was reset has a new one, gets nothing there
+// any more, and must not look like a foreign machine.
 func (p Set) Unpinned() Set {
 	return p.Each(func(_ string, m *Machine) { m.Fingerprint = "" })
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// Sets of tests are made here alone.
+// Test sets are made only here.
 
-// runsTalos and runsKubernetes are what the machines of aSet run.
+// runsTalos and runsKubernetes are the versions of aSet's machines.
 const (
 	runsTalos      = "v1.14.1"
 	runsKubernetes = "v1.35.2"
 )
 
-// option is what a test says of a set.
+// option changes a test set.
 type option func(p *Set)
 
 // aSet is a set of cluster prod on metal, with secrets, whose configurations can be rendered.
@@ -81,7 +81,7 @@ func (p *Set) add(g *Group, n int, key, address string) {
 	}
 }
 
-// onlyMachine is a resource of one machine that joins the cluster of a handle, beside these control planes.
+// onlyMachine is a resource of one machine that joins the cluster of a handle with these control planes.
 func onlyMachine(role step.Role, bootstraps bool, beside ...string) option {
 	return func(p *Set) {
 		p.add(&Group{Role: role, TalosVersion: runsTalos, VersionAt: finding.Root("talos_version")}, 1, "m-%d", "10.0.0.%d")
@@ -155,7 +155,7 @@ func group(of string, change func(g *Group)) option {
 	return func(p *Set) { change(p.Machines[of].Group) }
 }
 
-// talos is the version of Talos that all machines are to run, and kubernetes that of Kubernetes.
+// talos is the wanted Talos version of all machines, and kubernetes that of Kubernetes.
 func talos(version string) option {
 	return func(p *Set) {
 		for _, g := range p.Groups {
@@ -170,25 +170,25 @@ func kubernetes(version string) option {
 	return func(p *Set) { p.Settings.KubernetesVersion = version }
 }
 
-// joins is a set whose cluster is said in a handle, with these control planes.
+// joins is a set whose cluster is described in a handle, with these control planes.
 func joins(endpoints ...string) option {
 	return func(p *Set) { p.InHandle, p.Endpoints = true, endpoints }
 }
 
-// valuesUnknown is a set of which a value that shapes configurations is not known yet.
+// valuesUnknown is a set with an unknown value that shapes configurations.
 func valuesUnknown(p *Set) { p.Unknown.Note(UnknownConfiguration, true) }
 
-// machinesUnknown is a set of which it is not known yet which machines there are.
+// machinesUnknown is a set whose list of machines is unknown.
 func machinesUnknown(p *Set) { p.Unknown.Note(UnknownMachines, true) }
 
-// secretsUnknown is a set whose secrets are not known yet.
+// secretsUnknown is a set whose secrets are unknown.
 func secretsUnknown(p *Set) {
 	p.Unknown.Note(UnknownSecrets, true)
 
 	p.Secrets = ""
 }
 
-// secretsNew is a set for which the plan makes secrets.
+// secretsNew is a set for which the plan generates secrets.
 func secretsNew(p *Set) {
 	secretsUnknown(p)
 
@@ -198,16 +198,16 @@ func secretsNew(p *Set) {
 // protected is a set with deletion protection.
 func protected(p *Set) { p.Protected = true }
 
-// provided is a set whose secrets are those of the provider's configuration.
+// provided is a set with the secrets of the provider configuration.
 func provided(p *Set) { p.Provided = true }
 
-// secrets are other ones than those of aSet.
+// secrets sets other secrets than those of aSet.
 func secrets(text string) option { return func(p *Set) { p.Secrets = text } }
 
 // contract is the version contract of the cluster.
 func contract(version string) option { return func(p *Set) { p.Settings.Contract = version } }
 
-// beside are control planes of other resources beside a set that takes its cluster.
+// beside adds control planes of other resources to a set that takes its cluster.
 func beside(addresses ...string) option {
 	return func(p *Set) {
 		for _, address := range addresses {
@@ -216,15 +216,15 @@ func beside(addresses ...string) option {
 	}
 }
 
-// restores is a set whose etcd is to begin with a snapshot.
+// restores is a set whose etcd is restored from a snapshot.
 func restores(from string) option {
 	return func(p *Set) { p.Restore = Restoration{From: from, KeyAt: RestorePath().AtName("key")} }
 }
 
-// changing says how machines that run are changed.
+// changing sets how running machines are changed.
 func changing(change func(c *Changes)) option { return func(p *Set) { change(&p.Changes) } }
 
-// member changes what a record has of a machine.
+// member changes the record of a machine.
 func (r Record) member(name string, change func(s *step.MachineState)) Record {
 	s := r.Machines[name]
 	change(&s)
@@ -233,7 +233,7 @@ func (r Record) member(name string, change func(s *step.MachineState)) Record {
 	return r
 }
 
-// codes are findings without their sentences: how severe each is, where, and its summary.
+// codes are findings without their sentences: severity, attribute and summary.
 func codes(found finding.List) []string {
 	var out []string
 	for _, f := range found {
@@ -243,12 +243,12 @@ func codes(found finding.List) []string {
 	return out
 }
 
-// once is findings without those that follow one of the same code: groups share mistakes, and each is shown once.
+// once is findings without consecutive ones of the same code: groups share errors, and each is shown once.
 func once(found finding.List) finding.List {
 	return slices.CompactFunc(found, func(a, b finding.Finding) bool { return a.Summary == b.Summary && a.At.Equal(b.At) })
 }
 
-// expect compares findings by their codes, and the details with what each has to name.
+// expect compares findings by their codes, and checks what each detail must name.
 func expect(t *testing.T, name string, found finding.List, want []string, names ...string) {
 	t.Helper()
 
@@ -281,7 +281,7 @@ const snapshotName = "file:/backups/etcd-snapshot-2026-01-02T03-04-05Z-012345678
 
 func contains(text, part string) bool { return strings.Contains(text, part) }
 
-// lastLines is how many lines of a list name one thing each.
+// lastLines counts the lines of a list that name one thing each.
 func lastLines(text string) int {
 	lines := strings.Split(text, "\n  - ")[1:]
 

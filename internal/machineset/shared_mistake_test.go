@@ -7,8 +7,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// A mistake in a patch of the cluster is one error, at the patch, that names the machines. One in a patch of a machine
-// is at that machine.
+// An error in a cluster patch is one error, at the patch, that names the machines. An error in a machine patch is at
+// that machine.
 func TestValidateConfigurations_sharedMistake(t *testing.T) {
 	t.Parallel()
 

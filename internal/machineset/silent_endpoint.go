@@ -6,7 +6,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// WarnOfEndpoint warns of an endpoint that does not answer while the control planes behind it do.
+// WarnOfEndpoint warns about an endpoint that does not answer while the control planes behind it do.
 func WarnOfEndpoint(want cluster.Spec, have cluster.Snapshot) finding.List {
 	if !health.SilentEndpoint(want, have) {
 		return nil
@@ -15,7 +15,7 @@ func WarnOfEndpoint(want cluster.Spec, have cluster.Snapshot) finding.List {
 	return finding.List{finding.Warn("The Kubernetes endpoint does not answer", silentEndpoint(have).String())}
 }
 
-// EndpointFailed is the error of an update that planned the phase Ready, whose endpoint does not answer.
+// EndpointFailed is the error of an update that planned the phase Ready and whose endpoint does not answer.
 func EndpointFailed(p Set, have cluster.Snapshot) finding.Finding {
 	what := silentEndpoint(have)
 	what.Attempted = "see that the endpoint answers, after the machines became Ready as planned"

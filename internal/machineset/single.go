@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// RefuseEndpoint refuses a new machine whose own address is the endpoint of a cluster that is made first: what makes
-// the cluster waits for a Kubernetes API there, and the machine for the cluster.
+// RefuseEndpoint refuses a new machine whose own address is the endpoint of a cluster that is created first: the
+// cluster waits for a Kubernetes API there, and the machine waits for the cluster.
 func (p Set) RefuseEndpoint() finding.List {
 	endpoint, err := url.Parse(p.Settings.Endpoint)
 	if err != nil || !p.Single || !p.Joins || !p.Unknown.Has(UnknownCluster) {
@@ -36,15 +36,14 @@ func ControlPlanesAt(endpoint string) cluster.Machine {
 	return cluster.MachineAt("control plane "+endpoint, step.ControlPlane, endpoint)
 }
 
-// alone is whether a machine that is a resource of its own is the only control plane that the handle lists.
+// alone reports whether a machine that is its own resource is the only control plane in the handle.
 func (p Set) alone() bool {
 	return p.Single && p.OwnsControlPlane() && p.Others != nil && len(p.Others) == 0
 }
 
-// OtherControlPlanes are the control planes of other resources that a plan reckons with: those
-// that the handle lists. Where it lists none, and where a list of one more would make an
-// etcd of two that can spare nobody, there are others: the plan is not to refuse what only
-// an incomplete list forbids, and the run asks etcd itself.
+// OtherControlPlanes are the control planes of other resources that a plan accounts for: those in the handle. If the
+// handle lists none, or if one more would make an etcd of two, which can lose none, the plan assumes that there are
+// others. The list may be incomplete, and the run asks etcd itself.
 func (p Set) OtherControlPlanes() []cluster.Machine {
 	var beside []cluster.Machine
 
@@ -68,10 +67,10 @@ func (p Set) OtherControlPlanes() []cluster.Machine {
 	return append(beside, unlisted(max(0, enough-len(beside)))...)
 }
 
-// AskedBeforeEtcd are the control planes of other resources that have to hold no etcd before one begins in the set, and
-// through which a member that lost its disk joins again: those that the handle lists, or that were seen last where the
-// set takes the cluster. Such a set asks them only while it has no etcd of its own, or is to be restored: at any other
-// time etcd itself names its members.
+// AskedBeforeEtcd are the control planes of other resources that must have no etcd before one begins in the set, and
+// through which a member that lost its disk joins again. They are those in the handle, or the last observed ones
+// where the set takes the cluster. Such a set asks them only while it has no etcd of its own, or before a restore; at
+// any other time etcd names its members.
 func (p Set) AskedBeforeEtcd(recorded PriorState) []cluster.Machine {
 	if !p.Single && p.Restore.Asked(recorded.RestoredFrom) == "" && !recorded.withoutControlPlane() {
 		return nil
@@ -80,7 +79,7 @@ func (p Set) AskedBeforeEtcd(recorded PriorState) []cluster.Machine {
 	return p.Others
 }
 
-// withoutControlPlane reports whether no control plane is known to run, of those that were recorded.
+// withoutControlPlane reports whether none of the recorded control planes is known to run.
 func (r PriorState) withoutControlPlane() bool {
 	for _, m := range r.Machines {
 		if m.Role == step.ControlPlane && m.Access != step.Maintenance && m.Access != step.Gone {
@@ -91,7 +90,7 @@ func (r PriorState) withoutControlPlane() bool {
 	return len(r.Machines) > 0
 }
 
-// unlisted are up to two control planes that are known to be there, and no more of them.
+// unlisted are up to two control planes that are assumed to exist.
 func unlisted(n int) []cluster.Machine {
 	var others []cluster.Machine
 

@@ -19,7 +19,7 @@ func addressesOf(machines []cluster.Machine) []string {
 	return addresses
 }
 
-// A plan reckons with control planes of other resources, listed or not.
+// A plan accounts for control planes of other resources, listed or not.
 func TestOtherControlPlanes(t *testing.T) {
 	t.Parallel()
 
@@ -50,7 +50,7 @@ func TestOtherControlPlanes(t *testing.T) {
 	same(t, "workers", aSet(t, workers("batch", 1), beside("10.0.0.9")).EndsWith(all(true)), false)
 }
 
-// A machine cannot be the endpoint that the cluster it joins waits for.
+// A machine cannot be the endpoint that its own cluster waits for.
 func TestRefuseEndpoint(t *testing.T) {
 	t.Parallel()
 
@@ -78,7 +78,7 @@ func TestRefuseEndpoint(t *testing.T) {
 	}
 }
 
-// Another cluster, or other machines, take the place of those of state.
+// Another cluster, or other machines, replace those of state.
 func TestReplaces(t *testing.T) {
 	t.Parallel()
 
@@ -123,7 +123,7 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-// In a removal that another creation follows, control planes that stay are waited for.
+// A removal before another creation waits for control planes that stay.
 func TestToReplace(t *testing.T) {
 	t.Parallel()
 
@@ -142,7 +142,7 @@ func TestToReplace(t *testing.T) {
 	}
 }
 
-// A snapshot is of one cluster, and of versions that read it.
+// A snapshot is from one cluster, and for versions that read it.
 func TestRestoration(t *testing.T) {
 	t.Parallel()
 
@@ -224,7 +224,7 @@ func TestPolicy(t *testing.T) {
 	same(t, "all else", got.TryConfig && got.DrainForKubelet && got.KeepManifests && got.StageReboots && got.AppearWithin == time.Second, true)
 }
 
-// META is written by the keys of Talos, and what is not known yet is checked later.
+// META is written by Talos key, and unknown values are checked later.
 func TestMeta(t *testing.T) {
 	t.Parallel()
 

@@ -10,9 +10,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// WarnOfStrays warns of nodes that an interrupted apply may have left behind: state has nothing of a machine that was
-// configured when the provider was killed, and the machine joins the cluster by itself. recorded are the nodes that no
-// resource had when state was written; nil where state does not tell.
+// WarnOfStrays warns about nodes that an interrupted apply may have left behind. State does not have a machine that
+// was configured when the provider was killed, and the machine joins the cluster by itself. recorded are the nodes
+// without a resource when state was written; nil where state does not have them.
 func WarnOfStrays(want cluster.Spec, have cluster.Snapshot, recorded []kubestate.Node) finding.List {
 	var diags finding.List
 

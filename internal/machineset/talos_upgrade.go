@@ -11,12 +11,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 )
 
-// obstacle is why machines cannot be brought from the Talos they run to the wanted one.
-// It is comparable, so that machines with the same one are named together.
+// obstacle is why machines cannot change from their Talos version to the wanted one. It is comparable, so that
+// machines with the same one are named together.
 type obstacle struct{ found, Reason, remedy string }
 
-// refuseTalosVersion refuses versions of Talos that machines cannot be brought to, by
-// what state knows to run on them.
+// refuseTalosVersion refuses Talos versions that machines cannot reach from the recorded ones.
 func refuseTalosVersion(p Set, recorded PriorState) finding.List {
 	var diags finding.List
 
@@ -45,8 +44,7 @@ func refuseTalosVersion(p Set, recorded PriorState) finding.List {
 	return diags
 }
 
-// obstacle says why a machine cannot be brought to the wanted Talos. kubernetes is the
-// versions that it runs.
+// obstacle says why a machine cannot change to the wanted Talos. kubernetes is its Kubernetes versions.
 func (p Set) obstacle(m Machine, state step.MachineState, kubernetes []runningComponent) obstacle {
 	to, err := machineconfig.ParseTalosVersion(m.Group.TalosVersion)
 	from, known := machineconfig.ReadTalosVersion(state.TalosVersion)
@@ -71,8 +69,8 @@ func (p Set) obstacle(m Machine, state step.MachineState, kubernetes []runningCo
 	}
 }
 
-// contractObstacle refuses a Talos that does not understand the configurations of the
-// cluster, whatever else speaks for it: the contract stays what it was pinned to.
+// contractObstacle refuses a Talos that does not understand the configurations of the cluster, because the contract
+// stays pinned.
 func (p Set) contractObstacle(from, to machineconfig.TalosVersion) obstacle {
 	return obstacle{
 		found: fmt.Sprintf("Talos %s, and talos_version is %s", from, to),
@@ -112,8 +110,8 @@ func (p Set) downgradeObstacle(
 	return p.pathObstacle(from, to, kubernetes)
 }
 
-// pathObstacle checks every step of the way: that its installer takes it, and that the
-// Talos in between runs the Kubernetes that the machine has, which is upgraded after it.
+// pathObstacle checks every step of the path: that its installer accepts it, and that the intermediate Talos runs the
+// machine's Kubernetes, which is upgraded later.
 func (p Set) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runningComponent) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is %s", from, to)
 

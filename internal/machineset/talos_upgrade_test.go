@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// What a machine runs decides whether it can be brought to a Talos.
+// The running versions decide whether a machine can change to a Talos version.
 func TestRefuseTalosVersion(t *testing.T) {
 	t.Parallel()
 
@@ -99,7 +99,7 @@ func TestRefuseTalosVersion(t *testing.T) {
 		expect(t, name, refuseTalosVersion(p, PriorState{Record: r}), want)
 	}
 
-	// A pod is made of another image.
+	// A pod needs another image.
 	p := aSet(t, pods(1, 0), talos("v1.14.1"))
 	state := step.MachineState{Access: step.Member, TalosVersion: "v1.13.6", Platform: cluster.PlatformContainer, Images: kubenames.Images{}}
 	same(t, "a pod", p.obstacle(p.Machines["cp-0"], state, nil), obstacle{})

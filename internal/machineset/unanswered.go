@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Unanswered tells, machine by machine, what a snapshot could not learn, and why that is so for those whose data is
+// Unanswered lists, machine by machine, what a snapshot could not observe, and the reason for those whose data is
 // lost.
 func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, bereft []string) {
 	for _, m := range want.Machines {
@@ -38,7 +38,7 @@ func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign,
 	return unreachable, foreign, bereft
 }
 
-// WarnOfUnanswered warns of what a snapshot could not learn.
+// WarnOfUnanswered warns about what a snapshot could not observe.
 func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	var diags finding.List
 
@@ -67,7 +67,7 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	return diags
 }
 
-// GoneOf lists the machines of a set that state knows and a host cluster has nothing of.
+// GoneOf lists the recorded machines of a set that do not exist on the host cluster.
 func (r Record) GoneOf(p Set, seen workload.Observation) []string {
 	return slices.DeleteFunc(p.Names(), func(name string) bool {
 		_, known := r.Machines[name]
@@ -76,7 +76,7 @@ func (r Record) GoneOf(p Set, seen workload.Observation) []string {
 	})
 }
 
-// GoneIn is GoneOf by what a refresh found.
+// GoneIn is GoneOf for the result of a refresh.
 func (r Record) GoneIn(want cluster.Spec, have cluster.Snapshot) []string {
 	var gone []string
 
@@ -89,7 +89,7 @@ func (r Record) GoneIn(want cluster.Spec, have cluster.Snapshot) []string {
 	return gone
 }
 
-// WarnOfGone warns of machines that state knows and a host cluster has nothing of. next is what becomes of them.
+// WarnOfGone warns about recorded machines that do not exist on a host cluster. next is what happens to them.
 func WarnOfGone(gone []string, host workload.Identity, next string) finding.List {
 	if len(gone) == 0 {
 		return nil
@@ -105,9 +105,8 @@ func WarnOfGone(gone []string, host workload.Identity, next string) finding.List
 			finding.MachinesNamed(gone), on, finding.Verb(gone, "it", "them"), next))}
 }
 
-// Lost reports whether a machine that had joined waits in maintenance mode again, has lost its volumes, or
-// is known to lack its etcd member or its node: losses that are certain, and that the next
-// apply repairs.
+// Lost reports whether a machine that had joined waits in maintenance mode again, lost its volumes, or is known to
+// lack its etcd member or its node. Such losses are certain, and the next apply repairs them.
 func Lost(want cluster.Spec, have cluster.Snapshot, recorded PriorState) bool {
 	for _, m := range want.Machines {
 		if recorded.Machines[m.Name].Access != step.Member {
@@ -131,7 +130,7 @@ func Lost(want cluster.Spec, have cluster.Snapshot, recorded PriorState) bool {
 	return false
 }
 
-// StateOf describes a machine as it was last seen.
+// StateOf describes the last observation of a machine.
 func StateOf(s step.MachineState) string {
 	switch s.Access {
 	case step.Maintenance:

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Machines that cannot be read are told apart by why.
+// Machines that cannot be read are distinguished by the reason.
 func TestWarnOfUnanswered(t *testing.T) {
 	t.Parallel()
 
@@ -46,7 +46,7 @@ func TestWarnOfUnanswered(t *testing.T) {
 	}
 }
 
-// Losses that are certain are told from silence.
+// Certain losses are distinguished from silence.
 func TestLost(t *testing.T) {
 	t.Parallel()
 

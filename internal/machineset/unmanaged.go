@@ -13,11 +13,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 )
 
-// UnmanagedUpgrade is which machines that no resource has are upgraded to the Talos of the cluster.
+// UnmanagedUpgrade is which machines without a resource are upgraded to the Talos of the cluster.
 type UnmanagedUpgrade struct {
-	// Selects says so by the labels of a node.
+	// Selects selects them by the labels of a node.
 	Selects func(labels map[string]string) bool
-	// Image installs Talos, with each version for its tag.
+	// Image installs Talos, with each version as its tag.
 	Image string
 	// Budget is how many of them may be out of service at once.
 	Budget cluster.Budget
@@ -41,14 +41,14 @@ func (p Set) WithUnmanaged(want cluster.Spec, record Record) cluster.Spec {
 	return want
 }
 
-// upgradeOf is the machine of a node that no resource has, as far as its upgrade has to know it.
+// upgradeOf is the machine of a node without a resource, as far as its upgrade needs it.
 func (p Set) upgradeOf(node kubestate.Node) cluster.Machine {
 	wanted := p.Groups[0].TalosVersion
 	m := cluster.Machine{Name: cluster.UnmanagedName(node.Name), Role: step.Worker, Pool: cluster.UnmanagedPool,
 		Wanted:     cluster.Wanted{Address: node.Address(), Through: true},
 		Remembered: cluster.Remembered{NodeName: node.Name}, Installation: cluster.Installation{TalosVersion: wanted}}
 
-	// What is wrong with either is told of their attributes.
+	// Errors in either are reported at their attributes.
 	from, err := image.ParseReference(p.Unmanaged.Image)
 	version, wrong := machineconfig.ParseTalosVersion(wanted)
 
@@ -65,7 +65,7 @@ func (p Set) upgradeOf(node kubestate.Node) cluster.Machine {
 	return m
 }
 
-// WarnOfUnmanaged says what becomes of the nodes that no resource has when the machines of a set all go.
+// WarnOfUnmanaged describes what happens to the nodes without a resource when all machines of a set leave.
 func (p Set) WarnOfUnmanaged(record Record) finding.List {
 	if len(record.Unmanaged) == 0 || !p.TakesCluster() || record.LeftToOthers() {
 		return nil

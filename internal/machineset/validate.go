@@ -22,14 +22,14 @@ var SupportedTalos = talosversion.Oldest().String() + " to " + NewestTalos
 var NewestTalos = talosversion.Newest().String()
 
 // Validate checks the machines against each other, their versions and their configurations, as far as they are known
-// and without a machine. All mistakes are reported at once.
+// and without a machine. It reports all errors at once.
 func (p Set) Validate() finding.List {
 	p = p.WithFacts()
 
 	return slices.Concat(validateMachines(p), validateVersions(p), validateConfigurations(p), p.refuseOutsideOfCluster())
 }
 
-// ValidateSecrets checks them, and that a snapshot to begin with is of their cluster.
+// ValidateSecrets checks the secrets, and that a snapshot to restore is from their cluster.
 func (p Set) ValidateSecrets() finding.List {
 	diags := p.refuseForeignSnapshot()
 
@@ -42,7 +42,7 @@ func (p Set) ValidateSecrets() finding.List {
 	return diags
 }
 
-// ValidateImage checks what installer images are made of.
+// ValidateImage checks the settings of installer images.
 func (g *Group) ValidateImage() finding.List {
 	var diags finding.List
 
@@ -61,7 +61,7 @@ func (g *Group) ValidateImage() finding.List {
 	return diags
 }
 
-// validateSchematic checks the id of a schematic, or its content, of which nothing is shown.
+// validateSchematic checks the ID of a schematic, or its content, which is never shown.
 func validateSchematic(at finding.Path, text string) finding.List {
 	_, err := schematic.IDOf(text)
 
@@ -118,7 +118,7 @@ func validateMachines(p Set) finding.List {
 	return diags
 }
 
-// validateEndpoint checks where one machine is reached, and that no other is reached there.
+// validateEndpoint checks the endpoint of one machine, and that no other machine has it.
 func (p Set) validateEndpoint(name string, m Machine, seen map[string]string) finding.List {
 	attribute := "talos_endpoint"
 	if HostOf(m.Endpoint) == m.Address {
@@ -128,7 +128,8 @@ func (p Set) validateEndpoint(name string, m Machine, seen map[string]string) fi
 	return p.validatePlace(name, attribute, m.Endpoint, seen)
 }
 
-// validateEndpointElsewhere checks that a machine is not reached at the address of another one, where that is reached.
+// validateEndpointElsewhere checks that a machine is not reached at the address of another one, if that one is
+// reached there.
 func (p Set) validateEndpointElsewhere(name string, m Machine) finding.List {
 	reached, err := CanonicalEndpoint(m.Endpoint)
 	if m.Endpoint == "" || err != nil {
@@ -152,7 +153,7 @@ func (p Set) validateEndpointElsewhere(name string, m Machine) finding.List {
 	return nil
 }
 
-// validatePlace checks a place of one machine, and that no other has it.
+// validatePlace checks a place of one machine, and that no other machine has it.
 func (p Set) validatePlace(name, attribute, place string, seen map[string]string) finding.List {
 	if place == "" {
 		return nil
@@ -177,8 +178,8 @@ func (p Set) validatePlace(name, attribute, place string, seen map[string]string
 	return nil
 }
 
-// validateAddress checks one address, and that no other machine has it. IP
-// addresses are compared by value, since IPv6 has many spellings for one.
+// validateAddress checks one address, and that no other machine has it. IP addresses are compared by value, because
+// IPv6 has many spellings for one.
 func (p Set) validateAddress(name, address string, seen map[string]string) finding.List {
 	at := p.machinePath(name).AtName("address")
 
@@ -200,7 +201,7 @@ func (p Set) validateAddress(name, address string, seen map[string]string) findi
 		return inside
 	}
 
-	// A control plane that joins by itself is one of those that the handle lists.
+	// A control plane that is its own resource is one of those in the handle.
 	if !p.InHandle || p.Machines[name].Group.Role != step.Worker {
 		return nil
 	}
@@ -269,8 +270,8 @@ func (p Set) validateVersionsOf(g *Group) finding.List {
 	return append(diags, FieldDiagnostics(p, errors.Join(problems...))...)
 }
 
-// checkImages compares the installer images that are given with the version that is to run: an upgrade installs the
-// image, and would go on for ever.
+// checkImages compares the given installer images with the wanted version: an upgrade installs the image, and would
+// repeat forever.
 func (p Set) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 	var problems []error
 
@@ -302,8 +303,8 @@ func (p Set) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 	return errors.Join(problems...)
 }
 
-// validateConfigurations checks the settings: as a whole when they are known, by
-// rendering the configurations, else piece by piece.
+// validateConfigurations checks the settings: by rendering the configurations when they are known, otherwise piece by
+// piece.
 func validateConfigurations(p Set) finding.List {
 	if !p.Unknown.Has(UnknownConfiguration) && len(p.Machines) > 0 {
 		warnings, err := p.check()

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// Machines of one set are told apart by where they are and by their hardware.
+// Machines of one set are distinguished by their places and their hardware.
 func TestValidateMachines(t *testing.T) {
 	t.Parallel()
 
@@ -67,7 +67,7 @@ func TestValidateMachines(t *testing.T) {
 	expect(t, "a control plane of the handle", validateMachines(aSet(t, controlPlanes(1), joins("10.0.0.1"))), nil)
 }
 
-// Versions of Talos, Kubernetes, contracts and images go together.
+// Versions of Talos, Kubernetes, contracts and images fit together.
 func TestValidateVersions(t *testing.T) {
 	t.Parallel()
 
@@ -120,7 +120,7 @@ func TestValidateVersions(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is reported at once; while values are unknown, as far as they are known.
+// All errors are reported at once, as far as values are known.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 
@@ -198,7 +198,7 @@ func TestValidateImage(t *testing.T) {
 	}
 }
 
-// A mistake is shown at the attribute that holds the setting.
+// An error is shown at the attribute of the setting.
 func TestLocate(t *testing.T) {
 	t.Parallel()
 
@@ -258,7 +258,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// Errors without an attribute name the machine, and those of the provider where they are.
+// Errors without an attribute name the machine, and errors of the provider configuration are reported there.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 

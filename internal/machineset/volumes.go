@@ -13,10 +13,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
 
-// stuckVolumes are changes that machines with data do not take, and the machines that would have to.
+// stuckVolumes are changes that machines with data do not accept, with these machines.
 type stuckVolumes map[system.Change][]string
 
-// add notes those of a machine that runs one configuration and is wanted with another, which differ in changes.
+// add records those of a machine whose running and wanted configurations differ in changes.
 func (s stuckVolumes) add(name string, before, after []byte, changes []machineconfig.Change) error {
 	if !slices.ContainsFunc(changes, ofVolume) {
 		return nil
@@ -34,24 +34,24 @@ func (s stuckVolumes) add(name string, before, after []byte, changes []machineco
 	return nil
 }
 
-// TakesVolumes says why a machine that has one configuration cannot be given another. State does not tell everything
-// that runs: patches of the provider's configuration are in none, and somebody may have changed a machine by hand.
+// TakesVolumes says why a machine with one configuration cannot get another. State does not have everything that
+// runs: it lacks patches of the provider configuration and manual changes.
 func TakesVolumes(active, config []byte) error {
 	stuck, err := machineconfig.VolumeChanges(active, config)
 	if err != nil || len(stuck) == 0 {
-		return nil //nolint:nilerr // a configuration that this build does not read is compared by Talos
+		return nil //nolint:nilerr // Talos compares a configuration that this build cannot read
 	}
 
 	return fmt.Errorf("%s: %s: %s", stuck[0].Document, stuck[0].What, stuck[0].Why)
 }
 
-// ofVolume is whether a change may be about a volume.
+// ofVolume reports whether a change may be about a volume.
 func ofVolume(c machineconfig.Change) bool {
 	return strings.Contains(c.Document, "Volume") || c.Path.StartsWith("machine", "systemDiskEncryption") ||
 		len(c.Path) < 2 && c.Document == "v1alpha1"
 }
 
-// refuseVolumes refuses changes of volumes that only a machine takes which begins anew.
+// refuseVolumes refuses changes of volumes that only a reinstalled machine accepts.
 func (p Set) refuseVolumes(prior Set, stuck stuckVolumes) finding.List {
 	var diags finding.List
 
@@ -68,7 +68,7 @@ func (p Set) refuseVolumes(prior Set, stuck stuckVolumes) finding.List {
 	return diags
 }
 
-// volumePath is the attribute of a volume of the system that differs; the machine where a patch is what differs.
+// volumePath is the attribute of a system volume that differs; the machine where a patch differs.
 func (p Set) volumePath(prior Set, name, volume string) finding.Path {
 	now, before := p.Machines[name].Config.System.Volumes, prior.Machines[name].Config.System.Volumes
 

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
 
-// running is a set whose machines run what it says, and its record.
+// running is the record of a set whose machines run what it wants.
 func running(t *testing.T, p Set) Record {
 	t.Helper()
 
@@ -30,7 +30,7 @@ func running(t *testing.T, p Set) Record {
 	return record
 }
 
-// disks is a set of three control planes and a worker, whose volumes are those of its groups.
+// disks is a set of three control planes and a worker with the volumes of their groups.
 func disks(secrets string, planes, workers system.Settings) Set {
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2", "cp-3": "10.0.0.3",
 		"batch/w-1": "10.0.0.11"})
@@ -57,7 +57,7 @@ func withVolume(name string, v system.Volume) system.Settings {
 	return system.Settings{Volumes: map[string]system.Volume{name: v}}
 }
 
-// What a disk with data does not take is refused where it is written, for the machines that have data.
+// A change that a disk with data does not accept is refused at its attribute, for the machines with data.
 func TestForecastUpdate_refusesChangesOfVolumes(t *testing.T) {
 	t.Parallel()
 

@@ -12,12 +12,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// What keeps the machines of a resource from being Ready: a refresh finds it out and records it as drift, and the plan
-// that is made of the record waits for it. Machines that start after a run that was killed are among them.
+// What keeps the machines of a resource from being Ready. A refresh records it as drift, and the plan of that record
+// waits for it. It includes machines that start after a killed run.
 
-// WithTroubles adds to the drift of machines why they are not ready. The drift of a machine that did not answer is the
-// recorded one. Machines that leave are judged, too: a resource that grew in a run that was killed finds its new pods
-// as such, and its next plan wants them.
+// WithTroubles adds to the drift of machines why they are not ready. A machine that did not answer keeps its recorded
+// drift. Leaving machines are checked too: in a resource that grew in a killed run, the new pods look like leaving
+// ones, and the next plan wants them.
 func WithTroubles(
 	drift map[string]record.Drift, want cluster.Spec, have cluster.Snapshot, recorded PriorState,
 	troubles []health.Trouble,
@@ -58,7 +58,7 @@ func WithTroubles(
 	return drift
 }
 
-// WarnOfTroubles tells why machines are not Ready.
+// WarnOfTroubles warns about machines that are not Ready, with the reasons.
 func WarnOfTroubles(troubles []health.Trouble) finding.List {
 	lines := LinesOfTroubles(troubles)
 	if len(lines) == 0 {
@@ -72,7 +72,7 @@ func WarnOfTroubles(troubles []health.Trouble) finding.List {
 	}.String())}
 }
 
-// LinesOfTroubles lists troubles: of the cluster first, then of machines, with those that lack the same together.
+// LinesOfTroubles lists troubles: first those of the cluster, then those of machines, with equal ones together.
 func LinesOfTroubles(troubles []health.Trouble) []string {
 	var (
 		lines    []string
@@ -96,8 +96,8 @@ func LinesOfTroubles(troubles []health.Trouble) []string {
 	return lines
 }
 
-// waitsFor lists what an apply waits for that has no step of its own: machines that were not ready when they were last
-// seen, and etcd.
+// waitsFor lists what an apply waits for without a step: machines that were not ready in the last observation, and
+// etcd.
 func (r PriorState) waitsFor(p Set, steps []step.Step) []string {
 	var (
 		names []string
@@ -118,7 +118,7 @@ func (r PriorState) waitsFor(p Set, steps []step.Step) []string {
 	return waitLines(names, etcd, steps)
 }
 
-// Waits is what the plan after a refresh will wait for that sees the same as a snapshot, besides its steps.
+// Waits is what the plan after a refresh with this snapshot will wait for, beside its steps.
 func Waits(want cluster.Spec, have cluster.Snapshot, steps []step.Step) []string {
 	var (
 		names []string
@@ -143,7 +143,7 @@ func acts(steps []step.Step, machine string) bool {
 	return slices.ContainsFunc(steps, func(s step.Step) bool { return s.On() == machine })
 }
 
-// waitLines leaves etcd out where a step begins one: the apply does not wait for the one that is lost.
+// waitLines skips etcd where a step begins one: the apply does not wait for the lost one.
 func waitLines(machines []string, etcd string, steps []step.Step) []string {
 	var lines []string
 

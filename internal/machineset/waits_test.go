@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// A refresh records why machines are not ready, and keeps what it knew of those that did not answer.
+// A refresh records why machines are not ready, and keeps the record of those that did not answer.
 func TestWithTroubles(t *testing.T) {
 	t.Parallel()
 

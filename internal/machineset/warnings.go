@@ -9,11 +9,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// What a plan warns of: one warning for each class of what an apply does to machines
-// that are in service, with the machines in it.
+// The warnings of a plan: one for each class of effects on machines in service, with the machines in it.
 
-// remindOfRejoin warns of machines that may join again without a proof and do not wait for it: from now on anybody at
-// their address may.
+// remindOfRejoin warns about machines that may join again without a proof and do not need it now: any machine at
+// their address may join.
 func (p Set) remindOfRejoin(recorded PriorState) finding.List {
 	var open []string
 
@@ -33,7 +32,7 @@ func (p Set) remindOfRejoin(recorded PriorState) finding.List {
 			finding.MachinesNamed(open)))}
 }
 
-// warnOfSteps warns of the steps of a plan that take machines out of service.
+// warnOfSteps warns about the steps of a plan that take machines out of service.
 func warnOfSteps(p Set, steps []step.Step) finding.List {
 	var diags finding.List
 
@@ -68,7 +67,7 @@ func warnOfSteps(p Set, steps []step.Step) finding.List {
 	return diags
 }
 
-// removalOf tells what machines go through that leave; emptied are those that are drained.
+// removalOf describes what leaving machines go through; emptied are those that are drained.
 func (p Set) removalOf(wiped, emptied []string) string {
 	slices.Sort(wiped)
 
@@ -89,9 +88,9 @@ func (p Set) removalOf(wiped, emptied []string) string {
 	return text
 }
 
-// beforeTheirVMs says what machines that leave need when they are virtual ones of the same configuration. Terraform
-// destroys what is taken out of a configuration before it updates what referred to it, unless that is created before it
-// is destroyed; a provider is not told which.
+// beforeTheirVMs says what leaving machines need when they are virtual machines of the same configuration. Terraform
+// destroys a removed object before it updates what referred to it, unless create_before_destroy is set. A provider
+// does not know which applies.
 func (p Set) beforeTheirVMs(wiped []string, steps []step.Step) string {
 	if p.Platform().Deleted {
 		return ""
@@ -107,7 +106,7 @@ func (p Set) beforeTheirVMs(wiped []string, steps []step.Step) string {
 	return text + "."
 }
 
-// leavesEtcd are the machines whose members leave etcd, and how many members it had before.
+// leavesEtcd are the machines whose members leave etcd, and the number of members before.
 func (p Set) leavesEtcd(steps []step.Step) (leaving []string, before int) {
 	total := step.TotalOf(steps)
 
@@ -131,8 +130,7 @@ func disruptionOf(drained, rebooted []string) string {
 	return strings.Join(parts, " ")
 }
 
-// onlyControlPlane names the control plane of a cluster that has no other, as far as the
-// resource can know.
+// onlyControlPlane names the only control plane of a cluster, as far as the resource knows.
 func (p Set) onlyControlPlane() string {
 	if p.InHandle && !p.alone() {
 		return ""

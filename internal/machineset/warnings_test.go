@@ -6,7 +6,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// One warning for each class of what steps do to machines in service.
+// Steps give one warning for each class of effects on machines in service.
 func TestWarnOfSteps(t *testing.T) {
 	t.Parallel()
 
@@ -74,7 +74,7 @@ func TestWarnOfSteps(t *testing.T) {
 		"abrupt resets": {steps: []step.Step{leaves("a", false), reset("a", step.Evacuation{}), reset("b", drain)}, want: []string{wipes},
 			names: []string{"drained, reset", "Without a drain: a."}},
 		"all abrupt": {steps: []step.Step{reset("a", step.Evacuation{})}, want: []string{wipes}, names: []string{"cluster: reset to", "Without a drain: a."}},
-		// Three members before: two that stay, and one that leaves.
+		// Three members before: two stay, and one leaves.
 		"one of three members": {set: []option{controlPlanes(2)}, steps: []step.Step{leaves("a", true), reset("a", drain)}, want: []string{wipes},
 			names: []string{"Terraform destroys it first."}},
 		"two of three members": {set: []option{controlPlanes(1)}, steps: []step.Step{leaves("a", true), leaves("b", true), reset("a", drain)},

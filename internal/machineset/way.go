@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// How machines are reached that are not reached directly: through the gateway of the provider, through control planes.
+// How machines are reached indirectly: through the gateway of the provider, or through control planes.
 
 // The choices of access.
 const (
@@ -17,7 +17,7 @@ const (
 	AccessThroughControlPlane = "through_control_plane"
 )
 
-// validateAccess checks that there is somebody to pass calls on, and that he gets them to the machine.
+// validateAccess checks that there are control planes to forward calls, and that they can reach the machine.
 func (p Set) validateAccess(name string, m Machine) finding.List {
 	if !m.Through {
 		return nil
@@ -46,15 +46,15 @@ func (p Set) validateAccess(name string, m Machine) finding.List {
 	}
 }
 
-// reachedThrough is whether all machines of a group are reached through control planes, and there are any: then so is
-// one that is only known by its record.
+// reachedThrough reports whether all machines of a group, and at least one, are reached through control planes. A
+// machine that is only recorded is then reached like them.
 func (p Set) reachedThrough(g *Group) bool {
 	names := p.namesOf(g)
 
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !p.Machines[name].Through })
 }
 
-// waysTo says how the machines of steps are reached that are not reached directly.
+// waysTo describes how the machines of steps are reached indirectly.
 func (p Set) waysTo(steps []step.Step, leaving []cluster.Machine) []string {
 	if len(steps) == 0 {
 		return nil
@@ -83,8 +83,7 @@ func (p Set) waysTo(steps []step.Step, leaving []cluster.Machine) []string {
 	return lines
 }
 
-// warnOfWaiting warns of machines that nothing leads to while they wait for their configuration, which they have to get
-// by themselves.
+// warnOfWaiting warns about unreachable machines that wait for their configuration and must get it by themselves.
 func (p Set) warnOfWaiting(steps []step.Step) finding.List {
 	var waiting []string
 

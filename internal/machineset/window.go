@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// WindowAt is how the maintenance window stands at a time, in a run that ends at another one (zero for never): nobody
-// waits for a window that opens after that.
+// WindowAt is the state of the maintenance window at a time, in a run that ends at another one (zero for never). A
+// run does not wait for a window that opens after its end.
 func (c Changes) WindowAt(now, ends time.Time) cluster.Window {
 	open, opens := c.Window.At(now)
 	late := opens.IsZero() || !ends.IsZero() && opens.After(ends)
@@ -17,8 +17,8 @@ func (c Changes) WindowAt(now, ends time.Time) cluster.Window {
 	return cluster.Window{Closed: !open, Opens: opens, Refuses: !open && (c.RefusesOutside || late)}
 }
 
-// OutsideWindow says of a plan that takes machines out of service what becomes of it at a time outside of the
-// maintenance window. No value of the plan depends on it.
+// OutsideWindow describes what happens outside the maintenance window to a plan that takes machines out of service.
+// No value of the plan depends on it.
 func (p Set) OutsideWindow(now time.Time, f Forecast) finding.List {
 	names := f.Impact.outOfService()
 
