@@ -7,30 +7,28 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Decision is what the planner answers for one pair of wish and observation.
-// With refusals there are no steps. Without steps, holds and refusals the work
-// is done, but for what is kept and what stays behind.
+// Decision is the planner's answer for a spec and a snapshot. With refusals there are no steps. Without steps, holds
+// and refusals the work is done, except for what is kept and what stays behind.
 type Decision struct {
-	// Steps that may run now, in order, at most one on each machine. They are
-	// independent of each other and may run side by side.
+	// Steps may run now, in order, at most one on each machine. They are independent and may run in parallel.
 	Steps []step.Step
-	// Holds is everything that has to wait, and why.
+	// Holds is everything that must wait, and why.
 	Holds []step.Hold
 	// Refusals end the run.
 	Refusals []step.Refusal
-	// Kept is what is not done because machines are locked. Nobody waits for it.
+	// Kept is what is not done because machines are locked. The run does not wait for it.
 	Kept []step.Kept
-	// Behind is what this run leaves to a later one: it would make a kubelet newer than an API server of another
-	// resource, and no run is going to change that.
+	// Behind is what this run leaves to a later one. It would make a kubelet newer than an API server of another
+	// resource, which no run will upgrade.
 	Behind []step.Kept
-	// Yields is true when what is left waits for machines of another resource, whose run needs the lock for that, or for
-	// the maintenance window, which opens at Opens.
+	// Yields is true when the rest waits for machines of another resource, whose run needs the lock, or for the
+	// maintenance window, which opens at Opens.
 	Yields bool
 	Opens  time.Time
 
-	// named are the machines of steps and holds, while a plan is made.
+	// named are the machines of steps and holds while the plan is made.
 	named map[string]bool
-	// awaited are the machines with holds that other runs lift.
+	// awaited are the machines whose holds end because of other runs.
 	awaited []string
 }
 

@@ -10,26 +10,25 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// The control planes of one cluster may belong to several resources, each with a run of its own. No kubelet may be
-// newer than any kube-apiserver of its cluster (Kubernetes version skew policy), and with KubePrism a kubelet talks to
-// all of them (Talos 1.13, secrets/root.go). So a kubelet waits for the API servers of other resources as long as their
-// runs are at work. Once none is, it stays behind, and the next apply goes on: under -parallelism=1, or with depends_on
-// between the resources, the run that it waits for begins only after this one ends.
+// The control planes of one cluster may belong to several resources, each with its own run. No kubelet may be newer
+// than any kube-apiserver of its cluster (Kubernetes version skew policy), and with KubePrism a kubelet talks to all
+// of them (Talos 1.13, secrets/root.go). So a kubelet waits for the API servers of other resources while their runs
+// work. Once none does, it stays behind, and the next apply continues. Under -parallelism=1, or with depends_on
+// between the resources, the other run begins only after this one ends.
 
-// Standing is what a run, or several runs together, still do to API servers and kubelets that other runs wait for.
+// Standing is what one or several runs still do to API servers and kubelets that other runs wait for.
 type Standing struct {
-	// Undecided is true while a run looks at the cluster to decide with which version an API server starts: the answer
-	// may be a version that is older than all that run.
+	// Undecided is true while a run decides the version with which an API server starts, which may be older than all
+	// running ones.
 	Undecided bool
-	// Moves is true while a run is going to upgrade or remove API servers, or to take kubelets back, and waits for no
-	// other run to do so.
+	// Moves is true while a run will upgrade or remove API servers, or downgrade kubelets, and waits for no other run.
 	Moves bool
-	// Oldest is the oldest version of kube-apiserver that the machines of a run have or get, whether Kubernetes shows it
-	// or not; empty for none.
+	// Oldest is the oldest kube-apiserver version that the machines of a run have or get, even if Kubernetes does not
+	// show it; empty for none.
 	Oldest string
 }
 
-// And is what two runs do together.
+// And combines two standings.
 func (s Standing) And(other Standing) Standing {
 	return Standing{
 		Undecided: s.Undecided || other.Undecided, Moves: s.Moves || other.Moves,
@@ -37,7 +36,7 @@ func (s Standing) And(other Standing) Standing {
 	}
 }
 
-// Elsewhere is the Standing of all other runs of this process on the same cluster, when a snapshot was taken.
+// Elsewhere is the Standing of all other runs of this process on the same cluster when a snapshot was taken.
 type Elsewhere struct {
 	Standing
 
@@ -45,15 +44,15 @@ type Elsewhere struct {
 	QuietSince time.Time
 }
 
-// quiet reports whether it is certain that no other run of this process is going to move API servers or kubelets. The
-// resources of one apply begin within a moment of each other, not at the same time.
+// quiet reports whether no other run of this process will move API servers or kubelets. The resources of one apply
+// begin shortly after each other, not at the same time.
 func (s Snapshot) quiet(p Policy) bool {
 	since := s.Elsewhere.QuietSince
 
 	return !since.IsZero() && s.Time.Sub(since) >= p.OthersGrace
 }
 
-// awaits says which API server or kubelet of the cluster a change waits for, which is another resource's.
+// awaits names the API server or kubelet of another resource that a change waits for.
 func (u kubernetesUpgrade) awaits(m Machine, c kubenames.Component) string {
 	if c == kubenames.Kubelet {
 		return u.kubeletSkewed(m)
@@ -62,12 +61,12 @@ func (u kubernetesUpgrade) awaits(m Machine, c kubenames.Component) string {
 	return u.apiServerSkewed(m, c)
 }
 
-// staysBehind reports whether a change is left to a later run, since no run is going to move what it waits for.
+// staysBehind reports whether a change is left to a later run, because no run will move what it waits for.
 func (u kubernetesUpgrade) staysBehind(m Machine, c kubenames.Component) bool {
 	return u.want.Shared && u.have.quiet(u.policy) && !u.have.Elsewhere.Undecided && u.awaits(m, c) != ""
 }
 
-// leaveBehind takes out of machines that lack a component those that it stays behind on.
+// leaveBehind removes the machines on which a component stays behind from lack.
 func (u kubernetesUpgrade) leaveBehind(lack []Machine, c kubenames.Component, d *Decision) []Machine {
 	return slices.DeleteFunc(lack, func(m Machine) bool {
 		if !u.staysBehind(m, c) {
@@ -87,14 +86,14 @@ func (d *Decision) holdForOthers(machine, format string, args ...any) {
 	d.hold(machine, format, args...)
 }
 
-// onlyAwaits reports whether all that is left of a decision waits for other runs.
+// onlyAwaits reports whether the rest of a decision only waits for other runs.
 func (d Decision) onlyAwaits() bool {
 	return len(d.Steps) == 0 &&
 		!slices.ContainsFunc(d.Holds, func(h step.Hold) bool { return !slices.Contains(d.awaited, h.Machine) })
 }
 
-// APIServers are the versions of kube-apiserver on the control planes of a run, by machine: what their configurations
-// have, or get by a step that begins now. A run remembers them, since a machine that boots shows nothing.
+// APIServers are the kube-apiserver versions on the control planes of a run, by machine: those in their
+// configurations, or from a step that begins now. A run keeps them, because a booting machine shows none.
 func APIServers(want Spec, have Snapshot, d Decision) map[string]string {
 	found := map[string]string{}
 
@@ -122,8 +121,8 @@ func APIServers(want Spec, have Snapshot, d Decision) map[string]string {
 	return found
 }
 
-// imagesToJoin are the images that a machine is configured with; version is that of the cluster where it is older than
-// the wanted one, else empty.
+// imagesToJoin are the images in the configuration of a machine. version is that of the cluster where it is older
+// than the wanted one, otherwise empty.
 func imagesToJoin(want Spec, m Machine, version string) kubenames.Images {
 	if version == "" {
 		return m.Images
@@ -143,8 +142,8 @@ func StandingOf(want Spec, have Snapshot, d Decision, apiServers map[string]stri
 	return s
 }
 
-// StartsAPIServers reports whether a run may still start an API server with an older version than runs now: a control
-// plane joins, or goes back.
+// StartsAPIServers reports whether a run may still start an API server with an older version than the current one: a
+// control plane joins, or is downgraded.
 func StartsAPIServers(want Spec, have Snapshot) bool {
 	return slices.ContainsFunc(want.sorted(step.ControlPlane), func(m Machine) bool {
 		s := have.Machines[m.Name]
@@ -154,7 +153,7 @@ func StartsAPIServers(want Spec, have Snapshot) bool {
 	})
 }
 
-// movesOthers reports whether a run has API servers to upgrade or to remove, or kubelets to take back.
+// movesOthers reports whether a run must upgrade or remove API servers, or downgrade kubelets.
 func movesOthers(want Spec, have Snapshot, apiServers map[string]string) bool {
 	if len(want.removed(step.ControlPlane)) > 0 {
 		return true
@@ -173,7 +172,8 @@ func movesOthers(want Spec, have Snapshot, apiServers map[string]string) bool {
 	})
 }
 
-// apiServerAsWanted reports whether the API server of a control plane has its wanted image, and is seen to run with it.
+// apiServerAsWanted reports whether the API server of a control plane has its wanted image, and is observed to run
+// with it.
 func apiServerAsWanted(have Snapshot, m Machine) bool {
 	wanted := m.Images[kubenames.KubeAPIServer]
 	node, registered := have.NodeOf(m)
@@ -187,9 +187,9 @@ func idle(want Spec, have Snapshot) bool {
 	return !slices.ContainsFunc(want.Known(), func(m Machine) bool { return have.Machines[m.Name].Busy != "" })
 }
 
-// refuseJoin refuses to let a machine join that would break the order of versions: a kubelet that is newer than an API
-// server of the cluster, because its image does not follow the version that the machine joins with, or an API server
-// that is older than a kubelet, because an older version is wanted than the cluster runs.
+// refuseJoin refuses a join that would break the order of versions. Either a kubelet would be newer than an API
+// server of the cluster, because its image does not follow the joining version. Or an API server would be older than
+// a kubelet, because an older version is wanted than the current one.
 func refuseJoin(want Spec, have Snapshot, m Machine, d *Decision) (refused bool) {
 	running := KubernetesRunning(want, have)
 	if running == "" || m.Images == nil {
@@ -228,8 +228,8 @@ func refuseJoin(want Spec, have Snapshot, m Machine, d *Decision) (refused bool)
 	return false
 }
 
-// markAwaiting marks the changes of a forecast that wait for API servers or kubelets of other resources, of which a
-// plan knows nothing.
+// markAwaiting marks the changes of a forecast that wait for API servers or kubelets of other resources, which a plan
+// does not know.
 func markAwaiting(want Spec, steps []step.Step) []step.Step {
 	if !want.Shared {
 		return steps

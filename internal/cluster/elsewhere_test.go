@@ -6,8 +6,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// TestStandingOf_runs is what other runs know of one: whether it is at work on API servers or kubelets that they wait
-// for, and the oldest API server that it has or starts.
+// TestStandingOf_runs is what other runs know about one: whether it moves API servers or kubelets that they wait for,
+// and the oldest API server that it has or starts.
 func TestStandingOf_runs(t *testing.T) {
 	const beside = `
 etcd cp-1 cp-2

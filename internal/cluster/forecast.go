@@ -11,10 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Assume builds the snapshot that a Terraform plan works with: what the state
-// recorded of each machine, and maintenance mode for those it knows nothing of.
-// The control planes beside are taken to work in a cluster that has an etcd.
-// It asks no machine, so both planning passes of one apply agree.
+// Assume is the snapshot for a Terraform plan: the recorded state of each machine, and maintenance mode for
+// unrecorded ones. The control planes of other resources are assumed to work in a cluster with etcd. It does no I/O,
+// so both planning passes of one apply agree.
 func Assume(want Spec, recorded map[string]step.MachineState) Snapshot {
 	if lostOnRecord(want, recorded) {
 		return assumeLost(want, recorded)
@@ -34,7 +33,7 @@ func Assume(want Spec, recorded map[string]step.MachineState) Snapshot {
 
 		switch {
 		case s.Access == step.Member && founded:
-			settle(want, &have, m) // a boot that was seen comes to its end
+			settle(want, &have, m) // an observed boot finishes
 			have.keepOutOfEtcd(m, s)
 		case s.Access != step.Member:
 			leaveBehind(&have, m)
@@ -62,12 +61,12 @@ func Assume(want Spec, recorded map[string]step.MachineState) Snapshot {
 	return have
 }
 
-// waiting is a machine that nothing is recorded of: it waits for its first configuration, and is the one meant.
+// waiting is a machine without a record: it waits for its first configuration, and has the right identity.
 func waiting(m Machine) step.MachineState {
 	return step.MachineState{Access: step.Maintenance, Stage: step.StageMaintenance, UUID: m.UUID}
 }
 
-// keepOutOfEtcd lets a control plane of the model that was seen to have left etcd be without a member.
+// keepOutOfEtcd leaves a control plane that was observed to have left etcd without a member in the model.
 func (s *Snapshot) keepOutOfEtcd(m Machine, seen step.MachineState) {
 	if m.Role != step.ControlPlane || seen.EtcdService != step.ServiceFinished {
 		return
@@ -79,8 +78,8 @@ func (s *Snapshot) keepOutOfEtcd(m Machine, seen step.MachineState) {
 	s.removeMember(memberIn(m))
 }
 
-// readyOnRecord reports whether a machine was seen ready, which it only is with a Ready node
-// (Talos 1.13): there is a network then, whoever brought it.
+// readyOnRecord reports whether a machine was observed ready, which requires a Ready node (Talos 1.13) and therefore
+// a network of any kind.
 func readyOnRecord(recorded map[string]step.MachineState) bool {
 	for _, s := range recorded {
 		if s.Access == step.Member && s.Ready {
@@ -91,8 +90,8 @@ func readyOnRecord(recorded map[string]step.MachineState) bool {
 	return false
 }
 
-// foundedOnRecord reports whether a control plane was seen running, which it only is with etcd (Talos 1.13). A worker
-// runs without a cluster, too.
+// foundedOnRecord reports whether a control plane was observed running, which requires etcd (Talos 1.13). A worker
+// runs without a cluster too.
 func foundedOnRecord(want Spec, recorded map[string]step.MachineState) bool {
 	return slices.ContainsFunc(want.everyControlPlane(), func(m Machine) bool {
 		s := recorded[m.Name]
@@ -101,9 +100,8 @@ func foundedOnRecord(want Spec, recorded map[string]step.MachineState) bool {
 	})
 }
 
-// lostOnRecord reports whether a snapshot is to bring back an etcd that no control plane has
-// any data of, as far as the record knows: none was seen to run. One that was configured and
-// waits for etcd is booting until then (Talos 1.13).
+// lostOnRecord reports whether a restore is wanted for an etcd of which no control plane is recorded to have data:
+// none was observed running. A configured one that waits for etcd is booting until then (Talos 1.13).
 func lostOnRecord(want Spec, recorded map[string]step.MachineState) bool {
 	runs := func(m Machine) bool {
 		s := recorded[m.Name]
@@ -115,8 +113,7 @@ func lostOnRecord(want Spec, recorded map[string]step.MachineState) bool {
 		!slices.ContainsFunc(want.everyControlPlane(), runs)
 }
 
-// assumeLost is Assume for that: nobody answers for etcd and Kubernetes, and workers go on as
-// they are.
+// assumeLost is Assume for that case: etcd and Kubernetes do not answer, and workers stay as they are.
 func assumeLost(want Spec, recorded map[string]step.MachineState) Snapshot {
 	have := Snapshot{Machines: map[string]step.MachineState{}, Kubernetes: kubestate.State{Owners: map[string]string{}},
 		networked: readyOnRecord(recorded)}
@@ -139,16 +136,13 @@ func assumeLost(want Spec, recorded map[string]step.MachineState) Snapshot {
 	return have
 }
 
-// Forecast lists every step, in order, that a run from this snapshot would take
-// if every machine does what it is asked: the planner runs against a model of
-// the machines until nothing is left. Where the run has to wait, that is taken to end well,
-// and what it does then is listed, too. Steps that depend on what only the network
-// knows are absent.
+// Forecast lists every step, in order, of a run from this snapshot if every machine does what it is asked. It runs
+// the planner against a model of the machines until nothing is left. It assumes that waits succeed, and lists what
+// the run does afterward. Steps that depend on what only the network knows are absent.
 //
-// last is how these steps end. It is Done when they are all that is left and nothing has to be
-// waited for, and otherwise says what holds the run on its way, and what refuses the rest. It has
-// steps only when the plan did not come to an end in as many rounds as any plan takes, which is a
-// bug of the planner.
+// last is the decision after these steps. It is Done when nothing else is left and nothing has to be waited for.
+// Otherwise it says what holds the run, and what refuses the rest. It has steps only when the plan did not finish
+// within the rounds of any valid plan, which is a bug of the planner.
 func Forecast(want Spec, have Snapshot, p Policy) (steps []step.Step, last Decision) {
 	want = want.Ordered().afterControlPlanes(have)
 	steps, last = forecast(want, have, p, func(s Snapshot) Decision { return Plan(want, s, p) })
@@ -172,8 +166,8 @@ func forecast(
 		waits  int
 	)
 
-	// Each round finishes at least one step of at least one machine; a machine
-	// has few, so the bound is only reached when a rule repeats itself.
+	// Each round finishes at least one step on a machine, and a machine has few. Only a repeating rule reaches the
+	// bound.
 	for range 20 * (len(want.Known()) + 1) * (1 + len(want.Kubernetes.Via)) {
 		last = decide(model)
 		if len(last.Steps) == 0 {
@@ -208,8 +202,7 @@ func (s Snapshot) clone() Snapshot {
 	return s
 }
 
-// advance changes the model as a step would change the machines, including what
-// they then do by themselves.
+// advance changes the model as a step changes the machines, including what they then do by themselves.
 func (s *Snapshot) advance(want Spec, op step.Step) {
 	m, _ := want.Find(op.On())
 	step.Forecast(op, happening{have: s, want: want, on: m})
@@ -236,12 +229,12 @@ func (s *Snapshot) upgrade(want Spec, m Machine, op step.Upgrade) {
 	s.joinAll(want)
 
 	if have := etcdVersions(want, *s); have.GoesBack && have.Newest == have.Data {
-		s.Etcd.EndDowngrade() // as the last member does that goes back (etcd 3.6, CancelDowngradeIfNeeded)
+		s.Etcd.EndDowngrade() // as the last downgraded member does (etcd 3.6, CancelDowngradeIfNeeded)
 	}
 }
 
-// configure gives a machine of the model its configuration. One from maintenance mode is
-// installed and joins; a member goes on, after a reboot where it needs one.
+// configure gives a machine of the model its configuration. A machine in maintenance mode is installed and joins. A
+// member continues, after a reboot where it needs one.
 func (s *Snapshot) configure(want Spec, m Machine, op step.ApplyConfig) {
 	state := s.Machines[m.Name]
 	fresh := state.Access == step.Maintenance
@@ -286,8 +279,7 @@ func (s *Snapshot) configure(want Spec, m Machine, op step.ApplyConfig) {
 	s.joinAll(want)
 }
 
-// run lets the node of a machine of the model run the kubelet and the static pods of its
-// configuration, as far as the model has them.
+// run runs the kubelet and the static pods of a machine's configuration on its node, as far as the model has them.
 func (s *Snapshot) run(m Machine) {
 	images := s.Machines[m.Name].Images
 	version, known := kubenames.ImageVersion(images[kubenames.Kubelet])
@@ -307,7 +299,7 @@ func (s *Snapshot) run(m Machine) {
 	})
 }
 
-// onNode changes a node of the model, where it is there.
+// onNode changes a node of the model, if it exists.
 func (s *Snapshot) onNode(name string, change func(n *kubestate.Node)) {
 	for i := range s.Kubernetes.Nodes {
 		if n := &s.Kubernetes.Nodes[i]; n.Name == name {
@@ -316,7 +308,7 @@ func (s *Snapshot) onNode(name string, change func(n *kubestate.Node)) {
 	}
 }
 
-// onNodeOf changes the node of a machine of the model, where it has one.
+// onNodeOf changes the node of a machine of the model, if it has one.
 func (s *Snapshot) onNodeOf(m Machine, change func(n *kubestate.Node)) {
 	if node, ok := s.NodeOf(m); ok {
 		s.onNode(node.Name, change)
@@ -347,21 +339,21 @@ func (s *Snapshot) mark(node, owner string) {
 	delete(s.Kubernetes.Unproven, node)
 }
 
-// noteStaged has the node of a machine of the model say whether a configuration waits. A run notes it, and no plan
-// tells that: it changes nothing.
+// noteStaged records on a model node whether a configuration waits for the next boot. A run does that, and no plan
+// shows it because it changes nothing.
 func (s *Snapshot) noteStaged(m Machine) {
 	s.onNodeOf(m, func(n *kubestate.Node) { n.Staged = s.Machines[m.Name].StagedDigest != "" })
 }
 
 func (s *Snapshot) cordon(node string, cordoned bool) {
 	s.onNode(node, func(n *kubestate.Node) {
-		if n.Cordoned == n.Unschedulable { // else somebody else's
+		if n.Cordoned == n.Unschedulable { // otherwise another client cordoned it
 			n.Unschedulable, n.Cordoned = cordoned, cordoned
 		}
 	})
 }
 
-// wipe takes everything from a machine of the model; of a pod that is deleted nothing is left.
+// wipe removes everything from a machine of the model; nothing is left of a deleted pod.
 func (s *Snapshot) wipe(m Machine, deleted bool) {
 	s.lose(m)
 
@@ -375,7 +367,7 @@ func (s *Snapshot) wipe(m Machine, deleted bool) {
 	s.Machines[m.Name] = state
 }
 
-// lose makes the node of a machine of the model one that nobody runs.
+// lose turns the node of a machine of the model into one without a kubelet.
 func (s *Snapshot) lose(m Machine) {
 	s.onNodeOf(m, func(n *kubestate.Node) { n.Ready = false })
 }
@@ -385,7 +377,7 @@ func (s *Snapshot) removeMember(id string) {
 	s.agree()
 }
 
-// agree lets the members of the model know of each other, where they were asked at all.
+// agree makes the members of the model know each other, if they were asked.
 func (s *Snapshot) agree() {
 	if s.Etcd.Views == nil {
 		return
@@ -417,8 +409,7 @@ func (s *Snapshot) agree() {
 	s.Etcd.Views = views
 }
 
-// joinAll lets every configured machine join a cluster that has an etcd, which a spec
-// without a control plane has nobody to ask about.
+// joinAll lets every configured machine join a cluster with etcd, when the spec has no control plane to ask.
 func (s *Snapshot) joinAll(want Spec) {
 	if !s.Etcd.Known && (want.OwnsControlPlane() || !s.Kubernetes.Reachable) {
 		return
@@ -481,11 +472,11 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	s.run(m)
 }
 
-// leaveBehind gives the model what the cluster still has of a machine that lost its
-// configuration or is gone: the member and the node that were recorded for it.
+// leaveBehind adds to the model what the cluster still has of a machine that lost its configuration or is gone: its
+// recorded member and node.
 func leaveBehind(s *Snapshot, m Machine) {
 	name := s.Machines[m.Name].NodeName
-	if name == "" && !m.Platform().NamesNode { // else it may never have been
+	if name == "" && !m.Platform().NamesNode { // otherwise it may never have existed
 		name = m.NodeName
 	}
 

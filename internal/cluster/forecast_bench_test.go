@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// fleet is a cluster of that many machines, all of which have an upgrade before them.
+// fleet is a cluster of this many machines, all of which need an upgrade.
 func fleet(size int, budget cluster.Budget) (cluster.Spec, map[string]step.MachineState) {
 	want := cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true,
 		Pools: map[string]cluster.Budget{"": budget}}
@@ -65,7 +65,7 @@ func BenchmarkForecast(b *testing.B) {
 	}
 }
 
-// BenchmarkForecastKubernetes is an upgrade over two minor versions, with the bootstrap manifests at its end.
+// BenchmarkForecastKubernetes is an upgrade over two minor versions, with the bootstrap manifests at the end.
 func BenchmarkForecastKubernetes(b *testing.B) {
 	for name, budget := range budgets {
 		want, recorded := fleet(500, budget)
@@ -88,7 +88,7 @@ func BenchmarkForecastKubernetes(b *testing.B) {
 	}
 }
 
-// BenchmarkPreflight is the last look before one of fifty workers that are cordoned goes out of service.
+// BenchmarkPreflight is the last check before one of fifty cordoned workers goes out of service.
 func BenchmarkPreflight(b *testing.B) {
 	want, recorded := fleet(500, cluster.Budget{Percent: 20})
 	model := cluster.Assume(want, recorded)

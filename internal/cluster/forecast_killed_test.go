@@ -11,9 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// TestForecast_afterAKillIsWhatHappens kills a run at any moment, forecasts the next one from what a refresh finds by
-// then and an earlier one recorded, as a plan does, and lets it happen: machines that were on their way are waited for,
-// and what is done after that is what was forecast.
+// TestForecast_afterAKillIsWhatHappens kills a run at any moment. It forecasts the next one from a refresh and an
+// earlier record, as a plan does, and then runs it. Unsettled machines are waited for, and the steps after that match
+// the forecast.
 func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 	clusters := sample(800)
 	enough := clusters / 10
@@ -22,8 +22,8 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 
 	for seed := range uint64(clusters) {
 		run := newTrial(seed)
-		run.refuses = false // a plan would have been refused, too
-		// given up in time, which a forecast has none of
+		run.refuses = false // the plan would have been refused too
+		// declared dead after a time, which a forecast does not have
 		dead := func(m cluster.Machine) bool { return run.meant[m.Name].life == off }
 
 		unlisted := run.want.Joins && len(run.want.OtherControlPlanes) == 0
@@ -39,7 +39,7 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 			continue
 		}
 
-		// Of a machine that is silent a refresh knows what was before.
+		// A refresh keeps the record of a silent machine.
 		for slices.ContainsFunc(run.boxes, func(b *box) bool { return b.life == away }) {
 			run.tick()
 		}
@@ -50,7 +50,7 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 		run.replaces()
 
 		run.want.Unmanaged = cluster.Unmanaged(run.want, newEye(run.site, run.want).observe())
-		run.unmanaged = nil // nobody foretells what an autoscaler does from here on
+		run.unmanaged = nil // later actions of an autoscaler cannot be forecast
 
 		assumed := cluster.Assume(run.want, recorded)
 		assumed.Etcd.GoesBack = run.etcd.target // a refresh records that as drift
@@ -80,7 +80,7 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 	}
 }
 
-// refreshed is what state has of machines after a refresh: those that do not answer keep what it had of them.
+// refreshed is the recorded state after a refresh: machines that do not answer keep their record.
 func (t *trial) refreshed(before map[string]step.MachineState) map[string]step.MachineState {
 	watch := newEye(t.site, t.want)
 	watch.observe()
@@ -124,7 +124,7 @@ func (t *trial) refreshed(before map[string]step.MachineState) map[string]step.M
 	return record
 }
 
-// recordNames tells the spec what is on record of its machines, and what is left of those that go.
+// recordNames adds the recorded names to the spec's machines, and what is left of those that leave.
 func (t *trial) recordNames(recorded map[string]step.MachineState) {
 	for i, m := range t.want.Machines {
 		if s := recorded[m.Name]; s.Access == step.Member {
@@ -153,8 +153,8 @@ func (t *trial) recordNames(recorded map[string]step.MachineState) {
 	}
 }
 
-// kindsOf are steps by kind and machine, without those that disrupt nobody and are about what no record knows: a node
-// that a killed run left cordoned is given back, and manifests may be synced by then.
+// kindsOf are steps by kind and machine. It skips steps that disrupt nothing and depend on what no record has: a node
+// that a killed run left cordoned is uncordoned, and manifests may already be synced.
 func kindsOf(steps []step.Step) []string {
 	var kinds []string
 

@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// With cni = none a node is Ready once somebody else brought a network. A forecast drains the
-// nodes that were Ready when they were last seen, as the run does, and those that join them.
+// With cni = none a node is Ready once another tool installed a network. A forecast drains the nodes that were last
+// observed Ready, as the run does, and those that join them.
 func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 	t.Parallel()
 
@@ -72,8 +72,8 @@ func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 	}
 }
 
-// A snapshot brings back the network of somebody else with everything else: what is rolled after a restore is drained, as
-// long as a node was Ready before.
+// A snapshot also restores a network from another tool. A rollout after a restore drains nodes if one was Ready
+// before.
 func TestForecast_drainsAfterARestoreOfTheNetwork(t *testing.T) {
 	t.Parallel()
 

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// happening is the model of a forecast in which a step happens to a machine.
+// happening is the model of a forecast in which a step runs on a machine.
 type happening struct {
 	have *Snapshot
 	want Spec

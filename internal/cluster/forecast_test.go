@@ -14,9 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// TestForecast_isWhatHappens compares what is forecast of a change with what is done, on
-// clusters of the model in which nothing is wrong and nothing goes wrong: upgrades,
-// reboots and removals are the same, however differently they interleave.
+// TestForecast_isWhatHappens compares the forecast of a change with the run, on healthy clusters of the model without
+// failures. Upgrades, reboots and removals are the same in any interleaving.
 func TestForecast_isWhatHappens(t *testing.T) {
 	clusters := sample(1000)
 	enough := clusters / 8
@@ -25,9 +24,9 @@ func TestForecast_isWhatHappens(t *testing.T) {
 
 	for seed := range uint64(clusters) {
 		run := newTrial(seed)
-		run.refuses = false // a plan would have been refused, too
-		run.unmanaged = nil // nobody foretells what an autoscaler does
-		// given up in time, which a forecast has none of
+		run.refuses = false // the plan would have been refused too
+		run.unmanaged = nil // the actions of an autoscaler cannot be forecast
+		// declared dead after a time, which a forecast does not have
 		dead := func(m cluster.Machine) bool { return run.meant[m.Name].life == off }
 
 		if !run.whole || slices.ContainsFunc(run.want.Removed, dead) || run.waitsForOthers() {
@@ -38,11 +37,11 @@ func TestForecast_isWhatHappens(t *testing.T) {
 
 		run.replaces()
 
-		for run.tickEtcd() { // what it was told before, it does within seconds
+		for run.tickEtcd() { // requests from before finish within seconds
 		}
 
 		watch := newEye(run.site, run.want)
-		watch.observe() // members that the spec does not own are asked the second time
+		watch.observe() // members outside the spec are asked the second time
 
 		steps, last := cluster.Forecast(run.want, watch.observe(), run.policy)
 		forecast := texts(steps)
@@ -66,18 +65,17 @@ func TestForecast_isWhatHappens(t *testing.T) {
 	}
 }
 
-// waitsOnly is true for a step that waits for a component which had its image before: one that
-// is not ready yet after a boot, while others are upgraded.
+// waitsOnly is true for a step that waits for a component which already has its image: one that is not ready yet
+// after a boot, while others are upgraded.
 func waitsOnly(op step.Step) bool {
 	up, ok := op.(step.UpgradeComponent)
 
 	return ok && up.From == up.Image
 }
 
-// TestForecast_endsInReady runs every plan on the planner's own model, from what a state
-// recorded, be it in the middle of a boot: wherever no machine is silent or strange, the
-// steps lead to a cluster that needs nothing more, and no machine goes through anything
-// twice.
+// TestForecast_endsInReady runs every plan on the planner's own model from a recorded state, even in the middle of a
+// boot. If no machine is silent or foreign, the steps lead to a finished cluster, and no machine goes through
+// anything twice.
 func TestForecast_endsInReady(t *testing.T) {
 	for seed := range uint64(sample(2500)) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -105,8 +103,8 @@ func TestForecast_endsInReady(t *testing.T) {
 	}
 }
 
-// randomRecord is what the state recorded of the machines of a cluster: some run an older
-// Talos or another configuration, and some are to be removed.
+// randomRecord is a recorded state in which some machines run an older Talos or another configuration, and some
+// leave.
 func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]step.MachineState {
 	recorded := map[string]step.MachineState{}
 	old := []string{"v1.13.0", "v1.12.3", "v1.11.6", "v1.13.1"}[random.IntN(4)]
@@ -134,7 +132,7 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]step.Machine
 				s.RebootFor = []string{"machine.sysctls"}
 			}
 
-			if random.IntN(4) == 0 { // seen in the middle of a boot
+			if random.IntN(4) == 0 { // observed in the middle of a boot
 				s.Stage, s.Ready = step.StageBooting, false
 			}
 
@@ -143,7 +141,7 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]step.Machine
 	}
 
 	for name, s := range recorded {
-		if controlPlanes == 2 { // which cannot spare one
+		if controlPlanes == 2 { // which cannot lose one
 			s.TalosVersion, s.RebootFor = "v1.13.0", nil
 			recorded[name] = s
 		}
@@ -163,9 +161,8 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]step.Machine
 	return recorded
 }
 
-// recordKubernetes is what was recorded of the Kubernetes of the machines: all run the same,
-// and new ones join with it where their spec has control planes to tell. It returns how many
-// minor versions each has before it.
+// recordKubernetes records the Kubernetes of the machines. All run the same version, and new ones join with it where
+// control planes of their spec show it. It returns the number of minor versions that each still needs.
 func recordKubernetes(random *rand.Rand, want *cluster.Spec, recorded map[string]step.MachineState) map[string]int {
 	hops := map[string]int{}
 	path := []string{"v1.34.2", "v1.35.4", "v1.36.3"}
@@ -218,7 +215,7 @@ func expectKubernetes(want cluster.Spec, hops, steps map[string]int) {
 		}
 	}
 
-	// Where nobody knows which manifests the cluster has, kube-proxy's image is what tells.
+	// Where the manifests of the cluster are unknown, kube-proxy's image shows them.
 	n := hops[first]
 	if want.Kubernetes.Manifests == "" {
 		n = min(n, 1)
@@ -229,7 +226,7 @@ func expectKubernetes(want cluster.Spec, hops, steps map[string]int) {
 	}
 }
 
-// expected are the steps that the machines have before them.
+// expected are the steps that the machines need.
 func expected(want cluster.Spec, recorded map[string]step.MachineState) map[string]int {
 	steps := map[string]int{}
 	add := func(s step.Step, machine string, n int) {
@@ -277,8 +274,7 @@ func expected(want cluster.Spec, recorded map[string]step.MachineState) map[stri
 	return steps
 }
 
-// texts are steps as they read, sorted; whether a node is drained depends on how many are
-// left by then.
+// texts are sorted steps. Whether a node is drained depends on how many are left.
 func texts(steps []step.Step) []string {
 	var out []string
 	for _, s := range steps {
@@ -291,8 +287,8 @@ func texts(steps []step.Step) []string {
 	return out
 }
 
-// TestForecast_ofARestore: what a state recorded of an etcd that is gone, its members and nodes,
-// is in the way of nothing, and an interrupted run goes on where it stopped.
+// TestForecast_ofARestore: recorded members and nodes of a lost etcd block nothing, and an interrupted run continues
+// where it stopped.
 func TestForecast_ofARestore(t *testing.T) {
 	t.Parallel()
 

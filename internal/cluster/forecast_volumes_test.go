@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// TestForecast_ofLostVolumes forecasts, from what a state recorded, that volumes are replaced as long as etcd has a
-// quorum without them, and refuses what cannot come to an end, unless a snapshot is there.
+// TestForecast_ofLostVolumes: from a recorded state, volumes are replaced while etcd has a quorum without them. What
+// cannot finish is refused, unless there is a snapshot.
 func TestForecast_ofLostVolumes(t *testing.T) {
 	t.Parallel()
 
@@ -52,7 +52,7 @@ func TestForecast_ofLostVolumes(t *testing.T) {
 	}
 }
 
-// TestForecast_ofLostVolumesWhileGrowing counts the members that etcd has, and not the machines that are to join it.
+// TestForecast_ofLostVolumesWhileGrowing counts the members of etcd, and not the machines that will join it.
 func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 	t.Parallel()
 
@@ -107,8 +107,8 @@ func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 	}
 }
 
-// checkForecast is a forecast from what is recorded that begins with a step and comes to an end, or one that has no
-// step and is refused.
+// checkForecast checks that a forecast from the record begins with a step and finishes, or has no step and is
+// refused.
 func checkForecast(
 	t *testing.T, name string, want cluster.Spec, recorded map[string]step.MachineState, first, refused string,
 ) {

@@ -7,13 +7,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// A run that waits goes on when what it waits for has happened. A forecast shows what it does then, too: what it waits
-// for is taken to happen, in the order in which that is likely.
+// A run that waits continues when its wait ends. A forecast includes what follows: it assumes that waits end, in the
+// most likely order.
 
-// mostWaits is how often a forecast goes on after a wait. Each changes all machines alike, so that a few are enough.
+// mostWaits is how often a forecast continues after a wait. Each wait changes all machines alike, so a few are
+// enough.
 const mostWaits = 10
 
-// await lets happen what the holds of a decision wait for; false when nothing is left that could.
+// await ends what the holds of a decision wait for; false when nothing is left that could.
 func (s *Snapshot) await(want Spec, p Policy) bool {
 	for _, happens := range []func(Spec, Policy) bool{
 		s.awaitBoots, s.awaitAnswers, s.awaitNodes, s.awaitDeath, s.awaitHelp,
@@ -26,7 +27,7 @@ func (s *Snapshot) await(want Spec, p Policy) bool {
 	return false
 }
 
-// told adds holds of machines that nothing was told of before.
+// told adds holds of machines that have none yet.
 func told(before, more []step.Hold) []step.Hold {
 	for _, h := range more {
 		same := func(b step.Hold) bool { return b == h || h.Machine != "" && b.Machine == h.Machine }
@@ -38,8 +39,8 @@ func told(before, more []step.Hold) []step.Hold {
 	return before
 }
 
-// awaitBoots lets machines that were seen in a sequence of Talos, or of which no stage was seen, come to its end: those
-// that have no etcd to join wait for one.
+// awaitBoots finishes the Talos sequences of machines that were observed in one, or without a stage. Machines that
+// have no etcd to join wait for one.
 func (s *Snapshot) awaitBoots(want Spec, _ Policy) (changed bool) {
 	for _, m := range want.Known() {
 		state := s.Machines[m.Name]
@@ -55,7 +56,7 @@ func (s *Snapshot) awaitBoots(want Spec, _ Policy) (changed bool) {
 	return changed
 }
 
-// awaitAnswers lets etcd and Kubernetes answer where somebody is known to have begun them, and machines join.
+// awaitAnswers makes a known etcd and Kubernetes answer, and lets machines join.
 func (s *Snapshot) awaitAnswers(want Spec, _ Policy) bool {
 	begun := etcdBeginning(want.everyControlPlane(), *s) || len(s.Etcd.Members) > 0 || etcdElsewhere(*s) != "" ||
 		!want.OwnsBootstrap()
@@ -71,7 +72,7 @@ func (s *Snapshot) awaitAnswers(want Spec, _ Policy) bool {
 	return begun && silent || s.joined(before)
 }
 
-// joined is whether a machine of the model works that did not before.
+// joined reports whether a machine of the model works that did not before.
 func (s *Snapshot) joined(before Snapshot) bool {
 	for name, state := range s.Machines {
 		if was := before.Machines[name]; was.Stage != state.Stage || was.Ready != state.Ready {
@@ -82,7 +83,7 @@ func (s *Snapshot) joined(before Snapshot) bool {
 	return false
 }
 
-// awaitNodes lets the nodes of machines that work become ready, and what others cordoned be given back.
+// awaitNodes makes the nodes of working machines ready, and lets other clients uncordon theirs.
 func (s *Snapshot) awaitNodes(want Spec, _ Policy) (changed bool) {
 	for i := range s.Kubernetes.Nodes {
 		n := &s.Kubernetes.Nodes[i]
@@ -100,7 +101,7 @@ func (s *Snapshot) awaitNodes(want Spec, _ Policy) (changed bool) {
 	return changed
 }
 
-// awaitDeath lets machines that leave and do not answer be silent for long enough to count as dead.
+// awaitDeath keeps leaving machines silent until they count as dead.
 func (s *Snapshot) awaitDeath(want Spec, p Policy) bool {
 	later := *s
 	later.Time = s.Time.Add(p.DeadAfter + time.Second)
@@ -114,7 +115,7 @@ func (s *Snapshot) awaitDeath(want Spec, p Policy) bool {
 	return died
 }
 
-// awaitHelp lets somebody remove the members that have lost their data, where etcd cannot do without them by itself.
+// awaitHelp lets an operator remove the members that lost their data, where etcd cannot work without them by itself.
 func (s *Snapshot) awaitHelp(want Spec, _ Policy) (changed bool) {
 	for _, m := range slices.Concat(want.sorted(step.ControlPlane), want.removed(step.ControlPlane)) {
 		member, ok := formerMember(want, *s, m)

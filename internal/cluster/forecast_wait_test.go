@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// A forecast goes on where the run has to wait: what it does then is part of what is approved.
+// A forecast continues after a wait, because the user approves what follows too.
 func TestForecast_goesOnAfterAWait(t *testing.T) {
 	t.Parallel()
 

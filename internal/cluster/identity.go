@@ -13,17 +13,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
-// Who answers, and whether that is who is meant. Every decision about identity is made here: the
-// planner refuses by it, a removal spares others by it, and what is recorded leaves others out.
+// Which machine answers, and whether it is the right one. Every decision about identity is made here: the planner
+// refuses by it, a removal spares others by it, and the recorded state leaves others out.
 
-// MismatchKind is a way in which whoever answers for a machine is not the machine meant.
+// MismatchKind is how the machine that answers differs from the wanted one.
 type MismatchKind int
 
 // The kinds of mismatches.
 const (
-	// OtherCluster answers, but not with the secrets of this cluster.
+	// OtherCluster answers without the secrets of this cluster.
 	OtherCluster MismatchKind = iota
-	// OtherHardware answers with another UUID than the one that is known.
+	// OtherHardware answers with another UUID than the known one.
 	OtherHardware
 	// OtherRole is a member of the cluster with another role than the wanted one.
 	OtherRole
@@ -31,14 +31,14 @@ const (
 	SameHardware
 )
 
-// Mismatch is an answer that is not that of the machine meant.
+// Mismatch is an answer from a machine that is not the wanted one.
 type Mismatch struct {
 	Kind    MismatchKind
 	Machine Machine
 	State   step.MachineState
-	// Names are those of all machines that answer so; of SameHardware only.
+	// Names are those of all machines with this answer; for SameHardware only.
 	Names []string
-	// Is is the name of the machine that answers; of OtherHardware only, and empty where it is none of the cluster.
+	// Is is the name of the machine that answers; for OtherHardware only, and empty where it is not in the cluster.
 	Is string
 }
 
@@ -63,8 +63,8 @@ func (m Mismatch) String() string {
 	}
 }
 
-// Mismatches lists the answers that are not those of the machines meant, at most one of a machine but
-// for SameHardware, which is told beside others.
+// Mismatches lists the answers that are not from the wanted machines, at most one for each machine. SameHardware is
+// reported in addition to others.
 func Mismatches(want Spec, have Snapshot) []Mismatch {
 	var found []Mismatch
 
@@ -107,7 +107,7 @@ func (s Spec) nameOf(uuid string) string {
 	return names[0]
 }
 
-// namesByUUID lists under which names each machine of the spec answers.
+// namesByUUID lists the names under which each machine of the spec answers.
 func namesByUUID(want Spec, have Snapshot) map[string][]string {
 	names := map[string][]string{}
 
@@ -121,10 +121,10 @@ func namesByUUID(want Spec, have Snapshot) map[string][]string {
 	return names
 }
 
-// WithoutMismatches is the snapshot in which a machine that answers as another one than is meant is
-// Foreign, and nothing of what it says is left. An address that moved, or hardware that was exchanged
-// behind it, must not put another UUID into the record: from then on the machine at that address
-// would be the one meant. A machine whose UUID is known is the one that has it, whoever else does.
+// WithoutMismatches is the snapshot in which a machine that answers as another one is Foreign, and its other answers
+// are dropped. A moved address, or hardware that was replaced behind it, must not put another UUID into the record,
+// because the machine there would then become the wanted one. A machine with a known UUID is the one that has it,
+// even if others have it too.
 func (s Snapshot) WithoutMismatches(want Spec) Snapshot {
 	machines := maps.Clone(s.Machines)
 
@@ -140,8 +140,8 @@ func (s Snapshot) WithoutMismatches(want Spec) Snapshot {
 	return s
 }
 
-// MayReport says whether a hardware UUID is one that the machine may answer with:
-// the one that is known, or the one that is written over it in META.
+// MayReport reports whether the machine may answer with a hardware UUID: the known one, or the one that META
+// overrides it with.
 func (m Machine) MayReport(uuid string) bool {
 	override := m.Meta[metakey.UUIDOverride]
 
@@ -153,7 +153,7 @@ func (m Machine) isOther(s step.MachineState) bool {
 	return m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID)
 }
 
-// isOtherNode is true for a member with another node than the recorded one, where no UUID tells who it is.
+// isOtherNode is true for a member with another node than the recorded one, where no UUID identifies it.
 func (m Machine) isOtherNode(s step.MachineState) bool {
 	return s.Access == step.Member && !m.Platform().Identified && (m.UUID == "" || s.UUID == "") &&
 		m.NodeName != "" && s.NodeName != "" && m.NodeName != s.NodeName
@@ -164,16 +164,15 @@ func (m Machine) hasOtherRole(s step.MachineState) bool {
 	return s.Access == step.Member && s.Role != "" && s.Role != m.Role
 }
 
-// refuseMismatches refuses to work while any address answers as something that is
-// not the machine meant: nothing is sent to any machine then, because the
-// addresses as a whole cannot be trusted.
+// refuseMismatches refuses to work while any address answers with the wrong identity. Nothing is sent to any machine
+// then, because none of the addresses can be trusted.
 func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 	wanted := want.all()
 
 	for _, mismatch := range Mismatches(want, have) {
 		m, s := mismatch.Machine, mismatch.State
 		if !slices.ContainsFunc(wanted, func(w Machine) bool { return w.Name == m.Name }) {
-			continue // whoever answers for one that leaves is spared
+			continue // the machine that answers for a leaving one is spared
 		}
 
 		switch mismatch.Kind {
@@ -203,8 +202,8 @@ func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 	refuseRenames(want, have, d)
 }
 
-// refuseRenames refuses to remove a machine that is wanted under another name: it would
-// be reset, and no one who renames a machine means that.
+// refuseRenames refuses to remove a machine that is wanted under another name: it would be reset, which no rename
+// intends.
 func refuseRenames(want Spec, have Snapshot, d *Decision) {
 	for _, r := range want.Removed {
 		for _, m := range want.all() {
@@ -216,9 +215,8 @@ func refuseRenames(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// renamed reports whether a removed machine is a wanted one. Where a UUID is not known,
-// as those of containers never are, whoever answers at the same address is taken for the
-// same machine, unless it lost everything or has another node.
+// renamed reports whether a removed machine is a wanted one. Where a UUID is unknown, as for containers, the machine
+// at the same address counts as the same one, unless it lost everything or has another node.
 func renamed(have Snapshot, removed, m Machine) bool {
 	s := have.Machines[m.Name]
 	uuid := cmp.Or(s.UUID, m.UUID)
@@ -235,12 +233,11 @@ func renamed(have Snapshot, removed, m Machine) bool {
 	}
 }
 
-// memberOfRemoved finds the member of a removed machine: the recorded one, else by name
-// and address, as long as no wanted machine took these over.
+// memberOfRemoved finds the member of a removed machine: the recorded one, or the one with its name and address,
+// unless a wanted machine took these over.
 //
-// A machine that left etcd and booted since has joined again as another member than the
-// recorded one (Talos 1.13), which only counts where the machine itself answers: its
-// address may belong to another one by now.
+// A machine that left etcd and rebooted has joined again as another member (Talos 1.13). That counts only where the
+// machine itself answers, because its address may now belong to another one.
 func memberOfRemoved(want Spec, have Snapshot, m Machine) (etcdstate.Member, bool) {
 	if member, ok := have.Etcd.Member(m.MemberID); ok {
 		return member, !takenOver(want, have, m, member)
@@ -264,7 +261,7 @@ func memberOfRemoved(want Spec, have Snapshot, m Machine) (etcdstate.Member, boo
 	return member, ok
 }
 
-// takenOver is true for a member that a wanted machine at the address of m runs on.
+// takenOver is true for a member that runs on a wanted machine at the address of m.
 func takenOver(want Spec, have Snapshot, m Machine, member etcdstate.Member) bool {
 	return slices.ContainsFunc(want.sorted(step.ControlPlane), func(w Machine) bool {
 		theirs, ok := have.MemberOf(w)
@@ -273,9 +270,8 @@ func takenOver(want Spec, have Snapshot, m Machine, member etcdstate.Member) boo
 	})
 }
 
-// answersAsOther is true where another machine of the cluster answers at the address of a
-// removed one: it says so, or the address is that of a wanted machine, which
-// refuseRenames found to be another.
+// answersAsOther is true where another machine of the cluster answers at the address of a removed one: it reports
+// that, or refuseRenames found the address to belong to another wanted machine.
 func answersAsOther(want Spec, have Snapshot, m Machine) bool {
 	s := have.Machines[m.Name]
 
@@ -288,9 +284,8 @@ func answersItself(want Spec, have Snapshot, m Machine) bool {
 	return have.Machines[m.Name].Access == step.Member && !answersAsOther(want, have, m)
 }
 
-// nodeOfRemoved finds the node of a removed machine by its name: the one it has, else the
-// one that was recorded. Its address counts only where no name is known and nobody else
-// answers there, and no node counts that a wanted machine has.
+// nodeOfRemoved finds the node of a removed machine by its current or recorded name. Its address counts only where no
+// name is known and no other machine answers there. A node of a wanted machine never counts.
 func nodeOfRemoved(want Spec, have Snapshot, m Machine) (kubestate.Node, bool) {
 	name := have.Machines[m.Name].NodeName
 	if !answersItself(want, have, m) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCluster_importsNothingThatActs keeps the decisions pure: the package may import the
-// standard library but for what reaches a network, a clock of its own, or a disk.
+// TestCluster_importsNothingThatActs keeps the decisions pure: the package may import the standard library except
+// packages that reach a network, a clock, or a disk.
 func TestCluster_importsNothingThatActs(t *testing.T) {
 	var files []string
 

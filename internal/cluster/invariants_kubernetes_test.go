@@ -12,9 +12,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// kubernetesInvariants: no component changes beside anything else that happens, while any
-// machine of the spec is away or at work, before its machine has the images, or where nobody
-// can ask Kubernetes, but for an API server that goes no further.
+// kubernetesInvariants: a component changes only alone, while every machine of the spec works and is idle, when its
+// machine has the images, and when Kubernetes can be asked. An API server that would otherwise not start is the
+// exception.
 func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	var broken []string
 
@@ -53,8 +53,8 @@ func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.De
 	return broken
 }
 
-// skewInvariants: no kubelet gets newer than any API server of the cluster, whichever resource has it, and no API server
-// older than any kubelet.
+// skewInvariants: no kubelet gets newer than any API server of the cluster, and no API server older than any kubelet,
+// including those of other resources.
 func skewInvariants(have cluster.Snapshot, up step.UpgradeComponent) []string {
 	var broken []string
 
@@ -80,7 +80,7 @@ func skewInvariants(have cluster.Snapshot, up step.UpgradeComponent) []string {
 	return broken
 }
 
-// randomElsewhere lets other resources have a control plane, and runs that are at work on it.
+// randomElsewhere gives other resources a control plane, and runs that work on it.
 func randomElsewhere(random *rand.Rand, pick func() string, want *cluster.Spec, have *cluster.Snapshot) {
 	want.Shared = random.IntN(2) == 0
 
@@ -103,15 +103,14 @@ func randomElsewhere(random *rand.Rand, pick func() string, want *cluster.Spec, 
 	}
 }
 
-// randomKubernetesState gives machines any images of three minor versions, and lets some of
-// their pods not run.
+// randomKubernetesState gives machines any images of three minor versions, and stops some of their pods.
 func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.Snapshot) {
 	path := []string{"v1.34.2", "v1.35.4", "v1.36.3"}
 	pick := func() string { return path[random.IntN(len(path))] }
 
 	want.Kubernetes = cluster.KubernetesSpec{Version: pick(), Via: path[1:2],
 		Manifests: []string{"", pick()}[random.IntN(2)]}
-	calm, ill, at := random.IntN(3) > 0, random.IntN(2), pick() // else hardly anything would be upgraded
+	calm, ill, at := random.IntN(3) > 0, random.IntN(2), pick() // otherwise almost nothing would be upgraded
 	pulled := []string{"", want.Kubernetes.Version, want.Kubernetes.Version, path[1]}[random.IntN(4)]
 
 	if calm {
@@ -151,7 +150,7 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 	}
 }
 
-// randomNode is the node, and the member of etcd, of a machine that is in the cluster.
+// randomNode is the node and the etcd member of a machine in the cluster.
 func randomNode(random *rand.Rand, m cluster.Machine, s step.MachineState, have *cluster.Snapshot) {
 	version, _ := kubenames.ImageVersion(s.Images[kubenames.Kubelet])
 	node := kubestate.Node{

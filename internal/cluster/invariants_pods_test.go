@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// TestPlan_keepsInvariantsOnRandomPods checks what must never happen on clusters of pods in any mix of
-// states, those among them that no cluster gets into.
+// TestPlan_keepsInvariantsOnRandomPods checks the invariants on clusters of pods in any mix of states, including
+// impossible ones.
 func TestPlan_keepsInvariantsOnRandomPods(t *testing.T) {
 	counted := map[string]int{}
 
@@ -51,7 +51,7 @@ func TestPlan_keepsInvariantsOnRandomPods(t *testing.T) {
 	}
 }
 
-// randomPodStates makes the machines pods, and their states those of pods.
+// randomPodStates makes the machines pods with pod states.
 func randomPodStates(random *rand.Rand, want *cluster.Spec, have *cluster.Snapshot) {
 	some := func(n int) bool { return random.IntN(n) == 0 }
 
@@ -83,7 +83,7 @@ func randomPodStates(random *rand.Rand, want *cluster.Spec, have *cluster.Snapsh
 		if s.Access == step.Member && some(5) {
 			s.Addresses = []string{"10.9.9.9"}
 
-			if some(3) { // and etcd knows it by one that stays
+			if some(3) { // and etcd knows it by a stable one
 				s.Addresses = append(s.Addresses, m.Address)
 			}
 		}
@@ -102,9 +102,8 @@ func randomPodStates(random *rand.Rand, want *cluster.Spec, have *cluster.Snapsh
 	have.Time = have.Time.Add(time.Minute)
 }
 
-// podInvariants: nothing happens to what does not exist; data is given up that is lost, of one
-// machine at a time; and no control plane goes out of service while etcd looks for another one
-// where that is not any more.
+// podInvariants: no step runs on a missing pod; only lost data is given up, on one machine at a time; and no control
+// plane goes out of service while etcd has a wrong address for another one.
 func podInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	var (
 		broken   []string
@@ -155,8 +154,8 @@ func missingPods(want cluster.Spec, have cluster.Snapshot, op step.Step) []strin
 	return broken
 }
 
-// formerPeers names the other control planes that etcd looks for in the wrong place. What is
-// down itself can take nothing from it.
+// formerPeers names the other control planes with a wrong address in etcd. A machine that is down has nothing to
+// lose.
 func formerPeers(want cluster.Spec, have cluster.Snapshot, m cluster.Machine, op step.Step) []string {
 	var broken []string
 
@@ -176,8 +175,8 @@ func formerPeers(want cluster.Spec, have cluster.Snapshot, m cluster.Machine, op
 	return broken
 }
 
-// podTeardownInvariants: everything is deleted but what belongs to somebody else, and the last
-// control plane when all others are gone.
+// podTeardownInvariants: everything is deleted except what belongs to others, and the last control plane after all
+// other machines.
 func podTeardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	var broken []string
 
@@ -204,7 +203,7 @@ func podTeardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.D
 	return broken
 }
 
-// TestForecast_ofPods is what a plan shows, which knows the configuration and the state alone.
+// TestForecast_ofPods is what a plan shows, which knows only the configuration and the state.
 func TestForecast_ofPods(t *testing.T) {
 	machine := func(name string, role step.Role) cluster.Machine {
 		return cluster.Machine{Name: name, Role: role, Wanted: cluster.Wanted{Address: name + ".x"},

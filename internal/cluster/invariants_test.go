@@ -18,8 +18,8 @@ import (
 
 const randomClusters = 10_000
 
-// TestPlan_keepsInvariantsOnRandomClusters checks, on clusters of 1 to 50 machines in any
-// mix of states, what must never happen.
+// TestPlan_keepsInvariantsOnRandomClusters checks the invariants on clusters of 1 to 50 machines in any mix of
+// states.
 func TestPlan_keepsInvariantsOnRandomClusters(t *testing.T) {
 	upgraded := 0
 
@@ -88,8 +88,7 @@ func generalInvariants(d cluster.Decision) []string {
 	return broken
 }
 
-// configInvariants: of the control planes of a cluster that works, one at the most
-// is given another configuration at a time.
+// configInvariants: at most one control plane of a working cluster gets another configuration at a time.
 func configInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	if !want.Bootstrapped && len(have.Etcd.Members) == 0 {
 		return nil
@@ -110,8 +109,7 @@ func configInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decisi
 	return nil
 }
 
-// bootstrapInvariants is item 1 of what must never happen: a bootstrap needs
-// every control plane to be provably without etcd data.
+// bootstrapInvariants is invariant 1: a bootstrap requires that every control plane provably has no etcd data.
 func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	bootstraps := slices.DeleteFunc(slices.Clone(d.Steps), func(s step.Step) bool { return !step.BeginsEtcd(s) })
 	if len(bootstraps) == 0 {
@@ -153,8 +151,8 @@ func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Dec
 	return broken
 }
 
-// metaInvariants: META is written on members only, where something is missing, and
-// the network of one machine at a time, while every other machine answers.
+// metaInvariants: META is written only on members where something is missing, and the network of one machine at a
+// time, while every other machine answers.
 func metaInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	var (
 		broken  []string
@@ -196,8 +194,8 @@ func metaInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision
 	return broken
 }
 
-// teardownInvariants: nothing but members is reset, and the last control plane
-// only after everything else is in maintenance mode or given up.
+// teardownInvariants: only members are reset, and the last control plane only after all other machines are in
+// maintenance mode or given up.
 func teardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	var broken []string
 
@@ -273,7 +271,7 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 	have := cluster.Snapshot{Time: now, Machines: map[string]step.MachineState{}}
 	have.Kubernetes.Reachable = random.IntN(2) == 0
 	have.Etcd.Known = random.IntN(3) == 0
-	quiet := random.IntN(2) == 0 // half of the clusters have an easy life, or bootstraps would be rare
+	quiet := random.IntN(2) == 0 // half of the clusters have few faults, otherwise bootstraps would be rare
 
 	for _, m := range want.Machines {
 		s := randomState(random, now, m)
@@ -294,7 +292,7 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 		}
 	}
 
-	// A run asks one machine at the most.
+	// A run asks at most one machine.
 	if first := want.Machines[0]; first.Role == step.ControlPlane && random.IntN(5) == 0 {
 		s := have.Machines[first.Name]
 		s.BootstrapSent, s.Fresh = true, false

@@ -8,8 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// image is the one that a component of a machine has to reach now; empty where it has none,
-// or nobody knows what it has.
+// image is the next image of a component on a machine; empty where it has none, or where its current one is unknown.
 func (u kubernetesUpgrade) image(m Machine, c kubenames.Component) string {
 	if u.have.Machines[m.Name].Images == nil || u.have.Machines[m.Name].Access != step.Member {
 		return ""
@@ -22,20 +21,20 @@ func (u kubernetesUpgrade) image(m Machine, c kubenames.Component) string {
 	return kubenames.ImageAt(m.Images[c], u.want.Kubernetes.Version, u.target)
 }
 
-// has is the image of a component in the configuration that a machine has.
+// has is the image of a component in the machine's configuration.
 func (u kubernetesUpgrade) has(m Machine, c kubenames.Component) string {
 	return u.have.Machines[m.Name].Images[c]
 }
 
-// anywhere reports whether something is so of any component on any machine.
+// anywhere reports whether is holds for any component on any machine.
 func (u kubernetesUpgrade) anywhere(is func(Machine, kubenames.Component) bool) bool {
 	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
 		return slices.ContainsFunc(u.order(), func(c kubenames.Component) bool { return is(m, c) })
 	})
 }
 
-// lacks reports whether a component of a machine has to change for the version that is
-// being reached, or is not seen to run with what it was given.
+// lacks reports whether a component of a machine must change for the current target version, or is not observed to
+// run with its image.
 func (u kubernetesUpgrade) lacks(m Machine, c kubenames.Component) bool {
 	image := u.image(m, c)
 	if image == "" {
@@ -43,7 +42,7 @@ func (u kubernetesUpgrade) lacks(m Machine, c kubenames.Component) bool {
 	}
 
 	if !u.final && image == m.Images[c] && image == u.has(m, c) {
-		return false // it is as wanted whatever the version
+		return false // it is as wanted, regardless of the version
 	}
 
 	if u.has(m, c) == image {
@@ -64,8 +63,8 @@ func (u kubernetesUpgrade) lacks(m Machine, c kubenames.Component) bool {
 	return known && versions.MinorsBetween(version, u.target) > 0
 }
 
-// unseen reports whether nothing can show that a component runs before the API server of its
-// machine, through which its kubelet tells, is taken back.
+// unseen reports whether a component cannot be observed before the API server of its machine, through which its
+// kubelet reports, is downgraded.
 func (u kubernetesUpgrade) unseen(m Machine, c kubenames.Component) bool {
 	return u.back && c != kubenames.KubeAPIServer && u.lacks(m, kubenames.KubeAPIServer) &&
 		u.ails(m, kubenames.KubeAPIServer)
@@ -84,8 +83,8 @@ func (u kubernetesUpgrade) newer() bool {
 	})
 }
 
-// version is that of a component: by its image, else, where the image does not say or the
-// configuration leaves it to Talos, by what is seen to run.
+// version is that of a component: from its image, or, where the image does not show it or Talos chooses the image,
+// the observed one.
 func (u kubernetesUpgrade) version(m Machine, c kubenames.Component) (version string, known bool) {
 	image := u.has(m, c)
 	if version, known = kubenames.ImageVersion(image); known {
@@ -106,9 +105,8 @@ func (u kubernetesUpgrade) version(m Machine, c kubenames.Component) (version st
 	}
 }
 
-// runs reports whether Kubernetes shows a component with its image, or any where Talos
-// chooses it. kube-proxy runs elsewhere, and where nobody asked the configuration is taken at
-// its word.
+// runs reports whether Kubernetes shows a component with its image, or with any where Talos chooses it. kube-proxy
+// runs elsewhere. Where it was not read, the configuration counts.
 func (u kubernetesUpgrade) runs(m Machine, c kubenames.Component, image string) bool {
 	node, ok := u.have.NodeOf(m)
 
@@ -131,29 +129,26 @@ func (u kubernetesUpgrade) runs(m Machine, c kubenames.Component, image string) 
 	}
 }
 
-// ails reports whether Kubernetes shows that a component does not run with the image that
-// the machine's configuration has.
+// ails reports whether Kubernetes shows that a component does not run with its configured image.
 func (u kubernetesUpgrade) ails(m Machine, c kubenames.Component) bool {
 	return !u.runs(m, c, u.has(m, c))
 }
 
-// cures reports whether a machine that does not work may do so again after the upgrade: a
-// component that does not run is still to change.
+// cures reports whether the upgrade may repair a machine that does not work: a component that does not run will still
+// change.
 func (u kubernetesUpgrade) cures(m Machine) bool {
 	return slices.ContainsFunc(u.order(), func(c kubenames.Component) bool { return u.lacks(m, c) && u.ails(m, c) })
 }
 
-// componentsLeft reports whether any component is not through with the version that is being
-// reached. Once all have their images, one that is only not ready is no matter of an upgrade:
-// its machine has not settled, as after any boot.
+// componentsLeft reports whether any component is unfinished for the current target version. Once all have their
+// images, one that is only not ready does not count: its machine has not settled, as after any boot.
 func (u kubernetesUpgrade) componentsLeft() bool {
 	return u.anywhere(func(m Machine, c kubenames.Component) bool {
 		return u.lacks(m, c) && (!u.final || u.changes(m, c) || u.showsOther(m, c))
 	})
 }
 
-// showsOther reports whether Kubernetes shows a component with another image than the
-// machine's configuration has.
+// showsOther reports whether Kubernetes shows a component with another image than the configured one.
 func (u kubernetesUpgrade) showsOther(m Machine, c kubenames.Component) bool {
 	node, _ := u.have.NodeOf(m)
 	pod, exists := node.StaticPods[string(c)]
@@ -161,7 +156,7 @@ func (u kubernetesUpgrade) showsOther(m Machine, c kubenames.Component) bool {
 	return c == kubenames.Kubelet || exists && pod.Image != u.has(m, c)
 }
 
-// changes reports whether a component gets another image, rather than being waited for.
+// changes reports whether a component gets another image, instead of only being waited for.
 func (u kubernetesUpgrade) changes(m Machine, c kubenames.Component) bool {
 	return u.lacks(m, c) && u.has(m, c) != u.image(m, c)
 }

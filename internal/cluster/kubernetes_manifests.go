@@ -10,9 +10,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// manifestsLeft reports whether the manifests of the version that is being reached have to be
-// synced: where every API server has it, and no component a newer one, so that what the
-// control planes render is that version's. The last control plane to get there syncs.
+// manifestsLeft reports whether the manifests of the current target version must be synced. Every API server must
+// have that version and no component a newer one, so that the control planes render its manifests. The last control
+// plane that gets there syncs.
 func (u kubernetesUpgrade) manifestsLeft() bool {
 	synced := cmp.Or(u.have.Kubernetes.Manifests, u.want.Kubernetes.Manifests)
 
@@ -38,8 +38,8 @@ func (u kubernetesUpgrade) manifestsLeft() bool {
 	return true
 }
 
-// proxyStale reports whether kube-proxy runs with another image than the control planes have
-// in their configurations, which only the manifests bring to it.
+// proxyStale reports whether kube-proxy runs with another image than the control planes' configurations have. Only
+// the manifests change it.
 func (u kubernetesUpgrade) proxyStale() bool {
 	running := u.have.Kubernetes.KubeProxy
 
@@ -50,21 +50,21 @@ func (u kubernetesUpgrade) proxyStale() bool {
 	})
 }
 
-// sourcesChanged reports whether the manifests are made of something else than those that the cluster has. Talos
-// creates what is missing by itself, and changes and deletes nothing (Talos 1.13, k8s/manifest_apply.go).
+// sourcesChanged reports whether the sources of the manifests differ from those of the cluster's manifests. Talos
+// creates missing objects by itself, but changes and deletes nothing (Talos 1.13, k8s/manifest_apply.go).
 func (u kubernetesUpgrade) sourcesChanged() bool {
 	return u.final && len(u.want.Kubernetes.Changed) > 0 && u.have.Kubernetes.Manifests != u.target &&
 		slices.ContainsFunc(u.want.sorted(step.ControlPlane), u.configured)
 }
 
-// configured reports whether a machine has the configuration that is wanted, which one that is locked need not have.
+// configured reports whether a machine has the wanted configuration, which a locked one need not have.
 func (u kubernetesUpgrade) configured(m Machine) bool {
 	s := u.have.Machines[m.Name]
 
 	return s.Access == step.Member && s.ConfigDigest == m.ConfigDigest
 }
 
-// sync brings the bootstrap manifests of a control plane to the cluster.
+// sync applies the bootstrap manifests of a control plane.
 func (u kubernetesUpgrade) sync(d *Decision) {
 	if !u.manifestsLeft() {
 		return
@@ -94,8 +94,7 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 			return
 		}
 
-		// What a machine renders while it boots is not all there yet, and what is missing is
-		// pruned.
+		// A booting machine has not rendered everything yet, and what is missing is pruned.
 		if reason := outOfService(u.want, u.have, m); reason != "" {
 			d.hold(m.Name, "the bootstrap manifests of Kubernetes %s have to wait: it %s", u.target, reason)
 
@@ -112,7 +111,7 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 	}
 }
 
-// OldestTalos is the Talos of the control plane that has the oldest one.
+// OldestTalos is the oldest Talos version of the control planes.
 func OldestTalos(want Spec, have Snapshot) string {
 	version := ""
 

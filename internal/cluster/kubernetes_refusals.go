@@ -10,9 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// refuseKubernetes names what no upgrade of Kubernetes does: go back a minor version, pass
-// minor versions without a release, or without an image, for each of them, and make a
-// component newer than the API servers.
+// refuseKubernetes names what no Kubernetes upgrade does. It does not downgrade a minor version, does not pass minor
+// versions without a release or an image for each, and does not make a component newer than the API servers.
 func refuseKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 	u := kubernetesUpgrade{want: want, have: have, policy: p, target: want.Kubernetes.Version, final: true}
 	if u.target == "" {
@@ -26,7 +25,7 @@ func refuseKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 	u.refuseBeyondUnmanaged(d)
 }
 
-// refuseGaps refuses ways that cannot be gone one minor version at a time.
+// refuseGaps refuses paths that cannot take one minor version at a time.
 func (u kubernetesUpgrade) refuseGaps(d *Decision) {
 	lowest := u.span(func(Machine, kubenames.Component) bool { return true }).lowest
 
@@ -58,8 +57,8 @@ func (u kubernetesUpgrade) refuseGaps(d *Decision) {
 	}
 }
 
-// refuseAhead refuses images that would make a component newer than the API servers of the
-// spec are going to be, as a patch can that names one of them by a version of its own.
+// refuseAhead refuses images that would make a component newer than the API servers of the spec will be, for example
+// a patch that pins one of them.
 func (u kubernetesUpgrade) refuseAhead(d *Decision) {
 	lowest, of := "", ""
 
@@ -84,8 +83,8 @@ func (u kubernetesUpgrade) refuseAhead(d *Decision) {
 	}
 }
 
-// span is the lowest and the highest version of components, and whether all of their machines
-// may go back to an older patch release.
+// span is the lowest and the highest version of components, and whether all of their machines may be downgraded to an
+// older patch release.
 type span struct {
 	lowest, highest string
 	allowed         bool
@@ -115,10 +114,9 @@ func (u kubernetesUpgrade) span(counts func(Machine, kubenames.Component) bool) 
 	return s
 }
 
-// refuseDowngrade refuses to go back, but for what a broken upgrade began: as long as a
-// component of the control plane still runs the older version, the upgrade is not through, and
-// what is newer can be taken back. A worker that was left behind proves nothing of the kind.
-// Where the spec has no control plane, its kubelets are what tells.
+// refuseDowngrade refuses to downgrade, except to revert a failed upgrade. While a control plane component still runs
+// the older version, the upgrade is unfinished, and what is newer can be reverted. A worker that was left behind does
+// not prove that. Without control planes in the spec, its kubelets decide.
 func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
 	all := u.span(u.changes)
 	base := u.span(func(m Machine, c kubenames.Component) bool {
@@ -128,7 +126,7 @@ func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
 	switch {
 	case versions.MinorsBetween(u.target, all.highest) > 1,
 		versions.MinorsBetween(u.target, base.lowest) > 0 && !u.silent():
-		// No upgrade that is under way leaves more than one minor version to take back.
+		// No unfinished upgrade leaves more than one minor version to revert.
 		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version",
 			cmp.Or(all.highest, base.lowest), u.target),
 			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+" or later")
@@ -146,8 +144,8 @@ func (u kubernetesUpgrade) pinned(m Machine, c kubenames.Component) bool {
 	return !known || version != u.target
 }
 
-// silent reports whether a machine that this run rebooted does not answer: it may be the one
-// that is furthest behind, and nothing of Kubernetes is done before it is back.
+// silent reports whether a machine that this run rebooted does not answer. It may be the one with the oldest version,
+// so Kubernetes does not change before it is back.
 func (u kubernetesUpgrade) silent() bool {
 	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
 		s := u.have.Machines[m.Name]
@@ -156,8 +154,7 @@ func (u kubernetesUpgrade) silent() bool {
 	})
 }
 
-// gap says why a component cannot pass each minor version on its way: there is no release of
-// one, or its image cannot be named at one.
+// gap says why a component cannot pass each minor version on its path: one has no release, or its image is unknown.
 func (u kubernetesUpgrade) gap(m Machine, c kubenames.Component, version string) string {
 	for at := version; versions.MinorsBetween(at, u.target) > 1; {
 		i := slices.IndexFunc(u.want.Kubernetes.Via, func(via string) bool { return versions.MinorsBetween(at, via) == 1 })

@@ -13,8 +13,8 @@ import (
 // kubeletSkew is how many minor versions a kubelet may be behind an API server.
 const kubeletSkew = 3
 
-// skewed says which part of the cluster, of another resource, has to follow before a
-// component of a control plane goes on.
+// skewed says which part of the cluster, in another resource, must follow before a component of a control plane
+// continues.
 func (u kubernetesUpgrade) skewed(m Machine, c kubenames.Component) string {
 	to, ok := kubenames.ImageVersion(u.image(m, c))
 	if c != kubenames.KubeAPIServer || !ok {
@@ -37,8 +37,8 @@ func (u kubernetesUpgrade) skewed(m Machine, c kubenames.Component) string {
 	return ""
 }
 
-// LeftBehind are the nodes, but for those of the given machines, whose kubelets are too old
-// for a version of kube-apiserver.
+// LeftBehind are the nodes, except those of the given machines, whose kubelets are too old for a version of
+// kube-apiserver.
 func LeftBehind(machines []Machine, nodes []kubestate.Node, version string) []kubestate.Node {
 	have := Snapshot{Machines: map[string]step.MachineState{}, Kubernetes: kubestate.State{Nodes: nodes}}
 	ours := map[string]bool{}
@@ -55,9 +55,8 @@ func LeftBehind(machines []Machine, nodes []kubestate.Node, version string) []ku
 	})
 }
 
-// kubeletSkewed names an API server of the cluster that is older than what the kubelet of a machine is to become,
-// whichever resource has it. An image that does not tell its version, such as one that is pinned by its digest, is
-// taken to have the one that is being reached.
+// kubeletSkewed names an API server of the cluster, of any resource, that is older than the next kubelet version of a
+// machine. An image without a version, such as one pinned by its digest, counts as the current target version.
 func (u kubernetesUpgrade) kubeletSkewed(m Machine) string {
 	if !u.changes(m, kubenames.Kubelet) || u.kubeletGoesBack(m) {
 		return ""
@@ -86,7 +85,7 @@ func (u kubernetesUpgrade) kubeletSkewed(m Machine) string {
 	}
 }
 
-// kubeletGoesBack reports whether the kubelet of a machine gets an older version, or another image of the one it has.
+// kubeletGoesBack reports whether the kubelet of a machine gets an older version, or another image of its version.
 func (u kubernetesUpgrade) kubeletGoesBack(m Machine) bool {
 	from, known := u.version(m, kubenames.Kubelet)
 	to, ok := kubenames.ImageVersion(u.image(m, kubenames.Kubelet))
@@ -94,9 +93,9 @@ func (u kubernetesUpgrade) kubeletGoesBack(m Machine) bool {
 	return known && ok && versions.MinorsBetween(from, to) <= 0
 }
 
-// apiServerSkewed names a kubelet that is newer than the version that an API server is taken back to, whichever
-// resource has it. A node still shows the former kubelet where the API server of its own machine does not run: that one
-// is taken back without seeing it.
+// apiServerSkewed names a kubelet, of any resource, that is newer than the version to which an API server is
+// downgraded. A node still shows the former kubelet where the API server of its own machine does not run: that one is
+// downgraded without an observation.
 func (u kubernetesUpgrade) apiServerSkewed(m Machine, c kubenames.Component) string {
 	to, known := kubenames.ImageVersion(u.image(m, c))
 	if c != kubenames.KubeAPIServer || !u.back || !known || !u.changes(m, c) {
@@ -116,8 +115,8 @@ func (u kubernetesUpgrade) apiServerSkewed(m Machine, c kubenames.Component) str
 	return ""
 }
 
-// joinsWith is the version that a machine is configured with, as far as its configuration says
-// nothing else, when the cluster runs an older one than is wanted; else empty.
+// joinsWith is the default version in the configuration of a machine that joins while the cluster runs an older one
+// than is wanted; otherwise empty.
 func joinsWith(want Spec, have Snapshot) string {
 	if running := KubernetesRunning(want, have); versions.Older(running, want.Kubernetes.Version) {
 		return running
@@ -126,9 +125,8 @@ func joinsWith(want Spec, have Snapshot) string {
 	return ""
 }
 
-// KubernetesRunning is the version of the oldest API server of a cluster, by the
-// configurations of the spec's own control planes and the pods on all of them; empty when
-// nobody knows.
+// KubernetesRunning is the version of the oldest API server of a cluster, from the configurations of the spec's own
+// control planes and the pods on all of them; empty when unknown.
 func KubernetesRunning(want Spec, have Snapshot) string {
 	lowest := ""
 

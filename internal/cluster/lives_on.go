@@ -1,7 +1,8 @@
 package cluster
 
 // LivesOn reports whether a cluster lives on without the control planes in going.Removed: etcd has other members, or
-// Kubernetes other control planes. Those that another resource owns are others, also where going lists them: they stay.
+// Kubernetes other control planes. Control planes of another resource count as others even if going lists them,
+// because they stay.
 func LivesOn(going Spec, have Snapshot) bool {
 	known := going.OtherControlPlanes
 	rest := going.Ordered().withoutOthers(have)

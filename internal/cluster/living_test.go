@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// The control planes that a snapshot names are asked before a restore that nothing isolates, unless they are machines
-// of the resource or its etcd has begun; those that still run stop it.
+// The control planes in a snapshot are asked before a restore without isolation, unless they are machines of the
+// resource or its etcd has begun. Those that still run stop the restore.
 func TestLivingMembers_stopARestore(t *testing.T) {
 	t.Parallel()
 

@@ -8,9 +8,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// A locked machine keeps what it has where a change would take it out of service. The others go on without it, as far
-// as they may be apart from it; what they may not do before it is kept, too. Neither is waited for: somebody has to
-// take the lock away.
+// A locked machine keeps its state where a change would take it out of service. The others continue without it, as
+// far as they may differ from it; what must not precede it is kept too. The run waits for neither: the user must
+// remove the lock.
 
 func (d *Decision) keep(op step.Step, reason string) {
 	d.Kept = append(d.Kept, step.Kept{Step: op, Reason: reason})
@@ -18,7 +18,7 @@ func (d *Decision) keep(op step.Step, reason string) {
 
 func isLocked(name string) string { return name + " is locked" }
 
-// keepLocked lists what the machines that run keep.
+// keepLocked lists what the running machines keep.
 func (r rollout) keepLocked(d *Decision) {
 	for _, m := range r.want.all() {
 		change, _ := r.nextChange(m)
@@ -33,14 +33,14 @@ func (r rollout) keepLocked(d *Decision) {
 
 		d.keep(change, reason)
 
-		// Its configuration comes after the upgrade, and may be none for the Talos that it has until then.
+		// Its configuration comes after the upgrade, and may not fit the current Talos.
 		if config, configures := r.configOf(m); configures && change != step.Step(config) {
 			d.keep(config, reason)
 		}
 	}
 }
 
-// keeps says for whose lock a change is not made; empty when it may be.
+// keeps names the lock that prevents a change; empty when it is permitted.
 func (r rollout) keeps(m Machine, change step.Step) string {
 	if m.Locked && change.Disrupts() {
 		return isLocked(m.Name)
@@ -58,8 +58,8 @@ func (r rollout) keeps(m Machine, change step.Step) string {
 	return r.etcdKept(upgrade)
 }
 
-// etcdKept names the locked control plane without which etcd does not go back to the version that an upgrade brings:
-// while it is on its way no member joins, and a lock has no end.
+// etcdKept names the locked control plane that prevents the etcd downgrade of an upgrade: during the downgrade no
+// member joins, and a lock has no end.
 func (r rollout) etcdKept(upgrade step.Upgrade) string {
 	m, _ := r.want.Find(upgrade.Machine)
 	to := m.etcdWith(upgrade.To)
@@ -78,7 +78,7 @@ func (r rollout) etcdKept(upgrade step.Upgrade) string {
 	return ""
 }
 
-// refuseLockedRemoval refuses to take machines out that are locked.
+// refuseLockedRemoval refuses to remove locked machines.
 func refuseLockedRemoval(leaving []Machine, d *Decision) {
 	for _, m := range leaving {
 		if m.Locked {
@@ -88,10 +88,10 @@ func refuseLockedRemoval(leaving []Machine, d *Decision) {
 	}
 }
 
-// keepsKubelet is whether the kubelet of a machine stays what it is, because its node would be drained for another one.
+// keepsKubelet reports whether the kubelet of a machine stays, because another one would need a drain of its node.
 func (u kubernetesUpgrade) keepsKubelet(m Machine) bool { return m.Locked && u.policy.DrainForKubelet }
 
-// keepKubelets lists the kubelets that stay what they are.
+// keepKubelets lists the kubelets that stay.
 func (u kubernetesUpgrade) keepKubelets(d *Decision) {
 	if u.target == "" {
 		return
@@ -110,7 +110,7 @@ func (u kubernetesUpgrade) keepKubelets(d *Decision) {
 	}
 }
 
-// refuseBeyondLocked refuses a version of Kubernetes whose API servers do not take a kubelet that stays what it is.
+// refuseBeyondLocked refuses a Kubernetes version whose API servers do not support a kubelet that stays.
 func (u kubernetesUpgrade) refuseBeyondLocked(d *Decision) {
 	for _, m := range u.want.all() {
 		version, known := u.version(m, kubenames.Kubelet)

@@ -10,17 +10,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// The versions of etcd in the model, as etcd 3.6 and 3.7 have them (server/etcdserver/version): the leader brings the
-// version of the cluster up once all members run a newer one, and down once it was told to; databases follow. This was
-// tried with etcd 3.7.1 and 3.6.8.
+// The versions of etcd in the model, as in etcd 3.6 and 3.7 (server/etcdserver/version). The leader raises the
+// cluster version once all members run a newer one, and lowers it during a downgrade; databases follow. Verified with
+// etcd 3.7.1 and 3.6.8.
 
-// versionsOfEtcd is what the members of the model agree about.
+// versionsOfEtcd is what the members of the model agree on.
 type versionsOfEtcd struct {
 	cluster string // its minor version
-	target  string // that it was told to go back to
+	target  string // the target of a downgrade
 }
 
-// etcdMinor is the etcd that a machine runs.
+// etcdMinor is the etcd version of a machine.
 func (b *box) etcdMinor() string { return etcdstate.OfTalos(b.version) }
 
 // tickEtcd is what leader and members do by themselves.
@@ -71,19 +71,19 @@ func (s *site) opensData(b *box) bool {
 	return false
 }
 
-// admits is whether an etcd may join by its version: none does while another one goes back (etcd 3.7, cluster_util.go,
+// admits reports whether an etcd may join with its version: none may during a downgrade (etcd 3.7, cluster_util.go,
 // isCompatibleWithCluster).
 func (s *site) admits(b *box) bool {
 	return s.etcd.target == "" && !versions.Older(b.etcdMinor(), s.etcd.cluster)
 }
 
-// etcdVersionsOf is what a member says of them.
+// etcdVersionsOf are the versions that a member reports.
 func (s *site) etcdVersionsOf(b *box) etcdstate.Versions {
 	return etcdstate.Versions{Server: b.etcdMinor(), Data: b.dataOf,
 		GoesBack: s.etcd.target != "" && versions.Older(b.dataOf, b.etcdMinor())}
 }
 
-// downgradeEtcd is told to one member, which answers once its own data went back.
+// downgradeEtcd enables a downgrade on one member, which answers once its own data is downgraded.
 func (s *site) downgradeEtcd(b *box, step step.DowngradeEtcd) {
 	if s.etcd.target == step.To || s.etcd.cluster == step.To {
 		return
@@ -103,7 +103,7 @@ func (s *site) downgradeEtcd(b *box, step step.DowngradeEtcd) {
 	s.tickEtcd()
 }
 
-// randomEtcd puts etcd where an earlier run left it.
+// randomEtcd puts etcd into the state that an earlier run left.
 func (t *trial) randomEtcd(random *rand.Rand) {
 	lowest, highest := "", ""
 
@@ -124,7 +124,7 @@ func (t *trial) randomEtcd(random *rand.Rand) {
 	case !interrupted || !etcdstate.CanGoBack(highest, etcdstate.Before(highest)):
 	case lowest != highest:
 		t.etcd.target = lowest
-	default: // it was told to, and no machine went back
+	default: // a downgrade is enabled, and no machine has followed
 		t.etcd.target = etcdstate.Before(highest)
 		if random.IntN(2) == 0 {
 			t.etcd.cluster = t.etcd.target
@@ -136,12 +136,12 @@ func (t *trial) randomEtcd(random *rand.Rand) {
 	}
 }
 
-// etcdGoesBack is whether the change takes etcd to an older version.
+// etcdGoesBack reports whether the change downgrades etcd.
 func (t *trial) etcdGoesBack() bool {
 	return versions.Older(etcdstate.OfTalos(t.new.TalosVersion), etcdstate.OfTalos(t.old.TalosVersion))
 }
 
-// mayStayOnTalos is true where the user may give up to go back, once.
+// mayStayOnTalos is true where the user may cancel a downgrade, once.
 func (t *trial) mayStayOnTalos() bool { return t.etcdGoesBack() && t.random.IntN(2) == 0 }
 
 func (t *trial) staysOnTalos() {
@@ -154,7 +154,7 @@ func (t *trial) staysOnTalos() {
 	t.say("the user keeps Talos %s after all", t.old.TalosVersion)
 }
 
-// countEtcd counts the trials in which etcd went back, and in which that was taken back.
+// countEtcd counts the trials with an etcd downgrade, and those in which it was canceled.
 func (t *trial) countEtcd(ends map[string]int, end string) {
 	for _, op := range t.done {
 		switch op.(type) {
@@ -172,7 +172,7 @@ func (t *trial) countEtcd(ends map[string]int, end string) {
 	}
 }
 
-// tooOldToJoin is whether all members run a newer etcd than a machine is to.
+// tooOldToJoin reports whether all members run a newer etcd than a machine wants.
 func (t *trial) tooOldToJoin(m cluster.Machine) bool {
 	return len(t.members) > 0 && !slices.ContainsFunc(t.members, func(e *etcdMember) bool {
 		return !versions.Older(etcdstate.OfTalos(m.TalosVersion), e.box.etcdMinor())

@@ -11,15 +11,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// eye observes the model as lifecycle's observer observes machines: with a memory of its
-// own that a run begins without.
+// eye observes the model as lifecycle's observer observes machines: with its own memory, which is empty when a run
+// begins.
 type eye struct {
 	site   *site
 	want   cluster.Spec
 	states map[string]step.MachineState
 	views  map[string]etcdstate.View
 	peers  []cluster.Machine
-	// manifests is the version of the bootstrap manifests that were synced.
+	// manifests is the version of the synced bootstrap manifests.
 	manifests string
 }
 
@@ -53,7 +53,7 @@ func (e *eye) observe() cluster.Snapshot {
 	}
 	have.Etcd.Views = map[string]etcdstate.View{}
 
-	for _, m := range e.machines() { // and not of peers that are none any more
+	for _, m := range e.machines() { // and not former peers
 		if v, ok := e.views[m.Name]; ok {
 			have.Etcd.Views[v.Member] = v
 		}
@@ -92,7 +92,7 @@ func (e *eye) ask(m cluster.Machine) {
 	fresh := e.site.answer(m)
 	if b := e.site.podOf(m); b != nil && m.Container {
 		fresh = e.site.podAnswer(b, fresh)
-		fresh.Current = fresh.Current && b.version == m.TalosVersion // the image says it
+		fresh.Current = fresh.Current && b.version == m.TalosVersion // the image shows it
 	}
 
 	fresh.Since = old.Since
@@ -132,7 +132,7 @@ func (e *eye) ask(m cluster.Machine) {
 	}
 }
 
-// answer is what a machine says when it is asked.
+// answer is the observation of a machine.
 func (s *site) answer(m cluster.Machine) step.MachineState {
 	b := s.at(m.Address)
 
@@ -179,7 +179,7 @@ func (s *site) answer(m cluster.Machine) step.MachineState {
 	return state
 }
 
-// unmet are Talos's own conditions that a machine does not meet.
+// unmet are the Talos conditions that a machine does not meet.
 func (s *site) unmet(b *box) []string {
 	var unmet []string
 	if b.controlPlane && !b.kube.podsWork() {

@@ -10,14 +10,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// What must never happen in an upgrade of Kubernetes.
+// Invariants of a Kubernetes upgrade.
 
 var inOrder = []kubenames.Component{
 	kubenames.KubeAPIServer, kubenames.KubeControllerManager, kubenames.KubeScheduler, kubenames.KubeProxy, kubenames.Kubelet,
 }
 
-// release is the version of the path that an image belongs to: an image that names no
-// version belongs to the last one.
+// release is the version of the path that an image belongs to. An image without a version belongs to the last one.
 func (j *judge) release(image string) string {
 	version, ok := kubenames.ImageVersion(image)
 	if ok && slices.Contains(j.want.Kubernetes.Via, version) {
@@ -27,12 +26,12 @@ func (j *judge) release(image string) string {
 	return j.want.Kubernetes.Version
 }
 
-// wantedAt is what a component of a machine has to be called at a version of the path.
+// wantedAt is the image of a component on a machine at a version of the path.
 func (j *judge) wantedAt(m cluster.Machine, c kubenames.Component, version string) string {
 	return j.images(m.Role, version, j.wanted)[c]
 }
 
-// component looks at a change of one component when it begins.
+// component checks a change of one component when it begins.
 func (j *judge) component(op step.UpgradeComponent, b *box) {
 	if have := b.kube.images[op.Component]; op.From != have {
 		j.fail("%q although it has %s", op, have)
@@ -65,8 +64,7 @@ func (j *judge) component(op step.UpgradeComponent, b *box) {
 	}
 }
 
-// changesNow are the components of a machine that change in the same minor version as a
-// step does.
+// changesNow are the components of a machine that change in the same minor version as a step.
 func (j *judge) changesNow(step step.UpgradeComponent, m cluster.Machine) bool {
 	b := j.meant[m.Name]
 	hop := j.release(step.Image)
@@ -91,7 +89,7 @@ func (j *judge) changesNow(step step.UpgradeComponent, m cluster.Machine) bool {
 	})
 }
 
-// pulledEverywhere is that nothing changes before all machines have the images.
+// pulledEverywhere: nothing changes before all machines have the images.
 func (j *judge) pulledEverywhere(step step.UpgradeComponent) {
 	for _, m := range j.want.Machines {
 		b := j.meant[m.Name]
@@ -105,8 +103,7 @@ func (j *judge) pulledEverywhere(step step.UpgradeComponent) {
 	}
 }
 
-// direction is that no minor version is skipped, and that nothing goes back but what an
-// upgrade brought that is taken back.
+// direction: no minor version is skipped, and only a reverted upgrade is downgraded.
 func (j *judge) direction(step step.UpgradeComponent) {
 	from, to := j.versionOf(step.From), j.versionOf(step.Image)
 	final := j.want.Kubernetes.Version
@@ -126,7 +123,7 @@ func (j *judge) direction(step step.UpgradeComponent) {
 	}
 }
 
-// lowest is the lowest version that any machine of the spec runs which counts.
+// lowest is the lowest version on the machines of the spec that count.
 func (j *judge) lowest(counts func(*box) bool) string {
 	lowest := ""
 
@@ -145,8 +142,8 @@ func (j *judge) lowest(counts func(*box) bool) string {
 	return lowest
 }
 
-// sequence is the order of an upgrade: all machines finish a minor version, manifests
-// included, before any begins the next, and within one the components have their order.
+// sequence is the order of an upgrade. All machines finish a minor version, manifests included, before any begins the
+// next, and components change in their order.
 func (j *judge) sequence(op step.UpgradeComponent, b *box) {
 	from, to := j.minorOf(op.From), j.minorOf(op.Image)
 	if to <= from {
@@ -161,7 +158,7 @@ func (j *judge) sequence(op step.UpgradeComponent, b *box) {
 
 		for c, image := range other.kube.images {
 			if j.stays(m.Name, c) {
-				continue // as far behind as skew lets it be
+				continue // as far behind as the skew policy permits
 			}
 
 			if m.Images[c] != "" && j.minorOf(image) < to-1 {
@@ -180,9 +177,8 @@ func (j *judge) sequence(op step.UpgradeComponent, b *box) {
 	}
 }
 
-// othersWork is that no control plane changes unless everything else of the spec does its
-// part: the change before is proven by then. An API server that does not run may be
-// changed where there is no API to ask.
+// othersWork: no control plane changes unless the rest of the spec works, which proves the change before. An API
+// server that does not run may change where there is no API to ask.
 func (j *judge) othersWork(op step.UpgradeComponent, b *box) {
 	if op.Component == kubenames.KubeAPIServer && !j.api() && !b.kube.works(kubenames.KubeAPIServer) {
 		return
@@ -200,7 +196,7 @@ func (j *judge) othersWork(op step.UpgradeComponent, b *box) {
 	}
 }
 
-// skew is what versions may run beside each other.
+// skew is which versions may run together.
 func (j *judge) skew(step step.UpgradeComponent, b *box) {
 	from, to := j.minorOf(step.From), j.minorOf(step.Image)
 	if from == to {
@@ -268,7 +264,7 @@ func (j *judge) skewOfAPIServer(step step.UpgradeComponent, b *box, from, to int
 	}
 }
 
-// joining is that a machine joins with what the cluster runs, as far as the API shows it.
+// joining: a machine joins with the cluster's version, as far as the API shows it.
 func (j *judge) joining(step step.ApplyConfig, b *box) {
 	m := j.machine(step.Machine)
 	if m.Images == nil || !j.api() {
@@ -295,7 +291,7 @@ func (j *judge) joining(step step.ApplyConfig, b *box) {
 	}
 }
 
-// synced is that manifests are those of what all control planes of the spec run.
+// synced: manifests are those of the version on all control planes of the spec.
 func (j *judge) synced(op step.SyncManifests) {
 	if m, _ := j.want.Find(op.Machine); op.Changes != "" && j.meant[m.Name].digest != m.ConfigDigest {
 		j.fail("%q from another configuration than the wanted one", op)
@@ -315,8 +311,7 @@ func (j *judge) synced(op step.SyncManifests) {
 	}
 }
 
-// oneAtATime is that no two control planes of the spec have a pod that does not run, where
-// one at the most had when the run began.
+// oneAtATime: at most one control plane of the spec has a failed pod, if at most one had when the run began.
 func (j *judge) oneAtATime() {
 	var down []string
 
@@ -332,7 +327,7 @@ func (j *judge) oneAtATime() {
 	}
 }
 
-// noteWhoWorks remembers which control planes are in the cluster when a run begins.
+// noteWhoWorks records which control planes are in the cluster when a run begins.
 func (j *judge) noteWhoWorks() {
 	j.settled, j.downAtFirst = map[string]bool{}, 0
 
@@ -350,7 +345,7 @@ func (j *judge) noteWhoWorks() {
 	}
 }
 
-// notUpgraded lists what of Kubernetes is not as wanted.
+// notUpgraded lists what differs from the wanted Kubernetes.
 func (j *judge) notUpgraded() []string {
 	var missing []string
 
@@ -384,7 +379,7 @@ func (j *judge) notUpgraded() []string {
 	return missing
 }
 
-// madeFromWanted is whether manifests were synced from a wanted configuration, where any control plane has one.
+// madeFromWanted reports whether manifests were synced from a wanted configuration, where any control plane has one.
 func (j *judge) madeFromWanted() bool {
 	var wanted []string
 

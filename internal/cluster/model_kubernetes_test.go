@@ -9,15 +9,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// kubeBox is what a machine has of Kubernetes.
+// kubeBox is the Kubernetes part of a machine.
 type kubeBox struct {
 	// images are those of its configuration.
 	images kubenames.Images
-	// runs is what its kubelet runs, the kubelet itself included, and shown what the API
-	// shows of that: the kubelet tells it through the API server of its own machine.
+	// runs is what its kubelet runs, including the kubelet itself. shown is what the API shows of that, which the
+	// kubelet reports through the API server of its own machine.
 	runs  map[kubenames.Component]*process
 	shown map[kubenames.Component]kubestate.StaticPod
-	// faulty are the images, by their components, that never work here.
+	// faulty are the images, by component, that never work here.
 	faulty map[kubenames.Component]string
 }
 
@@ -37,30 +37,30 @@ func newKubeBox() *kubeBox {
 	}
 }
 
-// parts are the components that the machine runs itself.
+// parts are the components that the machine itself runs.
 func (k *kubeBox) parts() []kubenames.Component {
 	return slices.DeleteFunc(append(slices.Clone(staticPods), kubenames.Kubelet),
 		func(c kubenames.Component) bool { return k.images[c] == "" })
 }
 
-// begin runs everything at once, as a machine does that has been up for long.
+// begin starts everything at once, as on a machine that has been up for long.
 func (k *kubeBox) begin() {
 	for _, c := range k.parts() {
 		k.runs[c] = &process{image: k.images[c], ready: k.faulty[c] != k.images[c]}
 	}
 }
 
-// works is true for a component that runs and serves, with whatever image.
+// works is true for a component that runs and serves, with any image.
 func (k *kubeBox) works(c kubenames.Component) bool { return k.runs[c] != nil && k.runs[c].ready }
 
-// proven is true when everything runs with the image of the configuration.
+// proven is true when everything runs with the configured image.
 func (k *kubeBox) proven() bool {
 	return !slices.ContainsFunc(k.parts(),
 		func(c kubenames.Component) bool { return !k.works(c) || k.runs[c].image != k.images[c] })
 }
 
-// provenBy is true when everything is seen to run with the image of the configuration. Of a
-// kubelet Kubernetes shows the version only, and nobody can tell that of a digest.
+// provenBy is true when everything is observed to run with the configured image. Kubernetes shows only the version of
+// a kubelet, which cannot be known for a digest.
 func (s *site) provenBy(k *kubeBox) bool {
 	return !slices.ContainsFunc(k.parts(), func(c kubenames.Component) bool {
 		switch image := k.images[c]; {
@@ -74,18 +74,18 @@ func (s *site) provenBy(k *kubeBox) bool {
 	})
 }
 
-// podsWork is what Talos's own condition for static pods asks.
+// podsWork is the Talos condition for static pods.
 func (k *kubeBox) podsWork() bool {
 	return !slices.ContainsFunc(k.parts(), func(c kubenames.Component) bool { return c.StaticPod() && !k.works(c) })
 }
 
-// servesAPI is true for a machine whose API server can be asked.
+// servesAPI is true for a machine whose API server answers.
 func (s *site) servesAPI(b *box) bool {
 	return b.controlPlane && b.life == running && !b.foreign && s.etcdUp(b) && b.kube.works(kubenames.KubeAPIServer)
 }
 
-// ticks lets the kubelet of a machine take up what its configuration says, which takes a
-// while in which the old component still runs, and one in which the new one starts.
+// ticks lets the kubelet of a machine apply its configuration. For a while the old component still runs, and then the
+// new one starts.
 func (k *kubeBox) ticks(s *site) (moved bool) {
 	for _, c := range k.parts() {
 		p := k.runs[c]
@@ -109,8 +109,7 @@ func (k *kubeBox) ticks(s *site) (moved bool) {
 	return moved
 }
 
-// shows lets the API show what runs. A node whose kubelet gets through to no API server
-// keeps what it had, but for being ready.
+// shows updates what the API shows. A node whose kubelet reaches no API server keeps its state, but is not ready.
 func (s *site) shows(b *box) (moved bool) {
 	if !s.api() || s.nodeOf(b) == nil {
 		return false
@@ -135,7 +134,7 @@ func (s *site) shows(b *box) (moved bool) {
 	return moved
 }
 
-// tickKubernetes lets Kubernetes go on by itself on all machines.
+// tickKubernetes lets Kubernetes progress by itself on all machines.
 func (s *site) tickKubernetes() (moved bool) {
 	for _, b := range s.boxes {
 		if b.up() && !b.foreign {
@@ -152,11 +151,11 @@ func (s *site) tickKubernetes() (moved bool) {
 	return moved
 }
 
-// How long a component is waited for, in rounds.
+// How many rounds one component is waited for.
 const awaited = 12
 
-// upgradeComponent is the step as lifecycle carries it out: another image in the
-// configuration, and then waiting until Kubernetes shows that it runs.
+// upgradeComponent is the step as in lifecycle: another image in the configuration, and then a wait until Kubernetes
+// shows that it runs.
 func (s *site) upgradeComponent(op *operation, b *box, step step.UpgradeComponent, how mishap) {
 	effect := func() {
 		if step.From != step.Image && how == rolledBack {
@@ -202,7 +201,7 @@ func (s *site) upgradeComponent(op *operation, b *box, step step.UpgradeComponen
 	op.phases = append(op.phases, await)
 }
 
-// showsImage is what the API has to show of a component that is waited for.
+// showsImage is what the API must show for a component that is waited for.
 func (s *site) showsImage(b *box, n *kubeNode, step step.UpgradeComponent) bool {
 	shown := b.kube.shown[step.Component]
 	if step.Component == kubenames.Kubelet {
@@ -212,7 +211,7 @@ func (s *site) showsImage(b *box, n *kubeNode, step step.UpgradeComponent) bool 
 	return shown.Image == step.Image && shown.Ready
 }
 
-// syncManifests brings the manifests that a machine renders.
+// syncManifests applies the manifests that a machine renders.
 func (s *site) syncManifests(op *operation, b *box, step step.SyncManifests, how mishap) {
 	s.simply(op, how, func() {
 		s.manifests, s.madeFrom = step.Version, b.digest
@@ -229,7 +228,7 @@ func (s *site) syncManifests(op *operation, b *box, step step.SyncManifests, how
 	}
 }
 
-// versionOf is the version that an image really has, be it pinned by a digest.
+// versionOf is the real version of an image, even if it is pinned by a digest.
 func (s *site) versionOf(image string) string {
 	if version, ok := s.pinned[image]; ok {
 		return version

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// randomLocks locks some machines of some clusters, seldom one that is to be removed.
+// randomLocks locks some machines of some clusters, rarely one that leaves.
 func (t *trial) randomLocks(random *rand.Rand) {
 	if random.IntN(6) > 0 {
 		return
@@ -36,7 +36,7 @@ func (t *trial) randomWindow(random *rand.Rand) {
 	}
 }
 
-// atWindow is how the window stands now.
+// atWindow is the current state of the window.
 func (t *trial) atWindow() cluster.Window {
 	if t.window == 0 {
 		return cluster.Window{}
@@ -50,7 +50,7 @@ func (t *trial) atWindow() cluster.Window {
 	return cluster.Window{Closed: true, Opens: time.Unix((turn+1)*int64(t.window.Seconds()), 0).UTC(), Refuses: t.refuses}
 }
 
-// inWindow is that nothing which works is taken out of service while the window is closed.
+// inWindow: no working machine is taken out of service while the window is closed.
 func (t *trial) inWindow(d cluster.Decision, have cluster.Snapshot) {
 	for _, op := range d.Steps {
 		b := t.meant[op.On()]
@@ -67,9 +67,9 @@ func (t *trial) inWindow(d cluster.Decision, have cluster.Snapshot) {
 		slices.ContainsFunc(d.Holds, func(h step.Hold) bool { return strings.Contains(h.Reason, "maintenance window") })
 }
 
-// locked is that nothing takes a machine out of service that is locked.
+// locked: no locked machine is taken out of service.
 func (j *judge) locked(op step.Step, b *box) {
-	_, expels := op.(step.RemoveMember) // of a member whose machine is nobody any more
+	_, expels := op.(step.RemoveMember) // of a member without a machine
 	blank := b.life == maintenance || b.pod != nil && b.digest == ""
 
 	if j.machine(op.On()).Locked && op.Disrupts() && !expels && !blank {
@@ -90,7 +90,7 @@ func (j *judge) locked(op step.Step, b *box) {
 	}
 }
 
-// keeps is that what is kept is kept for a lock: that of the machine itself, or that of one which is behind it.
+// keeps: what is kept is kept for the lock of the machine itself, or of one that it waits for.
 func (j *judge) keeps(d cluster.Decision) {
 	j.kept, j.keptKubelets = map[string]bool{}, map[string]bool{}
 
@@ -120,7 +120,7 @@ func (j *judge) keeps(d cluster.Decision) {
 	}
 }
 
-// leavesBehind is that what is left to a later run waits for machines of other resources that no run is at work on.
+// leavesBehind: what is left to a later run waits for machines of other resources on which no run works.
 func (t *trial) leavesBehind(d cluster.Decision) {
 	t.behind = map[string]kubenames.Component{}
 
@@ -147,7 +147,7 @@ func (t *trial) leavesBehind(d cluster.Decision) {
 	}
 }
 
-// stays is whether a component of a machine stays what it is, for a lock or for other resources.
+// stays reports whether a component of a machine stays, because of a lock or other resources.
 func (j *judge) stays(machine string, c kubenames.Component) bool {
 	return c == kubenames.Kubelet && j.keptKubelets[machine] || j.behind[machine] == c
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// podBox is what a machine has that is a pod of a host cluster.
+// podBox is the pod of a machine on a host cluster.
 type podBox struct {
 	ip       string
-	service  string // where its etcd is known whatever ip it has; none for some
-	outdated bool   // made of something else than is wanted
-	bad      bool   // nothing ever runs in it, because of what it was made of
-	lost     bool   // its volumes are lost for good
+	service  string // the stable address of its etcd; some have none
+	outdated bool   // made from another specification than the wanted one
+	bad      bool   // nothing ever runs in it, because of its specification
+	lost     bool   // its volumes are permanently lost
 	ran      string
 }
 
@@ -30,7 +30,7 @@ func (b *box) peer() string {
 	}
 }
 
-// podOf is the box of a machine that is a pod, also where nothing answers.
+// podOf is the box of a machine that is a pod, even if it does not answer.
 func (s *site) podOf(m cluster.Machine) *box {
 	i := slices.IndexFunc(s.boxes, func(b *box) bool { return b.pod != nil && b.addr == m.Address })
 	if i < 0 {
@@ -50,7 +50,7 @@ func onHost(op step.Step) bool {
 	}
 }
 
-// newPod gives a machine a new pod, which has another address.
+// newPod gives a machine a new pod with another address.
 func (s *site) newPod(b *box) {
 	s.ids++
 	b.pod.ip = fmt.Sprintf("10.9.0.%d", s.ids)
@@ -83,8 +83,7 @@ func (s *site) replaceVolumes(b *box) {
 	s.goAway(b, maintenance)
 }
 
-// restarts is what becomes of the pod of a machine that reboots: Talos restarts in it, or it is
-// made anew.
+// restarts is what happens to the pod of a machine that reboots: Talos restarts in it, or it is recreated.
 func (s *site) restarts(b *box) {
 	if b.pod != nil && s.random.IntN(2) == 0 {
 		outdated := b.pod.outdated
@@ -94,8 +93,8 @@ func (s *site) restarts(b *box) {
 	}
 }
 
-// announce lets members be known by their present addresses, some time after their etcd is
-// well (Talos 1.13, AdvertisedPeerController).
+// announce updates the advertised addresses of members some time after their etcd is healthy (Talos 1.13,
+// AdvertisedPeerController).
 func (s *site) announce() (moved bool) {
 	for _, m := range s.members {
 		if m.peer != m.box.peer() && m.id == m.box.member && s.etcdUp(m.box) && s.quorum() {
@@ -110,17 +109,17 @@ func (s *site) announce() (moved bool) {
 	return moved
 }
 
-// reach is true for members that can talk: one of them has to know where the other is.
+// reach is true for members that can connect: one of them must know the other's address.
 func (m *etcdMember) reach(other *etcdMember) bool {
 	return m == other || m.peer == m.box.peer() || other.peer == other.box.peer()
 }
 
-// votesNow is true for a member with a vote whose etcd serves.
+// votesNow is true for a voting member whose etcd serves.
 func (s *site) votesNow(m *etcdMember) bool {
 	return !m.learner && m.id == m.box.member && s.etcdUp(m.box)
 }
 
-// connected is how many voting members, at the most, talk to one that could lead them.
+// connected is the largest number of voting members that reach one possible leader.
 func (s *site) connected() int {
 	most := 0
 
@@ -139,7 +138,7 @@ func (s *site) connected() int {
 	return most
 }
 
-// podAnswer is what the host cluster adds to what a machine says.
+// podAnswer is what the host cluster adds to the answer of a machine.
 func (s *site) podAnswer(b *box, state step.MachineState) step.MachineState {
 	p := b.pod
 
@@ -165,7 +164,7 @@ func (s *site) podAnswer(b *box, state step.MachineState) step.MachineState {
 	return state
 }
 
-// replaces is what a run finds that the pods of machines have to be replaced for.
+// replaces is why a run must replace the pods of machines.
 func (t *trial) replaces() {
 	for i := range t.want.Machines {
 		if m := &t.want.Machines[i]; m.Container {
@@ -178,8 +177,7 @@ func (t *trial) replaces() {
 	}
 }
 
-// randomPods makes every machine of the spec a pod, some of which are not as wanted or do not
-// run.
+// randomPods makes every machine of the spec a pod. Some are not as wanted or do not run.
 func (t *trial) randomPods() {
 	for _, machines := range [][]cluster.Machine{t.want.Machines, t.want.Removed} {
 		for i := range machines {
@@ -225,11 +223,11 @@ func (t *trial) randomPodAilments() {
 		}
 
 		switch t.random.IntN(4) {
-		case 0: // its template was made of nonsense
+		case 0: // its specification is invalid
 			b.life, b.pod.outdated, b.pod.bad = off, true, true
 		case 1:
 			b.life, b.pod.lost = off, true
-		case 2: // replaced a moment ago
+		case 2: // just replaced
 			if m := t.memberOf(b); m != nil && b.pod.service == "" {
 				m.peer = "10.9.9.9"
 			}
@@ -250,7 +248,7 @@ func (t *trial) randomPodAilments() {
 	}
 }
 
-// podsOf checks what a step does to pods and what etcd knows of them.
+// podsOf checks what a step does to pods and what etcd knows about them.
 func (j *judge) pods(op step.Step, b *box) {
 	if b.pod == nil {
 		return
@@ -273,7 +271,7 @@ func (j *judge) pods(op step.Step, b *box) {
 	}
 }
 
-// volumes checks that data is only given up that is lost, and that others have.
+// volumes checks that only lost data is given up, and only data that others have.
 func (j *judge) volumes(step step.ReplaceVolumes, b *box) {
 	if !b.pod.lost {
 		j.fail("%q, which are not lost", step)

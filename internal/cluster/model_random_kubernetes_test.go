@@ -12,32 +12,29 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// kubeChange is the change of Kubernetes in a trial.
+// kubeChange is the Kubernetes change of a trial.
 type kubeChange struct {
-	// versions are the one that runs and all that are passed up to the wanted one.
+	// versions are the running one and all up to the wanted one.
 	versions []string
-	// alone is true where the spec leaves Kubernetes alone, and gap where it names no
-	// releases on the way.
+	// alone is true where the spec does not manage Kubernetes, and gap where it names no releases on the path.
 	alone, gap   bool
 	before, then naming
 	noProxy      bool
-	// hop, next and through say how far an earlier run got: to versions[hop], and of the
-	// components on the way to the next version to those before next on all machines, and to
-	// next on the first few.
+	// hop, next and through are the progress of an earlier run: it reached versions[hop]. On the path to the next
+	// version, all machines have the components before next, and the first few have next.
 	hop, next, through int
-	// placed counts the machines that were made that far.
+	// placed counts the machines that were created at that progress.
 	placed int
-	// others is where other resources have their machines: behind this one for good, ahead of
-	// it, or going along with it.
+	// others is the progress of other resources: permanently behind, ahead, or moving along.
 	others string
-	// back is true once the user gave up on a version.
+	// back is true once the user reverted a version.
 	back bool
 }
 
-// naming is where images come from and what they are called.
+// naming is the source and the naming of images.
 type naming struct {
 	registry, suffix string
-	// pinned is a component whose image is named by its digest.
+	// pinned is a component whose image is pinned by its digest.
 	pinned kubenames.Component
 	digest string
 }
@@ -62,7 +59,7 @@ func (s *site) images(role step.Role, version string, by naming) kubenames.Image
 	return out
 }
 
-// imagesToJoin are those in the configuration that a machine joins with.
+// imagesToJoin are those in the configuration with which a machine joins.
 func (s *site) imagesToJoin(m cluster.Machine, version string) kubenames.Images {
 	switch {
 	case m.Images == nil:
@@ -74,7 +71,7 @@ func (s *site) imagesToJoin(m cluster.Machine, version string) kubenames.Images 
 	}
 }
 
-// randomKubernetes picks what changes of Kubernetes.
+// randomKubernetes picks the Kubernetes change.
 func (t *trial) randomKubernetes() {
 	k := &t.kube
 	k.before = naming{registry: "registry.k8s.io"}
@@ -130,7 +127,7 @@ func (t *trial) randomKubernetes() {
 	}
 }
 
-// randomNaming picks where images come from, before and after.
+// randomNaming picks the source of images, before and after.
 func (t *trial) randomNaming() {
 	k := &t.kube
 
@@ -159,8 +156,8 @@ func (t *trial) randomNaming() {
 
 func (k *kubeChange) final() string { return k.versions[len(k.versions)-1] }
 
-// reached is what an earlier run made of a machine: of the control planes in their order,
-// and then of the workers.
+// reached is what an earlier run did to a machine: first to the control planes in their order, and then to the
+// workers.
 func (t *trial) reached(role step.Role) kubenames.Images {
 	k := &t.kube
 
@@ -205,7 +202,7 @@ func (t *trial) elsewhereAt() string {
 	return k.versions[ahead]
 }
 
-// liveKubernetes runs what machines of other resources run.
+// liveKubernetes starts what machines of other resources run.
 func (t *trial) liveKubernetes(b *box) {
 	role := step.Worker
 	if b.controlPlane {
@@ -224,11 +221,11 @@ func (t *trial) setKubernetes(b *box, images kubenames.Images) {
 	}
 }
 
-// othersMove is whether runs of other resources are at work.
+// othersMove reports whether runs of other resources are working.
 func (t *trial) othersMove() bool { return t.othersFollow() && t.waitsForOthers() }
 
-// othersFollow is whether other resources get the same version at the same time. Where nothing goes wrong a run still
-// ends when they do not, unless a lock lets it go on to the next version with a kubelet that stays.
+// othersFollow reports whether other resources get the same version at the same time. Without failures a run ends
+// even if they do not, unless a lock lets it continue to the next version with a kubelet that stays.
 func (t *trial) othersFollow() bool {
 	locked := slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return m.Locked })
 	stay := t.kube.others == "behind" && t.want.Shared && !(locked && t.policy.DrainForKubelet)
@@ -236,7 +233,7 @@ func (t *trial) othersFollow() bool {
 	return !t.kube.alone && (t.kube.others == "along" || t.whole && !stay)
 }
 
-// elsewhere is what they do, as a run of the same process sees it.
+// elsewhere is their standing, as a run of the same process sees it.
 func (t *trial) elsewhere() cluster.Elsewhere {
 	switch {
 	case t.othersMove():
@@ -248,8 +245,8 @@ func (t *trial) elsewhere() cluster.Elsewhere {
 	return cluster.Elsewhere{Standing: cluster.Standing{Moves: t.othersMove()}, QuietSince: t.quietSince}
 }
 
-// othersGoOn lets the runs of other resources upgrade their machines by a version, where this one is not in their way:
-// their kubelets wait for all API servers, too.
+// othersGoOn lets other resources upgrade their machines by a version, unless this one blocks them: their kubelets
+// wait for all API servers too.
 func (t *trial) othersGoOn() (moved bool) {
 	k := &t.kube
 	if !t.othersFollow() || !t.api() {
@@ -277,7 +274,7 @@ func (t *trial) othersGoOn() (moved bool) {
 	return moved
 }
 
-// goesOn upgrades the kubelet of a machine of another resource, or all else with its API server, by a version.
+// goesOn upgrades one version of another resource's machine: its kubelet, or everything else with its API server.
 func (t *trial) goesOn(b *box, c kubenames.Component, lowest int) bool {
 	versions, most, role := t.kube.versions, lowest, step.Worker
 	if c == kubenames.KubeAPIServer {
@@ -307,11 +304,10 @@ func (t *trial) goesOn(b *box, c kubenames.Component, lowest int) bool {
 	return true
 }
 
-// waitsForOthers is true where machines of other resources are behind, which no forecast
-// takes further.
+// waitsForOthers is true where machines of other resources are behind, which no forecast upgrades.
 func (t *trial) waitsForOthers() bool { return len(t.lagging()) > 0 }
 
-// randomDrift lets somebody change images by hand, and images that never work.
+// randomDrift changes images by hand, and adds images that never work.
 func (t *trial) randomDrift() {
 	if t.kube.alone {
 		return
@@ -343,7 +339,7 @@ func (t *trial) randomDrift() {
 	}
 }
 
-// takeBack lets the user give up on the version that does not work.
+// takeBack lets the user revert a version that does not work.
 func (t *trial) takeBack() {
 	k := &t.kube
 	to := t.random.IntN(len(k.versions) - 1)
@@ -359,7 +355,7 @@ func (t *trial) takeBack() {
 	t.say("the user takes Kubernetes back to %s", k.final())
 }
 
-// mayTakeBack is true where an upgrade that did not come to its end can be taken back.
+// mayTakeBack is true where an unfinished upgrade can be reverted.
 func (t *trial) mayTakeBack() bool {
 	k := &t.kube
 
@@ -371,7 +367,7 @@ func contains(text string, parts ...string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// refusedKubernetes checks a refusal of what is wanted of Kubernetes.
+// refusedKubernetes checks a refusal of the wanted Kubernetes.
 func (t *trial) refusedKubernetes(text string) bool {
 	final := t.want.Kubernetes.Version
 
@@ -416,9 +412,8 @@ func (t *trial) lagging() []string {
 	return names
 }
 
-// beyondHelp is true for a machine on which a component never works with the image that it
-// has. Where that is one that an upgrade brought and the user takes back, there is help,
-// unless something else that is wanted comes first.
+// beyondHelp is true for a machine on which a component never works with its image. If an upgrade set that image and
+// the user reverts it, the machine recovers, unless another change comes first.
 func (t *trial) beyondHelp(m cluster.Machine, b *box) bool {
 	return slices.ContainsFunc(b.kube.parts(), func(c kubenames.Component) bool {
 		image := b.kube.images[c]
@@ -427,7 +422,7 @@ func (t *trial) beyondHelp(m cluster.Machine, b *box) bool {
 	})
 }
 
-// pendingOnTalos is true while something other than Kubernetes is to change.
+// pendingOnTalos is true while anything except Kubernetes must change.
 func (t *trial) pendingOnTalos() bool {
 	return slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool {
 		b := t.meant[m.Name]
@@ -439,13 +434,12 @@ func (t *trial) pendingOnTalos() bool {
 // answers is true for a machine whose configuration can be read.
 func (t *trial) answers(b *box) bool { return b.up() && !b.foreign && t.at(b.addr) == b }
 
-// tells is true for machines that show whether an upgrade is through: the control planes, of
-// a spec that has any.
+// tells is true for machines that show whether an upgrade is finished: the control planes, of a spec that has any.
 func (t *trial) tells(b *box) bool {
 	return t.answers(b) && (b.controlPlane || !t.want.OwnsControlPlane())
 }
 
-// beginProxy gives the DaemonSet of kube-proxy the image that the control planes have.
+// beginProxy gives the DaemonSet kube-proxy the control planes' image.
 func (t *trial) beginProxy() {
 	for _, b := range t.boxes {
 		if image := b.kube.images[kubenames.KubeProxy]; b.controlPlane && image != "" && t.proxy == "" {
@@ -454,7 +448,7 @@ func (t *trial) beginProxy() {
 	}
 }
 
-// highest is the highest version that any machine of the spec runs.
+// highest is the highest version on the machines of the spec.
 func (t *trial) highest() string {
 	highest := ""
 

@@ -10,20 +10,19 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// trial is a random cluster with a random change to it.
+// trial is a random cluster with a random change.
 type trial struct {
 	*judge
 	random *rand.Rand
 	policy cluster.Policy
-	// faults is the share of steps that go wrong.
+	// faults is the share of steps that fail.
 	faults float64
 	// kills is how often the run is killed.
 	kills float64
-	// whole is true where nothing is wrong and nothing goes wrong: the end is the desired
-	// state then.
+	// whole is true for a healthy cluster without failures, which ends in the desired state.
 	whole bool
 
-	ail float64 // the share of machines that something is wrong with
+	ail float64 // the share of unhealthy machines
 	old cluster.Machine
 	new cluster.Machine
 	// mid is a release between the old and the new version.
@@ -34,25 +33,25 @@ type trial struct {
 	pods    bool // every machine of the spec is one
 	kube    kubeChange
 
-	// mistaken is a machine that the user is wrong about.
+	// mistaken is a machine that the user configured wrongly.
 	mistaken string
 
 	done []step.Step
-	// window is how long the maintenance window is open, and closed, in turns; zero for none. refuses is whether nobody
-	// waits for it.
+	// window is how long the maintenance window is alternately open and closed; zero for none. refuses is true when a
+	// run does not wait for it.
 	window  time.Duration
 	refuses bool
-	// waited is whether a step waited for the window.
+	// waited is true when a step waited for the window.
 	waited bool
-	// unmanaged lets machines that no resource has come and go; nil where there are none.
+	// unmanaged adds and removes machines without a resource; nil where there are none.
 	unmanaged *rand.Rand
-	// keptAtAll is whether a lock kept anything.
+	// keptAtAll is true when a lock kept anything.
 	keptAtAll bool
-	// behindAtAll is whether anything was left to a later run, and quietSince since when no run of another resource is at
-	// work.
+	// behindAtAll is true when anything was left to a later run. quietSince is since when no run of another resource
+	// works.
 	behindAtAll bool
 	quietSince  time.Time
-	// vain counts how often a component of a machine was waited for in vain.
+	// vain counts the failed waits for a component of a machine.
 	vain map[step.UpgradeComponent]int
 }
 
@@ -63,7 +62,7 @@ func newTrial(seed uint64) *trial {
 	t := &trial{random: random, judge: &judge{site: s, meant: map[string]*box{}, succeeded: map[string]bool{}}}
 
 	t.policy = cluster.DefaultPolicy()
-	t.policy.RegisterTimeout = 24 * time.Hour // the clock leaps here while machines boot, and no node is ever lost
+	t.policy.RegisterTimeout = 24 * time.Hour // the clock jumps while machines boot, and no node is ever lost
 	t.policy.TryConfig = random.IntN(4) == 0
 	t.policy.Drain.Skip = random.IntN(6) == 0
 	t.whole = random.IntN(3) == 0
@@ -93,13 +92,13 @@ func newTrial(seed uint64) *trial {
 	return t
 }
 
-// unowned is true for the node of a machine that the spec does not know.
+// unowned is true for the node of a machine outside the spec.
 func (t *trial) unowned(n *kubeNode) bool {
 	return !slices.ContainsFunc(t.want.Known(), func(m cluster.Machine) bool { return t.meant[m.Name].name == n.name })
 }
 
-// randomStaging picks whether configurations wait for the next boots of their machines, on which of them one waits
-// already, and whether bootstrap manifests are made of something else.
+// randomStaging picks whether configurations are staged, on which machines one already is, and whether the sources of
+// bootstrap manifests change.
 func (t *trial) randomStaging(random *rand.Rand) {
 	t.stages = random.IntN(4) == 0
 	t.policy.StageReboots = t.stages
@@ -115,7 +114,7 @@ func (t *trial) randomStaging(random *rand.Rand) {
 	}
 }
 
-// randomChange picks what changes for all machines.
+// randomChange picks the change for all machines.
 func (t *trial) randomChange() {
 	t.old = cluster.Machine{Installation: cluster.Installation{TalosVersion: "v1.12.3", Schematic: "s1"}}
 	t.new = t.old
@@ -173,18 +172,18 @@ func (t *trial) randomCluster() {
 	workers := t.random.IntN([]int{1, 4, 8, 16, 45}[t.random.IntN(5)] + 1)
 
 	if !t.kube.alone {
-		workers = min(workers, 12) // an upgrade of Kubernetes has many rounds
+		workers = min(workers, 12) // a Kubernetes upgrade has many rounds
 	}
 
 	if t.whole && controlPlanes == 2 {
-		controlPlanes = 3 // two members cannot be spared
+		controlPlanes = 3 // of two members, none can be lost
 	}
 
 	t.created = kind > 0
 	if !t.created {
 		t.want.Bootstrapped = false
 
-		if t.random.IntN(2) == 0 { // every machine is fresh, and may have been part of a cluster before
+		if t.random.IntN(2) == 0 { // every machine is blank, and may have been part of a cluster before
 			t.want.RestoreFrom, t.want.Bootstrapped = "key", t.random.IntN(2) == 0
 		}
 	}
@@ -246,7 +245,7 @@ func (t *trial) randomCluster() {
 	}
 }
 
-// randomMistakes lets a user mean another machine than the one that is there.
+// randomMistakes makes a user name another machine than the one that is there.
 func (t *trial) randomMistakes() {
 	if t.whole || t.random.IntN(30) > 0 || len(t.want.Machines) == 0 {
 		return
@@ -300,7 +299,7 @@ func (t *trial) live(b *box) {
 	node.ours = !node.foreign && t.random.IntN(12) == 0
 }
 
-// addMachine adds a wanted machine, in whatever state an earlier apply left it.
+// addMachine adds a wanted machine in any state that an earlier apply may leave.
 func (t *trial) addMachine(name string, role step.Role) {
 	b := t.newBox(name, role)
 	t.meant[name] = b
@@ -326,7 +325,7 @@ func (t *trial) addMachine(name string, role step.Role) {
 
 		m.UUID, m.NodeName = b.uuid, b.name
 
-		switch t.random.IntN(8) { // an earlier apply got so far
+		switch t.random.IntN(8) { // the progress of an earlier apply
 		case 0:
 			b.digest = newDigest
 		case 1:
@@ -343,7 +342,7 @@ func (t *trial) addMachine(name string, role step.Role) {
 	t.want.Machines = append(t.want.Machines, m)
 }
 
-// randomRemovals gives up some machines, which are alive, dead, wiped or replaced.
+// randomRemovals removes some machines, which are alive, dead, wiped or replaced.
 func (t *trial) randomRemovals(controlPlanes int) {
 	if t.random.IntN(3) > 0 {
 		return
@@ -388,13 +387,13 @@ func (t *trial) randomRemovals(controlPlanes int) {
 				t.replace(m)
 			}
 		case 3:
-			t.want.Removed[i].MemberID = "gone" // it left and joined again since it was recorded
+			t.want.Removed[i].MemberID = "gone" // it left and joined again after it was recorded
 		}
 	}
 }
 
-// replace puts other hardware in the place of a machine: a new one of the spec, one of
-// another resource, or one of another cluster.
+// replace puts other hardware in the place of a machine: a new one of the spec, one of another resource, or one of
+// another cluster.
 func (t *trial) replace(gone cluster.Machine) {
 	name := "new-" + gone.Name
 
@@ -408,7 +407,7 @@ func (t *trial) replace(gone cluster.Machine) {
 		t.meant[name].addr, t.want.Machines[grown].Address = gone.Address, gone.Address
 
 		if t.random.IntN(2) == 0 {
-			t.want.Removed[len(t.want.Removed)-1].UUID = "" // as of containers
+			t.want.Removed[len(t.want.Removed)-1].UUID = "" // as for containers
 		}
 	case 1:
 		b := t.newBox(name, step.Worker)
@@ -420,14 +419,14 @@ func (t *trial) replace(gone cluster.Machine) {
 	}
 }
 
-// randomAilments makes machines and the cluster unwell.
+// randomAilments breaks machines and the cluster.
 func (t *trial) randomAilments() {
 	if t.whole {
 		return
 	}
 
 	for _, b := range t.boxes {
-		// A member that joined again unknown to the record is found by its machine only.
+		// An unrecorded member that joined again is found only through its machine.
 		again := slices.ContainsFunc(t.want.Removed,
 			func(m cluster.Machine) bool { return m.Address == b.addr && m.MemberID == "gone" })
 
@@ -444,7 +443,7 @@ func (t *trial) randomAilments() {
 		case 0:
 			b.life = off
 		case 1, 2:
-			b.sick = !t.noCNI // nobody could tell
+			b.sick = !t.noCNI // it could not be observed
 		case 3:
 			b.etcdBroken, b.life = b.controlPlane, booting
 		case 4:

@@ -10,29 +10,29 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// judge looks at each step when it begins, and knows of the machines what no planner can:
-// which box is meant, and what is really up.
+// judge checks each step when it begins. It knows what no planner can: which box is the wanted one, and what is
+// really up.
 type judge struct {
 	*site
 	want cluster.Spec
-	// meant is the box of each machine, by its name.
+	// meant is the box of each machine, by name.
 	meant map[string]*box
-	// succeeded are the disruptions of this run that ended well.
+	// succeeded are the successful disruptions of this run.
 	succeeded map[string]bool
 	run       int
-	// wanted is how the images of Kubernetes are called that are wanted, and pulled the
-	// version whose images each machine fetched in this run.
+	// wanted is the naming of the wanted Kubernetes images, and pulled the version whose images each machine pulled in
+	// this run.
 	wanted naming
 	pulled map[string]string
-	// settled are the control planes that were in the cluster when the run began, of which
-	// downAtFirst had static pods that did not work.
+	// settled are the control planes that were in the cluster when the run began, and downAtFirst those of them with
+	// failed static pods.
 	settled     map[string]bool
 	downAtFirst int
-	// kept are the machines that have something before them which a lock keeps from them.
+	// kept are the machines with a change that a lock prevents.
 	kept, keptKubelets map[string]bool
 	// behind is what the last decision left to a later run, by machine.
 	behind map[string]kubenames.Component
-	// stages is whether what takes a reboot waits for one.
+	// stages is true when a change that needs a reboot waits for one.
 	stages bool
 }
 
@@ -72,13 +72,13 @@ func (j *judge) check(op step.Step) {
 		}
 
 		if b.pod != nil && !b.up() {
-			return // what is left of it is taken away
+			return // only its remains are removed
 		}
 
 		j.disruption(op, b)
 	case step.Upgrade:
 		if b.pod != nil && b.digest == "" {
-			return // a blank pod is in nobody's service
+			return // no workload uses a blank pod
 		}
 
 		j.hops(op, b)
@@ -115,7 +115,7 @@ func (j *judge) check(op step.Step) {
 	}
 }
 
-// identity is item 5: who answers is the machine meant.
+// identity is invariant 5: the machine that answers is the wanted one.
 func (j *judge) identity(step step.Step, meant *box) {
 	if !actsOnMachine(step) {
 		return
@@ -144,7 +144,7 @@ func (j *judge) machine(name string) cluster.Machine {
 	return cluster.Machine{}
 }
 
-// expulsion is item 4 for members that are removed through another machine.
+// expulsion is invariant 4 for members that are removed through another machine.
 func (j *judge) expulsion(step step.RemoveMember) {
 	for _, m := range j.members {
 		if m.id != step.Member {
@@ -165,7 +165,7 @@ func (j *judge) expulsion(step step.RemoveMember) {
 	j.fail("%q, which is no member", step)
 }
 
-// spared is item 4 for members that leave by themselves.
+// spared is invariant 4 for members that leave by themselves.
 func (j *judge) spared(step step.Step, b *box) {
 	m := j.memberOf(b)
 	if m == nil {
@@ -179,7 +179,7 @@ func (j *judge) spared(step step.Step, b *box) {
 	}
 }
 
-// disruption is items 2 and 3.
+// disruption is invariants 2 and 3.
 func (j *judge) disruption(op step.Step, b *box) {
 	if b.controlPlane {
 		j.quorate(op, b)
@@ -196,7 +196,7 @@ func (j *judge) disruption(op step.Step, b *box) {
 
 func (j *judge) quorate(op step.Step, b *box) {
 	for _, other := range j.boxes {
-		gone := other.life == off && j.memberOf(other) == nil // it was reset, and left for good
+		gone := other.life == off && j.memberOf(other) == nil // it was reset, and left permanently
 		if other != b && other.controlPlane && other.disrupted && !gone && (other.inRun == j.run || other.life == away) {
 			j.fail("%q while control plane %s is disrupted (%s)", op, other.name, other.life)
 		}
@@ -208,7 +208,7 @@ func (j *judge) quorate(op step.Step, b *box) {
 	}
 
 	all, _ := j.votes(nil)
-	_, leaves := op.(step.LeaveEtcd) // which spared looked at
+	_, leaves := op.(step.LeaveEtcd) // which spared checks
 
 	if _, others := j.votes(m); all > 1 && others <= all/2 && !leaves {
 		j.fail("%q while %d others of %d members work", op, others, all)
@@ -254,8 +254,8 @@ func (j *judge) budget(op step.Step, b *box) {
 	}
 }
 
-// hops is item 10: no minor version is skipped, and no machine begins one before all
-// others are through with the one before.
+// hops is invariant 10: no minor version is skipped, and no machine begins one before all others finished the one
+// before.
 func (j *judge) hops(step step.Upgrade, b *box) {
 	from, to := minor(b.version), minor(step.To)
 	if to-from > 1 || from-to > 1 {
@@ -312,7 +312,7 @@ func minor(version string) int {
 	return n
 }
 
-// cordons is item 11.
+// cordons is invariant 11.
 func (j *judge) cordons(node string, b *box) {
 	for _, n := range j.nodes {
 		if n.name == node && (n.foreign || n.box != b) {
@@ -333,7 +333,7 @@ func (j *judge) deletion(step step.DeleteNode, b *box) {
 	}
 }
 
-// unreached lists what is not as wanted although the planner says that it is done.
+// unreached lists what is not as wanted although the planner reports that it is done.
 func (j *judge) unreached() []string {
 	var missing []string
 

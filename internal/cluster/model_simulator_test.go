@@ -23,19 +23,19 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// The planner is tested on one model of machines and the engine on another, the simulator. Both are to be what
-// Talos 1.13 is, so that they have to be the same: they go through the same random steps here, and once all has
-// come to rest after a step, what is observed of both is compared field by field.
+// The planner is tested on one model of machines, and the engine on another, the simulator. Both must behave like
+// Talos 1.13, so they must agree. Here they go through the same random steps. Once both are at rest after a step,
+// their observations are compared field by field.
 
 const (
 	modelTalos, newerTalos = "v1.13.0", "v1.13.2"
 	modelKubernetes        = "v1.35.2"
 	installerOf            = "ghcr.io/siderolabs/installer:"
-	// restTime is how long the simulator may take to come to rest on a busy machine.
+	// restTime is how long the simulator may take to come to rest on a busy computer.
 	restTime = 45 * time.Second
 )
 
-// twins are the two worlds.
+// twins are the model and the simulator.
 type twins struct {
 	t      *testing.T
 	random *rand.Rand
@@ -80,7 +80,7 @@ func newTwins(t *testing.T, seed uint64, controlPlanes, workers int) *twins {
 
 	w.bundle = bundle
 	w.want = cluster.Spec{Name: "prod", NodesBecomeReady: true}
-	w.want.Joins = true // so that nobody is expected to bootstrap
+	w.want.Joins = true // so that no bootstrap is expected
 	w.want.Endpoint, err = w.sim.Endpoint()
 	w.must(err)
 
@@ -118,7 +118,7 @@ func (w *twins) add(prefix string, n int, role step.Role) {
 		w.model.boxes = append(w.model.boxes, b)
 		w.boxes[m.Name()] = b
 
-		// One that Talos applies at once, and one that it reboots for.
+		// One that Talos applies at once, and one for which it reboots.
 		for digest, patch := range map[string]string{
 			newDigest: "", "live": `machine: {sysctls: {vm.swappiness: "1"}}`, "reboot": `machine: {env: {CHANGED: "yes"}}`,
 		} {
@@ -172,7 +172,7 @@ func (w *twins) connect() {
 	w.runner = &lifecycle.Runner{Fleet: simFleet{w.fleet}, Kubernetes: w.kubernetes}
 }
 
-// picture is what is compared of an observation.
+// picture is the compared part of an observation.
 type picture struct {
 	Etcd, Kubernetes bool
 	Members          int
@@ -204,7 +204,7 @@ func (w *twins) picture(have cluster.Snapshot, digest func(string) string) pictu
 
 			seen.Etcd = s.EtcdService
 			if s.Stage == step.StageRunning && s.Ready && seen.Etcd == step.ServiceRunning {
-				seen.Etcd = "" // nobody has to ask
+				seen.Etcd = "" // it is not asked
 			}
 		}
 
@@ -229,11 +229,11 @@ func (w *twins) picture(have cluster.Snapshot, digest func(string) string) pictu
 	return p
 }
 
-// rest lets both worlds come to rest and compares them.
+// rest waits until both are at rest and compares them.
 func (w *twins) rest() {
 	w.t.Helper()
 
-	// A member that is promoted moves no machine, so that one quiet moment is no rest.
+	// The promotion of a member moves no machine, so one quiet moment does not prove rest.
 	for idle := 0; idle < 5; idle++ {
 		if w.model.tick() || slices.ContainsFunc(w.model.boxes, func(b *box) bool { return b.life == away }) {
 			idle = -1
@@ -260,7 +260,7 @@ func (w *twins) rest() {
 	}
 }
 
-// step does one step in both worlds.
+// step does one step in both.
 func (w *twins) step(m cluster.Machine, step step.Step, do func(ctx context.Context, machine *talos.Machine) error) {
 	w.t.Helper()
 
@@ -295,7 +295,7 @@ func sure(context.Context) error { return nil }
 func (w *twins) join(m cluster.Machine) {
 	w.t.Helper()
 
-	// The Talos that is installed stays in a reset (Talos 1.13), which the rollouts on the model leave out.
+	// A reset keeps the installed Talos (Talos 1.13), which the rollouts on the model ignore.
 	if b := w.boxes[m.Name]; b.version != "" {
 		defer func(installed string) { b.version = installed }(b.version)
 	}
@@ -428,7 +428,7 @@ func (w *twins) reset(m cluster.Machine) {
 		w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error { return machine.Reset(ctx, false) }))
 }
 
-// other is a control plane that works, beside one.
+// other is another control plane that works.
 func (w *twins) other(but cluster.Machine) cluster.Machine {
 	for _, m := range w.want.Machines {
 		if b := w.boxes[m.Name]; m.Name != but.Name && b.controlPlane && w.model.etcdUp(b) {

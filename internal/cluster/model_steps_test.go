@@ -10,34 +10,34 @@ import (
 
 const newDigest = "new"
 
-// What may go wrong with a step.
+// The failures of a step.
 var (
 	errAgain = errors.New("try again")
 	errFatal = errors.New("for good")
-	// errInVain is that of a component which was not seen to run in time.
+	// errInVain is the error of a component that was not observed to run in time.
 	errInVain = errors.New("in vain")
 )
 
-// mishap is how a step goes wrong.
+// mishap is how a step fails.
 type mishap int
 
 const (
 	fine mishap = iota
 	failsBefore
 	failsAfter // the effect happened, its answer was lost
-	refused    // for good, before the effect
+	refused    // permanently, before the effect
 	neverBack
 	rolledBack
 )
 
-// operation is a step that is being carried out, one phase in a round.
+// operation is a running step, one phase in a round.
 type operation struct {
 	step    step.Step
 	machine cluster.Machine
 	phases  []func() error
 }
 
-// mishaps picks what happens to a step.
+// mishaps picks how a step fails.
 func (s *site) mishap(rate float64) mishap {
 	if s.random.Float64() >= rate {
 		return fine
@@ -46,7 +46,7 @@ func (s *site) mishap(rate float64) mishap {
 	return mishap(1 + s.random.IntN(int(rolledBack)))
 }
 
-// operate begins a step, the way lifecycle carries it out.
+// operate begins a step as lifecycle carries it out.
 func (s *site) operate(m cluster.Machine, next step.Step, how mishap) *operation {
 	op := &operation{step: next, machine: m}
 	b := s.at(m.Address)
@@ -114,7 +114,7 @@ func (s *site) operate(m cluster.Machine, next step.Step, how mishap) *operation
 	return op
 }
 
-// actsOnMachine is false for steps that something else than the machine carries out.
+// actsOnMachine is false for steps that are not carried out by the machine.
 func actsOnMachine(next step.Step) bool {
 	switch next.(type) {
 	case step.Uncordon, step.RemoveMember, step.DeleteNode:
@@ -144,8 +144,7 @@ func (s *site) simply(op *operation, how mishap, effect func()) {
 	}}
 }
 
-// disrupt is a step that evacuates first, and gives the node back when it fails before its
-// effect.
+// disrupt is a step that evacuates first, and uncordons the node when it fails before its effect.
 func (s *site) disrupt(op *operation, b *box, e step.Evacuation, how mishap, effect func()) {
 	op.phases = append(op.phases, func() error { s.cordon(e.Node, true); return nil })
 
@@ -168,7 +167,7 @@ func (s *site) disrupt(op *operation, b *box, e step.Evacuation, how mishap, eff
 		case failsAfter:
 			effect()
 
-			b.inRun, b.hop = 0, "" // the run does not know that it was the one
+			b.inRun, b.hop = 0, "" // the run does not know that it caused this
 
 			return errAgain
 		default:
@@ -226,7 +225,7 @@ func (s *site) upgrade(b *box, next step.Upgrade, how mishap) {
 	s.leaves(b, booting, how)
 }
 
-// leaves takes a machine away, for good where that is what happens.
+// leaves takes a machine out of service, possibly permanently.
 func (s *site) leaves(b *box, next life, how mishap) {
 	if how == neverBack {
 		b.life = off
@@ -255,7 +254,7 @@ func (s *site) deleteNode(name string) {
 	}
 }
 
-// began is what the observer notes when a step begins.
+// began is what the observer records when a step begins.
 func (e *eye) began(next step.Step) {
 	state := e.states[next.On()]
 	state.Busy = "in progress: " + next.String()
@@ -272,7 +271,7 @@ func (e *eye) began(next step.Step) {
 	e.states[next.On()] = state
 }
 
-// ended is what the observer notes when a step ends.
+// ended is what the observer records when a step ends.
 func (e *eye) ended(next step.Step, err error) {
 	s := e.states[next.On()]
 	s.Busy, s.InUpgrade = "", false
@@ -309,7 +308,7 @@ func (e *eye) ended(next step.Step, err error) {
 	e.states[next.On()] = s
 }
 
-// upgraded notes what an upgrade left behind, as lifecycle does.
+// upgraded records the effects of an upgrade, as lifecycle does.
 func upgraded(s *step.MachineState) {
 	switch {
 	case s.Access == step.Maintenance:

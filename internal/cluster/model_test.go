@@ -9,23 +9,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// This file and its neighbours model_*_test.go are a cluster of their own: machines, an
-// etcd and a Kubernetes API that behave as those of Talos 1.13 do, and know nothing of the
-// planner. rollout_test.go runs plans on it and looks for what must never happen.
+// This file and its neighbors model_*_test.go are a model of a cluster: machines, an etcd and a Kubernetes API that
+// behave as those of Talos 1.13 and do not know the planner. rollout_test.go runs plans on it and checks the
+// invariants.
 
-// life is where a machine is in its life.
+// life is the stage of a machine.
 type life string
 
 const (
-	off         life = "off"         // and never coming back
+	off         life = "off"         // permanently
 	away        life = "away"        // rebooting or installing
 	maintenance life = "maintenance" // without a configuration
-	gone        life = "gone"        // a pod that does not exist any more, nor its volumes
+	gone        life = "gone"        // a pod that no longer exists, and neither do its volumes
 	booting     life = "booting"
 	running     life = "running"
 )
 
-// box is a machine made of hardware.
+// box is a machine as hardware.
 type box struct {
 	uuid, addr, name string // name is that of its node
 	life, next       life   // next is what follows away
@@ -34,30 +34,29 @@ type box struct {
 	controlPlane     bool
 	foreign          bool // belongs to another cluster
 	others           bool // another resource's, by the mark on its node
-	impostor         bool // somebody else answers at its address, in maintenance mode
+	impostor         bool // another machine answers at its address, in maintenance mode
 
 	version, schematic, digest string
-	staged                     string // the configuration of its next boot, where that is another
+	staged                     string // the configuration of its next boot, where it differs
 	kube                       *kubeBox
-	// needsReboot is whether the old configuration differs so that Talos has to reboot.
+	// needsReboot is true when the old configuration differs in a way that needs a reboot.
 	needsReboot bool
 
 	sick       bool // its node never gets Ready
-	etcdBroken bool // its etcd does not come up
+	etcdBroken bool // its etcd does not start
 	stuck      bool // its member stays a learner
 	cure       string
 
-	data, left, asked bool // of etcd: has data, left it, was told to begin one
+	data, left, asked bool // of etcd: has data, left it, was asked to bootstrap
 	member            string
-	restored          time.Time // when the data began as a snapshot
-	dataOf            string    // the minor version of etcd that the data is for
+	restored          time.Time // when the data was restored from a snapshot
+	dataOf            string    // the minor etcd version of the data
 
-	pod *podBox // nil of metal
+	pod *podBox // nil for metal
 
-	// disrupted is set from the moment a step takes the machine out of service until it
-	// works again.
+	// disrupted is set from the moment a step takes the machine out of service until it works again.
 	disrupted bool
-	inRun     int    // that did so
+	inRun     int    // the run that did so
 	hop       string // the version of the upgrade that disrupted it
 }
 
@@ -65,14 +64,14 @@ type etcdMember struct {
 	id      string
 	box     *box
 	learner bool
-	// peer is the address at which the other members look for it.
+	// peer is the address at which the other members connect to it.
 	peer string
 }
 
 type kubeNode struct {
 	name          string
 	box           *box
-	ours, foreign bool // who cordoned it
+	ours, foreign bool // which client cordoned it
 }
 
 // site is the model.
@@ -87,18 +86,18 @@ type site struct {
 	alarm   bool
 	split   bool // members disagree about the leader
 	etcd    versionsOfEtcd
-	// manifests is the version of the bootstrap manifests in the cluster, and pinned the
-	// versions of images that do not tell theirs.
+	// manifests is the version of the bootstrap manifests in the cluster, and pinned the versions of images that do not
+	// show theirs.
 	manifests string
-	// madeFrom is the digest of the configuration that they are from, if this run synced them.
+	// madeFrom is the digest of the configuration that they come from, if this run synced them.
 	madeFrom string
 	// proxy is the image of kube-proxy's DaemonSet; empty where there is none.
 	proxy   string
 	pinned  map[string]string
 	pins    map[naming]string
 	noProxy bool
-	// wantedVersion is that of Kubernetes in the spec, and what a machine joins with that is
-	// given no images.
+	// wantedVersion is the Kubernetes version of the spec, and joinVersion the one of a machine that joins without
+	// images.
 	wantedVersion, joinVersion string
 	joinNaming                 naming
 	ids                        int
@@ -146,7 +145,7 @@ func (s *site) etcdUp(b *box) bool {
 	return b.up() && b.data && !b.etcdBroken && s.memberOf(b) != nil
 }
 
-// votes counts the voting members, and those of them that work, but for one.
+// votes counts the voting members, and the working ones, without one of them.
 func (s *site) votes(but *etcdMember) (all, healthy int) {
 	for _, m := range s.members {
 		if m == but || m.learner {
@@ -188,7 +187,7 @@ func (s *site) nodeOf(b *box) *kubeNode {
 	return nil
 }
 
-// well is true for a machine that does its part.
+// well is true for a machine that works.
 func (s *site) well(b *box) bool {
 	if b.life != running || b.sick || s.nodeOf(b) == nil || !b.kube.works(kubenames.Kubelet) || b.controlPlane &&
 		!b.kube.podsWork() {
@@ -210,7 +209,7 @@ func (s *site) dropMember(id string) {
 	s.members = slices.DeleteFunc(s.members, func(m *etcdMember) bool { return m.id == id })
 }
 
-// tick lets every machine go on by itself; it reports whether any did.
+// tick lets every machine progress by itself, and reports whether any did.
 func (s *site) tick() (moved bool) {
 	for _, b := range s.boxes {
 		before := *b
@@ -264,7 +263,7 @@ func (s *site) boots(b *box) {
 	case b.asked && !b.data:
 		b.asked = false
 		s.addMember(b, false)
-	case b.left: // its etcd begins again with the next boot
+	case b.left: // its etcd starts again with the next boot
 	case !b.data && all > 0 && s.joinable() && s.admits(b):
 		s.addMember(b, true)
 	case m != nil && m.learner && s.quorum() && !b.stuck:
@@ -274,8 +273,8 @@ func (s *site) boots(b *box) {
 	}
 }
 
-// joinable is true when etcd takes another member: all work, and none is a learner
-// (etcd 3.6, mayAddMember and ErrTooManyLearners).
+// joinable is true when etcd accepts another member: all work, and none is a learner (etcd 3.6, mayAddMember and
+// ErrTooManyLearners).
 func (s *site) joinable() bool {
 	return s.quorum() && !slices.ContainsFunc(s.members, func(m *etcdMember) bool { return m.learner || !s.etcdUp(m.box) })
 }
@@ -292,7 +291,7 @@ func (s *site) register(b *box) {
 	s.nodes = append(s.nodes, &kubeNode{name: b.name, box: b})
 }
 
-// goAway reboots a machine, which comes back with the configuration that was staged for that.
+// goAway reboots a machine, which returns with its staged configuration.
 func (s *site) goAway(b *box, next life) {
 	if b.staged != "" {
 		b.digest, b.staged = b.staged, ""
@@ -302,7 +301,7 @@ func (s *site) goAway(b *box, next life) {
 	b.life, b.next, b.timer = away, next, 1+s.random.IntN(4)
 }
 
-// wipe takes everything from a machine that it got from its cluster.
+// wipe removes everything from a machine that came from its cluster.
 func (b *box) wipe() {
 	b.digest, b.data, b.left, b.asked, b.member, b.disrupted, b.restored = "", false, false, false, "", false, time.Time{}
 	b.staged = ""
@@ -310,14 +309,14 @@ func (b *box) wipe() {
 	b.kube = newKubeBox()
 }
 
-// heal ends an ailment that a change cures.
+// heal ends a failure that a change repairs.
 func (b *box) heal(cure string) {
 	if b.cure == cure {
 		b.sick, b.etcdBroken = false, false
 	}
 }
 
-// recovered takes note of machines that work again.
+// recovered records machines that work again.
 func (s *site) recovered(idle func(*box) bool) {
 	for _, b := range s.boxes {
 		if b.disrupted && idle(b) && (s.well(b) || b.life == maintenance || b.life == gone) {

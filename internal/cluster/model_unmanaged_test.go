@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// randomUnmanaged gives some clusters machines that no resource has, some with an old kubelet. They come and go.
-// No step is ever one on such a machine (judge.identity), and they take nothing from what is wanted (judge.unreached).
+// randomUnmanaged gives some clusters machines without a resource, some with an old kubelet. They come and go. No
+// step runs on such a machine (judge.identity), and they do not affect what is wanted (judge.unreached).
 func (t *trial) randomUnmanaged(random *rand.Rand) {
 	if !t.created || random.IntN(5) > 0 {
 		return
@@ -19,7 +19,7 @@ func (t *trial) randomUnmanaged(random *rand.Rand) {
 
 	t.unmanaged = random
 
-	for _, b := range t.boxes { // whose resource was given up
+	for _, b := range t.boxes { // whose resource was removed
 		b.others = b.others && (t.whole || random.IntN(4) > 0)
 	}
 
@@ -32,7 +32,7 @@ func (t *trial) randomUnmanaged(random *rand.Rand) {
 	}
 }
 
-// upgradeUnmanaged lets somebody want those upgraded that are there.
+// upgradeUnmanaged makes the existing ones wanted for an upgrade.
 func (t *trial) upgradeUnmanaged() {
 	t.want.Pools[cluster.UnmanagedPool] = cluster.Budget{Count: t.unmanaged.IntN(3)}
 
@@ -46,16 +46,16 @@ func (t *trial) upgradeUnmanaged() {
 			Installation: cluster.Installation{TalosVersion: t.new.TalosVersion, Via: t.mid}}
 		t.want.UpgradeOnly = append(t.want.UpgradeOnly, m)
 		t.meant[m.Name] = b
-		t.nodeOf(b).ours = !t.whole && t.unmanaged.IntN(8) == 0 // by a run that was killed
+		t.nodeOf(b).ours = !t.whole && t.unmanaged.IntN(8) == 0 // by a killed run
 	}
 }
 
-// onlyUpgraded is whether a machine is one that no resource has and somebody wants upgraded.
+// onlyUpgraded reports whether a machine has no resource and is upgraded.
 func (j *judge) onlyUpgraded(b *box) bool {
 	return slices.ContainsFunc(j.want.UpgradeOnly, func(m cluster.Machine) bool { return j.meant[m.Name] == b })
 }
 
-// afterAll is that machines of the spec are through before, and that Talos gets newer.
+// afterAll: machines of the spec finish before, and Talos gets newer.
 func (j *judge) afterAll(step step.Upgrade) {
 	if !newer(step.To, step.From) {
 		j.fail("%q makes Talos older on a machine that no resource has", step)
@@ -68,7 +68,7 @@ func (j *judge) afterAll(step step.Upgrade) {
 	}
 }
 
-// unmanagedLeft is what those that are upgraded lack, but for those that are gone.
+// unmanagedLeft is what the upgraded ones lack, without those that are gone.
 func (j *judge) unmanagedLeft() []string {
 	var missing []string
 
@@ -102,7 +102,7 @@ func (t *trial) scaleOut() {
 	t.say("%s joins by itself with kubelet %s", b.name, version)
 }
 
-// comeAndGo lets an autoscaler work while a plan is carried out.
+// comeAndGo lets an autoscaler work during a run.
 func (t *trial) comeAndGo() {
 	const now = 25
 
@@ -120,14 +120,14 @@ func (t *trial) comeAndGo() {
 	}
 }
 
-// isUnmanaged is true for a machine at work that no resource has.
+// isUnmanaged is true for a working machine without a resource.
 func (t *trial) isUnmanaged(b *box) bool {
 	removed := slices.ContainsFunc(t.want.Removed, func(m cluster.Machine) bool { return t.meant[m.Name] == b })
 
 	return !t.owns(b) && !removed && !b.others && !b.foreign && t.nodeOf(b) != nil
 }
 
-// unmanagedTooOld is whether the kubelet of one of them is older than the wanted API servers take.
+// unmanagedTooOld reports whether the kubelet of one of them is too old for the wanted API servers.
 func (t *trial) unmanagedTooOld() bool {
 	return slices.ContainsFunc(t.boxes, func(b *box) bool {
 		return t.isUnmanaged(b) && minor(t.want.Kubernetes.Version)-t.minorOf(b.kube.shown[kubenames.Kubelet].Image) > 3

@@ -9,15 +9,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Kubernetes knows a node by its name, and etcd a member: two machines of one name at a time would report one node. A
-// machine that is to have the name of another one that leaves, as new hardware under the same key, joins when that one
-// is out.
+// Kubernetes identifies a node by its name, and so does etcd a member: two machines of one name at the same time
+// would report one node. A machine that gets the name of a leaving one, as new hardware under the same key does,
+// joins when that one is out.
 
 // waitingMachine is a machine that cannot join yet, and the removed one that has its name.
 type waitingMachine struct{ machine, predecessor Machine }
 
-// withoutWaiting is the spec without the machines that cannot join yet, because one that is removed still has their
-// name. To all rules they are wanted once it is out, so that the change is a removal first and then a join.
+// withoutWaiting is the spec without the machines that cannot join yet, because a removed machine still has their
+// name. All rules want them only once it is out, so the change is a removal first and then a join.
 func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
 	waiting := map[string]Machine{} // their predecessors
 
@@ -48,8 +48,8 @@ func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
 	return s.Ordered()
 }
 
-// namesake is the removed machine that still runs the node, or has the etcd member, of the name that a machine which is
-// to join will have. One at the same address is gone from there, and counts as a predecessor.
+// namesake is the removed machine that still has the node or the etcd member with the name of a machine that will
+// join. One at the same address is gone from there, and counts as a predecessor.
 func namesake(want Spec, have Snapshot, m Machine, p Policy) (Machine, bool) {
 	if have.Machines[m.Name].Access != step.Maintenance || m.Platform().NamesNode || m.WantedNode == "" {
 		return Machine{}, false
@@ -71,7 +71,7 @@ func namesake(want Spec, have Snapshot, m Machine, p Policy) (Machine, bool) {
 	return Machine{}, false
 }
 
-// holdWaiting says what the machines wait for that withoutWaiting left out.
+// holdWaiting holds the machines that withoutWaiting left out, with their reason.
 func holdWaiting(want Spec, d *Decision) {
 	for _, w := range want.waiting {
 		d.hold(w.machine.Name, "joins as node %s once %s is out of the cluster, which has that name",
@@ -79,11 +79,11 @@ func holdWaiting(want Spec, d *Decision) {
 	}
 }
 
-// refuseNewNodeNames refuses to give another name to a machine whose node is at work: Kubernetes knows a node by its
-// name, so that another node would register, and the pods and volumes of the former would be left behind.
+// refuseNewNodeNames refuses to rename a machine with a working node. Kubernetes identifies a node by its name, so
+// another node would register, and the pods and volumes of the former would be left behind.
 func refuseNewNodeNames(want Spec, have Snapshot, d *Decision) {
 	if len(d.Refusals) > 0 {
-		return // somebody else's node has another name anyway
+		return // a foreign node has another name anyway
 	}
 
 	for _, m := range want.Machines {
@@ -99,8 +99,8 @@ func refuseNewNodeNames(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// refuseSharedNodeNames refuses to let a machine join under the name of a node that another machine runs, be it one of
-// the spec or not: two kubelets would report one node.
+// refuseSharedNodeNames refuses to let a machine join under the name of a node that another machine runs, inside or
+// outside the spec: two kubelets would report one node.
 func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
 	nodes := map[string]string{}
 
@@ -124,9 +124,9 @@ func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// nodeElsewhere names the machine, which is none of the spec's, whose kubelet reports the node that a machine would be;
-// empty when nobody does. A node that is not Ready may be what is left of the machine itself, and one of a snapshot
-// looks ready until it is missed.
+// nodeElsewhere names the machine outside the spec whose kubelet reports the future node of a machine; empty when
+// there is none. A node that is not Ready may be left from the machine itself, and a node from a restored snapshot
+// looks ready until its heartbeats are missed.
 func nodeElsewhere(want Spec, have Snapshot, m Machine) string {
 	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == m.WantedNode && n.Ready })
 	if i < 0 || !have.Kubernetes.Reachable || want.RestoreFrom != "" {

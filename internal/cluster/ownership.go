@@ -8,17 +8,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Every resource with machines has an id of its own, and marks the nodes of its machines with it. Only a mark that a
-// key of the cluster authenticates counts (KubernetesState.Owners): a kubelet can write any annotation of its node.
+// Every resource with machines has its own ID, and marks the nodes of its machines with it. Only a mark that a key of
+// the cluster authenticates counts (KubernetesState.Owners), because a kubelet can write any annotation of its node.
 //
-// A resource that finds a working member takes it over. One that removes a machine which another resource owns leaves
-// it alone, since that other one still wants it: the machine was renamed in the configuration, a second state has it,
-// or create_before_destroy made its new object first. The plan says so. A mark that contradicts the plan stops the run.
+// A resource that finds a working member takes it over. A resource that removes a machine of another resource leaves
+// it alone, because the other one still wants it: the machine was renamed in the configuration, a second state has
+// it, or create_before_destroy created its new object first. The plan reports it. A mark that contradicts the plan
+// stops the run.
 
-// anotherResource stands for an owner that is only known not to be this one.
+// anotherResource is an owner that is only known not to be this one.
 const anotherResource = "another resource"
 
-// planMarks marks the nodes of members that have no mark of this resource, and notes where a configuration waits for
+// planMarks marks the nodes of members without a mark of this resource, and records where a configuration waits for
 // the next boot.
 func planMarks(want Spec, have Snapshot, d *Decision) {
 	if want.Owner == "" {
@@ -42,13 +43,13 @@ func planMarks(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// OwnedByOther reports whether a machine that is to be removed is left to another resource: that one took it in this
-// process, or the plan knew that it owns the machine. See refuseNewOwners for marks that the plan did not know.
+// OwnedByOther reports whether a removed machine is left to another resource: that one took it in this process, or
+// the plan knew its owner. See refuseNewOwners for marks that the plan did not know.
 func OwnedByOther(have Snapshot, m Machine) bool {
 	return have.Machines[m.Name].Claimed || m.OwnedByOther
 }
 
-// ownerOfRemoved is the owner that the mark on the node of a removed machine names.
+// ownerOfRemoved is the owner in the mark on the node of a removed machine.
 func ownerOfRemoved(want Spec, have Snapshot, m Machine) (owner string, marked bool) {
 	name := have.Machines[m.Name].NodeName
 	if node, registered := nodeOfRemoved(want, have, m); registered {
@@ -60,8 +61,8 @@ func ownerOfRemoved(want Spec, have Snapshot, m Machine) (owner string, marked b
 	return owner, marked
 }
 
-// refuseNewOwners refuses to remove machines whose owner is another one than the plan knew. To leave such a machine
-// alone would report a removal that did not happen, and to reset it would take it from its owner.
+// refuseNewOwners refuses to remove machines whose owner is another one than the plan knew. Leaving such a machine
+// alone would report a removal that did not happen, and a reset would take it from its owner.
 func refuseNewOwners(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.Removed {
 		owner, marked := ownerOfRemoved(want, have, m)
@@ -81,8 +82,8 @@ func refuseNewOwners(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// withoutOthers leaves machines alone that are to be removed and belong to another resource. Their control planes
-// count like all that the resource does not own.
+// withoutOthers skips removed machines that belong to another resource. Their control planes count like all that the
+// resource does not own.
 func (s Spec) withoutOthers(have Snapshot) Spec {
 	var own, others []Machine
 
@@ -105,7 +106,7 @@ func (s Spec) withoutOthers(have Snapshot) Spec {
 	return s.Ordered()
 }
 
-// withoutOthersOf is withoutOthers for a teardown, in which all machines of the spec go.
+// withoutOthersOf is withoutOthers for a teardown, in which all machines of the spec leave.
 func (s Spec) withoutOthersOf(have Snapshot) Spec {
 	going := s.going().withoutOthers(have)
 
@@ -121,8 +122,8 @@ func (s Spec) going() Spec {
 	return s.Ordered()
 }
 
-// holdUntilOwned holds the removal of members until Kubernetes has said whether another resource owns them, but not for
-// longer than [Policy.DeadAfter].
+// holdUntilOwned holds the removal of members until Kubernetes reports whether another resource owns them, but at
+// most for [Policy.DeadAfter].
 func holdUntilOwned(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
@@ -141,7 +142,7 @@ func holdUntilOwned(want Spec, have Snapshot, p Policy) Decision {
 	return d
 }
 
-// kubernetesSilent is true when Kubernetes has not answered for long enough to go on without it.
+// kubernetesSilent is true when Kubernetes has not answered for long enough to continue without it.
 func kubernetesSilent(have Snapshot, p Policy) bool {
 	return !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() &&
 		have.Time.Sub(have.Kubernetes.Since) > p.DeadAfter

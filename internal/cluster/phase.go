@@ -2,11 +2,11 @@ package cluster
 
 import "github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 
-// Phase says how far the life of a cluster, or of a pool of machines, has come.
+// Phase is how far the lifecycle of a cluster, or of a pool of machines, has come.
 type Phase string
 
-// The phases in the order in which a create passes them; Degraded is left to
-// clusters that were Ready and then lost something the next apply can repair.
+// The phases, in the order of a create. Degraded is for clusters that were Ready and then lost something that the
+// next apply can repair.
 const (
 	Provisioning  Phase = "Provisioning"
 	Bootstrapping Phase = "Bootstrapping"
@@ -15,7 +15,7 @@ const (
 	Degraded      Phase = "Degraded"
 )
 
-// PhaseOf derives the phase from what was observed.
+// PhaseOf derives the phase from the observation.
 func PhaseOf(want Spec, have Snapshot) Phase {
 	switch {
 	case len(Unready(want, have)) == 0:
@@ -29,7 +29,7 @@ func PhaseOf(want Spec, have Snapshot) Phase {
 	}
 }
 
-// Unready is what machines lack that are no working part of the cluster yet, by their names; see [NotReady].
+// Unready is why machines are not a working part of the cluster yet, by name; see [NotReady].
 func Unready(want Spec, have Snapshot) map[string]string {
 	lacks := map[string]string{}
 	have = have.indexed()

@@ -6,14 +6,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Plan compares what is wanted with what was observed. It is pure: the same
-// arguments give the same decision.
+// Plan compares what is wanted with what was observed. It is pure: the same arguments give the same decision.
 //
-// The rules, in the order in which they are asked: who may be talked to at all
-// (identity), what is left of machines that are gone, whose volumes are lost, which machines join, which nodes
-// nobody runs any more, which are given back, what changes on machines that run, where and when etcd is
-// bootstrapped, what META lacks, who leaves, how Kubernetes is upgraded, and what has to
-// settle before the cluster counts as Ready.
+// The rules, in their order: which machines may be contacted (identity), the remains of lost machines, lost volumes,
+// joins, orphaned nodes, uncordons, changes on running machines, the bootstrap of etcd, META, removals, the
+// Kubernetes upgrade, and what must settle before the cluster counts as Ready.
 func Plan(want Spec, have Snapshot, p Policy) Decision {
 	d := Decision{named: map[string]bool{}}
 	have = have.indexed()
@@ -77,8 +74,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	holdUntilReady(want, have, d)
 }
 
-// holdUntilReady lists what is still on its way. Machines that something else
-// already holds, or that are about to act, are not named twice.
+// holdUntilReady lists what is still unsettled. It skips machines that are already held, or that are about to act.
 func holdUntilReady(want Spec, have Snapshot, d *Decision) {
 	if want.OwnsControlPlane() && len(d.Steps) == 0 && !have.Etcd.Known {
 		d.hold("", "etcd does not answer yet%s%s", Because(have.Etcd.Cause), tooFewVoters(want, have))
@@ -92,7 +88,7 @@ func holdUntilReady(want Spec, have Snapshot, d *Decision) {
 		if reason := NotReady(want, have, m); reason != "" {
 			d.hold(m.Name, "%s", reason)
 		} else if at := have.Machines[m.Name].FoundAt; at != "" {
-			// It works. But the next run would look for it at the new address alone.
+			// It works. But the next run would connect only to the new address.
 			d.hold(m.Name, "answers at its former address %s only, not at %s", at, m.Address)
 		}
 	}
@@ -110,7 +106,7 @@ func (d *Decision) concerns(machine string) bool {
 	return d.steps(machine) || slices.ContainsFunc(d.Holds, func(h step.Hold) bool { return h.Machine == machine })
 }
 
-// Because is a cause in brackets, to be put after what it explains; empty without one.
+// Because is a cause in brackets, to append to a sentence; empty without one.
 func Because(cause string) string {
 	if cause == "" {
 		return ""

@@ -8,15 +8,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// A create sends the first configuration once every machine of it was reached: with one wrong address, the other
-// machines would be installed for a cluster that cannot become Ready.
+// A create sends the first configuration once every machine was reached. With one wrong address, the other machines
+// would be installed for a cluster that cannot become Ready.
 
-// leastSilence is how long a create waits at least for an address that drops packets: calls to it end late, and a slow
-// machine looks the same.
+// leastSilence is the minimum wait of a create for an address that drops packets, because calls to it end late and a
+// slow machine looks the same.
 const leastSilence = time.Minute
 
-// awaitAbsent holds the first configurations of a create while a machine of it does not answer, and refuses the create
-// once machines have refused connections for Policy.AppearWithin, or were silent for that, at least a minute.
+// awaitAbsent holds the first configurations of a create while a machine does not answer. It refuses the create once
+// machines have refused connections for Policy.AppearWithin, or were silent for that time and at least a minute.
 func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 	if !untouched(want, have) || len(d.Refusals) > 0 {
 		return
@@ -47,8 +47,8 @@ func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 		"create), set appear_within")
 }
 
-// awaitDisks refuses the machines that the wanted configuration cannot be installed on, before anything is sent. Linux
-// finds disks after it started, so they have as long to appear as machines.
+// awaitDisks refuses machines on which the wanted configuration cannot be installed, before anything is sent. Linux
+// finds disks after it started, so they may take as long to appear as machines.
 func awaitDisks(want Spec, have Snapshot, p Policy, d *Decision) {
 	var lacking []late
 
@@ -83,8 +83,8 @@ func (d *Decision) refuseLate(machines []late, have Snapshot, remedy string) {
 	}
 }
 
-// untouched is true in a create that has sent nothing yet, and of whose machines none is known to be part of a cluster:
-// one that goes on with what a killed run began waits for machines that boot.
+// untouched is true in a create that has sent nothing yet, and none of whose machines is known to be part of a
+// cluster. A create after a killed run waits for machines that boot.
 func untouched(want Spec, have Snapshot) bool {
 	return !want.Bootstrapped && len(want.Removed) == 0 && !slices.ContainsFunc(want.Machines, func(m Machine) bool {
 		s := have.Machines[m.Name]

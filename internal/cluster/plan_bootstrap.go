@@ -7,10 +7,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// refuseLostEtcd refuses to go on when the recorded state knows of an etcd that
-// none of the machines has any more. Only a restore can bring its data back, when
-// it is asked for; a second bootstrap would put an empty cluster in its place. While control
-// planes of other resources work, nothing is lost.
+// refuseLostEtcd refuses to continue when none of the machines has the recorded etcd any more. Only a restore, when
+// requested, can bring its data back; a second bootstrap would create an empty cluster instead. While control planes
+// of other resources work, nothing is lost.
 func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 	if !want.Bootstrapped || !want.OwnsBootstrap() || want.RestoreFrom != "" || len(OtherNodesAtWork(want, have)) > 0 {
 		return
@@ -27,17 +26,17 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 			"restored before, or destroy the resource and create the cluster anew")
 }
 
-// withoutData is true for a control plane that holds no etcd data, and that this run did not tell to begin with any.
+// withoutData is true for a control plane without etcd data that this run did not ask to bootstrap.
 func withoutData(s step.MachineState) bool {
 	return s.WithoutEtcd() && (s.Access == step.Maintenance || !s.BootstrapSent)
 }
 
-// OtherNodesAtWork are the nodes of [OtherNodes] that are ready.
+// OtherNodesAtWork are the ready nodes of [OtherNodes].
 func OtherNodesAtWork(want Spec, have Snapshot) []kubestate.Node {
 	return slices.DeleteFunc(OtherNodes(want, have), func(node kubestate.Node) bool { return !node.Ready })
 }
 
-// OtherNodes are the nodes of control planes that the spec does not know, by the word of a Kubernetes API that answers.
+// OtherNodes are the control plane nodes outside the spec, from a Kubernetes API that answers.
 func OtherNodes(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable {
 		return nil
@@ -49,10 +48,10 @@ func OtherNodes(want Spec, have Snapshot) []kubestate.Node {
 		func(node kubestate.Node) bool { return !node.ControlPlane || own[node.Name] })
 }
 
-// refuseRestore refuses to restore a snapshot into a cluster that lives: it would be ignored
-// there, and who asks for it means to go back. An etcd that began as a restored snapshot,
-// other than the one on record, is what an interrupted run made. One that is about to begin does not tell yet, while
-// another machine may have joined it already. Nor does one that is silent for no longer than it takes to boot.
+// refuseRestore refuses to restore a snapshot into a running cluster, which would ignore it, although the user wants
+// the old data. An etcd that was restored from a snapshot, other than the recorded one, comes from an interrupted
+// run. An etcd that is about to begin does not report that yet, while another machine may already have joined it. Nor
+// does one that is silent for no longer than a boot takes.
 func refuseRestore(want Spec, have Snapshot, p Policy, d *Decision) {
 	if want.RestoreFrom == "" || !want.OwnsBootstrap() {
 		return
@@ -85,15 +84,14 @@ func refuseRestore(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// planBootstrap decides where etcd begins, with the data of a snapshot where that is wanted,
-// and that it begins only once.
+// planBootstrap decides where etcd begins, from a snapshot where that is wanted, and makes sure that it begins only
+// once.
 //
-// On Talos nothing stops a second bootstrap on another control plane: it makes a
-// second cluster (Talos 1.13, Bootstrap checks its own data directory only). So
-// it is done only when every other control plane is known to hold no etcd data:
-// it says so itself, or this run saw it in maintenance mode. One that fell silent since may
-// have been bootstrapped by another run. Those of other resources count too, and nodes in
-// Kubernetes prove an etcd that nobody listed.
+// Talos does not prevent a second bootstrap on another control plane, which makes a second cluster (Talos 1.13,
+// Bootstrap checks its own data directory only). So etcd begins only when every other control plane is known to have
+// no etcd data: it reports so itself, or this run observed it in maintenance mode. A control plane that is silent
+// since then may have been bootstrapped by another run. Those of other resources count too, and nodes in Kubernetes
+// prove an unlisted etcd.
 func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 	if !want.OwnsBootstrap() || want.Bootstrapped && want.RestoreFrom == "" || len(have.Etcd.Members) > 0 ||
 		etcdBeginning(want.everyControlPlane(), have) {
@@ -109,7 +107,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 	for _, m := range want.everyControlPlane() {
 		reason := mayHoldEtcd(have.Machines[m.Name])
 		if s := have.Machines[m.Name]; s.Access == step.Gone && !removedAndGone(want, m, s) {
-			reason = podMissing // it is made before anything else, and says itself what it holds
+			reason = podMissing // it is created before anything else, and reports its data itself
 		}
 
 		if reason != "" {
@@ -124,7 +122,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 
 		switch {
 		case s.Busy != "":
-			return // it is held already, and nobody else's turn comes meanwhile
+			return // it is already held, and no other machine may begin
 		case readyForBootstrap(s):
 			if !d.concerns(m.Name) {
 				d.step(beginEtcd(want, m))
@@ -139,7 +137,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// etcdElsewhere says what proves an etcd that none of the machines showed; empty when nothing does.
+// etcdElsewhere names the proof of an etcd that none of the machines showed; empty without one.
 func etcdElsewhere(have Snapshot) string {
 	switch {
 	case len(have.Kubernetes.Nodes) > 0:
@@ -151,8 +149,8 @@ func etcdElsewhere(have Snapshot) string {
 	}
 }
 
-// begunElsewhere says why etcd must not begin on a machine any more: it has begun on another
-// control plane since that was decided, or may have.
+// begunElsewhere says why etcd must no longer begin on a machine: since the decision, it has or may have begun on
+// another control plane.
 func begunElsewhere(want Spec, have Snapshot, m Machine) string {
 	if len(have.Etcd.Members) > 0 {
 		return "etcd has members already"
@@ -173,7 +171,7 @@ func begunElsewhere(want Spec, have Snapshot, m Machine) string {
 	return etcdElsewhere(have)
 }
 
-// AwaitsRestore reports whether etcd has yet to begin with the snapshot that is wanted.
+// AwaitsRestore reports whether etcd has not yet begun from the wanted snapshot.
 func AwaitsRestore(want Spec, have Snapshot) bool {
 	if want.RestoreFrom == "" || !want.OwnsBootstrap() || len(have.Etcd.Members) > 0 ||
 		etcdBeginning(want.everyControlPlane(), have) {
@@ -184,7 +182,7 @@ func AwaitsRestore(want Spec, have Snapshot) bool {
 		func(m Machine) bool { return restoredAnew(want, have.Machines[m.Name]) })
 }
 
-// restoredAnew is true for a machine whose etcd began as a snapshot that is not on record yet.
+// restoredAnew is true for a machine whose etcd began from a snapshot that is not recorded yet.
 func restoredAnew(want Spec, s step.MachineState) bool {
 	return s.BootstrapSent || !s.RestoredAt.IsZero() && !s.RestoredAt.Equal(want.RestoredAt)
 }
@@ -198,8 +196,8 @@ func beginEtcd(want Spec, m Machine) step.Step {
 	return step.Bootstrap{Machine: m.Name}
 }
 
-// asked is the one machine that this run already asked to bootstrap, or is about to ask, else all of them. Nobody knows
-// what became of a call whose answer was lost, so it is only ever repeated on the same machine, which knows whether it
+// asked is the one machine that this run already asked to bootstrap, or is about to ask; otherwise all of them. The
+// result of a call with a lost answer is unknown. So it is repeated only on the same machine, which knows whether it
 // accepted the first one.
 func asked(machines []Machine, have Snapshot) []Machine {
 	for _, m := range machines {
@@ -211,8 +209,7 @@ func asked(machines []Machine, have Snapshot) []Machine {
 	return machines
 }
 
-// etcdBeginning reports whether any control plane already has an etcd, or was
-// told to make one.
+// etcdBeginning reports whether any control plane already has an etcd, or was asked to bootstrap one.
 func etcdBeginning(machines []Machine, have Snapshot) bool {
 	for _, m := range machines {
 		s := have.Machines[m.Name]
@@ -225,8 +222,7 @@ func etcdBeginning(machines []Machine, have Snapshot) bool {
 	return false
 }
 
-// mayHoldEtcd says why a control plane cannot be taken to be without etcd data;
-// empty when it can.
+// mayHoldEtcd says why a control plane may have etcd data; empty when it cannot.
 func mayHoldEtcd(s step.MachineState) string {
 	switch {
 	case s.Access == step.Maintenance, s.Access == step.Gone, readyForBootstrap(s):
@@ -244,8 +240,8 @@ func mayHoldEtcd(s step.MachineState) string {
 	}
 }
 
-// readyForBootstrap is true for a configured control plane whose etcd waits to be
-// bootstrapped or to join. The machine stays in stage booting until then (Talos 1.13).
+// readyForBootstrap is true for a configured control plane whose etcd waits to be bootstrapped or to join. The
+// machine stays in stage booting until then (Talos 1.13).
 func readyForBootstrap(s step.MachineState) bool {
 	return s.Access == step.Member && s.Busy == "" && s.EtcdService.WithoutData() && !s.BootstrapRequested &&
 		(s.Stage == step.StageBooting || s.Stage == step.StageRunning)
@@ -263,8 +259,7 @@ func stageOf(s step.MachineState) string {
 	return "does not answer yet" + Because(s.Cause)
 }
 
-// holdOnce adds a hold, or only the consequence where the machine is held
-// already and the reason is told.
+// holdOnce adds a hold, or only the consequence if the machine is already held for the reason.
 func (d *Decision) holdOnce(machine, reason, consequence string) {
 	for i := range d.Holds {
 		if d.Holds[i].Machine == machine {

@@ -10,16 +10,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// rollout is one round of changes to machines that run.
+// rollout is one round of changes to running machines.
 type rollout struct {
 	want   Spec
 	have   Snapshot
 	policy Policy
-	// upgrades are those that machines have before them next.
+	// upgrades are the next ones of machines.
 	upgrades map[string]step.Upgrade
-	// kubernetes is the version that configurations have where machines name no images.
+	// kubernetes is the version in configurations of machines without images.
 	kubernetes string
-	// keys are those that machines carry next.
+	// keys are the next keys of machines.
 	keys keyPlan
 	// hops are those that come first, and locked those of machines that do not make them.
 	hops, locked hops
@@ -42,8 +42,7 @@ func newRollout(want Spec, have Snapshot, p Policy) rollout {
 	return r
 }
 
-// changeOf is the next change that a machine which runs goes through; none where that is kept for a lock. wait says why
-// its turn has not come yet.
+// changeOf is the next change of a running machine; none where a lock keeps it. wait says why it must wait.
 func (r rollout) changeOf(m Machine) (change step.Step, wait string) {
 	if change, wait = r.nextChange(m); change == nil || r.keeps(m, change) != "" {
 		return nil, ""
@@ -52,9 +51,8 @@ func (r rollout) changeOf(m Machine) (change step.Step, wait string) {
 	return change, wait
 }
 
-// nextChange is the next change that a machine which runs has to go through: an upgrade,
-// else its configuration. Before a downgrade the configuration comes first, because an
-// older Talos may not read the newer one.
+// nextChange is the next change that a running machine needs: an upgrade, otherwise its configuration. Before a
+// downgrade the configuration comes first, because an older Talos may not read the newer one.
 func (r rollout) nextChange(m Machine) (change step.Step, wait string) {
 	upgrade, upgrades := r.upgrades[m.Name]
 	config, configures := r.configOf(m)
@@ -69,8 +67,8 @@ func (r rollout) nextChange(m Machine) (change step.Step, wait string) {
 	}
 }
 
-// configOf is the configuration that a member has to be given: one that runs another
-// than wanted, or that has to boot with it once more.
+// configOf is the configuration that a member needs: the wanted one where it runs another, or one for which it must
+// reboot.
 func (r rollout) configOf(m Machine) (step.ApplyConfig, bool) {
 	s := r.have.Machines[m.Name]
 	keys := r.keys.next(m)
@@ -106,9 +104,9 @@ func (r rollout) configOf(m Machine) (step.ApplyConfig, bool) {
 	return step, true
 }
 
-// leftEtcd is whether a control plane that is wanted was told to leave etcd, and then nothing more: its removal was
-// interrupted and taken back. Its etcd stays stopped, without data, and joins as a new member after a reboot (Talos
-// 1.13, internal/pkg/etcd LeaveCluster).
+// leftEtcd reports whether a wanted control plane left etcd because of a removal that was interrupted and then
+// undone. Its etcd stays stopped, without data, and joins as a new member after a reboot (Talos 1.13,
+// internal/pkg/etcd LeaveCluster).
 func leftEtcd(have Snapshot, m Machine) bool {
 	s := have.Machines[m.Name]
 	_, member := have.MemberOf(m)
@@ -118,9 +116,9 @@ func leftEtcd(have Snapshot, m Machine) bool {
 		have.Etcd.Known && !member && s.Busy == "" && !s.GoingDown()
 }
 
-// EvacuationOf is how a machine is taken out of service. It is not drained when its node is
-// not Ready, since nothing can leave it in good order then, nor when that is the only
-// node, since nothing could go elsewhere.
+// EvacuationOf is how a machine is taken out of service. It is not drained when its node is not Ready, because its
+// pods cannot terminate in order. It is not drained either when that is the only node, because its pods have no other
+// node.
 func EvacuationOf(have Snapshot, m Machine, p Policy) step.Evacuation {
 	var e step.Evacuation
 
@@ -133,8 +131,7 @@ func EvacuationOf(have Snapshot, m Machine, p Policy) step.Evacuation {
 	return e
 }
 
-// outOfService says why a machine does not do its part: it is not ready, or talosop
-// cordoned its node. Empty when it does.
+// outOfService says why a machine does not work: it is not ready, or talosop cordoned its node. Empty when it works.
 func outOfService(want Spec, have Snapshot, m Machine) string {
 	if reason := NotReady(want, have, m); reason != "" {
 		return reason
@@ -147,8 +144,8 @@ func outOfService(want Spec, have Snapshot, m Machine) string {
 	return ""
 }
 
-// planChanges rolls changes over the machines that run: control planes one by one, then
-// the workers of each pool within its budget.
+// planChanges rolls changes over the running machines: control planes one by one, then the workers of each pool
+// within its budget.
 func planChanges(want Spec, have Snapshot, p Policy, d *Decision) {
 	r := newRollout(want, have, p)
 	r.keepLocked(d)
@@ -157,8 +154,8 @@ func planChanges(want Spec, have Snapshot, p Policy, d *Decision) {
 	r.planUnmanaged(d)
 }
 
-// GiveBack decides to give back the nodes that talosop cordoned, once their machines work, and to take off the marks of
-// those that somebody else gave back.
+// GiveBack uncordons the nodes that talosop cordoned once their machines work, and removes the marks of nodes that
+// another client uncordoned.
 func (d *Decision) GiveBack(want Spec, have Snapshot) {
 	for _, m := range want.upgraded() {
 		node, ok := have.NodeOf(m)
@@ -168,10 +165,9 @@ func (d *Decision) GiveBack(want Spec, have Snapshot) {
 	}
 }
 
-// planRegistrations makes machines register whose nodes are missing: somebody deleted them, or
-// etcd was restored from a snapshot that is older than they are. A kubelet registers when it
-// starts, and then never again (Kubernetes 1.36, kubelet_node_status.go,
-// registerWithAPIServer). Once in a run: what keeps it from registering then is something else.
+// planRegistrations makes machines register whose nodes are missing: a client deleted them, or etcd was restored from
+// an older snapshot. A kubelet registers only when it starts (Kubernetes 1.36, kubelet_node_status.go,
+// registerWithAPIServer). This happens once in a run; if it does not help, there is another cause.
 func planRegistrations(want Spec, have Snapshot, p Policy, d *Decision) {
 	k := have.Kubernetes
 	if !k.Reachable {
@@ -190,8 +186,8 @@ func planRegistrations(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// planControlPlanes changes one control plane. pending names a control plane that has
-// something disruptive before it, which workers wait for.
+// planControlPlanes changes one control plane. pending names a control plane with a disruptive change, for which
+// workers wait.
 func (r rollout) planControlPlanes(d *Decision) (pending string) {
 	founded := hasEtcd(r.want, r.have)
 	turn, wait := r.turn()
@@ -229,8 +225,7 @@ func (r rollout) planControlPlanes(d *Decision) (pending string) {
 	return pending
 }
 
-// disrupts is true for a machine that has anything disruptive before it, be it after
-// something else.
+// disrupts is true for a machine with any disruptive change, even if another change comes first.
 func (r rollout) disrupts(m Machine) bool {
 	_, upgrades := r.upgrades[m.Name]
 	config, configures := r.configOf(m)
@@ -247,8 +242,7 @@ func kept(change step.Step) string {
 	return "configuration"
 }
 
-// planTurn changes the control plane whose turn it is, unless that would cost etcd its
-// quorum.
+// planTurn changes the control plane that is next, unless that would cost etcd its quorum.
 func (r rollout) planTurn(m Machine, change step.Step, d *Decision) {
 	if !change.Disrupts() {
 		d.step(change)
@@ -277,9 +271,9 @@ func (r rollout) planTurn(m Machine, change step.Step, d *Decision) {
 	}
 }
 
-// inTransit says why a machine that lacks something is not taken out of service for the
-// change that may be its cure: it is on its way, or this run disrupted it and it did not
-// work since, so that nobody could tell what the next disruption does to it.
+// inTransit says why a machine that lacks something is not taken out of service for a change that may repair it.
+// Either it is unsettled, or this run disrupted it and it has not worked since, so the effect of another disruption
+// is unknown.
 func (r rollout) inTransit(m Machine, change step.Step) string {
 	s := r.have.Machines[m.Name]
 	_, upgrade := change.(step.Upgrade)
@@ -307,10 +301,9 @@ func hasEtcd(want Spec, have Snapshot) bool {
 		})
 }
 
-// turn names the control plane that is changed next, and why the others wait. A
-// machine that lacks something goes first, since the change may be its cure, and before
-// others one whose etcd does not run, which cannot cost a vote; otherwise every other
-// control plane has to be whole.
+// turn names the control plane that changes next, and why the others wait. A machine that lacks something goes first,
+// because the change may repair it. Among these, one whose etcd does not run is first, because it costs no vote.
+// Otherwise every other control plane must be healthy.
 func (r rollout) turn() (turn, wait string) {
 	var down, sick, first, unfit string
 
@@ -353,8 +346,8 @@ func (r rollout) turn() (turn, wait string) {
 	}
 }
 
-// inHand says which control plane a step is running on, or which one is half removed; its
-// removal is finished before anything else changes.
+// inHand names the control plane on which a step runs, or whose removal is unfinished and must finish before anything
+// else changes.
 func (r rollout) inHand() string {
 	want, have := r.want, r.have
 

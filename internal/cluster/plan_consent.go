@@ -7,9 +7,9 @@ import (
 )
 
 // refuseUnconsented refuses to bootstrap etcd with secrets that are older than the plan while no etcd answers. The
-// cluster of these secrets may be powered off, or have other control planes than the spec lists: a bootstrap would make
-// a second etcd with the same authorities, and Talos does not prevent it (Talos 1.13, Bootstrap checks its own data
-// directory only). The rule comes before the first configuration is sent.
+// cluster of these secrets may be powered off, or have other control planes than the spec lists. A bootstrap would
+// make a second etcd with the same authorities, which Talos does not prevent (Talos 1.13, Bootstrap checks its own
+// data directory only). The rule comes before the first configuration is sent.
 func refuseUnconsented(want Spec, have Snapshot, d *Decision) {
 	if !want.NeedsConsent || !want.OwnsBootstrap() || want.Bootstrapped || want.RestoreFrom != "" ||
 		EtcdAnswers(want, have) {
@@ -28,12 +28,12 @@ func refuseUnconsented(want Spec, have Snapshot, d *Decision) {
 		DescribeControlPlanes(want, have), ConsentRemedy)
 }
 
-// ConsentRemedy is what helps where a bootstrap needs consent.
+// ConsentRemedy is what to do when a bootstrap needs consent.
 const ConsentRemedy = "If a cluster runs with these secrets, start its control planes, or import it. To begin with a " +
 	"snapshot of it, set restore_from. If they have no cluster, set allow_bootstrap = true for this apply"
 
 // EtcdAnswers reports whether anything shows that the cluster has an etcd: its members, the nodes of its Kubernetes
-// API, a control plane that holds data, or another resource of this process that bootstraps it.
+// API, a control plane with data, or another resource of this process that bootstraps it.
 func EtcdAnswers(want Spec, have Snapshot) bool {
 	if len(have.Etcd.Members) > 0 || etcdElsewhere(have) != "" {
 		return true

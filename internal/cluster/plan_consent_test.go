@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Whatever the machines of a cluster show: without consent no etcd is bootstrapped, and where none answers no machine
-// gets its configuration either. With consent the decision is the one of a spec that needs none.
+// Without consent no etcd is bootstrapped, in any state of the machines. If no etcd answers, no machine gets its
+// configuration either. With consent, the decision is that of a spec that needs none.
 func TestPlan_bootstrapsOnlyWithConsent(t *testing.T) {
 	const clusters = randomClusters / 4
 

@@ -8,18 +8,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// PlanRemoval decides how the machines in want.Removed leave a cluster whose other
-// machines belong to other resources; want.Machines is empty. While the cluster lives on
-// they leave it in order, as [Plan] takes machines out. A machine with which the cluster
-// ends (see [Ends]) is reset as [PlanTeardown] does it: there is nobody to leave.
+// PlanRemoval decides how the machines in want.Removed leave a cluster whose other machines belong to other
+// resources; want.Machines is empty. While the cluster lives on, they leave it in order, as [Plan] takes machines
+// out. A machine with which the cluster ends (see [Ends]) is reset as in [PlanTeardown], because no cluster is left.
 //
-// Which of the two it is can change while it goes on. When all machines of a cluster are
-// removed at once, each by a run of its own, the control planes leave etcd one after the
-// other until the last one finds itself alone, and workers that are late find no API to
-// be drained through.
+// Which of the two applies can change during the removal. When all machines of a cluster are removed at once, each by
+// its own run, the control planes leave etcd one after the other until one is left. Workers that are late then find
+// no API for a drain.
 //
-// A machine that another resource owns is left alone (see [OwnedByOther]). With
-// Spec.Protected the end of the cluster is refused.
+// A machine that another resource owns is left alone (see [OwnedByOther]). With Spec.Protected the end of the cluster
+// is refused.
 func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 	var refused Decision
 
@@ -53,7 +51,7 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 		return Plan(want, have, p)
 	}
 
-	// With the control plane the Node objects go, too.
+	// The Node objects are deleted with the control plane.
 	p.KeepNodes = othersWiped || len(want.removed(step.ControlPlane)) > 0
 	want.Machines, want.Removed, want.order = want.Removed, nil, nil
 
@@ -69,18 +67,17 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 	return d
 }
 
-// Ends reports whether a cluster ends with the machines in want.Removed, so that they are
-// reset without leaving it first. The rule:
+// Ends reports whether a cluster ends with the machines in want.Removed, so that they are reset without leaving it
+// first. The rule:
 //
 //   - Etcd has no other members: the last control plane goes.
-//   - An API of Kubernetes that answers has an etcd behind it, and a list of etcd that
-//     names other members is proof of one: the cluster lives.
-//   - Nobody lists the members, and every other control plane that is known holds no
-//     data of etcd, or belongs to somebody else by now: the others went first.
-//   - Kubernetes was silent for Policy.DeadAfter, and none of the machines holds data of
-//     etcd: a worker, or a control plane that never joined, has nothing that others
-//     could need. A control plane with data goes only where Spec.Protected is false: its
-//     vote may be missing when the others come back.
+//   - A Kubernetes API that answers has an etcd behind it, and a member list with other members proves one: the
+//     cluster lives on.
+//   - No control plane lists the members, and every other known control plane has no etcd data, or now belongs to
+//     another resource: the others went first.
+//   - Kubernetes was silent for Policy.DeadAfter, and none of the machines has etcd data: a worker, or a control
+//     plane that never joined, has nothing that others could need. A control plane with data goes only where
+//     Spec.Protected is false, because its vote may be missing when the others come back.
 func Ends(want Spec, have Snapshot, p Policy) bool {
 	if have.Etcd.Known && !OthersInEtcd(want, have) {
 		return true
@@ -92,8 +89,7 @@ func Ends(want Spec, have Snapshot, p Policy) bool {
 
 	silent, empty := kubernetesSilent(have, p), withoutEtcdData(want, have)
 
-	// Where nobody is known beside it, a machine with data is only the last one once
-	// nobody has answered for long enough.
+	// Without known others, a machine with data is the last one only after a long silence.
 	if !have.Etcd.Known && othersGone(want, have) && (silent || empty || len(want.OtherControlPlanes) > 0) {
 		return true
 	}
@@ -107,12 +103,12 @@ func lostForGood(have Snapshot, p Policy) bool {
 	return !have.Etcd.Known && kubernetesSilent(have, p)
 }
 
-// neverBegan is true when no machine that is removed holds data of etcd, nor is a member.
+// neverBegan is true when no removed machine has etcd data or is a member.
 func neverBegan(want Spec, have Snapshot) bool {
 	return withoutEtcdData(want, have) && len(have.Etcd.Members) == 0
 }
 
-// protectedEnd refuses the end of a cluster that is protected from it.
+// protectedEnd refuses the end of a protected cluster.
 func protectedEnd(m Machine, have Snapshot) step.Refusal {
 	reason := "it is the last control plane, and the cluster and its etcd would end with it"
 	if !have.Etcd.Known {
@@ -124,7 +120,7 @@ func protectedEnd(m Machine, have Snapshot) step.Refusal {
 			"false on this resource and apply, then remove it"}
 }
 
-// OthersInEtcd reports whether etcd is known to have members that are not those of removed machines.
+// OthersInEtcd reports whether etcd is known to have members that are not on removed machines.
 func OthersInEtcd(want Spec, have Snapshot) bool {
 	return slices.ContainsFunc(have.Etcd.Members, func(member etcdstate.Member) bool {
 		return !slices.ContainsFunc(want.removed(step.ControlPlane), func(m Machine) bool {
@@ -135,7 +131,7 @@ func OthersInEtcd(want Spec, have Snapshot) bool {
 	})
 }
 
-// othersGone is true when all other control planes are known and hold no data of etcd.
+// othersGone is true when all other control planes are known and have no etcd data.
 func othersGone(want Spec, have Snapshot) bool {
 	return want.OtherControlPlanes != nil && !slices.ContainsFunc(want.OtherControlPlanes, func(m Machine) bool {
 		s := have.Machines[m.Name]
@@ -144,14 +140,14 @@ func othersGone(want Spec, have Snapshot) bool {
 	})
 }
 
-// withoutEtcdData is true when no removed machine holds data of etcd.
+// withoutEtcdData is true when no removed machine has etcd data.
 func withoutEtcdData(want Spec, have Snapshot) bool {
 	return !slices.ContainsFunc(want.removed(step.ControlPlane),
 		func(m Machine) bool { return mayHoldEtcd(have.Machines[m.Name]) != "" })
 }
 
-// ForecastRemoval lists the steps of [PlanRemoval] as far as a plan can know: in a cluster
-// whose other control planes work, or that ends where it is known to have no others.
+// ForecastRemoval lists the steps of [PlanRemoval] as far as a plan can know: in a cluster whose other control planes
+// work, or that ends because it is known to have no others.
 func ForecastRemoval(want Spec, recorded map[string]step.MachineState, p Policy) (steps []step.Step, last Decision) {
 	const other = "another control plane"
 

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Of a removal a plan knows what happens in a cluster that lives on.
+// A plan knows the steps of a removal from a cluster that lives on.
 func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 	t.Parallel()
 
@@ -44,8 +44,7 @@ func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 	}
 }
 
-// A control plane is never reset before it left an etcd that others are in, nor while
-// nobody can say who is in it.
+// A control plane is never reset before it left an etcd with other members, or while the members are unknown.
 func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +54,7 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		all := randomSpec(random)
 		have := randomSnapshot(random, all)
-		have.Kubernetes.Owners = map[string]string{} // the run has seen that nobody else owns them
+		have.Kubernetes.Owners = map[string]string{} // the run observed that no other resource owns them
 
 		for i := range have.Etcd.Members {
 			have.Etcd.Members[i].ID = have.Etcd.Members[i].Name
@@ -70,7 +69,7 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 		want := cluster.Spec{Resource: cluster.Resource{Joins: true, Protected: random.IntN(2) == 0}, Bootstrapped: true,
 			Removed: planes[:1], OtherControlPlanes: planes[1:]}
 
-		// A cluster that nobody answers for is given up where nothing protects it.
+		// A silent cluster is given up if it is not protected.
 		givenUp := !want.Protected && !have.Kubernetes.Reachable && !have.Etcd.Known && random.IntN(2) == 0
 		if givenUp {
 			have.Kubernetes.Since = have.Time.Add(-time.Hour)
@@ -109,7 +108,7 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 	}
 }
 
-// What must not reach all machines of a cluster at once is told from what may.
+// Steps that must not reach all machines of a cluster at once are distinguished from the others.
 func TestOneByOne_riskySteps(t *testing.T) {
 	t.Parallel()
 

@@ -10,10 +10,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// etcdWith is the minor version of etcd that a machine runs with a Talos.
+// etcdWith is the minor etcd version of a machine with a Talos version.
 func (m Machine) etcdWith(talos string) string { return cmp.Or(m.Etcd, etcdstate.OfTalos(talos)) }
 
-// etcdVersions are those of all members: by their own account, and where nobody was asked by the Talos they run.
+// etcdVersions are those of all members: as they report, and from their Talos version where they were not asked.
 func etcdVersions(want Spec, have Snapshot) etcdstate.Together {
 	var all []etcdstate.Versions
 
@@ -40,9 +40,9 @@ func etcdVersions(want Spec, have Snapshot) etcdstate.Together {
 	return etcdstate.AllOf(all)
 }
 
-// etcdFirst says what has to happen in etcd before a machine is given another Talos; empty for nothing. An etcd panics
-// when it meets data of a newer minor version (etcd 3.6, version.MustDetectDowngrade). tell is true when it has to be
-// told to go back.
+// etcdFirst says what must happen in etcd before a machine gets another Talos; empty for nothing. An etcd panics when
+// it meets data of a newer minor version (etcd 3.6, version.MustDetectDowngrade). tell is true when a downgrade must
+// be enabled.
 func etcdFirst(want Spec, have Snapshot, upgrade step.Upgrade) (why string, tell bool) {
 	m, _ := want.Find(upgrade.Machine)
 	to := m.etcdWith(upgrade.To)
@@ -55,7 +55,7 @@ func etcdFirst(want Spec, have Snapshot, upgrade step.Upgrade) (why string, tell
 	return etcdVersions(want, have).Takes(to)
 }
 
-// awaitsEtcd says why an upgrade of a control plane has to wait for the version of etcd.
+// awaitsEtcd says why an upgrade of a control plane waits for the version of etcd.
 func (r rollout) awaitsEtcd(upgrade step.Upgrade) string {
 	if upgrade.Role == step.ControlPlane && r.turnsBack() {
 		return "goes on to " + upgrade.To + " once the downgrade of etcd is cancelled"
@@ -68,8 +68,8 @@ func (r rollout) awaitsEtcd(upgrade step.Upgrade) string {
 	return ""
 }
 
-// planEtcdVersion takes the data of etcd back before the first machine with an older etcd, or takes that back itself
-// when no machine goes back any more. Both are calls to one member that concern all.
+// planEtcdVersion enables an etcd downgrade before the first machine gets an older etcd, and cancels it when no
+// machine follows any more. Both are calls to one member that affect all.
 func (r rollout) planEtcdVersion(d *Decision) {
 	busy := func(m Machine) bool { return r.have.Machines[m.Name].Busy != "" }
 	if slices.ContainsFunc(r.want.sorted(step.ControlPlane), busy) {
@@ -110,8 +110,8 @@ func (r rollout) planEtcdVersion(d *Decision) {
 		Shared: len(r.want.OtherControlPlanes) > 0})
 }
 
-// tellsEtcd finds an upgrade that etcd has to be told to go back for. Configurations come first: they may reboot
-// members.
+// tellsEtcd finds an upgrade that needs an etcd downgrade first. Configurations come before it, because they may
+// reboot members.
 func (r rollout) tellsEtcd() (upgrade step.Upgrade, tell bool) {
 	for _, m := range r.want.sorted(step.ControlPlane) {
 		change, _ := r.changeOf(m)
@@ -130,9 +130,9 @@ func (r rollout) tellsEtcd() (upgrade step.Upgrade, tell bool) {
 	return upgrade, tell
 }
 
-// turnsBack reports whether etcd was told to go back and is not to any more: every own control plane is to run the
-// newer one, and all are its own, or one of them goes there. While it goes back no member joins (etcd 3.7,
-// cluster_util.go, isCompatibleWithCluster), so that it is cancelled for one that has to; members of both versions
+// turnsBack reports whether an enabled downgrade is no longer wanted: every own control plane wants the newer etcd,
+// and either all control planes are own ones or one of them upgrades. During a downgrade no member joins (etcd 3.7,
+// cluster_util.go, isCompatibleWithCluster), so it is canceled for a machine that must join. Members of both versions
 // keep the data as it is.
 func (r rollout) turnsBack() bool {
 	if !r.etcd.GoesBack {
@@ -156,7 +156,7 @@ func (r rollout) turnsBack() bool {
 	return joins && !versions.Older(target, r.etcd.Oldest) || !back && (all || rises)
 }
 
-// spokesman is the own control plane that is told what concerns all of etcd: the first whose member works.
+// spokesman is the own control plane that receives calls about all of etcd: the first whose member works.
 func (r rollout) spokesman(d *Decision) string {
 	q := quorumOf(r.want, r.have)
 
@@ -170,13 +170,13 @@ func (r rollout) spokesman(d *Decision) string {
 	return ""
 }
 
-// etcdNotWhole says which member does not work, but for the one that is asked.
+// etcdNotWhole names a member that does not work, other than the one that is asked.
 func etcdNotWhole(want Spec, have Snapshot, via Machine) string {
 	return cmp.Or(othersUnfit(want, have, via), have.Etcd.Discord(""))
 }
 
-// refuseOlderEtcd names control planes whose etcd is too old to join the members that there are. Those that go on with
-// their data are taken back first (planEtcdVersion).
+// refuseOlderEtcd names control planes whose etcd is too old to join the current members. For those that keep their
+// data, etcd is downgraded first (planEtcdVersion).
 func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
 	members := etcdVersions(want, have)
 	oldest := members.Oldest

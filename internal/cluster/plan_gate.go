@@ -10,12 +10,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// gate says why a control plane must not go out of service now; remedy is set when
-// waiting does not help. A machine whose own etcd does not run costs no vote.
+// gate says why a control plane must not go out of service now; remedy is set when waiting does not help. A machine
+// whose own etcd does not run costs no vote.
 func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string) {
 	if have.Machines[m.Name].EtcdDown() {
-		// A list that is answered although the others could not answer it needs this vote:
-		// the etcd that was seen down a moment ago is back.
+		// If the member list is answered although the others lack the quorum for it, the answer needs this vote: the etcd
+		// that was observed down is back.
 		if member, ok := have.MemberOf(m); ok && have.Etcd.Known {
 			if reason := quorumOf(want, have).Down(member.ID); reason != "" {
 				return reason, ""
@@ -54,9 +54,9 @@ func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string)
 	return reason, ""
 }
 
-// otherUnderWay names another control plane that is being disrupted, or may be: one that
-// was rebooted and is not back, or that went silent just now. It is asked where nothing
-// can be lost in etcd any more, and one machine at a time still is the rule.
+// otherUnderWay names another control plane that is or may be disrupted: one that was rebooted and is not back, or
+// that just went silent. It applies where etcd has nothing to lose any more, because one machine at a time is still
+// the rule.
 func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
 	for _, other := range want.everyControlPlane() {
 		s := have.Machines[other.Name]
@@ -81,7 +81,7 @@ func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
 	return ""
 }
 
-// othersUnfit says which other control plane does not work, in the spec or beyond it.
+// othersUnfit names another control plane that does not work, inside or outside the spec.
 func othersUnfit(want Spec, have Snapshot, m Machine) string {
 	for _, other := range want.sorted(step.ControlPlane) {
 		if other.Name == m.Name {
@@ -128,8 +128,8 @@ func memberUnfit(want Spec, have Snapshot, member etcdstate.Member, name string,
 	}
 }
 
-// nodesUnfit names a control plane that Kubernetes has, but for one, and that is not Ready, or a node that a run of
-// another resource left cordoned. A node whose machine is in etcd no more holds nobody.
+// nodesUnfit names another control plane node that is not Ready, or a node that a run of another resource left
+// cordoned. A node whose machine left etcd holds nothing.
 func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 	own, _ := have.NodeOf(m)
 
@@ -144,15 +144,16 @@ func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 	return cordonedElsewhere(want, have)
 }
 
-// leftBehind is true for the node of somebody's control plane that left etcd, is not Ready, and that nobody deleted: a
-// run was interrupted in between, or the machine was reset by hand. Those of the spec are still to be deleted.
+// leftBehind is true for a control plane node, outside the spec, that is not Ready and whose machine left etcd: a run
+// was interrupted before it deleted the node, or the machine was reset by hand. Nodes of the spec will still be
+// deleted.
 func leftBehind(want Spec, have Snapshot, node kubestate.Node) bool {
 	if !node.ControlPlane || node.Ready || !have.Etcd.Known ||
 		nodesOf(slices.Concat(want.Machines, want.Removed), have)[node.Name] {
 		return false
 	}
 
-	// A machine that joined anew under another name has a node of that name.
+	// A machine that joined again under another name has a node of that name.
 	_, member := have.memberWith(func(e etcdstate.Member) bool {
 		named := slices.ContainsFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == e.Name })
 		at := slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, e.Host()) })
@@ -163,15 +164,13 @@ func leftBehind(want Spec, have Snapshot, node kubestate.Node) bool {
 	return !member
 }
 
-// othersCordon is how long a node that another resource cordoned holds this one: its run is
-// through by then, or is applied again. One that is left behind for longer was given up, as a
-// machine that was taken out of state; of etcd it has nothing, and the budgets of pools count it
-// where it belongs to one.
+// othersCordon is how long a node that another resource cordoned holds this one. By then its run is finished, or was
+// applied again. An older cordon belongs to an abandoned machine, such as one that was removed from state. It has no
+// etcd member, and a pool that owns it counts it in its budget.
 const othersCordon = time.Hour
 
-// cordonedElsewhere names a node that talosop cordoned and that is none of the spec's: its
-// machine did not come back from what another resource did to it, so the rollout stops
-// here, too.
+// cordonedElsewhere names a node outside the spec that talosop cordoned: its machine did not return from a step of
+// another resource, so this rollout stops too.
 func cordonedElsewhere(want Spec, have Snapshot) string {
 	own := nodesOf(want.Known(), have)
 
@@ -193,7 +192,7 @@ func cordonedElsewhere(want Spec, have Snapshot) string {
 	return ""
 }
 
-// cordonOf says who cordoned a node, since when, and how it is given back.
+// cordonOf says which resource cordoned a node, since when, and how to uncordon it.
 func cordonOf(node kubestate.Node, since time.Time) string {
 	by, at := "another resource", ""
 	if node.CordonedBy != "" {

@@ -10,9 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// planJoins decides which machines in maintenance mode get their configuration now:
-// all of them at once, since none of them is in service. It also names the machines that
-// nothing can be decided about, because they are at work or silent.
+// planJoins decides which machines in maintenance mode get their configuration now: all at once, because none is in
+// service. It also names the machines that cannot be planned, because they are busy or silent.
 func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 	keys := planKeys(want, have)
 
@@ -38,9 +37,8 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// planJoin configures a machine. A control plane that comes back without its data, or
-// as other hardware, first loses the member that it was: etcd counts that one as down,
-// and adds nobody while a member is (etcd 3.6, mayAddMember).
+// planJoin configures a machine. A control plane that returns without its data, or as other hardware, first loses its
+// former member: etcd counts that one as down, and adds no member while one is down (etcd 3.6, mayAddMember).
 func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *Decision) {
 	if reason := notReturned(want, have, m); reason != "" && !m.Platform().Identified {
 		d.hold(m.Name, "%s", reason)
@@ -60,8 +58,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 		return
 	}
 
-	// It is somebody else to Kubernetes, too: without a hostname of its own its node gets
-	// a new name.
+	// Kubernetes sees another machine too: without its own hostname its node gets a new name.
 	if node, ok := formerNode(want, have, m); ok {
 		d.step(step.DeleteNode{Machine: m.Name, Node: node.Name})
 
@@ -93,7 +90,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 	}
 
 	if outdated(m, have.Machines[m.Name]) {
-		// blank, so no version is passed by
+		// blank, so no version is skipped
 		d.step(replacement(have, m, Release{Version: m.TalosVersion, Installer: m.Installer}, p))
 
 		return
@@ -107,7 +104,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 	})
 }
 
-// waitsToJoin says what a machine waits for that could join; empty where it joins now.
+// waitsToJoin says why a machine that could join waits; empty where it joins now.
 func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan) string {
 	switch {
 	case keys.unknownTo(m, p):
@@ -119,31 +116,30 @@ func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan) st
 	}
 }
 
-// allWait is true while every control plane of a create waits for its configuration. A worker that had one would not
-// answer before a control plane works, which signs its certificate (Talos 1.13, ctrl/secrets/api.go): after a kill, the
-// next run could not tell it from a wrong address.
+// allWait is true while every control plane of a create waits for its configuration. A configured worker would not
+// answer before a control plane signs its certificate (Talos 1.13, ctrl/secrets/api.go). After a kill, the next run
+// could not distinguish it from a wrong address.
 func allWait(controlPlanes []Machine, have Snapshot) bool {
 	return len(controlPlanes) > 0 && !slices.ContainsFunc(controlPlanes, func(m Machine) bool {
 		return have.Machines[m.Name].Access != step.Maintenance
 	})
 }
 
-// versionUnknown reports whether nobody says which Kubernetes an existing cluster runs, while
-// its API may just be away for a moment: a kubelet that is newer cannot go back. None runs
-// while etcd has yet to begin with a snapshot.
+// versionUnknown reports whether the Kubernetes version of an existing cluster is unknown while its API may only be
+// away for a moment. A newer kubelet cannot be downgraded. Before a restore no Kubernetes runs.
 func versionUnknown(want Spec, have Snapshot, p Policy) bool {
 	return mayComeBack(have, p) && want.Bootstrapped && !AwaitsRestore(want, have) && want.Kubernetes.Version != "" &&
 		KubernetesRunning(want, have) == ""
 }
 
-// mayComeBack is true while the Kubernetes API may just be away for a moment.
+// mayComeBack is true while the Kubernetes API may only be away for a moment.
 func mayComeBack(have Snapshot, p Policy) bool {
 	return !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() &&
 		have.Time.Sub(have.Kubernetes.Since) <= p.BootTimeout
 }
 
-// formerMember is the etcd member that a machine in maintenance mode had in its life
-// before: the one that was recorded, else by its node's name or its address.
+// formerMember is the former etcd member of a machine in maintenance mode: the recorded one, or the one with its
+// node's name or its address.
 func formerMember(want Spec, have Snapshot, m Machine) (etcdstate.Member, bool) {
 	member, ok := have.Etcd.Member(m.MemberID)
 	if !ok {
@@ -159,8 +155,7 @@ func formerMember(want Spec, have Snapshot, m Machine) (etcdstate.Member, bool) 
 	return member, name == m.Name || name == PeerName(member)
 }
 
-// formerNode is the node that a machine in maintenance mode had in its life before, by the
-// name that was recorded for it.
+// formerNode is the former node of a machine in maintenance mode, by its recorded name.
 func formerNode(want Spec, have Snapshot, m Machine) (kubestate.Node, bool) {
 	name := cmp.Or(have.Machines[m.Name].NodeName, m.NodeName)
 	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return name != "" && n.Name == name })
@@ -178,9 +173,8 @@ func formerNode(want Spec, have Snapshot, m Machine) (kubestate.Node, bool) {
 	return have.Kubernetes.Nodes[i], true
 }
 
-// planFormerNodes deletes nodes that nobody runs any more, because their machines have other
-// names now: those that came back with a restored snapshot, of control planes that were wiped
-// after it was taken, and those whose hostname was changed.
+// planFormerNodes deletes orphaned nodes whose machines now have other names: those of wiped control planes that came
+// back with a restored snapshot, and those whose hostname was changed.
 func planFormerNodes(want Spec, have Snapshot, d *Decision) {
 	if !have.Kubernetes.Reachable ||
 		slices.ContainsFunc(want.all(), func(m Machine) bool { return have.Machines[m.Name].Nameless() }) {
@@ -203,14 +197,13 @@ func planFormerNodes(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// abandoned reports whether no kubelet runs a node. One of a control plane in a snapshot that
-// is being restored looks ready until somebody misses it.
+// abandoned reports whether no kubelet runs a node. A control plane node from a restored snapshot looks ready until
+// its heartbeats are missed.
 func abandoned(n kubestate.Node, want Spec) bool {
 	return !n.Ready || n.ControlPlane && want.RestoreFrom != ""
 }
 
-// predecessor is the removed machine that still has a part in the cluster at the address
-// of a machine that is to join.
+// predecessor is the removed machine that is still in the cluster at the address of a machine that will join.
 func predecessor(want Spec, have Snapshot, m Machine) (Machine, bool) {
 	for _, r := range want.Removed {
 		if !sameHost(r.Address, m.Address) {
@@ -225,8 +218,8 @@ func predecessor(want Spec, have Snapshot, m Machine) (Machine, bool) {
 	return Machine{}, false
 }
 
-// planExpulsion removes the member of a machine that lost its data, or is gone, through
-// another control plane, when those that are left hold the quorum without it.
+// planExpulsion removes the member of a machine that lost its data, or is gone, through another control plane, when
+// the remaining members hold the quorum without it.
 func planExpulsion(want Spec, have Snapshot, m Machine, member etcdstate.Member, d *Decision) {
 	if i := d.membershipChange(); i != "" {
 		d.hold(m.Name, "its etcd member %s is removed after %s", member.ID, i)
@@ -258,8 +251,7 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member etcdstate.Member,
 	d.step(step.RemoveMember{Machine: m.Name, Member: member.ID, Via: via})
 }
 
-// membershipChange names the machine whose membership of etcd a step changes already:
-// one changes at a time.
+// membershipChange names the machine whose etcd membership a step already changes: one changes at a time.
 func (d *Decision) membershipChange() string {
 	for _, s := range d.Steps {
 		if s.ChangesMembers() {

@@ -8,12 +8,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// keyPlan decides which keys machines carry next, by what all machines of the cluster carry.
+// keyPlan decides the next keys of machines from the keys of all machines of the cluster.
 type keyPlan struct {
 	want Spec
 	have Snapshot
 	all  rotation.Cluster
-	// blind is true while nobody says which machines there are beside those of the spec.
+	// blind is true while the machines outside the spec are unknown.
 	blind bool
 }
 
@@ -28,8 +28,8 @@ func planKeys(want Spec, have Snapshot) keyPlan {
 	return k
 }
 
-// holders are the machines of a cluster, as far as they are known: its own members, the nodes of others and, in a
-// forecast, what was recorded of these.
+// holders are the known machines of a cluster: its own members, the nodes of others and, in a forecast, their
+// recorded keys.
 func holders(want Spec, have Snapshot) rotation.Cluster {
 	var all rotation.Cluster
 
@@ -42,7 +42,7 @@ func holders(want Spec, have Snapshot) rotation.Cluster {
 
 		keys := s.Keys
 		if s.Access != step.Member {
-			keys = node.Keys // what it had when it was last heard of
+			keys = node.Keys // its last known keys
 		}
 
 		if s.Access == step.Member || node.Name != "" {
@@ -52,7 +52,7 @@ func holders(want Spec, have Snapshot) rotation.Cluster {
 	}
 
 	for _, n := range have.Kubernetes.Nodes {
-		// The nodes of others in a forecast are those of their control planes, which were recorded.
+		// In a forecast, the nodes of others are their recorded control planes.
 		if !own[n.Name] && len(want.OtherHolders) == 0 {
 			all = append(all, rotation.Holder{Name: n.Name, ControlPlane: n.ControlPlane, Keys: n.Keys, Settled: n.Ready})
 		}
@@ -61,7 +61,7 @@ func holders(want Spec, have Snapshot) rotation.Cluster {
 	return append(all, want.OtherHolders...)
 }
 
-// afterControlPlanes is a spec when an apply comes to it: resources of workers follow those of their control planes.
+// afterControlPlanes is the spec when an apply reaches it: resources of workers follow those of their control planes.
 func (s Spec) afterControlPlanes(have Snapshot) Spec {
 	if others := s.OtherHolders; len(others) > 0 && !s.OwnsControlPlane() && len(s.Machines) > 0 {
 		all := holders(s, have.indexed())
@@ -71,13 +71,13 @@ func (s Spec) afterControlPlanes(have Snapshot) Spec {
 	return s
 }
 
-// next are the keys that a machine carries after its next change.
+// next are the keys of a machine after its next change.
 func (k keyPlan) next(m Machine) rotation.Keys {
 	has := k.have.Machines[m.Name].Keys
 
 	switch member := k.have.Machines[m.Name].Access == step.Member; {
 	case m.Keys == (rotation.Keys{}) || member && has == (rotation.Keys{}):
-		return has // nobody asked
+		return has // not observed
 	case !k.want.Rotates:
 		return m.Keys
 	case !member:
@@ -89,9 +89,9 @@ func (k keyPlan) next(m Machine) rotation.Keys {
 	}
 }
 
-// unknownTo reports whether it is unknown what the others carry of keys that are turned over: a machine that joins with
-// the wanted ones may find no machine that takes its certificate. Nodes tell from their first change of keys on. A
-// worker needs control planes that work; a control plane may be what the Kubernetes API waits for.
+// unknownTo reports whether the rotated keys of the others are unknown: a machine that joins with the wanted ones may
+// find no machine that accepts its certificate. Nodes report their keys from their first change on. A worker needs
+// control planes that work; the Kubernetes API may be waiting for a control plane.
 func (k keyPlan) unknownTo(m Machine, p Policy) bool {
 	switch {
 	case m.Keys == (rotation.Keys{}) || !k.want.Rotates:
@@ -121,13 +121,13 @@ func (k keyPlan) blindWorker(p Policy) string {
 	return ""
 }
 
-// moves says what becomes of the keys of a member.
+// moves describes the change of a member's keys.
 func (k keyPlan) moves(m Machine, next rotation.Keys) string {
 	return strings.Join(rotation.Changes(k.have.Machines[m.Name].Keys, next), ", ")
 }
 
-// KeysPending names the machines of others for which machines of the spec do not carry the wanted keys yet; none while
-// the spec itself has something to do about it, or nothing is left to be done.
+// KeysPending names the machines of others that keep machines of the spec from their wanted keys. It has none while
+// the spec itself can still do something, or when nothing is left to do.
 func KeysPending(want Spec, have Snapshot) []string {
 	want, have = want.Ordered(), have.indexed()
 	k := planKeys(want, have)
@@ -145,7 +145,7 @@ func KeysPending(want Spec, have Snapshot) []string {
 	return nil
 }
 
-// HoldersOf are the machines of other resources among the nodes of a cluster, to be recorded.
+// HoldersOf are the machines of other resources among the nodes of a cluster, for the recorded state.
 func HoldersOf(want Spec, have Snapshot) rotation.Cluster {
 	want.OtherHolders = nil
 

@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// A control plane that is a resource of its own foretells what it can do beside those of others, which the forecast
-// takes to have nodes.
+// A control plane that is its own resource forecasts what it can do beside those of others, which the forecast
+// assumes to have nodes.
 func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 	old, used, dropped := keysOf("old+new"), keysOf("new+old"), keysOf("new")
 	m := cluster.Machine{Name: "cp-2", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.2"}, Configured: cluster.Configured{ConfigDigest: "d", Keys: used}}
@@ -27,7 +27,7 @@ func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 	}{
 		{old, old, used, "[apply configuration to cp-2 (no reboot): use new Talos CA, use new Kubernetes CA, use new cluster token]"},
 		{used, used, dropped, "[apply configuration to cp-2 (no reboot): drop former Talos CA, drop former Kubernetes CA]"},
-		{used, old, dropped, "[]"}, // they show certificates of the former ones
+		{used, old, dropped, "[]"}, // they present certificates of the former ones
 	} {
 		want.Machines[0].Keys = c.wanted
 		want.OtherHolders = rotation.Cluster{{Name: "theirs", ControlPlane: true, Keys: c.others, Settled: true}}
@@ -43,8 +43,8 @@ func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 	}
 }
 
-// Workers foretell what they can do behind their control planes, which go as far as the workers let them: nothing that
-// only the next apply does.
+// Workers forecast what they can do after their control planes made every move that the workers permit, and nothing
+// that only the next apply does.
 func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 	want := cluster.Spec{
 		Machines: []cluster.Machine{{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Configured: cluster.Configured{ConfigDigest: "d"}}},
@@ -78,8 +78,8 @@ func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 	}
 }
 
-// A control plane works with other keys of Kubernetes when its API server runs anew, and not while Talos has not made
-// another one yet: for a moment all is as it was.
+// A control plane uses other Kubernetes keys when its API server was restarted. It does not while Talos has not
+// recreated it yet, although for a moment everything looks unchanged.
 func TestNotReady_beforeTalosMakesPodsForOtherKeys(t *testing.T) {
 	m := cluster.MachineAt("cp-1", step.ControlPlane, "10.0.0.1")
 	want := cluster.Spec{Machines: []cluster.Machine{m}, Bootstrapped: true, NodesBecomeReady: true}

@@ -10,31 +10,28 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// The order of an upgrade of Kubernetes within one minor version, as Talos's own upgrade-k8s
-// has it (Talos 1.13, pkg/cluster/kubernetes Upgrade): the images are pulled everywhere, then
-// each component of the control plane goes from one control plane to the next, then kube-proxy's
-// image, then the kubelets, control planes first, and at last the bootstrap manifests. All
-// machines finish one minor version before the first goes on to the next.
+// The order of a Kubernetes upgrade within one minor version, as in Talos's own upgrade-k8s (Talos 1.13,
+// pkg/cluster/kubernetes Upgrade). The images are pulled everywhere. Then each control plane component changes on one
+// control plane after the other, then kube-proxy's image, then the kubelets, control planes first, and last the
+// bootstrap manifests. All machines finish one minor version before the first begins the next.
 //
-// A resource changes its own machines only. What crosses machines is asked of the whole
-// cluster: API servers are at most one minor version apart, and no kubelet is newer than any of
-// them, or more than three minor versions older (Kubernetes version skew policy). A kubelet
-// waits for the API servers of other resources, or stays behind when none of their runs is at
-// work (elsewhere.go). Controller managers and schedulers only wait for the API servers of their own
-// resource.
+// A resource changes only its own machines. The version skew policy applies to the whole cluster: API servers are at
+// most one minor version apart, and no kubelet is newer than any of them, or more than three minor versions older. A
+// kubelet waits for the API servers of other resources, or stays behind when none of their runs works (elsewhere.go).
+// Controller managers and schedulers wait only for the API servers of their own resource.
 
-// kubernetesUpgrade is one round of an upgrade of Kubernetes.
+// kubernetesUpgrade is one round of a Kubernetes upgrade.
 type kubernetesUpgrade struct {
 	want   Spec
 	have   Snapshot
 	policy Policy
-	// target is the version that is being reached now, and final whether it is the wanted
-	// one. back is true while components that are newer than wanted are taken back.
+	// target is the current target version, and final whether it is the wanted one. back is true while components that
+	// are newer than wanted are downgraded.
 	target      string
 	final, back bool
 }
 
-// planKubernetes upgrades Kubernetes on machines that run, once nothing else is to be done.
+// planKubernetes upgrades Kubernetes on running machines, once nothing else is left to do.
 func planKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 	u, left := newKubernetesUpgrade(want, have, p)
 	u.keepKubelets(d)
@@ -62,8 +59,7 @@ func planKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 	u.sync(d)
 }
 
-// newKubernetesUpgrade finds the version that is to be reached next; left is false when
-// nothing is left to do.
+// newKubernetesUpgrade finds the next target version; left is false when nothing is left to do.
 func newKubernetesUpgrade(want Spec, have Snapshot, p Policy) (u kubernetesUpgrade, left bool) {
 	u = kubernetesUpgrade{want: want, have: have, policy: p}
 	if want.Kubernetes.Version == "" {
@@ -91,7 +87,7 @@ func newKubernetesUpgrade(want Spec, have Snapshot, p Policy) (u kubernetesUpgra
 	return u, false
 }
 
-// busyElsewhere names a step or a hold that is none of the upgrade itself.
+// busyElsewhere names a step or a hold outside the upgrade.
 func (d *Decision) busyElsewhere(have Snapshot) string {
 	if len(d.Steps) > 0 {
 		return d.Steps[0].String()
@@ -106,8 +102,8 @@ func (d *Decision) busyElsewhere(have Snapshot) string {
 	return ""
 }
 
-// order is the components in the order in which they change, which is the other way round
-// when they are taken back: at no time is one newer than the API server it talks to.
+// order is the order in which components change. A downgrade reverses it, so that no component is ever newer than the
+// API server it uses.
 func (u kubernetesUpgrade) order() []kubenames.Component {
 	order := kubenames.Components()
 	if u.back {
@@ -117,10 +113,10 @@ func (u kubernetesUpgrade) order() []kubenames.Component {
 	return order
 }
 
-// mostPulls is how many machines fetch images at once, since they may all ask one registry.
+// mostPulls is how many machines pull images at once, because all may use one registry.
 const mostPulls = 32
 
-// pull fetches images on all machines that get any. Nothing is changed before they have them, and none is fetched for
+// pull pulls images on all machines that get any. Nothing changes before they have them, and nothing is pulled for
 // what only stays behind.
 func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
 	if !u.anywhere(func(m Machine, c kubenames.Component) bool { return u.changes(m, c) && !u.staysBehind(m, c) }) {
@@ -153,7 +149,7 @@ func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
 	return under
 }
 
-// upgrade changes one component on as many machines as may be changed now.
+// upgrade changes one component on as many machines as may change now.
 func (u kubernetesUpgrade) upgrade(c kubenames.Component, d *Decision) (under bool) {
 	roles := []step.Role{step.ControlPlane, step.Worker}
 	if u.back {
@@ -182,8 +178,7 @@ func (u kubernetesUpgrade) upgrade(c kubenames.Component, d *Decision) (under bo
 	return false
 }
 
-// first is the machine that is changed first: one whose component does not run, since the
-// change may be its cure.
+// first is the machine that changes first: one whose component does not run, because the change may repair it.
 func (u kubernetesUpgrade) first(lack []Machine, c kubenames.Component) Machine {
 	for _, m := range lack {
 		if u.ails(m, c) {
@@ -243,20 +238,19 @@ func (u kubernetesUpgrade) step(m Machine, c kubenames.Component) step.UpgradeCo
 		From: u.has(m, c), Image: u.image(m, c),
 	}
 
-	// Without an API its name is what the machine tells, or what was recorded.
+	// Without an API its name is the reported or recorded one.
 	node, _ := u.have.NodeOf(m)
 	s.OnNode = cmp.Or(node.Name, u.have.Machines[m.Name].NodeName, m.NodeName)
 
 	if c == kubenames.Kubelet && u.policy.DrainForKubelet && s.From != s.Image {
 		s.Evacuation = EvacuationOf(u.have, m, u.policy)
-		s.HandOver = false // its etcd goes on
+		s.HandOver = false // its etcd continues to run
 	}
 
 	return s
 }
 
-// unfit says what keeps a component of a control plane from being changed: anything but
-// itself that does not work.
+// unfit says what keeps a component of a control plane from changing: anything else that does not work.
 func (u kubernetesUpgrade) unfit(m Machine, c kubenames.Component) string {
 	if !u.have.Kubernetes.Reachable && !u.mends(m, c) {
 		return "the Kubernetes API does not answer" + Because(u.have.Kubernetes.Cause)
@@ -267,7 +261,7 @@ func (u kubernetesUpgrade) unfit(m Machine, c kubenames.Component) string {
 	}
 
 	if !u.have.Kubernetes.Reachable {
-		return "" // then nothing shows whether others work, and this is the cure
+		return "" // then nothing shows whether others work, and this is the repair
 	}
 
 	for _, other := range u.want.all() {
@@ -285,10 +279,10 @@ func (u kubernetesUpgrade) unfit(m Machine, c kubenames.Component) string {
 	return u.have.Etcd.Discord(member.ID)
 }
 
-// mends reports whether a change may bring back an API that does not answer: on a machine
-// whose static pods do not run it goes back to an older version or to another patch, or corrects
-// where an image comes from. Elsewhere the API may only be out of reach from here. Talos knows of the pods
-// from its kubelet, without the API (Talos 1.13, runtime/machine_status.go staticPodsCheck).
+// mends reports whether a change may restore an API that does not answer: on a machine whose static pods do not run,
+// it downgrades, changes the patch version, or corrects the source of an image. On other machines the API may only be
+// unreachable from here. Talos knows the pods from its kubelet, without the API (Talos 1.13,
+// runtime/machine_status.go staticPodsCheck).
 func (u kubernetesUpgrade) mends(m Machine, c kubenames.Component) bool {
 	from, known := u.version(m, c)
 	to, ok := kubenames.ImageVersion(u.image(m, c))
@@ -298,7 +292,7 @@ func (u kubernetesUpgrade) mends(m Machine, c kubenames.Component) bool {
 	return c == kubenames.KubeAPIServer && down && u.changes(m, c) && known && ok && versions.MinorsBetween(from, to) <= 0
 }
 
-// beyondCure says what a machine lacks that no image of Kubernetes brings back.
+// beyondCure says what a machine lacks that no Kubernetes image can repair.
 func (u kubernetesUpgrade) beyondCure(m Machine) string {
 	s := u.have.Machines[m.Name]
 

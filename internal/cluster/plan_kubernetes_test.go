@@ -18,12 +18,12 @@ func TestImageAt_replacesTheVersion(t *testing.T) {
 		{"my.reg/kubelet:v1.36.3+patched", "my.reg/kubelet:v1.35.4+patched"},
 		{"my.reg/kubelet:v1.36.3_fat", "my.reg/kubelet:v1.35.4_fat"},
 		{"my.reg/kubelet:v1.36.30", "my.reg/kubelet:v1.36.30"},                   // another version
-		{"my.reg/kubelet:v1.36.2", "my.reg/kubelet:v1.36.2"},                     // of its own choice
+		{"my.reg/kubelet:v1.36.2", "my.reg/kubelet:v1.36.2"},                     // a version chosen by the user
 		{"my.reg/kubelet:ours", "my.reg/kubelet:ours"},                           // no version
 		{"my.reg:5000/kubelet", "my.reg:5000/kubelet"},                           // no tag
 		{"my.reg/kubelet:v1.36.3@sha256:aa", "my.reg/kubelet:v1.36.3@sha256:aa"}, // pinned
 		{"my.reg/kubelet@sha256:aa", "my.reg/kubelet@sha256:aa"},                 // pinned, without a tag
-		{"my.reg/v1.36.3/kubelet:v1.36.3", "my.reg/v1.36.3/kubelet:v1.35.4"},     // in the path, too
+		{"my.reg/v1.36.3/kubelet:v1.36.3", "my.reg/v1.36.3/kubelet:v1.35.4"},     // also in the path
 		{"", ""},
 	} {
 		if got := kubenames.ImageAt(c.image, "v1.36.3", "v1.35.4"); got != c.want {
@@ -51,8 +51,8 @@ func TestImageVersion_ofReferences(t *testing.T) {
 	}
 }
 
-// workersOf is a pool of two workers on Kubernetes v1.34.2 that wants v1.36.3, in a cluster
-// whose only API server runs another version.
+// workersOf is a pool of two workers on Kubernetes v1.34.2 that wants v1.36.3, in a cluster whose only API server
+// runs another version.
 func workersOf(t *testing.T, api string) (cluster.Spec, cluster.Snapshot) {
 	t.Helper()
 
@@ -72,7 +72,7 @@ runs w-1 kubelet=my.reg:5000/k8s/kubelet:v1.34.2-slim
 runs `+api+` cp-1`)
 }
 
-// TestImages_areKept is that registry, repository and suffix stay at every version on the way.
+// TestImages_areKept: registry, repository and suffix stay at every version on the path.
 func TestImages_areKept(t *testing.T) {
 	want, have := workersOf(t, "v1.36.3")
 
@@ -101,8 +101,8 @@ func TestImages_areKept(t *testing.T) {
 	}
 }
 
-// TestPlan_yieldsToTheAPIServers is that a run which waits for the API servers of another resource
-// lets that one have the lock, and one that waits for its own machines does not.
+// TestPlan_yieldsToTheAPIServers: a run that waits for the API servers of another resource releases the lock for it.
+// A run that waits for its own machines does not.
 func TestPlan_yieldsToTheAPIServers(t *testing.T) {
 	want, have := workersOf(t, "v1.34.2")
 	if d := cluster.Plan(want, have, cluster.DefaultPolicy()); !d.Yields || len(d.Steps) > 0 || len(d.Holds) != 2 {

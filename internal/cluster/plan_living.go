@@ -10,11 +10,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Machines that hold the same secrets find each other: through the discovery service, and through the Kubernetes API at
-// the endpoint of their configuration, whose EndpointSlice default/kubernetes lists the control planes. A control plane
-// without etcd data joins the etcd that it finds there as soon as it has its configuration (Talos 1.13,
-// services/etcd.go, buildInitialCluster; internal/pkg/etcd/endpoints.go). A resource that is to begin a cluster must
-// therefore find no other one before the first configuration is sent.
+// Machines with the same secrets find each other through the discovery service, and through the Kubernetes API at the
+// endpoint of their configuration, whose EndpointSlice default/kubernetes lists the control planes. A control plane
+// without etcd data joins the etcd that it finds there as soon as it is configured (Talos 1.13, services/etcd.go,
+// buildInitialCluster; internal/pkg/etcd/endpoints.go). So a resource that begins a cluster must find no other one
+// before it sends the first configuration.
 
 // refuseLiving refuses to configure the first machine of a cluster, or of a restore, while another cluster with the
 // same secrets runs.
@@ -29,14 +29,14 @@ func refuseLiving(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// begins reports whether the spec is about to begin an etcd: it never had one, or is to be restored, and no control
-// plane that it names holds etcd data. The data of one that it names is the cluster that the configuration means.
+// begins reports whether the spec is about to begin an etcd: it never had one, or wants a restore, and no control
+// plane that it names has etcd data. Data on one that it names belongs to the wanted cluster.
 func begins(want Spec, have Snapshot) bool {
 	if !want.OwnsBootstrap() || want.Bootstrapped && want.RestoreFrom == "" {
 		return false
 	}
 
-	// Another machine of the same apply begins etcd, and they are resources of their own: both are of one configuration.
+	// Another machine of the same apply begins etcd, and each is its own resource: both belong to one configuration.
 	if have.Founder != "" && want.Single && want.RestoreFrom == "" || len(have.Etcd.Members) > 0 {
 		return false
 	}
@@ -48,14 +48,13 @@ func begins(want Spec, have Snapshot) bool {
 	})
 }
 
-// holdsEtcd is true for a control plane whose etcd has data. That of a machine which runs and is ready is not asked
-// for.
+// holdsEtcd is true for a control plane whose etcd has data. A running and ready machine is not asked.
 func holdsEtcd(s step.MachineState) bool {
 	return s.EtcdService.ProvesData() || s.EtcdService == "" && s.Stage == step.StageRunning
 }
 
-// anyWaits reports whether a machine of the spec has no configuration yet. One that has it has joined whatever it
-// finds.
+// anyWaits reports whether a machine of the spec has no configuration yet. A configured machine has already joined
+// what it found.
 func anyWaits(want Spec, have Snapshot) bool {
 	return slices.ContainsFunc(want.Machines, func(m Machine) bool {
 		access := have.Machines[m.Name].Access
@@ -64,8 +63,8 @@ func anyWaits(want Spec, have Snapshot) bool {
 	})
 }
 
-// livingNodes are the nodes that prove another cluster: control planes that the spec does not name or, where Kubernetes
-// lists no control plane, all others.
+// livingNodes are the nodes that prove another cluster: control planes that the spec does not name or, where
+// Kubernetes lists no control plane, all others.
 func livingNodes(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable {
 		return nil
@@ -82,8 +81,8 @@ func livingNodes(want Spec, have Snapshot) []kubestate.Node {
 	return others
 }
 
-// named are the machines that the spec names. A machine that was never part of a cluster has no node, whatever the name
-// is that its configuration gives it: a rehearsal has the names of the running cluster.
+// named are the machines that the spec names. A machine that was never part of a cluster has no node, even if its
+// configuration names one: a rehearsal has the names of the running cluster.
 func named(want Spec, have Snapshot) []Machine {
 	machines := slices.Concat(want.Machines, want.Removed, want.OtherControlPlanes)
 
@@ -96,9 +95,9 @@ func named(want Spec, have Snapshot) []Machine {
 	return machines
 }
 
-// HostsToAsk are the hosts of control planes in a snapshot that may run another cluster: a restore elsewhere has
-// another endpoint, and through the discovery service its machines join that cluster all the same. An isolated cluster
-// uses no discovery, and does not ask.
+// HostsToAsk are the hosts of control planes in a snapshot that may run another cluster. A restore elsewhere has
+// another endpoint, but its machines still join that cluster through the discovery service. An isolated cluster uses
+// no discovery, and does not ask.
 func HostsToAsk(want Spec, have Snapshot, hosts []string) []string {
 	if want.Isolated || !begins(want, have) {
 		return nil
@@ -109,8 +108,8 @@ func HostsToAsk(want Spec, have Snapshot, hosts []string) []string {
 	})
 }
 
-// RefuseLivingMembers refuses a restore while a control plane that the snapshot was taken of still runs, by what was
-// found at its host. The same hardware as a machine of the spec is that machine, at another address.
+// RefuseLivingMembers refuses a restore while a control plane in the snapshot still runs, by what was observed at its
+// host. Hardware of a machine of the spec is that machine, at another address.
 func RefuseLivingMembers(want Spec, have Snapshot, found map[string]step.MachineState) []step.Refusal {
 	var living []string
 
@@ -133,7 +132,7 @@ func RefuseLivingMembers(want Spec, have Snapshot, found map[string]step.Machine
 		"this resource", Remedy: livingRemedy(want)}}
 }
 
-// livingRemedy says what to do instead of beginning a cluster beside one that runs.
+// livingRemedy says what to do instead of beginning a cluster beside a running one.
 func livingRemedy(want Spec) string {
 	if want.Isolated {
 		return "Nothing was sent to a machine. An isolated cluster needs an endpoint of its own, at which no other cluster " +
@@ -150,7 +149,7 @@ func livingRemedy(want Spec) string {
 		"written since the snapshot, reset every control plane of it first"
 }
 
-// nodesNamed names nodes with their addresses, no more than three of them.
+// nodesNamed names at most three nodes with their addresses.
 func nodesNamed(nodes []kubestate.Node) string {
 	const most = 3
 

@@ -7,12 +7,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
-// planMeta decides which members get values written to META: those in which a wanted
-// key is missing or has another value. Keys that are not wanted are never touched.
+// planMeta decides which members get META values: those in which a wanted key is missing or differs. Other keys are
+// never changed.
 //
-// A network configuration is the exception among them: Talos on metal applies it the
-// moment it is written (Talos 1.13), and a wrong one cuts the machine off. So such
-// writes wait for [networkMayChange].
+// A network configuration is special: Talos on metal applies it as soon as it is written (Talos 1.13), and a wrong
+// one makes the machine unreachable. So such writes wait for [networkMayChange].
 func planMeta(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
@@ -36,16 +35,14 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// acceptsMeta is true for members that no sequence is running on: during an
-// installation META is not on the disk yet.
+// acceptsMeta is true for members without a running sequence: during an installation META is not on the disk yet.
 func acceptsMeta(s step.MachineState) bool {
 	return s.Access == step.Member && s.Busy == "" && (s.Stage == step.StageBooting || s.Stage == step.StageRunning)
 }
 
-// networkMustStay says why the network of a machine is not changed now; empty when it
-// may be. Networks change one machine at a time, and only while every other machine
-// answers. Once there is an etcd, no other control plane may lack anything, so that a
-// wrong configuration costs at most the one machine that gets it.
+// networkMustStay says why the network of a machine does not change now; empty when it may. Networks change one
+// machine at a time, and only while every other machine answers. Once there is an etcd, every other control plane
+// must be complete. So a wrong configuration costs at most the one machine that gets it.
 func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 	if i := slices.IndexFunc(d.Steps, changesNetwork); i >= 0 {
 		return "that of " + d.Steps[i].On() + " is changed first"

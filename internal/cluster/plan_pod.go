@@ -11,28 +11,27 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// podMissing is what a wanted container lacks that the host cluster does not have. It is made
-// before anything is planned, so this is never taken for a machine without data.
+// podMissing is what a wanted container lacks that does not exist on the host cluster. It is created before anything
+// is planned, so it never counts as a machine without data.
 const podMissing = "its pod does not exist"
 
-// removedAndGone is true for a machine that is given up, and of which nothing is left.
+// removedAndGone is true for a removed machine of which nothing is left.
 func removedAndGone(want Spec, m Machine, s step.MachineState) bool {
 	return s.Access == step.Gone && !slices.ContainsFunc(want.Machines, func(w Machine) bool { return w.Name == m.Name })
 }
 
-// outdated is true for a container whose pod has to be replaced, until this run did.
+// outdated is true for a container whose pod must be replaced, until this run did.
 func outdated(m Machine, s step.MachineState) bool {
 	return m.Replace != "" && !s.Current && s.Upgraded.Version == ""
 }
 
-// replaceable is true for a container that does not answer because nothing runs in its pod,
-// where the pod was made of something else than is wanted: that may be why.
+// replaceable is true for a silent container in whose pod nothing runs and whose pod has another specification than
+// the wanted one, which may be the cause.
 func replaceable(m Machine, s step.MachineState) bool {
 	return s.Access == step.Unreachable && s.Stopped && !s.VolumesLost && s.Busy == "" && outdated(m, s)
 }
 
-// passed is true for a release that a machine has before it no more, because of the Talos that
-// ran in it last.
+// passed is true for a release that is no longer on a machine's path, because of the Talos that ran in it last.
 func passed(m Machine, s step.MachineState, via Release) bool {
 	if versions.Older(m.TalosVersion, via.Version) {
 		return versions.Older(s.TalosVersion, via.Version)
@@ -41,7 +40,7 @@ func passed(m Machine, s step.MachineState, via Release) bool {
 	return versions.Older(via.Version, s.TalosVersion)
 }
 
-// replacement replaces the pod of a container for what [Machine.Replace] says.
+// replacement replaces the pod of a container for the reason in [Machine.Replace].
 func replacement(have Snapshot, m Machine, release Release, p Policy) step.Upgrade {
 	op := step.Upgrade{
 		Machine: m.Name, Role: m.Role, From: have.Machines[m.Name].TalosVersion, To: release.Version,
@@ -55,9 +54,8 @@ func replacement(have Snapshot, m Machine, release Release, p Policy) step.Upgra
 	return op
 }
 
-// dataStays says why a control plane may not lose its data together with its pod, which is
-// given up as that of lost volumes is: the others have to hold etcd without it from then on.
-// remedy is set when waiting does not help.
+// dataStays says why a control plane must not lose its data together with its pod. The data is given up like that of
+// lost volumes, so the others must hold etcd without it from then on. remedy is set when waiting does not help.
 func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 	if m.Role != step.ControlPlane || !m.Ephemeral || AwaitsRestore(want, have) || !hasEtcd(want, have) {
 		return "", ""
@@ -81,11 +79,10 @@ func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 	}
 }
 
-// formerPeer says that etcd still knows the member of a container at the address of a pod that
-// it had before; empty when it does not. Talos announces the present address once its etcd
-// is healthy (Talos 1.13, AdvertisedPeerController); until then the others cannot reach it,
-// and it counts for the quorum only as long as it can reach them. One that is known by an
-// address which leads to its pod of now, whichever that is, is where the others look for it.
+// formerPeer says that etcd still knows the member of a container at the address of its former pod; empty when it
+// does not. Talos advertises the present address once its etcd is healthy (Talos 1.13, AdvertisedPeerController).
+// Until then the others cannot reach it, and it counts for the quorum only while it can reach them. An address that
+// always leads to its current pod is right.
 func formerPeer(have Snapshot, m Machine, member etcdstate.Member) string {
 	addresses := have.Machines[m.Name].Addresses
 
@@ -107,8 +104,7 @@ func formerPeer(have Snapshot, m Machine, member etcdstate.Member) string {
 		strings.Join(member.PeerURLs, ", "), strings.Join(addresses, ", "))
 }
 
-// memberMoved is formerPeer for a machine of which only the member counts. One that does not
-// answer has other troubles.
+// memberMoved is formerPeer for a machine of which only the member counts. It ignores a machine that does not answer.
 func memberMoved(have Snapshot, m Machine) string {
 	member, ok := have.MemberOf(m)
 	if !ok || have.Machines[m.Name].Access != step.Member {
@@ -118,8 +114,8 @@ func memberMoved(have Snapshot, m Machine) string {
 	return formerPeer(have, m, member)
 }
 
-// planVolumes replaces volumes that are lost for good, of one machine at a time, control
-// planes first: their members have to be removed before etcd takes anybody back.
+// planVolumes replaces permanently lost volumes, one machine at a time, control planes first: their members must be
+// removed before etcd accepts new ones.
 func planVolumes(want Spec, have Snapshot, d *Decision) {
 	inHand := ""
 
@@ -147,9 +143,8 @@ func planVolumes(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// dataNeeded says why the volumes of a machine may not be given up, although nobody can read
-// them any more: while the other members of etcd do not hold the quorum there is nothing that
-// it could come back to. Where a snapshot is to be restored everything comes from that.
+// dataNeeded says why the lost volumes of a machine must not be given up: while the other etcd members lack the
+// quorum, it has nothing to rejoin. With a wanted restore, all data comes from the snapshot.
 func dataNeeded(want Spec, have Snapshot, m Machine) string {
 	if m.Role != step.ControlPlane || AwaitsRestore(want, have) || !hasEtcd(want, have) {
 		return ""
@@ -172,8 +167,8 @@ func dataNeeded(want Spec, have Snapshot, m Machine) string {
 	}
 }
 
-// announce lets the member of a container of the model be known by its present address, as
-// Talos does once its etcd is well.
+// announce advertises the present address of a container's member in the model, as Talos does once its etcd is
+// healthy.
 func (s *Snapshot) announce(m Machine) {
 	member, ok := s.MemberOf(m)
 
@@ -184,7 +179,7 @@ func (s *Snapshot) announce(m Machine) {
 	}
 }
 
-// loseData makes a machine of the model a blank one where its data went with its pod.
+// loseData makes a machine of the model blank if its data went with its pod.
 func (s *Snapshot) loseData(m Machine, step step.Upgrade) {
 	if !step.Loses {
 		return
@@ -198,8 +193,8 @@ func (s *Snapshot) loseData(m Machine, step step.Upgrade) {
 	s.Machines[m.Name] = blank
 }
 
-// started is a machine of the model whose pod was replaced: one in whose pod nothing ran goes
-// on with the data that its volumes have.
+// started is a machine of the model whose pod was replaced: one in whose pod nothing ran continues with the data on
+// its volumes.
 func started(m Machine, s step.MachineState) step.MachineState {
 	if !s.Stopped {
 		return s

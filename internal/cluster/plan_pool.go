@@ -8,9 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// planWorkers changes workers: what needs no reboot at once, the rest within the budget
-// of each pool and after the control planes. Workers that leave share the budget of
-// their pool and come last.
+// planWorkers changes workers: at once where no reboot is needed, the rest within the budget of each pool and after
+// the control planes. Leaving workers share the budget of their pool and come last.
 func (r rollout) planWorkers(controlPlane string, d *Decision) {
 	budgets := map[string]*budget{}
 	for _, pool := range r.want.poolNames() {
@@ -50,17 +49,16 @@ func (s Spec) poolNames() []string {
 	return names
 }
 
-// share is how many workers of a pool may take a configuration without a reboot at once,
-// and who took theirs and does not work.
+// share is how many workers of a pool may get a configuration without a reboot at once, and which of those that got
+// theirs do not work.
 type share struct {
 	left   int
 	broken []string
 }
 
-// liveShares bounds how fast a configuration without a reboot spreads: to as many workers
-// of a pool as run with theirs already and are in service, at least one, and to none
-// while those that took it and do not work are as many as may be out of service. So a bad
-// one stops at the first machines, and a good one is through a large pool in a few rounds.
+// liveShares limits how fast a configuration without a reboot spreads. It reaches as many workers of a pool at once
+// as already work with theirs, at least one. It reaches none while as many as may be out of service have it and do
+// not work. So a bad one stops at the first machines, and a good one is through a large pool in a few rounds.
 func (r rollout) liveShares() map[string]*share {
 	shares, sizes := map[string]*share{}, map[string]int{}
 
@@ -127,8 +125,8 @@ func (r rollout) planWorker(m Machine, stay string, b *budget, live *share, d *D
 	}
 }
 
-// workersMustStay says why no worker may go out of service: pods could not be moved, or
-// the control plane has to be repaired first.
+// workersMustStay says why no worker may go out of service: pods could not be moved, or the control plane must be
+// repaired first.
 func workersMustStay(want Spec, have Snapshot) string {
 	if !have.Kubernetes.Reachable {
 		return "the Kubernetes API does not answer" + Because(have.Kubernetes.Cause)
@@ -143,15 +141,14 @@ func workersMustStay(want Spec, have Snapshot) string {
 	return nodesUnfit(want, have, Machine{})
 }
 
-// budget counts the workers of a pool that are out of service, those that are about to
-// be so included.
+// budget counts the workers of a pool that are or will be out of service.
 type budget struct {
 	pool  string
 	limit int
 	down  []string
 }
 
-// budgetOf counts what a pool spends already.
+// budgetOf counts what a pool already uses.
 func budgetOf(want Spec, have Snapshot, pool string, p Policy) *budget {
 	b := &budget{pool: pool}
 	size := 0
@@ -184,7 +181,7 @@ func budgetOf(want Spec, have Snapshot, pool string, p Policy) *budget {
 	return b
 }
 
-// take spends one machine. One that is out of service already costs nothing more.
+// take uses the budget for one machine. A machine that is already out of service costs nothing more.
 func (b *budget) take(machine string) bool {
 	if slices.Contains(b.down, machine) {
 		return true
@@ -212,7 +209,7 @@ func (b *budget) String() string {
 	return fmt.Sprintf("%d of the %s may be out of service at once, and %s", b.limit, where, enumerate(b.down))
 }
 
-// enumerate names those that are down, the first few of many.
+// enumerate names the machines that are down, the first few of many.
 func enumerate(names []string) string {
 	const most = 3
 

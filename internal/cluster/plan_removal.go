@@ -7,12 +7,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Removing machines from a cluster that lives on: workers are drained, reset and their
-// nodes deleted; control planes leave etcd first, one at a time, while every other one
-// works. What is dead or has lost its data is removed through another control plane, and
-// before anything else, because etcd adds nobody while a member is down.
+// Removing machines from a cluster that lives on. Workers are drained, reset and their nodes deleted. Control planes
+// leave etcd first, one at a time, while every other one works. A dead machine, or one without its data, is removed
+// through another control plane, before anything else, because etcd adds no member while one is down.
 
-// planDepartures removes what is left in etcd of control planes that are gone.
+// planDepartures removes the etcd members of control planes that are gone.
 func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
 	for _, m := range want.removed(step.ControlPlane) {
 		member, ok := memberOfRemoved(want, have, m)
@@ -26,10 +25,10 @@ func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// departed is true for a removed machine that can take no part in its own removal.
+// departed is true for a removed machine that cannot take part in its own removal.
 //
-// One that is silent to us, or at whose address somebody waits in maintenance mode, and whose node is Ready lives: its
-// pods run, and would run twice once its node was deleted.
+// A machine with a Ready node lives, even if it is silent or another machine waits in maintenance mode at its
+// address: its pods run, and would run twice if its node were deleted.
 func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
 	if stillAtWork(want, have, m) {
 		return false
@@ -47,7 +46,7 @@ func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
 	return gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
 }
 
-// unanswered says how a machine is out of reach that is to take part in its removal.
+// unanswered says why a machine that takes part in its removal is unreachable.
 func unanswered(want Spec, have Snapshot, m Machine) string {
 	if stillAtWork(want, have, m) {
 		return waitsBesideItsNode
@@ -56,8 +55,8 @@ func unanswered(want Spec, have Snapshot, m Machine) string {
 	return "does not answer" + Because(have.Machines[m.Name].Cause)
 }
 
-// planRemovals takes the control planes that are removed out of the cluster. Living ones
-// leave last of all, one at a time, when nothing else is under way.
+// planRemovals removes control planes from the cluster. Living ones leave last, one at a time, when nothing else is
+// in progress.
 func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 	var members []Machine
 
@@ -78,7 +77,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case isMember:
 			members = append(members, m)
 		case mayVote(have, s):
-			// It may be a member under a name and an address that nobody here knows.
+			// It may be a member under an unknown name and address.
 			d.hold(m.Name, "is not reset: its etcd runs, and none of the members is known to be its own")
 		case inHand != "":
 			d.hold(m.Name, "is reset once %s is through", inHand)
@@ -102,8 +101,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// leaving reports whether a machine that is removed is at work or on its way out, and holds
-// it then.
+// leaving reports whether a removed machine is busy or on its way out, and then holds it.
 func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 	s := have.Machines[m.Name]
 
@@ -119,15 +117,15 @@ func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 	return true
 }
 
-// mayVote is true for a control plane whose etcd runs, as far as is known. In a run, that
-// of a machine which is running and ready was not asked for, because it does.
+// mayVote is true for a control plane whose etcd runs, as far as is known. A run does not ask a running and ready
+// machine, whose etcd does.
 func mayVote(have Snapshot, s step.MachineState) bool {
 	unasked := have.Etcd.Views != nil && s.EtcdService == "" && s.Stage == step.StageRunning && s.Ready
 
 	return s.MemberID != "" || s.EtcdService == step.ServiceRunning || unasked
 }
 
-// removalInHand names the control plane whose removal is under way.
+// removalInHand names the control plane whose removal is in progress.
 func removalInHand(want Spec, have Snapshot, p Policy) string {
 	for _, m := range want.removed(step.ControlPlane) {
 		if s := have.Machines[m.Name]; s.Busy != "" || s.Resetting && !departed(want, have, m, p) {
@@ -144,7 +142,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 
 	q := quorumOf(want, have)
 
-	// Of two members neither can be spared for a change, so the one that leaves goes first.
+	// Of two members neither can be lost for a change, so the leaving one goes first.
 	if other := d.underWay(want, have, m.Name, len(q.Votes) == 2); other != "" {
 		d.hold(m.Name, "is removed once %s is through", other)
 
@@ -167,8 +165,8 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	d.step(step.LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: EvacuationOf(have, m, p)})
 }
 
-// underWay names a control plane that a step or a hold concerns, beside the one asked
-// about: membership changes last, and one at a time. Urgent ones wait for steps only.
+// underWay names another control plane that has a step or a hold, because membership changes come last and one at a
+// time. Urgent ones wait only for steps.
 func (d *Decision) underWay(want Spec, have Snapshot, machine string, urgent bool) string {
 	for _, m := range slices.Concat(want.sorted(step.ControlPlane), want.removed(step.ControlPlane)) {
 		busy := have.Machines[m.Name].Busy != "" || d.steps(m.Name)
@@ -180,8 +178,8 @@ func (d *Decision) underWay(want Spec, have Snapshot, machine string, urgent boo
 	return ""
 }
 
-// planWorkerRemoval resets a worker within the budget of its pool, and then deletes its
-// node. blind is the worker that keyPlan.blindWorker names.
+// planWorkerRemoval resets a worker within the budget of its pool, and then deletes its node. blind is the worker
+// from keyPlan.blindWorker.
 func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget, blind string, d *Decision) {
 	s := have.Machines[m.Name]
 
@@ -194,7 +192,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case !have.Kubernetes.Reachable:
 		d.hold(m.Name, "is removed once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
 	case blind != "":
-		// The reset would hold the lock, which control planes need for the move that makes their nodes tell.
+		// The reset would hold the lock, which control planes need for the move after which their nodes report keys.
 		d.hold(m.Name, "is not removed before %s can join", blind)
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
@@ -203,7 +201,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	}
 }
 
-// planRemains takes away what is left of a machine that is out of the cluster: its pod, and the node.
+// planRemains removes what is left of a machine that is out of the cluster: its pod, and the node.
 func planRemains(want Spec, have Snapshot, m Machine, d *Decision) {
 	access := have.Machines[m.Name].Access
 	node, ok := nodeOfRemoved(want, have, m)
@@ -218,7 +216,7 @@ func planRemains(want Spec, have Snapshot, m Machine, d *Decision) {
 	}
 }
 
-// refuseLastRemoval refuses to take the last control plane out of a cluster, also where another one waits for its name.
+// refuseLastRemoval refuses to remove the last control plane of a cluster, even where another one waits for its name.
 func refuseLastRemoval(want Spec, have Snapshot, d *Decision) {
 	removed := want.removed(step.ControlPlane)
 	if len(removed) == 0 || !have.Etcd.Known || len(want.sorted(step.ControlPlane)) > 0 {

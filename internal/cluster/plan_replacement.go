@@ -8,10 +8,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Rejoining is a control plane that a run of this process takes out of the cluster to create it again. It counts until
-// its create ends with a machine that is ready.
+// Rejoining is a control plane that a run of this process takes out of the cluster to create it again. It counts
+// until its create ends with a ready machine.
 type Rejoining struct {
-	// Name is what messages call it.
+	// Name is its name in messages.
 	Name string
 	// Since is when it was out of the cluster, wiped; zero until then.
 	Since time.Time
@@ -19,15 +19,16 @@ type Rejoining struct {
 	Joins, Failed bool
 }
 
-// holdRemoval decides whether the control planes in want.Removed have to stay in etcd because of replacements. A
-// replacement shrinks etcd only until the machine joins again, so that each removal on its own keeps quorum while all
-// of them together end the cluster. The rule:
+// holdRemoval decides whether the control planes in want.Removed must stay in etcd because of replacements. A
+// replacement shrinks etcd only until the machine joins again, so each removal alone keeps quorum while all of them
+// together end the cluster. The rule:
 //
 //   - While a control plane rejoins, no other one leaves.
-//   - A control plane that is replaced leaves only beside all the others that its cluster is known to have.
+//   - A control plane that is replaced leaves only while all other known control planes of its cluster are in etcd.
 //
 // The wait is limited, because the create of the other machine may wait for this removal (-parallelism=1). A machine
-// without data of etcd leaves at any time. So does the only control plane of a cluster: its protection guards it.
+// without etcd data leaves at any time. So does the only control plane of a cluster, which is guarded by its
+// protection.
 func holdRemoval(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
@@ -55,7 +56,7 @@ func holdRemoval(want Spec, have Snapshot, p Policy) Decision {
 	return d
 }
 
-// staysForReplacement says why a control plane that is about to leave etcd stays in it because of a replacement.
+// staysForReplacement says why a control plane that is about to leave etcd stays because of a replacement.
 func staysForReplacement(want Spec, have Snapshot, p Policy) string {
 	switch d := holdRemoval(want, have, p); {
 	case len(d.Refusals) > 0:
@@ -67,7 +68,7 @@ func staysForReplacement(want Spec, have Snapshot, p Policy) string {
 	}
 }
 
-// leavesEtcd reports whether a machine that is removed still is a member of etcd, or may be.
+// leavesEtcd reports whether a removed machine is, or may be, a member of etcd.
 func leavesEtcd(want Spec, have Snapshot, m Machine) bool {
 	if have.Etcd.Known {
 		_, member := memberOfRemoved(want, have, m)
@@ -93,7 +94,7 @@ func (d *Decision) awaitRejoining(m Machine, other Rejoining, have Snapshot, p P
 
 func (d *Decision) awaitMissing(m, other Machine, have Snapshot, p Policy) {
 	s := have.Machines[other.Name]
-	// The etcd of a machine that runs is on its way, or did not answer just now. A replacement has its own limit.
+	// The etcd of a running machine is starting, or just did not answer. A replacement has its own limit.
 	runs := s.Access == step.Member && s.Stage == step.StageRunning
 	limited := !slices.ContainsFunc(have.Rejoining, func(r Rejoining) bool { return !r.Failed })
 
@@ -112,9 +113,8 @@ const replaceOneByOne = "Control planes are replaced one at a time: each one joi
 	"-parallelism=1 the CLIs may destroy the next one first: apply with a higher -parallelism, or replace one " +
 	"machine in each apply. Take control planes that are gone for good out of talos_endpoints"
 
-// missingOthers are the other control planes of a cluster, as its handle lists them, that are no working members of
-// etcd while one is replaced. An address that leads to no member is none of them where etcd has as many members without
-// it: it is another address of one.
+// missingOthers are the other control planes in the handle that are not working members of etcd during a replacement.
+// An address without a member does not count if etcd has as many members without it: it is another address of one.
 func missingOthers(want Spec, have Snapshot) []Machine {
 	if !want.Replaced {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// replacedPlanes is a cluster of control planes cp-1 to cp-n that are resources of their own, as the removal of cp-1
+// replacedPlanes is a cluster of control planes cp-1 to cp-n that are their own resources, as the removal of cp-1
 // sees it.
 func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true, OtherControlPlanes: []cluster.Machine{}}
@@ -54,8 +54,8 @@ func leftEtcd(have *cluster.Snapshot, name string, since time.Duration) {
 	have.Kubernetes.Nodes = slices.DeleteFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == name })
 }
 
-// A control plane that is replaced leaves etcd beside all others, and waits for those that are on their way back. It
-// does not wait for ever: their creates may wait for it.
+// A replaced control plane leaves etcd while all others are in it, and waits for those that rejoin. The wait is
+// limited, because their creates may wait for it.
 func TestPlanRemoval_ofAReplacedControlPlane(t *testing.T) {
 	t.Parallel()
 
@@ -137,7 +137,7 @@ func TestPlanRemoval_ofAReplacedControlPlane(t *testing.T) {
 	}
 }
 
-// outcomeOf names what a removal decides.
+// outcomeOf names the decision of a removal.
 func outcomeOf(d cluster.Decision) string {
 	if len(d.Refusals) > 0 {
 		return "refused"

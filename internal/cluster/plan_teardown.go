@@ -8,13 +8,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// PlanTeardown decides how machines are taken out of service: workers first, then
-// all control planes but one, then the last. Every machine ends in maintenance
-// mode, and of pods nothing is left.
+// PlanTeardown decides how machines are taken out of service: workers first, then all control planes except one, then
+// the last. Every machine ends in maintenance mode, and nothing is left of pods.
 //
-// A machine that answers to another CA, or that another resource owns ([OwnedByOther]), is never reset, and one that
-// stays silent is given up after Policy.DeadAfter, or Policy.ResetTimeout where it took its reset: [TeardownLeft] names
-// it, the others are finished. A silent pod is deleted all the same: the host cluster knows it by its marks.
+// A machine that answers to another CA, or that another resource owns ([OwnedByOther]), is never reset. A silent one
+// is given up after Policy.DeadAfter, or Policy.ResetTimeout where it accepted its reset: [TeardownLeft] names it,
+// and the others are finished. A silent pod is still deleted, because the host cluster identifies it by its marks.
 func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
@@ -55,8 +54,8 @@ func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	return d
 }
 
-// livingControlPlanes are the control planes that still have to be reset or that
-// are on their way, ordered so that the one to end with comes first.
+// livingControlPlanes are the control planes that still have to be reset or that are being reset, with the last one
+// first.
 func livingControlPlanes(want Spec, have Snapshot, p Policy) []Machine {
 	var alive []Machine
 
@@ -88,8 +87,8 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	case s.Access == step.Member:
 		d.step(step.Reset{
 			Machine: m.Name, Role: m.Role, Last: last,
-			// A draining reset needs the API of a cluster that goes on living. It is
-			// Talos that drains then, and goes on when that fails (Talos 1.13, sequence Reset).
+			// A draining reset needs the API of a cluster that lives on. Talos itself drains then, and continues when that
+			// fails (Talos 1.13, sequence Reset).
 			Graceful: m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && have.Kubernetes.Reachable,
 		})
 	case m.hidesHardware(s):
@@ -113,8 +112,7 @@ func planNodeRemoval(m Machine, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// TeardownLeft says why a machine is left as it is by a teardown; empty when it
-// is not.
+// TeardownLeft says why a teardown leaves a machine as it is; empty when it does not.
 func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	s := have.Machines[m.Name]
 
@@ -142,8 +140,8 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	}
 }
 
-// AwayAfterReset is true for a machine that took its reset and has been silent for longer than
-// Policy.ResetTimeout. Nothing is left to be done about it: it may only be slow to boot. A pod has to be gone.
+// AwayAfterReset is true for a machine that accepted its reset and has been silent for longer than
+// Policy.ResetTimeout. It may only be slow to boot, and nothing is left to do. A pod must be gone.
 func AwayAfterReset(m Machine, have Snapshot, p Policy) bool {
 	s := have.Machines[m.Name]
 
@@ -151,7 +149,7 @@ func AwayAfterReset(m Machine, have Snapshot, p Policy) bool {
 		have.Time.Sub(s.Since) > p.ResetTimeout
 }
 
-// short is a time as people write it: 2m, not 2m0s.
+// short is a duration in short form: 2m, not 2m0s.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -165,8 +163,8 @@ func short(d time.Duration) string {
 	return text
 }
 
-// silentFor is true for a machine that has been silent for long enough to count as dead. So is one at whose address
-// somebody else may be.
+// silentFor is true for a machine that has been silent for long enough to count as dead. That includes one at whose
+// address another machine may be.
 func silentFor(have Snapshot, m Machine, p Policy) bool {
 	s := have.Machines[m.Name]
 

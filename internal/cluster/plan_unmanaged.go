@@ -10,19 +10,19 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// UnmanagedPool is the pool of [Spec.UpgradeOnly] in [Spec.Pools]: no pool of a user begins with a space.
+// UnmanagedPool is the pool of [Spec.UpgradeOnly] in [Spec.Pools]: no user's pool begins with a space.
 const UnmanagedPool = " unmanaged"
 
-// UnmanagedName is what a machine of [Spec.UpgradeOnly] is called by its node.
+// UnmanagedName is the name of a machine of [Spec.UpgradeOnly], from its node.
 func UnmanagedName(node string) string { return "node " + node }
 
-// OfUnmanaged is whether a step is one on such a machine.
+// OfUnmanaged reports whether a step is on such a machine.
 func OfUnmanaged(step step.Step) bool { return strings.HasPrefix(step.On(), UnmanagedName("")) }
 
 func (m Machine) unmanaged() bool { return m.Pool == UnmanagedPool }
 
-// withoutScaledIn is the spec without those that are only upgraded and whose nodes are gone, or that a resource has by
-// now: an autoscaler took them away, which is no failure, or somebody else sees to them.
+// withoutScaledIn is the spec without upgrade-only machines whose nodes are gone, or that now have a resource. An
+// autoscaler removed them, which is not a failure, or another resource upgrades them.
 func (s Spec) withoutScaledIn(have Snapshot) Spec {
 	if !have.Kubernetes.Reachable || len(s.UpgradeOnly) == 0 {
 		return s
@@ -39,19 +39,19 @@ func (s Spec) withoutScaledIn(have Snapshot) Spec {
 	return s
 }
 
-// upgradesOnly is whether a machine of that name is one that is only upgraded, and answers as the node that is meant.
+// upgradesOnly reports whether the machine of that name is upgrade-only and answers as the right node.
 func (s Spec) upgradesOnly(have Snapshot, name string) bool {
 	return slices.ContainsFunc(s.UpgradeOnly,
 		func(m Machine) bool { return m.Name == name && have.Machines[name].NodeName == m.NodeName })
 }
 
-// outgrown is true for a machine that no resource has and that is not older than what is wanted, or not the one whose
-// node was seen: it is never given another Talos.
+// outgrown is true for a machine without a resource that is not older than wanted, or not the one whose node was
+// observed: it never gets another Talos.
 func outgrown(m Machine, s step.MachineState) bool {
 	return m.unmanaged() && (s.NodeName != m.NodeName || !versions.Older(s.TalosVersion, m.TalosVersion))
 }
 
-// holdBusyUnmanaged lets steps on machines that no resource has come to their ends, as planJoins does for all others.
+// holdBusyUnmanaged waits for steps on machines without a resource, as planJoins does for all others.
 func holdBusyUnmanaged(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.UpgradeOnly {
 		if busy := have.Machines[m.Name].Busy; busy != "" {
@@ -60,7 +60,7 @@ func holdBusyUnmanaged(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// planUnmanaged upgrades machines that no resource has, within a budget of their own and after all others.
+// planUnmanaged upgrades machines without a resource, within their own budget and after all others.
 func (r rollout) planUnmanaged(d *Decision) {
 	if len(r.want.UpgradeOnly) == 0 {
 		return
@@ -97,8 +97,8 @@ func (r rollout) planUnmanaged(d *Decision) {
 	}
 }
 
-// holdUnmanaged waits for a machine that no resource has while it is upgraded, or its node is cordoned for that, until
-// it works, or its node is deleted.
+// holdUnmanaged waits for a machine without a resource during its upgrade, or while its node is cordoned for it,
+// until it works or its node is deleted.
 func (r rollout) holdUnmanaged(m Machine, d *Decision) {
 	s := r.have.Machines[m.Name]
 	node, _ := r.have.nodeNamed(m.NodeName, "")
@@ -122,7 +122,7 @@ func (r rollout) holdUnmanaged(m Machine, d *Decision) {
 	d.hold(m.Name, "%s; it is not waited for once its node is deleted", reason)
 }
 
-// tellTalos lets the node of a machine of the model tell the Talos that runs.
+// tellTalos sets the Talos version on the node of a machine of the model.
 func (s *Snapshot) tellTalos(m Machine, version string) {
 	if m.unmanaged() {
 		s.onNode(m.NodeName, func(n *kubestate.Node) { n.TalosVersion = version })

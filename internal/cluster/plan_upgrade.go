@@ -8,9 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// upgradeOf is the next upgrade of a machine that runs: to another version, minor by
-// minor, to another schematic, or from another image. A version that is not known is not
-// compared.
+// upgradeOf is the next upgrade of a running machine: to another version, minor by minor, to another schematic, or
+// from another image. An unknown version is not compared.
 func upgradeOf(have Snapshot, m Machine, p Policy) (step.Upgrade, bool) {
 	s := have.Machines[m.Name]
 
@@ -39,8 +38,8 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (step.Upgrade, bool) {
 	}, true
 }
 
-// onMedium is true for a machine that runs from the medium that it was booted from: its Talos is that of the medium,
-// and the installation brings the wanted one. Talos refuses to upgrade it ("machine is not installed", Talos 1.13,
+// onMedium is true for a machine that runs from its boot medium: it has the Talos of the medium, and the installation
+// brings the wanted one. Talos refuses to upgrade it ("machine is not installed", Talos 1.13,
 // machined/internal/server/v1alpha1). A machine that was never recorded as a member and has not booted completely may
 // be one of them.
 func onMedium(m Machine, s step.MachineState) bool {
@@ -48,26 +47,26 @@ func onMedium(m Machine, s step.MachineState) bool {
 		m.Platform().Installed && !m.InService && s.Stage == step.StageBooting
 }
 
-// reinstalls is true for a machine that runs the wanted Talos from another image, until
-// this run upgraded it: nothing that a machine says tells one image from another.
+// reinstalls is true for a machine that runs the wanted Talos from another image, until this run upgraded it:
+// machines do not report their image.
 func reinstalls(m Machine, s step.MachineState) bool {
 	return m.Reinstall && s.TalosVersion == m.TalosVersion && s.Upgraded.Version != m.TalosVersion
 }
 
-// hop is the next minor version of all machines that have one before them: every machine
-// finishes it before the first one goes on.
+// hop is the next minor version of all machines that need one: every machine finishes it before the first one
+// continues.
 type hop struct {
-	// target is the version, empty where there is none, and until says which machine is
-	// to do what with it before others go on.
+	// target is the version, empty where there is none, and until says which machine must do what before others
+	// continue.
 	target, until string
 }
 
-// hops are those that come first among upgrades and among downgrades.
+// hops are the first ones among upgrades and among downgrades.
 type hops struct{ up, down hop }
 
-// findHops finds the lowest version that any machine has to reach next, and among those
-// that go down the highest. One that was upgraded and does not work since is not through
-// with its hop, and one that does not answer may still be as far back as its way begins.
+// findHops finds the lowest version that any machine must reach next, and the highest one among downgrades. A machine
+// that was upgraded and has not worked since has not finished its hop. A silent machine may still be at the beginning
+// of its path.
 func (r *rollout) findHops() {
 	for _, m := range r.want.all() {
 		s := r.have.Machines[m.Name]
@@ -89,7 +88,7 @@ func (r *rollout) findHops() {
 			}
 		}
 
-		// Nobody knows whose reboot this is: an earlier run may have begun it.
+		// The cause of this reboot is unknown: an earlier run may have begun it.
 		if release, ok := nextRelease(m, s.TalosVersion); s.Stage == step.StageBooting && ok &&
 			release.Version != s.TalosVersion && r.have.Time.Sub(s.Since) <= r.policy.BootTimeout {
 			r.hops.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
@@ -110,7 +109,7 @@ func (r *rollout) findHops() {
 	}
 }
 
-// reach notes a version that a machine has to reach.
+// reach records a version that a machine must reach.
 func (h *hops) reach(version string, down bool, until string) {
 	switch {
 	case down && (h.down.target == "" || versions.MinorsBetween(h.down.target, version) > 0):
@@ -120,8 +119,8 @@ func (h *hops) reach(version string, down bool, until string) {
 	}
 }
 
-// before says what has to happen before an upgrade, because other machines are one minor
-// version behind; empty when nothing has to.
+// before says what must happen before an upgrade, because other machines are one minor version behind; empty for
+// nothing.
 func (r rollout) before(upgrade step.Upgrade) string {
 	if until := r.hops.before(upgrade); until != "" {
 		return fmt.Sprintf("goes on to %s once %s", upgrade.To, until)
@@ -137,7 +136,7 @@ func (h hops) before(upgrade step.Upgrade) string {
 		first, ahead = h.down, versions.MinorsBetween(upgrade.To, h.down.target)
 	}
 
-	// What nobody knows to be old, and does not run, waits for nobody.
+	// A machine that does not run and is not known to be old waits for no other one.
 	if first.target == "" || ahead <= 0 || upgrade.From == upgrade.To || upgrade.From == "" {
 		return ""
 	}
@@ -145,13 +144,13 @@ func (h hops) before(upgrade step.Upgrade) string {
 	return first.until
 }
 
-// runs reports whether a machine runs a Talos; an empty schematic is any.
+// runs reports whether a machine runs a Talos; an empty schematic matches any.
 func runs(s step.MachineState, version, schematic string) bool {
 	return s.TalosVersion == version && (schematic == "" || s.Schematic == schematic)
 }
 
-// nextRelease is the release that a machine runs next on its way from a version to the wanted one. Talos supports
-// upgrades from one minor version to the next, so those in between are passed; ok is false when none of them is known.
+// nextRelease is the next release on a machine's path from a version to the wanted one. Talos supports upgrades to
+// the next minor version only, so those in between are passed; ok is false when none of them is known.
 func nextRelease(m Machine, from string) (r Release, ok bool) {
 	final := Release{Version: m.TalosVersion, Installer: m.Installer}
 
@@ -178,7 +177,7 @@ func nextRelease(m Machine, from string) (r Release, ok bool) {
 	return Release{}, false
 }
 
-// downgrades reports whether the machine is to run an older Talos.
+// downgrades reports whether the machine wants an older Talos.
 func downgrades(m Machine, s step.MachineState) bool {
 	return versions.Older(m.TalosVersion, s.TalosVersion)
 }
@@ -224,8 +223,8 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 // PlatformContainer is Talos's name of the platform without a disk.
 const PlatformContainer = "container"
 
-// awaitRolledBack waits for the machines that did not come back with what they were upgraded to: the run ends once they
-// work, so that their nodes are given back, and nothing else is begun before.
+// awaitRolledBack waits for the machines that did not return with their new version. The run ends once they work, so
+// that their nodes are uncordoned, and begins nothing else before.
 func awaitRolledBack(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.upgraded() {
 		s := have.Machines[m.Name]
@@ -240,15 +239,15 @@ func awaitRolledBack(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// RolledBack is true for a machine that booted since this run upgraded it, and does not run what it was upgraded to.
+// RolledBack is true for a machine that rebooted after this run upgraded it, and does not run the new version.
 func RolledBack(s step.MachineState) bool {
 	mark := s.Upgraded
 
 	return mark.Version != "" && s.BootID != "" && s.BootID != mark.BootID && !runs(s, mark.Version, mark.Schematic)
 }
 
-// hung tells of a boot that Talos does not take back: one that fails before META was read, where the entry to go back
-// to is noted (Talos 1.14, machined revert.go; seen on Talos 1.13, emulated metal).
+// hung reports a boot that Talos does not roll back: one that fails before META was read, which has the entry to roll
+// back to (Talos 1.14, machined revert.go; seen on Talos 1.13, emulated metal).
 func hung(have Snapshot, m Machine, p Policy) string {
 	mark, since := have.Machines[m.Name].Upgraded, have.Machines[m.Name].Since
 	if mark.Version == "" || mark.Booted || !m.Platform().Installed || have.Time.Sub(since) <= p.BootTimeout {

@@ -6,10 +6,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Preflight says why a step that was decided on an earlier observation must not take its
-// machine out of service, or begin an etcd, any more; empty when it still may. Between the decision and the
-// effect lie the pull of an image, a drain and an installer, and what was well may be
-// gone by then. have is an observation made after all of that.
+// Preflight says why a step from an earlier decision must no longer take its machine out of service, or begin an
+// etcd; empty when it still may. An image pull, a drain and an installer come between the decision and the effect,
+// and the state may have changed. have is an observation after all of them.
 func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 	want, have = want.Ordered(), have.indexed()
 
@@ -58,7 +57,7 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 			return staysInService(want, have, m, p)
 		}
 
-		return othersUnfit(want, have, m) // its etcd goes on
+		return othersUnfit(want, have, m) // its etcd continues to run
 	case step.ReplaceVolumes:
 		if !have.Machines[m.Name].VolumesLost {
 			return "its volumes can be used again"
@@ -72,10 +71,10 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 	}
 }
 
-// staysAtWork says why a machine that a step takes down may not go out of service.
+// staysAtWork says why a machine must not be taken out of service by a step.
 func staysAtWork(want Spec, have Snapshot, m Machine, p Policy, op step.Step) string {
 	if have.Machines[m.Name].Access == step.Maintenance {
-		return "" // it is in nobody's service
+		return "" // no workload uses it
 	}
 
 	if m.Role == step.Worker {
@@ -103,7 +102,7 @@ func staysAtWork(want Spec, have Snapshot, m Machine, p Policy, op step.Step) st
 	return reason
 }
 
-// staysInEtcd says why a control plane may not leave etcd.
+// staysInEtcd says why a control plane must not leave etcd.
 func staysInEtcd(want Spec, have Snapshot, m Machine, member string) string {
 	if reason := othersUnfit(want, have, m); reason != "" {
 		return reason
@@ -116,7 +115,7 @@ func staysInEtcd(want Spec, have Snapshot, m Machine, member string) string {
 	return quorumOf(want, have).Without(member)
 }
 
-// staysInService says why a worker may not go out of service.
+// staysInService says why a worker must not go out of service.
 func staysInService(want Spec, have Snapshot, m Machine, p Policy) string {
 	if reason := workersMustStay(want, have); reason != "" {
 		return reason

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Right before etcd begins on a machine, nobody else may have one.
+// Right before etcd begins on a machine, no other machine may have one.
 func TestPreflight_ofABootstrap(t *testing.T) {
 	t.Parallel()
 

@@ -5,9 +5,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// quorumOf counts the members. One works when its machine answers, runs, and has a view
-// of etcd with a leader and without errors. Where nobody was asked for views, as in a
-// forecast, running is enough.
+// quorumOf counts the members. One works when its machine answers, runs, and has a view of etcd with a leader and
+// without errors. Where no views were read, as in a forecast, running is enough.
 func quorumOf(want Spec, have Snapshot) etcdstate.Quorum {
 	q := etcdstate.Quorum{Votes: map[string]string{}, Healthy: map[string]bool{}}
 
@@ -37,7 +36,7 @@ func (s Snapshot) Leads(m Machine) bool {
 	return ok && s.Etcd.Views[member.ID].Leader == member.ID
 }
 
-// ownerOf finds the machine that a member is on: one of the spec's, or a peer.
+// ownerOf finds the machine of a member: one of the spec's, or a peer.
 func ownerOf(want Spec, have Snapshot, member etcdstate.Member) (string, step.MachineState) {
 	for _, m := range want.sorted(step.ControlPlane) {
 		if found, ok := have.MemberOf(m); ok && found.ID == member.ID {
@@ -60,7 +59,7 @@ func ownerOf(want Spec, have Snapshot, member etcdstate.Member) (string, step.Ma
 	return PeerName(member), have.Peers[member.ID]
 }
 
-// Unowned lists the members whose machines the spec does not know.
+// Unowned lists the members whose machines are outside the spec.
 func Unowned(want Spec, have Snapshot) []etcdstate.Member {
 	var peers []etcdstate.Member
 
@@ -75,10 +74,10 @@ func Unowned(want Spec, have Snapshot) []etcdstate.Member {
 	return peers
 }
 
-// PeerName names a control plane that the spec does not own.
+// PeerName names a control plane outside the spec.
 func PeerName(member etcdstate.Member) string { return "peer/" + member.NameOrID() }
 
-// leavingVoter names a machine with a vote that is to be removed and can do so.
+// leavingVoter names a voting machine that will be removed and can leave.
 func leavingVoter(q etcdstate.Quorum, want Spec, have Snapshot) string {
 	for _, m := range want.removed(step.ControlPlane) {
 		if member, ok := memberOfRemoved(want, have, m); ok && q.Healthy[member.ID] {

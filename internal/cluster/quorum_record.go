@@ -9,10 +9,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// What state recorded of etcd, where nobody can ask it: whether a quorum of it is left.
+// The recorded state of etcd, where it cannot be asked: whether it still has a quorum.
 
-// refuseLostQuorum refuses to go on when so many control planes have lost their data that
-// those which are left can never be a quorum of etcd again.
+// refuseLostQuorum refuses to continue when the control planes that kept their data can never form a quorum of etcd
+// again.
 func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 	if !hasEtcd(want, have) || have.Etcd.Known || len(want.OtherControlPlanes) > 0 {
 		return
@@ -33,8 +33,8 @@ func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 		"Set restore_from to a snapshot of the cluster, or bring the volumes back")
 }
 
-// quorumLost names the control planes that have lost their data, and says of how many, when
-// those which are left can never be a quorum, and no snapshot is to take the place of what they had.
+// quorumLost names the control planes that lost their data, and their total number, when the others can never form a
+// quorum and no restore is wanted.
 func quorumLost(want Spec, machines map[string]step.MachineState) (lost []string, of int) {
 	if !want.OwnsBootstrap() || want.RestoreFrom != "" {
 		return nil, 0
@@ -55,9 +55,9 @@ func quorumLost(want Spec, machines map[string]step.MachineState) (lost []string
 	return lost, len(members)
 }
 
-// tooFewVoters says that so many control planes have no etcd data that those which are left may never be a quorum, and
-// what helps then; empty otherwise. Those without data may have left etcd in order, and the others answer late, so this
-// is a word to people and no refusal.
+// tooFewVoters says that the control planes with etcd data may never form a quorum, and what helps then; empty
+// otherwise. Those without data may have left etcd in order, and the others answer late, so this is only a message
+// and not a refusal.
 func tooFewVoters(want Spec, have Snapshot) string {
 	if !want.Bootstrapped || want.RestoreFrom != "" {
 		return ""
@@ -80,10 +80,10 @@ func tooFewVoters(want Spec, have Snapshot) string {
 		"restore a snapshot (restore_from), or destroy the cluster and create it anew", strings.Join(without, ", "))
 }
 
-// votersOnRecord are the control planes that etcd counts, as far as anybody knows who cannot
-// ask it: one that has yet to join has nothing that a quorum could miss. One that came up since
-// is no longer such: without etcd it would be booting (Talos 1.13). those of other resources are not on
-// record and count, and where no member is recorded at all, any control plane does.
+// votersOnRecord are the recorded control planes that etcd counts, where it cannot be asked. One that has not joined
+// yet is not part of the quorum. One that started since has joined: without etcd it would be booting (Talos 1.13).
+// Those of other resources are not recorded and count. Where no member is recorded at all, every control plane
+// counts.
 func votersOnRecord(want Spec, machines map[string]step.MachineState) []Machine {
 	all := want.everyControlPlane()
 	recorded := func(m Machine) bool { return m.Joined || m.MemberID != "" || machines[m.Name].MemberID != "" }
@@ -100,13 +100,13 @@ func votersOnRecord(want Spec, machines map[string]step.MachineState) []Machine 
 	})
 }
 
-// RecordedMembers are the members of etcd by what state recorded of the control planes of a change.
+// RecordedMembers are the etcd members in the recorded state of a change's control planes.
 type RecordedMembers struct {
-	// Count is how many there are, with those that leave.
+	// Count is their number, with those that leave.
 	Count int
-	// Leaving are the control planes that are removed, and Staying those that stay and work.
+	// Leaving are the removed control planes, and Staying those that stay and work.
 	Leaving, Staying []string
-	// Lost are the control planes whose data is gone, be they removed or not.
+	// Lost are the control planes whose data is gone, removed or not.
 	Lost []string
 }
 
@@ -116,8 +116,8 @@ func (r RecordedMembers) LosesAll() bool { return len(r.Leaving) > 0 && len(r.St
 // LosesQuorum reports whether less than a majority is left to remove members and to add others.
 func (r RecordedMembers) LosesQuorum() bool { return r.Count-len(r.Lost) < etcdstate.Majority(r.Count) }
 
-// MembersOnRecord sorts the control planes of a change by what state recorded of them. Removing many
-// machines at once loses no quorum, since they leave one by one.
+// MembersOnRecord sorts the control planes of a change by their recorded state. Removing many machines at once loses
+// no quorum, because they leave one by one.
 func MembersOnRecord(want Spec, recorded map[string]step.MachineState) RecordedMembers {
 	var r RecordedMembers
 

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// NotReady says what a machine that answers still lacks to count as a working
-// part of its cluster; empty when it lacks nothing.
+// NotReady says what a machine that answers still lacks to count as a working part of its cluster; empty when it
+// lacks nothing.
 func NotReady(want Spec, have Snapshot, m Machine) string {
 	s := have.Machines[m.Name]
 
@@ -55,10 +55,9 @@ func memberNotReady(have Snapshot, m Machine) string {
 	}
 }
 
-// nodeNotReady asks for the Kubernetes node and for Talos's own readiness. With
-// no CNI both wait for a network that somebody else brings: the node has to be
-// registered, and nodeReady is the one condition that may be unmet
-// (Talos 1.13 checks time, network, services, staticPods and nodeReady).
+// nodeNotReady checks the Kubernetes node and Talos's own readiness. Without a CNI both wait for a network from
+// another tool: the node must be registered, and nodeReady is the one condition that may be unmet (Talos 1.13 checks
+// time, network, services, staticPods and nodeReady).
 func nodeNotReady(want Spec, have Snapshot, m Machine) string {
 	s := have.Machines[m.Name]
 
@@ -82,8 +81,8 @@ func nodeNotReady(want Spec, have Snapshot, m Machine) string {
 	return staleStaticPod(s, node)
 }
 
-// unready says what a machine that runs lacks by its own account; empty when nothing, or
-// only the network that Talos does not bring.
+// unready says what a running machine lacks by its own report; empty when nothing, or only the network that Talos
+// does not install.
 func unready(want Spec, have Snapshot, s step.MachineState) string {
 	unmet := s.Unmet
 	if !nodesBecomeReady(want, have) {
@@ -97,15 +96,14 @@ func unready(want Spec, have Snapshot, s step.MachineState) string {
 	return ""
 }
 
-// nodesBecomeReady is true when a node that is not Ready lacks something: Talos brings a
-// network, or somebody else brought one, which any node that is Ready proves.
+// nodesBecomeReady is true when a node that is not Ready lacks something: Talos installs a network, or another tool
+// did, which any Ready node proves.
 func nodesBecomeReady(want Spec, have Snapshot) bool {
 	return want.NodesBecomeReady || have.networked ||
 		slices.ContainsFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Ready })
 }
 
-// conditionName is the name in front of an unmet condition such as
-// "nodeReady: node is not ready".
+// conditionName is the name at the beginning of an unmet condition such as "nodeReady: node is not ready".
 func conditionName(condition string) string {
 	name, _, _ := strings.Cut(condition, ":")
 

@@ -7,16 +7,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// A machine that joined and waits in maintenance mode was wiped, or somebody else answers at its address. Anybody can
-// show the certificate of maintenance mode, and what a machine is given there holds the keys of the cluster: so it has
-// to prove who it is, nothing may say that the one which joined is at work, and the plan has to have shown it.
+// A machine that joined and waits in maintenance mode was wiped, or another machine answers at its address. Any
+// machine can present the certificate of maintenance mode, and the configuration that it gets there has the keys of
+// the cluster. So it must prove its identity, nothing may show that the machine which joined still works, and the
+// plan must have shown it.
 
-// joinedBefore reports whether the record knows a node or a member of the machine.
+// joinedBefore reports whether the record has a node or a member of the machine.
 func (m Machine) joinedBefore() bool { return m.NodeName != "" || m.MemberID != "" || m.Joined }
 
-// Proven reports whether a machine in maintenance mode shows that it is the one meant: with the hardware UUID that is
-// known, with the fingerprint that is given, or because the user says so. Nobody asks that of one that never joined and
-// of which no UUID is known. UUIDs are compared elsewhere: another one is a [Mismatch].
+// Proven reports whether a machine in maintenance mode proves its identity: with the known hardware UUID, with the
+// given fingerprint, or because the user permits it. A machine that never joined and has no known UUID needs no
+// proof. UUIDs are compared elsewhere: another one is a [Mismatch].
 func (m Machine) Proven(s step.MachineState) bool {
 	switch {
 	case m.Platform().Identified || m.Fingerprint != "" || m.Rejoin:
@@ -28,14 +29,14 @@ func (m Machine) Proven(s step.MachineState) bool {
 	}
 }
 
-// hidesHardware is true where whoever waits in maintenance mode at the address of a machine does not show the hardware
-// UUID that is known of it, and this run did not reset it: the machine may be at work elsewhere.
+// hidesHardware is true where the machine that waits in maintenance mode at an address does not report the known
+// hardware UUID, and this run did not reset it: the known machine may work elsewhere.
 func (m Machine) hidesHardware(s step.MachineState) bool {
 	return s.Access == step.Maintenance && !s.Resetting && m.UUID != "" && !m.Proven(s)
 }
 
-// UUIDToCompare is the hardware UUID that a machine has to have when something is sent to it. One that waits in
-// maintenance mode and shows none is only let through by [Machine.Proven].
+// UUIDToCompare is the hardware UUID that a machine must have when something is sent to it. Only [Machine.Proven]
+// accepts one in maintenance mode that reports none.
 func (m Machine) UUIDToCompare(s step.MachineState) string {
 	if s.Access == step.Maintenance && s.UUID == "" {
 		return ""
@@ -44,7 +45,7 @@ func (m Machine) UUIDToCompare(s step.MachineState) string {
 	return m.UUID
 }
 
-// refuseReturned refuses to configure machines in maintenance mode that are not proven to be the ones that joined, or
+// refuseReturned refuses to configure machines in maintenance mode that do not prove to be the ones that joined, or
 // that were members when the plan was made.
 func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 	for _, m := range want.all() {
@@ -66,7 +67,8 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// wayBack is what the user can do about a member that was wiped since the plan. Plans look for it where it was.
+// wayBack is what the user can do about a member that was wiped since the plan. Plans search for it at its former
+// place.
 func wayBack(m Machine) string {
 	if m.PreviousAddress == "" || sameHost(m.PreviousAddress, m.Address) {
 		return "Nothing was sent to it. Plan again: the plan says what is done to a machine that was wiped"
@@ -76,18 +78,18 @@ func wayBack(m Machine) string {
 		"List what waits there under a name of its own, so that it joins, and take this one out of the configuration"
 }
 
-// howToProve is what the user can do about a machine that is not proven.
+// howToProve is what the user can do about a machine without a proof.
 const howToProve = "Nothing was sent to it. When you know that this machine was wiped, set its fingerprint to the " +
 	"one on its console, or rejoin = true for this apply"
 
-// uuidMayCome is true for a short while after a machine was first seen in maintenance mode: early in a boot its
+// uuidMayCome is true for a short while after a machine was first observed in maintenance mode: early in a boot its
 // hardware is not read yet.
 func uuidMayCome(have Snapshot, m Machine, s step.MachineState, p Policy) bool {
 	return m.UUID != "" && !s.Since.IsZero() && have.Time.Sub(s.Since) <= p.HardwareTimeout
 }
 
-// notReturned says why a machine in maintenance mode cannot be the one that joined, or not be told from it yet; empty
-// when it may be.
+// notReturned says why a machine in maintenance mode is not, or not yet, known to be the one that joined; empty when
+// it may be.
 func notReturned(want Spec, have Snapshot, m Machine) string {
 	if node, ok := formerNode(want, have, m); ok && node.Ready {
 		return waitsBesideItsNode
@@ -105,13 +107,13 @@ func notReturned(want Spec, have Snapshot, m Machine) string {
 	return ""
 }
 
-// waitsBesideItsNode is said of a machine in maintenance mode whose node is at work.
+// waitsBesideItsNode is the message about a machine in maintenance mode whose node works.
 const waitsBesideItsNode = "waits in maintenance mode while its node is Ready, so another machine may have its " +
 	"address; goes on once the node is not Ready any more"
 
-// leads reports whether any member of etcd takes another one for its leader. That is all that members know of the
-// health of another one: each tells its own status (Talos 1.13, MachineService.EtcdStatus), and at the address of this
-// one somebody else may answer.
+// leads reports whether any etcd member reports another one as its leader. Members report no more about the health of
+// another one: each reports its own status (Talos 1.13, MachineService.EtcdStatus), and another machine may answer at
+// the address of this one.
 func leads(have Snapshot, member etcdstate.Member) bool {
 	for _, view := range have.Etcd.Views {
 		if view.Leader == member.ID && view.Member != member.ID {

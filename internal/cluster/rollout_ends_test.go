@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// refused checks that what a refusal says is so.
+// refused checks that a refusal is right.
 func (t *trial) refused(d cluster.Decision) {
 	for _, r := range d.Refusals {
 		t.say("refusal %s", r)
@@ -36,7 +36,7 @@ func (t *trial) refused(d cluster.Decision) {
 		case strings.Contains(text, "cannot join"), strings.Contains(text, "its data goes with its pod"):
 			ok = t.tooOldToJoin(t.machine(r.Machine))
 		case strings.Contains(text, "has to wait for the maintenance window"):
-			ok = t.refuses && t.atWindow().Closed && t.api() // what comes next is told by name
+			ok = t.refuses && t.atWindow().Closed && t.api() // what comes next is named
 			t.say("refused outside of the window")
 		case strings.Contains(text, "it is locked, and would be removed"):
 			ok = t.machine(r.Machine).Locked && slices.ContainsFunc(t.want.Removed,
@@ -61,8 +61,7 @@ func (t *trial) refused(d cluster.Decision) {
 	}
 }
 
-// held checks that the holds in which a run ends come from something that is really
-// wrong: each names it, or a machine whose own hold does.
+// held checks that the holds at the end of a run have a real cause: each names it, or a machine whose own hold does.
 func (t *trial) held(d cluster.Decision) {
 	for _, h := range d.Holds {
 		t.say("hold %s", h)
@@ -99,8 +98,7 @@ func (t *trial) held(d cluster.Decision) {
 	}
 }
 
-// hasUnknownUUID is true where a machine that is removed cannot be told from a silent one
-// at the same address.
+// hasUnknownUUID is true where a removed machine cannot be distinguished from a silent one at the same address.
 func (t *trial) hasUnknownUUID() bool {
 	return slices.ContainsFunc(t.want.Removed, func(m cluster.Machine) bool { return m.UUID == "" })
 }
@@ -162,7 +160,7 @@ func (t *trial) culprits() []string {
 	return wrong
 }
 
-// names reports whether a text has a name in it, and not only one that begins with it.
+// names reports whether a text contains a name as a whole word.
 func names(text, name string) bool {
 	for {
 		i := strings.Index(text, name)

@@ -16,7 +16,7 @@ import (
 
 var trials = flag.Int("trials", sample(3000), "the number of trials of TestPlan_rollsOutOnRandomClusters")
 
-// sample is how many random clusters a change is tried on: a third of those of a release.
+// sample is how many random clusters a change is tried on: a third of those before a release.
 func sample(all int) int {
 	if testenv.Everything() {
 		return all
@@ -27,10 +27,9 @@ func sample(all int) int {
 
 var oneSeed = flag.Int64("seed", -1, "run this trial of TestPlan_rollsOutOnRandomClusters only, and print it")
 
-// TestPlan_rollsOutOnRandomClusters carries out the plans of random clusters and changes on a model of the
-// machines, where steps fail, machines never come back, and runs are killed. Every trial
-// ends at the desired state, in a refusal or in holds that the model bears out, and no
-// step on the way breaks what section 3 of the design says must never happen.
+// TestPlan_rollsOutOnRandomClusters runs plans of random clusters and changes on a model of the machines, where steps
+// fail, machines never return, and runs are killed. Every trial ends at the desired state, in a refusal or in holds
+// that the model confirms. No step breaks the invariants in section 3 of the design.
 func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 	if *oneSeed >= 0 {
 		run := newTrial(uint64(*oneSeed))
@@ -90,7 +89,7 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 
 	t.Logf("ends: %v", ends)
 
-	// A property that never gets anywhere proves nothing.
+	// A property that never makes progress proves nothing.
 	if ends["done"] < *trials/3 || ends["held"] < *trials/20 || ends["refused"] < *trials/100 ||
 		ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 || ends["etcd went back"] < *trials/100 ||
 		ends["etcd turned back"] < *trials/300 || ends["kept, and done"] < *trials/30 ||
@@ -128,7 +127,7 @@ func (t *trial) String() string {
 	return b.String()
 }
 
-// run is the loop of lifecycle, on the model. It says how it ended.
+// run is the loop of lifecycle, on the model. It returns how it ended.
 func (t *trial) run() string {
 	for _, b := range t.boxes {
 		t.say("%s at %s: %s %s %s %s member=%q sick=%v broken=%v stuck=%v cure=%q", b.name, b.addr, b.life, b.version,
@@ -160,7 +159,7 @@ func (t *trial) run() string {
 	return end
 }
 
-// apply is one run, with nothing known from those before.
+// apply is one run without knowledge of earlier ones.
 func (t *trial) apply() (end string) {
 	t.succeeded, t.pulled, t.vain = map[string]bool{}, map[string]string{}, map[step.UpgradeComponent]int{}
 	watch := newEye(t.site, t.want)
@@ -170,7 +169,7 @@ func (t *trial) apply() (end string) {
 	t.replaces()
 
 	t.quietSince = time.Time{}
-	t.judge.run++ // what does not come back counts for the run that disrupted it
+	t.judge.run++ // a machine that does not return counts for the run that disrupted it
 
 	for _, b := range t.boxes {
 		b.hop = ""
@@ -184,7 +183,7 @@ func (t *trial) apply() (end string) {
 
 	defer func() {
 		if end != "killed" && watch.manifests != "" && t.want.Kubernetes.Manifests != "" {
-			t.want.Kubernetes.Manifests = watch.manifests // as lifecycle has it recorded
+			t.want.Kubernetes.Manifests = watch.manifests // as lifecycle records it
 		}
 	}()
 
@@ -256,7 +255,7 @@ func (t *trial) apply() (end string) {
 			return "stuck"
 		}
 
-		// Where nothing goes on, only time can help.
+		// Where nothing progresses, only time can help.
 		if quiet++; begun || ended || moved || len(operations) > 0 {
 			quiet = 0
 		}
@@ -272,7 +271,7 @@ func (t *trial) apply() (end string) {
 	return "endless"
 }
 
-// nothingLeft is that the next run finds nothing to do.
+// nothingLeft checks that the next run finds nothing to do.
 func (t *trial) nothingLeft(manifests string) {
 	t.replaces()
 
@@ -294,8 +293,7 @@ func (t *trial) nothingLeft(manifests string) {
 	}
 }
 
-// stuck is true once a component was waited for a few times and never ran. There has to be
-// a reason for that in the machine.
+// stuck is true once several waits for a component failed. The machine must have a reason for that.
 func (t *trial) stuck() bool {
 	for step, times := range t.vain {
 		if times < 3 {
@@ -319,7 +317,7 @@ func (t *trial) wellFormed(d cluster.Decision) {
 	}
 }
 
-// begin starts the steps on machines that are idle.
+// begin starts the steps on idle machines.
 func (t *trial) begin(d cluster.Decision, watch *eye, operations map[string]*operation) (begun bool) {
 	for _, step := range d.Steps {
 		name := step.On()

@@ -21,10 +21,9 @@ import (
 //	w-1 worker 10.0.0.3 kubelet=my.reg/k@sha256:a w-1 member stage=running in-upgrade
 //	policy drain-for-kubelet                      manifests v1.35.4
 //
-// Machines that follow a kubernetes line want its images from registry.k8s.io. runs says what
-// the configuration of machines has and Kubernetes shows, so it follows them and their nodes;
-// a value with a slash is a whole image, and (broken) is a pod that is not ready, in the
-// condition of its machine, too.
+// Machines that follow a kubernetes line want its images from registry.k8s.io. runs is what the configuration of
+// machines has and Kubernetes shows, so it follows them and their nodes. A value with a slash is a whole image, and
+// (broken) is a pod that is not ready, also in the condition of its machine.
 
 func parseKubernetes(t *testing.T, spec *cluster.Spec, f []string) {
 	t.Helper()
@@ -98,7 +97,7 @@ func roleIn(want cluster.Spec, have cluster.Snapshot, name string) step.Role {
 	return step.Worker
 }
 
-// runs lets a machine of the snapshot have an image in its configuration, and its node show it.
+// runs gives a machine of the snapshot an image in its configuration, and its node shows it.
 func runs(want cluster.Spec, have *cluster.Snapshot, name string, c kubenames.Component, image string, ready bool) {
 	_, known := want.Find(name)
 

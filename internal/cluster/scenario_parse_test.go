@@ -29,7 +29,7 @@ func lines(text string) [][]string {
 	return out
 }
 
-// clock is what time it is in every scenario.
+// clock is the time in every scenario.
 var clock = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
@@ -105,7 +105,7 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 	return spec
 }
 
-// parseRole reads the role in a line about a machine, which a misspelt word is no line of.
+// parseRole reads the role in a line about a machine. A line with a misspelled word is an error.
 func parseRole(t *testing.T, fields []string, at int) step.Role {
 	t.Helper()
 
@@ -158,7 +158,7 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.MemberID = value
 		case "node":
 			m.NodeName = value
-		case "was": // its address before
+		case "was": // its former address
 			m.PreviousAddress = value
 		case "wanted-node":
 			m.WantedNode = value
@@ -202,7 +202,7 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 	}
 }
 
-// keysOf reads an authority, and what is accepted beside it, such as "new+old": the same of Talos and of Kubernetes, and
+// keysOf reads an authority, and what is also accepted, such as "new+old": the same for Talos and Kubernetes, and
 // tokens of the same name.
 func keysOf(text string) rotation.Keys {
 	return rotation.ParseKeys(fmt.Sprintf("talos=%s kubernetes=%[1]s cluster-token=%s", text,
@@ -245,7 +245,7 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 			parseView(t, &have, f[1:])
 		case "runs":
 			parseRuns(t, want, &have, f[1:])
-		case "window": // closed, and perhaps nobody waits for it
+		case "window": // closed, possibly in a run that does not wait for it
 			have.Window = cluster.Window{Closed: true, Opens: clock.Add(2 * time.Hour), Refuses: f[1] == "refuses"}
 		case "elsewhere":
 			have.Elsewhere = parseElsewhere(t, f[1:])
@@ -265,7 +265,7 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 			if len(f) > 1 {
 				have.Kubernetes.Since = now.Add(-age(t, f[1]))
 			}
-		case "owners": // such as w-1=a, and none before anybody listed the nodes
+		case "owners": // such as w-1=a, and none before the nodes were listed
 			have.Kubernetes.Owners = nil
 
 			for _, mark := range f[1:] {
@@ -318,7 +318,7 @@ func parseEtcd(want cluster.Spec, have *cluster.Snapshot, names []string) {
 	}
 }
 
-// parseView reads what one member says, such as "cp-1 leader=cp-2 alarm=NOSPACE".
+// parseView reads the report of one member, such as "cp-1 leader=cp-2 alarm=NOSPACE".
 func parseView(t *testing.T, have *cluster.Snapshot, f []string) {
 	t.Helper()
 
@@ -366,18 +366,18 @@ func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts [
 			case "":
 			case "NotReady":
 				node.Ready = false
-			case "cordoned": // by talosop, of old without a word on when
+			case "cordoned": // by talosop; without a time as in old marks
 				node.Unschedulable, node.Cordoned = true, true
 				if since != "" {
 					node.CordonedAt, node.CordonedBy = have.Time.Add(-age(t, since)), `workers "b"`
 				}
-			case "marked": // uncordoned by somebody since
+			case "marked": // uncordoned by another client since
 				node.Cordoned = true
 			case "foreign":
 				node.Unschedulable = true
 			case "controlplane":
 				node.ControlPlane = true
-			case "elsewhere": // of another machine that has the name
+			case "elsewhere": // of another machine with the name
 				node.Addresses = []string{"192.0.2.1"}
 			case "staged":
 				node.Staged = true
@@ -392,8 +392,7 @@ func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts [
 	}
 }
 
-// machineIn finds the machine of a node or member by its name; one that nobody knows is
-// somewhere else.
+// machineIn finds the machine of a node or member by its name; an unknown one is elsewhere.
 func machineIn(want cluster.Spec, name string) cluster.Machine {
 	for _, m := range want.Known() {
 		if m.Name == name {
@@ -496,7 +495,7 @@ func parseVersions(s *step.MachineState, key, value string) bool {
 	case "pulled":
 		s.Pulled = value
 	case "address":
-		s.Addresses = strings.Fields(value) // none is not to be known
+		s.Addresses = strings.Fields(value) // none means unknown
 	default:
 		return false
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// update rewrites the answers in the scenario files; read the diff before keeping it.
+// update rewrites the answers in the scenario files; review the diff before you keep it.
 var update = flag.Bool("update", false, "rewrite the expected answers of the scenarios")
 
-// A scenario file says what is wanted, what was observed and what the planner
-// has to answer, in one line a thing:
+// A scenario file has what is wanted, what was observed and the expected answer of the planner, one thing in each
+// line:
 //
 //	-- spec --                      -- snapshot --
 //	bootstrapped                    etcd cp-1 cp-2(learner)
@@ -44,12 +44,12 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	needs-consent                   window closed (or refuses)
 //	shared                          elsewhere quiet=1m (or moves, undecided, oldest=v1.35.4)
 //
-// version and talos say what all machines want and run that are not told otherwise, views
-// which member leads as all others see it; a foreign cordon is not talosop's. After pods all
-// machines are, in pods at their own addresses unless told otherwise.
+// version and talos are the wanted and running versions of all machines without their own; views is the leader that
+// all others report; a foreign cordon is not talosop's. After pods, all machines are pods at their own addresses
+// unless set otherwise.
 //
-// -- decision --, -- teardown -- and -- removal -- hold the lines of the answer, -- forecast --
-// the steps of the model run and what is left after them, -- phase -- the phase.
+// -- decision --, -- teardown -- and -- removal -- have the lines of the answer, -- forecast -- the steps of the
+// model run and what is left after them, -- phase -- the phase.
 func TestPlan_scenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -12,35 +12,34 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Snapshot is everything that was observed of a cluster at one time.
+// Snapshot is one observation of a cluster.
 type Snapshot struct {
 	// Time of the observation. The planner has no other clock.
 	Time time.Time
-	// Window is how the maintenance window stands.
+	// Window is the state of the maintenance window.
 	Window Window
-	// Machines by their name in the spec. A machine that is missing here was not asked yet.
+	// Machines by their name in the spec. A missing machine was not asked yet.
 	Machines map[string]step.MachineState
-	// Peers are the control planes that etcd knows and the spec does not own, by the ID of their member.
+	// Peers are the control planes outside the spec that etcd knows, by member ID.
 	Peers      map[string]step.MachineState
 	Etcd       etcdstate.State
 	Kubernetes kubestate.State
-	// Founder names the machine on which another run of this process began the etcd of this
-	// cluster, or is about to; empty when none did.
+	// Founder names the machine on which another run of this process began the etcd of this cluster, or is about to;
+	// empty when none did.
 	Founder string
 	// Elsewhere is what other runs of this process do to the Kubernetes of the cluster.
 	Elsewhere Elsewhere
 	// Rejoining are the control planes that other runs of this process replace.
 	Rejoining []Rejoining
 
-	// nodes are the places of the nodes by their names, in copies that a plan works with.
+	// nodes are the positions of the nodes by name, in copies that a plan works with.
 	nodes map[string]int
 	// networked is set in the model of a plan when the cluster had a network before it lost its etcd, which the snapshot
-	// brings back.
+	// restores.
 	networked bool
 }
 
-// indexed is the snapshot with its nodes indexed, so that they are gone through once in a
-// plan and not once for every machine.
+// indexed is the snapshot with indexed nodes, so that a plan goes through them once and not once for every machine.
 func (s Snapshot) indexed() Snapshot {
 	if s.nodes != nil {
 		return s
@@ -64,18 +63,18 @@ func RoleOf(n kubestate.Node) step.Role {
 	return step.Worker
 }
 
-// ended is true for a machine that was taken down to nothing.
+// ended is true for a machine that was fully reset.
 func (m Machine) ended(s step.MachineState) bool {
 	return s.Access == step.Gone || s.Access == step.Maintenance && !m.Platform().Deleted && !m.hidesHardware(s)
 }
 
-// NodeOf finds the Kubernetes node of a machine: by the node name that Talos
-// reports where it is known, else by its address.
+// NodeOf finds the Kubernetes node of a machine: by the node name that Talos reports, or, if that is unknown, by its
+// address.
 func (s Snapshot) NodeOf(m Machine) (kubestate.Node, bool) {
 	return s.nodeNamed(s.nodeName(m), m.Address)
 }
 
-// nodeName is the name of a machine's node as the machine has it, or as its platform names it.
+// nodeName is the name of a machine's node as the machine reports it, or as its platform names it.
 func (s Snapshot) nodeName(m Machine) string {
 	name := s.Machines[m.Name].NodeName
 	if name == "" && m.Platform().NamesNode {
@@ -85,7 +84,7 @@ func (s Snapshot) nodeName(m Machine) string {
 	return name
 }
 
-// nodeNamed finds a node by its name, or by an address where the name is not known.
+// nodeNamed finds a node by its name, or by an address where the name is unknown.
 func (s Snapshot) nodeNamed(name, address string) (kubestate.Node, bool) {
 	if s.nodes != nil && name != "" {
 		if i, ok := s.nodes[name]; ok {
@@ -109,9 +108,8 @@ func (s Snapshot) nodeNamed(name, address string) (kubestate.Node, bool) {
 	return s.Kubernetes.Nodes[i], true
 }
 
-// MemberOf finds the etcd member of a machine: the one that the machine says it is, else
-// by the peer address or, where the member has not started and announced one, by the
-// node name.
+// MemberOf finds the etcd member of a machine: the one that the machine reports, or the one with its peer address. A
+// member that has not started and announced an address is found by the node name.
 func (s Snapshot) MemberOf(m Machine) (etcdstate.Member, bool) {
 	name := s.nodeName(m)
 

@@ -11,74 +11,70 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// Resource is what holds for a resource that has machines.
+// Resource is what applies to a resource with machines.
 type Resource struct {
-	// Owner is the id of the resource, with which it marks the nodes of its machines; empty
-	// where nothing is marked, as in a plan.
+	// Owner is the ID of the resource in the owner marks of its nodes; empty where nothing is marked, as in a plan.
 	Owner string
-	// Protected is true where the end of the cluster with a machine that is removed is refused.
+	// Protected is true where a removal that ends the cluster is refused.
 	Protected bool
-	// Replaced is true where what is removed is created again after this run: the cluster does not end with it, unless it
-	// is the only control plane that is known.
+	// Replaced is true where the removed machines are created again after this run. The cluster does not end with them,
+	// unless a removed one is the only known control plane.
 	Replaced bool
 	// Single is true for a resource that is one machine: its cluster has others, of resources like it.
 	Single bool
-	// Joins is true when the control planes of the resource join an etcd that something else begins: they never bootstrap
-	// one.
+	// Joins is true when the control planes of the resource join an existing etcd: they never bootstrap one.
 	Joins bool
-	// NeedsConsent is true where the secrets are older than the plan and the configuration does not allow a bootstrap
+	// NeedsConsent is true where the secrets are older than the plan and the configuration does not permit a bootstrap
 	// with them.
 	NeedsConsent bool
 }
 
-// Spec is what the user wants of the machines that one resource owns.
+// Spec is what the user wants for the machines of one resource.
 type Spec struct {
 	// Name of the cluster.
 	Name string
 	// Endpoint is the URL of the Kubernetes API, such as https://10.0.0.10:6443.
 	Endpoint string
 	Resource
-	// Machines the resource owns, in any order. Without a control plane among
-	// them they join a cluster that something else bootstrapped.
+	// Machines of the resource, in any order. Without a control plane they join a cluster that another resource or tool
+	// bootstrapped.
 	Machines []Machine
-	// Isolated is true for a cluster that is kept apart from one that runs with the same secrets.
+	// Isolated is true for a cluster that is isolated from a running one with the same secrets.
 	Isolated bool
-	// OtherControlPlanes are the control planes of the cluster that other resources own, as far
-	// as the user listed them; nil when nothing is known about them. They are asked
-	// who they are and what etcd says, and never changed.
+	// OtherControlPlanes are the listed control planes of the cluster that other resources own; nil when none are known.
+	// They are asked for their identity and for etcd, and never changed.
 	OtherControlPlanes []Machine
-	// Shared is true where control planes of other resources may be in the cluster: what waits for their API servers may
-	// stay behind, and the plan says so.
+	// Shared is true where control planes of other resources may be in the cluster: changes that wait for their API
+	// servers may stay behind, and the plan reports it.
 	Shared bool
-	// Unmanaged are the nodes of [Unmanaged] that were seen last: a forecast knows no others, and a run asks Kubernetes.
+	// Unmanaged are the last observed nodes of [Unmanaged]: a forecast knows no others, and a run asks Kubernetes.
 	Unmanaged []kubestate.Node
-	// UpgradeOnly are those among them that somebody wants upgraded to the Talos of the cluster, and all others of the
-	// same kind, named by [UnmanagedName]: workers of the pool [UnmanagedPool], with the name of their nodes. Nothing else
-	// is done to them, none is waited for that is gone, and Talos never gets older on them.
+	// UpgradeOnly are the nodes among them that are upgraded to the Talos of the cluster, named by [UnmanagedName]:
+	// workers of the pool [UnmanagedPool], with the name of their nodes. Nothing else is done to them, a missing one is
+	// not waited for, and Talos never gets older on them.
 	UpgradeOnly []Machine
-	// Removed are machines that the resource has given up: they are taken out of the
-	// cluster, reset, and their nodes deleted. UUID and NodeName are what was recorded.
+	// Removed are machines that the resource gave up: they are taken out of the cluster, reset, and their nodes deleted.
+	// UUID and NodeName are the recorded ones.
 	Removed []Machine
-	// Pools says how many workers of each pool may be out of service at once, by
-	// Machine.Pool. A pool that is not in it may spare one.
+	// Pools are how many workers of each pool may be out of service at once, by Machine.Pool. In a pool without an
+	// entry, one may be.
 	Pools map[string]Budget
-	// Bootstrapped is true when the recorded state says that this cluster had an
-	// etcd before. Such a cluster is never bootstrapped again.
+	// Bootstrapped is true when the recorded state shows that this cluster had an etcd. Such a cluster is never
+	// bootstrapped again.
 	Bootstrapped bool
-	// RestoreFrom is the snapshot that etcd is to begin with, as a person would name it:
-	// asked for, and not recorded as done. Empty begins with no data.
+	// RestoreFrom is the snapshot for the new etcd, as messages name it: requested, and not recorded as restored. Empty
+	// begins without data.
 	RestoreFrom string
-	// RestoredAt is the [MachineState.RestoredAt] of an earlier restore, as it was recorded.
+	// RestoredAt is the recorded [MachineState.RestoredAt] of an earlier restore.
 	RestoredAt time.Time
-	// Kubernetes is the version that the cluster is to run; its zero value leaves Kubernetes
-	// alone.
+	// Kubernetes is the wanted Kubernetes; its zero value does not manage Kubernetes.
 	Kubernetes KubernetesSpec
-	// NodesBecomeReady is false when no CNI is installed by Talos (cni "none"):
-	// nodes then register and stay NotReady until something else installs one.
+	// NodesBecomeReady is false when Talos installs no CNI (cni "none"): nodes then register and stay NotReady until
+	// another tool installs one.
 	NodesBecomeReady bool
 
-	// Rotates is true for a cluster whose keys were turned over at some time: a machine may carry others than the wanted
-	// ones for a while. OtherHolders are the machines of other resources, as recorded: a forecast knows no others.
+	// Rotates is true for a cluster whose keys were ever rotated: a machine may have others than the wanted ones for a
+	// while. OtherHolders are the recorded machines of other resources: a forecast knows no others.
 	Rotates      bool
 	OtherHolders rotation.Cluster
 
@@ -92,31 +88,28 @@ type Spec struct {
 type KubernetesSpec struct {
 	// Version such as v1.36.3.
 	Version string
-	// Via is one release of each minor version that an upgrade may have to pass on its way
-	// to Version, lowest first.
+	// Via is one release of each minor version that an upgrade may pass on the path to Version, lowest first.
 	Via []string
-	// Manifests is the version whose bootstrap manifests the cluster has, as recorded; empty
-	// when nobody knows.
+	// Manifests is the recorded version of the cluster's bootstrap manifests; empty when unknown.
 	Manifests string
-	// Changed is what bootstrap manifests are made of and that the configurations have otherwise than the cluster has its
-	// manifests from, a line for each.
+	// Changed are the sources of bootstrap manifests that differ between the configurations and the cluster's manifests,
+	// one line for each.
 	Changed []string
 }
 
-// Machine is one machine of a spec: what is wanted of it, and what is known of it beforehand.
+// Machine is one machine of a spec: what is wanted, and what is recorded.
 type Machine struct {
 	// Name is the key of the machine in its map: its identity in Terraform.
 	Name string
 	Role step.Role
 	// Pool names the workers that share a budget; control planes have none.
 	Pool string
-	// Container is true for a machine that is a pod of a host cluster: see Platform. Installer and Via are images of
-	// Talos itself then.
+	// Container is true for a machine that is a pod of a host cluster: see Platform. Installer and Via are then images
+	// of Talos itself.
 	Container bool
-	// Ephemeral is true where all data is in the pod, and goes with it. Containers only.
+	// Ephemeral is true where all data is in the pod and is lost with it. Containers only.
 	Ephemeral bool
-	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
-	// keys that are not in it are never touched.
+	// Meta is the wanted META values by key. Nil leaves META alone, and other keys are never changed.
 	Meta map[uint8]string
 
 	Wanted
@@ -125,9 +118,9 @@ type Machine struct {
 	Remembered
 }
 
-// Wanted is what a user says of one machine alone.
+// Wanted is what a user sets for one machine alone.
 type Wanted struct {
-	// Address of the Talos API: an IP address or a host name, without a port.
+	// Address of the Talos API: an IP address or a hostname, without a port.
 	Address string
 	// Endpoint is where the Talos API is reached, host:port; empty for port 50000 of the address.
 	Endpoint string
@@ -135,85 +128,82 @@ type Wanted struct {
 	WaitsAt string
 	// Through is true for a machine whose Talos API is reached through control planes, which connect to Address.
 	Through bool
-	// UUID is the hardware identity that the user gave, or that an earlier apply recorded; empty when none is known yet.
+	// UUID is the hardware identity from the user or from the recorded state; empty when unknown.
 	UUID string
-	// Fingerprint is what the machine shows in maintenance mode, where no other one answers; empty where any may.
+	// Fingerprint is the required certificate fingerprint in maintenance mode; empty where any is accepted.
 	Fingerprint string
-	// Rejoin is true where the user lets the machine join again although nothing proves that it is the one that joined.
+	// Rejoin is true where the user lets the machine join again without a proof of its identity.
 	Rejoin bool
 	// Locked is true for a machine that nothing may take out of service.
 	Locked bool
 }
 
-// Installation is the Talos that is wanted of a machine, and what installs it.
+// Installation is the wanted Talos of a machine, and what installs it.
 type Installation struct {
 	// TalosVersion is the wanted version, such as v1.13.0.
 	TalosVersion string
 	// LeastTalos is the minor version from which Talos knows all documents of the wanted configuration, such as v1.14;
-	// empty where all do.
+	// empty where all versions do.
 	LeastTalos string
-	// Schematic is the wanted id of the Image Factory's schematic; empty when any is
-	// right.
+	// Schematic is the wanted Image Factory schematic ID; empty when any is right.
 	Schematic string
 	// Installer is the image that an upgrade to TalosVersion installs.
 	Installer string
-	// Reinstall is true when another image than Installer is what was installed on the
-	// machine last, so that it is upgraded even where the version and the schematic are right.
+	// Reinstall is true when another image than Installer was installed on the machine last, so that it is upgraded even
+	// if the version and the schematic are right.
 	Reinstall bool
-	// Via are the releases that an upgrade passes on its way to TalosVersion, lowest
-	// first, at most one of each minor version in between.
+	// Via are the releases that an upgrade passes on the path to TalosVersion, lowest first, at most one of each minor
+	// version in between.
 	Via []Release
-	// AllowDowngrade permits an older Talos than the one that runs.
+	// AllowDowngrade permits an older Talos than the running one.
 	AllowDowngrade bool
-	// InstallTarget is the disk or the disk selector that Talos installs to, as a
-	// person would name it; empty where nothing is installed. Shown in steps.
+	// InstallTarget describes the disk or the disk selector that Talos installs to; empty where nothing is installed.
+	// Shown in steps.
 	InstallTarget string
 }
 
-// Configured is what the wanted configuration of a machine says.
+// Configured is the content of a machine's wanted configuration.
 type Configured struct {
-	// ConfigDigest is the normalised digest of the wanted configuration, but for Images.
+	// ConfigDigest is the normalized digest of the wanted configuration without Images.
 	ConfigDigest string
-	// Images are the wanted images of Kubernetes, those of [KubernetesSpec.Version]. They are
-	// none of ConfigDigest. Nil leaves them alone.
+	// Images are the wanted Kubernetes images, those of [KubernetesSpec.Version]. ConfigDigest does not include them.
+	// Nil does not manage them.
 	Images kubenames.Images
-	// Keys are the wanted keys. They are none of ConfigDigest either; zero leaves them alone.
+	// Keys are the wanted keys. ConfigDigest does not include them either; zero does not manage them.
 	Keys rotation.Keys
-	// Etcd is the minor version of etcd, such as 3.6, whose image the wanted configuration of a control plane names; empty
-	// where it is the one of its Talos.
+	// Etcd is the minor etcd version, such as 3.6, of the image in the wanted configuration of a control plane; empty
+	// for the default of its Talos.
 	Etcd string
-	// WantedNode is the name that the wanted configuration gives to the machine's node; empty where it gives none, or is
-	// not known.
+	// WantedNode is the node name in the wanted configuration; empty where it has none, or is unknown.
 	WantedNode string
 }
 
-// Remembered is what state says of a machine.
+// Remembered is the recorded state of a machine.
 type Remembered struct {
-	// PreviousAddress is where an earlier apply reached the machine, when Address
-	// is another one now; else empty. The machine is looked for at both.
+	// PreviousAddress is where an earlier apply reached the machine, when Address differs now; otherwise empty. The
+	// machine is searched for at both.
 	PreviousAddress string
-	// NodeName is the Kubernetes node that an earlier apply recorded together with
-	// UUID; empty when none is known or UUID comes from elsewhere.
+	// NodeName is the Kubernetes node that was recorded together with UUID; empty when unknown or when UUID comes from
+	// elsewhere.
 	NodeName string
-	// MemberID is the etcd member that was recorded for a machine which is removed, or
-	// which lost its configuration; empty when none was.
+	// MemberID is the recorded etcd member of a machine that is removed, or that lost its configuration; empty when
+	// there was none.
 	MemberID string
-	// Joined is true for a control plane that an earlier apply recorded a member of etcd of,
-	// whether it works or not.
+	// Joined is true for a control plane with a recorded etcd member, whether it works or not.
 	Joined bool
-	// InService is true for a machine that was recorded as a member: what is done to one that waits in maintenance mode
-	// instead was not planned.
+	// InService is true for a machine that was recorded as a member: if it waits in maintenance mode instead, its steps
+	// were not planned.
 	InService bool
 	// OwnedByOther is true for a machine that was recorded as another resource's.
 	OwnedByOther bool
-	// Staged is whether the machine was seen with a configuration that waits for its next boot.
+	// Staged is true when the machine was observed with a configuration for its next boot.
 	Staged bool
-	// Replace says what its pod has to be replaced for, as people would name it: it was made
-	// of something else than is wanted now. Empty when it was not. Containers only.
+	// Replace names why its pod must be replaced: it has another specification than the wanted one. Empty when it has
+	// not. Containers only.
 	Replace string
 }
 
-// MachineAt is a machine of which no more is known than where it is.
+// MachineAt is a machine of which only the address is known.
 func MachineAt(name string, role step.Role, address string) Machine {
 	return Machine{Name: name, Role: role, Wanted: Wanted{Address: address}}
 }
@@ -226,8 +216,8 @@ type Release struct {
 	Installer string
 }
 
-// Budget is how many machines of a pool may be out of service at once, those that are
-// so already included: a number or a share. The zero value is one machine.
+// Budget is how many machines of a pool may be out of service at once, including those that already are: a number or
+// a percentage. The zero value is one machine.
 type Budget struct {
 	Count int
 	// Percent of the pool's machines, rounded down; at least one machine.
@@ -243,15 +233,14 @@ func (b Budget) Of(size int) int {
 	return max(1, b.Count)
 }
 
-// order is the machines of a spec as the planner goes through them.
+// order is the machines of a spec in the planner's order.
 type order struct {
 	all             []Machine
 	wanted, givenUp map[step.Role][]Machine
 }
 
-// Ordered is the spec with its machines in order, control planes first and each role by
-// name, so that they are sorted once in a run, a plan or a forecast and not in every rule. The machines of such a spec
-// are not changed any more.
+// Ordered is the spec with its machines in order, control planes first and each role by name, so that they are sorted
+// once in a run, a plan or a forecast and not in every rule. The machines of such a spec must not change any more.
 func (s Spec) Ordered() Spec {
 	if s.order != nil {
 		return s
@@ -271,14 +260,14 @@ func (s Spec) Ordered() Spec {
 // sorted returns the machines of a role ordered by name.
 func (s Spec) sorted(role step.Role) []Machine { return s.Ordered().order.wanted[role] }
 
-// removed returns the machines of a role that are given up, ordered by name.
+// removed returns the removed machines of a role ordered by name.
 func (s Spec) removed(role step.Role) []Machine { return s.Ordered().order.givenUp[role] }
 
 // all returns every wanted machine, control planes first, each role ordered by name.
 func (s Spec) all() []Machine { return s.Ordered().order.all }
 
-// Known returns every machine that is observed: those that are wanted, those that are
-// given up, the other control planes, and those that are only upgraded.
+// Known returns every machine that is observed: the wanted ones, the removed ones, the other control planes, and the
+// upgrade-only ones.
 func (s Spec) Known() []Machine {
 	return slices.Concat(s.Machines, s.Removed, s.OtherControlPlanes, s.UpgradeOnly)
 }
@@ -301,26 +290,25 @@ func OfRole(machines []Machine, role step.Role) []Machine {
 	return out
 }
 
-// OwnsControlPlane reports whether the spec itself holds control-plane machines.
+// OwnsControlPlane reports whether the spec itself has control planes.
 func (s Spec) OwnsControlPlane() bool {
 	return slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Role == step.ControlPlane })
 }
 
-// OwnsBootstrap reports whether the spec is the one that bootstraps etcd, when the cluster
-// never had one.
+// OwnsBootstrap reports whether the spec bootstraps etcd, when the cluster never had one.
 func (s Spec) OwnsBootstrap() bool { return s.OwnsControlPlane() && !s.Joins }
 
-// controlPlanes are all control planes that are known, the spec's own first.
+// controlPlanes are all known control planes, the spec's own first.
 func (s Spec) controlPlanes() []Machine {
 	return slices.Concat(s.sorted(step.ControlPlane), s.OtherControlPlanes)
 }
 
-// everyControlPlane are those, and the ones that are given up.
+// everyControlPlane are those, and the removed ones.
 func (s Spec) everyControlPlane() []Machine {
 	return slices.Concat(s.controlPlanes(), s.removed(step.ControlPlane))
 }
 
-// Find returns the machine of that name among those that are known.
+// Find returns the known machine of that name.
 func (s Spec) Find(name string) (m Machine, ok bool) {
 	for _, machines := range [][]Machine{s.Machines, s.Removed, s.OtherControlPlanes, s.UpgradeOnly} {
 		for _, m := range machines {
@@ -333,87 +321,83 @@ func (s Spec) Find(name string) (m Machine, ok bool) {
 	return Machine{}, false
 }
 
-// Policy bounds how long the planner waits.
+// Policy limits how long the planner waits.
 type Policy struct {
-	// AppearWithin is how long a machine of a create may refuse connections, or have no route to it, before the create
-	// ends.
+	// AppearWithin is how long a machine of a create may refuse connections, or have no route, before the create ends.
 	AppearWithin time.Duration
-	// BootTimeout is how long the first control plane may take to come up before
-	// another one, known to hold no etcd data, is bootstrapped in its place.
+	// BootTimeout is how long the first control plane may take to start before another one, known to have no etcd data,
+	// is bootstrapped instead.
 	BootTimeout time.Duration
-	// RegisterTimeout is how long a member that runs, beside a Kubernetes API that answers, may
-	// take to register its node before its kubelet is restarted.
+	// RegisterTimeout is how long a running member may take to register its node in a Kubernetes API that answers,
+	// before its kubelet is restarted.
 	RegisterTimeout time.Duration
 	// HardwareTimeout is how long a machine in maintenance mode may take to know its own hardware UUID.
 	HardwareTimeout time.Duration
-	// OthersGrace is how long a kubelet waits for API servers of other resources while no other run of this process is at
-	// work on any: the runs of one apply do not begin at the same time.
+	// OthersGrace is how long a kubelet waits for API servers of other resources while no other run of this process
+	// works on them: the runs of one apply do not begin at the same time.
 	OthersGrace time.Duration
-	// DeadAfter is how long a machine may stay silent during a teardown before it
-	// counts as dead: it is reported, and the rest is finished without it.
+	// DeadAfter is how long a machine may stay silent during a teardown before it counts as dead: it is reported, and
+	// the rest is finished without it.
 	DeadAfter time.Duration
-	// ResetTimeout is how long a machine that took its reset may stay silent before the
-	// others go on without it. That it did not come back is told; it is no failure.
+	// ResetTimeout is how long a machine that accepted its reset may stay silent before the others continue without it.
+	// Its absence is reported and is not a failure.
 	ResetTimeout time.Duration
-	// DeleteTimeout is how long a container that was deleted may take until nothing is left
-	// of it. After that it counts as dead, like above.
+	// DeleteTimeout is how long the deletion of a container may take. After that it counts as dead, as above.
 	DeleteTimeout time.Duration
-	// RejoinTimeout is how long a control plane waits before it leaves etcd for another one that was taken out to be
-	// replaced, and whose create has not begun.
+	// RejoinTimeout is how long a control plane that leaves etcd waits for another one that is out for its replacement
+	// and whose create has not begun.
 	RejoinTimeout time.Duration
 	// EndpointTimeout is how long the endpoint of a cluster may take to answer once its machines are Ready: a load
 	// balancer notices new control planes late, and a virtual IP moves with etcd.
 	EndpointTimeout time.Duration
-	// KeepNodes leaves the Kubernetes Node objects alone in a teardown, because
-	// the whole cluster goes.
+	// KeepNodes leaves the Kubernetes Node objects alone in a teardown, because the whole cluster ends.
 	KeepNodes bool
-	// Drain is how nodes are emptied before their machines are disrupted.
+	// Drain is how nodes are drained before their machines are disrupted.
 	Drain DrainPolicy
 
 	Rollout
 }
 
-// Rollout is how a user wants machines that run to be changed.
+// Rollout is how a user wants running machines to be changed.
 type Rollout struct {
-	// DrainForKubelet drains a node before its kubelet is upgraded, too. A kubelet restarts
-	// without its pods, so nothing else asks for that.
+	// DrainForKubelet drains a node before its kubelet is upgraded, too. A kubelet restarts without its pods, so nothing
+	// else needs that.
 	DrainForKubelet bool
-	// StageReboots leaves a configuration that takes a reboot to the next boot of its machine.
+	// StageReboots leaves a configuration that needs a reboot to the next boot of its machine.
 	StageReboots bool
-	// KeepManifests leaves objects in the cluster that are among its bootstrap manifests no more.
+	// KeepManifests keeps objects in the cluster that are no longer in its bootstrap manifests.
 	KeepManifests bool
-	// TryConfig gives a member a configuration on trial: it is only kept once the
-	// machine was reached again under it, and reverts by itself otherwise.
+	// TryConfig gives a member a configuration on trial: it is kept only once the machine answers under it, and reverts
+	// by itself otherwise.
 	TryConfig bool
 }
 
-// DrainPolicy is how a node is emptied before its machine reboots, upgrades or leaves.
+// DrainPolicy is how a node is drained before its machine reboots, upgrades or leaves.
 type DrainPolicy struct {
-	// Skip disrupts machines without draining their nodes; they are cordoned all the
-	// same.
+	// Skip disrupts machines without draining their nodes, which are still cordoned.
 	Skip bool
-	// Timeout bounds the drain of one node.
+	// Timeout limits the drain of one node.
 	Timeout time.Duration
-	// OnTimeout is what happens when pods are left by then.
+	// OnTimeout is what happens to pods that are left then.
 	OnTimeout DrainTimeout
 }
 
 // DrainTimeout is what happens to a machine whose node could not be drained in time.
 type DrainTimeout string
 
-// What can be done with the pods that are left.
+// The choices for pods that are left.
 const (
 	// DrainFail restores the node and ends the run.
 	DrainFail DrainTimeout = "fail"
 	// DrainForce deletes them without regard to PodDisruptionBudgets.
 	DrainForce DrainTimeout = "force"
-	// DrainSkip goes on and leaves them to the disruption.
+	// DrainSkip continues and leaves them to the disruption.
 	DrainSkip DrainTimeout = "skip"
 )
 
-// DefaultPolicy returns the policy used when the user says nothing: a machine
-// with slow firmware and a network install boots within ten minutes, and a machine that
-// reboots on its own answers again within two. Nobody waits longer for one that was reset.
+// DefaultPolicy returns the policy without user settings. A machine with slow firmware and a network install boots
+// within ten minutes, and a machine that reboots by itself answers again within two. The wait for a machine that was
+// reset is no longer.
 func DefaultPolicy() Policy {
 	return Policy{
 		AppearWithin: 10 * time.Second,

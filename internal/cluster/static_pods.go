@@ -9,10 +9,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// staleStaticPod names a pod of the control plane that does not run with its present
-// configuration yet. The kubelet takes a change up within twenty seconds, and until then
-// the old pod is there and ready, so the readiness of the machine does not show it. Nor does what Talos wants in the
-// moment after a configuration with other keys was sent.
+// staleStaticPod names a control plane pod that does not run with its present configuration yet. The kubelet applies
+// a change within twenty seconds. Until then the old pod is ready, so the readiness of the machine does not show it.
+// Right after other keys were sent, the pods that Talos wants do not show it either.
 func staleStaticPod(s step.MachineState, node kubestate.Node) string {
 	for _, name := range slices.Sorted(maps.Keys(s.StaticPods)) {
 		pod, exists := node.StaticPods[name]

@@ -6,9 +6,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Strays are the nodes with the mark of this resource whose machines the spec does not know: a run that was killed made
-// them, and its state was never written. They are nil while the Kubernetes API does not answer. [Unmanaged] leaves them
-// out, as every node with a mark.
+// Strays are the nodes with the mark of this resource whose machines are outside the spec: a killed run created them,
+// and its state was never written. They are nil while the Kubernetes API does not answer. [Unmanaged] leaves them
+// out, like every node with a mark.
 func Strays(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable || want.Owner == "" {
 		return nil

@@ -10,13 +10,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// Machines of an autoscaler, or of an instance group of a cloud, get their configuration elsewhere and join by
-// themselves. No resource has them, so nothing here makes, configures, resets or removes one, and they come and go.
-// They count all the same: as members of etcd (quorumOf, Unowned) and for the versions that go together.
+// Machines of an autoscaler, or of an instance group of a cloud, are configured elsewhere and join by themselves.
+// They have no resource, so nothing here creates, configures, resets or removes one, and they come and go. They still
+// count as etcd members (quorumOf, Unowned) and for the version skew.
 
-// Unmanaged are the nodes of machines that no resource has, nil while the Kubernetes API does not answer: the spec does
-// not know them, and no resource marked them as its own. Until its resource marks it, a node that just joined is one of
-// them, too.
+// Unmanaged are the nodes of machines without a resource, nil while the Kubernetes API does not answer: they are
+// outside the spec, and no resource marked them. A node that just joined is one of them until its resource marks it.
 func Unmanaged(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable {
 		return nil
@@ -28,7 +27,7 @@ func Unmanaged(want Spec, have Snapshot) []kubestate.Node {
 		func(n kubestate.Node) bool { return known[n.Name] || have.Kubernetes.Owners[n.Name] != "" })
 }
 
-// nodesOf are the names of the nodes of machines, those that were recorded for them included.
+// nodesOf are the names of the nodes of machines, including the recorded ones.
 func nodesOf(machines []Machine, have Snapshot) map[string]bool {
 	names := map[string]bool{}
 	have = have.indexed()
@@ -44,8 +43,8 @@ func nodesOf(machines []Machine, have Snapshot) map[string]bool {
 	return names
 }
 
-// addUnmanaged gives the model of a plan the workers that were seen and that no machine of it is, and as machines those
-// of them that are to be upgraded. Control planes are told by [Spec.OtherControlPlanes].
+// addUnmanaged adds to the model of a plan the observed workers that are not in it, and as machines those of them
+// that are upgraded. Control planes come from [Spec.OtherControlPlanes].
 func (s *Snapshot) addUnmanaged(want Spec) {
 	for _, node := range want.Unmanaged {
 		known := slices.ContainsFunc(s.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == node.Name })
@@ -62,15 +61,15 @@ func (s *Snapshot) addUnmanaged(want Spec) {
 	}
 }
 
-// isTaken is whether a node is that of a machine that the spec takes over: it is at the address.
+// isTaken reports whether a node is that of a machine that the spec takes over, by its address.
 func isTaken(machines []Machine, node kubestate.Node) bool {
 	return slices.ContainsFunc(machines, func(m Machine) bool {
 		return slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, m.Address) })
 	})
 }
 
-// refuseBeyondUnmanaged refuses API servers that take no kubelet as old as that of a machine which no resource has:
-// unlike those of other resources nobody is about to upgrade it.
+// refuseBeyondUnmanaged refuses API servers that do not support a kubelet as old as that of a machine without a
+// resource: unlike those of other resources, no run will upgrade it.
 func (u kubernetesUpgrade) refuseBeyondUnmanaged(d *Decision) {
 	to, upgrades := "", false
 

@@ -62,7 +62,7 @@ func TestUnmanaged_isWhatNoResourceHas(t *testing.T) {
 	}
 }
 
-// A plan knows them from state: pods of the only control plane can go somewhere, so that it is drained, as it is then.
+// A plan knows them from state: the pods of the only control plane can move to them, so it is drained, as in the run.
 func TestForecast_knowsUnmanagedNodes(t *testing.T) {
 	t.Parallel()
 

@@ -7,24 +7,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Window is how a maintenance window stands at the time of an observation; its zero value is open. Outside of it
+// Window is the state of a maintenance window at the time of an observation; its zero value is open. Outside it,
 // nothing is taken out of service.
 type Window struct {
 	Closed bool
-	// Opens is when it is open again; zero where it never is.
+	// Opens is when it opens again; zero where it never does.
 	Opens time.Time
-	// Refuses is true where nobody waits for that: the user does not want it, or the run ends before.
+	// Refuses is true where the run does not wait for that: the user does not want it, or the run ends before.
 	Refuses bool
 }
 
-// disrupts is true for a step that takes a machine out of service which is in it: not a blank one, nor one that is
-// lost.
+// disrupts is true for a step that takes a working machine out of service: not a blank one, nor one that is lost.
 func disrupts(op step.Step, have Snapshot) bool {
 	return op.Disrupts() && !op.OnLost() && have.Machines[op.On()].Access != step.Maintenance
 }
 
-// holdOutside keeps the steps of a decision that disrupt until the window opens. Where nobody waits for it the run is
-// refused, once all else is done and every other machine works.
+// holdOutside holds the disruptive steps of a decision until the window opens. A run that does not wait is refused,
+// once everything else is done and every other machine works.
 func (d *Decision) holdOutside(want Spec, have Snapshot) {
 	if !have.Window.Closed {
 		return
@@ -74,7 +73,7 @@ func (w Window) next() string {
 	return "opens at " + w.Opens.Format(time.RFC3339)
 }
 
-// atRest is whether every machine works, but for those that wait.
+// atRest reports whether every machine works, except those that wait.
 func atRest(want Spec, have Snapshot, waits map[string]bool) bool {
 	for _, m := range want.Known() {
 		if have.Machines[m.Name].Busy != "" {

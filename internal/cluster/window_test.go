@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// A run that waits for the maintenance window may do so for hours: it gives the lock of the cluster back, but not while
-// it has anything else to do.
+// A run may wait for hours for the maintenance window: it releases the lock of the cluster, but not while it has
+// anything else to do.
 func TestPlan_yieldsOutsideOfTheWindow(t *testing.T) {
 	t.Parallel()
 

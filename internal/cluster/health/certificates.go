@@ -7,35 +7,35 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Certificate is one of a cluster that can end.
+// Certificate is a certificate of a cluster that can expire.
 type Certificate struct {
 	kubestate.Certificate
 
 	// Name is that of an authority, [TalosAPI] or [KubernetesServer].
 	Name string
-	// Server shows it: a control plane, as conditions name it, or the URL of an API server. Empty for an authority.
+	// Server presents it: a control plane, as conditions name it, or the URL of an API server. Empty for an authority.
 	Server string
-	// Due is true when it ends soon, or has ended.
+	// Due is true when it expires soon, or has expired.
 	Due bool
 }
 
-// What servers show their certificates for.
+// The services with a server certificate.
 const (
 	TalosAPI         = "Talos API"
 	KubernetesServer = "Kubernetes API"
 )
 
-// Expiry is what is known of certificates beside a snapshot.
+// Expiry is what is known about certificates beside a snapshot.
 type Expiry struct {
 	// Authorities are those in the secrets of the cluster.
 	Authorities []Certificate
-	// Within is how much time is left of a certificate that is due, unless a third of its lifetime is shorter.
+	// Within is the remaining time from which a certificate is due, unless a third of its lifetime is shorter.
 	Within time.Duration
 }
 
-// certificatesOf lists what was seen: the authorities in their order, the control planes by their titles, and the API
-// servers by their URLs. What etcd, kubelets and the rest of Kubernetes show each other is not seen from outside; Talos
-// and the kubelets renew it.
+// certificatesOf lists the observed certificates: the authorities in their order, the control planes by their titles,
+// and the API servers by their URLs. Certificates that etcd, kubelets and the rest of Kubernetes present to each
+// other are not observed; Talos and the kubelets renew them.
 func certificatesOf(planes []plane, have cluster.Snapshot, expiry Expiry) []Certificate {
 	out := append([]Certificate(nil), expiry.Authorities...)
 
@@ -56,7 +56,7 @@ func certificatesOf(planes []plane, have cluster.Snapshot, expiry Expiry) []Cert
 	return out
 }
 
-// certificatesValid is False for those that are due.
+// certificatesValid is False for certificates that are due.
 func certificatesValid(planes []plane, have cluster.Snapshot, seen []Certificate) Condition {
 	var bad, unsure []string
 

@@ -13,23 +13,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// Etcd is what a snapshot with views shows of etcd.
+// Etcd is what a snapshot with views shows about etcd.
 type Etcd struct {
-	// Members ordered by name; none when nobody lists them.
+	// Members are ordered by name; none when no control plane lists them.
 	Members []Member
 	// Alarms such as "NOSPACE on cp-1", sorted.
 	Alarms []string
-	// Quorum is how many voting members have to work; zero when nobody lists the members.
+	// Quorum is how many voting members must work; zero when the members are not listed.
 	Quorum int
-	// Reachable is true when any member said how etcd is, even if it lists no members
-	// because there is no leader.
+	// Reachable is true when a member reported the health of etcd, even if it lists no members because there is no
+	// leader.
 	Reachable bool
-	// Cause says why nobody lists the members. It is as stable as a reason.
+	// Cause says why the members are not listed. It is as stable as a reason.
 	Cause string
 	// Conditions are those about etcd.
 	Conditions []Condition
-	// Silent tells which control planes did not answer as such, and why, in the words of
-	// the network; and who lists no members.
+	// Silent names the control planes without an answer or a member list, and the network error.
 	Silent []string
 }
 
@@ -39,15 +38,15 @@ type Member struct {
 
 	// Leader is true for a member that others, or itself, follow.
 	Leader bool
-	// Errors say why the member does not count as healthy; none when it does: it votes,
-	// answers on its own machine, follows a leader and reports nothing wrong.
+	// Errors say why the member is not healthy. It has none when it votes, answers on its own machine, follows a leader
+	// and reports no error.
 	Errors []string
 }
 
-// Healthy is true when etcd can be called healthy as a whole.
+// Healthy is true when all conditions about etcd are.
 func (h Etcd) Healthy() bool { return allTrue(h.Conditions) }
 
-// OfEtcd judges etcd in a snapshot that has views.
+// OfEtcd evaluates etcd in a snapshot that has views.
 func OfEtcd(want cluster.Spec, have cluster.Snapshot) Etcd {
 	planes := planesOf(want, have)
 	h := Etcd{Reachable: have.Etcd.Known || len(have.Etcd.Views) > 0}
@@ -102,8 +101,8 @@ func membersOf(planes []plane, etcd etcdstate.State) []Member {
 	return out
 }
 
-// memberErrors says what keeps a member from being healthy. A learner is not held to what
-// it answers: etcd refuses most calls to one (etcd 3.6, "rpc not supported for learner").
+// memberErrors says why a member is not healthy. A learner need not answer: etcd refuses most calls to one (etcd 3.6,
+// "rpc not supported for learner").
 func memberErrors(member etcdstate.Member, planes []plane, etcd etcdstate.State) []string {
 	if member.Learner {
 		return []string{"is a learner and does not vote yet"}
@@ -124,9 +123,9 @@ func memberErrors(member etcdstate.Member, planes []plane, etcd etcdstate.State)
 	return viewErrors(view)
 }
 
-// viewErrors says what a member knows to be wrong with it. etcd adds the alarms of all
-// members to the errors of each, in the words "memberID:161 alarm:NOSPACE " (etcd 3.6,
-// Status and AlarmMember.String); only the one that raised an alarm is to blame for it.
+// viewErrors lists the errors that a member reports about itself. etcd adds the alarms of all members to the errors
+// of each, as "memberID:161 alarm:NOSPACE " (etcd 3.6, Status and AlarmMember.String). Only the member that raised an
+// alarm counts.
 func viewErrors(view etcdstate.View) []string {
 	var out []string
 	if view.Leader == "" {
@@ -155,7 +154,7 @@ func viewErrors(view etcdstate.View) []string {
 	return out
 }
 
-// unlisted says why nobody lists the members.
+// unlisted says why the members are not listed.
 func unlisted(planes []plane, etcd etcdstate.State) string {
 	var reasons []string
 
@@ -208,8 +207,8 @@ func silentPlanes(planes []plane, etcd etcdstate.State) []string {
 	return out
 }
 
-// etcdQuorum is True when the members were listed: such an answer is a read that needs the
-// quorum (etcd 3.6, clientv3 MemberList is linearizable).
+// etcdQuorum is True when the members were listed, because that read needs the quorum (etcd 3.6, clientv3 MemberList
+// is linearizable).
 func etcdQuorum(h Etcd, etcd etcdstate.State) Condition {
 	led := slices.ContainsFunc(slices.Collect(maps.Values(etcd.Views)),
 		func(v etcdstate.View) bool { return v.Leader != "" })
@@ -229,7 +228,7 @@ func etcdQuorum(h Etcd, etcd etcdstate.State) Condition {
 			following(etcd)))
 }
 
-// following counts the voting members that follow a leader by their own words.
+// following counts the voting members that report a leader.
 func following(etcd etcdstate.State) int {
 	n := 0
 
@@ -270,8 +269,8 @@ func etcdMembersHealthy(h Etcd, planes []plane, etcd etcdstate.State) Condition 
 	return judged(EtcdMembersHealthy, bad, unsure, fmt.Sprintf("healthy members: %d", len(h.Members)))
 }
 
-// etcdAgreement compares the leader that members follow and the members that they know.
-// Those that know no leader list no members.
+// etcdAgreement compares the leader and the members that the members report. Members without a leader list no
+// members.
 func etcdAgreement(etcd etcdstate.State) Condition {
 	ids := slices.Sorted(maps.Keys(etcd.Views))
 
@@ -308,7 +307,7 @@ func etcdNoAlarms(h Etcd, etcd etcdstate.State) Condition {
 	return judged(EtcdNoAlarms, h.Alarms, unsure, "no alarm is raised")
 }
 
-// alarms are those that any member reports, with names in the place of IDs.
+// alarms are those that any member reports, with names instead of IDs.
 func alarms(etcd etcdstate.State) []string {
 	var out []string
 

@@ -1,5 +1,5 @@
-// Package health judges a cluster and its etcd by what was observed: for people who watch them, and for the phase of
-// the resources that own its machines.
+// Package health evaluates the observed health of a cluster and its etcd: for monitoring, and for the phase of the
+// resources that own its machines.
 package health
 
 import (
@@ -14,27 +14,25 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Cluster is what a snapshot shows of a cluster to somebody who only watches. Nothing is
-// planned from it: it also judges what a plan does not care for, such as a node that its
-// owner cordoned.
+// Cluster is the health of a cluster for a client that only monitors it. Nothing is planned from it. It also
+// evaluates what a plan ignores, such as a node that its owner cordoned.
 type Cluster struct {
-	// Conditions in a fixed order, every one of them each time.
+	// Conditions are always all of them, in a fixed order.
 	Conditions []Condition
-	// Etcd is what the conditions about etcd are drawn from.
+	// Etcd is the source of the conditions about etcd.
 	Etcd Etcd
-	// Certificates are those that were seen.
+	// Certificates are the observed ones.
 	Certificates []Certificate
-	// Machines are those that were seen: control planes, then workers.
+	// Machines are the observed ones: control planes, then workers.
 	Machines []Machine
-	// Unmanaged are the nodes among them that no resource has, by name; nil when Kubernetes does not answer.
+	// Unmanaged are the nodes among them without a resource, by name; nil when Kubernetes does not answer.
 	Unmanaged []kubestate.Node
-	// Staged names the nodes whose machines have a configuration for their next boot, as the last apply noted; nil when
-	// Kubernetes does not answer.
+	// Staged names the nodes whose machines have a configuration for their next boot, as recorded by the last apply; nil
+	// when Kubernetes does not answer.
 	Staged []string
-	// Reached is true when a control plane or the Kubernetes API answered at all.
+	// Reached is true when a control plane or the Kubernetes API answered.
 	Reached bool
-	// Silent tells who gave no answer, and why, in the words of the network. These are
-	// not the same from one observation to the next.
+	// Silent names what did not answer, and the network error, which differs between observations.
 	Silent []string
 }
 
@@ -42,18 +40,16 @@ type Cluster struct {
 type Condition struct {
 	Name   string
 	Status Status
-	// Reason names what is wrong, or counts what is well. It depends on what the cluster
-	// is like and not on when it was asked.
+	// Reason names what is wrong, or counts what is right. It depends on the state of the cluster and not on the time.
 	Reason string
-	// Since is when the condition changed by what its source records; zero where the
-	// source does not say.
+	// Since is the last change of the condition according to its source; zero where the source does not report it.
 	Since time.Time
 }
 
-// Status is what is known of a condition, in the words of Kubernetes.
+// Status is the status of a condition, as in Kubernetes.
 type Status string
 
-// The statuses. Unknown is left to those whose source was not reached.
+// The statuses. Unknown means that the source was not reached.
 const (
 	True    Status = "True"
 	False   Status = "False"
@@ -75,8 +71,8 @@ const (
 	CertificatesValid  = "CertificatesValid"
 )
 
-// Of judges a snapshot that has views of etcd. The machines of want are control
-// planes; those that only etcd knows are judged with them.
+// Of evaluates a snapshot that has views of etcd. The machines of want are control planes; those that only etcd knows
+// are evaluated with them.
 func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 	planes := planesOf(want, have)
 	h := Cluster{Etcd: OfEtcd(want, have), Reached: have.Kubernetes.Reachable,
@@ -102,7 +98,7 @@ func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 	return h
 }
 
-// notInTime is the cause of a silence that no error tells about.
+// notInTime is the cause of a silence without an error.
 const notInTime = "no answer in time"
 
 // Healthy is true when every condition is.
@@ -125,7 +121,7 @@ func (h Cluster) Summary() string {
 	return h.State() + ": " + strings.Join(wrong, "; ")
 }
 
-// State is Ready, Degraded, or Unreachable when nobody answered.
+// State is Ready, Degraded, or Unreachable when nothing answered.
 func (h Cluster) State() string {
 	switch {
 	case h.Healthy():
@@ -144,18 +140,18 @@ func allTrue(conditions []Condition) bool {
 	return !slices.ContainsFunc(conditions, func(c Condition) bool { return c.Status != True })
 }
 
-// plane is one control plane: of the spec, or known from etcd only.
+// plane is one control plane: from the spec, or known only from etcd.
 type plane struct {
 	title string
-	// name is that of its node, or of its member; empty when neither is known. address may be empty, too.
+	// name is that of its node or its member; empty when neither is known. address may be empty too.
 	name, address string
 	state         step.MachineState
-	// member is the ID of its etcd member; empty when none is known.
+	// member is the ID of its etcd member; empty when unknown.
 	member string
 }
 
-// planesOf lists the control planes ordered by their titles. A machine that answers at two
-// addresses, one of which may be a shared one, is in it once.
+// planesOf lists the control planes ordered by their titles. A machine that answers at two addresses, such as a
+// shared one, is listed once.
 func planesOf(want cluster.Spec, have cluster.Snapshot) []plane {
 	var planes []plane
 
@@ -200,8 +196,8 @@ func titled(name, address string) string {
 	}
 }
 
-// absence says why a machine is not there as a part of its cluster; empty when it is.
-// known is false when nothing follows from that.
+// absence says why a machine is not a part of its cluster; empty when it is. known is false when that cannot be
+// decided.
 func (p plane) absence() (reason string, known bool) {
 	switch p.state.Access {
 	case step.Member:
@@ -219,8 +215,8 @@ func (p plane) absence() (reason string, known bool) {
 	}
 }
 
-// unready says why Talos does not run as it should on a control plane; empty when it does. known is false when nobody
-// can tell.
+// unready says why Talos does not run properly on a control plane; empty when it does. known is false when that
+// cannot be decided.
 func (p plane) unready() (reason string, known bool) {
 	if absence, known := p.absence(); absence != "" {
 		return absence, known
@@ -332,7 +328,7 @@ func nodesReady(k kubestate.State) Condition {
 
 	c := ofNodes(NodesReady, k, bad, fmt.Sprintf("nodes that are Ready: %d", len(k.Nodes)))
 
-	// All are Ready since the last of them is, and not all since the first is not.
+	// All are Ready since the last one is, and not all since the first one is not.
 	switch c.Status {
 	case True:
 		c.Since = all.last()
@@ -386,7 +382,7 @@ func ofNodes(name string, k kubestate.State, bad []string, good string) Conditio
 	return judged(name, bad, unsure, good)
 }
 
-// judged is False for what is bad, else Unknown for what nobody knows, else True.
+// judged is False for bad parts, otherwise Unknown for unsure parts, otherwise True.
 func judged(name string, bad, unsure []string, good string) Condition {
 	switch {
 	case len(bad) > 0:
@@ -398,7 +394,7 @@ func judged(name string, bad, unsure []string, good string) Condition {
 	}
 }
 
-// listed joins what a reason names; of very much it names the first.
+// listed joins the parts of a reason; it names the first ones of many.
 func listed(parts []string) string {
 	const most = 20
 
@@ -409,14 +405,14 @@ func listed(parts []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// moments are times of which none may be known: a zero one is not.
+// moments are times; a zero time is unknown.
 type moments []time.Time
 
 func (m moments) first() time.Time { return m.chosen(time.Time.Before) }
 
 func (m moments) last() time.Time { return m.chosen(time.Time.After) }
 
-// chosen is zero unless every one of them is known.
+// chosen is zero unless all of them are known.
 func (m moments) chosen(better func(time.Time, time.Time) bool) time.Time {
 	var best time.Time
 

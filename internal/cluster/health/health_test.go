@@ -17,8 +17,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// watched is a cluster of three control planes, a worker and an etcd, of which two are in
-// the spec and all is well; a test breaks it.
+// watched is a healthy cluster of three control planes, a worker and an etcd; two machines are in the spec. A test
+// breaks it.
 type watched struct {
 	want    cluster.Spec
 	have    cluster.Snapshot
@@ -31,20 +31,20 @@ var (
 	newest = oldest.Add(time.Hour)
 )
 
-// An endpoint as a client saw it.
+// An endpoint as a client observed it.
 var (
 	answering = kubestate.Endpoint{URL: "https://10.0.0.10:6443", Asked: true}
 	silent    = kubestate.Endpoint{URL: "https://10.0.0.10:6443", Asked: true, Cause: "connection refused"}
 )
 
-// day is how long the certificates last that Talos makes of its API.
+// day is the lifetime of the certificates that Talos makes for its API.
 const day = 24 * time.Hour
 
 func lasting(since time.Time, lifetime time.Duration) kubestate.Certificate {
 	return kubestate.Certificate{NotBefore: since, NotAfter: since.Add(lifetime)}
 }
 
-// of judges the cluster with the authority of its secrets, a month before certificates end.
+// of evaluates the cluster with the authority of its secrets, a month before certificates expire.
 func (w *watched) of() health.Cluster {
 	return health.Of(w.want, w.have, health.Expiry{
 		Authorities: []health.Certificate{{Name: "Talos CA", Certificate: w.talosCA}}, Within: 30 * day,
@@ -89,7 +89,7 @@ func newWatched() *watched {
 	}
 }
 
-// silent takes a machine of the spec, its member and its node away.
+// silent removes a machine of the spec, its member and its node.
 func (w *watched) silent(address, member string) {
 	w.have.Machines[address] = step.MachineState{Access: step.Unreachable,
 		Cause: "read tcp 10.9.9.9:51234->" + address + ": i/o timeout"}
@@ -129,7 +129,7 @@ const (
 	noEndpoint     = "EndpointReachable False: https://10.0.0.10:6443 does not answer"
 )
 
-// TestHealth_conditionsThatAreNotTrue lists for each cluster the conditions that are not True.
+// TestHealth_conditionsThatAreNotTrue lists the conditions of each cluster that are not True.
 func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 	t.Parallel()
 
@@ -371,7 +371,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 	}
 }
 
-// The conditions are the same ones whatever happens: checks look them up by name.
+// The list of conditions is always the same, because checks look them up by name.
 func TestHealth_hasEveryCondition(t *testing.T) {
 	t.Parallel()
 
@@ -393,7 +393,7 @@ func TestHealth_hasEveryCondition(t *testing.T) {
 	}
 }
 
-// Certificates are listed in an order that stays.
+// The order of certificates is stable.
 func TestHealth_listsCertificates(t *testing.T) {
 	t.Parallel()
 
@@ -415,7 +415,7 @@ func TestHealth_listsCertificates(t *testing.T) {
 	}
 }
 
-// What differs from one reading of the same cluster to the next is in no attribute.
+// No attribute has what differs between two observations of the same cluster.
 func TestHealth_isStable(t *testing.T) {
 	t.Parallel()
 

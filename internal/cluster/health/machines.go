@@ -10,25 +10,25 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Machine is one machine of a cluster as it is seen from outside: a control plane through its Talos API, etcd and
-// Kubernetes, any other one through its node alone.
+// Machine is one machine of a cluster as observed from outside: a control plane through its Talos API, etcd and
+// Kubernetes, and any other machine only through its node.
 type Machine struct {
 	// Title names it as the conditions do, such as "cp-1 (10.0.0.11)".
 	Title string
 	Role  step.Role
-	// Status is False when something is known to be wrong with it, Unknown when that cannot be told.
+	// Status is False when something is known to be wrong with it, and Unknown when that cannot be decided.
 	Status Status
-	// Talos says how Talos is on it, such as "running" or "does not answer"; empty for a machine that was seen as a
-	// node alone.
+	// Talos is the state of Talos, such as "running" or "does not answer"; empty for a machine that was observed only as
+	// a node.
 	Talos string
-	// TalosVersion is what the machine says, or its node; empty when neither does.
+	// TalosVersion is the version that the machine or its node reports; empty when neither does.
 	TalosVersion string
-	// Node and Member are nil when none was seen.
+	// Node and Member are nil when none was observed.
 	Node   *kubestate.Node
 	Member *Member
 }
 
-// machinesOf lists the control planes by their titles, then nodes that are none of them by role and name.
+// machinesOf lists the control planes by their titles, then other nodes by role and name.
 func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
 	var out []Machine
 
@@ -57,7 +57,7 @@ func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
 	return out
 }
 
-// isOn finds the node of a control plane: by its name, or by its address while the machine does not say the name.
+// isOn finds the node of a control plane: by its name, or by its address while the machine does not report the name.
 func (p plane) isOn(n kubestate.Node) bool {
 	return n.Name == p.name || p.state.NodeName == "" && p.address != "" && slices.Contains(n.Addresses, p.address)
 }
@@ -84,7 +84,7 @@ func (p plane) machine(node *kubestate.Node, have cluster.Snapshot, etcd Etcd) M
 		talos = False
 	}
 
-	// A stage that is not running says enough.
+	// A stage that is not running is reason enough.
 	if reason != "" && (p.state.Access != step.Member || p.state.Stage == step.StageRunning) {
 		m.Talos = reason
 	}
@@ -103,7 +103,7 @@ func (p plane) machine(node *kubestate.Node, have cluster.Snapshot, etcd Etcd) M
 	return m
 }
 
-// statusOf is that of a node; listed is true when the nodes are known.
+// statusOf is the status of a node; listed is true when the nodes are known.
 func statusOf(n *kubestate.Node, listed bool) Status {
 	switch {
 	case !listed:

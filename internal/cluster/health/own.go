@@ -9,35 +9,35 @@ import (
 )
 
 // MachineReady is the condition of one machine of a resource: it is a working part of its cluster, with its node and,
-// on a control plane, its member of etcd.
+// on a control plane, its etcd member.
 const MachineReady = "MachineReady"
 
 // Trouble is one reason why machines of a resource are not Ready.
 type Trouble struct {
 	// Condition is the name of the condition that is not True.
 	Condition string
-	// Machine is the name of the machine in the spec; empty for what concerns the cluster as a whole.
+	// Machine is the name of the machine in the spec; empty for the cluster as a whole.
 	Machine string
-	// Reason depends on what the cluster is like and not on when it was asked.
+	// Reason depends on the state of the cluster and not on the time.
 	Reason string
 }
 
-// OfEtcd is true for what is wrong with etcd as a whole.
+// OfEtcd is true for trouble with etcd as a whole.
 func (t Trouble) OfEtcd() bool {
 	return t.Condition == EtcdQuorum || t.Condition == EtcdAgreement || t.Condition == EtcdNoAlarms
 }
 
 // TroublesOf lists what keeps the machines of a spec from being Ready: the Kubernetes API, etcd where the spec has
-// control planes, and each of its machines. The conditions are those of Of, restricted to what the resource owns: a
-// broken machine of another resource is the trouble of that one, unless etcd loses its quorum. Two resources that wait
-// for each other's machines would never end.
+// control planes, and each of its machines. The conditions are those of Of for what the resource owns. A broken
+// machine of another resource is trouble of that resource, unless etcd loses its quorum. Otherwise two resources
+// could wait for each other forever.
 //
-// Nodes that people cordoned and certificates that are due do not count: the first is a decision, the second works
-// today.
+// Nodes that a user cordoned and certificates that are due do not count: the first is intentional, and the second
+// still works.
 func TroublesOf(want cluster.Spec, have cluster.Snapshot) []Trouble {
 	var troubles []Trouble
 
-	// The words of the network are not the same from one observation to the next.
+	// Network errors differ between observations.
 	have.Etcd.Cause, have.Kubernetes.Cause = "", ""
 
 	conditions := []Condition{kubernetesAPI(have.Kubernetes)}
@@ -60,13 +60,13 @@ func TroublesOf(want cluster.Spec, have cluster.Snapshot) []Trouble {
 	return troubles
 }
 
-// SilentEndpoint reports whether the endpoint of a resource with control planes does not answer, while these do:
-// kubeconfigs do not work, although all machines are Ready. No run can change that, so that it is none of TroublesOf.
+// SilentEndpoint reports whether the endpoint of a resource does not answer while its control planes do: kubeconfigs
+// do not work, although all machines are Ready. No run can change that, so TroublesOf does not include it.
 func SilentEndpoint(want cluster.Spec, have cluster.Snapshot) bool {
 	return want.OwnsControlPlane() && have.Kubernetes.Reachable && have.Kubernetes.Endpoint.Silent()
 }
 
-// ownEtcd judges etcd as the control planes of a spec see it. Their own members are judged with their machines.
+// ownEtcd evaluates etcd as the control planes of a spec see it. Their own members are evaluated with their machines.
 func ownEtcd(want cluster.Spec, have cluster.Snapshot) []Condition {
 	etcd, planes := have.Etcd, planesOf(want, have)
 	etcd.Views = map[string]etcdstate.View{}
@@ -95,8 +95,8 @@ func ownEtcd(want cluster.Spec, have cluster.Snapshot) []Condition {
 	return conditions
 }
 
-// machineTrouble says what a machine lacks to be a working part of its cluster. Nothing follows from the silence of its
-// Talos API alone: its node and its member of etcd say how it is.
+// machineTrouble says what a machine lacks to be a working part of its cluster. A silent Talos API alone proves
+// nothing: its node and its etcd member show its state.
 func machineTrouble(want cluster.Spec, have cluster.Snapshot, m cluster.Machine) string {
 	switch have.Machines[m.Name].Access {
 	case step.Unreachable, step.Unobserved:
@@ -109,7 +109,7 @@ func machineTrouble(want cluster.Spec, have cluster.Snapshot, m cluster.Machine)
 	return cluster.NotReady(want, have, m)
 }
 
-// silentTrouble is machineTrouble of a machine that does not answer.
+// silentTrouble is machineTrouble for a machine that does not answer.
 func silentTrouble(have cluster.Snapshot, m cluster.Machine) string {
 	if m.Role == step.ControlPlane {
 		return "does not answer, and neither does its member of etcd"
@@ -122,7 +122,8 @@ func silentTrouble(have cluster.Snapshot, m cluster.Machine) string {
 	return ""
 }
 
-// memberTrouble is what is wrong with the member of a control plane by its own word. Alarms concern the whole cluster.
+// memberTrouble is the trouble that the member of a control plane reports about itself. Alarms concern the whole
+// cluster.
 func memberTrouble(have cluster.Snapshot, m cluster.Machine) string {
 	member, joined := have.MemberOf(m)
 	if m.Role != step.ControlPlane || have.Etcd.Views == nil || !joined {
@@ -136,7 +137,7 @@ func memberTrouble(have cluster.Snapshot, m cluster.Machine) string {
 	case !asked:
 		return "its member of etcd does not say how it is"
 	case view.Leader == "":
-		return "its member of etcd knows no leader" // what else it says follows from that
+		return "its member of etcd knows no leader" // its other errors follow from that
 	case len(errs) > 0:
 		return "its member of etcd reports: " + listed(errs)
 	default:
@@ -144,7 +145,7 @@ func memberTrouble(have cluster.Snapshot, m cluster.Machine) string {
 	}
 }
 
-// cordonTrouble says that a node is still cordoned by talosop, as after a run that was killed before it gave it back.
+// cordonTrouble reports a node that talosop cordoned and did not uncordon, as after a killed run.
 func cordonTrouble(have cluster.Snapshot, m cluster.Machine) string {
 	if node, registered := have.NodeOf(m); registered && node.Unschedulable && node.Cordoned {
 		return "its node " + node.Name + " is cordoned by talosop"

@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// A resource with the first two of three control planes answers for these, for etcd as a whole and for the Kubernetes
-// API; not for the third.
+// A resource with two of three control planes is responsible for these, for etcd as a whole and for the Kubernetes
+// API, but not for the third.
 func TestTroubles_ofWhatAResourceOwns(t *testing.T) {
 	t.Parallel()
 
@@ -108,7 +108,7 @@ func TestTroubles_ofWhatAResourceOwns(t *testing.T) {
 	}
 }
 
-// A pool of workers asks no member of etcd, and its silent machines are judged by their nodes.
+// A pool of workers asks no etcd member, and its silent machines are evaluated by their nodes.
 func TestTroubles_ofWorkers(t *testing.T) {
 	t.Parallel()
 
@@ -130,8 +130,8 @@ func TestTroubles_ofWorkers(t *testing.T) {
 	}
 }
 
-// A silent endpoint is the concern of resources with control planes, unless all of the Kubernetes API is silent, and no
-// trouble that a run waits for.
+// A silent endpoint is reported for resources with control planes, unless the whole Kubernetes API is silent. No run
+// waits for it.
 func TestSilentEndpoint_ofWhatAResourceOwns(t *testing.T) {
 	t.Parallel()
 

@@ -1,5 +1,5 @@
-// Package operate decides when an operation that somebody asked for is done on which machine, so that it costs the
-// cluster nothing that it cannot spare. It is pure.
+// Package operate decides when a requested operation runs on which machine, so that the cluster stays in service. It
+// is pure.
 package operate
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 )
 
-// Order is an operation and the machines that it is asked for, by their names in the spec.
+// Order is an operation and its machines, by their names in the spec.
 type Order struct {
 	operation.Operation
 
 	Machines []string
 }
 
-// Plan decides what is done next for an order, at most one new step at a time: control planes one by one, the leader of
-// etcd last, then workers within the budget of their pool. Before a machine is taken out of service every other control
-// plane has to work, and etcd has to keep its quorum without it. It is done once every machine of the order was
-// operated on, works again, and has its node back.
+// Plan decides the next step of an order, at most one new step at a time: control planes one by one, the leader of
+// etcd last, then workers within the budget of their pool. Before a machine goes out of service, every other control
+// plane must work, and etcd must keep its quorum without it. It is done once the operation ran on every machine of
+// the order, each works again, and its node is uncordoned.
 func Plan(want cluster.Spec, have cluster.Snapshot, p cluster.Policy, asked Order) cluster.Decision {
 	var d cluster.Decision
 
@@ -82,7 +82,7 @@ func hold(d *cluster.Decision, m cluster.Machine, reason string) {
 	d.Holds = append(d.Holds, step.Hold{Machine: m.Name, Reason: reason})
 }
 
-// inOrder are the machines of an order as they are operated on.
+// inOrder are the machines of an order in the sequence of the operation.
 func inOrder(want cluster.Spec, have cluster.Snapshot, asked Order) []cluster.Machine {
 	var planes, leader, workers []cluster.Machine
 
@@ -101,7 +101,7 @@ func inOrder(want cluster.Spec, have cluster.Snapshot, asked Order) []cluster.Ma
 	return slices.Concat(planes, leader, workers)
 }
 
-// refusals are the machines on which it cannot be done, however long it waits.
+// refusals are the machines on which it can never run.
 func refusals(want cluster.Spec, have cluster.Snapshot, asked Order) []step.Refusal {
 	var refused []step.Refusal
 

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 )
 
-// running is a cluster that works, of three control planes and some workers.
+// running is a working cluster of three control planes and some workers.
 func running(workers int) (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.10:6443", NodesBecomeReady: true}
 	want.Joins = true
@@ -54,7 +54,7 @@ func change(have cluster.Snapshot, name string, to func(*step.MachineState)) {
 
 var reboot = operation.Operation{Kind: operation.Reboot}
 
-// decide is what is decided for all machines, as lines.
+// decide is the decision for all machines, as lines.
 func decide(t *testing.T, want cluster.Spec, have cluster.Snapshot, o operation.Operation) (steps []string, held string) {
 	t.Helper()
 
@@ -96,7 +96,7 @@ func TestPlan_oneControlPlaneAtATime(t *testing.T) {
 	}
 }
 
-// A control plane that the operation is not asked for counts, too.
+// A control plane outside the order counts too.
 func TestPlan_waitsForOthersOfEtcd(t *testing.T) {
 	t.Parallel()
 

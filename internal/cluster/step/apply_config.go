@@ -7,35 +7,35 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// ApplyConfig gives a machine its configuration: to a machine in maintenance
-// mode, which installs and joins by itself, or to a member, without a reboot.
+// ApplyConfig gives a machine its configuration. A machine in maintenance mode installs and joins by itself; a member
+// gets it without a reboot.
 type ApplyConfig struct {
 	plain
 
 	Machine string
 	Address string
 	Role    Role
-	// Digest of the configuration that is sent.
+	// Digest of the configuration.
 	Digest string
-	// Access is how the machine answers, and so the way the configuration takes.
+	// Access is how the machine answers, and therefore how the configuration is sent.
 	Access Access
-	// Install is the disk that Talos installs itself to; empty where it does not.
+	// Install is the disk that Talos installs to; empty where it does not.
 	Install string
-	// TalosVersion that is installed, from the image Installer.
+	// TalosVersion is installed, from the image Installer.
 	TalosVersion, Installer string
-	// Kubernetes is the version that a machine joins with, or that a member keeps where its
-	// configuration names none, when the cluster does not run the wanted one yet; else empty.
+	// Kubernetes is the version with which a machine joins, or which a member keeps where its configuration names none,
+	// while the cluster does not run the wanted one yet; otherwise empty.
 	Kubernetes string
-	// Reboot names the fields for which a member has to reboot; empty when Talos applies the configuration at once.
+	// Reboot names the fields for which a member must reboot; empty when Talos applies the configuration at once.
 	Reboot string
-	// Staged names the fields for which the configuration waits for the next boot of a member, whoever makes it boot;
-	// empty when it does not wait.
+	// Staged names the fields for which the configuration waits for the next boot of a member; empty when it does not
+	// wait.
 	Staged string
-	// Try keeps the configuration only when the machine is reached again under it.
+	// Try keeps the configuration only when the machine answers under it.
 	Try bool
 	// Container is set for a machine that is a pod.
 	Container bool
-	// Keys are those that the configuration carries, and Moves says what becomes of the former ones of a member.
+	// Keys are those in the configuration, and Moves describes the change of a member's keys.
 	Keys  rotation.Keys
 	Moves string
 	// Evacuation before a reboot.
@@ -79,7 +79,7 @@ func (s ApplyConfig) String() string {
 		s.Machine, s.TalosVersion, s.Install, joins)
 }
 
-// restart is how the machine begins anew.
+// restart is how the machine restarts.
 func (s ApplyConfig) restart() string {
 	if s.Container {
 		return "restart"
@@ -103,7 +103,7 @@ func (s ApplyConfig) Impact() Impact {
 	return Impact{Drains: s.Drain, Reboots: true}
 }
 
-// Outdates is the machine alone where it got its first configuration: what it does with that shows when it shows.
+// Outdates is the machine alone for its first configuration, whose effects show later by themselves.
 func (s ApplyConfig) Outdates(role Role) Reach {
 	if s.Access != Member {
 		return ItsMachine
@@ -112,7 +112,7 @@ func (s ApplyConfig) Outdates(role Role) Reach {
 	return s.plain.Outdates(role)
 }
 
-// Purpose is the configuration that it rebooted for.
+// Purpose is the configuration for which it rebooted.
 func (s ApplyConfig) Purpose() string {
 	if s.Reboot == "" {
 		return ""

@@ -2,7 +2,7 @@ package step
 
 import "time"
 
-// Bootstrap makes a control plane the first member of a new etcd. It happens once in the life of a cluster.
+// Bootstrap makes a control plane the first member of a new etcd. It happens once in the lifetime of a cluster.
 type Bootstrap struct {
 	plain
 

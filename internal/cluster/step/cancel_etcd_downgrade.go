@@ -6,12 +6,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// CancelEtcdDowngrade takes a [DowngradeEtcd] back.
+// CancelEtcdDowngrade cancels a [DowngradeEtcd].
 type CancelEtcdDowngrade struct {
 	plain
 
 	Machine string
-	// To is the version that etcd was told to go back to.
+	// To is the target version of the downgrade.
 	To string
 }
 

@@ -22,7 +22,7 @@ func (s DeleteNode) String() string {
 	return fmt.Sprintf("delete node %s of %s from Kubernetes", s.Node, s.Machine)
 }
 
-// Outdates is what Kubernetes tells.
+// Outdates includes the state of Kubernetes.
 func (DeleteNode) Outdates(Role) Reach { return AndKubernetes }
 
 func (s DeleteNode) forecast(m Model) {

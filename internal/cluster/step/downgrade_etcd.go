@@ -6,15 +6,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// DowngradeEtcd tells etcd to take its data back to the minor version before, which the members of that one read, too,
-// and waits until the machine's member did. Nothing restarts; it is what an older Talos needs first.
+// DowngradeEtcd enables the downgrade of etcd's data to the previous minor version, which members of both versions
+// read, and waits for the machine's member. Nothing restarts. An older Talos needs it first.
 type DowngradeEtcd struct {
 	plain
 
 	Machine string
 	// From and To are minor versions such as 3.7.
 	From, To string
-	// Shared is whether resources with other control planes may do it first.
+	// Shared is true when resources with other control planes may do it first.
 	Shared bool
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// What a machine shows is open where a step changes it.
+// Attributes of a machine are unknown where a step changes them.
 func TestShown_ofSteps(t *testing.T) {
 	t.Parallel()
 

@@ -1,6 +1,6 @@
 package step
 
-// LeaveEtcd makes a control plane that is to be removed leave etcd. It deletes the machine's copy of the data.
+// LeaveEtcd makes a control plane that will be removed leave etcd. It deletes the machine's copy of the data.
 type LeaveEtcd struct {
 	plain
 

@@ -2,8 +2,8 @@ package step
 
 import "fmt"
 
-// NoteStaged notes on the node of a machine whether a configuration waits for the machine's next boot, for those who
-// look at a cluster and not at configurations.
+// NoteStaged records on the node of a machine whether a configuration waits for the machine's next boot, for users
+// who look at the cluster and not at configurations.
 type NoteStaged struct {
 	plain
 
@@ -23,7 +23,7 @@ func (s NoteStaged) String() string {
 	return fmt.Sprintf("take off node %s of %s that a configuration waits for its next boot", s.Node, s.Machine)
 }
 
-// Outdates is what Kubernetes tells.
+// Outdates includes the state of Kubernetes.
 func (NoteStaged) Outdates(Role) Reach { return AndKubernetes }
 
 // ShowsInState is false.

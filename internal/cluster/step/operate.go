@@ -6,7 +6,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 )
 
-// Operate does on a member what somebody asked for.
+// Operate does a requested operation on a member.
 type Operate struct {
 	plain
 
@@ -29,7 +29,7 @@ func (s Operate) OneByOne() bool { return true }
 // Impact is that of a reboot.
 func (s Operate) Impact() Impact { return Impact{Drains: s.Drain, Reboots: s.Reboots()} }
 
-// ChangesEtcd is whether the operation is one of the control planes.
+// ChangesEtcd reports whether the operation is one of the control planes.
 func (s Operate) ChangesEtcd() bool { return s.OfControlPlanes() }
 
 // Purpose is the operation.

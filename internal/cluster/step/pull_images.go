@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// PullImages makes a machine fetch the images of Kubernetes that it is going to run, before
-// any component changes. It is safe to repeat.
+// PullImages makes a machine pull its next Kubernetes images, before any component changes. It is safe to repeat.
 type PullImages struct {
 	plain
 

@@ -1,6 +1,6 @@
 package step
 
-// Hold says why work must wait. Time, or the machine itself, may lift it.
+// Hold says why work must wait. It can end with time or because of the machine itself.
 type Hold struct {
 	// Machine the hold is about; empty for the cluster as a whole.
 	Machine string
@@ -9,7 +9,7 @@ type Hold struct {
 
 func (h Hold) String() string { return about(h.Machine, h.Reason) }
 
-// Refusal says why nothing may be sent at all. Waiting does not lift it; the user has to change something.
+// Refusal says why nothing may be sent at all. Waiting does not help; the user must change something.
 type Refusal struct {
 	Machine string
 	Reason  string
@@ -19,10 +19,10 @@ type Refusal struct {
 
 func (r Refusal) String() string { return about(r.Machine, r.Reason+". "+r.Remedy) }
 
-// Kept is a change that is not made because of a lock, or that is left to a later run.
+// Kept is a change that a lock prevents, or that is left to a later run.
 type Kept struct {
 	Step Step
-	// Reason names the machine that is locked, or what the change waits for.
+	// Reason names the locked machine, or what the change waits for.
 	Reason string
 }
 

@@ -9,7 +9,7 @@ type RemoveMember struct {
 	Machine string
 	// Member is the ID of the member.
 	Member string
-	// Via is the machine that is asked.
+	// Via is the machine that receives the call.
 	Via string
 }
 

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// ReplaceVolumes gives a container new volumes in the place of those that are lost for good,
-// so that it comes back without data and joins anew. Destructive.
+// ReplaceVolumes gives a container new volumes instead of permanently lost ones, so that it returns without data and
+// joins again. Destructive.
 type ReplaceVolumes struct {
 	plain
 
 	Machine string
 	Role    Role
-	// Cause says what became of the old ones.
+	// Cause says what happened to the old ones.
 	Cause string
 }
 
@@ -26,7 +26,7 @@ func (s ReplaceVolumes) String() string {
 // Disrupts is always true.
 func (s ReplaceVolumes) Disrupts() bool { return true }
 
-// Impact is that of a machine that begins without data.
+// Impact is that of a machine that starts without data.
 func (s ReplaceVolumes) Impact() Impact { return Impact{Wipes: true, ReplacesPod: true} }
 
 func colon(text string) string {

@@ -11,17 +11,17 @@ type Reset struct {
 
 	Machine string
 	Role    Role
-	// Graceful resets cordon and drain first, which needs a living cluster.
+	// Graceful resets cordon and drain first, which needs a running cluster.
 	Graceful bool
 	// Evacuation of a machine that leaves a cluster which lives on.
 	Evacuation
 	// Last is set on the reset that ends the control plane.
 	Last bool
-	// Shared is set when other runs may be at work on the same cluster, which ends with
-	// this reset: those that have begun finish first.
+	// Shared is set when other runs may work on the same cluster, which ends with this reset: those that have begun
+	// finish first.
 	Shared bool
-	// Container is set for a machine that is a pod: that is deleted, and its volumes, and
-	// nothing is left of the machine.
+	// Container is set for a machine that is a pod: the pod and its volumes are deleted, and nothing is left of the
+	// machine.
 	Container bool
 }
 
@@ -45,7 +45,7 @@ func (s Reset) String() string {
 	}
 }
 
-// Disrupts is true for a node of a cluster that lives on, and where others work on the same cluster.
+// Disrupts is true for a node of a cluster that lives on, and where other runs work on the same cluster.
 func (s Reset) Disrupts() bool { return s.Node != "" || s.Shared }
 
 // Impact is that of the wipe.

@@ -2,8 +2,8 @@ package step
 
 import "time"
 
-// RestartKubelet restarts the kubelet of a member that has no node in Kubernetes: a kubelet
-// registers when it starts, and at no other time. Pods go on.
+// RestartKubelet restarts the kubelet of a member that has no node in Kubernetes: a kubelet registers only when it
+// starts. Pods continue to run.
 type RestartKubelet struct {
 	plain
 

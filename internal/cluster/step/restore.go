@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Restore makes a control plane the first member of a new etcd that begins with the data of
-// a snapshot. Like [Bootstrap], it happens while no control plane holds data of etcd.
+// Restore makes a control plane the first member of a new etcd with the data of a snapshot. Like [Bootstrap], it
+// happens while no control plane has etcd data.
 type Restore struct {
 	plain
 
 	Machine string
-	// From is the snapshot, as a person would name it.
+	// From is the snapshot, as messages name it.
 	From string
 }
 

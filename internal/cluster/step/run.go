@@ -5,58 +5,57 @@ import (
 	"time"
 )
 
-// Run is what a run did to a machine, and what it learned of it by more than one observation.
+// Run is what a run did to a machine, and what it learned from several observations.
 type Run struct {
-	// Since is when Access or Stage last changed, as far as this run saw.
+	// Since is when Access or Stage last changed, as observed by this run.
 	Since time.Time
-	// Fresh is true when this run saw the machine in maintenance, or running
-	// without etcd data, and nobody else can have bootstrapped it since: it answered ever
-	// after, or is in its FirstBoot.
+	// Fresh is true when this run observed the machine in maintenance mode, or running without etcd data, and no other
+	// client can have bootstrapped it since: it has answered ever since, or is in its FirstBoot.
 	Fresh bool
-	// FirstBoot is true once this run began to give the machine its first configuration, until
-	// it answers with an etcd that waits. Before that it takes no bootstrap from anybody.
+	// FirstBoot is true once this run began to give the machine its first configuration, until it answers with an etcd
+	// that waits. Before that it accepts no bootstrap.
 	FirstBoot bool
-	// Busy names the step that is running on the machine right now.
+	// Busy names the running step on the machine.
 	Busy string
-	// InUpgrade is true while that step is one of an upgrade of Kubernetes.
+	// InUpgrade is true while that step is part of a Kubernetes upgrade.
 	InUpgrade bool
-	// WasMember is true once this run saw the machine as a member.
+	// WasMember is true once this run observed the machine as a member.
 	WasMember bool
-	// Resetting is true once this run asked the machine to reset, until it comes
-	// back as a member because the reset did not happen.
+	// Resetting is true once this run requested the machine's reset, until it returns as a member because the reset did
+	// not happen.
 	Resetting bool
 	// KubeletRestarted is true once this run restarted the kubelet in this boot.
 	KubeletRestarted bool
-	// BeginsEtcd is true while a step of this run is under way with which etcd begins on the machine: it looks at all
-	// others again, and then calls.
+	// BeginsEtcd is true while a step of this run begins etcd on the machine: it observes all others again, and then
+	// makes the call.
 	BeginsEtcd bool
-	// BootstrapSent is true once this run began to ask the machine to bootstrap
-	// etcd, whatever became of the call. No other machine is asked then.
+	// BootstrapSent is true once this run began to request a bootstrap of the machine, whatever the result of the call.
+	// No other machine is asked then.
 	BootstrapSent bool
-	// RebootedFrom is the boot in which this run rebooted the machine; until it
-	// answers from another one it is on its way down.
+	// RebootedFrom is the boot in which this run rebooted the machine. Until it answers from another one, it is going
+	// down.
 	RebootedFrom string
-	// Operated is true once this run did the operation that was asked for.
+	// Operated is true once this run did the requested operation.
 	Operated bool
-	// Upgraded is the last upgrade that this run completed on the machine. One that
-	// rebooted since and does not run it was rolled back by Talos.
+	// Upgraded is the last upgrade that this run completed on the machine. If it rebooted since and does not run that
+	// version, Talos rolled it back.
 	Upgraded UpgradeMark
-	// Pulled is the version of Kubernetes whose images this run fetched on the machine.
+	// Pulled is the Kubernetes version whose images this run pulled on the machine.
 	Pulled string
-	// StampsBefore are the StaticPods from before this run gave the machine other keys of Kubernetes: Talos makes others a
+	// StampsBefore are the StaticPods from before this run gave the machine other Kubernetes keys: Talos changes them a
 	// moment later. They are nil while it gave it none.
 	StampsBefore map[string]string
 }
 
-// UpgradeMark names an upgrade, and the boot in which it was made.
+// UpgradeMark identifies an upgrade, and the boot in which it was made.
 type UpgradeMark struct {
 	BootID, Version, Schematic string
 	// Booted is true once the machine answered from another boot than that one.
 	Booted bool
 }
 
-// Next is the state of a machine that was observed anew: what this run knows of it is carried on, and so is what the
-// fresh observation could not tell. at is the time of the observation.
+// Next is the state of a machine after a new observation. It carries over what this run knows and what the new
+// observation does not show. at is the time of the observation.
 func (s MachineState) Next(fresh MachineState, at time.Time) MachineState {
 	sameBoot := fresh.BootID == "" || fresh.BootID == s.BootID
 
@@ -68,7 +67,7 @@ func (s MachineState) Next(fresh MachineState, at time.Time) MachineState {
 		RebootedFrom:     s.RebootedFrom,
 		Upgraded:         s.Upgraded,
 		FirstBoot:        s.FirstBoot && !fresh.WithoutEtcd(),
-		// One that went away and is a member again was not reset.
+		// A machine that went away and is a member again was not reset.
 		Resetting: s.Resetting && (fresh.Access != Member || s.Access == Member),
 	}
 
@@ -101,13 +100,13 @@ func (s MachineState) Next(fresh MachineState, at time.Time) MachineState {
 	return fresh
 }
 
-// Begin notes that a step runs on the machine.
+// Begin records that a step runs on the machine.
 func (s *MachineState) Begin(op Step) {
 	s.Busy, s.BeginsEtcd, s.InUpgrade = "in progress: "+op.String(), BeginsEtcd(op), op.UpgradesKubernetes()
 	op.begins(s)
 }
 
-// End notes that a step ended, and where it did well what follows from it before the machine is asked again.
+// End records that a step ended and, after a success, its known effects until the machine is asked again.
 func (s *MachineState) End(op Step, err error, at time.Time) {
 	s.Busy, s.BeginsEtcd, s.InUpgrade = "", false, false
 
@@ -116,13 +115,14 @@ func (s *MachineState) End(op Step, err error, at time.Time) {
 	}
 }
 
-// reboot notes that the machine goes down from the boot in which it is.
+// reboot records that the machine goes down from its current boot.
 func (s *MachineState) reboot(cause string, at time.Time) {
 	s.RebootedFrom = s.BootID
 	s.unsee(cause, at)
 }
 
-// unsee notes that what was observed of the machine no longer holds, and that nobody has to wait for its next words.
+// unsee records that the observation of the machine is outdated, and that no observation has to wait for its next
+// answer.
 func (s *MachineState) unsee(cause string, at time.Time) {
 	s.Access, s.Stage, s.Ready, s.Cause, s.Since = Unreachable, "", false, cause, at
 	s.Stopped, s.VolumesLost = false, false

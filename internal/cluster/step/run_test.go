@@ -15,7 +15,7 @@ var (
 	now    = time.Unix(2, 0)
 )
 
-// known is a machine of which a run knows everything that a run can know.
+// known is a machine with everything that a run can know.
 func known() step.MachineState {
 	return step.MachineState{
 		Access: step.Unreachable, BootID: "1", UUID: "uuid", NodeName: "node", TalosVersion: "v1.13.0",
@@ -28,8 +28,8 @@ func known() step.MachineState {
 	}
 }
 
-// What a run knows of a machine that stays silent is carried on, but for what ends with a step. Each new field of Run
-// has to be decided upon here.
+// What a run knows about a silent machine is carried over, except what ends with a step. Decide here about each new
+// field of Run.
 func TestNext_carriesOn(t *testing.T) {
 	t.Parallel()
 
@@ -65,7 +65,7 @@ func TestNext_carriesOn(t *testing.T) {
 	}
 }
 
-// What an observation shows ends what a run knew.
+// What an observation shows replaces what a run knew.
 func TestNext_ends(t *testing.T) {
 	t.Parallel()
 
@@ -98,7 +98,7 @@ func TestNext_ends(t *testing.T) {
 	}
 }
 
-// A step that fails leaves what it began with.
+// A failed step leaves the record of its beginning.
 func TestEnd_ofAFailure(t *testing.T) {
 	t.Parallel()
 

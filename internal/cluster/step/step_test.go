@@ -8,7 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 )
 
-// What each kind of step does to a machine in service, whether it disrupts, and whether it goes machine by machine.
+// The effect of each kind of step on a machine in service, whether it disrupts, and whether it goes machine by
+// machine.
 func TestStep_whatEachKindDoes(t *testing.T) {
 	t.Parallel()
 
@@ -71,7 +72,7 @@ func TestStep_whatEachKindDoes(t *testing.T) {
 	}
 }
 
-// Whose state each kind of step makes another one, on a control plane and on a worker.
+// Whose state each kind of step outdates, on a control plane and on a worker.
 func TestStep_whatEachKindOutdates(t *testing.T) {
 	t.Parallel()
 
@@ -92,7 +93,7 @@ func TestStep_whatEachKindOutdates(t *testing.T) {
 	}
 }
 
-// What a reboot was for tells one from another, and only steps that reboot have it. Those of etcd as a whole say so.
+// The purpose distinguishes reboots, and only steps that reboot have one. Steps about etcd as a whole report it.
 func TestStep_purposes(t *testing.T) {
 	t.Parallel()
 

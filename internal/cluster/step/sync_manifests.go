@@ -7,8 +7,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// SyncManifests applies the bootstrap manifests that a control plane renders to the cluster,
-// such as those of kube-proxy and CoreDNS, and prunes what is not among them any more.
+// SyncManifests applies the bootstrap manifests that a control plane renders, such as those of kube-proxy and
+// CoreDNS, and prunes objects that are no longer in them.
 type SyncManifests struct {
 	plain
 
@@ -16,11 +16,11 @@ type SyncManifests struct {
 	Machine string
 	// Version of Kubernetes.
 	Version string
-	// TalosVersion is the oldest one of the control planes, which decides how it is done.
+	// TalosVersion is the oldest one of the control planes, which decides how they are applied.
 	TalosVersion string
-	// Changes is what the manifests are made of and that is another now; empty where only the version is.
+	// Changes are the changed sources of the manifests; empty where only the version changes.
 	Changes string
-	// Keep leaves in the cluster what is not among them any more.
+	// Keep keeps objects that are no longer in them.
 	Keep bool
 }
 

@@ -8,7 +8,7 @@ type TakeOwnership struct {
 
 	Machine string
 	Node    string
-	// From is the owner that the node's mark names; empty for none.
+	// From is the owner in the node's mark; empty for none.
 	From string
 	// Unproven is true where the node has a mark that no key of the cluster authenticates.
 	Unproven bool
@@ -28,7 +28,7 @@ func (s TakeOwnership) String() string {
 	return fmt.Sprintf("take %s over from another resource: mark its node %s", s.Machine, s.Node)
 }
 
-// Outdates is what Kubernetes tells.
+// Outdates includes the state of Kubernetes.
 func (TakeOwnership) Outdates(Role) Reach { return AndKubernetes }
 
 func (s TakeOwnership) forecast(m Model) {

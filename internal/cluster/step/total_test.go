@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// What steps come to is added up kind by kind, each machine once where it goes down twice.
+// Steps are added up kind by kind. A machine that goes down twice counts once.
 func TestTotalOf(t *testing.T) {
 	t.Parallel()
 

@@ -15,7 +15,7 @@ func (s Uncordon) On() string { return s.Machine }
 
 func (s Uncordon) String() string { return fmt.Sprintf("uncordon node %s of %s", s.Node, s.Machine) }
 
-// Outdates is what Kubernetes tells.
+// Outdates includes the state of Kubernetes.
 func (Uncordon) Outdates(Role) Reach { return AndKubernetes }
 
 func (s Uncordon) forecast(m Model) { m.Cordon(s.Node, false) }

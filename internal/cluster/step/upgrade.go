@@ -5,15 +5,13 @@ import (
 	"time"
 )
 
-// dataGoes is said of a pod that has all data of its machine.
+// dataGoes is the message about a pod that has all data of its machine.
 const dataGoes = "its data goes with it"
 
-// Upgrade installs another Talos on a machine, or the same with another schematic,
-// and reboots it. The image is pulled before the node is cordoned and drained, and a
-// leader of etcd hands over first.
+// Upgrade installs another Talos on a machine, or the same with another schematic, and reboots it. The image is
+// pulled before the node is cordoned and drained, and an etcd leader transfers its leadership first.
 //
-// The pod of a container is replaced by one with the image, and with all else that is wanted
-// of it. Its volumes stay, where it has any.
+// The pod of a container is replaced by the wanted one with the image. Its volumes stay, if it has any.
 type Upgrade struct {
 	plain
 
@@ -21,17 +19,17 @@ type Upgrade struct {
 	Role    Role
 	// From and To are versions; equal when only the schematic changes.
 	From, To string
-	// Schematic that is wanted; empty when it stays what it is.
+	// Schematic that is wanted; empty when it does not change.
 	Schematic string
 	// Installer is the image.
 	Installer string
-	// Reinstall is set when nothing changes but the image.
+	// Reinstall is set when only the image changes.
 	Reinstall bool
-	// Container is set for a machine that is a pod, and Replace when that is replaced for
-	// something else than another version of Talos, with the reason.
+	// Container is set for a machine that is a pod. Replace is the reason when that pod is replaced for something else
+	// than another Talos version.
 	Container bool
 	Replace   string
-	// Loses is set when its data goes with the pod, so that the machine joins anew.
+	// Loses is set when its data is lost with the pod, so that the machine joins again.
 	Loses bool
 	Evacuation
 }
@@ -64,7 +62,7 @@ func (s Upgrade) String() string {
 	return fmt.Sprintf("upgrade Talos on %s: %s -> %s (%s)", s.Machine, s.From, s.To, how)
 }
 
-// asides is what the replacement of a pod comes with.
+// asides are the side effects of replacing a pod.
 func (s Upgrade) asides() string {
 	switch {
 	case s.Loses:
@@ -79,7 +77,7 @@ func (s Upgrade) asides() string {
 // Disrupts is always true.
 func (s Upgrade) Disrupts() bool { return true }
 
-// Impact depends on what the machine runs on, and on what becomes of its data.
+// Impact depends on what the machine runs on, and on what happens to its data.
 func (s Upgrade) Impact() Impact {
 	return Impact{
 		Drains: s.Drain, Reboots: !s.Container, Upgrades: s.From != s.To || !s.Container, Wipes: s.Loses,
@@ -87,7 +85,7 @@ func (s Upgrade) Impact() Impact {
 	}
 }
 
-// ShortID shortens an id that is a hash, such as that of a schematic, to what tells two apart.
+// ShortID shortens an ID that is a hash, such as that of a schematic, to what distinguishes two.
 func ShortID(id string) string {
 	const enough = 12
 	if len(id) <= enough {
@@ -97,14 +95,14 @@ func ShortID(id string) string {
 	return id[:enough] + "…"
 }
 
-// Purpose is what it upgraded to.
+// Purpose is the target of the upgrade.
 func (s Upgrade) Purpose() string { return s.Machine + " upgrade " + s.To + " " + s.Schematic }
 
 func (s Upgrade) begins(m *MachineState) { m.Upgraded = UpgradeMark{} }
 
-// ends when a former pod is gone, so that whatever runs from then on is the outcome, even when the pod was right and
-// stayed: it may be well at once, and no other boot is waited for. A blank pod that was replaced was in no service, so
-// its reboot is not waited for.
+// ends for a pod when the former one is gone, so that what runs from then on is the result. That also holds when the
+// pod was right and stayed: it may work at once, and no other boot is waited for. A replaced blank pod was not in
+// service, so its reboot is not waited for.
 func (s Upgrade) ends(m *MachineState, at time.Time) {
 	boot, cause := m.BootID, "it just rebooted for its upgrade"
 	if s.Container {
@@ -120,7 +118,7 @@ func (s Upgrade) ends(m *MachineState, at time.Time) {
 	m.unsee(cause, at)
 }
 
-// neverStarted stands for a boot that no machine answers from.
+// neverStarted stands for a boot from which no machine answers.
 const neverStarted = "none"
 
 func (s Upgrade) forecast(m Model) { m.Upgrade(s) }

@@ -11,23 +11,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// UpgradeComponent gives one component of Kubernetes on one machine another image, at once
-// and without a reboot, and ends when the component is seen to run with it. For kube-proxy,
-// which runs elsewhere, it ends with the configuration.
+// UpgradeComponent gives one Kubernetes component on one machine another image, at once and without a reboot. It ends
+// when the component is observed to run with it. For kube-proxy, which runs elsewhere, it ends with the
+// configuration.
 type UpgradeComponent struct {
 	plain
 
 	Machine   string
 	Role      Role
 	Component kubenames.Component
-	// From is the image that the machine's configuration has, and Image the one that it gets.
+	// From is the image in the machine's configuration, and Image the new one.
 	From, Image string
-	// OnNode is the node on which it is seen to run.
+	// OnNode is the node on which it is observed.
 	OnNode string
-	// Awaits is true in a plan where API servers or kubelets of other resources decide whether this apply makes the
-	// change, or a later one.
+	// Awaits is true in a plan where API servers or kubelets of other resources decide whether this apply or a later one
+	// makes the change.
 	Awaits bool
-	// Evacuation before a kubelet is upgraded, where that was asked for.
+	// Evacuation before a kubelet is upgraded, where that is requested.
 	Evacuation
 }
 
@@ -86,7 +86,7 @@ func (s UpgradeComponent) forecast(m Model) {
 	m.Cordon(s.Node, true)
 }
 
-// The version of Kubernetes on a machine is that of its kubelet.
+// The Kubernetes version of a machine is that of its kubelet.
 func (s UpgradeComponent) shows(f *Shown) {
 	if s.Component != kubenames.Kubelet {
 		return

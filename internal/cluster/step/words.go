@@ -1,7 +1,6 @@
 package step
 
-// Role is what a machine does in its cluster. The values are those of Talos's
-// machine.type.
+// Role is the role of a machine in its cluster. The values are those of Talos's machine.type.
 type Role string
 
 // The two roles of a Talos machine.
@@ -10,7 +9,7 @@ const (
 	Worker       Role = "worker"
 )
 
-// String names the role as people do.
+// String is the role in messages.
 func (r Role) String() string {
 	if r == ControlPlane {
 		return "control plane"
@@ -23,9 +22,9 @@ func (r Role) String() string {
 type Access string
 
 const (
-	// Unobserved is the zero value: nothing was learned yet.
+	// Unobserved is the zero value: nothing is known yet.
 	Unobserved Access = ""
-	// Unreachable machines gave no answer. Nothing follows from that: least of all that they are gone.
+	// Unreachable machines gave no answer. That proves nothing, and in particular not that they are gone.
 	Unreachable Access = "unreachable"
 	// Maintenance machines wait for a configuration and belong to no cluster.
 	Maintenance Access = "maintenance"
@@ -33,7 +32,7 @@ const (
 	Member Access = "member"
 	// Foreign machines are configured and do not answer to this cluster's CA.
 	Foreign Access = "foreign"
-	// Gone machines do not exist, by the word of the host cluster that their pods would run
-	// on: there is no pod, no volume and nothing that would make one. No silence says so.
+	// Gone machines do not exist, as the host cluster of their pods reports: there is no pod, no volume and nothing that
+	// would create one. Silence alone never means that.
 	Gone Access = "gone"
 )

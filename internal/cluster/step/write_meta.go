@@ -7,9 +7,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
-// WriteMeta writes values to a machine's META, the small store beside its system
-// disk's boot partition that survives resets and upgrades. Nothing reboots; a network
-// configuration takes effect at once.
+// WriteMeta writes values to a machine's META, the small store beside its system disk's boot partition that survives
+// resets and upgrades. Nothing reboots; a network configuration takes effect at once.
 type WriteMeta struct {
 	plain
 

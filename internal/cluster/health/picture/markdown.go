@@ -7,10 +7,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 )
 
-// marks are what a status looks like. They differ in shape, too.
+// marks are the symbols of a status. They also differ in shape.
 var marks = map[health.Status]string{health.True: "✅", health.False: "❌", health.Unknown: "❔"}
 
-// Markdown draws a cluster in the Markdown of GitHub, which GitLab, Gitea and Bitbucket know as well.
+// Markdown renders a cluster in GitHub Flavored Markdown, which GitLab, Gitea and Bitbucket support as well.
 func Markdown(o Observation) string {
 	var out strings.Builder
 
@@ -81,9 +81,9 @@ func joined(cells []cell) string {
 	return out.String()
 }
 
-// markdown is the cell as a code span if it came from outside, fenced by more backticks than it has in a row. A bar
-// ends the cell of a table also in a code span, and a backslash before it does not help where the text has one, too
-// (GitHub Flavored Markdown 0.29, 4.10): a broken one stands for it.
+// markdown is the cell, as a code span if its text is external, fenced by more backticks than it contains in a row. A
+// bar ends a table cell even in a code span, and escaping it fails after a backslash (GitHub Flavored Markdown 0.29,
+// 4.10), so a broken bar replaces it.
 func (c cell) markdown() string {
 	if !c.quoted {
 		return c.text

@@ -1,8 +1,8 @@
-// Package picture draws how a cluster is, for a comment on a pull request: as Markdown and as SVG.
+// Package picture renders the health of a cluster for a pull request comment: as Markdown and as SVG.
 //
-// A picture depends on what was observed and on nothing else: not on the time, unless a certificate is about to end.
-// Names and messages come from machines, and whoever has a machine chooses them, so both renderings let none of them
-// be markup: [Markdown] puts them into code spans, which have no links, mentions or references, and [SVG] escapes them.
+// A picture depends only on the observation, and on the time only when a certificate is about to expire. The owner of
+// a machine controls its names and messages, so neither rendering lets them become markup. [Markdown] puts them into
+// code spans, which have no links, mentions or references. [SVG] escapes them.
 package picture
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Observation is what a picture is made of.
+// Observation is the input of a picture.
 type Observation struct {
 	Name, Endpoint string
 	Health         health.Cluster
-	// Operations are those that a plan holds, in order; nil where nobody says.
+	// Operations are those of a plan, in order; nil where they are unknown.
 	Operations []string
 }
 
-// A comment on GitHub has 65,536 characters, and its reader a screen.
+// A GitHub comment has at most 65,536 characters, and its reader one screen.
 const (
 	mostRows       = 40
 	longestText    = 300
 	longestSummary = 1000
 )
 
-// page is what both renderings show.
+// page is the content of both renderings.
 type page struct {
 	name, state string
 	status      health.Status
@@ -51,11 +51,11 @@ type table struct {
 	heading string
 	columns []column
 	rows    []row
-	// more is how many rows were left out.
+	// more is how many rows were omitted.
 	more int
 	// marked tables show the status of each row.
 	marked bool
-	// folded ones may be hidden until somebody wants them.
+	// folded tables are collapsed at first.
 	folded bool
 }
 
@@ -70,7 +70,7 @@ type row struct {
 	cells  []cell
 }
 
-// cell is a text; a quoted one came from outside, and any other is a word of this package.
+// cell is a text; a quoted one is external, and any other comes from this package.
 type cell struct {
 	text   string
 	quoted bool
@@ -78,7 +78,7 @@ type cell struct {
 
 func word(text string) cell { return cell{text: text} }
 
-// quoted is what somebody else wrote, in one line; a dash where there is nothing.
+// quoted is an external text in one line; a dash where it is empty.
 func quoted(text string) cell {
 	if text = clean(text, longestText); text == "" {
 		return word("–")
@@ -121,7 +121,7 @@ func pageOf(o Observation) page {
 	return p
 }
 
-// add leaves out a table without rows, and of a long one the last rows, first those of which all is well.
+// add skips a table without rows. In a long table it omits the last rows, first those without trouble.
 func (p *page) add(t table) {
 	for i := len(t.rows) - 1; i >= 0 && len(t.rows) > mostRows && t.marked; i-- {
 		if t.rows[i].status == health.True {
@@ -140,7 +140,7 @@ func (p *page) add(t table) {
 	}
 }
 
-// counts says how many machines were seen, by role.
+// counts is the number of observed machines, by role.
 func counts(machines []health.Machine) string {
 	n := map[step.Role]int{}
 	unwell := 0
@@ -169,7 +169,7 @@ func counted(n int, what string) string {
 	return strconv.Itoa(n) + " " + what
 }
 
-// etcdFact says how etcd is as a whole.
+// etcdFact is the health of etcd as a whole.
 func etcdFact(etcd health.Etcd) []cell {
 	if etcd.Cause != "" {
 		return []cell{word("nobody lists the members: "), quoted(etcd.Cause)}
@@ -290,8 +290,8 @@ func operationsTable(operations []string) table {
 	return t
 }
 
-// certificatesTable lists the certificates that are due. Of all others the end is left out: Talos renews some of them
-// twice a day.
+// certificatesTable lists the certificates that are due. It omits the expiry of all others, because Talos renews some
+// of them twice a day.
 func certificatesTable(certificates []health.Certificate) table {
 	t := table{heading: "Certificates that end", marked: true,
 		columns: []column{{"Certificate", 166}, {"Of", 286}, {"Valid until", 276}}}

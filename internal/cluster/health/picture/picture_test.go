@@ -24,13 +24,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// update rewrites the golden files; look at them, the images in light and dark, before keeping them.
+// update rewrites the golden files; review them, and the images in light and dark, before you keep them.
 var update = testenv.UpdateGolden()
 
-// began is when everything in the tests did.
+// began is the start time of the tests.
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// seen is a cluster of three control planes and two workers, with what a test makes of it.
+// seen is a cluster of three control planes and two workers, which a test changes.
 type seen struct {
 	want cluster.Spec
 	have cluster.Snapshot
@@ -72,7 +72,7 @@ func (s *seen) addNode(name, address string, controlPlane bool) {
 		TalosVersion: "v1.13.0"})
 }
 
-// degrade takes a control plane away, raises an alarm, makes one a learner, and cordons workers.
+// degrade removes a control plane, raises an alarm, makes one a learner, and cordons workers.
 func (s *seen) degrade() {
 	s.have.Machines["10.0.0.13"] = step.MachineState{Access: step.Unreachable, Cause: "i/o timeout"}
 	delete(s.have.Etcd.Views, "a3")
@@ -94,7 +94,7 @@ func (s *seen) degrade() {
 		NotAfter: began.AddDate(0, 0, 3)}
 }
 
-// silence lets nobody answer.
+// silence makes everything silent.
 func (s *seen) silence() {
 	for address := range s.have.Machines {
 		s.have.Machines[address] = step.MachineState{Access: step.Unreachable, Cause: "i/o timeout"}
@@ -149,7 +149,7 @@ func recorded(t *testing.T, name, got string) {
 	}
 }
 
-// wellFormed reads an SVG as XML does, and finds nothing in it that runs or loads. It returns the texts.
+// wellFormed parses an SVG as XML, checks that nothing in it runs or loads, and returns the texts.
 func wellFormed(t *testing.T, svg string) (texts string) {
 	t.Helper()
 
@@ -183,7 +183,7 @@ func wellFormed(t *testing.T, svg string) (texts string) {
 	}
 }
 
-// What machines say is text and nothing else, whatever they say.
+// Texts from machines never become markup.
 func TestPicture_foreignTextIsNoMarkup(t *testing.T) {
 	t.Parallel()
 
@@ -246,7 +246,7 @@ func withoutCode(t *testing.T, line string) string {
 	}
 }
 
-// onlyCode finds what is outside of code spans to be words that are known, in rows that have a cell for each column.
+// onlyCode checks that the text outside code spans is known, in rows with one cell for each column.
 func onlyCode(t *testing.T, markdown string) {
 	t.Helper()
 
@@ -290,7 +290,7 @@ func TestPicture_largeClusterFits(t *testing.T) {
 
 	o := s.observation(operations...)
 
-	const most = 65536 // characters of a comment on GitHub
+	const most = 65536 // characters of a GitHub comment
 	if got := len([]rune(picture.Markdown(o))); got > most {
 		t.Errorf("it has %d characters", got)
 	}
@@ -304,7 +304,7 @@ func TestPicture_largeClusterFits(t *testing.T) {
 	}
 }
 
-// The same observation makes the same picture at another time, and with another order of what has none.
+// The same observation makes the same picture at another time, and with another order of unordered parts.
 func TestPicture_dependsOnNoClock(t *testing.T) {
 	t.Parallel()
 

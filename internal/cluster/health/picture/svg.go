@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 )
 
-// The measures of the picture, in pixels: as wide as a comment of GitHub.
+// The measures of the picture, in pixels: as wide as a GitHub comment.
 const (
 	width      = 800
 	margin     = 24
@@ -19,7 +19,7 @@ const (
 	mostLines  = 3
 )
 
-// style has the colours of GitHub, light and dark, with a contrast of at least 4.5 to 1 of text.
+// style has the colors of GitHub, light and dark, with a text contrast of at least 4.5 to 1.
 const style = `
 .talosop text { font: 13px system-ui, -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif }
 .talosop text { fill: #1f2328 }
@@ -44,7 +44,7 @@ const style = `
 }
 `
 
-// shapes are what a status looks like in a square of 16 pixels: a circle with a tick, a square with a cross, a diamond
+// shapes are the symbols of a status in a square of 16 pixels: a circle with a tick, a square with a cross, a diamond
 // with a question mark.
 var shapes = map[health.Status]struct{ what, shape string }{
 	health.True: {"well", `<circle class="True" cx="8" cy="8" r="8"/><path class="sign" d="M4.5 8.5l2.5 2.5 4.5-5.5"/>`},
@@ -54,15 +54,15 @@ var shapes = map[health.Status]struct{ what, shape string }{
 		`<path class="sign" d="M6 6.2a2 2 0 1 1 2.7 1.9q-.7.3-.7 1.2M8 11.7v.1"/>`},
 }
 
-// drawing is an SVG that grows downwards.
+// drawing is an SVG that grows downward.
 type drawing struct {
 	strings.Builder
 
 	y int
 }
 
-// SVG draws a cluster as an image in light and dark colours, whichever the reader has: one file without scripts that
-// loads nothing.
+// SVG renders a cluster as an image in the reader's light or dark colors: one file without scripts that loads
+// nothing.
 func SVG(o Observation) string {
 	p := pageOf(o)
 
@@ -89,7 +89,7 @@ func SVG(o Observation) string {
 	return out.String()
 }
 
-// header is the name of the cluster, how it is, and the facts.
+// header is the name of the cluster, its health, and the facts.
 func (d *drawing) header(p page) {
 	const (
 		labelWidth = 90
@@ -163,7 +163,7 @@ func (d *drawing) table(t table) {
 	d.y += rowPadding
 }
 
-// lines writes a text into a column and says how many lines it took.
+// lines writes a text into a column and returns the number of lines.
 func (d *drawing) lines(x, room int, text string) int {
 	lines := wrapped(text, room, mostLines)
 	for i, line := range lines {
@@ -190,5 +190,5 @@ func (d *drawing) mark(x, y int, status health.Status) {
 		x, y, shapes[status].what, shapes[status].shape)
 }
 
-// escaped is a text as XML: what XML cannot have at all is not in what was cleaned.
+// escaped is a text as XML. Characters that XML does not permit are already removed.
 func escaped(text string) string { return html.EscapeString(text) }

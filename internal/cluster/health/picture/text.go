@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// clean is a text in one line, without what is not seen and changes what is, such as the marks that turn the direction
-// of text around, and not longer than limit runes.
+// clean is a text in one line of at most limit runes, without invisible characters that change its display, such as
+// those for the text direction.
 func clean(text string, limit int) string {
 	var out strings.Builder
 
@@ -35,8 +35,8 @@ func shortened(text string, limit int) string {
 	return text
 }
 
-// wrapped breaks a text into lines of a width, of which there are no more than most: between words, or after what
-// divides addresses and versions, and anywhere in a word that is longer.
+// wrapped breaks a text into at most most lines of a width: between words, after separators of addresses and
+// versions, and anywhere in a longer word.
 func wrapped(text string, width, most int) []string {
 	var lines []string
 
@@ -58,7 +58,7 @@ func wrapped(text string, width, most int) []string {
 	return lines
 }
 
-// lineEnd is where a line ends that has room for n runes, of which there are more.
+// lineEnd is where a line with room for n runes ends in a longer text.
 func lineEnd(rest []rune, n int) int {
 	if rest[n] == ' ' {
 		return n
@@ -92,8 +92,8 @@ func fitting(text []rune, width int) int {
 	return len(text)
 }
 
-// runeWidth is about the width of a rune at 13 pixels in the widest of the usual fonts: there is no asking which one
-// the reader has. Scripts of the far east have squares.
+// runeWidth is the approximate width of a rune at 13 pixels in the widest usual font, because the reader's font is
+// unknown. East Asian scripts are square.
 func runeWidth(r rune) float64 {
 	const hangul = 0x1100 // the first of the wide ones
 
