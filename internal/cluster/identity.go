@@ -122,9 +122,9 @@ func namesByUUID(want Spec, have Snapshot) map[string][]string {
 }
 
 // WithoutMismatches is the snapshot in which a machine that answers as another one is Foreign, and its other answers
-// are dropped. A moved address, or hardware that was replaced behind it, must not put another UUID into the record,
-// because the machine there would then become the wanted one. A machine with a known UUID is the one that has it,
-// even if others have it too.
+// are dropped. A moved address, or replaced hardware behind it, must not put another UUID into the record: the
+// machine there would become the wanted one. A machine with a known UUID is the one that has it, even if others have
+// it too.
 func (s Snapshot) WithoutMismatches(want Spec) Snapshot {
 	machines := maps.Clone(s.Machines)
 

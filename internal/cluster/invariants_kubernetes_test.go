@@ -12,9 +12,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// kubernetesInvariants: a component changes only alone, while every machine of the spec works and is idle, when its
-// machine has the images, and when Kubernetes can be asked. An API server that would otherwise not start is the
-// exception.
+// kubernetesInvariants: no control plane component changes beside another step. No component changes while a machine
+// of the spec is away or busy, or before its machine has the images. While Kubernetes is silent, only an API server
+// changes, and not to a newer version.
 func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	var broken []string
 

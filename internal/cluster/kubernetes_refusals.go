@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// refuseKubernetes names what no Kubernetes upgrade does. It does not downgrade a minor version, does not pass minor
-// versions without a release or an image for each, and does not make a component newer than the API servers.
+// refuseKubernetes names what no Kubernetes upgrade does. It does not downgrade a minor version. It passes minor
+// versions only with a release and an image for each. It makes no component newer than the API servers.
 func refuseKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 	u := kubernetesUpgrade{want: want, have: have, policy: p, target: want.Kubernetes.Version, final: true}
 	if u.target == "" {

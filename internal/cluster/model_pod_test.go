@@ -248,7 +248,7 @@ func (t *trial) randomPodAilments() {
 	}
 }
 
-// podsOf checks what a step does to pods and what etcd knows about them.
+// pods checks what a step does to pods and what etcd knows about them.
 func (j *judge) pods(op step.Step, b *box) {
 	if b.pod == nil {
 		return

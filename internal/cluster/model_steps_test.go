@@ -37,7 +37,7 @@ type operation struct {
 	phases  []func() error
 }
 
-// mishaps picks how a step fails.
+// mishap picks how a step fails.
 func (s *site) mishap(rate float64) mishap {
 	if s.random.Float64() >= rate {
 		return fine

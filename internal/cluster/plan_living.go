@@ -10,11 +10,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// Machines with the same secrets find each other through the discovery service, and through the Kubernetes API at the
-// endpoint of their configuration, whose EndpointSlice default/kubernetes lists the control planes. A control plane
-// without etcd data joins the etcd that it finds there as soon as it is configured (Talos 1.13, services/etcd.go,
-// buildInitialCluster; internal/pkg/etcd/endpoints.go). So a resource that begins a cluster must find no other one
-// before it sends the first configuration.
+// Machines with the same secrets find each other in two ways: through the discovery service, and through the
+// Kubernetes API at the endpoint of their configuration. Its EndpointSlice default/kubernetes lists the control
+// planes. A control plane without etcd data joins the etcd that it finds there as soon as it is configured (Talos
+// 1.13, services/etcd.go, buildInitialCluster; internal/pkg/etcd/endpoints.go). So a resource that begins a cluster
+// must find no other one before it sends the first configuration.
 
 // refuseLiving refuses to configure the first machine of a cluster, or of a restore, while another cluster with the
 // same secrets runs.

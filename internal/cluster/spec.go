@@ -239,8 +239,8 @@ type order struct {
 	wanted, givenUp map[step.Role][]Machine
 }
 
-// Ordered is the spec with its machines in order, control planes first and each role by name, so that they are sorted
-// once in a run, a plan or a forecast and not in every rule. The machines of such a spec must not change any more.
+// Ordered is the spec with its machines in order, control planes first and each role by name. They are sorted once in
+// a run, a plan or a forecast, and not in every rule. The machines of such a spec must not change any more.
 func (s Spec) Ordered() Spec {
 	if s.order != nil {
 		return s

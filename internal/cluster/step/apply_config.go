@@ -23,8 +23,8 @@ type ApplyConfig struct {
 	Install string
 	// TalosVersion is installed, from the image Installer.
 	TalosVersion, Installer string
-	// Kubernetes is the version with which a machine joins, or which a member keeps where its configuration names none,
-	// while the cluster does not run the wanted one yet; otherwise empty.
+	// Kubernetes is the version with which a machine joins, or which a member without images in its configuration keeps.
+	// It is set while the cluster does not run the wanted one yet; otherwise empty.
 	Kubernetes string
 	// Reboot names the fields for which a member must reboot; empty when Talos applies the configuration at once.
 	Reboot string

@@ -20,8 +20,8 @@ type Step interface {
 	// need one lock.
 	Disrupts() bool
 	// OneByOne reports whether a step that takes nothing out of service still reaches the machines of a cluster one at a
-	// time, so that an error in it does not reach them all: another configuration of a control plane, another network in
-	// META. The planner makes sure of that within a resource, and the lock of the disruptive steps between resources.
+	// time. So an error in another control plane configuration, or another network in META, does not reach all of them.
+	// The planner makes sure of that within a resource, and the lock of the disruptive steps between resources.
 	OneByOne() bool
 	// Impact is the effect of the step on a machine in service.
 	Impact() Impact

@@ -100,8 +100,8 @@ func (s Upgrade) Purpose() string { return s.Machine + " upgrade " + s.To + " " 
 
 func (s Upgrade) begins(m *MachineState) { m.Upgraded = UpgradeMark{} }
 
-// ends for a pod when the former one is gone, so that what runs from then on is the result. That also holds when the
-// pod was right and stayed: it may work at once, and no other boot is waited for. A replaced blank pod was not in
+// ends runs for a pod when the former one is gone, so that what runs from then on is the result. That also holds when
+// the pod was right and stayed: it may work at once, and no other boot is waited for. A replaced blank pod was not in
 // service, so its reboot is not waited for.
 func (s Upgrade) ends(m *MachineState, at time.Time) {
 	boot, cause := m.BootID, "it just rebooted for its upgrade"
