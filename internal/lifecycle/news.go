@@ -137,7 +137,7 @@ func (n *news) forget(name string, w *waiter) {
 }
 
 // newsPause is the pause between two news of one machine. It doubles up to an interval while the report stays the
-// same, so a machine that accepts connections and reports nothing is not asked more often than without news.
+// same. So a machine that accepts connections and reports nothing is not asked more often than without news.
 const newsPause = 200 * time.Millisecond
 
 // pause is the pause of a machine that has news after a report.

@@ -89,8 +89,8 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	return o.look(ctx)
 }
 
-// look is observe only for answers that are outdated, changed or older than their pace. A change of one of a thousand
-// machines does not outdate the others.
+// look is observe that asks again only where the last answer is outdated, changed or older than its pace. A change of
+// one of a thousand machines does not outdate the others.
 func (o *observer) look(ctx context.Context) cluster.Snapshot {
 	begun := time.Now()
 

@@ -321,8 +321,8 @@ func (s *podSite) start(p *pod, change func(*pod) error) error {
 	return nil
 }
 
-// inOrder fails the test when a control plane goes out of service while another one does not work, or while etcd
-// knows another one at the address of its former pod.
+// inOrder fails the test when a control plane goes out of service at the wrong time: while another one does not work,
+// or while etcd knows another one at the address of its former pod.
 func (f podTalos) inOrder(ctx context.Context, machine, what string) {
 	own, _ := f.site.want.Find(machine)
 	if own.Role != step.ControlPlane || f.site.pods[machine].trouble != "" {
