@@ -205,8 +205,8 @@ func (p Set) manifestSources(name string) ([]manifests.Source, bool) {
 	return sources, err == nil
 }
 
-// ManifestsRunning is the version of the oldest API server of a cluster that another tool created, which is assumed
-// to be that of its bootstrap manifests; empty when it is unknown.
+// ManifestsRunning is the version of the oldest API server of a cluster that another tool or resource created, which
+// is assumed to be that of its bootstrap manifests; empty when it is unknown.
 func ManifestsRunning(want cluster.Spec, have cluster.Snapshot) string {
 	var versions []string
 

@@ -41,7 +41,7 @@ func (k KubernetesPath) hops() []machineconfig.KubernetesVersion {
 	return machineconfig.KubernetesPath(k.Lowest, k.To, k.Releases)
 }
 
-// KubernetesPath finds the path of an upgrade; ok is false when no running version is known.
+// kubernetesPath finds the path of an upgrade; ok is false when no running version is known.
 func (p Set) kubernetesPath(recorded PriorState, files Rendered) (k KubernetesPath, ok bool) {
 	to, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion)
 	if err != nil {

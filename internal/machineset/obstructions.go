@@ -94,7 +94,7 @@ func reasonOf(r step.Refusal) string {
 	return finding.MachinesNamed([]string{r.Machine}) + ": " + r.Reason
 }
 
-// PlaceOf is the attribute of a machine, or the resource itself for a name that is not one of its machines.
+// placeOf is the attribute of a machine, or the resource itself for a name that is not one of its machines.
 func (p Set) placeOf(machine string) finding.Path {
 	if _, listed := p.Machines[machine]; !listed {
 		return finding.Path{}

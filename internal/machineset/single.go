@@ -67,10 +67,10 @@ func (p Set) OtherControlPlanes() []cluster.Machine {
 	return append(beside, unlisted(max(0, enough-len(beside)))...)
 }
 
-// AskedBeforeEtcd are the control planes of other resources that must have no etcd before one begins in the set, and
-// through which a member that lost its disk joins again. They are those in the handle, or the last observed ones
-// where the set takes the cluster. Such a set asks them only while it has no etcd of its own, or before a restore; at
-// any other time etcd names its members.
+// AskedBeforeEtcd are the control planes of other resources that must have no etcd before one begins in the set. A
+// member that lost its disk joins again through them. They are those in the handle, or the last observed ones where
+// the set takes the cluster. Such a set asks them only while it has no etcd of its own, or before a restore; at any
+// other time etcd names its members.
 func (p Set) AskedBeforeEtcd(recorded PriorState) []cluster.Machine {
 	if !p.Single && p.Restore.Asked(recorded.RestoredFrom) == "" && !recorded.withoutControlPlane() {
 		return nil

@@ -11,8 +11,8 @@ import (
 
 // The warnings of a plan: one for each class of effects on machines in service, with the machines in it.
 
-// remindOfRejoin warns about machines that may join again without a proof and do not need it now: any machine at
-// their address may join.
+// remindOfRejoin warns about machines in service that may still join again without a proof: if one waits in
+// maintenance mode again, any machine at its address gets its configuration.
 func (p Set) remindOfRejoin(recorded PriorState) finding.List {
 	var open []string
 
