@@ -1,6 +1,6 @@
 // Command terraform-provider-talosop is the Terraform and OpenTofu provider for Talos Linux clusters. The CLI starts
-// it; with -debug it waits for a debugger and prints the TF_REATTACH_PROVIDERS line to start the CLI with, and with
-// -version it prints its version.
+// it. With -debug it waits for a debugger and prints the TF_REATTACH_PROVIDERS line for the CLI. With -version it
+// prints its version.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider"
 )
 
-// version is set by the release build through -ldflags.
+// version is set by the release build with -ldflags.
 var version = "dev"
 
 func main() {
@@ -31,17 +31,17 @@ func main() {
 		return
 	}
 
-	// The CLIs store what a provider writes to its standard error in their logs. Helm writes values there, which may be
-	// secret: those of a table that meets something else (Helm 3.21, chartutil.coalesceTablesFullKey). Our own log is
-	// tflog's.
+	// The CLIs store the standard error of a provider in their logs. Helm writes values there, which may be secret:
+	// those of a table that conflicts with another value (Helm 3.21, chartutil.coalesceTablesFullKey). The provider
+	// itself logs with tflog.
 	log.SetOutput(io.Discard)
 
 	if !provider.Logged(os.Environ()) {
 		quiet()
 	}
 
-	// A plan of many machines makes many values and keeps few: with half as many collections it takes an eighth less time,
-	// and 40 MiB more at 300 machines.
+	// A plan of many machines allocates many values and keeps few. Half as many collections save an eighth of the time
+	// and cost 40 MiB at 300 machines.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
 	}
@@ -62,22 +62,22 @@ func main() {
 	}
 }
 
-// grace is how long operations may go on after their CLI has ended, to release a lock or to remove a job.
+// grace is how long operations may continue after their CLI has ended, to release a lock or to remove a job.
 const grace = 10 * time.Second
 
-// endWithCLI ends the process after the CLI that started it. No state is written any more by then: what the operations
-// did is found by the next plan, as after a provider that was killed.
+// endWithCLI ends the process after the CLI that started it. No state is written by then: the next plan finds what
+// the operations did, as after a provider that was killed.
 func endWithCLI(requests *provider.Requests) {
 	requests.EndWithCLI(grace)
 	os.Exit(1)
 }
 
-// quiet ends the logs of the libraries, which write a line for each step of each value, down to the level trace, unless
-// they are told another one (terraform-plugin-log 0.11, NewRootSDKLogger), and the CLI reads them all to drop them.
+// quiet turns off the logs of the libraries. Unless a level is set, they log at TRACE (terraform-plugin-log 0.11,
+// NewRootSDKLogger): a line for each step of each value, which the CLI reads and drops.
 func quiet() {
 	for _, logs := range []string{"TF_LOG_SDK", "TF_LOG_PROVIDER_TALOSOP"} {
 		if err := os.Setenv(logs, "OFF"); err != nil {
-			fmt.Fprintln(os.Stderr, err) // and they are written
+			fmt.Fprintln(os.Stderr, err) // with logging on
 		}
 	}
 }
