@@ -49,8 +49,9 @@ const (
 	addonToken     = "not-to-be-seen-anywhere"
 )
 
-// addon: a Helm release of plain objects, and of pods where machines run some, is installed together with its cluster,
-// changed, put right after somebody changed and removed objects of it by hand, and removed from the cluster that stays.
+// addon: a Helm release of plain objects, and of pods where machines run some, is installed together with its
+// cluster. It is changed, repaired after objects were changed and removed by hand, and removed from the cluster,
+// which stays.
 func (s site) addon(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 

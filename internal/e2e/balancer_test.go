@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// balance is a load balancer in front of the Kubernetes API of control planes, on an address of this computer that they
-// reach. It gives a connection to the first of them, in turn, that takes it. It returns the URL of the endpoint.
+// balance is a load balancer in front of the Kubernetes API of control planes, on an address of this computer that
+// they reach. It tries the control planes in turn and gives a connection to the first that accepts it. It returns
+// the URL of the endpoint.
 func balance(t *testing.T, controlPlanes []string) string {
 	t.Helper()
 
@@ -47,7 +48,7 @@ func balance(t *testing.T, controlPlanes []string) string {
 	return "https://" + l.Addr().String()
 }
 
-// ownAddress is the address of this computer that a machine sees it under.
+// ownAddress is the address of this computer as a machine sees it.
 func ownAddress(t *testing.T, machine string) string {
 	t.Helper()
 
@@ -68,7 +69,7 @@ func ownAddress(t *testing.T, machine string) string {
 	return own
 }
 
-// carry takes a connection to a control plane until either side ends it, or the test does.
+// carry forwards a connection to a control plane until either side or the test ends it.
 func carry(ctx context.Context, client net.Conn, controlPlanes []string, first int) {
 	defer client.Close() // an error says that either side closed it
 

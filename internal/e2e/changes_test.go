@@ -23,8 +23,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Patches that Talos applies at once, and one that takes a reboot with every Talos (env does not from 1.14 on), of what
-// every contract has in the main document.
+// Patches of fields that every contract has in the main document: some that Talos applies at once, and one that
+// needs a reboot with every Talos (env does not from 1.14 on).
 const (
 	livePatch    = `machine: {certSANs: [live.e2e.example.com]}`
 	tryPatch     = `machine: {certSANs: [tried.e2e.example.com]}`
@@ -32,8 +32,8 @@ const (
 	foreignPatch = `machine: {certSANs: [by-hand.e2e.example.com]}`
 )
 
-// onTrial lets the quickstart apply configurations on trial, and take a snapshot of etcd before it reboots control
-// planes.
+// onTrial lets the quickstart apply configurations in try mode, and take a snapshot of etcd before it reboots
+// control planes.
 const onTrial = `
 resource "talosop_control_plane" "this" {
   apply_mode           = "try"
@@ -45,8 +45,8 @@ resource "talosop_worker" "this" {
 }
 `
 
-// changes: a cluster of one control plane grows to all, has its configuration changed in every mode, drifts and is
-// brought back, is upgraded where machines can be, and shrinks to one again.
+// changes: a cluster of one control plane grows to all machines. Its configuration is changed in every mode, drifts
+// and is repaired. It is upgraded where machines can be, and shrinks to one machine again.
 func (s site) changes(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -100,7 +100,8 @@ const inlineManifest = `cluster:
         data: {value: %q}
 `
 
-// followsManifests changes an object among the bootstrap manifests, and takes it away. Talos alone would only create it.
+// followsManifests changes an object among the bootstrap manifests, and removes it. Talos alone would only create
+// it.
 func (s site) followsManifests(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -138,7 +139,7 @@ func (s site) shrinks(t *testing.T, w *clitest.Workspace) {
 		func(ctx context.Context) error { return allInMaintenance(ctx, removed) })
 }
 
-// reboots rolls a configuration that takes a reboot over all machines.
+// reboots rolls out a configuration that needs a reboot to all machines.
 func (s *site) reboots(t *testing.T, w *clitest.Workspace, before map[string]string) {
 	t.Helper()
 
@@ -162,7 +163,7 @@ func (s *site) reboots(t *testing.T, w *clitest.Workspace, before map[string]str
 	}
 }
 
-// applied applies the variables as they are now and checks the cluster and the second plan.
+// applied applies the current variables and checks the cluster and the second plan.
 func (s site) applied(t *testing.T, w *clitest.Workspace, what string) {
 	t.Helper()
 
@@ -182,7 +183,7 @@ func (s site) applied(t *testing.T, w *clitest.Workspace, what string) {
 	t.Logf("%s: %s", what, time.Since(began).Round(time.Second))
 }
 
-// bootIDs are the boots that the state names, by machine.
+// bootIDs are the boot IDs in state, by machine.
 func bootIDs(t *testing.T, w *clitest.Workspace) map[string]string {
 	t.Helper()
 
@@ -197,8 +198,8 @@ func bootIDs(t *testing.T, w *clitest.Workspace) map[string]string {
 	return boots
 }
 
-// drifts changes a machine beside the provider, as `talosctl patch machineconfig` does: the plan names what differs,
-// the apply takes it back, and undone by hand it leaves an empty plan.
+// drifts changes a machine outside Terraform, as `talosctl patch machineconfig` does. The plan names the difference
+// and the apply reverts it. After a revert by hand the plan is empty.
 func (s site) drifts(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -216,7 +217,7 @@ func (s site) drifts(t *testing.T, w *clitest.Workspace) {
 	plansNothing(t, w, "after a change that was undone by hand")
 }
 
-// patchByHand merges a patch into the configuration of a machine and returns the one before.
+// patchByHand merges a patch into the configuration of a machine and returns the previous configuration.
 func (s site) patchByHand(t *testing.T, b *pki.Bundle, address, patch string) []byte {
 	t.Helper()
 
@@ -263,7 +264,7 @@ func (s site) configureByHand(t *testing.T, b *pki.Bundle, address string, machi
 	}
 }
 
-// client speaks to one machine as an administrator.
+// client connects to one machine as an administrator.
 func (s site) client(t *testing.T, b *pki.Bundle, address string) *client.Client {
 	t.Helper()
 
@@ -292,8 +293,8 @@ func (s site) client(t *testing.T, b *pki.Bundle, address string) *client.Client
 	return c
 }
 
-// stopped: a control plane is shut down and taken off the list. Its etcd member goes through a survivor, and the
-// cluster lives on. The machine stays off.
+// stopped: a control plane is shut down and removed from the configuration. A remaining member removes its etcd
+// member, and the cluster keeps working. The machine stays off.
 func (s site) stopped(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 	s.needs(t, "shutdown")

@@ -35,7 +35,7 @@ const container = "../../examples/container"
 // theCluster is its resource.
 const theCluster = "talosop_cluster.this"
 
-// Names on the host cluster, of the cluster and of its namespace, which the scenario makes and takes away.
+// Names on the host cluster: of the cluster, and of its namespace, which the scenario creates and deletes.
 const (
 	hostedName      = "e2e"
 	hostedNamespace = "talosop-e2e"
@@ -54,11 +54,11 @@ type hosted struct {
 	kubeconfig, image, storageClass string
 	patches                         []string
 	talosVersion, kubernetes        string
-	talosAfter                      string // the version that is upgraded to; none where the image has one tag
+	talosAfter                      string // the version to upgrade to; empty when the image has one tag
 	controlPlanes, workers          int
 }
 
-// hostedFromEnvironment reads what is known of the host cluster; it skips the test when there is none.
+// hostedFromEnvironment reads the facts about the host cluster; it skips the test when there is none.
 func hostedFromEnvironment(t *testing.T) hosted {
 	t.Helper()
 
@@ -90,18 +90,19 @@ func hostedFromEnvironment(t *testing.T) hosted {
 	return h
 }
 
-// TestContainers takes a cluster in pods of a real host cluster through its life.
+// TestContainers takes a cluster in pods of a real host cluster through its lifecycle.
 func TestContainers(t *testing.T) {
 	h := hostedFromEnvironment(t)
 
-	// Forwarded ports write every connection that a pod refused or ended to standard error; who asks sees that itself.
+	// Forwarded ports write every connection that a pod refused or ended to standard error. The caller sees those
+	// errors itself.
 	klog.SetLogger(klog.Logger{})
 
 	h.container(t, clitest.Any(t))
 }
 
-// container: a cluster of one control plane and a worker is made of nothing, backed up, loses its pods, is upgraded,
-// grows, loses a control plane's pod, shrinks, and leaves nothing on its host. Its data outlives all of it.
+// container: a cluster of one control plane and a worker is created, backed up, loses its pods, is upgraded, grows,
+// loses a control plane's pod, shrinks, and leaves nothing on its host. Its data survives all of it.
 func (h hosted) container(t *testing.T, cli clitest.CLI) {
 	host := h.host(t)
 
@@ -189,8 +190,7 @@ func (h hosted) machines() []string {
 	return names
 }
 
-// applied applies the variables as they are now, and checks the cluster around the provider, the pods and the second
-// plan.
+// applied applies the current variables. It checks the cluster around the provider, the pods and the second plan.
 func (h hosted) applied(t *testing.T, w *clitest.Workspace, what string) {
 	t.Helper()
 
@@ -209,8 +209,8 @@ func (h hosted) applied(t *testing.T, w *clitest.Workspace, what string) {
 	h.settles(t, w)
 }
 
-// settles waits until a plan is empty: the readiness of a machine comes and goes for seconds while static pods start,
-// and an output of the example shows it.
+// settles waits until a plan is empty. The readiness of a machine, which an output of the example shows, changes for
+// some seconds while static pods start.
 func (h hosted) settles(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -223,9 +223,9 @@ func (h hosted) settles(t *testing.T, w *clitest.Workspace) {
 	})
 }
 
-// hasNodes waits until the nodes of the cluster are the machines, all are Ready, and run the version of Talos. An apply
-// that has something to do waits for it; one that comes right after a pod was lost may find nothing to do, as the API
-// does not know yet of nodes that are away.
+// hasNodes waits until the nodes of the cluster are the machines, all are Ready, and all run the version of Talos.
+// An apply with changes waits for that itself. An apply right after the loss of a pod may find nothing to do,
+// because the API does not know yet that nodes are away.
 func (h hosted) hasNodes(t *testing.T, w *clitest.Workspace, when string) {
 	t.Helper()
 
@@ -254,7 +254,7 @@ func (h hosted) hasNodes(t *testing.T, w *clitest.Workspace, when string) {
 	})
 }
 
-// hasPods checks that the host has the pods of the machines, with the image, and no others.
+// hasPods checks that the host has exactly the pods of the machines, with the image.
 func (h hosted) hasPods(t *testing.T, when string) {
 	t.Helper()
 
@@ -278,8 +278,8 @@ func (h hosted) hasPods(t *testing.T, when string) {
 	}
 }
 
-// losesPod kills the pod of a machine. Another one takes its place with the machine's data, and applies find the
-// cluster as it was: those that come too soon write down a machine that is not ready.
+// losesPod kills the pod of a machine. A new pod takes its place with the machine's data, and applies find the
+// cluster unchanged. An apply that comes too soon records a machine that is not ready.
 func (h hosted) losesPod(t *testing.T, w *clitest.Workspace, host kubernetes.Interface, machine string) {
 	t.Helper()
 
@@ -334,7 +334,7 @@ func (h hosted) losesPod(t *testing.T, w *clitest.Workspace, host kubernetes.Int
 	}
 }
 
-// memory is the object that tells whether etcd kept what it had.
+// memory is the object that shows whether etcd kept its data.
 const memory = "e2e-memory"
 
 func (h hosted) remember(t *testing.T, w *clitest.Workspace) {
@@ -433,9 +433,9 @@ func (h hosted) hostConfig(t *testing.T) *rest.Config {
 	return config
 }
 
-// asks asks the API of the cluster until it gives the answer that is looked for, through a port that Kubernetes' own
-// client forwards to the first control plane. It is forwarded anew each time: the first connection that the pod refuses
-// ends it.
+// asks asks the API of the cluster until it gives the expected answer, through a port that the Kubernetes client
+// forwards to the first control plane. It forwards the port again for each attempt: the first connection that the
+// pod refuses ends the forwarding.
 func (h hosted) asks(
 	t *testing.T, w *clitest.Workspace, what string, ask func(ctx context.Context, inside *kubernetes.Clientset) error,
 ) {

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// scenarios in the order in which they run; each leaves the machines as it found them.
+// scenarios in the order in which they run; each one resets the machines at its end.
 var scenarios = []struct {
 	name string
 	run  func(s site, t *testing.T, cli clitest.CLI)
@@ -32,8 +32,8 @@ var scenarios = []struct {
 	{"stopped", site.stopped},
 }
 
-// TestMachines runs the scenarios on the machines of the environment, one after the other. They take minutes each, so
-// each runs under one CLI, in turn.
+// TestMachines runs the scenarios on the machines of the environment, one after the other. Each takes minutes and
+// runs under one CLI, in turn.
 func TestMachines(t *testing.T) {
 	s := siteFromEnvironment(t)
 	clis := clitest.All(t)
@@ -47,11 +47,11 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// The scenarios on simulated machines, each under one CLI. They wait more than they compute, so they run side by side. Two
-// have no test here: what stopped waits for, a machine that counts as dead, takes internal/lifecycle no minutes, and
-// the upgrade that is killed has all of the one that is not.
+// The scenarios on simulated machines, each under one CLI. They mostly wait, so they run in parallel. Two have no
+// test here. What stopped waits for, a machine that counts as dead, takes minutes here and none in
+// internal/lifecycle. The killed upgrade covers all of the undisturbed one.
 
-// Real etcds and API servers are those of the demo, which creates a cluster, too.
+// The demo, which creates a cluster, too, has the real etcd and API servers.
 func TestAccSimulated_create(t *testing.T) {
 	assets := ""
 	if testenv.Everything() {
@@ -61,7 +61,7 @@ func TestAccSimulated_create(t *testing.T) {
 	simulate(t, assets, site.create)
 }
 
-// The CLI is asked to stop as a person does, which no other test does.
+// The CLI gets the signal that a person sends, which no other test does.
 func TestAccSimulated_interrupted(t *testing.T) {
 	t.Parallel()
 	simulated(t, "", 1, 1).interrupted(t, clitest.One(t))
@@ -96,7 +96,7 @@ func TestAccSimulated_restore(t *testing.T) {
 func TestAccSimulated_rotation(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRotation_ofEveryKeyWhileAClientWrites", "TestRotation_survivesFailures",
 		"TestRotation_goesOnAfterAppliesThatEndEarly")
-	simulate(t, "", site.rotation) // the API server of realParts has one authority for good
+	simulate(t, "", site.rotation) // the API server of realParts keeps one authority
 }
 
 func TestAccSimulated_secretless(t *testing.T) {
@@ -122,16 +122,15 @@ func simulate(t *testing.T, assets string, scenario func(s site, t *testing.T, c
 	scenario(simulated(t, assets, 3, 1), t, clitest.One(t))
 }
 
-// realParts is the folder of a real etcd and kube-apiserver, for scenarios in which they matter: they cost more than
-// everything else in one.
+// realParts is the folder of a real etcd and kube-apiserver, for scenarios that depend on them. They cost more than
+// everything else in a scenario.
 func realParts(t *testing.T) string {
 	t.Helper()
 
 	return filepath.Dir(clitest.Asset(t, "kube-apiserver"))
 }
 
-// TestAccSimulated_withoutReset runs create on machines that cannot reset: everything but the destroy, and the cluster
-// stays.
+// TestAccSimulated_withoutReset runs create on machines that cannot reset: everything but the destroy.
 func TestAccSimulated_withoutReset(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccSimulated_create")
 	t.Parallel()
@@ -147,8 +146,8 @@ func TestAccSimulated_withoutReset(t *testing.T) {
 	}
 }
 
-// simulated starts machines in maintenance mode, with the real etcd and kube-apiserver of a folder or, without one,
-// with stand-ins. Reboots take a second, so that what is waited for between two stages is there to see.
+// simulated starts machines in maintenance mode, with the real etcd and kube-apiserver of a folder or, without a
+// folder, with stand-ins. A reboot takes a second, so that tests can see the stages in between.
 func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 	t.Helper()
 

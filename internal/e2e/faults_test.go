@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// standIn is a site of simulated machines whose etcd and Kubernetes API are the simulator's own, for tests that make
+// standIn is a site of simulated machines with the etcd and Kubernetes API of the simulator, for tests that create
 // many clusters.
 func standIn(t *testing.T, controlPlanes, workers int) (site, *sim.Simulator) {
 	t.Helper()
@@ -39,10 +39,10 @@ func standIn(t *testing.T, controlPlanes, workers int) (site, *sim.Simulator) {
 	}, simulator
 }
 
-// TestAccCreateAndDestroy_killedAtEveryChange kills the provider process with SIGKILL when the n-th call that changes a
-// machine arrives, for every such call of a create and of a destroy, before the machine carries it out and after (on every
-// change of the provider, after the second one). Applying again ends in the same cluster, with one etcd and an empty plan;
-// destroying again ends with blank machines.
+// TestAccCreateAndDestroy_killedAtEveryChange kills the provider process with SIGKILL at the n-th call that changes
+// a machine. It does so for every such call of a create and of a destroy, before and after the machine executes it
+// (on every change of the provider: at the second call, after). The next apply ends in the same cluster, with one
+// etcd and an empty plan; the next destroy ends with blank machines.
 func TestAccCreateAndDestroy_killedAtEveryChange(t *testing.T) {
 	const changes = 4 // three configurations and a bootstrap; the destroy has three resets
 
@@ -88,15 +88,16 @@ func killedAt(t *testing.T, cli clitest.CLI, n int, served bool) {
 	s.destroy(t, w)
 }
 
-// consenting allows a bootstrap with the secrets that the apply which was killed has made.
+// consenting allows a bootstrap with the secrets of the apply that was killed.
 const consenting = `
 resource "talosop_control_plane" "this" {
   allow_bootstrap = true
 }
 `
 
-// applyAfterKill applies again after a create that was killed. Its secrets are in state and its control plane is not, so
-// that the plan asks for consent until etcd has begun: the machines do not prove that the secrets have no other cluster.
+// applyAfterKill applies again after a create that was killed. Its secrets are in state and its control plane is
+// not. The plan therefore asks for consent until etcd has started: the machines do not prove that the secrets have
+// no other cluster.
 func applyAfterKill(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -144,7 +145,7 @@ func kill(t *testing.T, simulator *sim.Simulator, w *clitest.Workspace, n int, s
 			return nil
 		}
 
-		// Nothing changes any more until the process is dead.
+		// Nothing changes until the process is dead.
 		<-killed
 
 		if now == n && served {

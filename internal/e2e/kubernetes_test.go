@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
-// upgrade: Kubernetes goes from one minor version to the next on a whole cluster, behind a load balancer through which
-// a client always gets an answer.
+// upgrade: Kubernetes goes from one minor version to the next on a whole cluster. A client always gets an answer
+// through the load balancer.
 func (s site) upgrade(t *testing.T, cli clitest.CLI) {
 	w := s.createdBefore(t, cli)
 	s.runs(t, w, s.kubernetesBefore)
@@ -31,7 +31,7 @@ func (s site) upgrade(t *testing.T, cli clitest.CLI) {
 }
 
 // upgradeKilled: the provider process is killed with SIGKILL when the first API server of the new version runs, and
-// again when the first kubelet does. The next apply goes on from there.
+// again when the first kubelet does. The next apply continues.
 func (s site) upgradeKilled(t *testing.T, cli clitest.CLI) {
 	w := s.createdBefore(t, cli)
 	to := s.kubernetes
@@ -65,7 +65,7 @@ func (s site) upgradeKilled(t *testing.T, cli clitest.CLI) {
 	s.destroy(t, w)
 }
 
-// createdBefore makes a cluster behind a load balancer with the version that upgrades come from.
+// createdBefore creates a cluster behind a load balancer with the version before the upgrade.
 func (s *site) createdBefore(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	t.Helper()
 	s.needs(t, "reset")
@@ -81,7 +81,7 @@ func (s *site) createdBefore(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	return w
 }
 
-// runs checks around the provider that every component has a version, and that the state says so.
+// runs checks around the provider that every component has a version, and that the state agrees.
 func (s site) runs(t *testing.T, w *clitest.Workspace, version string) {
 	t.Helper()
 
@@ -123,7 +123,7 @@ func (s site) kubernetesAPI(t *testing.T, w *clitest.Workspace) *kubernetes.Clie
 	return api
 }
 
-// componentVersions are the images of the control plane's pods and the versions of kubelets, by component.
+// componentVersions are the versions of the control plane's images and of the kubelets, by component.
 func componentVersions(ctx context.Context, api *kubernetes.Clientset) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -153,18 +153,17 @@ func componentVersions(ctx context.Context, api *kubernetes.Clientset) (map[stri
 	return versions, nil
 }
 
-// poller is a client that asks all the time.
+// poller is a client that asks continuously.
 type poller struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 	asked  int
 	failed []string
-	// alone is true for one control plane, whose API is away while it is replaced.
+	// alone is true for a single control plane, whose API is away while it is replaced.
 	alone bool
 }
 
-// poll lists nodes through the endpoint until it is stopped, as a client does that tries again at once when its
-// connection is lost.
+// poll lists nodes through the endpoint until it is stopped. It retries at once when its connection is lost.
 func (s site) poll(t *testing.T, w *clitest.Workspace) *poller {
 	t.Helper()
 
@@ -197,8 +196,8 @@ func (s site) poll(t *testing.T, w *clitest.Workspace) *poller {
 	return p
 }
 
-// answered asks up to three times. The time bounds what is never answered: a busy computer may take seconds for an
-// answer.
+// answered asks up to three times. The timeout is for requests that never get an answer: a busy computer may take
+// seconds.
 func answered(ctx context.Context, api *kubernetes.Clientset) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -217,7 +216,7 @@ func answered(ctx context.Context, api *kubernetes.Clientset) error {
 	return errors.Join(errs...)
 }
 
-// stop ends the polling and reports when the API was not there.
+// stop ends the polling and reports when the API was unavailable.
 func (p *poller) stop(t *testing.T) {
 	t.Helper()
 

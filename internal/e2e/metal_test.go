@@ -32,9 +32,9 @@ resource "talosop_worker" "this" {
 // userMeta is the key of user_1 as Talos writes it.
 const userMeta = "0x0c"
 
-// metal: what only machines with disks do. They are installed with a value in META, are upgraded while the provider is
-// killed, go back by themselves from a Talos that does not boot, take a configuration with a reboot, and are wiped: Talos
-// and META stay on their disks. Several control planes lose one of them, and then all, and shrink to one.
+// metal: what only machines with disks can do. The machines are installed with a value in META, upgraded while the
+// provider is killed, roll back from a Talos that does not boot, take a configuration with a reboot, and are wiped:
+// Talos and META stay on their disks. Of several control planes one is lost, then all, and they shrink to one.
 func (s site) metal(t *testing.T, cli clitest.CLI) {
 	for _, ability := range []string{"install", "reset"} {
 		s.needs(t, ability)
@@ -72,8 +72,8 @@ func (s site) metal(t *testing.T, cli clitest.CLI) {
 	}
 }
 
-// replaces lets the last control plane lose its data beside the provider: its member leaves etcd, it is configured again
-// and joins. No other machine is touched.
+// replaces wipes the data of the last control plane outside Terraform: its member leaves etcd, it is configured
+// again and joins. No other machine is touched.
 func (s site) replaces(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -95,7 +95,7 @@ func (s site) replaces(t *testing.T, w *clitest.Workspace) {
 	}
 }
 
-// named are the addresses of all machines by their names.
+// named are the addresses of all machines by name.
 func (s site) named() map[string]string {
 	all := named("cp", s.controlPlanes)
 	for name, address := range named("worker", s.workers) {
@@ -121,8 +121,8 @@ func (s site) holdsMeta(t *testing.T, w *clitest.Workspace) {
 	}
 }
 
-// upgradedDespiteAKill upgrades Talos. The provider process is killed with SIGKILL when the first machine is down, and
-// the next apply ends what it began. Pods of the workers are moved elsewhere first.
+// upgradedDespiteAKill upgrades Talos. The provider process is killed with SIGKILL when the first machine is down,
+// and the next apply finishes the upgrade. The pods of the workers are evicted first.
 func (s *site) upgradedDespiteAKill(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -178,8 +178,8 @@ func (s *site) upgradedDespiteAKill(t *testing.T, w *clitest.Workspace) {
 	})
 }
 
-// goesBack upgrades to a Talos whose boot fails. The first machine comes back with the one before, and the rollout ends
-// there, with its reason: no other machine is touched, and none stays cordoned.
+// goesBack upgrades to a Talos whose boot fails. The first machine comes back with the previous version. The rollout
+// ends there and reports the reason: no other machine is touched, and none stays cordoned.
 func (s site) goesBack(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -213,7 +213,7 @@ func (s site) goesBack(t *testing.T, w *clitest.Workspace) {
 	s.applied(t, w, "taking back the Talos that does not boot")
 }
 
-// rebooted checks that every machine was, since it had these boots.
+// rebooted checks that every machine has rebooted since these boot IDs.
 func rebooted(t *testing.T, w *clitest.Workspace, before map[string]string) {
 	t.Helper()
 
@@ -240,7 +240,7 @@ func (s site) schedulable(t *testing.T, api kubernetes.Interface) {
 	}
 }
 
-// deploys lets the first worker run a pod, where machines run any, and returns the pods that run.
+// deploys lets the first worker run a pod, on machines that run pods, and returns the running pods.
 func (s site) deploys(t *testing.T, api kubernetes.Interface) []corev1.Pod {
 	t.Helper()
 
@@ -275,7 +275,7 @@ func (s site) deploys(t *testing.T, api kubernetes.Interface) []corev1.Pod {
 	return pods
 }
 
-// runningPods are those of deploys that run and do not end.
+// runningPods are the pods of deploys that run and do not terminate.
 func runningPods(ctx context.Context, api kubernetes.Interface) ([]corev1.Pod, error) {
 	list, err := api.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=e2e"})
 	if err != nil {
@@ -293,7 +293,7 @@ func runningPods(ctx context.Context, api kubernetes.Interface) ([]corev1.Pod, e
 	return running, nil
 }
 
-// keptItsDisk returns nil when a machine in maintenance mode runs the Talos of its disk, with its value in META.
+// keptItsDisk returns nil when a machine in maintenance mode runs the Talos on its disk, with its value in META.
 func keptItsDisk(ctx context.Context, address, version, meta string) (err error) {
 	c, err := asStranger(ctx, address)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// asStranger connects to a machine in maintenance mode, which has made its certificate itself; nothing is sent to it.
+// asStranger connects to a machine in maintenance mode, whose certificate is self-signed; it sends nothing.
 func asStranger(ctx context.Context, address string) (*client.Client, error) {
 	c, err := client.New(ctx, client.WithTLSConfig(&tls.Config{InsecureSkipVerify: true}), client.WithEndpoints(address))
 	if err != nil {
@@ -34,8 +34,8 @@ func asStranger(ctx context.Context, address string) (*client.Client, error) {
 	return c, nil
 }
 
-// waitsInMaintenance asks a machine without credentials; it returns nil when the machine waits in maintenance mode, and
-// else why it is not known to.
+// waitsInMaintenance asks a machine without credentials. It returns nil when the machine waits in maintenance mode,
+// and otherwise the reason why that is unknown.
 func waitsInMaintenance(ctx context.Context, address string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -73,7 +73,7 @@ func allInMaintenance(ctx context.Context, machines []string) error {
 	return errors.Join(errs...)
 }
 
-// eventually waits until ask returns nil and fails the test with its last error when that takes longer than limit.
+// eventually waits until ask returns nil. After limit it fails the test with the last error.
 func eventually(t *testing.T, limit time.Duration, what string, ask func(ctx context.Context) error) {
 	t.Helper()
 
@@ -94,13 +94,13 @@ func eventually(t *testing.T, limit time.Duration, what string, ask func(ctx con
 		case <-ticker.C:
 		}
 
-		if ctx.Err() != nil { // both may be due, when an answer took long
+		if ctx.Err() != nil { // both may be due after a slow answer
 			t.Fatalf("%s: not after %s: %v", what, limit, err)
 		}
 	}
 }
 
-// bundle returns the secrets that the workspace's state holds.
+// bundle returns the secrets in the workspace's state.
 func bundle(t *testing.T, w *clitest.Workspace) *pki.Bundle {
 	t.Helper()
 
@@ -183,7 +183,7 @@ func (s site) nodes(ctx context.Context, b *pki.Bundle) ([]string, error) {
 	return names, nil
 }
 
-// clientset is the Kubernetes API through the cluster's endpoint, with the rights of an administrator.
+// clientset is the Kubernetes API through the cluster's endpoint, with administrator rights.
 func (s site) clientset(b *pki.Bundle) (*kubernetes.Clientset, error) {
 	config, err := b.Kubeconfig(pki.KubeconfigInput{
 		Cluster: "e2e", Server: s.endpoint, User: "e2e", Groups: []string{"system:masters"}, TTL: time.Hour,

@@ -6,7 +6,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
-// operationsOfSite are done one after the other.
+// operationsOfSite run one after the other.
 const operationsOfSite = `
 resource "talosop_rolling_restart" "all" {
   cluster    = talosop_control_plane.this.cluster
@@ -31,7 +31,7 @@ resource "talosop_bootstrap_manifests_sync" "this" {
 `
 
 // operations: all machines of a cluster are restarted, its etcd is defragmented, its kubelets are restarted and its
-// bootstrap manifests are applied. Every machine booted anew, the cluster works, and nothing is left to plan.
+// bootstrap manifests are applied. Every machine has a new boot, the cluster works, and the plan is empty.
 func (s site) operations(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -57,7 +57,7 @@ func (s site) operations(t *testing.T, cli clitest.CLI) {
 	s.destroy(t, w)
 }
 
-// bootsIn are the ids of the boots in state, by machine.
+// bootsIn are the boot IDs in state, by machine.
 func bootsIn(t *testing.T, w *clitest.Workspace) map[string]string {
 	t.Helper()
 

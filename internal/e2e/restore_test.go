@@ -55,15 +55,15 @@ resource "talosop_control_plane" "this" {
 }
 `
 
-// rejoining lets machines without a hardware UUID be configured again, which takes a word of the user.
+// rejoining lets machines without a hardware UUID be configured again, which needs the user's consent.
 const rejoining = `
 resource "talosop_control_plane" "this" {
   machines = { for name, address in var.control_planes : name => { address = address, rejoin = true } }
 }
 `
 
-// restore: every control plane of a cluster is wiped after a backup, and the cluster comes back with what was written
-// before it. The provider process is killed once, when etcd has its first member again.
+// restore: every control plane of a cluster is wiped after a backup, and the cluster comes back with its earlier
+// data. The provider process is killed once, when etcd has its first member again.
 func (s site) restore(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -73,7 +73,7 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 	s.destroy(t, w)
 }
 
-// restored takes a backup of a cluster, wipes all of its control planes and restores them.
+// restored backs up a cluster, wipes all of its control planes and restores them.
 func (s site) restored(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -84,7 +84,7 @@ func (s site) restored(t *testing.T, w *clitest.Workspace) {
 
 	s.wipe(t, w, s.controlPlanes...)
 
-	// By itself nothing is restored, nor made anew.
+	// Without a request, nothing is restored or created again.
 	if refused := w.Run("apply", "-auto-approve"); refused.Exit == 0 ||
 		!strings.Contains(refused.Output(), "restore_from") {
 		t.Errorf("the apply to a cluster that lost its etcd ended with %d and does not say what to do:\n%s", refused.Exit,
@@ -196,7 +196,7 @@ func inJSON(t *testing.T, value any) string {
 	return string(encoded)
 }
 
-// wipe resets machines beside the provider and waits for maintenance mode.
+// wipe resets machines outside Terraform and waits for maintenance mode.
 func (s site) wipe(t *testing.T, w *clitest.Workspace, addresses ...string) {
 	t.Helper()
 
@@ -204,7 +204,7 @@ func (s site) wipe(t *testing.T, w *clitest.Workspace, addresses ...string) {
 	for _, address := range addresses {
 		request := &machine.ResetRequest{Reboot: true}
 
-		// A reset of everything would take Talos itself from the disk; containers have no partitions.
+		// A full reset would remove Talos itself from the disk; containers have no partitions.
 		if s.can("install") {
 			request.SystemPartitionsToWipe = []*machine.ResetPartitionSpec{
 				{Label: constants.StatePartitionLabel, Wipe: true}, {Label: constants.EphemeralPartitionLabel, Wipe: true},
@@ -221,7 +221,7 @@ func (s site) wipe(t *testing.T, w *clitest.Workspace, addresses ...string) {
 	})
 }
 
-// restoringFile asks for a snapshot beside the configuration.
+// restoringFile asks for a snapshot in a file next to the configuration.
 const restoringFile = `
 resource "talosop_control_plane" "this" {
   restore_from = {
@@ -231,10 +231,10 @@ resource "talosop_control_plane" "this" {
 }
 `
 
-// TestAccRestore_killed kills the provider process with SIGKILL when the n-th call that changes a machine arrives while
-// a cluster is restored whose control planes were all wiped: before the machine has the snapshot and after it began
-// with it every day, at every call and both before and after it in make test-all. Applying again ends with one etcd
-// that began with the snapshot.
+// TestAccRestore_killed kills the provider process with SIGKILL at the n-th call that changes a machine, during the
+// restore of a cluster whose control planes were all wiped. On every change it kills before the machine has the
+// snapshot and after it started from it. In make test-all it kills before and after every call. The next apply ends
+// with one etcd that started from the snapshot.
 func TestAccRestore_killed(t *testing.T) {
 	const (
 		first = 3 // of three configurations, an upload and a bootstrap

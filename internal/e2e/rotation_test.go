@@ -22,16 +22,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// rotating turns over every key that machines accept two of.
+// rotating rotates every key for which machines accept two.
 const rotating = `
 resource "talosop_secrets" "this" {
   rotate = { talos_ca = "1", kubernetes_ca = "1", aggregator_ca = "1", cluster_token = "1" }
 }
 `
 
-// rotation: keys are turned over while somebody writes to Kubernetes. The provider process is killed in every apply that
-// gives machines other keys, once when the first of them has them, and once when all but one have. Nothing reboots,
-// every write succeeds with the latest credentials or with those before them, and the former ones are refused in the end.
+// rotation: keys are rotated while a client writes to Kubernetes. The provider process is killed in every apply that
+// gives machines other keys: once when the first machine has them, and once when all but one have. Nothing reboots.
+// Every write succeeds with the latest credentials or with the previous ones. In the end the former credentials are
+// refused.
 func (s site) rotation(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -81,8 +82,8 @@ func (s site) rotation(t *testing.T, cli clitest.CLI) {
 	s.destroy(t, w)
 }
 
-// killedInRotation applies and kills the provider when so many machines have other keys than before. It is false when
-// the apply ended first, because it gives machines none or had few left.
+// killedInRotation applies and kills the provider when the given number of machines have new keys. It returns false
+// when the apply ended first, because it gives no machine keys or had few left.
 func (s site) killedInRotation(t *testing.T, w *clitest.Workspace, with *writer, machines int) bool {
 	t.Helper()
 
@@ -133,7 +134,7 @@ func (s site) killedInRotation(t *testing.T, w *clitest.Workspace, with *writer,
 	return apply.Wait().Exit != 0
 }
 
-// refuses checks that nobody takes credentials of these secrets any more.
+// refuses checks that no server accepts credentials of these secrets any more.
 func (s site) refuses(t *testing.T, former *pki.Bundle) {
 	t.Helper()
 
@@ -148,19 +149,19 @@ func (s site) refuses(t *testing.T, former *pki.Bundle) {
 	}
 }
 
-// writer writes objects to Kubernetes, one after the other, and takes a minute for each at most.
+// writer writes objects to Kubernetes, one after the other, and takes at most a minute for each.
 type writer struct {
 	site
 
 	mu sync.Mutex
-	// access is what it has credentials from: an apply that was killed may have left new ones that are not of use yet.
+	// access are its credentials: an apply that was killed may have left new ones that do not work yet.
 	access  []*kubernetes.Clientset
 	end     context.CancelFunc
 	ended   chan error
 	written int
 }
 
-// startWriter begins to write with the credentials of a bundle.
+// startWriter starts to write with the credentials of a bundle.
 func (s site) startWriter(t *testing.T, b *pki.Bundle) *writer {
 	t.Helper()
 
@@ -175,7 +176,7 @@ func (s site) startWriter(t *testing.T, b *pki.Bundle) *writer {
 	return w
 }
 
-// use takes credentials of another bundle from now on, and those that it has where these are of no use.
+// use switches to the credentials of another bundle, and keeps the former ones for when these do not work.
 func (w *writer) use(t *testing.T, b *pki.Bundle) {
 	t.Helper()
 
@@ -210,7 +211,7 @@ func (w *writer) do(call func(api corev1client.CoreV1Interface) error) error {
 	return errors.Join(errs...)
 }
 
-// keys are what nodes say that their machines carry.
+// keys are the keys of the machines, as their nodes report them.
 func (w *writer) keys(ctx context.Context) (map[string]string, error) {
 	keys := map[string]string{}
 	err := w.do(func(api corev1client.CoreV1Interface) error {
@@ -280,7 +281,7 @@ func (w *writer) write(ctx context.Context) error {
 	return w.do(func(api corev1client.CoreV1Interface) error {
 		_, err := api.ConfigMaps(metav1.NamespaceDefault).Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: object(w.written)}}, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // the answer to the first one was lost
+		if apierrors.IsAlreadyExists(err) { // the first answer was lost
 			return nil
 		}
 

@@ -23,8 +23,8 @@ const quickstart = "../../examples/quickstart"
 // variables is the file with the values of the example's variables.
 const variables = "e2e.auto.tfvars.json"
 
-// workspace prepares the files of the quickstart for a site whose machines all wait in maintenance mode; otherwise it
-// fails the test before anything is sent to any of them.
+// workspace prepares the files of the quickstart for a site whose machines all wait in maintenance mode. Otherwise
+// it fails the test before anything is sent to any of them.
 func (s site) workspace(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	t.Helper()
 
@@ -43,7 +43,7 @@ func (s site) allWait(t *testing.T) {
 	}
 }
 
-// files is workspace for machines that may be configured already.
+// files is workspace for machines that may already have a configuration.
 func (s site) files(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	t.Helper()
 
@@ -59,14 +59,14 @@ func (s site) files(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	return w
 }
 
-// writePatches writes patches into files that a configuration reads by the beginning of their names.
+// writePatches writes patches into files that a configuration finds by the prefix of their names.
 func writePatches(w *clitest.Workspace, name string, patches []string) {
 	for i, patch := range patches {
 		w.Write(fmt.Sprintf("%s-%d.patch", name, i), patch)
 	}
 }
 
-// ofSite is what the quickstart leaves to defaults.
+// ofSite sets what the quickstart leaves at defaults.
 const ofSite = `
 resource "talosop_control_plane" "this" {
   version_contract = %[1]s
@@ -88,8 +88,8 @@ func inHCL(text string) string {
 	return strconv.Quote(text)
 }
 
-// isUsable checks around the provider that the cluster is what was asked for: one voting etcd member a control plane,
-// and every machine a Ready node. It asks once: a create that has returned has waited for all of it.
+// isUsable checks around the provider that the cluster matches the request: one voting etcd member for each control
+// plane, and a Ready node for every machine. It asks once, because a create waits for all of it.
 func (s site) isUsable(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -126,8 +126,8 @@ func plansNothing(t *testing.T, w *clitest.Workspace, when string) {
 	}
 }
 
-// settles waits on real machines until a plan is empty: while static pods still start, the readiness of a machine comes
-// and goes for seconds, and an output of the example shows it.
+// settles waits on real machines until a plan is empty. While static pods start, the readiness of a machine, which
+// an output of the example shows, changes for some seconds.
 func (s site) settles(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -162,8 +162,9 @@ func (s site) returned(t *testing.T) {
 	})
 }
 
-// create: maintenance mode to a usable cluster, an empty second plan, import into an empty state, a plan that only takes
-// the machines over and an empty one after it, untouched machines there, and destroy from there. Machines that cannot reset keep the cluster.
+// create: maintenance mode to a usable cluster, an empty second plan, import into an empty state, a plan that only
+// takes the machines over and an empty one after it, untouched machines, and destroy from there. Machines that
+// cannot reset keep the cluster.
 func (s site) create(t *testing.T, cli clitest.CLI) {
 	w := s.workspace(t, cli)
 	w.MustRun("apply", "-auto-approve")
@@ -174,12 +175,12 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 
 	before := observed(t, w)
 
-	// What is imported is protected until somebody says otherwise.
+	// Imported resources are protected until the configuration disables it.
 	imported := s.imported(t, cli, w)
 	imported.Write(variables, s.variables(t, true))
 
-	// The machines are the first state's until an apply takes them over, and nothing else is to be done. Patches cannot be
-	// told from the configuration that they were merged into: with them the first apply stores what the files say.
+	// The machines belong to the first state until an apply takes them over, and the plan has nothing else to do. A
+	// merged configuration does not show its patches: with patches the first apply stores the contents of the files.
 	plan := imported.MustRun("plan").Output()
 	if !strings.Contains(plan, "over from another resource") ||
 		len(s.patches) == 0 && strings.Contains(plan, "apply configuration") {
@@ -190,7 +191,7 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	imported.MustRun("apply", "-auto-approve")
 	plansNothing(t, imported, "after import and apply")
 
-	// Only the run that installed an image knows which one it was, and only a refresh asks for links.
+	// Only the run that installed an image knows which one it was, and only a refresh reads links.
 	unknown := cmpopts.IgnoreFields(record.Machine{}, "Installer", "Link")
 
 	if diff := cmp.Diff(before, observed(t, imported), unknown); diff != "" {
@@ -207,8 +208,8 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	s.destroy(t, imported)
 }
 
-// observed is what the state remembers of the machines, by resource and name, digests of their configurations and ids
-// of their boots included.
+// observed is what the state records of the machines, by resource and name, including digests of their
+// configurations and boot IDs.
 func observed(t *testing.T, w *clitest.Workspace) map[string]record.Machines {
 	t.Helper()
 
@@ -228,8 +229,8 @@ func observed(t *testing.T, w *clitest.Workspace) map[string]record.Machines {
 	return out
 }
 
-// imported makes a second workspace with an empty state and imports the cluster into it from its secrets and addresses,
-// as somebody does who has lost a state or moves a cluster to another one.
+// imported makes a second workspace with an empty state. It imports the cluster into it from its secrets and
+// addresses, as after the loss of a state or a move to another one.
 func (s site) imported(t *testing.T, cli clitest.CLI, from *clitest.Workspace) *clitest.Workspace {
 	t.Helper()
 
@@ -261,8 +262,8 @@ func (s site) imported(t *testing.T, cli clitest.CLI, from *clitest.Workspace) *
 	return w
 }
 
-// killed: the provider process is killed with SIGKILL when the first machine has its configuration, and again when etcd
-// has its first member. The next apply finishes what the last one began.
+// killed: the provider process is killed with SIGKILL when the first machine has its configuration, and again when
+// etcd has its first member. Each time the next apply finishes the previous one.
 func (s site) killed(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -294,7 +295,7 @@ func (s site) killed(t *testing.T, cli clitest.CLI) {
 	s.agrees(t, w)
 	plansNothing(t, w, "after the create that was killed twice")
 
-	// Teardown is killed once, when the first machine is back in maintenance mode.
+	// The teardown is killed once, when the first machine is back in maintenance mode.
 	destroy := w.Start("destroy", "-auto-approve")
 	s.await(t, destroy, "a reset machine", func(ctx context.Context) error { return s.someoneInMaintenance(ctx) })
 	destroy.KillProvider()
@@ -333,7 +334,7 @@ func (s site) interrupted(t *testing.T, cli clitest.CLI) {
 	s.destroy(t, w)
 }
 
-// await waits until ask returns nil while a command runs; the test fails when the command ends before that.
+// await waits until ask returns nil while a command runs. The test fails when the command ends before that.
 func (s site) await(t *testing.T, p *clitest.Process, what string, ask func(ctx context.Context) error) {
 	t.Helper()
 
@@ -350,7 +351,7 @@ func (s site) await(t *testing.T, p *clitest.Process, what string, ask func(ctx 
 	})
 }
 
-// failed waits for a command that was disturbed; it must not report success.
+// failed waits for a command that was interrupted; it must not report success.
 func (s site) failed(t *testing.T, p *clitest.Process) clitest.Result {
 	t.Helper()
 
@@ -362,7 +363,7 @@ func (s site) failed(t *testing.T, p *clitest.Process) clitest.Result {
 	return result
 }
 
-// someoneLeftMaintenance returns nil when at least one machine no longer waits in maintenance mode.
+// someoneLeftMaintenance returns nil when at least one machine has left maintenance mode.
 func (s site) someoneLeftMaintenance(ctx context.Context) error {
 	if allInMaintenance(ctx, s.machines()) == nil {
 		return errors.New("all machines wait in maintenance mode")

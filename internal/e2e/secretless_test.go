@@ -40,8 +40,8 @@ resource "talosop_worker" "this" {
 }
 `
 
-// secretless: a cluster whose secrets are in the provider block alone is made, planned to nothing, and destroyed by
-// plans that were saved. Neither state nor plans nor logs have a secret in them.
+// secretless: a cluster whose secrets are only in the provider block is created, has an empty plan, and is destroyed
+// by saved plans. State, plans and logs contain no secret.
 func (s site) secretless(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 

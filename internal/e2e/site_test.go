@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// site is where a scenario runs: machines in maintenance mode and what has to be known about them.
+// site is where a scenario runs: machines in maintenance mode and the facts about them.
 type site struct {
 	controlPlanes, workers   []string
 	endpoint                 string
 	talosVersion, kubernetes string
-	kubernetesBefore         string // the version that upgrades come from
-	talosAfter               string // the version that upgrades go to
-	talosFailing             string // a version whose boot fails; none where nobody made one
+	kubernetesBefore         string // the version before an upgrade
+	talosAfter               string // the version after an upgrade
+	talosFailing             string // a version whose boot fails; empty when there is no such build
 	disk                     string
-	image                    string // of pods that wait for ever; none where nothing runs pods
+	image                    string // of pods that wait forever; empty when the machines run no pods
 	patches                  []string
 	cannot                   []string
 	boot                     time.Duration // the most a machine may take from a reset to maintenance mode
-	settling                 time.Duration // how long the readiness of a machine that works may come and go
-	timeout                  string        // of an apply; the provider's for none
-	contract                 string        // version contract; that of the Talos version for none
+	settling                 time.Duration // how long the readiness of a working machine may change
+	timeout                  string        // of an apply; empty for the provider's default
+	contract                 string        // version contract; empty for that of the Talos version
 	controlPlanePatches      []string
 }
 
@@ -113,7 +113,7 @@ func (s site) machines() []string { return slices.Concat(s.controlPlanes, s.work
 // can reports whether the machines have an ability.
 func (s site) can(ability string) bool { return !slices.Contains(s.cannot, ability) }
 
-// needs skips a scenario that takes what the machines cannot do.
+// needs skips a scenario that needs an ability that the machines lack.
 func (s site) needs(t *testing.T, ability string) {
 	t.Helper()
 
@@ -144,7 +144,7 @@ func (s site) variables(t *testing.T, protect bool) string {
 	return string(encoded)
 }
 
-// named gives addresses the names cp-1, cp-2, …
+// named maps the names cp-1, cp-2, … to addresses.
 func named(role string, addresses []string) map[string]string {
 	out := map[string]string{}
 	for i, address := range addresses {
@@ -154,7 +154,7 @@ func named(role string, addresses []string) map[string]string {
 	return out
 }
 
-// addresses reads a list that is separated by commas.
+// addresses reads a comma-separated list.
 func addresses(variable string) []string {
 	return strings.FieldsFunc(os.Getenv(variable), func(r rune) bool { return r == ',' || r == ' ' })
 }

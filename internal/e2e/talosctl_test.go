@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// talosctl is Talos's own client, as the judge of what the provider says.
+// talosctl is the client of Talos, which judges what the provider reports.
 type talosctl struct {
 	t      *testing.T
 	path   string
@@ -57,7 +57,7 @@ func (c talosctl) ask(machine string, args ...string) string {
 	return string(out)
 }
 
-// agrees compares what the state says with what talosctl reads: the member list, versions and stages.
+// agrees compares the state with what talosctl reads: the member list, versions and stages.
 func (s site) agrees(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 

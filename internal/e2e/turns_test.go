@@ -14,8 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// shared is a cluster of single machines in two stacks, each with two configurations of the provider: four processes
-// that know nothing of each other.
+// shared is a cluster of single machines in two stacks, each with two provider configurations: four processes that
+// know nothing of each other.
 const shared = `
 terraform {
   required_providers {
@@ -62,7 +62,7 @@ resource "talosop_machine" %q {
 }
 `
 
-// stack is what one of the stacks says: the machines of each provider.
+// stack is the configuration of one stack: the machines of each provider.
 func (s site) stack(simulator *sim.Simulator, version string, machines, others []string) string {
 	var endpoints []string
 	for _, address := range s.controlPlanes {
@@ -83,8 +83,8 @@ func (s site) stack(simulator *sim.Simulator, version string, machines, others [
 		fmt.Sprintf(sharedMachines, "those", "talosop.other", entries(others), version)
 }
 
-// TestAccMachines_takeTurns upgrades a cluster of single machines from two applies at the same time, each with two
-// provider processes and ten resources at once: machines go out of service one after the other all the same.
+// TestAccMachines_takeTurns upgrades a cluster of single machines with two applies at the same time, each with two
+// provider processes and ten resources in parallel. Machines still go out of service one after the other.
 func TestAccMachines_takeTurns(t *testing.T) {
 	t.Parallel()
 
@@ -100,7 +100,7 @@ func TestAccMachines_takeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// One stack has cp-1, cp-2 and worker-1, the other one the rest.
+	// One stack has cp-1, cp-2 and worker-1; the other has the rest.
 	clis := clitest.All(t)
 	stacks := [][2][]string{{{"cp-1", "worker-1"}, {"cp-2"}}, {{"cp-3"}, {"worker-2", "worker-3"}}}
 
@@ -149,7 +149,7 @@ func TestAccMachines_takeTurns(t *testing.T) {
 	}
 }
 
-// guard watches for machines that are rebooted while another one is out of service. It returns what it saw.
+// guard watches for machines that reboot while another one is out of service. It returns the violations.
 func guard(simulator *sim.Simulator) (violations func() []string) {
 	var (
 		mu    sync.Mutex
@@ -162,7 +162,7 @@ func guard(simulator *sim.Simulator) (violations func() []string) {
 		}
 
 		for _, m := range simulator.Machines() {
-			// One that boots may be ready by its own account already.
+			// A booting machine may already report itself ready.
 			if ready, unmet := m.Ready(); m.Name() != c.Machine && (!ready || m.Stage() != sim.StageRunning) {
 				mu.Lock()
 				found = append(found, fmt.Sprintf("%s was rebooted while %s was out of service: %v", c.Machine, m.Name(), unmet))
@@ -185,21 +185,21 @@ func guard(simulator *sim.Simulator) (violations func() []string) {
 // change is a change of the configuration of a cluster.
 type change struct {
 	name  string
-	calls int // that change machines, at least
+	calls int // calls that change machines, at least
 	make  func(s *site)
 }
 
-// killedChange is a change whose provider is killed at its n-th call that changes a machine, before the machine carries
-// it out or after.
+// killedChange is a change whose provider is killed at its n-th call that changes a machine, before or after the
+// machine executes it.
 type killedChange struct {
 	change
 	n      int
 	served bool
 }
 
-// killedChanges are what one cluster after the other lives through: changes that are killed at their first call before the
-// machine carries it out, or at their last one after. In make test-all every call is killed in both ways, each on a
-// cluster of its own.
+// killedChanges are the changes that one cluster after the other goes through. Each is killed at its first call
+// before the machine executes it, or at its last call after. In make test-all every call is killed in both ways,
+// each on a separate cluster.
 func killedChanges() [][]killedChange {
 	changes := []change{
 		{"upgrade", 9, func(s *site) { s.talosVersion = "v1.13.2" }},
@@ -234,8 +234,9 @@ func killedChanges() [][]killedChange {
 	return clusters
 }
 
-// TestAccChanges_killed kills the provider process with SIGKILL in every kind of change; killedChanges says where.
-// Applying again ends where an undisturbed apply does, and no machine is rebooted more often than the change asks for.
+// TestAccChanges_killed kills the provider process with SIGKILL in every kind of change, at the calls of
+// killedChanges. The next apply ends where an undisturbed apply does, and reboots no machine more often than the
+// change needs.
 func TestAccChanges_killed(t *testing.T) {
 	clis := clitest.All(t)
 
