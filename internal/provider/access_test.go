@@ -39,8 +39,8 @@ func reads(t *testing.T, s *sitetest.Site, name string, config tftest.Config) {
 	}
 }
 
-// Each operation asks machines with the roles that the table gives it and needs all of them, os:admin and
-// os:etcd:backup for what the table says they are for.
+// Each operation asks machines with the roles in the table and needs all of them. os:admin and os:etcd:backup are
+// needed for the purposes in the table.
 func TestAccess_rolesThatMachinesSee(t *testing.T) {
 	t.Parallel()
 
@@ -61,7 +61,7 @@ func TestAccess_rolesThatMachinesSee(t *testing.T) {
 	for _, op := range []struct {
 		access pki.Access
 		run    func()
-		// more is what is asked for with the roles that are not os:reader.
+		// more is requested with other roles than os:reader.
 		more []string
 	}{
 		{pki.Changing, func() { plane.Apply(t, config).Must(t) }, nil},
@@ -106,7 +106,7 @@ func TestAccess_rolesThatMachinesSee(t *testing.T) {
 	}
 }
 
-// The guide to credentials has the table as it is.
+// The table in the guide to credentials is up to date.
 func TestAccess_tableOfTheGuide(t *testing.T) {
 	t.Parallel()
 
@@ -164,7 +164,7 @@ func kubernetesInGuide(k pki.KubernetesAccess) string {
 	return text
 }
 
-// A client of the Kubernetes API sends what the table has, and nothing else.
+// A client of the Kubernetes API sends exactly the requests in the table.
 func TestAccess_limitsOfKubernetes(t *testing.T) {
 	t.Parallel()
 
@@ -216,7 +216,7 @@ func passes(t *testing.T, access pki.Access, what string, err error, may bool) {
 	}
 }
 
-// Machines are asked with certificates that are made for one operation and end with it.
+// Machines are asked with certificates that are issued for one operation and end with it.
 func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
 	t.Parallel()
 
@@ -228,7 +228,7 @@ func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
 	config["timeouts"] = tftest.Config{"create": "40m"}
 
 	plane := tftest.Drive(t, "talosop_control_plane", nil)
-	before := map[string]string{} // serial numbers, and by whom
+	before := map[string]string{} // serial numbers, and their operation
 
 	for _, op := range []struct {
 		name  string
@@ -255,7 +255,7 @@ func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
 				t.Errorf("%s used the certificate %q of %s", op.name, c.Client, by)
 			}
 
-			// A plan is an operation of its own.
+			// A plan is a separate operation.
 			if c.ClientEnds.Before(c.Time) || c.ClientEnds.Before(began.Add(pki.OperationLifetime)) ||
 				c.ClientEnds.After(time.Now().Add(op.lasts)) {
 				t.Errorf("%s used a certificate until %s, begun at %s", op.name, c.ClientEnds, began)

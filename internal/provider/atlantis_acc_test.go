@@ -24,15 +24,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Whoever opens pull requests, the repository, and the password of all users.
+// The author of pull requests, the repository, and the password of all users.
 const (
 	developer     = "admin"
 	infra         = developer + "/infra"
 	giteaPassword = "known-to-this-test-alone"
 )
 
-// A pull request is planned as a comment, applied by a comment from the plan that was read, and held when its plan wipes a
-// machine, until an owner of the policies says so.
+// A pull request is planned by a comment, and applied by a comment from the plan that was read. When its plan wipes
+// a machine, it is held until an owner of the policies approves.
 func TestAccExamples_atlantis(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccExamples_validate", "TestPlanPolicy_deniesWhatWipes",
 		"TestAccSavedPlan_ofEveryResourceWithMachines")
@@ -73,7 +73,7 @@ func TestAccExamples_atlantis(t *testing.T) {
 	on.gone(t)
 }
 
-// gitServer is Gitea with a repository, and Atlantis beside it.
+// gitServer is Gitea with a repository, and an Atlantis server for it.
 type gitServer struct {
 	dir, url, atlantis string
 	tokens             map[string]string
@@ -81,7 +81,7 @@ type gitServer struct {
 	env                []string
 }
 
-// freePort is a port of this computer that nobody listens on.
+// freePort is an unused port of this computer.
 func freePort(t *testing.T) string {
 	t.Helper()
 
@@ -94,7 +94,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// giteaINI is the configuration of Gitea, which has no pages to look at: the module has no build of its front end.
+// giteaINI is the configuration of Gitea without web pages: the module has no build of its front end.
 const giteaINI = `
 RUN_MODE = prod
 WORK_PATH = %[1]s
@@ -143,7 +143,7 @@ func newGitServer(t *testing.T) *gitServer {
 			"--email", user+"@example.org", "--must-change-password=false")
 
 		said := strings.Fields(gitea("admin", "user", "generate-access-token", "--username", user, "--scopes", "all", "--raw"))
-		g.tokens[user] = said[len(said)-1] // after what it warns of
+		g.tokens[user] = said[len(said)-1] // after its warnings
 	}
 
 	g.start(t, g.url+"/api/healthz", program, "web", "--config", config)
@@ -153,11 +153,11 @@ func newGitServer(t *testing.T) *gitServer {
 	return g
 }
 
-// run runs a program to its end and returns what it says on standard output.
+// run runs a program to its end and returns its standard output.
 func (g *gitServer) run(t *testing.T, dir, program string, args ...string) string {
 	t.Helper()
 
-	command := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // programs and arguments of the test
+	command := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // the test gives programs and arguments
 	command.Dir, command.Env = dir, g.env
 
 	var stderr bytes.Buffer
@@ -172,17 +172,17 @@ func (g *gitServer) run(t *testing.T, dir, program string, args ...string) strin
 	return string(out)
 }
 
-// start starts a server and waits until it answers. It ends with the test, which has its log when it failed.
+// start starts a server and waits until it answers. It ends with the test, which logs its output on failure.
 func (g *gitServer) start(t *testing.T, health, program string, args ...string) {
 	t.Helper()
 
 	var log bytes.Buffer
 
-	server := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // programs and arguments of the test
+	server := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // the test gives programs and arguments
 	server.Dir, server.Env, server.Stdout, server.Stderr = g.dir, g.env, &log, &log
 	tftest.Must(t, server.Start())
 
-	t.Cleanup(func() { // the context of the test has ended then, and the server with it
+	t.Cleanup(func() { // the context of the test has ended by then, and the server with it
 		if err := server.Wait(); err != nil && t.Failed() {
 			t.Logf("%s: %v\n%s", filepath.Base(program), err, log.String())
 		}
@@ -205,7 +205,7 @@ func (g *gitServer) until(t *testing.T, what string, condition func(ctx context.
 	}
 }
 
-// ask asks the API of Gitea in the name of the developer.
+// ask calls the API of Gitea as the developer.
 func (g *gitServer) ask(t *testing.T, method, path string, body, answer any) {
 	t.Helper()
 	tftest.Must(t, g.send(t.Context(), method, g.url+"/api/v1"+path, body, answer))
@@ -246,7 +246,7 @@ func (g *gitServer) send(ctx context.Context, method, url string, body, answer a
 	return json.Unmarshal(said, answer)
 }
 
-// push commits files to a branch, which begins with main. The first commit is the example, with its modules inside.
+// push commits files to a branch, which starts from main. The first commit is the example, including its modules.
 func (g *gitServer) push(t *testing.T, branch string, files map[string]string) {
 	t.Helper()
 
@@ -275,7 +275,7 @@ func (g *gitServer) push(t *testing.T, branch string, files map[string]string) {
 	git("push", "--quiet", "origin", branch)
 }
 
-// startAtlantis starts Atlantis with the configuration of the example, and has Gitea tell it of pull requests.
+// startAtlantis starts Atlantis with the configuration of the example, and has Gitea notify it of pull requests.
 func (g *gitServer) startAtlantis(t *testing.T) {
 	t.Helper()
 
@@ -324,13 +324,13 @@ func (g *gitServer) comment(t *testing.T, pull int, text string) {
 	g.ask(t, http.MethodPost, fmt.Sprintf("/repos/%s/issues/%d/comments", infra, pull), map[string]any{"body": text}, nil)
 }
 
-// merge merges a pull request, whose branch goes.
+// merge merges a pull request and deletes its branch.
 func (g *gitServer) merge(t *testing.T, pull int) {
 	t.Helper()
 	g.ask(t, http.MethodPost, fmt.Sprintf("/repos/%s/pulls/%d/merge", infra, pull), map[string]any{"Do": "merge"}, nil)
 }
 
-// says waits for a comment of Atlantis with texts in it.
+// says waits for a comment of Atlantis that contains texts.
 func (g *gitServer) says(t *testing.T, pull int, texts ...string) {
 	t.Helper()
 	g.until(t, fmt.Sprintf("Atlantis says %q", texts), func(ctx context.Context) error {
@@ -361,7 +361,7 @@ func (g *gitServer) says(t *testing.T, pull int, texts ...string) {
 	})
 }
 
-// destroy destroys what the state of Atlantis has, which no pull request does.
+// destroy destroys what is in the state of Atlantis, which no pull request does.
 func (g *gitServer) destroy(t *testing.T, variables string) {
 	t.Helper()
 

@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// blankMeans are the attributes whose empty string has a meaning, by the end of their path, and that meaning. An element
-// is named by its list or map.
+// blankMeans are the attributes whose empty string has a meaning, by the end of their path, with that meaning. An
+// element has the name of its list or map.
 var blankMeans = map[string]string{
 	"config_patches":                 "an empty patch changes nothing",
 	"cluster_config_patches":         "an empty patch changes nothing",
@@ -45,8 +45,8 @@ func meansSomething(where string) bool {
 	return false
 }
 
-// blankOf is a value of a type in which every string is text, with the paths of the strings; settable is whether
-// configurations give the value.
+// blankOf is a value of a type in which every string is text, with the paths of the strings; settable reports
+// whether configurations set the value.
 func blankOf(typ tftypes.Type, text string) tftypes.Value {
 	switch {
 	case typ.Is(tftypes.String):
@@ -62,7 +62,7 @@ func blankOf(typ tftypes.Type, text string) tftypes.Value {
 	}
 }
 
-// blankObject gives every string of the attributes that a configuration may give.
+// blankObject fills every string attribute that a configuration may set.
 func blankObject(attributes []*tfprotov6.SchemaAttribute, text string) map[string]tftypes.Value {
 	values := map[string]tftypes.Value{}
 
@@ -136,7 +136,7 @@ func errorsAt(diagnostics []*tfprotov6.Diagnostic, at *tftypes.AttributePath) (f
 	return found
 }
 
-// only is a value of which nothing is left but what leads to one path.
+// only is a value reduced to one path.
 func only(t *testing.T, value tftypes.Value, kept *tftypes.AttributePath) tftypes.Value {
 	t.Helper()
 
@@ -155,7 +155,7 @@ func only(t *testing.T, value tftypes.Value, kept *tftypes.AttributePath) tftype
 	return out
 }
 
-// validation is one way to have a configuration validated.
+// validation is one way to validate a configuration.
 type validation struct {
 	where    string
 	schema   *tfprotov6.Schema
@@ -230,8 +230,8 @@ func validations(t *testing.T) []validation {
 	return all
 }
 
-// Every string that a configuration gives is refused where it is empty, or of spaces alone, with one error on its path,
-// unless the empty string has a meaning.
+// Every string of a configuration is refused when it is empty or only spaces, with one error on its path, unless the
+// empty string has a meaning.
 func TestSchema_refusesBlankStrings(t *testing.T) {
 	t.Parallel()
 
@@ -250,7 +250,7 @@ func TestSchema_refusesBlankStrings(t *testing.T) {
 				found, where := errorsAt(diagnostics, at), namesOf(v.where, at)
 				want := !meansSomething(where)
 
-				// Nested attributes are not looked at where the object that has them is wrong by itself.
+				// Nested attributes are not checked when their object is invalid by itself.
 				if want && len(found) == 0 {
 					alone, err := v.validate(tftest.Dynamic(t, only(t, value, at)))
 					if err != nil {
@@ -268,7 +268,7 @@ func TestSchema_refusesBlankStrings(t *testing.T) {
 	}
 }
 
-// Keys of maps are strings too. Blocks that are given as a whole, and values that are not known, are no strings.
+// Keys of maps are checked too. Blocks given as a whole, and unknown values, are not strings.
 func TestValidate_blankKeys(t *testing.T) {
 	t.Parallel()
 

@@ -32,8 +32,7 @@ import (
 
 // Changes of living clusters, under the CLIs and on simulated machines.
 
-// hanging is the limit of runs in which a machine hangs: enough for what the others do meanwhile, also on a busy
-// machine.
+// hanging is the timeout of runs in which a machine hangs: enough for the other machines, also on a busy computer.
 const hanging = "20s"
 
 const settledInTime = `timeouts = { update = "10m" }`
@@ -45,7 +44,7 @@ func upgraded(config, talos string) string {
 	return strings.ReplaceAll(config, "v1.36.2", "v1.34.1")
 }
 
-// operationsAre checks the operations of a plan by patterns, in order.
+// operationsAre checks the operations of a plan against patterns, in order.
 func operationsAre(address string, patterns ...string) plancheck.PlanCheck {
 	checks := make([]knownvalue.Check, len(patterns))
 	for i, pattern := range patterns {
@@ -60,7 +59,7 @@ func emptyAfterwards(before ...plancheck.PlanCheck) resource.ConfigPlanChecks {
 		PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 }
 
-// byHand changes the configuration of a machine past Terraform.
+// byHand changes the configuration of a machine outside Terraform.
 func byHand(t *testing.T, s *sitetest.Site, bundle *pki.Bundle, m *sim.Machine, change func(string) string) {
 	t.Helper()
 
@@ -78,8 +77,8 @@ func byHand(t *testing.T, s *sitetest.Site, bundle *pki.Bundle, m *sim.Machine, 
 	}
 }
 
-// Talos goes two minor versions up on every machine, through a release in between, and
-// then to another schematic.
+// Talos is upgraded by two minor versions on every machine, through a release in between, and then to another
+// schematic.
 func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestUpgrade_inSeveralHops", "TestUpgrade_rollsMachineByMachine")
@@ -136,7 +135,7 @@ func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 	})
 }
 
-// What takes a reboot reboots the machines it is for, and no others.
+// A change that needs a reboot reboots only its machines.
 func TestAccReboot_onlyWhereNeeded(t *testing.T) {
 	t.Parallel()
 
@@ -170,8 +169,7 @@ func TestAccReboot_onlyWhereNeeded(t *testing.T) {
 	})
 }
 
-// A cluster shrinks: what is taken out leaves etcd, waits in maintenance mode again, and
-// nothing else is touched.
+// A cluster shrinks: removed machines leave etcd and wait in maintenance mode, and nothing else is touched.
 func TestAccScale_downTouchesNothingElse(t *testing.T) {
 	t.Parallel()
 
@@ -215,8 +213,8 @@ func TestAccScale_downTouchesNothingElse(t *testing.T) {
 	})
 }
 
-// A removal that fails stays to be done: the machine is in state until it left, and the
-// next apply finishes. One that left already is not asked again.
+// A removal that fails stays pending: the machine is in state until it left, and the next apply finishes. A machine
+// that left already is not contacted again.
 func TestAccScale_downContinuesAfterFailure(t *testing.T) {
 	testenv.BeforeRelease(t, "TestChanges_surviveFailures", "TestRemoval_ofADeadControlPlaneGoesThroughASurvivor",
 		"TestAccScale_downTouchesNothingElse")
@@ -265,8 +263,8 @@ func TestAccScale_downContinuesAfterFailure(t *testing.T) {
 	})
 }
 
-// Hardware is exchanged on purpose, of a worker and of a control plane: the old machines
-// leave, and the new ones take their names.
+// The hardware of a worker and of a control plane is replaced on purpose: the old machines leave, and the new ones
+// take their names.
 func TestAccHardware_replacedByTheUser(t *testing.T) {
 	testenv.BeforeRelease(t, "TestMembership_replacedHardware", "TestPreflight_ofAnExchange", "TestPlan_scenarios")
 	t.Parallel()
@@ -314,7 +312,7 @@ func TestAccHardware_replacedByTheUser(t *testing.T) {
 	})
 }
 
-// A machine that moved is found at its new address, and keeps all it has.
+// A machine that moved is found at its new address, and keeps its data.
 func TestAccAddress_movedMachineIsFound(t *testing.T) {
 	testenv.BeforeRelease(t, "TestIdentity_movedMachineKeepsItsPlace", "TestMembership_addressesSeenLast")
 	t.Parallel()
@@ -355,8 +353,7 @@ func TestAccAddress_movedMachineIsFound(t *testing.T) {
 	})
 }
 
-// What somebody changes by hand is told, and put right by the next apply; undone by hand,
-// there is nothing left to plan.
+// The plan reports changes made by hand, and the next apply repairs them; after a revert by hand the plan is empty.
 func TestAccDrift_isRepaired(t *testing.T) {
 	t.Parallel()
 
@@ -417,7 +414,7 @@ func TestAccDrift_isRepaired(t *testing.T) {
 	})
 }
 
-// expectImageDrift checks that a kubelet which somebody exchanged is named, and put back.
+// expectImageDrift checks that a kubelet image changed by hand is named, and restored.
 func expectImageDrift(t *testing.T, s *sitetest.Site, w *clitest.Workspace, bundle *pki.Bundle) {
 	t.Helper()
 
@@ -447,8 +444,8 @@ func expectImageDrift(t *testing.T, s *sitetest.Site, w *clitest.Workspace, bund
 	}
 }
 
-// A node that another resource cordoned holds a rollout, which names it. Once that is long ago, it holds nobody, nor does
-// the mark that kubectl uncordon left; on a machine of the rollout the mark goes.
+// A node that another resource cordoned holds a rollout, which names it. An old cordon holds no rollout, nor does
+// the mark that kubectl uncordon left; on a machine of the rollout the mark is removed.
 func TestAccChanges_besideStaleCordons(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRollout_isNotHeldByStaleMarks", "TestRollout_leavesAForeignCordon")
 	t.Parallel()
@@ -505,7 +502,7 @@ func TestAccChanges_besideStaleCordons(t *testing.T) {
 	})
 }
 
-// nodeName is the name of a machine's node by what was observed.
+// nodeName is the name of a machine's node as observed.
 func nodeName(t *testing.T, w *clitest.Workspace, address, machine string) string {
 	t.Helper()
 

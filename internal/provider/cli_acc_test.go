@@ -13,10 +13,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// These tests read what a person reads: the output of the CLI, its log, its state.
+// These tests read what a person reads: the output of the CLI, its log and its state.
 
-// A create that was begun and could not finish warns, with the machine that is the
-// reason, and exits with 1 only for the postcondition. The second apply goes on.
+// A create that could not finish warns and names the machine that is the reason. It exits with 1 only for the
+// postcondition. The second apply resumes.
 func TestAccIncompleteCreate_namesItsMachine(t *testing.T) {
 	t.Parallel()
 
@@ -51,8 +51,7 @@ func TestAccIncompleteCreate_namesItsMachine(t *testing.T) {
 	})
 }
 
-// An update that cannot finish fails, keeps what it did finish, and is continued by
-// the next apply.
+// An update that cannot finish fails, keeps what it finished, and the next apply resumes it.
 func TestAccIncompleteUpdate_keepsWhatJoined(t *testing.T) {
 	t.Parallel()
 
@@ -98,8 +97,8 @@ func TestAccIncompleteUpdate_keepsWhatJoined(t *testing.T) {
 	w.MustRun("destroy", "-auto-approve")
 }
 
-// Machines that are gone for good can be given up: what the resource does with its
-// machines is stored even when the rest of the update cannot be done.
+// A user can give up machines that are lost for good: the result for the machines is stored even when the rest of
+// the update fails.
 func TestAccIncompleteUpdate_givesUpDeadMachines(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRemoval_ofADeadControlPlaneGoesThroughASurvivor",
 		"TestAccIncompleteUpdate_keepsWhatJoined")
@@ -132,7 +131,7 @@ func TestAccIncompleteUpdate_givesUpDeadMachines(t *testing.T) {
 	w.MustRun("destroy", "-auto-approve")
 }
 
-// Machines that do not answer are reported once, by name. Where their nodes are lost, too, the plan waits for them.
+// Machines that do not answer are reported once, by name. When their nodes are lost, too, the plan waits for them.
 func TestAccRefresh_reportsSilentMachines(t *testing.T) {
 	t.Parallel()
 
@@ -161,7 +160,7 @@ func TestAccRefresh_reportsSilentMachines(t *testing.T) {
 	})
 }
 
-// A tainted resource is only seen in Delete, which refuses it as well.
+// Only Delete sees a tainted resource, and refuses it as well.
 func TestAccDeletionProtection_ofATaintedResource(t *testing.T) {
 	t.Parallel()
 
@@ -217,8 +216,8 @@ func TestAccPreserve_namesWhatKeepsRunning(t *testing.T) {
 	}
 }
 
-// Secrets are made once: nothing plans to change them, and both ways to import them
-// end in an empty plan with the very same bundle.
+// Secrets are generated once: no plan changes them, and both ways to import them end in an empty plan with the same
+// bundle.
 func TestAccSecrets_generatedAndImported(t *testing.T) {
 	t.Parallel()
 
@@ -262,11 +261,10 @@ func TestAccSecrets_generatedAndImported(t *testing.T) {
 	})
 }
 
-// guardedSecrets is secrets as most people have them, which cannot be destroyed.
+// guardedSecrets is secrets as most people have them: with prevent_destroy.
 const guardedSecrets = sitetest.ProviderHCL + "resource \"talosop_secrets\" \"this\" {}\n"
 
-// No secret is in a log at TRACE, in output, or in state outside the attributes that
-// are documented to hold it.
+// No secret is in a log at TRACE, in output, or in state outside the attributes documented to hold it.
 func TestAccSecrets_staySecret(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccSecrets_scan")
 	t.Parallel()
@@ -304,7 +302,7 @@ func TestAccSecrets_staySecret(t *testing.T) {
 			t.Errorf("%s shows a private key", cli.Name)
 		}
 
-		// A log that tells nothing of the steps would prove nothing.
+		// A log without the steps would prove nothing.
 		if !strings.Contains(w.Trace(), "bootstrap etcd on cp-1") {
 			t.Errorf("the log of %s does not tell of the bootstrap", cli.Name)
 		}

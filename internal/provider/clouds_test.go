@@ -16,14 +16,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 )
 
-// shape is what of a resource or a block of another provider the examples use: the names of arguments and attributes, and
-// the blocks. Types are not known of them.
+// shape is what the examples use of a resource or block of another provider: the names of arguments and attributes,
+// and the blocks. Their types are unknown.
 type shape struct {
 	names  string
 	blocks map[string]shape
 }
 
-// block is the shape as the protocol has it.
+// block is the shape in the protocol.
 func (s shape) block() *tfprotov6.SchemaBlock {
 	block := &tfprotov6.SchemaBlock{}
 
@@ -41,8 +41,7 @@ func (s shape) block() *tfprotov6.SchemaBlock {
 	return block
 }
 
-// shaped is a provider that knows shapes, and can do nothing with them. What it says nothing about is left to one that has
-// nothing.
+// shaped is a provider that knows shapes and can do nothing with them. It leaves other requests to nothing.
 type shaped struct {
 	tfprotov6.ProviderServer
 
@@ -98,8 +97,8 @@ func (shaped) ValidateDataResourceConfig(
 	return &tfprotov6.ValidateDataResourceConfigResponse{}, nil
 }
 
-// clouds are the providers of the examples, as their documentation has them: libvirt 0.9.2, aws 5.0, and proxmox 0.80 and
-// hcloud 1.57, which are real ones that took the examples, too.
+// clouds are the providers of the examples, as documented: libvirt 0.9.2, aws 5.0, proxmox 0.80 and hcloud 1.57. The
+// last two also accepted the examples as real providers.
 func clouds() map[string]shaped {
 	rule := shape{names: "protocol from_port to_port cidr_blocks self"}
 
@@ -186,8 +185,8 @@ module "clusters" {
 }
 `
 
-// The modules with the real resources of clouds fit the place of the one that is applied: what they name is there, and
-// a VM that goes ends after the cluster has changed.
+// The modules with the real resources of clouds fit in place of the applied one: the names they use exist, and a VM
+// that is removed ends after the cluster has changed.
 func TestAccExamples_clouds(t *testing.T) {
 	t.Parallel()
 

@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// The main road: machines in maintenance mode become a Ready cluster, a second plan
-// is empty, and destroying puts all of them back.
+// The main path: machines in maintenance mode become a Ready cluster, a second plan is empty, and a destroy returns
+// all of them to maintenance mode.
 func TestAccCluster_createAndDestroy(t *testing.T) {
 	t.Parallel()
 

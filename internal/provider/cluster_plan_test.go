@@ -43,7 +43,7 @@ func TestWholeCluster_planOfCreate(t *testing.T) {
 	}
 }
 
-// Blocks that are unknown as a whole leave the operations open, and are no mistake.
+// Blocks that are unknown as a whole leave the operations unknown, and are no error.
 func TestWholeCluster_planOfUnknownBlocks(t *testing.T) {
 	t.Parallel()
 
@@ -63,7 +63,7 @@ func TestWholeCluster_planOfUnknownBlocks(t *testing.T) {
 	}
 }
 
-// Changes that talosop makes to a running cluster touch the machines they are for.
+// Changes to a running cluster touch only the machines they are for.
 func TestWholeCluster_planOfUpdates(t *testing.T) {
 	t.Parallel()
 
@@ -102,8 +102,7 @@ func TestWholeCluster_planOfUpdates(t *testing.T) {
 	}
 }
 
-// What the resources with one role refuse is refused in a whole cluster, in the block
-// that asks for it.
+// What the resources with one role refuse is refused in a whole cluster, on the block that asks for it.
 func TestWholeCluster_refusedChanges(t *testing.T) {
 	t.Parallel()
 
@@ -156,7 +155,7 @@ func TestWholeCluster_refusedChanges(t *testing.T) {
 	}
 }
 
-// A whole cluster is protected from the start.
+// A new whole cluster is protected.
 func TestWholeCluster_isProtectedFromTheStart(t *testing.T) {
 	t.Parallel()
 

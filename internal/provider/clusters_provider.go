@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// providerClusters describes what of clusters is to be in no state.
+// providerClusters describes the secrets of clusters that stay out of state.
 func providerClusters() schema.MapNestedAttribute {
 	return tf.OptionalObjectMap("What of clusters is to be in neither state nor plan, by their names: it is there "+
 		"whenever a resource of the cluster is planned, read, applied or destroyed, stored nowhere, and may come from "+
@@ -62,7 +62,7 @@ func (m providerModel) clusters(ctx context.Context) providerdata.Clusters {
 }
 
 func validateClusters(clusters providerdata.Clusters) diag.Diagnostics {
-	var diags diag.Diagnostics // whether patches fit a cluster is said where its configurations are made
+	var diags diag.Diagnostics // the resource that renders configurations reports whether patches fit its cluster
 
 	for _, name := range slices.Sorted(maps.Keys(clusters.By)) {
 		one, at := clusters.By[name], path.Root("clusters").AtMapKey(name)

@@ -13,10 +13,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// needsConsent is the summary of what refuses a bootstrap with secrets that may have a cluster.
+// needsConsent is the summary of the error that refuses a bootstrap with secrets that may have a cluster.
 const needsConsent = "Bootstrap with existing secrets needs consent"
 
-// planeOfSite is a control plane of these machines, with secrets that no apply of the test makes.
+// planeOfSite is a control plane of these machines, with secrets from outside the test's applies.
 func planeOfSite(s *sitetest.Site, secrets string, machines ...*sim.Machine) tftest.Config {
 	config := tftest.BaseControlPlane()
 	config["name"], config["endpoint"], config["secrets"] = "test", s.URL, secrets
@@ -32,7 +32,7 @@ func planeOfSite(s *sitetest.Site, secrets string, machines ...*sim.Machine) tft
 	return config
 }
 
-// olderBundle is secrets that no process takes for new ones.
+// olderBundle is secrets that no process takes for new.
 func olderBundle(t *testing.T) string {
 	t.Helper()
 
@@ -98,8 +98,8 @@ func refusedForConsent(t *testing.T, s *sitetest.Site, o tftest.Outcome) {
 	}
 }
 
-// The state is lost, the secrets are kept, one of three control planes is wiped and listed, the others are off. However
-// it was wiped, a bootstrap would make a second etcd with the authorities of the first one.
+// The state is lost and the secrets are kept. One of three control planes is wiped and listed, the others are off.
+// However it was wiped, a bootstrap would make a second etcd with the authorities of the first.
 func TestControlPlane_asksForConsentAfterALossOfTheState(t *testing.T) {
 	t.Parallel()
 
@@ -143,7 +143,7 @@ func TestControlPlane_asksForConsentAfterALossOfTheState(t *testing.T) {
 	}
 }
 
-// awaitWithoutEtcd waits until a machine answers without data of etcd.
+// awaitWithoutEtcd waits until a machine answers without etcd data.
 func awaitWithoutEtcd(t *testing.T, s *sitetest.Site, m *sim.Machine) {
 	t.Helper()
 
@@ -155,8 +155,7 @@ func awaitWithoutEtcd(t *testing.T, s *sitetest.Site, m *sim.Machine) {
 	tftest.Must(t, m.AwaitStage(t.Context(), stage))
 }
 
-// A create that the CLIs plan with secrets that are not known yet, because the apply makes them, needs no consent: the
-// plan of the apply, which knows them, does not ask either. The next create with the same secrets does.
+// As `talosctl reset --system-labels-to-wipe EPHEMERAL` does: the configuration stays.
 func TestControlPlane_newSecretsNeedNoConsent(t *testing.T) {
 	t.Parallel()
 
@@ -180,7 +179,7 @@ func TestControlPlane_newSecretsNeedNoConsent(t *testing.T) {
 	refusedForConsent(t, s, tftest.Outcome{Diagnostics: plan.Diagnostics})
 }
 
-// sorted is an order that is always the same.
+// sorted is a fixed order.
 func sorted() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) } //nolint:gosec // not for secrets
 
 // applyOnce plans and applies blocks.
@@ -195,8 +194,8 @@ func applyOnce(t *testing.T, state lifeState, blocks []lifeBlock, replace ...str
 	return applyLife(t, plan, blocks, nil, func() loss { return lossNone })
 }
 
-// A replacement of the whole cluster that the plan shows needs no consent, and neither does one that is tainted: the
-// state has the cluster, and the apply resets it before it makes another one.
+// A replacement of the whole cluster that the plan shows needs no consent, and neither does a tainted cluster: it is
+// in state, and the apply resets it before it creates another one.
 func TestControlPlane_replacementNeedsNoConsent(t *testing.T) {
 	t.Parallel()
 
@@ -216,7 +215,7 @@ func TestControlPlane_replacementNeedsNoConsent(t *testing.T) {
 				object.Tainted = true
 				state[at] = &object
 
-				// Nothing answers for it: only the state knows the cluster.
+				// No machine answers: only the state knows the cluster.
 				life.ControlPlane[0].Wipe()
 				life.ControlPlane[0].PowerOn()
 				awaitWithoutEtcd(t, life.Site, life.ControlPlane[0])
@@ -232,7 +231,7 @@ func TestControlPlane_replacementNeedsNoConsent(t *testing.T) {
 	}
 }
 
-// An etcd that answers is joined without consent, with all of its control planes in the configuration or with one.
+// An etcd that answers is joined without consent, with one or all of its control planes in the configuration.
 func TestControlPlane_joinsAnEtcdThatAnswersWithoutConsent(t *testing.T) {
 	t.Parallel()
 
@@ -247,8 +246,8 @@ func TestControlPlane_joinsAnEtcdThatAnswersWithoutConsent(t *testing.T) {
 	}
 }
 
-// Secrets of the provider block are older than any plan, and so are those of a handle that is written by hand. A whole
-// cluster and the one machine that bootstraps ask like a control plane.
+// Secrets of the provider block are older than any plan, and so are those of a handle that is written by hand. A
+// whole cluster and a single machine that bootstraps need consent like a control plane.
 func TestConsent_everyResourceThatBootstraps(t *testing.T) {
 	t.Parallel()
 
@@ -311,8 +310,8 @@ func TestConsent_everyResourceThatBootstraps(t *testing.T) {
 	}
 }
 
-// Consent that stays in the configuration would bootstrap after a loss of the state: each plan says so, and to take it
-// away touches no machine.
+// Consent that stays in the configuration would bootstrap after a loss of the state. Each plan warns about it, and
+// its removal touches no machine.
 func TestConsent_isForOneApply(t *testing.T) {
 	t.Parallel()
 
@@ -344,7 +343,7 @@ func TestConsent_isForOneApply(t *testing.T) {
 	d.ExpectEmpty(t, "without consent", config)
 }
 
-// A create with consent that did not finish goes on without it: the state has its machines.
+// A create with consent that did not finish resumes without it: the state has its machines.
 func TestConsent_interruptedCreateGoesOn(t *testing.T) {
 	t.Parallel()
 

@@ -19,11 +19,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// listNodes names the file with a kubeconfig for a process of this test binary that only lists the nodes of that
-// cluster, as a program does that is given the credentials of an ephemeral resource.
+// listNodes names the kubeconfig file for a process of this test binary that only lists the nodes of that cluster,
+// as a program does with the credentials of an ephemeral resource.
 const listNodes = "TALOSOP_TEST_LIST_NODES"
 
-// beProgram lists the nodes into a file beside the kubeconfig that the environment has.
+// beProgram lists the nodes into a file next to the kubeconfig in the environment.
 func beProgram(to string) error {
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(os.Getenv("GIVEN_KUBECONFIG")))
 	if err != nil {
@@ -50,7 +50,7 @@ func beProgram(to string) error {
 	return os.WriteFile(to, []byte(strings.Join(names, "\n")), 0o600)
 }
 
-// stackHCL is a control plane and workers in pods of the host, which may be destroyed.
+// stackHCL is a control plane and workers in pods of the host, without protection.
 func (s *hostSite) stackHCL(workers int) string {
 	return fmt.Sprintf(`
 provider "talosop" {
@@ -84,8 +84,8 @@ resource "talosop_worker" "this" {
 `, s.Kubeconfig(), s.namespace, workers)
 }
 
-// A stack of modules on pods: both CLIs make it, have nothing to change afterwards, give a program that they run a
-// kubeconfig which works from here, keep secrets out of logs, and leave nothing behind.
+// A stack of modules on pods: both CLIs create it, have nothing to change afterwards, run a program with a
+// kubeconfig that works from here, keep secrets out of logs, and leave nothing behind.
 func TestAccContainer_stackOfModules(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle", "TestAccContainer_addonAndBackup")

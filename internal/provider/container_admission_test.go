@@ -17,8 +17,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// A namespace that lets no privileged pods in is refused by the plan, or by the apply when it became one meanwhile,
-// before anything is made; and both say what to do.
+// A namespace that refuses privileged pods is refused by the plan, or by the apply when it changed since, before
+// anything is created. Both say what to do.
 func TestContainer_namespaceWithoutPrivilegedPods(t *testing.T) {
 	t.Parallel()
 
@@ -60,7 +60,7 @@ func TestContainer_namespaceWithoutPrivilegedPods(t *testing.T) {
 	}
 }
 
-// enforce gives the namespace a Pod Security Standard, and waits until the host goes by it.
+// enforce gives the namespace a Pod Security Standard, and waits until the host applies it.
 func (s *hostSite) enforce(t *testing.T, level string) {
 	t.Helper()
 
@@ -91,8 +91,8 @@ func (s *hostSite) enforce(t *testing.T, level string) {
 	}))
 }
 
-// Outside of a pod in_cluster leads nowhere: plans and refreshes say so and go on with what is known, and an apply
-// makes nothing.
+// Outside of a pod in_cluster has no connection: plans and refreshes report it and continue with what is known, and
+// an apply creates nothing.
 func TestContainer_inClusterOutsideOfAPod(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 

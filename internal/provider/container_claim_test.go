@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// Two resources of one name would have the same pods: the second one is refused. Workers that are preserved do not keep
-// their control plane from being destroyed, nor are they touched.
+// Two resources of one name would have the same pods: the second one is refused. Preserved workers do not block the
+// destroy of their control plane, and are not touched.
 func TestContainer_workersOfAControlPlane(t *testing.T) {
 	t.Parallel()
 

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// The data of a cluster that is all in one pod does not go with a change of that pod: the plan refuses it at what
-// changes, and nothing is done where no plan was made. With others that hold etcd meanwhile it goes on.
+// A change of a pod that holds all data of a cluster does not destroy that data: the plan refuses it on the changed
+// attribute, and an apply without a plan does nothing. With other etcd members present it continues.
 func TestContainer_allDataInItsPod(t *testing.T) {
 	t.Parallel()
 
@@ -72,7 +72,7 @@ func TestContainer_allDataInItsPod(t *testing.T) {
 	s.destroy(t, d, "alone")
 }
 
-// What the planner is told of a machine in a container says where its data is.
+// The planner's input for a machine in a container includes where its data is.
 func TestContainer_ephemeralIsKnownToThePlanner(t *testing.T) {
 	t.Parallel()
 

@@ -27,7 +27,7 @@ import (
 // fakeHost is a host cluster with pods and no Talos in them.
 type fakeHost struct {
 	Mu sync.Mutex
-	// pods by machine, what machines share, and what was asked, in order.
+	// pods by machine, what machines share, and the calls, in order.
 	pods   map[string]workload.MachineState
 	shared workload.Observation
 	calls  []string
@@ -151,7 +151,7 @@ func (h *fakeHost) Close() {
 	h.closed++
 }
 
-// talosFleet is machines that say what a test lets them say.
+// talosFleet is machines that report what a test sets.
 type talosFleet func(name string) step.MachineState
 
 func (f talosFleet) Machine(m cluster.Machine) lifecycle.Machine {
@@ -191,7 +191,7 @@ func observeOn(t *testing.T, f containers.ContainerFleet, name string) step.Mach
 	return f.Machine(cluster.Machine{Name: name}).Observe(t.Context())
 }
 
-// The boot of a container is the run of its container: the kernel's never changes.
+// The boot of a container is the run of its container, because the boot of the kernel never changes.
 func TestContainer_bootIsTheRunOfItsContainer(t *testing.T) {
 	t.Parallel()
 
@@ -209,12 +209,12 @@ func TestContainer_bootIsTheRunOfItsContainer(t *testing.T) {
 	}
 }
 
-// A machine must never be taken to have come back from a restart with the words of before it.
+// A machine must not count as restarted because of an answer from before the restart.
 func TestContainer_restartsWhileObserved(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		// The restart comes right after the host was asked, or while the machine is.
+		// The restart comes right after the observation of the host, or during that of the machine.
 		restart func(h *fakeHost, f *talosFleet)
 		version string
 		boot    string
@@ -252,7 +252,7 @@ func TestContainer_restartsWhileObserved(t *testing.T) {
 	}
 }
 
-// One that restarts again while it is asked for the first time after a restart is on its way.
+// A machine that restarts again during its first observation after a restart is still on its way.
 func TestContainer_restartsTwice(t *testing.T) {
 	t.Parallel()
 
@@ -283,7 +283,7 @@ func TestContainer_restartsTwice(t *testing.T) {
 	}
 }
 
-// Only the host says that a machine is gone: not its silence, and not that of the host.
+// Only the host reports that a machine is gone: neither its silence nor that of the host is proof.
 func TestContainer_isGoneOnlyIfTheHostSaysSo(t *testing.T) {
 	t.Parallel()
 
@@ -313,7 +313,7 @@ func TestContainer_isGoneOnlyIfTheHostSaysSo(t *testing.T) {
 	}
 }
 
-// A pod that does not run says why, and its machine is not asked.
+// A pod that does not run reports why, and its machine is not asked.
 func TestContainer_podThatDoesNotRun(t *testing.T) {
 	t.Parallel()
 
@@ -334,7 +334,7 @@ func TestContainer_podThatDoesNotRun(t *testing.T) {
 	}
 }
 
-// Machines of a round share one look at the host; a change is looked at anew.
+// Machines of a round share one observation of the host; a change is observed again.
 func TestContainer_sharesObservationsOfTheHost(t *testing.T) {
 	t.Parallel()
 
@@ -364,7 +364,7 @@ func TestContainer_sharesObservationsOfTheHost(t *testing.T) {
 	}
 }
 
-// A look that its caller gave up says nothing to the others.
+// An observation that its caller canceled reports nothing to the others.
 func TestContainer_cancelledObservation(t *testing.T) {
 	t.Parallel()
 
@@ -372,7 +372,7 @@ func TestContainer_cancelledObservation(t *testing.T) {
 	f := containersOn(h, memberAlways, time.Hour, "cp-0")
 	ctx, cancel := context.WithCancel(t.Context())
 
-	h.observing = cancel // called while the first caller looks
+	h.observing = cancel // called while the first caller observes
 	f.Machine(cluster.Machine{Name: "cp-0"}).Observe(ctx)
 
 	if got := observeOn(t, f, "cp-0"); got.Access != step.Member {
@@ -384,8 +384,8 @@ func TestContainer_cancelledObservation(t *testing.T) {
 	}
 }
 
-// What a machine cannot do in a container, its host does. An upgrade that is not confirmed
-// touches nothing, and one on the way runs the image of the way.
+// The host does what a machine in a container cannot do. An upgrade that is not confirmed touches nothing, and one
+// in several hops runs the image of each hop.
 func TestContainer_changesGoThroughTheHost(t *testing.T) {
 	t.Parallel()
 
@@ -425,7 +425,7 @@ func TestContainer_changesGoThroughTheHost(t *testing.T) {
 	}
 }
 
-// Volumes are replaced when the host says that they are lost, at the time of the change.
+// Volumes are replaced when the host reports them lost, at the time of the change.
 func TestContainer_lostVolumesAreReplaced(t *testing.T) {
 	t.Parallel()
 
@@ -459,7 +459,7 @@ func TestContainer_ofAnotherResource(t *testing.T) {
 	}
 }
 
-// Operations share a connection to a host, and the last one ends it.
+// Operations share a connection to a host, and the last one closes it.
 func TestHost_connectionIsShared(t *testing.T) {
 	t.Parallel()
 

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// Without volumes a pod that goes takes its machine along, and the next one joins anew.
+// Without volumes a removed pod loses its machine's data, and the next one joins again.
 func TestContainer_withoutVolumesJoinsAnew(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainer_allDataInItsPod", "TestVolumes_ephemeralOnesGoWithThePod")
 	t.Parallel()

@@ -25,8 +25,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// What is done inside of a cluster gets to it by its handle alone, through the host: an addon into its Kubernetes and
-// snapshots out of its etcd, both real ones.
+// Resources inside a cluster reach it by its handle alone, through the host: an addon in its Kubernetes and
+// snapshots of its etcd, both real ones.
 func TestAccContainer_addonAndBackup(t *testing.T) {
 	t.Parallel()
 
@@ -59,7 +59,7 @@ func TestAccContainer_addonAndBackup(t *testing.T) {
 	s.destroy(t, plane, "dev")
 }
 
-// inside is the Kubernetes API of a cluster as the machine in a pod serves it, on no way that talosop takes.
+// inside is the Kubernetes API of a cluster as the machine in a pod serves it, by a route that talosop does not use.
 func (s *hostSite) inside(t *testing.T, secrets, pod string) clientgo.Interface {
 	t.Helper()
 
@@ -80,7 +80,7 @@ func (s *hostSite) inside(t *testing.T, secrets, pod string) clientgo.Interface 
 	return api
 }
 
-// takesAddon is the life of an addon.
+// takesAddon is the lifecycle of an addon.
 func takesAddon(t *testing.T, d *tftest.Driven, handle tftypes.Value, api clientgo.Interface) {
 	t.Helper()
 
@@ -112,7 +112,7 @@ func takesAddon(t *testing.T, d *tftest.Driven, handle tftypes.Value, api client
 	}
 }
 
-// takesBackups is the life of a backup.
+// takesBackups is the lifecycle of a backup.
 func takesBackups(t *testing.T, d *tftest.Driven, handle tftypes.Value) {
 	t.Helper()
 

@@ -16,8 +16,8 @@ import (
 
 var errKilled = errors.New("the process was killed")
 
-// mortal is a host that is the last thing a process of the provider asks: at the call of a number the process ends,
-// before the call or, when it is late, after it and before its answer.
+// mortal is a host that ends its provider process at the n-th call: before the call or, when late, after it and
+// before its answer.
 type mortal struct {
 	containers.Host
 
@@ -30,8 +30,8 @@ type mortal struct {
 	kill  context.CancelCauseFunc
 }
 
-// die ends the process. To everybody else that is the end of its connections: it cuts them off, and nothing that it
-// does from then on reaches anybody, such as what a run does that was only cancelled.
+// die ends the process. To every other party that is the end of its connections. It closes them, and nothing that
+// the process does afterwards has an effect, such as the work of a run that was only canceled.
 func (m *mortal) die() error {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
@@ -54,7 +54,7 @@ func (m *mortal) dead() bool {
 	return m.gone
 }
 
-// call is what a call comes to.
+// call is the outcome of a call.
 func (m *mortal) call(do func() error) error {
 	m.Mu.Lock()
 	m.calls++
@@ -145,8 +145,8 @@ func (m *mortal) RemoveShared(ctx context.Context, s workload.Spec) error {
 	return m.call(func() error { return m.Host.RemoveShared(ctx, s) })
 }
 
-// A process that is killed at a call to the host costs nothing: the next one finishes what it began, with the state of
-// before, whatever that is: no state at all of a create.
+// A process that is killed at a call to the host costs nothing: the next one finishes its work from the earlier
+// state, even from none at all after a create.
 func TestContainer_survivesKilledRuns(t *testing.T) {
 	t.Parallel()
 
@@ -177,8 +177,8 @@ func TestContainer_survivesKilledRuns(t *testing.T) {
 	}
 }
 
-// killed begins a change several times, and kills the process at one call after the other; its state is lost every
-// time.
+// killed starts a change several times, and kills the process at one call after the other; each time the state is
+// lost.
 func (s *hostSite) killed(t *testing.T, d *tftest.Driven, what string, config tftest.Config) {
 	t.Helper()
 
@@ -195,8 +195,8 @@ func (s *hostSite) killed(t *testing.T, d *tftest.Driven, what string, config tf
 	}
 }
 
-// dies begins a change in a process that is killed at a call to the host, counted from after the plan; late is after
-// the call and before its answer. The state is lost. It says whether there were as many calls.
+// dies starts a change in a process that is killed at a call to the host, counted from after the plan; late is after
+// the call and before its answer. The state is lost. It reports whether there were that many calls.
 func (s *hostSite) dies(t *testing.T, d *tftest.Driven, at int, late bool, config tftest.Config) bool {
 	t.Helper()
 

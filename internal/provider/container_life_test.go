@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// A cluster of pods is made in one run, is content with what it made, gets back what others took away from it, and goes
-// without a trace.
+// A cluster of pods is created in one run, has an empty plan, is repaired after others removed parts of it, and is
+// removed without a trace.
 func TestContainerCluster_lifecycle(t *testing.T) {
 	t.Parallel()
 
@@ -56,7 +56,7 @@ func TestContainerCluster_lifecycle(t *testing.T) {
 	s.destroy(t, d, "dev")
 }
 
-// podUIDs tell the pods of a namespace from those that take their places.
+// podUIDs distinguish the pods of a namespace from their replacements.
 func (s *hostSite) podUIDs(t *testing.T) map[string]types.UID {
 	t.Helper()
 
@@ -144,7 +144,7 @@ func (s *hostSite) imageOf(t *testing.T, pod string) string {
 	return found.Spec.Containers[0].Image
 }
 
-// Clusters share a namespace, or have names in common, and do not get into each other's way.
+// Clusters share a namespace, or have names in common, without conflicts.
 func TestContainerCluster_sideBySide(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainer_workersOfAControlPlane", "TestRemove_leavesNothing",
 		"TestEnsure_leavesForeignObjectsAlone")
@@ -172,7 +172,7 @@ func TestContainerCluster_sideBySide(t *testing.T) {
 		t.Errorf("pods are left: %v", after)
 	}
 
-	// A cluster with other secrets is somebody else's, whatever its name.
+	// A cluster with other secrets is a foreign cluster, whatever its name.
 	thief := s.drive(t, "talosop_control_plane")
 	done := thief.Apply(t, tftest.With(plane, tftest.NewBundle(t), "secrets"))
 
@@ -187,7 +187,7 @@ func TestContainerCluster_sideBySide(t *testing.T) {
 	elsewhere.expectNothing(t, "dev")
 }
 
-// A host that is silent says nothing about its machines: they are kept, and nothing is destroyed.
+// A silent host proves nothing about its machines: they are kept, and nothing is destroyed.
 func TestContainerCluster_hostIsSilent(t *testing.T) {
 	t.Parallel()
 
@@ -222,7 +222,7 @@ func TestContainerCluster_hostIsSilent(t *testing.T) {
 		t.Errorf("the destroy says: %s", tftest.Show(done.Diagnostics))
 	}
 
-	// A create is planned, with a warning, and makes nothing.
+	// A create is planned, with a warning, and creates nothing.
 	fresh := silent.drive(t, "talosop_control_plane")
 	if said := tftest.Show(fresh.Plan(t, config).Must(t).Diagnostics); !strings.Contains(said,
 		"The host cluster was not looked at") {
@@ -236,7 +236,7 @@ func TestContainerCluster_hostIsSilent(t *testing.T) {
 	s.destroy(t, d, "dev")
 }
 
-// What keeps machines from being made is found by the plan, at the attribute, and nothing is made.
+// The plan finds what prevents the creation of machines and reports it at the attribute. Nothing is created.
 func TestContainerCluster_preflightFailsThePlan(t *testing.T) {
 	t.Parallel()
 

@@ -20,12 +20,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// moments tell a test of what is about to be done to the machines of a namespace: "host Replace cp-0" and "talos
-// dev-cp-0-0 Bootstrap", with the detail of the call where it has one.
+// moments report to a test each change of the machines of a namespace before it happens: "host Replace cp-0" and
+// "talos dev-cp-0-0 Bootstrap", with the detail of the call where it has one.
 type moments struct {
 	Mu   sync.Mutex
 	hear func(moment string)
-	// Seen are those that change something, in order.
+	// Seen are the changes, in order.
 	Seen []string
 }
 
@@ -40,7 +40,7 @@ func (m *moments) tell(moment string) {
 	}
 }
 
-// listen calls for every moment from now on, one at a time, and forgets those of before.
+// listen calls hear for every later moment, one at a time, and forgets the earlier ones.
 func (m *moments) listen(hear func(moment string)) {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
@@ -48,7 +48,7 @@ func (m *moments) listen(hear func(moment string)) {
 	m.hear, m.Seen = hear, nil
 }
 
-// with are the moments whose words begin with these.
+// with are the moments that start with prefix.
 func (m *moments) with(prefix string) (found []string) {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
@@ -65,7 +65,7 @@ func (m *moments) with(prefix string) (found []string) {
 // heard are the moments of all namespaces of the shared host, whose simulator has one hook.
 var heard sync.Map
 
-// momentsOf begins to tell of the machines of a site. Drivers made before do not tell of the host.
+// momentsOf starts to report the machines of a site. Drivers made before it do not report the host.
 func momentsOf(t *testing.T, s *hostSite) *moments {
 	t.Helper()
 
@@ -87,7 +87,7 @@ func momentsOf(t *testing.T, s *hostSite) *moments {
 	return m
 }
 
-// telling is a host that tells of changes before it makes them.
+// telling is a host that reports changes before it makes them.
 type telling struct {
 	containers.Host
 
@@ -118,7 +118,7 @@ func (h *telling) Remove(ctx context.Context, s workload.Spec, machine string) e
 	return h.Host.Remove(ctx, s, machine)
 }
 
-// watchPlanes lets the test fail when a control plane of a cluster is taken down while another one is.
+// watchPlanes fails the test when a control plane of a cluster is taken down while another one is.
 func (s *hostSite) watchPlanes(t *testing.T, m *moments, name string, planes int) {
 	t.Helper()
 
@@ -143,7 +143,7 @@ func (s *hostSite) watchPlanes(t *testing.T, m *moments, name string, planes int
 	})
 }
 
-// expectEtcd checks that the members of etcd are the control planes of a cluster, and that it was founded once.
+// expectEtcd checks that the members of etcd are the control planes of a cluster, and that it was bootstrapped once.
 func (s *hostSite) expectEtcd(t *testing.T, name string, planes int) {
 	t.Helper()
 
@@ -155,7 +155,7 @@ func (s *hostSite) expectEtcd(t *testing.T, name string, planes int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
-	// Clusters of other tests, which come and go, are asked as well.
+	// This also asks clusters of other tests, which come and go.
 	if err := wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		members, err := s.Sim().EtcdMembers(ctx)
 		members = slices.DeleteFunc(members, func(member string) bool { return !strings.HasPrefix(member, name+"-") })
@@ -174,7 +174,7 @@ func (s *hostSite) expectEtcd(t *testing.T, name string, planes int) {
 	}
 }
 
-// claimUIDs tell the volumes of a namespace from those that take their places.
+// claimUIDs distinguish the volumes of a namespace from their replacements.
 func (s *hostSite) claimUIDs(t *testing.T) map[string]types.UID {
 	t.Helper()
 

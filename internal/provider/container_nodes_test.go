@@ -14,8 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
-// A node of the host that is silent may come back with what is on it. One that is gone has taken its volumes along, and
-// machines begin anew without them, as long as etcd does not need what is lost.
+// A silent node of the host may come back with its data. A removed one has lost its volumes, and its machines start
+// again without them, unless etcd needs what is lost.
 func TestContainer_losesItsNode(t *testing.T) {
 	testenv.BeforeRelease(t, "TestObserve_lostNodes", "TestObserve_lostVolumes", "TestPods_oneWhoseVolumesAreLost")
 	t.Parallel()
@@ -26,15 +26,15 @@ func TestContainer_losesItsNode(t *testing.T) {
 	s.losesAll(t)
 }
 
-// local is a configuration whose volumes are those of the nodes, and whose pods are large enough that the scheduler
-// puts each on a node of its own, whatever its role.
+// local is a configuration with volumes on the nodes, and with pods so large that the scheduler puts each on a
+// separate node, whatever its role.
 func local(config tftest.Config) tftest.Config {
 	config = tftest.With(config, tftest.Config{"requests": tftest.Config{"cpu": "8"}}, "host", "pod", "resources")
 
 	return tftest.With(config, tftest.Config{"class": hosttest.LocalClass}, "host", "pod", "storage")
 }
 
-// losesTwo takes a control plane of three and a worker their nodes.
+// losesTwo removes the nodes of a control plane of three and of a worker.
 func (s *hostSite) losesTwo(t *testing.T) {
 	t.Helper()
 
@@ -67,7 +67,7 @@ func (s *hostSite) losesTwo(t *testing.T) {
 		t.Errorf("with lost nodes the refresh says: %s", said)
 	}
 
-	// From here on every refresh compares configurations, those with the addresses of peers too.
+	// From here on every refresh compares configurations, including those with the addresses of peers.
 	d.Refresh(t).Must(t)
 
 	for _, name := range []string{"cp-0", "cp-2"} {
@@ -120,7 +120,7 @@ func (s *hostSite) losesTwo(t *testing.T) {
 	s.destroy(t, d, "dev")
 }
 
-// losesAll takes the only control plane its node.
+// losesAll removes the node of the only control plane.
 func (s *hostSite) losesAll(t *testing.T) {
 	t.Helper()
 
@@ -155,7 +155,7 @@ func (s *hostSite) losesAll(t *testing.T) {
 	s.destroy(t, d, "alone")
 }
 
-// nodesOf are the nodes of the host that pods are on, each alone on its own.
+// nodesOf are the nodes of the host that run pods, each on a separate one.
 func (s *hostSite) nodesOf(t *testing.T, pods ...string) []string {
 	t.Helper()
 
@@ -178,8 +178,8 @@ func (s *hostSite) nodesOf(t *testing.T, pods ...string) []string {
 	return nodes
 }
 
-// nodesInside tell the nodes that a cluster has stored from those that take their places, by what the machine in a pod
-// serves.
+// nodesInside distinguish the nodes that a cluster has stored from their replacements, as the machine in a pod
+// serves them.
 func (s *hostSite) nodesInside(t *testing.T, secrets, pod string) map[string]types.UID {
 	t.Helper()
 

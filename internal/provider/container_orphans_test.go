@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// Machines that a run made which was killed, and whose state is lost, are found: a refresh tells of them, so that a
-// plan does what becomes of them, and the apply takes them away one by one.
+// A refresh finds machines of a run that was killed and whose state is lost. It reports them, so that a plan
+// includes them, and the apply removes them one by one.
 func TestContainer_orphansAreRemoved(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainer_orphansGoWithTheirCluster", "TestObserve_orphans")
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestContainer_orphansAreRemoved(t *testing.T) {
 	s.destroy(t, d, "stray")
 }
 
-// Machines that no state knows of go with the cluster, although no refresh came before its end.
+// Machines that no state knows are removed with the cluster, even without a refresh before its end.
 func TestContainer_orphansGoWithTheirCluster(t *testing.T) {
 	t.Parallel()
 
@@ -64,7 +64,7 @@ func TestContainer_orphansGoWithTheirCluster(t *testing.T) {
 	s.destroy(t, d, "left")
 }
 
-// makeAndForget begins an update, and kills it when its machines are made on the host; its state is lost.
+// makeAndForget starts an update, and kills it when its machines exist on the host; its state is lost.
 func (s *hostSite) makeAndForget(t *testing.T, d *tftest.Driven, config tftest.Config) {
 	t.Helper()
 

@@ -21,11 +21,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// contexts is a kubeconfig of several clusters: prod and admin are the host, and test is another one.
+// contexts is a kubeconfig of several clusters: prod and admin are the host, and test is another cluster.
 type contexts struct {
 	path string
 	file *clientcmdapi.Config
-	// recorded and found are what has to be said of prod and test.
+	// recorded and found are what the error says of prod and test.
 	recorded, found string
 }
 
@@ -83,8 +83,8 @@ func (c *contexts) refused(t *testing.T, what string, done tftest.Outcome) {
 	}
 }
 
-// Nothing is read from, sent to or removed from another host cluster than the one that has the machines, whatever leads
-// there, and nothing in state changes by trying. The same host by another context is the same.
+// Nothing is read from, sent to or removed from a host cluster other than the one that has the machines, whatever
+// leads there. The attempt changes nothing in state. Another context of the same host is accepted.
 func TestContainer_otherHostIsRefused(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainer_otherHostIsRefusedWithoutPrivateState", "TestRecorded_refusesAnotherHost",
 		"TestContainer_otherHostIsRefusedWithoutPrivateState")
@@ -106,7 +106,7 @@ func TestContainer_otherHostIsRefused(t *testing.T) {
 
 	planes.Ready(t, config(1, ""))
 
-	// Workers take their connection from the resource, and not from the handle.
+	// Workers take their connection from the resource, not from the handle.
 	pool := func(replicas int) tftest.Config {
 		return tftest.Config{"cluster": tftest.Plain(t, tftest.AttributeOf(t, planes.State, "cluster")), "name": "batch",
 			"replicas": replicas, "talos_version": "v1.13.0", "deletion_protection": false,
@@ -116,7 +116,7 @@ func TestContainer_otherHostIsRefused(t *testing.T) {
 	workers.Ready(t, pool(1))
 
 	for d, change := range map[*tftest.Driven]tftest.Config{planes: config(3, ""), workers: pool(2)} {
-		// What was planned is over with the first refresh.
+		// The first refresh invalidates the plan.
 		before := d.Refresh(t).Must(t).Value
 		changed := d.Plan(t, change).Must(t)
 
@@ -141,7 +141,7 @@ func TestContainer_otherHostIsRefused(t *testing.T) {
 		}
 	}
 
-	// A context that is given leads there, too: that is all that would change.
+	// A given context leads there, too: it would be the only change.
 	k.refused(t, "a plan of another context", planes.Plan(t, config(1, "test")))
 
 	planes.Apply(t, config(1, "admin")).Must(t)
@@ -151,7 +151,7 @@ func TestContainer_otherHostIsRefused(t *testing.T) {
 	s.destroy(t, planes, "dev")
 }
 
-// Machines that are gone from their host are named by a refresh, by an apply and by a destroy.
+// A refresh, an apply and a destroy name machines that are gone from their host.
 func TestContainer_goneMachinesAreNamed(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainer_isGoneOnlyIfTheHostSaysSo", "TestContainer_otherHostIsRefusedWithoutPrivateState")
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestContainer_goneMachinesAreNamed(t *testing.T) {
 	}
 }
 
-// removeAll removes what a selector matches in the namespace, and returns when it is gone.
+// removeAll removes what a selector matches in the namespace, and returns when it is removed.
 func (s *hostSite) removeAll(t *testing.T, selector string) {
 	t.Helper()
 
@@ -214,8 +214,8 @@ func (s *hostSite) removeAll(t *testing.T, selector string) {
 	}))
 }
 
-// A context that somebody switched does not let a CLI take the machines for gone: plan, apply and destroy are refused
-// until it is switched back.
+// A switched context does not let a CLI take the machines for gone: plan, apply and destroy are refused until it is
+// switched back.
 func TestAccContainer_contextIsSwitched(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestContainer_otherHostIsRefusedWithoutPrivateState", "TestRecorded_refusesAnotherHost")

@@ -21,8 +21,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// A host that restarts gives all pods other addresses at once. The etcd of the control planes in them comes back by
-// itself, and nobody has to do anything about it; one that is replaced keeps the address that its etcd is known by.
+// A host that restarts gives all pods other addresses at once. The etcd in the control planes recovers by itself,
+// without user action. A control plane that is replaced keeps the address by which its etcd is known.
 func TestContainer_outlivesARestartOfItsHost(t *testing.T) {
 	testenv.BeforeRelease(t, "TestPeerAddress_isRecorded", "TestDrift_peerAddressesStay")
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestContainer_outlivesARestartOfItsHost(t *testing.T) {
 		t.Errorf("etcd was known at %v, and is at %v", peers, now)
 	}
 
-	// A Service that somebody takes away comes back where it was.
+	// A deleted Service is created again with its address.
 	tftest.Must(t, s.API().CoreV1().Services(s.namespace).Delete(t.Context(), "restarted-cp-1-peer",
 		metav1.DeleteOptions{}))
 	d.Refresh(t).Must(t)
@@ -79,7 +79,7 @@ func (s *hostSite) addresses(t *testing.T) map[string]string {
 	return found
 }
 
-// awaitOtherAddresses waits until the pods are others.
+// awaitOtherAddresses waits until the pods have other addresses.
 func (s *hostSite) awaitOtherAddresses(t *testing.T, former map[string]string) {
 	t.Helper()
 
@@ -97,8 +97,8 @@ func (s *hostSite) awaitOtherAddresses(t *testing.T, former map[string]string) {
 	}))
 }
 
-// peerServices are the addresses of the Services for the peers of control planes, in their order. They have to be the
-// ones that state has, and those that etcd knows its members by.
+// peerServices are the addresses of the Services for the peers of control planes, in order. They have to match the
+// state and the addresses by which etcd knows its members.
 func (s *hostSite) peerServices(t *testing.T, d *tftest.Driven, planes int) []string {
 	t.Helper()
 
@@ -133,7 +133,7 @@ func (s *hostSite) peerServices(t *testing.T, d *tftest.Driven, planes int) []st
 	return addresses
 }
 
-// A machine gets an address for its peers with its first configuration or never.
+// A machine gets an address for its peers with its first configuration or not at all.
 func TestPeerAddress_onlyForNewMachines(t *testing.T) {
 	t.Parallel()
 
@@ -158,8 +158,7 @@ func TestPeerAddress_onlyForNewMachines(t *testing.T) {
 	}
 }
 
-// What a state has of the address of a machine that is gone is not asked for again: another host may have its name by
-// now.
+// The recorded address of a machine that is gone is not requested again: another host may have its name by now.
 func TestPeerAddress_ofMachinesThatAreGone(t *testing.T) {
 	t.Parallel()
 
@@ -177,7 +176,7 @@ func TestPeerAddress_ofMachinesThatAreGone(t *testing.T) {
 	}
 }
 
-// An address that Talos takes for one of its own cluster is none that it announces.
+// An address that Talos takes for one of its own cluster is not announced.
 func TestPeerAddress_inNetworksOfTheCluster(t *testing.T) {
 	t.Parallel()
 

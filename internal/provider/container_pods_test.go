@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// Pods die while a cluster grows, is upgraded and shrinks, in the middle of steps: that run or the next one finishes,
-// and etcd is one cluster of the machines that are there.
+// Pods die while a cluster grows, is upgraded and shrinks, in the middle of steps. That run or the next one
+// finishes, and etcd is one cluster of the present machines.
 func TestContainer_podsDieDuringSteps(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle", "TestContainer_survivesKilledRuns")
 	t.Parallel()
@@ -62,7 +62,7 @@ func TestContainer_podsDieDuringSteps(t *testing.T) {
 	s.destroy(t, d, "dying")
 }
 
-// killAt kills pods at the first moment that begins with some words, and tells whether there was one.
+// killAt kills pods at the first moment with a prefix, and reports whether there was one.
 func (s *hostSite) killAt(t *testing.T, m *moments, moment string, pods ...string) (died func() bool) {
 	t.Helper()
 

@@ -17,8 +17,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// What pods are made of is changed pod by pod, what Talos restarts for in the pods that are there, and another
-// Kubernetes without either: never with two control planes down, and all with the volumes that there are.
+// A change of the pods is rolled out pod by pod, a change that restarts Talos in the existing pods, and another
+// Kubernetes version without either. Two control planes are never down together, and all volumes are kept.
 func TestContainer_changesOneByOne(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle", "TestPods_lifecycle")
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestContainer_changesOneByOne(t *testing.T) {
 	s.destroy(t, d, "rolling")
 }
 
-// restartInPlace changes what Talos restarts for, and then Kubernetes, for which it does not.
+// restartInPlace changes a setting that restarts Talos, and then Kubernetes, which does not.
 func (s *hostSite) restartInPlace(t *testing.T, d *tftest.Driven, m *moments, config tftest.Config) {
 	t.Helper()
 
@@ -122,7 +122,7 @@ func (s *hostSite) Pod(t *testing.T, name string) *corev1.Pod {
 	return found
 }
 
-// containers tell the runs of Talos in the pods apart.
+// containers identify the runs of Talos in the pods.
 func (s *hostSite) containers(t *testing.T) map[string]string {
 	t.Helper()
 
@@ -134,7 +134,7 @@ func (s *hostSite) containers(t *testing.T) map[string]string {
 	return ids
 }
 
-// A machine whose data goes with its pod is not restarted by another pod.
+// A machine without volumes is not restarted by replacing its pod.
 func TestContainer_withoutVolumesIsNotRestarted(t *testing.T) {
 	t.Parallel()
 

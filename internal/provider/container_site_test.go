@@ -38,12 +38,12 @@ func TestMain(m *testing.M) {
 	hosttest.Run(m)
 }
 
-// hostSite is a namespace of the shared host cluster, in which clusters are made.
+// hostSite is a namespace of the shared host cluster, in which tests create clusters.
 type hostSite struct {
 	*hosttest.Host
 
 	namespace string
-	// wrap is put around connections to the host; nil leaves them as they are.
+	// wrap wraps connections to the host; nil leaves them unchanged.
 	wrap func(containers.Host) containers.Host
 }
 
@@ -59,12 +59,12 @@ func siteOn(t *testing.T, on *hosttest.Host) *hostSite {
 	return &hostSite{Host: on, namespace: on.Namespace(t)}
 }
 
-// ProviderData is impatient, and reaches what is outside of the host as the host does.
+// ProviderData has short timeouts, and reaches addresses outside of the host as the host does.
 func (s *hostSite) ProviderData() *providerdata.ProviderData {
 	m := tftest.QuickProviderData()
 	m.Interval = 200 * time.Millisecond
 	m.Policy.DeadAfter = 20 * time.Second
-	// Machines share the processors with all others of the host.
+	// Machines share the processors of the host with all others.
 	m.Talos.Timeouts.Connect, m.Talos.Timeouts.Call, m.Talos.Timeouts.Observe = 30*time.Second, 30*time.Second,
 		30*time.Second
 	m.Hosts.Open = func(o hostcluster.Options) (containers.Host, error) {
@@ -87,7 +87,7 @@ func (s *hostSite) serve(t *testing.T) tfprotov6.ProviderServer {
 	return tftest.ServeWith(t, s.ProviderData(), tftest.Config{})
 }
 
-// drive is a resource that does not exist yet.
+// drive is a resource without state.
 func (s *hostSite) drive(t *testing.T, name string) *tftest.Driven {
 	t.Helper()
 
@@ -97,13 +97,13 @@ func (s *hostSite) drive(t *testing.T, name string) *tftest.Driven {
 	return d
 }
 
-// container is what is common to clusters in containers, called after their namespace so that tests can tell the
-// machines apart.
+// container is what clusters in containers have in common. They are named after their namespace, so that tests can
+// distinguish the machines.
 func (s *hostSite) container(name, secrets string) tftest.Config {
 	return tftest.Config{
 		"mode": "container", "name": name, "secrets": secrets, "talos_version": "v1.13.0", "kubernetes_version": "v1.36.2",
 		"deletion_protection": false,
-		// They only matter in failure: a busy machine may take long.
+		// They only matter in failure: a busy computer may be slow.
 		"timeouts": tftest.Config{"create": "10m", "update": "10m", "delete": "10m"},
 		"host":     tftest.Config{"kubeconfig_path": s.Kubeconfig(), "namespace": s.namespace},
 	}
@@ -121,7 +121,7 @@ func (s *hostSite) cluster(name, secrets string, planes, workers int) tftest.Con
 	return base
 }
 
-// pods names the pods with a label selector, in order.
+// pods names the pods with a label selector, sorted.
 func (s *hostSite) pods(t *testing.T, selector string) []string {
 	t.Helper()
 
@@ -140,7 +140,7 @@ func (s *hostSite) pods(t *testing.T, selector string) []string {
 	return names
 }
 
-// objects are all of the namespace that have a label, by kind and name.
+// objects are all objects of the namespace with a label, by kind and name.
 func (s *hostSite) objects(t *testing.T, selector string) []string {
 	t.Helper()
 
@@ -231,7 +231,7 @@ func (s *hostSite) destroy(t *testing.T, d *tftest.Driven, name string) {
 
 var errSilent = errors.New("connection refused")
 
-// operations of a plan, as text.
+// operationsIn are the operations of a plan, as text.
 func operationsIn(t *testing.T, planned tftest.Outcome) string {
 	t.Helper()
 

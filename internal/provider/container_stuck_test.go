@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// What is wrong with an image is put right by the next apply, although the pods that were made with it never answer.
+// The next apply repairs a wrong image, although the pods with that image never answer.
 func TestContainer_brokenImageIsCorrected(t *testing.T) {
 	testenv.BeforeRelease(t, "TestPods_oneThatDoesNotStart", "TestContainer_statefulSetEditedByHand")
 	t.Parallel()
@@ -56,8 +56,7 @@ func TestContainer_brokenImageIsCorrected(t *testing.T) {
 	s.destroy(t, d, "wrong")
 }
 
-// until ends when a pod has an image with some words in its name, which is when a run that waits for the pod is given
-// up.
+// until ends when a pod has an image whose name contains words. Then the run that waits for the pod is canceled.
 func (s *hostSite) until(t *testing.T, pod, words string) context.Context {
 	t.Helper()
 
@@ -80,7 +79,8 @@ func (s *hostSite) until(t *testing.T, pod, words string) context.Context {
 	return ctx
 }
 
-// A StatefulSet that somebody gave another image is put right, and the pod that never had it stays in service.
+// A StatefulSet whose image was changed by hand is repaired, and the pod, which never had that image, stays in
+// service.
 func TestContainer_statefulSetEditedByHand(t *testing.T) {
 	t.Parallel()
 
@@ -100,7 +100,7 @@ func TestContainer_statefulSetEditedByHand(t *testing.T) {
 		tftest.Must(t, err)
 	}
 
-	// The controller has to see it, or there would be nothing of another template.
+	// The controller has to see it, or no pod would have another template.
 	tftest.Must(t, wait.Until(t.Context(), 20*time.Millisecond, func(ctx context.Context) error {
 		for name := range before {
 			set, err := s.API().AppsV1().StatefulSets(s.namespace).Get(ctx, strings.TrimSuffix(name, "-0"), metav1.GetOptions{})
@@ -139,8 +139,8 @@ func TestContainer_statefulSetEditedByHand(t *testing.T) {
 	s.destroy(t, d, "edited")
 }
 
-// A control plane whose configuration somebody deleted with its claim, and that still has its data of etcd, is not
-// given an empty one beside that: it begins anew with neither, and joins the others again.
+// A control plane loses its configuration, because its claim was deleted by hand, and still has its etcd data. It
+// does not get an empty volume beside that data: both are replaced, and it joins the others again.
 func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestClaims_lostInPart", "TestContainer_lostVolumesAreReplaced", "TestPods_oneWhoseVolumesAreLost")

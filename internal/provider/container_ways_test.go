@@ -27,8 +27,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward:
-// clusters are made, grow and go by it.
+// Machines and their Kubernetes are reached by each kind of access beside the port-forward: clusters are created,
+// grow and are removed.
 func TestContainer_everyKindOfAccess(t *testing.T) {
 	testenv.BeforeRelease(t, "TestDial_throughServices", "TestContainer_impostorAtItsAddress")
 	t.Parallel()
@@ -78,8 +78,8 @@ func TestContainer_everyKindOfAccess(t *testing.T) {
 	}
 }
 
-// Who answers at a node port or at the address of a pod in its place gets no configuration: the certificate is not the
-// one that the pod shows through the API of the host.
+// An impostor at a node port or at the address of a pod gets no configuration: its certificate is not the one that
+// the pod shows through the API of the host.
 func TestContainer_impostorAtItsAddress(t *testing.T) {
 	t.Parallel()
 
@@ -120,8 +120,8 @@ func TestContainer_impostorAtItsAddress(t *testing.T) {
 	}
 }
 
-// Whoever is in the network of the host, and no machine of the cluster, reaches Talos in none of its pods: not before
-// they have a configuration, when Talos would take one from anybody, and not after.
+// A client in the network of the host that is no machine of the cluster reaches Talos in none of its pods. That
+// holds before they have a configuration, when Talos would accept one from any client, and after.
 func TestContainer_strangersReachNoTalos(t *testing.T) {
 	t.Parallel()
 
@@ -178,7 +178,7 @@ func TestContainer_strangersReachNoTalos(t *testing.T) {
 	s.destroy(t, d, "dev")
 }
 
-// walker is a resource of a process that remembers what it has connected to.
+// walker is a resource of a process that records its connections.
 type walker struct {
 	*tftest.Driven
 
@@ -187,11 +187,11 @@ type walker struct {
 
 	Mu   sync.Mutex
 	been []string
-	// instead answers at every address but those of the host's API; nobody when it is empty.
+	// instead answers at every address but those of the host's API; empty for no server.
 	instead string
 }
 
-// walk is a process of the provider; inside it is one in a pod of the host, whose service account is that of the
+// walk is a process of the provider; with inside it runs in a pod of the host, with the service account of the
 // kubeconfig.
 func (s *hostSite) walk(t *testing.T, inside bool) *walker {
 	t.Helper()
@@ -236,7 +236,7 @@ func (w *walker) took(address string) bool {
 	return slices.Contains(w.been, address)
 }
 
-// outside is where the Talos API of the machine in a pod is, by a Service of a type.
+// outside is the address of the Talos API of the machine in a pod, by a Service of a type.
 func (s *hostSite) outside(t *testing.T, pod string, kind corev1.ServiceType) string {
 	t.Helper()
 
@@ -265,7 +265,7 @@ func (s *hostSite) outside(t *testing.T, pod string, kind corev1.ServiceType) st
 	}
 }
 
-// listsNodes lists the nodes with the kubeconfig that the provider gives to programs.
+// listsNodes lists the nodes with the kubeconfig that the provider gives programs.
 func (w *walker) listsNodes(t *testing.T) {
 	t.Helper()
 

@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// ofCorpus are the inputs for machines of a contract that pick chooses.
+// ofCorpus are the inputs for machines of a contract that pick selects.
 func ofCorpus(t *testing.T, pick func(corpus.Input) bool) []corpus.Input {
 	t.Helper()
 
@@ -27,19 +27,19 @@ func ofCorpus(t *testing.T, pick func(corpus.Input) bool) []corpus.Input {
 	return slices.DeleteFunc(all, func(i corpus.Input) bool { return !pick(i) })
 }
 
-// takes is whether machines of a role and a contract take an input.
+// takes reports whether machines of a role and a contract accept an input.
 func takes(i corpus.Input, contract string, role machineconfig.Role) bool {
 	_, refused := i.Refused[contract]
 
 	return !refused && slices.Contains(i.Roles, role)
 }
 
-// The functions and the data source decide on every input of the corpus as machineconfig does, which is compared with
-// Talos there.
+// The functions and the data source decide on every input of the corpus as machineconfig does, which is compared
+// with Talos there.
 func TestCorpus_functionsAndDataSource(t *testing.T) {
 	t.Parallel()
 
-	// A merge knows no contract: the newest and the oldest stand for all on every change.
+	// A merge knows no contract: on every change the newest and the oldest stand for all.
 	bases, contracts := map[string]string{}, []string{"v1.11", "v1.14"}
 	if testenv.Everything() {
 		contracts = corpus.Contracts()
@@ -81,7 +81,7 @@ func TestCorpus_functionsAndDataSource(t *testing.T) {
 	}
 }
 
-// mistakeAt is the argument of talosop_machine_config with the mistake of an input; empty when there is none.
+// mistakeAt is the argument of talosop_machine_config with the mistake of an input; empty without a mistake.
 func mistakeAt(i corpus.Input, contract string) string {
 	switch mistake, refused := i.Refused[contract]; {
 	case !refused:
@@ -129,7 +129,7 @@ func called(t *testing.T, name string, arguments ...string) (string, error) {
 	return text, nil
 }
 
-// corpusConfig is the configuration of talosop_machine_config with a patch, or where the mistake is.
+// corpusConfig is the configuration of talosop_machine_config with a patch at the argument of the mistake.
 func corpusConfig(t *testing.T, contract string, role machineconfig.Role, patch string) (config, mistake string) {
 	t.Helper()
 
@@ -174,7 +174,7 @@ func firstMistake(diagnostics []*tfprotov6.Diagnostic) string {
 	return ""
 }
 
-// Machines with all inputs that go together are made, and a second plan is empty.
+// Machines with all compatible inputs are created, and a second plan is empty.
 func TestCorpus_isCreated(t *testing.T) {
 	t.Parallel()
 
@@ -186,14 +186,14 @@ func TestCorpus_isCreated(t *testing.T) {
 	}
 }
 
-// So are machines with each of the others.
+// The same for machines with each of the remaining inputs.
 func TestCorpus_isCreatedAlone(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestCorpus_isCreated", "TestInputs_areDecidedAsTalosDoes")
 
 	for _, input := range ofCorpus(t, func(i corpus.Input) bool { return i.Alone != "" }) {
 		for _, contract := range corpus.Contracts() {
-			// Where both have one name, it is that of one machine.
+			// When both have one name, it is that of one machine.
 			if input.Roles = input.Roles[:1]; takes(input, contract, input.Roles[0]) {
 				t.Run(input.Name+" "+contract, func(t *testing.T) {
 					t.Parallel()

@@ -15,13 +15,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// What operations cost in counts that do not depend on the machine that runs them. A change that makes one of them dearer
-// has to say why; docs/guides/performance.md has what they take in time.
+// What operations cost in counts that do not depend on the computer. A change that makes one of them more expensive
+// has to say why; docs/guides/performance.md has their time.
 
-// cost is what an operation asks of a machine, on average.
+// cost is the average number of requests of an operation to a machine.
 type cost struct{ calls, connections float64 }
 
-// measured runs an operation and fails where it costs more than the most.
+// measured runs an operation and fails when it exceeds the maximum.
 func measured(t *testing.T, s *sitetest.Site, name string, most cost, run func()) {
 	t.Helper()
 	s.ForgetCalls()
@@ -59,8 +59,8 @@ func clusterOf(s *sitetest.Site) tftest.Config {
 	return config
 }
 
-// The life of a cluster at the pace of a provider in use. A machine that is busy with other things takes a few looks
-// and connections more, which the bounds have room for.
+// The lifecycle of a cluster at the pace of a provider in use. A busy machine takes a few more observations and
+// connections, and the limits allow for that.
 func TestCosts_ofACluster(t *testing.T) {
 	t.Parallel()
 
@@ -89,7 +89,7 @@ func TestCosts_ofACluster(t *testing.T) {
 	nobodyStays(t, s)
 }
 
-// nobodyStays waits for the end of everything that the test began, by its label.
+// nobodyStays waits for the end of all goroutines of the test, by their label.
 func nobodyStays(t *testing.T, s *sitetest.Site) {
 	t.Helper()
 
@@ -112,11 +112,11 @@ func nobodyStays(t *testing.T, s *sitetest.Site) {
 	}
 }
 
-// A plan that changes nothing of a hundred machines, and their state.
+// An empty plan of a hundred machines, and their state.
 func TestCosts_ofAPlan(t *testing.T) {
 	const (
 		machines = 100
-		// A machine of a plan may take so many allocations, and so many bytes of state.
+		// The maximum of allocations and bytes of state for each machine of a plan.
 		mostAllocations, mostBytes = 38_000, 850
 	)
 

@@ -43,7 +43,7 @@ func TestCreate_withoutTheDisk(t *testing.T) {
 	}
 }
 
-// A create whose configurations Talos refuses is an error and leaves no state, and says once why.
+// A create whose configurations Talos refuses is an error, leaves no state, and reports the reason once.
 func TestCreate_thatTalosRefuses(t *testing.T) {
 	t.Parallel()
 

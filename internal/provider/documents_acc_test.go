@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// Clusters of Talos 1.14, whose configurations have documents where those of older contracts have fields of the main one.
+// Clusters of Talos 1.14, whose configurations have documents in place of fields of the main document.
 
 const talos114 = "v1.14.1"
 
@@ -30,7 +30,7 @@ func contractIs(contract string) statecheck.StateCheck {
 		knownvalue.StringExact(contract))
 }
 
-// A new cluster gets the documents, is changed by them, and a patch of the old form is refused on the patch.
+// A new cluster gets the documents and is changed by them. A patch of the old form is refused on the patch.
 func TestAccDocuments_ofANewCluster(t *testing.T) {
 	t.Parallel()
 
@@ -72,7 +72,7 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 					},
 				},
 				{
-					// What only a boot brings about is rebooted for.
+					// A change that only a boot applies reboots the machine.
 					Config: strings.ReplaceAll(
 						config(`yamlencode({ apiVersion = "v1alpha1", kind = "SecurityProfileConfig", workloadIsolation = false })`),
 						"v1.36.2", "v1.36.3"),
@@ -98,7 +98,7 @@ func repeated(n int, text string) []string {
 	return texts
 }
 
-// A cluster that was born with the documents is imported, and then there is nothing to change.
+// A cluster that started with the documents is imported, and then the plan is empty.
 func TestAccDocuments_planAfterImportIsEmpty(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccDocuments_ofANewCluster", "TestAccWholeCluster_planAfterImportIsEmpty")
 	t.Parallel()
@@ -117,8 +117,8 @@ func TestAccDocuments_planAfterImportIsEmpty(t *testing.T) {
 	})
 }
 
-// A cluster of Talos 1.13 goes to 1.14 and keeps its contract. It is moved to the documents, and back, when its
-// configuration says so, by a plan that names what changes.
+// A cluster of Talos 1.13 is upgraded to 1.14 and keeps its contract. When its configuration says so, it moves to
+// the documents and back, with a plan that names the changes.
 func TestAccDocuments_movedOnPurpose(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestAccDocuments_ofANewCluster", "TestDocuments_onOlderTalos", "TestDocuments_withoutAReboot")
@@ -156,7 +156,7 @@ func TestAccDocuments_movedOnPurpose(t *testing.T) {
 					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.14")},
 				},
 				{
-					// The contract stays where it was put.
+					// The contract stays as set.
 					Config: on114(config("")), ConfigPlanChecks: emptyAfterwards(plancheck.ExpectEmptyPlan()),
 				},
 				{

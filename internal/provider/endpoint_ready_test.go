@@ -15,7 +15,7 @@ import (
 // silentEndpoint is the summary of the warning about an endpoint that does not answer.
 const silentEndpoint = "The Kubernetes endpoint does not answer"
 
-// impatient gives up on an endpoint at once: the tests wait for none that is dropped.
+// impatient gives up on an endpoint at once, so that the tests do not wait for dropped packets.
 func impatient() *providerdata.ProviderData {
 	m := tftest.QuickProviderData()
 	m.Policy.EndpointTimeout = 0
@@ -23,7 +23,7 @@ func impatient() *providerdata.ProviderData {
 	return m
 }
 
-// warned fails unless an outcome has the warning about the endpoint, or has it not.
+// warned fails unless an outcome has the warning about the endpoint, or lacks it without want.
 func warned(t *testing.T, o tftest.Outcome, want bool, when string) {
 	t.Helper()
 
@@ -32,7 +32,7 @@ func warned(t *testing.T, o tftest.Outcome, want bool, when string) {
 	}
 }
 
-// withControlPlane are the resources that have one, on their machines of a site.
+// withControlPlane are the resources with a control plane, on their machines of a site.
 func withControlPlane(s *sitetest.Site) map[string]tftest.Config {
 	one := tftest.With(tftest.With(oneMachineConfig(s, tftest.Bundle(), "controlplane", s.ControlPlane[0]), "v1.13",
 		"cluster",
@@ -45,7 +45,7 @@ func withControlPlane(s *sitetest.Site) map[string]tftest.Config {
 	}
 }
 
-// endpointCondition is what talosop_cluster_health says of the endpoint, in the provider of a resource.
+// endpointCondition is what talosop_cluster_health reports of the endpoint, in the provider of a resource.
 func endpointCondition(t *testing.T, s *sitetest.Site, d *tftest.Driven) string {
 	t.Helper()
 
@@ -70,7 +70,7 @@ func endpointCondition(t *testing.T, s *sitetest.Site, d *tftest.Driven) string 
 	return ""
 }
 
-// An endpoint where nothing answers: the machines become a cluster, whose phase is Degraded until the endpoint answers.
+// An endpoint without a server: the machines become a cluster, whose phase is Degraded until the endpoint answers.
 func TestEndpoint_isPartOfReady(t *testing.T) {
 	t.Parallel()
 
@@ -116,7 +116,7 @@ func TestEndpoint_isPartOfReady(t *testing.T) {
 	}
 }
 
-// A plan without a refresh says Ready: the apply ends with an error, and what it did is stored.
+// A plan without a refresh says Ready: the apply ends with an error, and its changes are stored.
 func TestEndpoint_failsAnUpdateThatPlannedReady(t *testing.T) {
 	t.Parallel()
 
@@ -148,7 +148,7 @@ func TestEndpoint_failsAnUpdateThatPlannedReady(t *testing.T) {
 	}
 }
 
-// What the provider lists as out of reach is not asked, and nothing follows from its silence.
+// An endpoint that the provider lists as out of reach is not asked, and its silence has no effect.
 func TestEndpoint_outOfReach(t *testing.T) {
 	t.Parallel()
 
@@ -177,7 +177,7 @@ func TestEndpoint_outOfReach(t *testing.T) {
 	}
 }
 
-// A worker is no part of the endpoint: its resource is Ready while its node is.
+// A worker does not depend on the endpoint: its resource is Ready while its node is.
 func TestEndpoint_isNoPartOfWorkers(t *testing.T) {
 	t.Parallel()
 

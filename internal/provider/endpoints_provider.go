@@ -24,7 +24,7 @@ func (m providerModel) outOfReach() providerdata.Endpoints {
 	return providerdata.Endpoints{URLs: r.Texts(m.UnreachableEndpoints), Unknown: r.Unknown}
 }
 
-// validateEndpoints says what is wrong with those that are known.
+// validateEndpoints reports mistakes in the known endpoints.
 func (m providerModel) validateEndpoints() (diags diag.Diagnostics) {
 	for i, element := range m.UnreachableEndpoints.Elements() {
 		text, is := element.(types.String)

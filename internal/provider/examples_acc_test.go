@@ -18,21 +18,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// ground is what an example is applied on.
+// ground is what an example is applied to.
 type ground struct {
-	// variables are those of its root modules.
+	// variables are those of the root modules.
 	variables map[string]any
 	files     map[string]string
-	// created looks at what the first apply made; nil for what a plan without changes says.
+	// created checks what the first apply made; nil without a check.
 	created func(t *testing.T, w *clitest.Workspace)
-	// changes are what comes after it, each an apply with other variables; at is the module that the example is, "" for the
-	// root module.
+	// changes are applied after it, each with other variables; at is the module of the example, "" for the root
+	// module.
 	changes []func(t *testing.T) (variables map[string]any, changed func(t *testing.T, at, output string))
-	// gone looks at what the destroy left.
+	// gone checks what the destroy left.
 	gone func(t *testing.T)
 }
 
-// metal is machines that wait in maintenance mode.
+// metal is machines in maintenance mode.
 func metal(t *testing.T, opts sim.Options, controlPlanes, workers int) (*sitetest.Site, ground) {
 	t.Helper()
 
@@ -46,15 +46,15 @@ func metal(t *testing.T, opts sim.Options, controlPlanes, workers int) (*sitetes
 	}
 }
 
-// manyExamples are applied in one root module on every change, which costs a third of what it costs to apply each of them.
+// manyExamples are applied in one root module on every change, which costs a third of separate applies.
 func manyExamples() map[string]func(t *testing.T) ground {
 	return map[string]func(t *testing.T) ground{
 		"air-gapped": withoutNetwork, "backup": withBackups, "ha": onVirtualIP, "machines": onSingleMachines, "vms": onVMs,
 	}
 }
 
-// Examples are what their reader gets: applied as they are, with nothing to change afterwards, changed as their comments
-// say, and nothing left by their destroy. The quickstart is applied by the scenarios of internal/e2e.
+// Examples are applied unchanged and then have an empty plan. They are changed as their comments say, and their
+// destroy leaves nothing. The scenarios of internal/e2e apply the quickstart.
 func TestAccExamples_appliedTogether(t *testing.T) {
 	t.Parallel()
 
@@ -111,7 +111,7 @@ func TestAccExamples_appliedTogether(t *testing.T) {
 	})
 }
 
-// The same for each of them, with all its changes, and for those that cannot be modules of one root module.
+// The same for each example, with all its changes, and for those that cannot be modules of one root module.
 func TestAccExamples_applied(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccExamples_appliedTogether", "TestAccExamples_validate", "TestAccImport_plansNothing",
 		"TestAccContainer_addonAndBackup", "TestAccAddon_lifecycle", "TestUpgrade_inSeveralHops")
@@ -144,7 +144,7 @@ func TestAccExamples_applied(t *testing.T) {
 	}
 }
 
-// applyExample takes an example of one or more root modules, which are applied in their order, through its life.
+// applyExample takes an example of one or more root modules, applied in order, through its lifecycle.
 func applyExample(t *testing.T, cli clitest.CLI, folders []string, on ground) {
 	t.Helper()
 
@@ -190,7 +190,7 @@ func applyExample(t *testing.T, cli clitest.CLI, folders []string, on ground) {
 	on.gone(t)
 }
 
-// setVariables sets variables by the environment, where those that a root module does not have are no matter.
+// setVariables sets variables in the environment, where a root module ignores those it does not have.
 func setVariables(t *testing.T, w *clitest.Workspace, variables map[string]any) {
 	t.Helper()
 
@@ -269,7 +269,7 @@ func onSingleMachines(t *testing.T) ground {
 	return on
 }
 
-// onVMs has VMs that come and go: one is taken out, and another one has other hardware in its place.
+// onVMs has VMs that come and go: one is removed, and another one gets other hardware.
 func onVMs(t *testing.T) ground {
 	t.Helper()
 
@@ -342,7 +342,7 @@ func withoutCNI(t *testing.T, _ clitest.CLI) ground {
 	return on
 }
 
-// withBackups loses the control plane's disk and comes back with what the snapshot has.
+// withBackups loses the control plane's disk and is restored from the snapshot.
 func withBackups(t *testing.T) ground {
 	t.Helper()
 
@@ -378,7 +378,7 @@ func withBackups(t *testing.T) ground {
 	return on
 }
 
-// onOlderTalos raises the versions, one step after the other.
+// onOlderTalos raises the versions step by step.
 func onOlderTalos(t *testing.T, _ clitest.CLI) ground {
 	t.Helper()
 
@@ -401,7 +401,7 @@ func onOlderTalos(t *testing.T, _ clitest.CLI) ground {
 	return on
 }
 
-// onARunningCluster is a cluster whose state is lost: that of the quickstart.
+// onARunningCluster is the cluster of the quickstart without its state.
 func onARunningCluster(t *testing.T, cli clitest.CLI) ground {
 	t.Helper()
 
@@ -439,8 +439,8 @@ func onAHostCluster(t *testing.T, _ clitest.CLI) ground {
 	}
 }
 
-// The module of the examples has tests of its own, in the language of the CLI, which pass: plans, and a cluster that is
-// made and destroyed.
+// The tests of the module in the examples, which use the test language of the CLI, pass: plans, and a cluster that
+// is created and destroyed.
 func TestAccExamples_testsOfTheModule(t *testing.T) {
 	t.Parallel()
 
@@ -459,7 +459,8 @@ func TestAccExamples_testsOfTheModule(t *testing.T) {
 	on.gone(t)
 }
 
-// State and plans that OpenTofu encrypts have no secret in clear text, are read with the passphrase, and with no other one.
+// State and plans that OpenTofu encrypts contain no secret in clear text, and are read only with the right
+// passphrase.
 func TestAccExamples_encryptedState(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccExamples_validate", "TestAccSavedPlan_ofEveryResourceWithMachines")
 	t.Parallel()

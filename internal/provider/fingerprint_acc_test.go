@@ -13,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 )
 
-// A configuration goes only to the machine that showed this certificate. Once it was reset
-// it shows another one, and counts as done all the same.
+// A configuration goes only to the machine that showed this certificate. After a reset it shows another one, and
+// still counts as done.
 func TestAccFingerprint_mustMatch(t *testing.T) {
 	t.Parallel()
 
@@ -44,7 +44,7 @@ data "talosop_machine_info" "this" { address = "` + address + `" }
 	})
 }
 
-// fingerprint is that of the certificate which a machine shows now, as its console does.
+// fingerprint is that of the certificate that a machine shows now, as on its console.
 func fingerprint(t *testing.T, s *sitetest.Site, address string) string {
 	t.Helper()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// forcedWay is a way in which a user has resources replaced that did not change.
+// forcedWay is a way for a user to replace unchanged resources.
 type forcedWay struct {
 	name string
 	// commands run before, and options are those of the plan and the apply.
@@ -36,7 +36,7 @@ func forcedWays(addresses []string) []forcedWay {
 	return []forcedWay{option, taint, {name: "replace_triggered_by", revision: "2"}}
 }
 
-// triggeredHCL is a configuration whose machines are replaced with their VMs, here stand-ins.
+// triggeredHCL is a configuration whose machines are replaced with their VMs, which are stand-ins here.
 func triggeredHCL(hcl, kind, revision, protection string) string {
 	lifecycle := "deletion_protection = " + protection + "\n  lifecycle { replace_triggered_by = [terraform_data.vm] }\n"
 	before, resource, _ := strings.Cut(hcl, "resource \""+kind+"\"")
@@ -45,7 +45,7 @@ func triggeredHCL(hcl, kind, revision, protection string) string {
 		strings.Replace(resource, "deletion_protection = false", lifecycle, 1)
 }
 
-// resetMachines are the names of the machines that were reset.
+// resetMachines are the names of machines that were reset.
 func resetMachines(s *sitetest.Site) []string {
 	var names []string
 
@@ -58,8 +58,8 @@ func resetMachines(s *sitetest.Site) []string {
 	return slices.Sorted(slices.Values(names))
 }
 
-// A plan that replaces every control plane of a protected cluster is refused, however the replacement came about, and
-// no machine is reset. Without protection machines are replaced one at a time, and etcd keeps its data.
+// A plan that replaces every control plane of a protected cluster is refused, whatever caused it, and no machine is
+// reset. Without protection machines are replaced one at a time, and etcd keeps its data.
 func TestAccReplace_everyMachine(t *testing.T) {
 	testenv.BeforeRelease(t, "TestReplace_ofAProtectedCluster", "TestReplace_ofEveryMachineOneAtATime", "TestReplace_ofSeveralMachinesByOption",
 		"TestPlan_replaceOptionOfEveryMachine")
@@ -106,7 +106,8 @@ func TestAccReplace_everyMachine(t *testing.T) {
 	})
 }
 
-// expectReplaced applies with options, and checks which machines were reset, and that etcd is whole and has its data.
+// expectReplaced applies with options. It checks which machines were reset, and that etcd is complete and has its
+// data.
 func expectReplaced(
 	t *testing.T, s *sitetest.Site, w *clitest.Workspace, kept map[string]string, machines []string, options ...string,
 ) {
@@ -128,7 +129,7 @@ func expectReplaced(
 	sitetest.ExpectNoChanges(t, w, "after the replacement")
 }
 
-// refusedWay checks that a plan and an apply refuse to replace, and that nothing was reset.
+// refusedWay checks that a plan and an apply refuse to replace, and that nothing is reset.
 func refusedWay(t *testing.T, s *sitetest.Site, w *clitest.Workspace, way forcedWay, addresses []string, config,
 	summary string) {
 	t.Helper()
@@ -154,7 +155,7 @@ func refusedWay(t *testing.T, s *sitetest.Site, w *clitest.Workspace, way forced
 	}
 }
 
-// The same for a control plane in one resource, and for taints that a plan cannot see, because nothing was read.
+// The same for a control plane in one resource, and for taints that a plan without a refresh cannot see.
 func TestAccReplace_protectedControlPlane(t *testing.T) {
 	testenv.BeforeRelease(t, "TestReplace_ofAProtectedCluster", "TestPlan_taintOfProtectedResources")
 	t.Parallel()

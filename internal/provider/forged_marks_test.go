@@ -40,10 +40,10 @@ func (w *lifeWorld) smaller() lifeConfig {
 	return c
 }
 
-// leaving are the machines that smaller takes out.
+// leaving are the machines that smaller removes.
 func (w *lifeWorld) leaving() []*sim.Machine { return []*sim.Machine{w.ControlPlane[2], w.Workers[1]} }
 
-// expectReset checks which machines were reset.
+// expectResets checks which machines were reset.
 func (w *lifeWorld) expectResets(machines ...*sim.Machine) {
 	w.t.Helper()
 
@@ -64,8 +64,9 @@ func (w *lifeWorld) expectResets(machines ...*sim.Machine) {
 	}
 }
 
-// A kubelet writes the mark of another resource on its own node, and the machine is taken out of the configuration: as
-// a key of machines, and as a resource of its own. It is reset, its member leaves etcd, and the next plan is empty.
+// A kubelet writes the mark of another resource on its own node, and the machine is removed from the configuration:
+// as a key of machines, and as a resource of its own. It is reset, its member leaves etcd, and the next plan is
+// empty.
 func TestOwners_forgedMark(t *testing.T) {
 	t.Parallel()
 
@@ -90,7 +91,7 @@ func TestOwners_forgedMark(t *testing.T) {
 	}
 }
 
-// forge writes owner marks as the kubelets of the machines that leave can.
+// forge writes owner marks as the kubelets of the leaving machines can.
 func (w *lifeWorld) forge(owner string) {
 	w.t.Helper()
 
@@ -104,8 +105,8 @@ func (w *lifeWorld) forge(owner string) {
 	}
 }
 
-// A second state takes the cluster over between a plan that removes machines and its apply. The apply says so and
-// resets nothing. The next plan forgets the machines, and says that before it does.
+// A second state takes the cluster over between a plan that removes machines and its apply. The apply reports it and
+// resets nothing. The next plan announces that it forgets the machines, and does so.
 func TestOwners_takenOverAfterThePlan(t *testing.T) {
 	t.Parallel()
 

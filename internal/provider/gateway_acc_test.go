@@ -19,8 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// From a network in which nothing but a jump host or a proxy is there a cluster is created, read, changed and
-// destroyed, Kubernetes API included.
+// From a network with only a jump host or a proxy, a cluster is created, read, changed and destroyed, including its
+// Kubernetes API.
 func TestAccGateway_isTheOnlyWay(t *testing.T) {
 	t.Parallel()
 
@@ -67,7 +67,7 @@ func TestAccGateway_isTheOnlyWay(t *testing.T) {
 	})
 }
 
-// jumpHostHCL is a provider that reaches everything by a jump host.
+// jumpHostHCL is a provider that reaches everything through a jump host.
 func jumpHostHCL(jump *gateway.JumpHost) string {
 	return fmt.Sprintf(`
 provider "talosop" {
@@ -83,8 +83,7 @@ provider "talosop" {
 `, jump.Address, gateway.User, jump.PrivateKey, jump.HostKey)
 }
 
-// A gateway that leads nowhere is named where a machine does not answer, and one that is not known yet is not gone
-// around.
+// A gateway that leads nowhere is named when a machine does not answer, and an unknown one is not bypassed.
 func TestAccGateway_isNamed(t *testing.T) {
 	t.Parallel()
 
@@ -151,8 +150,9 @@ data "talosop_machine_info" "this" {
 	}
 }
 
-// Machines that are reached elsewhere than at their addresses are reached there alone, also by resources that know the
-// cluster by its handle, while their certificates are checked for their addresses. Another endpoint changes no machine.
+// Machines that are reached elsewhere than at their addresses are only reached there, even by resources that know
+// the cluster by its handle. Their certificates are still checked for their addresses. Another endpoint changes no
+// machine.
 func TestAccTalosEndpoint_isDialed(t *testing.T) {
 	t.Parallel()
 
@@ -211,8 +211,8 @@ func TestAccTalosEndpoint_isDialed(t *testing.T) {
 	})
 }
 
-// A machine that gets its address with its configuration is configured where it waits, and reached at its address from
-// then on.
+// A machine that gets its address with its configuration is configured where it waits, and then reached at its
+// address.
 func TestAccMaintenanceAddress_isWhereAMachineWaits(t *testing.T) {
 	t.Parallel()
 
@@ -250,7 +250,7 @@ func TestAccMaintenanceAddress_isWhereAMachineWaits(t *testing.T) {
 	w.MustRun("destroy", "-auto-approve")
 }
 
-// until waits for something to be so.
+// until waits for a condition.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 
@@ -265,7 +265,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// reached is whether a program in a namespace can connect to an address.
+// reached reports whether a program in a namespace can connect to an address.
 func reached(t *testing.T, n gateway.Namespace, address string) bool {
 	t.Helper()
 

@@ -39,7 +39,7 @@ func providerJumpHost() schema.SingleNestedAttribute {
 	})
 }
 
-// gatewayOptions reads by which way machines are reached; known is false while something of it is not.
+// gatewayOptions reads how machines are reached; known is false while part of it is unknown.
 func (m providerModel) gatewayOptions() (o dialer.Options, known bool) {
 	r := &tf.Reader{}
 	o.ProxyURL = r.Text(m.ProxyURL)
@@ -57,11 +57,11 @@ func (m providerModel) gatewayOptions() (o dialer.Options, known bool) {
 	return o, !r.Unknown
 }
 
-// errGatewayUnknown is what every connection fails with as long as nothing can lead to the machines.
+// errGatewayUnknown is the error of every connection while the gateway is unknown.
 var errGatewayUnknown = errors.New("proxy_url or jump_host of the provider is not known before the apply, and " +
 	"nothing is reached around them")
 
-// dial makes connections as the configuration says; nil is directly.
+// dial makes connections through the configured gateway; nil connects directly.
 func (m providerModel) dial() func(ctx context.Context, network, address string) (net.Conn, error) {
 	options, known := m.gatewayOptions()
 
@@ -73,21 +73,21 @@ func (m providerModel) dial() func(ctx context.Context, network, address string)
 	}
 
 	way, err := dialer.New(options)
-	if err != nil { // which the validation has said
+	if err != nil { // the validation reports it
 		return func(context.Context, string, string) (net.Conn, error) { return nil, err }
 	}
 
 	return way.Dial
 }
 
-// gateway names what connections go through. An address may be another one in the apply than in its plan, such as that
-// of a tunnel, and what is not known yet is there in the apply; the operations of both have to be the same.
+// gateway names what connections go through, without its address. The address, such as that of a tunnel, may differ
+// between plan and apply, or become known only in the apply. The operations of both have to be the same.
 func (m providerModel) gateway() string {
 	return strings.Join(finding.NonEmpty(nameOf(m.JumpHost, "the SSH jump host"), nameOf(m.ProxyURL, "the proxy")),
 		" behind ")
 }
 
-// nameOf is what something is called that is given; empty when it is not.
+// nameOf is the name when a value is given, and otherwise empty.
 func nameOf(given attr.Value, name string) string {
 	if given.IsNull() {
 		return ""
@@ -96,7 +96,7 @@ func nameOf(given attr.Value, name string) string {
 	return name
 }
 
-// validateGateway says what is wrong with what is known of the way.
+// validateGateway reports mistakes in what is known of the gateway.
 func (m providerModel) validateGateway() (diags diag.Diagnostics) {
 	check := func(at path.Path, value types.String, allowed string, wrong func(string) error) {
 		if value.IsNull() || value.IsUnknown() {

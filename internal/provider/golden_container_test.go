@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// baseContainers is a whole cluster in containers that is right.
+// baseContainers is a valid whole cluster in containers.
 func baseContainers() tftest.Config {
 	return tftest.Config{
 		"mode": "container", "name": "dev", "secrets": tftest.Bundle(), "talos_version": "v1.13.0",
@@ -59,7 +59,7 @@ func olderContainers(talos string) tftest.Config {
 	return tftest.With(tftest.With(baseContainers(), talos, "talos_version"), "v1.34.1", "kubernetes_version")
 }
 
-// podded is a state in which every pod is made as state says.
+// podded is a state in which every pod is as recorded.
 func podded[M any, P machines.Model[M]](t *testing.T, r resource.Resource, state tftypes.Value) tftypes.Value {
 	t.Helper()
 

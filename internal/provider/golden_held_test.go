@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// locked is a configuration in which a control plane and a worker are locked.
+// locked is a configuration with a locked control plane and a locked worker.
 func locked(base tftest.Config) tftest.Config {
 	return tftest.With(tftest.With(base, true, "control_plane", "machines", "cp-2", "locked"), true, "workers", "batch",
 		"machines",
@@ -17,7 +17,7 @@ func locked(base tftest.Config) tftest.Config {
 
 // heldScenarios are plans of changes that are held.
 func heldScenarios() map[string]planScenario {
-	// The thirtieth of February, so that the texts do not depend on the day.
+	// The thirtieth of February, so that the texts do not depend on the date.
 	windowed := func(base tftest.Config, outside any) tftest.Config {
 		return tftest.With(base, tftest.Config{"cron": "0 0 30 2 *", "duration": "4h", "outside": outside},
 			"maintenance_window")

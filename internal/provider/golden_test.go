@@ -25,14 +25,14 @@ import (
 // update rewrites the golden files; read the diff before keeping it.
 var update = flag.Bool("update", false, "rewrite the golden files of plans")
 
-// olderCluster is a whole cluster with Talos and Kubernetes as they were a while ago.
+// olderCluster is a whole cluster with older versions of Talos and Kubernetes.
 func olderCluster(talos string) tftest.Config {
 	config := tftest.With(tftest.With(tftest.BaseCluster(), talos, "talos_version"), "v1.34.1", "kubernetes_version")
 
 	return tftest.With(config, talos, "workers", "gpu", "talos_version")
 }
 
-// digested is a state in which every machine runs the configuration that state stands for.
+// digested is a state in which every machine runs the configuration of the state.
 func digested[M any, P machinespkg.Model[M]](t *testing.T, r resource.Resource, state tftypes.Value) tftypes.Value {
 	t.Helper()
 
@@ -65,19 +65,19 @@ func digested[M any, P machinespkg.Model[M]](t *testing.T, r resource.Resource, 
 	return state
 }
 
-// planScenario is one plan: from a configuration that was applied, and what was seen of
-// the machines since, to another configuration.
+// planScenario is one plan: from an applied configuration, with later observations of the machines, to another
+// configuration.
 type planScenario struct {
-	// says is what the plan is about; it begins the file.
+	// says is the subject of the plan, at the start of the file.
 	says string
-	// kind of the resource; that of a whole cluster unless it is set.
+	// kind of the resource; talosop_cluster by default.
 	kind string
 	// before is nil for a create, after for a destroy.
 	before, after tftest.Config
 	since         func(t *testing.T, state tftypes.Value) tftypes.Value
 }
 
-// What plans say of changes to clusters: the operations, the warnings, the refusals.
+// The text of plans for changes to clusters: the operations, the warnings, the errors.
 func TestPlan_asRecorded(t *testing.T) {
 	t.Parallel()
 
@@ -96,7 +96,7 @@ func TestPlan_asRecorded(t *testing.T) {
 			got := string(txtar.Format(scenario.run(t)))
 
 			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // read by everybody who reads the tests
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // readable by all users
 					t.Fatal(err)
 				}
 
@@ -126,7 +126,6 @@ func TestPlan_asRecorded(t *testing.T) {
 	}
 }
 
-// run plans a scenario.
 // plan plans the scenario; prior is nil for a create.
 func (s planScenario) plan(
 	t *testing.T,
@@ -180,7 +179,7 @@ func (s planScenario) plan(
 	return typ, prior, resp
 }
 
-// diagnostics are what the plan says.
+// diagnostics are those of the plan.
 func (s planScenario) diagnostics(t *testing.T) []*tfprotov6.Diagnostic {
 	t.Helper()
 
@@ -220,7 +219,7 @@ func (s planScenario) run(t *testing.T) *txtar.Archive {
 	return archive
 }
 
-// inPods is a state as it is when its machines are containers.
+// inPods is a state whose machines are containers.
 func (s planScenario) inPods(t *testing.T, kind string, state tftypes.Value) tftypes.Value {
 	t.Helper()
 
@@ -242,8 +241,7 @@ func refusedBy(diagnostics []*tfprotov6.Diagnostic) bool {
 		func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError })
 }
 
-// describeChanges says whether a plan changes anything, and what of it is only known
-// after it.
+// describeChanges says whether a plan changes anything, and which values are only known after the apply.
 func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []string {
 	t.Helper()
 
@@ -279,7 +277,7 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 	return lines
 }
 
-// describeObserved says which fields of which machines a plan leaves open or sets, machines alike together.
+// describeObserved lists the fields of machines that a plan leaves unknown or sets, with equal machines grouped.
 func describeObserved(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []string {
 	t.Helper()
 
@@ -315,7 +313,7 @@ func describeObserved(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []
 	return grouped(changes)
 }
 
-// changedFields lists the fields of a machine that are not what they were.
+// changedFields lists the changed fields of a machine.
 func changedFields(t *testing.T, before, after tftypes.Value) string {
 	t.Helper()
 
@@ -337,7 +335,7 @@ func changedFields(t *testing.T, before, after tftypes.Value) string {
 	return strings.Join(fields, ", ")
 }
 
-// grouped has a line for each text, with those that have it in order.
+// grouped has a line for each text, with its sorted names.
 func grouped(texts map[string]string) []string {
 	alike := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -797,7 +795,7 @@ func planScenarios() map[string]planScenario {
 	}
 }
 
-// degraded is a state in which something was lost.
+// degraded is a state in which data was lost.
 func degraded(t *testing.T, state tftypes.Value) tftypes.Value {
 	t.Helper()
 
@@ -815,7 +813,7 @@ func degraded(t *testing.T, state tftypes.Value) tftypes.Value {
 	return changed
 }
 
-// wiped is a state in which a machine was seen without its configuration.
+// wiped is a state in which a machine was observed without its configuration.
 func wiped(machine string) func(t *testing.T, state tftypes.Value) tftypes.Value {
 	return func(t *testing.T, state tftypes.Value) tftypes.Value {
 		t.Helper()
@@ -824,7 +822,7 @@ func wiped(machine string) func(t *testing.T, state tftypes.Value) tftypes.Value
 	}
 }
 
-// booting is a state in which a machine was seen in the middle of a boot.
+// booting is a state in which a machine was observed during a boot.
 func booting(machine string) func(t *testing.T, state tftypes.Value) tftypes.Value {
 	return func(t *testing.T, state tftypes.Value) tftypes.Value {
 		t.Helper()
@@ -846,12 +844,12 @@ func installed(image string, machines ...string) func(t *testing.T, state tftype
 	}
 }
 
-// twoControlPlanes is a cluster whose etcd cannot spare anybody.
+// twoControlPlanes is a cluster whose etcd needs every member.
 func twoControlPlanes(talos string) tftest.Config {
 	return tftest.Without(olderCluster(talos), "control_plane", "machines", "cp-3")
 }
 
-// manyWorkers is a cluster with pools that have something to roll.
+// manyWorkers is a cluster with pools for a rollout.
 func manyWorkers(talos string) tftest.Config {
 	config := olderCluster(talos)
 

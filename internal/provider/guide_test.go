@@ -16,20 +16,20 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// The guide to troubleshooting shows what the provider says. Its texts are recorded here, so that they cannot differ
-// from the code; `-update` writes them, and `make generate` puts them into the guide.
+// The troubleshooting guide shows messages of the provider. They are recorded here, so that they cannot differ from
+// the code; `-update` writes them, and `make generate` puts them into the guide.
 
-// guideFolder is where they are for the template of the guide.
+// guideFolder has them for the template of the guide.
 const guideFolder = "../../examples/guides/troubleshooting"
 
-// guided is one diagnostic of the guide: the first with its summary of what is said.
+// guided is one diagnostic of the guide: the first one with its summary.
 type guided struct {
 	summary string
 	kind    string
 	say     func(t *testing.T) []*tfprotov6.Diagnostic
 }
 
-// inPlan is what a recorded plan says.
+// inPlan is from a recorded plan.
 func inPlan(scenario, kind, summary string) guided {
 	scenarios := planScenarios()
 	maps.Copy(scenarios, kubernetesScenarios())
@@ -43,7 +43,7 @@ func inPlan(scenario, kind, summary string) guided {
 	}}
 }
 
-// ofConfiguration is what is said of a configuration of a control plane.
+// ofConfiguration is about a configuration of a control plane.
 func ofConfiguration(summary string, value any, at ...string) guided {
 	return guided{summary, "talosop_control_plane", func(t *testing.T) []*tfprotov6.Diagnostic {
 		t.Helper()
@@ -52,7 +52,7 @@ func ofConfiguration(summary string, value any, at ...string) guided {
 	}}
 }
 
-// ofMachines is what is said about the machines of a site, whose addresses become those of the guide.
+// ofMachines is about the machines of a site, whose addresses become those of the guide.
 func ofMachines(summary string, say func(t *testing.T, s *sitetest.Site, config tftest.Config) []*tfprotov6.Diagnostic) guided {
 	return guided{summary, "talosop_control_plane", func(t *testing.T) []*tfprotov6.Diagnostic {
 		t.Helper()
@@ -147,7 +147,7 @@ func guidedDiagnostics() map[string]guided {
 // theClusterKind is the kind of resource of most recorded plans.
 const theClusterKind = "talosop_cluster"
 
-// What the guide to troubleshooting quotes is what the provider says.
+// The quotes in the troubleshooting guide match the provider.
 func TestPlan_asRecordedInTheGuide(t *testing.T) {
 	t.Parallel()
 
@@ -170,7 +170,7 @@ func TestPlan_asRecordedInTheGuide(t *testing.T) {
 			got, file := g.text(t), filepath.Join(guideFolder, name+".txt")
 
 			if *update {
-				tftest.Must(t, os.WriteFile(file, []byte(got), 0o644)) //nolint:gosec // everybody reads the guide
+				tftest.Must(t, os.WriteFile(file, []byte(got), 0o644)) //nolint:gosec // readable by all users
 
 				return
 			}
@@ -223,7 +223,7 @@ func (g guided) text(t *testing.T) string {
 	return ""
 }
 
-// attributeIn is a path as people write it.
+// attributeIn is a path in the form that users write.
 func attributeIn(at *tftypes.AttributePath) string {
 	var text strings.Builder
 
@@ -241,7 +241,7 @@ func attributeIn(at *tftypes.AttributePath) string {
 	return strings.TrimPrefix(text.String(), ".")
 }
 
-// wrapped breaks lines between words. What follows in an item of a list stands below its beginning.
+// wrapped breaks lines between words. It indents continuation lines in a list to the text of the item.
 func wrapped(text string, width int) string {
 	var lines []string
 

@@ -14,7 +14,7 @@ import (
 
 const lifeCluster = "talosop_cluster.this"
 
-// plannedOperations are those that a plan has for the cluster; none where nothing of it changes.
+// plannedOperations are those of a plan for the cluster; none without changes.
 func plannedOperations(t *testing.T, p lifePlan) []string {
 	t.Helper()
 
@@ -27,7 +27,7 @@ func plannedOperations(t *testing.T, p lifePlan) []string {
 	return nil
 }
 
-// expectOperations checks what a plan does.
+// expectOperations checks the operations of a plan.
 func expectOperations(t *testing.T, p lifePlan, want ...string) {
 	t.Helper()
 
@@ -36,7 +36,7 @@ func expectOperations(t *testing.T, p lifePlan, want ...string) {
 	}
 }
 
-// refusedWith checks that a plan is refused, and with what.
+// refusedWith checks that a plan is refused with a summary.
 func (r *rotationLife) refusedWith(o lifeOptions, summary string) {
 	r.t.Helper()
 
@@ -49,8 +49,8 @@ func (r *rotationLife) refusedWith(o lifeOptions, summary string) {
 	}
 }
 
-// A locked machine keeps its Talos while the others are upgraded. Plans say so for as long as it lacks something, and
-// refuse to remove it, until the lock is taken away.
+// A locked machine keeps its Talos while the others are upgraded. Plans report it as long as it is behind, and
+// refuse to remove it, until the lock is removed.
 func TestLocked_keepsWhatItHas(t *testing.T) {
 	t.Parallel()
 

@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// What another resource of the same apply may bring is no error of the plan, and one of the apply when it does not
-// come.
+// What another resource of the same apply may create is no error of the plan, and an error of the apply when it is
+// missing.
 func TestContainerPlan_waitsForOtherResources(t *testing.T) {
 	t.Parallel()
 
@@ -63,7 +63,7 @@ func TestContainerPlan_waitsForOtherResources(t *testing.T) {
 	s.expectNothing(t, "dev")
 }
 
-// A namespace that is there and keeps privileged pods out is an error of the plan.
+// An existing namespace that refuses privileged pods is an error of the plan.
 func TestContainerPlan_refusesCertainFailures(t *testing.T) {
 	t.Parallel()
 
@@ -88,8 +88,7 @@ func TestContainerPlan_refusesCertainFailures(t *testing.T) {
 	}
 }
 
-// The objects of a resource that is to be replaced are still there when its successor is planned, with secrets of its
-// own.
+// The objects of a replaced resource still exist when its successor is planned, with new secrets.
 func TestContainerPlan_ofReplacements(t *testing.T) {
 	t.Parallel()
 
@@ -116,7 +115,7 @@ func TestContainerPlan_ofReplacements(t *testing.T) {
 	s.destroy(t, successor, "dev")
 }
 
-// A kubeconfig that is away keeps nobody from refreshing: what was seen of the machines stays, with a warning.
+// A missing kubeconfig does not fail a refresh: the record of the machines stays, with a warning.
 func TestContainer_refreshWithoutAKubeconfig(t *testing.T) {
 	t.Parallel()
 
@@ -137,7 +136,7 @@ func TestContainer_refreshWithoutAKubeconfig(t *testing.T) {
 		t.Errorf("the create says: %s", said)
 	}
 
-	// What was planned is over with the first refresh.
+	// The first refresh invalidates the plan.
 	before := d.Refresh(t).Must(t).Value
 
 	tftest.Must(t, os.Remove(at))
@@ -159,7 +158,7 @@ func TestContainer_refreshWithoutAKubeconfig(t *testing.T) {
 	s.destroy(t, d, "dev")
 }
 
-// A write-only kubeconfig is not there for reads and destroys, which is said before anything is made.
+// A write-only kubeconfig is missing in reads and destroys, and a warning says so before anything is created.
 func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 	t.Parallel()
 
@@ -179,7 +178,7 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 
 	d.ApplyPlanned(t.Context(), t, config, planned).Must(t)
 
-	// What was planned is over with the first refresh.
+	// The first refresh invalidates the plan.
 	before := d.Refresh(t).Must(t).Value
 
 	read := d.Refresh(t).Must(t)
@@ -188,7 +187,7 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 		t.Errorf("the refresh says: %s", said)
 	}
 
-	// The provider gets there.
+	// The provider has a connection.
 	d.Server = tftest.ServeWith(t, s.ProviderData(),
 		tftest.Config{"host": tftest.Config{"kubeconfig_path": s.Kubeconfig()}})
 

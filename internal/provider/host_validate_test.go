@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// fullHost is `host` of a resource with every argument set that goes with the others.
+// fullHost is `host` of a resource with every compatible argument set.
 func fullHost() tftest.Config {
 	return tftest.Config{
 		"kubeconfig_path": "~/.kube/config", "context": "kind", "namespace": "talos", "create_namespace": true,
@@ -35,7 +35,7 @@ func fullPod() tftest.Config {
 	}
 }
 
-// fullContainers is a cluster in containers with every argument set that is about them.
+// fullContainers is a cluster in containers with every argument for them set.
 func fullContainers() tftest.Config {
 	base := baseContainers()
 	base["host"] = fullHost()
@@ -48,7 +48,7 @@ func fullContainers() tftest.Config {
 	return base
 }
 
-// fullContainerWorkers are workers in containers with every argument set that is about them.
+// fullContainerWorkers are workers in containers with every argument for them set.
 func fullContainerWorkers() tftest.Config {
 	base := baseContainerWorkers()
 	handle, _ := base["cluster"].(tftest.Config)
@@ -100,8 +100,8 @@ contexts: [{name: a, context: {cluster: c, user: u}}]
 clusters: [{name: c, cluster: {server: "https://10.0.0.1:6443"}}]
 users: [{name: u, user: {token: very-secret}}]`
 
-// A mistake in what is said of containers is reported at its attribute, with what was found, what is allowed and what
-// to do.
+// A mistake in container settings is reported at its attribute, with the value, the allowed values and the next
+// step.
 func TestContainer_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
@@ -228,7 +228,7 @@ func TestContainer_invalidConfiguration(t *testing.T) {
 	}
 }
 
-// One mistake is one error: nothing is said of what follows from it, and nothing of names that nobody wrote.
+// One mistake is one error, without errors about its consequences or about names that the user did not write.
 func TestContainer_oneErrorForEachMistake(t *testing.T) {
 	t.Parallel()
 
@@ -271,7 +271,7 @@ func TestContainer_oneErrorForEachMistake(t *testing.T) {
 	}
 }
 
-// Nothing says where the host cluster is: the plan says so, and not the apply. What is not known yet may say it.
+// Without a host cluster in the configuration, the plan fails, not the apply. An unknown value may still set it.
 func TestContainer_withoutAHostCluster(t *testing.T) {
 	t.Parallel()
 
@@ -317,7 +317,7 @@ func TestContainer_withoutAHostCluster(t *testing.T) {
 	}
 }
 
-// What is for containers is refused on metal, and the other way round where a handle says what machines run on.
+// Container settings are refused on metal, and metal settings in containers when a handle sets the mode.
 func TestContainer_argumentsOfTheOtherMode(t *testing.T) {
 	t.Parallel()
 
@@ -360,7 +360,7 @@ func TestContainer_argumentsOfTheOtherMode(t *testing.T) {
 	}
 }
 
-// Every value that is about containers may be unknown while planning.
+// Every container setting may be unknown in a plan.
 func TestContainer_unknownValues(t *testing.T) {
 	t.Parallel()
 
@@ -376,8 +376,8 @@ func TestContainer_unknownValues(t *testing.T) {
 	}
 }
 
-// What a cluster in containers exports is known at plan time: where its machines and its API are follows from their
-// names.
+// The exports of a cluster in containers are known at plan time: the addresses of its machines and its API follow
+// from their names.
 func TestContainer_handleIsKnownAtPlanTime(t *testing.T) {
 	t.Parallel()
 
@@ -403,7 +403,7 @@ func TestContainer_handleIsKnownAtPlanTime(t *testing.T) {
 	}
 }
 
-// What machines on the host are called by replaces the cluster, and its workers with it.
+// A change of the names of machines on the host replaces the cluster, and its workers with it.
 func TestContainer_replacements(t *testing.T) {
 	t.Parallel()
 

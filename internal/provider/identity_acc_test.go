@@ -11,9 +11,8 @@ import (
 // uuidOverride is the key of META by which a machine reports another UUID.
 const uuidOverride = 0x0f
 
-// Other machines behind the addresses of workers, a member of the same cluster and one
-// in maintenance mode: they are reported and refused, today and tomorrow, and nothing
-// is sent to them.
+// Other machines answer at the addresses of workers, a member of the same cluster and one in maintenance mode. They
+// are reported and refused in every run, and nothing is sent to them.
 func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 	t.Parallel()
 

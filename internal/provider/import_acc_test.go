@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// A cluster of another tool, or of one whose state was lost, is imported from its secrets and the addresses of
-// its machines, and then there is nothing to change.
+// A cluster of another tool, or one whose state was lost, is imported from its secrets and the addresses of its
+// machines, and then the plan is empty.
 func TestAccImport_plansNothing(t *testing.T) {
 	t.Parallel()
 
@@ -64,9 +64,9 @@ func TestAccImport_plansNothing(t *testing.T) {
 	})
 }
 
-// Machines that DHCP names have no host name in their configuration. After an import none is put there, whatever else
-// changes, until one is given. What else the machines have and the configuration has not is planned with its paths, and
-// taken back.
+// Machines with names from DHCP have no host name in their configuration. After an import none is added, whatever
+// else changes, until the configuration sets one. Other differences between the machines and the configuration are
+// planned with their paths, and reverted.
 func TestAccImport_namedByDHCP(t *testing.T) {
 	testenv.BeforeRelease(t, "TestWithNames_keepsTheNamesOfNodes", "TestAccImport_plansNothing")
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 1, 0)
 
-		for name, leased := range map[string]string{"w": "rack-7", "v": "batch-v-1"} { // the second as its key has it
+		for name, leased := range map[string]string{"w": "rack-7", "v": "batch-v-1"} { // the second has its key as its name
 			machines, err := s.AddMachines(t.Context(), name, 1, sim.MachineOptions{Hostname: leased})
 			tftest.Must(t, err)
 
@@ -117,7 +117,7 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 			t.Errorf("the first plan is:\n%s", first.Output())
 		}
 
-		w.MustRun("apply", "first") // the mark of the resource on its nodes, too
+		w.MustRun("apply", "first") // including the mark of the resource on its nodes
 
 		if empty, output := w.PlanIsEmpty(); !empty {
 			t.Fatalf("the plan after an import is not empty:\n%s", output)
@@ -157,7 +157,7 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 	})
 }
 
-// observedIn is what state has of a machine.
+// observedIn is the record of a machine in state.
 func observedIn(t *testing.T, w *clitest.Workspace, machine string) map[string]any {
 	t.Helper()
 
@@ -170,7 +170,7 @@ func observedIn(t *testing.T, w *clitest.Workspace, machine string) map[string]a
 	return record
 }
 
-// What cannot be imported is refused with the machine that is the reason.
+// What cannot be imported is refused, with the machine that is the reason.
 func TestAccImport_refused(t *testing.T) {
 	t.Parallel()
 

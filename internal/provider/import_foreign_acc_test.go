@@ -21,17 +21,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Clusters that other tools made, imported. Each is made by the tool itself, on simulated machines, and each plan after
-// the import is empty, with the configuration that the CLI generates, too.
+// Imports of clusters of other tools. The tool itself makes each cluster, on simulated machines. Each plan after the
+// import is empty, even with the configuration that the CLI generates.
 
-// foreignTool is a program of others in a folder.
+// foreignTool is an external program in a folder.
 type foreignTool struct {
 	t    *testing.T
 	path string
 	dir  string
 }
 
-// try runs a command, and returns what it printed on standard output.
+// try runs a command, and returns its standard output.
 func (f foreignTool) try(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, f.path, args...)
 	cmd.Dir = f.dir
@@ -61,7 +61,7 @@ func (f foreignTool) run(args ...string) string {
 	return out
 }
 
-// eventually repeats a command until it succeeds: a machine that was just configured boots.
+// eventually repeats a command until it succeeds, because a new machine reboots.
 func (f foreignTool) eventually(args ...string) {
 	f.t.Helper()
 
@@ -80,7 +80,7 @@ func at(m *sim.Machine, args ...string) []string {
 	return append(args, "-e", m.Address().String(), "-n", m.Address().String())
 }
 
-// configure sends configurations to machines that wait for them, and bootstraps the first of the control planes.
+// configure sends configurations to waiting machines, and bootstraps the first of the control planes.
 func configure(s *sitetest.Site, f foreignTool, files map[string]string) {
 	f.t.Helper()
 
@@ -91,7 +91,7 @@ func configure(s *sitetest.Site, f foreignTool, files map[string]string) {
 	f.eventually(at(s.ControlPlane[0], "bootstrap")...)
 }
 
-// joined waits until all machines are nodes that are ready, and their API servers healthy.
+// joined waits until all machines are Ready nodes, and their API servers healthy.
 func joined(t *testing.T, s *sitetest.Site, bundle string) {
 	t.Helper()
 
@@ -118,7 +118,7 @@ func joined(t *testing.T, s *sitetest.Site, bundle string) {
 	}))
 }
 
-// fromProvider is a provider with the secrets of a cluster, which state gets none of.
+// fromProvider is a provider with the secrets of a cluster, which stay out of state.
 const fromProvider = `
 terraform {
   required_providers {
@@ -132,8 +132,8 @@ provider "talosop" {
 }
 `
 
-// importsCluster is an import by id, whose configuration is generated. It names a provider with an alias: Terraform 1.16
-// looks for hashicorp/talosop where the resource is not written yet, and takes no name of the other one.
+// importsCluster is an import by ID with generated configuration. It names a provider with an alias: Terraform 1.16
+// looks for hashicorp/talosop when the resource has no block yet, and accepts no name of another provider.
 func importsCluster(t *testing.T, s *sitetest.Site) string {
 	t.Helper()
 
@@ -143,7 +143,8 @@ func importsCluster(t *testing.T, s *sitetest.Site) string {
 	return fmt.Sprintf("import {\n  provider = talosop.prod\n  to       = talosop_cluster.prod\n  id       = %q\n}\n", id)
 }
 
-// generated imports what a configuration names, with the configuration that the CLI writes, to a plan without changes.
+// generated imports the resources of a configuration, with the configuration that the CLI generates, up to an empty
+// plan.
 func generated(t *testing.T, w *clitest.Workspace, imports int) string {
 	t.Helper()
 
@@ -165,14 +166,14 @@ func generated(t *testing.T, w *clitest.Workspace, imports int) string {
 }
 
 // A cluster of talosctl, with patches for all, for roles and for machines, is imported with a configuration that has
-// them all where they belong.
+// each of them at its level.
 func TestAccImport_ofTalosctl(t *testing.T) {
 	t.Parallel()
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) { importsOfTalosctl(t, cli, "v1.13") })
 }
 
-// So is one whose configuration an older Talos was given, and which was upgraded since.
+// The same for a cluster with a configuration of an older Talos, which was upgraded since.
 func TestAccImport_ofAnOlderTalosctl(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl", "TestPatches_ofEveryContract")
 	t.Parallel()
@@ -234,8 +235,8 @@ func importsOfTalosctl(t *testing.T, cli clitest.CLI, contract string) {
 	}
 }
 
-// takesIdentities is whether a CLI has identities in imports: Terraform since 1.12, of which an older one may be on the
-// PATH, and OpenTofu since 1.12.
+// takesIdentities reports whether a CLI supports identities in imports: Terraform since 1.12, of which an older one
+// may be on the PATH, and OpenTofu since 1.12.
 func takesIdentities(t *testing.T, cli clitest.CLI) bool {
 	t.Helper()
 
@@ -255,8 +256,8 @@ func takesIdentities(t *testing.T, cli clitest.CLI) bool {
 	return major == "1" && number >= 12
 }
 
-// An identity imports what an id does: each kind of resource, with the secrets of the provider block, to a plan without
-// changes.
+// An identity imports the same as an ID: each kind of resource, with the secrets of the provider block, up to an
+// empty plan.
 func TestAccImport_byIdentity(t *testing.T) {
 	t.Parallel()
 
@@ -308,7 +309,7 @@ import {
 	}
 }
 
-// optional is a program that tests before a release use, which is built from a clone and not everywhere.
+// optional is a program for tests before a release, which is built from a clone and may be missing.
 func optional(t *testing.T, name string) string {
 	t.Helper()
 
@@ -320,7 +321,7 @@ func optional(t *testing.T, name string) string {
 	return program
 }
 
-// talconfig is a configuration of talhelper, before its nodes.
+// talconfig is a configuration of talhelper, without its nodes.
 const talconfig = `clusterName: prod
 talosVersion: v1.13.0
 kubernetesVersion: v1.36.2
@@ -344,7 +345,7 @@ controlPlane:
 nodes:
 `
 
-// A cluster of talhelper, with what it says of all machines, of roles and of single ones, is imported with all of it.
+// A cluster of talhelper, with settings for all machines, roles and single machines, is imported with all of them.
 func TestAccImport_ofTalhelper(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl")
 	t.Parallel()

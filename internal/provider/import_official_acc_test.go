@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// officialProvider is a configuration of siderolabs/talos as its documentation shows it, with patches for roles and for
+// officialProvider is a configuration of siderolabs/talos as in its documentation, with patches for roles and for
 // machines.
 const officialProvider = `
 terraform {
@@ -76,7 +76,7 @@ resource "talos_machine_bootstrap" "this" {
 }
 `
 
-// officialSite is a cluster that the official provider made, with host names of its own since contract v1.13.
+// officialSite is a cluster of the official provider, with explicit host names since contract v1.13.
 func officialSite(
 	t *testing.T, cli clitest.CLI, contract string, plane, worker []string,
 ) (*sitetest.Site, *clitest.Workspace) {
@@ -102,7 +102,7 @@ func officialSite(
 	return s, w
 }
 
-// migrate puts the example of the guide in the place of the configuration of the official provider.
+// migrate replaces the configuration of the official provider with the example of the guide.
 func migrate(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
 
@@ -125,8 +125,8 @@ func untouched(t *testing.T, s *sitetest.Site) {
 	}
 }
 
-// A cluster of the official provider becomes one of talosop in one plan: its secrets are moved, its machines imported
-// with the patches that they have, and nothing is sent to them.
+// A cluster of the official provider becomes one of talosop in one plan: its secrets are moved, its machines
+// imported with their patches, and nothing is sent to them.
 func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl", "TestSecrets_movedFromTheOfficialProvider")
 	t.Parallel()
@@ -147,8 +147,8 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 	})
 }
 
-// The contract v1.14 of an alpha version of Talos has some of the documents of the released one. What it says comes along
-// all the same, but for the key that encrypts Secrets, whose other place the plan names.
+// The contract v1.14 of an alpha version of Talos has some of the documents of the released one. Their content is
+// still imported, except the key that encrypts Secrets; the plan names its other place.
 func TestAccImport_ofAnAlphaOfTheOfficialProvider(t *testing.T) {
 	testenv.BeforeRelease(t, "TestSettingsOf_someDocuments", "TestOf_keepsSecretsIn")
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestAccImport_ofAnAlphaOfTheOfficialProvider(t *testing.T) {
 	untouched(t, s)
 }
 
-// Each machine of the official provider moves to a resource of its own, and the apply that follows sends nothing.
+// Each machine of the official provider moves to a separate resource, and the apply that follows sends nothing.
 func TestAccMove_fromTheOfficialProvider(t *testing.T) {
 	testenv.BeforeRelease(t, "TestMachine_movedFromTheOfficialProvider")
 	t.Parallel()
@@ -286,8 +286,8 @@ cluster:
 `
 )
 
-// A cluster of a module for Hetzner Cloud: what has its token is told, and given to the provider; everything else is in
-// the configuration that is written.
+// A cluster of a module for Hetzner Cloud: the parts with its token are reported, and set in the provider block;
+// everything else is in the generated configuration.
 func TestAccImport_ofAModuleForHetzner(t *testing.T) {
 	testenv.BeforeRelease(t, "TestImport_secretsInConfigurations", "TestAccImport_ofTalosctl")
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// operatorObjects are a cluster in metal mode as talos-operator is told it.
+// operatorObjects are the objects of a cluster in metal mode for talos-operator.
 func operatorObjects(s *sitetest.Site) string {
 	list := func(machines []*sim.Machine) string {
 		var text strings.Builder
@@ -97,7 +97,7 @@ func runOperator(t *testing.T, kube *kubetest.Cluster) {
 	})
 }
 
-// A cluster of talos-operator is imported with the secrets of its state Secret, with the operator at work.
+// A cluster of talos-operator is imported with the secrets of its state Secret, while the operator runs.
 func TestAccImport_ofTalosOperator(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl", "TestReadBundleFile_ofTalosOperator")
 

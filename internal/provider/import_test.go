@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// What is secret in the configuration of a machine is in no patch of an import, and told; given to the provider it is no
-// difference.
+// Secrets in the configuration of a machine are reported and in no patch of an import. Once they are in the provider
+// block, they are no difference.
 func TestImport_secretsInConfigurations(t *testing.T) {
 	t.Parallel()
 
@@ -47,7 +47,7 @@ func TestImport_secretsInConfigurations(t *testing.T) {
 	d.ExpectEmpty(t, "after an import with the patch of the provider", planes)
 }
 
-// A configuration without what an import wrote down says by path what it takes off the machine.
+// When the configuration lacks what an import wrote, the plan lists by path what it removes from the machine.
 func TestImport_configurationWithLess(t *testing.T) {
 	t.Parallel()
 

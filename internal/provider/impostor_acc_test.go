@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
-// switchboard is an address of the site from which connections to the Talos API go to one machine or another, as they
-// do where somebody else takes a machine's address.
+// switchboard is an address of the site from which connections to the Talos API go to one machine or another, as
+// when another machine takes an address.
 type switchboard struct {
 	address netip.Addr
 	to      atomic.Pointer[sim.Machine]
@@ -48,8 +48,8 @@ func newSwitchboard(t *testing.T, s *sitetest.Site, to *sim.Machine) *switchboar
 	return b
 }
 
-// connect passes one connection on until either side ends it. One to a machine that another one has taken the place of
-// ends with its next word.
+// connect passes one connection on until either side ends it. A connection to a replaced machine ends with its next
+// message.
 func (b *switchboard) connect(client net.Conn) {
 	defer client.Close()
 
@@ -95,7 +95,7 @@ func extra(t *testing.T, s *sitetest.Site, name string, options sim.MachineOptio
 	return machines[0]
 }
 
-// nothingChanged checks that nobody was asked to change anything, and that all members are there.
+// nothingChanged checks that no machine got a change, and that all members are present.
 func nothingChanged(t *testing.T, s *sitetest.Site) {
 	t.Helper()
 
@@ -112,8 +112,8 @@ func behind(s *sitetest.Site, b *switchboard, third string) string {
 		`cp-3 = { address = "`+b.address.String()+`"`+third, 1)
 }
 
-// Somebody takes the address of a control plane and waits there in maintenance mode: whatever is planned and applied,
-// nothing is sent to him, the member stays, and nothing that is known of the machine is forgotten.
+// A foreign machine takes the address of a control plane and waits there in maintenance mode. No plan or apply sends
+// it anything, the member stays, and the record of the machine is kept.
 func TestAccImpostor_atTheAddressOfAMember(t *testing.T) {
 	t.Parallel()
 
@@ -168,8 +168,8 @@ func TestAccImpostor_atTheAddressOfAMember(t *testing.T) {
 	})
 }
 
-// A machine that was really wiped joins again: by itself where its hardware proves that it is the one, and with one line
-// of the user where nothing does.
+// A machine that was really wiped joins again: automatically when its hardware proves its identity, and otherwise
+// with one line of the user.
 func TestAccImpostor_wipedMachinesAreRepaired(t *testing.T) {
 	t.Parallel()
 

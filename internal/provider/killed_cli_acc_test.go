@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// A provider whose CLI is killed in the middle of an apply ends within seconds, although a machine never comes back, and
-// the next apply goes on.
+// A provider whose CLI is killed during an apply ends within seconds, although a machine never comes back, and the
+// next apply resumes.
 func TestAccKilledCLI_providerEnds(t *testing.T) {
 	t.Parallel()
 
@@ -38,7 +38,7 @@ func TestAccKilledCLI_providerEnds(t *testing.T) {
 		run.KillCLI()
 		run.Wait()
 
-		// Ten seconds of grace, and what a busy machine takes.
+		// Ten seconds of grace, and extra time for a busy computer.
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 
@@ -46,7 +46,7 @@ func TestAccKilledCLI_providerEnds(t *testing.T) {
 
 		s.ControlPlane[0].PowerOff()
 		s.ControlPlane[0].PowerOn()
-		// Its secrets are in state, and etcd had not begun.
+		// Its secrets are in state, and etcd had not started.
 		w.Write("consent_override.tf", "resource \"talosop_control_plane\" \"this\" {\n  allow_bootstrap = true\n}\n")
 		w.MustRun("apply", "-auto-approve")
 		sitetest.Says(t, w.MustRun("plan"), "No changes.")

@@ -21,7 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// Upgrades of Kubernetes of living clusters, under the CLIs and on simulated machines.
+// Upgrades of Kubernetes in living clusters, under the CLIs and on simulated machines.
 
 const (
 	oldKubernetes = "v1.35.4"
@@ -54,7 +54,7 @@ func nothingBooted(t *testing.T, s *sitetest.Site, before map[string]int) {
 	}
 }
 
-// runsKubernetes checks what state remembers of one machine: the images that it has and the versions that run.
+// runsKubernetes checks the record of one machine in state: its images and the versions that run.
 func runsKubernetes(address, machine string, controlPlane bool, version string) statecheck.StateCheck {
 	running := map[kubenames.Component]string{kubenames.Kubelet: version}
 	images := kubenames.Images{kubenames.Kubelet: "ghcr.io/siderolabs/kubelet:" + version}
@@ -77,8 +77,8 @@ func manifestsAre(address, version string) statecheck.StateCheck {
 		knownvalue.StringExact(version))
 }
 
-// Kubernetes goes one minor version up in a whole cluster, without a reboot; an image that
-// somebody changes afterwards is told and put right, and there is no way back.
+// Kubernetes is upgraded by one minor version in a whole cluster, without a reboot. An image that is changed by hand
+// afterwards is reported and repaired, and a downgrade is refused.
 func TestAccKubernetesUpgrade_ofAWholeCluster(t *testing.T) {
 	t.Parallel()
 
@@ -145,8 +145,8 @@ func upgradeSteps(s *sitetest.Site) []string {
 	return append(steps, fmt.Sprintf("sync the bootstrap manifests of Kubernetes %s from cp-1", newKubernetes))
 }
 
-// A control plane, two pools of workers and a machine of its own are one cluster: all follow
-// its version in one apply, and none undoes what another did.
+// A control plane, two pools of workers and a single machine are one cluster: all follow its version in one apply,
+// and none undoes another's change.
 func TestAccKubernetesUpgrade_ofSeveralResources(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccKubernetesUpgrade_ofAWholeCluster")
 	t.Parallel()
@@ -189,7 +189,7 @@ func TestAccKubernetesUpgrade_ofSeveralResources(t *testing.T) {
 	})
 }
 
-// machineHCL is a worker of its own in the cluster of the configuration.
+// machineHCL is a single worker in the cluster of the configuration.
 func machineHCL(m *sim.Machine) string {
 	return fmt.Sprintf(`
 resource "talosop_machine" "extra" {
@@ -213,8 +213,8 @@ func updates(addresses ...string) []plancheck.PlanCheck {
 	return checks
 }
 
-// Control planes and workers that are resources of their own are upgraded side by side: they
-// take turns, none leaves the others behind, and all are content afterwards.
+// Control planes and workers in separate resources are upgraded in parallel: they take turns, none leaves the others
+// behind, and all plans are empty afterwards.
 func TestAccKubernetesUpgrade_machinesTakeTurns(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestAccKubernetesUpgrade_ofAWholeCluster", "TestAccMachines_takeTurns")

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// What plans say of upgrades of Kubernetes; see TestPlan_asRecorded.
+// The text of plans for Kubernetes upgrades; see TestPlan_asRecorded.
 func kubernetesScenarios() map[string]planScenario {
 	const (
 		mirror = "cluster:\n  apiServer:\n    image: registry.example.com/kube-apiserver:%[1]s\nmachine:\n  kubelet:\n    " +
@@ -247,7 +247,7 @@ func kubernetesScenarios() map[string]planScenario {
 	}
 }
 
-// running is a whole cluster of three control planes and some workers with a Kubernetes.
+// running is a whole cluster of three control planes and some workers at a version of Kubernetes.
 func running(kubernetes string, workers int) tftest.Config {
 	config := tftest.Without(tftest.Without(tftest.With(tftest.BaseCluster(), kubernetes, "kubernetes_version"),
 		"workers", "gpu"), "workers", "batch",
@@ -260,7 +260,7 @@ func running(kubernetes string, workers int) tftest.Config {
 	return config
 }
 
-// hasImage is a state in which a component of a machine was seen to have an image.
+// hasImage is a state in which a component of a machine was observed with an image.
 func hasImage(machine, component, image string) func(t *testing.T, state tftypes.Value) tftypes.Value {
 	return func(t *testing.T, state tftypes.Value) tftypes.Value {
 		t.Helper()
@@ -272,7 +272,7 @@ func hasImage(machine, component, image string) func(t *testing.T, state tftypes
 	}
 }
 
-// hasKubernetes is a state in which every machine was seen with the images of a version.
+// hasKubernetes is a state in which every machine was observed with the images of a version.
 func hasKubernetes(t *testing.T, state tftypes.Value, version string) tftypes.Value {
 	t.Helper()
 
@@ -296,7 +296,7 @@ func stored(t *testing.T, state tftypes.Value, name string, value any) tftypes.V
 	return put(t, state, tftypes.NewAttributePath().WithAttributeName(name), value)
 }
 
-// put changes a value that is there.
+// put changes an existing value.
 func put(t *testing.T, state tftypes.Value, at *tftypes.AttributePath, value any) tftypes.Value {
 	t.Helper()
 

@@ -15,7 +15,7 @@ import (
 // lifeNode is a node of the graph of an apply.
 type lifeNode struct {
 	Change lifeChange
-	// Creates is true for the leg of a change that creates or updates, else it destroys or forgets.
+	// Creates is true for the part of a change that creates or updates; otherwise it destroys or forgets.
 	Creates bool
 	After   []*lifeNode
 }
@@ -25,25 +25,25 @@ type lifeApply struct {
 	*lifeWalk
 
 	kinds map[string]string
-	// deposed are where objects go that are created before they are destroyed.
+	// deposed maps objects that are created before they are destroyed to their new keys.
 	deposed map[string]lifeKey
-	// Lost is what becomes of what a call answers.
+	// Lost decides what a kill loses of an answer.
 	Lost func() loss
 }
 
-// loss is what nothing is left of when a process was killed.
+// loss is what is lost when a process is killed.
 type loss int
 
 const (
 	lossNone loss = iota
-	// lossOfAnswers is the end of the CLI, and of the provider with it: the state is that of before the call.
+	// lossOfAnswers is the end of the CLI and the provider: the state is that before the call.
 	lossOfAnswers
-	// lossOfPrivate is the end of the provider alone: of a resource that it was changing the CLI stores the attributes of
-	// before, and no private state (Terraform 1.11.4, OpenTofu 1.12.6: node_resource_abstract_instance.go, apply).
+	// lossOfPrivate is the end of the provider alone: the CLI stores the former attributes of a resource under change,
+	// and no private state (Terraform 1.11.4, OpenTofu 1.12.6: node_resource_abstract_instance.go, apply).
 	lossOfPrivate
 )
 
-// applyLife applies a plan as the CLIs do, in a process of the provider of its own. stop is closed for an interrupt.
+// applyLife applies a plan as the CLIs do, in a separate process of the provider. stop is closed for an interrupt.
 func applyLife(t *testing.T, p lifePlan, blocks []lifeBlock, stop <-chan struct{}, lost func() loss) *lifeApply {
 	t.Helper()
 
@@ -97,7 +97,7 @@ func lifeGraph(changes []lifeChange) []*lifeNode {
 
 					if c.Change.Action == actReplaceCreated {
 						for _, d := range destroyers[need] {
-							d.After = append(d.After, n) // what is replaced goes after what needed it was moved on
+							d.After = append(d.After, n) // a replaced object is destroyed after its dependents have moved on
 						}
 					}
 				}
@@ -112,7 +112,8 @@ func lifeGraph(changes []lifeChange) []*lifeNode {
 	return nodes
 }
 
-// orderDestroy orders the end of an object: after the ends of those that need it, and before changes of what it needs.
+// orderDestroy orders the destroy of an object: after those of its dependents, and before changes of its
+// dependencies.
 func (n *lifeNode) orderDestroy(creators map[string]*lifeNode, destroyers map[string][]*lifeNode) {
 	own := creators[n.Change.Key.Address]
 
@@ -136,7 +137,7 @@ func (n *lifeNode) orderDestroy(creators map[string]*lifeNode, destroyers map[st
 	}
 }
 
-// run does what is ready at the same time; what comes after something that failed is skipped.
+// run runs the nodes that are ready in parallel; it skips what comes after a failure.
 func (a *lifeApply) run(ctx context.Context, nodes []*lifeNode, parallelism int) {
 	type result struct {
 		node *lifeNode
@@ -146,7 +147,7 @@ func (a *lifeApply) run(ctx context.Context, nodes []*lifeNode, parallelism int)
 	results, running, state := make(chan result), 0, map[*lifeNode]bool{} // in state: true once it succeeded
 	begun := map[*lifeNode]bool{}
 
-	// With a limit what destroys goes first, which is the order that a removal may wait in for ever.
+	// With a limit, destroys go first, the order in which a removal may wait forever.
 	if parallelism > 0 {
 		slices.SortStableFunc(nodes, func(x, y *lifeNode) int { return cmp.Compare(btoi(x.Creates), btoi(y.Creates)) })
 	}
@@ -185,7 +186,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// do is one node of the graph.
+// do executes one node of the graph.
 func (a *lifeApply) do(ctx context.Context, n *lifeNode) bool {
 	c := n.Change
 
@@ -202,7 +203,7 @@ func (a *lifeApply) do(ctx context.Context, n *lifeNode) bool {
 			key = a.deposed[c.Key.Address]
 		}
 
-		// The end of a deposed object is planned again by the apply.
+		// The apply plans the destroy of a deposed object again.
 		again, ok := a.planDestroy(ctx, key)
 
 		return ok && a.destroy(ctx, again)
@@ -211,7 +212,7 @@ func (a *lifeApply) do(ctx context.Context, n *lifeNode) bool {
 	}
 }
 
-// destroy ends an object. What could not be destroyed stays in state.
+// destroy destroys an object. After a failure it stays in state.
 func (a *lifeApply) destroy(ctx context.Context, c lifeChange) bool {
 	current := a.object(c.Key)
 	null := tftypes.NewValue(c.Prior.Value.Type(), nil)
@@ -245,7 +246,7 @@ func (a *lifeApply) destroy(ctx context.Context, c lifeChange) bool {
 	return ok
 }
 
-// create is the leg of a change that creates or updates. It is planned again, with what is known by now.
+// create is the part of a change that creates or updates. It is planned again, with the values known by now.
 func (a *lifeApply) create(ctx context.Context, c lifeChange) bool {
 	key := c.Key
 	if a.Lost() != lossNone {
@@ -281,7 +282,7 @@ func (a *lifeApply) create(ctx context.Context, c lifeChange) bool {
 	return done
 }
 
-// applied sends a change, and stores what came of it.
+// applied sends a change, and stores the result.
 func (a *lifeApply) applied(ctx context.Context, c, again lifeChange, prior *lifeObject) bool {
 	config := a.evaluate(*c.Block, a.kinds)
 	from := tftypes.NewValue(config.Type(), nil)
@@ -329,7 +330,7 @@ func (a *lifeApply) applied(ctx context.Context, c, again lifeChange, prior *lif
 	return ok
 }
 
-// compare notes what a plan knew and did not come true.
+// compare notes where the result differs from the known values of a plan.
 func (a *lifeApply) compare(what string, key lifeKey, planned, got tftypes.Value) {
 	differences, err := planned.Diff(got)
 	tftest.Must(a.t, err)
@@ -356,7 +357,7 @@ func (a *lifeApply) depose(key lifeKey) {
 	delete(a.state, key)
 }
 
-// restore takes a deposed object back that nothing took the place of.
+// restore restores a deposed object that was not replaced.
 func (a *lifeApply) restore(key lifeKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// This file and life_plan_test.go and life_apply_test.go are a small core of Terraform: they do with a configuration and
-// a state what the CLIs do, in their protocol (Terraform 1.11.4 internal/terraform, OpenTofu 1.12.6 internal/tofu).
+// This file, life_plan_test.go and life_apply_test.go are a small core of Terraform: they handle a configuration and
+// a state like the CLIs, in their protocol (Terraform 1.11.4 internal/terraform, OpenTofu 1.12.6 internal/tofu).
 
 // lifeBlock is a resource of a configuration.
 type lifeBlock struct {
@@ -40,7 +40,7 @@ type lifeObject struct {
 	Needs   []string
 }
 
-// lifeKey is the address of an object of a state; those that are deposed have a number, too.
+// lifeKey is the address of an object of a state, with a number for deposed ones.
 type lifeKey struct {
 	Address string
 	Deposed int
@@ -54,10 +54,10 @@ func (k lifeKey) String() string {
 	return k.Address
 }
 
-// lifeState is a state. Objects are never changed, but replaced by others.
+// lifeState is a state. Objects are replaced, never modified.
 type lifeState map[lifeKey]*lifeObject
 
-// sorted are the keys of a state, always in the same order.
+// sorted are the keys of a state in a fixed order.
 func (s lifeState) sorted() []lifeKey {
 	keys := []lifeKey{}
 	for key := range s {
@@ -69,7 +69,7 @@ func (s lifeState) sorted() []lifeKey {
 	return keys
 }
 
-// lifeWalk is one walk of a CLI over configuration and state, which has a process of the provider of its own.
+// lifeWalk is one walk of a CLI over configuration and state, with a separate process of the provider.
 type lifeWalk struct {
 	t      *testing.T
 	server tfprotov6.ProviderServer
@@ -78,7 +78,7 @@ type lifeWalk struct {
 	state       lifeState
 	planned     map[string]tftypes.Value
 	Diagnostics []*tfprotov6.Diagnostic
-	// Bugs are what no provider may answer.
+	// Bugs are answers that no provider may give.
 	Bugs []string
 }
 
@@ -101,7 +101,7 @@ func newLifeWalk(t *testing.T, state lifeState) *lifeWalk {
 	return w
 }
 
-// said notes diagnostics of an address, and tells whether there are none of errors.
+// said notes diagnostics of an address, and returns true without errors.
 func (w *lifeWalk) said(address string, diagnostics []*tfprotov6.Diagnostic, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *lifeWalk) object(key lifeKey) *lifeObject {
 	return w.state[key]
 }
 
-// store puts an object into the state; nil takes it out.
+// store puts an object into the state; nil removes it.
 func (w *lifeWalk) store(key lifeKey, object *lifeObject) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +152,7 @@ func (w *lifeWalk) store(key lifeKey, object *lifeObject) {
 	}
 }
 
-// ref is an attribute of a resource: as planned, else as in state, else unknown.
+// ref is an attribute of a resource: as planned, otherwise as in state, otherwise unknown.
 func (w *lifeWalk) ref(kinds map[string]string) func(address, attribute string) tftypes.Value {
 	return func(address, attribute string) tftypes.Value {
 		w.mu.Lock()
@@ -178,7 +178,7 @@ func (w *lifeWalk) evaluate(b lifeBlock, kinds map[string]string) tftypes.Value 
 	return tftest.ValueOf(w.t, tftest.TypeOf(w.t, b.Kind), b.Config(w.ref(kinds)))
 }
 
-// refresh reads an object; what is gone is not in the state any more.
+// refresh reads an object, and removes it from the state when it is gone.
 func (w *lifeWalk) refresh(ctx context.Context, key lifeKey) bool {
 	object := w.object(key)
 
@@ -216,7 +216,7 @@ func (w *lifeWalk) planCall(
 	return resp, w.said(address, resp.Diagnostics, nil)
 }
 
-// proposed is what a CLI proposes for a configuration in which nothing is write-only.
+// proposed is what a CLI proposes for a configuration without write-only values.
 func (w *lifeWalk) proposed(kind string, prior, config tftypes.Value) tftypes.Value {
 	if prior.IsNull() {
 		return config
@@ -259,12 +259,12 @@ type lifeChange struct {
 
 func (c lifeChange) String() string { return fmt.Sprintf("%s: %s", c.Key, c.Action) }
 
-// replaces reports whether a change makes another object in the place of one.
+// replaces reports whether a change replaces an object.
 func (c lifeChange) replaces() bool { return c.Action == actReplace || c.Action == actReplaceCreated }
 
-// lifePlan is what a plan of a CLI has.
+// lifePlan is the content of a CLI plan.
 type lifePlan struct {
-	State       lifeState // as it was refreshed
+	State       lifeState // after the refresh
 	Changes     []lifeChange
 	Diagnostics []*tfprotov6.Diagnostic
 	Bugs        []string

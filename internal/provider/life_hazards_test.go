@@ -14,17 +14,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// This file has the operations that lose clusters: forced replacement of everything, lost and outdated states, second
-// states, and the loss of a state together with its machines. Its invariant is that an apply never changes the membership
-// of a cluster through a configuration that does not name it.
+// This file has the operations that lose clusters: forced replacement of everything, lost and outdated states,
+// second states, and the loss of a state together with its machines. Its invariant: an apply changes the membership
+// of a cluster only through a configuration that names the cluster.
 
-// lifeMoment is a state with the configuration that it was applied with.
+// lifeMoment is a state with its applied configuration.
 type lifeMoment struct {
 	State  lifeState
 	Config lifeConfig
 }
 
-// lifeMembership is who belongs to the cluster, by name; nil where nothing told.
+// lifeMembership is the members of the cluster, by name; nil without an answer.
 type lifeMembership struct{ Members, Nodes []string }
 
 // membership asks etcd and Kubernetes.
@@ -65,8 +65,8 @@ func (w *lifeWorld) nodes(ctx context.Context) map[string]bool {
 	return found
 }
 
-// namedBy are the names of the nodes that a plan may change: of machines in its state or in its configuration, and of
-// those that are on their way into the cluster already.
+// namedBy are the names of the nodes that a plan may change: machines in its state or configuration, and those that
+// are already joining.
 func (w *lifeWorld) namedBy(plan lifePlan) map[string]bool {
 	addresses := map[string]bool{}
 
@@ -99,7 +99,7 @@ func (w *lifeWorld) namedBy(plan lifePlan) map[string]bool {
 	return named
 }
 
-// membershipOf is the members of the etcd that a machine is in; none for a worker.
+// membershipOf is the members of a machine's etcd; none for a worker.
 func (w *lifeWorld) membershipOf(m *sim.Machine) []string {
 	if !slices.Contains(w.ControlPlane, m) {
 		return []string{m.Hostname()}
@@ -113,7 +113,7 @@ func (w *lifeWorld) membershipOf(m *sim.Machine) []string {
 	return members
 }
 
-// hostnamesIn are the host names that a change gives to machines, or takes from them.
+// hostnamesIn are the host names that a change adds to or removes from machines.
 func hostnamesIn(w *lifeWorld, c lifeChange) map[string]bool {
 	found := map[string]bool{}
 	text := c.Planned.String()
@@ -135,8 +135,8 @@ func hostnamesIn(w *lifeWorld, c lifeChange) map[string]bool {
 	return found
 }
 
-// checkMembership checks that only machines which an apply names came into the cluster or left it. What an apply that
-// ended early had named may still come and go during the next one.
+// checkMembership checks that only machines in an apply joined the cluster or left it. Machines of an interrupted
+// apply may still come and go during the next one.
 func (w *lifeWorld) checkMembership(before lifeMembership, named map[string]bool, early bool) {
 	after := w.membership()
 
@@ -166,12 +166,12 @@ func (w *lifeWorld) checkMembership(before lifeMembership, named map[string]bool
 	}
 }
 
-// difference is what a has and b has not.
+// difference is what is in a and not in b.
 func difference(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return slices.Contains(b, name) })
 }
 
-// consents is a configuration that allows a bootstrap exactly where there is no cluster: a user knows.
+// consents is a configuration that allows a bootstrap exactly when there is no cluster, as a user knows.
 func (w *lifeWorld) consents(c lifeConfig) lifeConfig {
 	c.Consent = w.identity == ""
 
@@ -201,7 +201,7 @@ func (w *lifeWorld) taintAll(op lifeOperation) lifeOperation {
 	return op
 }
 
-// loseState loses a state; the secrets are imported from a file, and the cluster, which lives, is created once more.
+// loseState loses a state; the secrets are imported from a file, and the living cluster is created again.
 func (w *lifeWorld) loseState(op lifeOperation) lifeOperation {
 	if w.turning(op.State) {
 		return w.applyAgain(op)
@@ -221,8 +221,8 @@ func (w *lifeWorld) loseState(op lifeOperation) lifeOperation {
 	return op
 }
 
-// outdatedState goes back to a state from before, with its configuration or with the present one, as a backend does that
-// lost its last versions.
+// outdatedState restores an earlier state, with its configuration or with the present one, like a backend that lost
+// its last versions.
 func (w *lifeWorld) outdatedState(op lifeOperation) lifeOperation {
 	moments := w.history[op.State]
 	if len(moments) == 0 || w.turning(op.State) {
@@ -232,7 +232,7 @@ func (w *lifeWorld) outdatedState(op lifeOperation) lifeOperation {
 	was := choose(w, moments)
 	if was.State[lifeKey{Address: lifeSecrets}] == nil || was.Config.Turn != op.Config.Turn ||
 		!maps.Equal(bundlesIn(w.t, was.State), bundlesIn(w.t, w.states[op.State])) {
-		return w.applyAgain(op) // keys that the cluster works with now are not in it
+		return w.applyAgain(op) // it lacks the current keys of the cluster
 	}
 
 	op.Name = "an outdated state"
@@ -267,8 +267,8 @@ func (w *lifeWorld) takeOverPart(op lifeOperation) lifeOperation {
 	return op
 }
 
-// loseEtcd loses the state while one control plane is blank and the others are off. A configuration that lists the blank
-// one must not begin a second etcd without consent. The others come back, and the state is found again.
+// loseEtcd loses the state while one control plane is blank and the others are off. A configuration that lists the
+// blank one must not bootstrap a second etcd without consent. The others come back, and the state is found again.
 func (w *lifeWorld) loseEtcd(op lifeOperation) lifeOperation {
 	if len(w.members) < 3 || len(op.Config.Planes) < 3 || len(w.states[1-op.State]) > 0 || w.turning(op.State) ||
 		w.states[op.State][lifeKey{Address: lifeSecrets}] == nil {
@@ -284,8 +284,8 @@ func (w *lifeWorld) loseEtcd(op lifeOperation) lifeOperation {
 	return op
 }
 
-// withoutOthers plans a configuration of one control plane that is blank, while the others are off, with a state that
-// has its secrets alone.
+// withoutOthers plans a configuration of one blank control plane, while the others are off, with a state that has
+// only its secrets.
 func (w *lifeWorld) withoutOthers(name string, only lifeConfig) bool {
 	w.operations++
 	w.log("%s: %s", name, only)

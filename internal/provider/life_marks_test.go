@@ -14,15 +14,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
 
-// This file has forged owner marks as an operation. Its invariant is that an apply never reports success without effect:
-// what it takes out of the configuration is reset and leaves the cluster, whatever its node says.
+// This file has forged owner marks as an operation. Its invariant: an apply never reports success without effect.
+// What it removes from the configuration is reset and leaves the cluster, whatever its node says.
 
 // lifeForgery is a mark that the kubelet of a machine's node writes.
 type lifeForgery struct {
 	What string
-	// Mark is the annotation; nil takes it off.
+	// Mark is the annotation; nil removes it.
 	Mark *string
-	// AsNone is a mark that is as good as none: a plan need not replace it.
+	// AsNone is a mark that counts as none: a plan need not replace it.
 	AsNone bool
 }
 
@@ -33,7 +33,7 @@ func (w *lifeWorld) bundle() *pki.Bundle {
 	return tftest.ParsedBundle(w.t, w.living())
 }
 
-// ownerIn is the owner of a machine by a state; empty where none of its objects has the machine, or several have.
+// ownerIn is the owner of a machine in a state; empty when no object has the machine, or several have.
 func (w *lifeWorld) ownerIn(state lifeState, m *sim.Machine) (address, owner string) {
 	for _, key := range state.sorted() {
 		object := state[key]
@@ -65,8 +65,7 @@ func (w *lifeWorld) ownMachines(state lifeState) []*sim.Machine {
 	})
 }
 
-// forgeMark has the kubelet of a node write its owner mark, before the plan of something that concerns its machine or
-// after it.
+// forgeMark has the kubelet of a node write its owner mark, before or after the plan of an operation on its machine.
 func (w *lifeWorld) forgeMark(op lifeOperation) lifeOperation {
 	own := w.ownMachines(w.states[op.State])
 	if len(own) == 0 {
@@ -87,7 +86,7 @@ func (w *lifeWorld) forgeMark(op lifeOperation) lifeOperation {
 		op.Commands = func(lifeState) { write() }
 	} else {
 		op.Name, op.Planned = op.Name+", after the plan where it has changes", write
-		forgery.AsNone = true // the apply may be that of other machines
+		forgery.AsNone = true // the apply may be about other machines
 	}
 
 	inner := op
@@ -138,7 +137,7 @@ func (w *lifeWorld) forgery(op lifeOperation, m *sim.Machine) lifeForgery {
 	return lifeForgery{What: "no mark", AsNone: true}
 }
 
-// concerning is an apply that concerns a machine: one that takes it out of the configuration, one that replaces its
+// concerning is an apply that affects a machine: one that removes it from the configuration, one that replaces its
 // resource, or one without a change.
 func (w *lifeWorld) concerning(op lifeOperation, m *sim.Machine) lifeOperation {
 	kept := func(role string, places []int) []int {
@@ -162,7 +161,7 @@ func (w *lifeWorld) concerning(op lifeOperation, m *sim.Machine) lifeOperation {
 	return op
 }
 
-// rightMark checks that an apply which succeeded replaced a forged mark, and sets right what another one left.
+// rightMark checks that a successful apply replaced a forged mark, and repairs what another one left.
 func (w *lifeWorld) rightMark(state int, m *sim.Machine, forgery lifeForgery, done bool) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 15*time.Second)
 	defer cancel()
@@ -190,7 +189,7 @@ func (w *lifeWorld) rightMark(state int, m *sim.Machine, forgery lifeForgery, do
 	w.log("    the mark of %s is set right", node)
 }
 
-// removedBy are the machines that a plan takes out of the cluster, with the names of their nodes.
+// removedBy are the machines that a plan removes from the cluster, with the names of their nodes.
 func (w *lifeWorld) removedBy(plan lifePlan, going map[string]bool) map[*sim.Machine]string {
 	stays, changed := map[string]bool{}, map[lifeKey]bool{}
 	keep := func(addresses map[string]bool) {
@@ -222,7 +221,7 @@ func (w *lifeWorld) removedBy(plan lifePlan, going map[string]bool) map[*sim.Mac
 	return removed
 }
 
-// checkRemoved checks that an apply which succeeded removed what its plan takes out. A machine that is dead stays.
+// checkRemoved checks that a successful apply removed what its plan removes. A dead machine stays.
 func (w *lifeWorld) checkRemoved(removed map[*sim.Machine]string, dead *sim.Machine) {
 	after := w.membership()
 

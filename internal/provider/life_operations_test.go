@@ -11,18 +11,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// fresh is a name that was not in use.
+// fresh is an unused name.
 func (w *lifeWorld) fresh(begins string) string {
 	return fmt.Sprintf("%s%d", begins, w.random.IntN(1000))
 }
 
-// choose is one of them.
+// choose is a random element.
 func choose[T any](w *lifeWorld, of []T) T { return of[w.random.IntN(len(of))] }
 
-// sometimes is true that often of a hundred times.
+// sometimes is true with a probability in percent.
 func (w *lifeWorld) sometimes(percent int) bool { return w.random.IntN(100) < percent }
 
-// addressesOf are those of the objects of a state that are not deposed.
+// addressesOf are those of the current objects of a state.
 func (w *lifeWorld) addressesOf(state lifeState, secrets bool) []string {
 	var out []string
 
@@ -35,7 +35,7 @@ func (w *lifeWorld) addressesOf(state lifeState, secrets bool) []string {
 	return out
 }
 
-// renamed moves what a configuration is called to what another one calls it.
+// renamed moves the resources of one configuration to their names in another one.
 func (w *lifeWorld) renamed(from, to lifeConfig) func(lifeState) {
 	name := func(c lifeConfig) []string {
 		var out []string
@@ -75,7 +75,7 @@ func (w *lifeWorld) renamed(from, to lifeConfig) func(lifeState) {
 	}
 }
 
-// operation is the next one, in one of the states that has something.
+// operation is the next operation, in one of the states with content.
 func (w *lifeWorld) operation() lifeOperation {
 	i := 0
 	if len(w.states[1]) > 0 && (len(w.states[0]) == 0 || w.sometimes(50)) {
@@ -110,12 +110,12 @@ func (w *lifeWorld) operation() lifeOperation {
 	return choose(w, kinds)(op)
 }
 
-// recreate makes the cluster of a state again that was destroyed, or begins anew with another layout.
+// recreate creates the cluster of a destroyed state again, or starts over with another layout.
 func (w *lifeWorld) recreate(op lifeOperation) lifeOperation {
 	op.Name = "create"
 
 	if len(w.addressesOf(w.states[op.State], false)) > 0 && w.sometimes(50) {
-		op.Name = "go on" // with the destroy, or with the apply
+		op.Name = "go on" // with the destroy or the apply
 
 		return op
 	}
@@ -127,7 +127,7 @@ func (w *lifeWorld) recreate(op lifeOperation) lifeOperation {
 	return op
 }
 
-// start is a configuration of all machines but the spare ones.
+// start is a configuration of all machines except the spare ones.
 func (w *lifeWorld) start() lifeConfig {
 	return lifeConfig{
 		Layout: choose(w, lifeLayouts), Label: "this", Planes: []int{0, 1, 2}, Workers: []int{0, 1},
@@ -141,7 +141,7 @@ func (w *lifeWorld) applyAgain(op lifeOperation) lifeOperation {
 	return op
 }
 
-// rename gives the resources another label, with moved blocks or without.
+// rename gives the resources another label, with or without moved blocks.
 func (w *lifeWorld) rename(op lifeOperation) lifeOperation {
 	was := op.Config
 	op.Config.Label = w.fresh("r")
@@ -167,7 +167,7 @@ func (w *lifeWorld) renameMachines(op lifeOperation) lifeOperation {
 	return op
 }
 
-// relayout describes the cluster with other resources, with removed blocks or without.
+// relayout describes the cluster with other resources, with or without removed blocks.
 func (w *lifeWorld) relayout(op lifeOperation) lifeOperation {
 	op.Config.Layout = choose(w, lifeLayouts)
 	op.Name = "other resources without removed"
@@ -179,7 +179,7 @@ func (w *lifeWorld) relayout(op lifeOperation) lifeOperation {
 	return op
 }
 
-// forgotten takes addresses out of a state; secrets that go are saved before.
+// forgotten removes addresses from a state; it first saves secrets that are removed.
 func (w *lifeWorld) forgotten(addresses ...string) func(lifeState) {
 	return func(state lifeState) {
 		for _, key := range state.sorted() {
@@ -198,7 +198,7 @@ func (w *lifeWorld) stateRemove(op lifeOperation) lifeOperation {
 	return op
 }
 
-// importBack takes something out of the state and imports it.
+// importBack removes a resource from the state and imports it.
 func (w *lifeWorld) importBack(op lifeOperation) lifeOperation {
 	address := choose(w, w.addressesOf(w.states[op.State], true))
 	op.Name = "state rm and import " + address
@@ -215,7 +215,7 @@ func (w *lifeWorld) importBack(op lifeOperation) lifeOperation {
 	return op
 }
 
-// importInto imports a resource; what cannot be imported is not in the state.
+// importInto imports a resource; after a failure it is not in the state.
 func (w *lifeWorld) importInto(state lifeState, c lifeConfig, b lifeBlock) {
 	walk := newLifeWalk(w.t, state)
 	walk.importObject(w.t.Context(), b, w.importID(w.t, c, b.Address, w.saved(w.t, w.living())))
@@ -249,7 +249,7 @@ func (w *lifeWorld) replaceFirst(op lifeOperation) lifeOperation {
 	return op
 }
 
-// goBack applies the configuration from before.
+// goBack applies the former configuration.
 func (w *lifeWorld) goBack(op lifeOperation) lifeOperation {
 	op.Name = "apply the configuration from before"
 
@@ -264,7 +264,7 @@ func (w *lifeWorld) goBack(op lifeOperation) lifeOperation {
 	return op
 }
 
-// importSecrets brings secrets back that are not in the state any more.
+// importSecrets restores secrets that are no longer in the state.
 func (w *lifeWorld) importSecrets(op lifeOperation) lifeOperation {
 	op.Name, op.Config.NoSecrets = "import the secrets", false
 	op.Commands = func(state lifeState) { w.importInto(state, op.Config, w.blocks(op.Config)[0]) }
@@ -272,7 +272,7 @@ func (w *lifeWorld) importSecrets(op lifeOperation) lifeOperation {
 	return op
 }
 
-// rotate turns keys over, where no other state has the secrets, too.
+// rotate rotates keys, if no other state has the secrets, too.
 func (w *lifeWorld) rotate(op lifeOperation) lifeOperation {
 	if len(w.states[1-op.State]) > 0 || w.states[op.State][lifeKey{Address: lifeSecrets}] == nil {
 		return w.setting(op)
@@ -291,7 +291,7 @@ func (w *lifeWorld) rotate(op lifeOperation) lifeOperation {
 	return op
 }
 
-// turning is whether keys of a state are being turned over.
+// turning reports whether keys of a state are being rotated.
 func (w *lifeWorld) turning(state int) bool {
 	for _, text := range bundlesIn(w.t, w.states[state]) {
 		if bundle, err := pki.Parse([]byte(text)); err == nil && len(bundle.Turning()) > 0 {
@@ -314,7 +314,7 @@ func (w *lifeWorld) taint(op lifeOperation) lifeOperation {
 	return op
 }
 
-// untainted takes every taint away, as the command does.
+// untainted removes every taint, as the command does.
 func untainted(state lifeState) {
 	for key, object := range state {
 		if object.Tainted {
@@ -331,7 +331,7 @@ func (w *lifeWorld) destroy(op lifeOperation) lifeOperation {
 	return op
 }
 
-// removeAll takes everything with machines out of the configuration.
+// removeAll removes everything with machines from the configuration.
 func (w *lifeWorld) removeAll(op lifeOperation) lifeOperation {
 	op.Name = "empty configuration"
 	op.Config.Planes, op.Config.Workers = nil, nil
@@ -418,8 +418,8 @@ func (w *lifeWorld) otherState(op lifeOperation) lifeOperation {
 	return op
 }
 
-// exchange puts other hardware in the place of a machine, which keeps its name. The machine that was in it before comes
-// back where another one took its place. Without the hardware of the other one being told, nothing is sent to it.
+// exchange replaces the hardware of a machine, which keeps its name. The former machine comes back when another one
+// took its place. Unless the configuration names the new hardware, nothing is sent to it.
 func (w *lifeWorld) exchange(op lifeOperation) lifeOperation {
 	c := &op.Config
 	role, places, spare := lifePlane, c.Planes, &c.PlaneSpare
@@ -467,7 +467,7 @@ func (w *lifeWorld) exchange(op lifeOperation) lifeOperation {
 	return op
 }
 
-// knows is whether a state has a record of the hardware of a machine.
+// knows reports whether a state has a record of the hardware of a machine.
 func (w *lifeWorld) knows(state int, m *sim.Machine) bool {
 	for _, object := range w.states[state] {
 		if strings.Contains(object.Value.String(), m.UUID()) {
@@ -478,7 +478,7 @@ func (w *lifeWorld) knows(state int, m *sim.Machine) bool {
 	return false
 }
 
-// secretsGo does something to the secrets.
+// secretsGo changes the secrets.
 func (w *lifeWorld) secretsGo(op lifeOperation) lifeOperation {
 	switch w.random.IntN(3) {
 	case 0:
@@ -494,5 +494,5 @@ func (w *lifeWorld) secretsGo(op lifeOperation) lifeOperation {
 	return op
 }
 
-// describe is a sequence that can be read.
+// describe is a readable sequence.
 func (w *lifeWorld) describe() string { return strings.Join(w.Log, "\n") }

@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// planLife plans a configuration as the CLIs do. A destroy is planned by two walks: the first one is a plan of the
+// planLife plans a configuration as the CLIs do. A destroy is planned in two walks. The first is a plan of the
 // configuration, which refreshes the state and whose errors count (Terraform, Context.destroyPlan).
 func planLife(t *testing.T, state lifeState, blocks []lifeBlock, o lifeOptions) lifePlan {
 	t.Helper()
@@ -31,7 +31,8 @@ func planLife(t *testing.T, state lifeState, blocks []lifeBlock, o lifeOptions) 
 	}
 }
 
-// createFirst are the addresses that are created before they are destroyed: those that say so, and what they need.
+// createFirst are the addresses that are created before they are destroyed: those with the argument, and their
+// dependencies.
 func createFirst(blocks []lifeBlock) map[string]bool {
 	first := map[string]bool{}
 
@@ -60,7 +61,7 @@ func kindsOf(blocks []lifeBlock) map[string]string {
 	return kinds
 }
 
-// plan is the walk of a plan. What does not depend on each other is planned in any order.
+// plan is the walk of a plan. Independent resources are planned in any order.
 func (w *lifeWalk) plan(ctx context.Context, blocks []lifeBlock, o lifeOptions) []lifeChange {
 	var changes []lifeChange
 
@@ -87,7 +88,7 @@ func (w *lifeWalk) plan(ctx context.Context, blocks []lifeBlock, o lifeOptions) 
 		done[b.Address] = true
 
 		if slices.ContainsFunc(b.Needs, func(need string) bool { return failed[need] }) {
-			failed[b.Address] = true // what it needs was not planned
+			failed[b.Address] = true // its dependency was not planned
 
 			continue
 		}
@@ -103,7 +104,7 @@ func (w *lifeWalk) plan(ctx context.Context, blocks []lifeBlock, o lifeOptions) 
 	return changes
 }
 
-// withoutBlock are the objects in state that no block is for: orphans, and those that are deposed.
+// withoutBlock are the objects in state without a block: orphans, and deposed ones.
 func (w *lifeWalk) withoutBlock(kinds map[string]string) []lifeKey {
 	return slices.DeleteFunc(w.state.sorted(), func(key lifeKey) bool { return key.Deposed == 0 && kinds[key.Address] != "" })
 }
@@ -132,8 +133,8 @@ func (w *lifeWalk) planBlock(
 	return change, ok
 }
 
-// propose validates and plans what a block makes of an object (Terraform, NodeAbstractResourceInstance.plan). An object
-// that is tainted is planned like none, without its private state.
+// propose validates and plans the change of an object for a block (Terraform, NodeAbstractResourceInstance.plan). A
+// tainted object is planned as a create, without its private state.
 func (w *lifeWalk) propose(
 	ctx context.Context, b lifeBlock, object *lifeObject, kinds map[string]string, replace bool,
 ) (lifeChange, bool) {
@@ -170,7 +171,7 @@ func (w *lifeWalk) propose(
 	case replace || len(resp.RequiresReplace) > 0:
 		change.Action = actReplace
 
-		// The create leg has the private state of the object that goes, and its warnings are dropped.
+		// The create has the private state of the replaced object, and its warnings are dropped.
 		if resp, ok = w.planCreateLeg(ctx, b, null, config, change.Private); !ok {
 			return change, false
 		}
@@ -202,7 +203,7 @@ func (w *lifeWalk) planCreateLeg(
 	return resp, ok
 }
 
-// planRemoved plans what has no block any more: orphans and deposed objects.
+// planRemoved plans objects without a block: orphans and deposed objects.
 func (w *lifeWalk) planRemoved(ctx context.Context, key lifeKey, o lifeOptions) []lifeChange {
 	forget := slices.Contains(o.Forget, key.Address)
 
@@ -224,7 +225,7 @@ func (w *lifeWalk) planRemoved(ctx context.Context, key lifeKey, o lifeOptions) 
 		return nil
 	}
 
-	// The private state of the plan and the value that was planned stay, also where the object is read after it.
+	// The private state of the plan and the planned value stay, even when the object is read after it.
 	if !o.ReadsOrphansFirst && key.Deposed == 0 && !w.refresh(ctx, key) {
 		return nil
 	}
@@ -236,7 +237,7 @@ func (w *lifeWalk) planRemoved(ctx context.Context, key lifeKey, o lifeOptions) 
 	return []lifeChange{change}
 }
 
-// planDestroy plans the end of one object.
+// planDestroy plans the destroy of one object.
 func (w *lifeWalk) planDestroy(ctx context.Context, key lifeKey) (lifeChange, bool) {
 	object := w.object(key)
 	null := tftypes.NewValue(object.Value.Type(), nil)
@@ -251,7 +252,7 @@ func (w *lifeWalk) planDestroy(ctx context.Context, key lifeKey) (lifeChange, bo
 	}, true
 }
 
-// planDestroyAll plans the end of every object.
+// planDestroyAll plans the destroy of every object.
 func (w *lifeWalk) planDestroyAll(ctx context.Context, o lifeOptions) []lifeChange {
 	var changes []lifeChange
 

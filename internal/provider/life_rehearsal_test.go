@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// isolatedArgument is what keeps a rehearsal of a restore away from the cluster that is restored from.
+// isolatedArgument separates a rehearsal of a restore from the original cluster.
 const isolatedArgument = "isolated"
 
 // rehearsable reports whether the provider has rehearsals.
@@ -26,8 +26,8 @@ func rehearsable(t *testing.T) bool {
 		func(a *tfprotov6.SchemaAttribute) bool { return a.Name == isolatedArgument })
 }
 
-// rehearse restores a snapshot of the cluster on the spare control plane, with the secrets and the names of the cluster:
-// isolated, which leaves the cluster as it is, or without that, which is refused before the spare machine gets anything.
+// rehearse restores a snapshot of the cluster on the spare control plane, with the secrets and the names of the
+// cluster. Isolated it leaves the cluster unchanged. Otherwise it is refused before the spare machine gets anything.
 func (w *lifeWorld) rehearse(op lifeOperation) lifeOperation {
 	spare := slices.IndexFunc(w.ControlPlane, func(m *sim.Machine) bool { return !m.Configured() })
 	if !rehearsable(w.t) || spare < 0 || len(w.members) == 0 || w.turning(op.State) {
@@ -46,13 +46,13 @@ func (w *lifeWorld) rehearse(op lifeOperation) lifeOperation {
 	return op
 }
 
-// staticBlock is a resource whose configuration refers to nothing.
+// staticBlock is a resource whose configuration has no references.
 func staticBlock(kind string, config tftest.Config) []lifeBlock {
 	return []lifeBlock{{Address: kind + ".rehearsal", Kind: kind,
 		Config: func(func(string, string) tftypes.Value) tftest.Config { return config }}}
 }
 
-// inOneGo plans and applies blocks; ok is whether all of it was done.
+// inOneGo plans and applies blocks; ok reports whether all of it was done.
 func (w *lifeWorld) inOneGo(state lifeState, blocks []lifeBlock, o lifeOptions) (after lifeState, said string, ok bool) {
 	o.Random = w.order
 
@@ -125,7 +125,7 @@ func (w *lifeWorld) rehearseOn(op lifeOperation, spare *sim.Machine, isolated bo
 	return true
 }
 
-// production is who belongs to the cluster, as its own members of etcd and its own API tell.
+// production is the membership of the cluster, as reported by its own etcd members and its own API.
 func (w *lifeWorld) production(spare *sim.Machine) lifeMembership {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 	defer cancel()
@@ -145,7 +145,7 @@ func (w *lifeWorld) production(spare *sim.Machine) lifeMembership {
 	return m
 }
 
-// expectSame checks that nothing came and nothing left.
+// expectSame checks that the membership is unchanged.
 func (w *lifeWorld) expectSame(before, after lifeMembership, what string) {
 	if !slices.Equal(before.Members, after.Members) || !slices.Equal(before.Nodes, after.Nodes) {
 		w.violated("%s changed the cluster from %v to %v", what, before, after)

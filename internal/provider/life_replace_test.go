@@ -18,7 +18,7 @@ type replaceLife struct {
 	*rotationLife
 }
 
-// newReplaceLife makes a cluster and puts a key into its etcd, by which it is known later.
+// newReplaceLife creates a cluster and puts a key into its etcd, which identifies it later.
 func newReplaceLife(t *testing.T, layout lifeLayout, planes int, protected bool) *replaceLife {
 	t.Helper()
 
@@ -68,7 +68,7 @@ func (r *replaceLife) planned(o lifeOptions) lifePlan {
 	return p
 }
 
-// applied applies a plan. fewest is the smallest number of members that etcd had when one of them left it.
+// applied applies a plan. fewest is the smallest number of etcd members when one of them left.
 func (r *replaceLife) applied(p lifePlan) (done *lifeApply, fewest int) {
 	r.t.Helper()
 
@@ -137,8 +137,8 @@ func (r *replaceLife) resets() []string {
 	return names
 }
 
-// forcedReplacements are the ways in which a user has objects replaced that did not change. replace_triggered_by is
-// -replace to a provider (Terraform, NodeAbstractResourceInstance.plan: forceReplace).
+// forcedReplacements are the ways for a user to replace unchanged objects. For a provider, replace_triggered_by is
+// the same as -replace (Terraform, NodeAbstractResourceInstance.plan: forceReplace).
 func forcedReplacements(r *replaceLife, addresses []string) map[string]func() lifeOptions {
 	return map[string]func() lifeOptions{
 		"-replace": func() lifeOptions { return lifeOptions{Replace: addresses} },
@@ -178,7 +178,7 @@ func TestReplace_ofAProtectedCluster(t *testing.T) {
 	}
 }
 
-// An option that replaces several control planes is refused, also without protection: what triggers it may wait for all
+// An option that replaces several control planes is refused, even without protection: its trigger may wait for all
 // removals.
 func TestReplace_ofSeveralMachinesByOption(t *testing.T) {
 	t.Parallel()
@@ -199,8 +199,8 @@ func TestReplace_ofSeveralMachinesByOption(t *testing.T) {
 	r.expectSameEtcd(3)
 }
 
-// Without protection an apply replaces control planes that are tainted one at a time: the next one leaves once the one
-// before is back in etcd.
+// Without protection an apply replaces tainted control planes one at a time: the next one leaves once the previous
+// one is back in etcd.
 func TestReplace_ofEveryMachineOneAtATime(t *testing.T) {
 	t.Parallel()
 
@@ -232,8 +232,8 @@ func TestReplace_ofEveryMachineOneAtATime(t *testing.T) {
 	}
 }
 
-// With one operation at a time nothing joins while a removal waits: the apply fails, and the cluster stays. So it is where
-// the creates wait for all removals.
+// With one operation at a time nothing joins while a removal waits: the apply fails, and the cluster stays. The same
+// happens when the creates wait for all removals.
 func TestReplace_withoutParallelismKeepsTheCluster(t *testing.T) {
 	t.Parallel()
 
@@ -257,7 +257,7 @@ func TestReplace_withoutParallelismKeepsTheCluster(t *testing.T) {
 	r.settle()
 }
 
-// What a tainted machine loses is a warning of the plan, and impact is not known.
+// The plan warns of what a tainted machine loses, and impact is unknown.
 func TestReplace_taintWarns(t *testing.T) {
 	t.Parallel()
 
@@ -278,8 +278,8 @@ func TestReplace_taintWarns(t *testing.T) {
 	}
 }
 
-// A resource with some of the control planes is replaced while those of other resources hold the cluster: its machines
-// join them again.
+// A resource with some of the control planes is replaced while those of other resources keep the cluster running:
+// its machines join them again.
 func TestReplace_besideOtherResources(t *testing.T) {
 	t.Parallel()
 

@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// lifeLayout is which resources a cluster is made of.
+// lifeLayout is the set of resources for a cluster.
 type lifeLayout string
 
 const (
@@ -35,12 +35,12 @@ var lifeLayouts = []lifeLayout{wholeLayout, pairLayout, singlesLayout, machinesL
 // lifeConfig is a configuration of one cluster.
 type lifeConfig struct {
 	Layout lifeLayout
-	// Label is that of every resource with machines, and Prefix begins the names of machines.
+	// Label is that of every resource with machines, and Prefix that of the machine names.
 	Label, Prefix string
-	// Planes and Workers are indexes of machines of the site; none of both is a configuration without machines.
+	// Planes and Workers are indexes of machines of the site; without both it is a configuration without machines.
 	Planes, Workers []int
-	// PlaneSpare and WorkerSpare are one more than the index of the machine in whose place the last one of its role is,
-	// which waits otherwise. Hardware tells the hardware of every machine, without which nobody is exchanged.
+	// PlaneSpare and WorkerSpare are one more than the index of the machine that the spare one, the last of its role,
+	// replaces. Hardware sets the hardware of every machine, which a replacement needs.
 	PlaneSpare, WorkerSpare int
 	Hardware                bool
 	Protected               bool
@@ -48,17 +48,17 @@ type lifeConfig struct {
 	Preserve                bool
 	CreateFirst             bool
 	NoSecrets               bool
-	// Consent allows a bootstrap with secrets that are there already.
+	// Consent allows a bootstrap with existing secrets.
 	Consent bool
 	Rack    string
-	// Kubernetes is the version of Kubernetes; empty for v1.36.2. Of names the version of single machines.
+	// Kubernetes is the version of Kubernetes; empty for v1.36.2. Of has the versions of single machines, by name.
 	Kubernetes string
 	Of         map[string]string
-	// Chained lets every control plane of machinesLayout depend on the one before it.
+	// Chained makes every control plane of machinesLayout depend on the previous one.
 	Chained bool
-	// Turn is the texts of the triggers that turn keys over; empty for none.
+	// Turn is the texts of the rotation triggers; empty for none.
 	Turn lifeTurn
-	// Change is made to talosop_cluster at last; nil for none.
+	// Change is a final edit of talosop_cluster; nil for none.
 	Change func(tftest.Config)
 }
 
@@ -70,7 +70,7 @@ var lifeTriggers = [5]string{"talos_ca", "kubernetes_ca", "cluster_token", "aggr
 // turnOf gives the same text to the keys that machines of both roles have.
 func turnOf(text string) lifeTurn { return lifeTurn{text, text, text} }
 
-// rotate is the argument of secrets; none where no trigger has a text.
+// rotate is the argument of secrets; none without a text.
 func (t lifeTurn) rotate(into tftest.Config) tftest.Config {
 	triggers := tftest.Config{}
 
@@ -105,7 +105,7 @@ func (c lifeConfig) String() string {
 
 const lifeSecrets = "talosop_secrets.this"
 
-// lifeSite is a site whose cluster goes through sequences.
+// lifeSite is a site for sequences on one cluster.
 type lifeSite struct {
 	*sitetest.Site
 
@@ -117,7 +117,7 @@ const (
 	lifeWorker = "w"
 )
 
-// machineOf is the machine that a configuration has in a place.
+// machineOf is the machine at a position of a configuration.
 func (s *lifeSite) machineOf(c lifeConfig, role string, i int) *sim.Machine {
 	machines, spare := s.ControlPlane, c.PlaneSpare
 	if role == lifeWorker {
@@ -131,12 +131,12 @@ func (s *lifeSite) machineOf(c lifeConfig, role string, i int) *sim.Machine {
 	return machines[i]
 }
 
-// named is what a configuration calls machines.
+// named are the names of machines in a configuration.
 func (s *lifeSite) named(c lifeConfig, role string, indexes []int) tftest.Config {
 	out := tftest.Config{}
 
 	for _, i := range indexes {
-		// The name of a node outlives the keys, the pools and the resources that its machine is in, and the hardware.
+		// The name of a node stays when its machine gets another key, pool, resource or hardware.
 		machine := s.machineOf(c, role, i)
 		place := fmt.Sprintf("%s-%d", role, i+1)
 		one := tftest.Config{"address": machine.Address().String(), "hostname": place}
@@ -192,7 +192,7 @@ func (s *lifeSite) blocks(c lifeConfig) []lifeBlock {
 	}
 }
 
-// lifeHandle is how a resource knows its cluster.
+// lifeHandle is how a resource refers to its cluster.
 type lifeHandle struct {
 	Needs []string
 	Of    func(ref func(string, string) tftypes.Value) any
@@ -218,13 +218,13 @@ func (s *lifeSite) handleWritten(c lifeConfig) lifeHandle {
 	}}
 }
 
-// common are the arguments that every resource with machines has.
+// common are the arguments of every resource with machines.
 func (c lifeConfig) common(into tftest.Config) tftest.Config {
 	into["talos_version"] = "v1.13.0"
 	into["deletion_protection"] = c.Protected
 	limit := "1m"
 	if c.Kubernetes != "" {
-		limit = "5m" // an upgrade of Kubernetes has more to do, on machines that do much else
+		limit = "5m" // an upgrade of Kubernetes takes longer, on busy machines
 	}
 
 	into["timeouts"] = tftest.Config{"create": limit, "update": limit, "delete": limit}
@@ -355,7 +355,7 @@ func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines tftest.Conf
 	return blocks
 }
 
-// importID is the id that imports a resource of a configuration.
+// importID is the import ID of a resource of a configuration.
 func (s *lifeSite) importID(t *testing.T, c lifeConfig, address, file string) string {
 	t.Helper()
 
@@ -409,7 +409,7 @@ func (s *lifeSite) saved(t *testing.T, bundle string) string {
 	return file
 }
 
-// owners are the ids of the owners of machines, by address, as the nodes name them.
+// owners are the owner IDs of machines on their nodes, by address.
 func (s *lifeSite) owners(ctx context.Context, t *testing.T, bundle string) map[string]string {
 	t.Helper()
 

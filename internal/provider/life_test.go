@@ -22,7 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// importObject imports a resource, as the command of the CLIs does: it is read at once.
+// importObject imports a resource, as the command of the CLIs does, and reads it at once.
 func (w *lifeWalk) importObject(ctx context.Context, b lifeBlock, id string) {
 	resp, err := w.server.ImportResourceState(ctx, &tfprotov6.ImportResourceStateRequest{TypeName: b.Kind, ID: id})
 	if err != nil || !w.said(b.Address, resp.Diagnostics, nil) {
@@ -41,10 +41,10 @@ func (w *lifeWalk) importObject(ctx context.Context, b lifeBlock, id string) {
 	}
 }
 
-// lifeSeed names the sequences to be run: one, such as 7, or several, such as 1-500.
+// lifeSeed selects the sequences to run: one, such as 7, or several, such as 1-500.
 const lifeSeed = "TALOSOP_TEST_LIFE_SEED"
 
-// lifeSeeds are those of the sequences that run: all of them in test-all, else a few.
+// lifeSeeds are the seeds of the sequences: all of them in test-all, otherwise a few.
 func lifeSeeds(t *testing.T) []uint64 {
 	t.Helper()
 
@@ -72,7 +72,7 @@ func lifeSeeds(t *testing.T) []uint64 {
 	return seeds
 }
 
-// lifeTotals are what came of all sequences.
+// lifeTotals are the results of all sequences.
 type lifeTotals struct {
 	mu                    sync.Mutex
 	sequences, operations int
@@ -91,9 +91,9 @@ func (s *lifeTotals) add(w *lifeWorld) {
 	}
 }
 
-// Whatever Terraform does in any order, also where it is interrupted or killed: a healthy cluster that is wanted keeps
-// its etcd, no machine is reset but those of objects that go, the secrets of a cluster that lives are in a state or in
-// a file, and in the end the plan is empty, or refused with a way out.
+// Invariants of any sequence of Terraform operations, even interrupted or killed ones. A healthy cluster that is
+// wanted keeps its etcd. Only machines of removed objects are reset. The secrets of a living cluster are in a state
+// or in a file. In the end the plan is empty, or refused with advice.
 func TestLife_randomSequences(t *testing.T) {
 	t.Parallel()
 
@@ -142,7 +142,7 @@ func TestLife_randomSequences(t *testing.T) {
 	}
 }
 
-// sequence runs one sequence on the cluster whose secrets are given, if there is one, and hands over that which is
+// sequence runs one sequence on the cluster of the given secrets, if there is one, and returns the secrets that are
 // left.
 func (w *lifeWorld) sequence(bundle string) string {
 	w.readsFirst = w.sometimes(50)
@@ -170,7 +170,7 @@ func (w *lifeWorld) sequence(bundle string) string {
 	return ""
 }
 
-// begin settles the machines: the cluster of the sequence before is taken over, or all of them are blank.
+// begin prepares the machines: the previous cluster is taken over, or all machines are blank.
 func (w *lifeWorld) begin(bundle string) {
 	w.expel(clusterIDOf(bundle))
 	w.ControlPlane, w.Workers = inPlace(w.ControlPlane, lifePlane), inPlace(w.Workers, lifeWorker)
@@ -197,7 +197,7 @@ func (w *lifeWorld) begin(bundle string) {
 	}
 }
 
-// expel wipes machines that an earlier cluster left behind, because a state forgot them, and those that an unfinished
+// expel wipes machines that an earlier cluster left behind because a state forgot them, and those that an unfinished
 // apply configured and that never came up.
 func (w *lifeWorld) expel(id string) {
 	for _, m := range w.Machines() {
@@ -211,8 +211,8 @@ func (w *lifeWorld) expel(id string) {
 	}
 }
 
-// inPlace has the spare machine, which is the last one, in the place that its node is called after, where the machine of
-// that place is in no cluster.
+// inPlace puts the spare machine, which is the last one, at the position of its node name, if the machine there is
+// in no cluster.
 func inPlace(machines []*sim.Machine, role string) []*sim.Machine {
 	spare := len(machines) - 1
 
@@ -225,7 +225,7 @@ func inPlace(machines []*sim.Machine, role string) []*sim.Machine {
 	return machines
 }
 
-// blank makes machines anew.
+// blank makes new machines.
 func (w *lifeWorld) blank() {
 	w.log("blank machines")
 
@@ -243,8 +243,8 @@ func (w *lifeWorld) blank() {
 	w.identity, w.members = "", nil
 }
 
-// end applies until nothing is left to do, or a plan is refused. A state that the cluster was taken over from ends
-// first, and leaves it alone.
+// end applies until nothing is left to do, or a plan is refused. A state that lost the cluster to a takeover ends
+// first, and leaves the cluster unchanged.
 func (w *lifeWorld) end() {
 	last := 0
 	if len(w.states[1]) > 0 && (len(w.states[0]) == 0 || w.sometimes(50)) {
@@ -265,7 +265,7 @@ func (w *lifeWorld) end() {
 
 // settle applies the configuration of a state until its plan is empty, or refused.
 func (w *lifeWorld) settle(i int) {
-	// Keys that are being turned over take three applies, and one more of each machine that is a resource of its own.
+	// A rotation takes three applies, and one more for each machine in a separate resource.
 	for range 10 {
 		op := lifeOperation{Name: "settle", State: i, Config: w.consents(w.configs[i]), Commands: untainted}
 		if w.states[i][lifeKey{Address: lifeSecrets}] == nil && len(op.Config.Planes) > 0 && w.identity != "" {

@@ -26,8 +26,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
-// lifeWorld is a cluster, the states that hold it and the configurations that were applied last, and what must hold of
-// them.
+// lifeWorld is a cluster with its states, the last applied configurations, and the invariants.
 type lifeWorld struct {
 	*lifeSite
 
@@ -38,15 +37,15 @@ type lifeWorld struct {
 
 	states            [2]lifeState
 	configs, previous [2]lifeConfig
-	// files are the bundles that were saved, by the id of the cluster.
+	// files are the saved bundles, by cluster ID.
 	files map[string]string
-	// marks are the owners of machines by address, as the nodes named them last.
+	// marks are the owners of machines by address, as last read from the nodes.
 	marks map[string]string
-	// identity is the key in etcd by which it is known to be the same; empty while there is none.
+	// identity is a key in etcd that identifies it; empty without one.
 	identity string
 	members  []string
-	// history are the states after each operation, and touched are the names of nodes that the last one had in its
-	// configuration or state, where it was interrupted: machines go on with what they were told.
+	// history are the states after each operation, and touched are the names of nodes in the configuration or state of
+	// an interrupted last one: machines continue with what they received.
 	history [2][]lifeMoment
 	touched map[string]bool
 
@@ -62,46 +61,46 @@ func (w *lifeWorld) log(format string, args ...any) {
 	w.Log = append(w.Log, fmt.Sprintf(format, args...))
 }
 
-// violated notes that something does not hold.
+// violated notes a broken invariant.
 func (w *lifeWorld) violated(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	w.Violations = append(w.Violations, line)
 	w.log("VIOLATION: %s", line)
 }
 
-// lifeOperation is what a user does to one of the states, and applies.
+// lifeOperation is an operation of a user on one of the states, with its apply.
 type lifeOperation struct {
 	Name  string
 	State int
-	// Commands changes the state with commands of the CLI of their own, such as state rm; Moved with moved blocks.
+	// Commands changes the state with separate commands of the CLI, such as state rm; Moved with moved blocks.
 	Commands func(state lifeState)
 	Moved    func(state lifeState)
-	// Planned is what happens between the plan and its apply.
+	// Planned runs between the plan and its apply.
 	Planned func()
 	Config  lifeConfig
 	Options lifeOptions
-	// Interrupt is after how many calls to machines the apply is interrupted, 0 for never; Kill kills it, and Loss is what
-	// that takes along.
+	// Interrupt is after how many calls to machines the apply is interrupted, 0 for never; Kill kills it, and Loss is
+	// what is lost then.
 	Interrupt int
 	Kill      bool
 	Loss      loss
-	// Spared is a machine that nothing may be sent to, and Then what has to hold when all was done.
+	// Spared is a machine that must get nothing, and Then an invariant afterwards.
 	Spared *sim.Machine
 	Then   func()
-	// Dies is a machine that is switched off before, and comes back after it with another disk.
+	// Dies is a machine that is powered off before, and comes back after it with another disk.
 	Dies *sim.Machine
-	// Instead does all of it, where it is more than one plan and its apply.
+	// Instead does all of it, for operations of more than one plan and apply.
 	Instead func() bool
 }
 
-// wayOut are what messages name that say how to go on.
+// wayOut are the terms in messages that say how to continue.
 var wayOut = []string{
 	"moved", "removed", "deletion_protection", "uncordon", "state rm", "import", "on_destroy", "restore_from", "apply again",
 	"Applying again", "Destroying again", "-replace", "destroy again", "destroy the resource", "and apply",
 	"another hostname", "and then this one again",
 }
 
-// run does an operation. It reports whether all of it was done.
+// run runs an operation. It reports whether all of it was done.
 func (w *lifeWorld) run(op lifeOperation) bool {
 	if op.Instead != nil {
 		return op.Instead()
@@ -252,7 +251,7 @@ func (w *lifeWorld) apply(plan lifePlan, blocks []lifeBlock, op lifeOperation) (
 	return applied, interrupted
 }
 
-// judge counts a refusal by its titles, and checks that one of them names a way out.
+// judge counts a refusal by its titles, and checks that one of them gives advice.
 func (w *lifeWorld) judge(how string, diagnostics []*tfprotov6.Diagnostic) {
 	named := false
 
@@ -273,8 +272,8 @@ func (w *lifeWorld) judge(how string, diagnostics []*tfprotov6.Diagnostic) {
 	}
 }
 
-// saveWarned saves the bundles that a plan says will be lost, as it says, or those of which an apply says that the state
-// from before still has them: a plan never sees the end of secrets that are tainted.
+// saveWarned saves the bundles that a plan says will be lost, as it advises. It also saves those that an apply says
+// are only in the former state: no plan sees the end of tainted secrets.
 func (w *lifeWorld) saveWarned(diagnostics []*tfprotov6.Diagnostic, state lifeState) {
 	for _, d := range diagnostics {
 		if strings.Contains(d.Summary, "The secrets of a cluster will be lost") ||
@@ -285,7 +284,7 @@ func (w *lifeWorld) saveWarned(diagnostics []*tfprotov6.Diagnostic, state lifeSt
 	}
 }
 
-// bundlesIn are the bundles that a state has, by the ids of their clusters.
+// bundlesIn are the bundles in a state, by cluster ID.
 func bundlesIn(t *testing.T, state lifeState) map[string]string {
 	t.Helper()
 
@@ -318,10 +317,10 @@ func bundlesIn(t *testing.T, state lifeState) map[string]string {
 	return found
 }
 
-// clusterIDs are those of bundles that were seen.
+// clusterIDs are the cluster IDs of known bundles.
 var clusterIDs sync.Map
 
-// clusterIDOf is the id of the cluster of a bundle; empty where it is none.
+// clusterIDOf is the cluster ID of a bundle; empty for other text.
 func clusterIDOf(text string) string {
 	if known, ok := clusterIDs.Load(text); ok {
 		id, _ := known.(string)
@@ -377,9 +376,9 @@ func addressesIn(t *testing.T, kind string, value tftypes.Value) map[string]bool
 	return found
 }
 
-// going are the machines that a plan may reset, by their addresses: those of objects that go, that are their owners,
-// and that nothing of the plan makes. ends reports whether it may end etcd: every member goes without protection, and
-// none of several is a resource of its own that is created again.
+// going are the machines that a plan may reset, by address: those of removed objects that own them, and that nothing
+// in the plan creates. ends reports whether it may end etcd: every member leaves without protection, and none of
+// several is a single resource that is created again.
 func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
 	going, made, unprotected := map[string]bool{}, map[string]bool{}, map[string]bool{}
 
@@ -428,8 +427,8 @@ func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
 	return going, ends
 }
 
-// check looks at the machines after an operation: only machines that may go were reset, etcd is the one from before
-// unless it may end, and the secrets of a cluster that lives are in a state or in a file.
+// check checks the machines after an operation: only machines that may be reset were reset, etcd is the same unless
+// it may end, and the secrets of a living cluster are in a state or in a file.
 func (w *lifeWorld) check(going map[string]bool, ends bool) {
 	w.logCalls()
 
@@ -462,7 +461,7 @@ func (w *lifeWorld) check(going map[string]bool, ends bool) {
 	}
 }
 
-// living is the bundle of the cluster that the control planes are in, or else any.
+// living is the bundle of the cluster of the control planes, or otherwise any.
 func (w *lifeWorld) living() (bundle string) {
 	bundles := w.bundles()
 
@@ -477,14 +476,14 @@ func (w *lifeWorld) living() (bundle string) {
 	return bundle
 }
 
-// runsWith reports whether a control plane is in the cluster with an id.
+// runsWith reports whether a control plane is in the cluster with an ID.
 func (w *lifeWorld) runsWith(id string) bool {
 	return id != "" && slices.ContainsFunc(w.ControlPlane, func(m *sim.Machine) bool {
 		return strings.Contains(string(m.Config()), id)
 	})
 }
 
-// bundles are all that are in a state or in a file.
+// bundles are all bundles in states and files.
 func (w *lifeWorld) bundles() map[string]string {
 	all := maps.Clone(w.files)
 	for _, state := range w.states {
@@ -496,7 +495,7 @@ func (w *lifeWorld) bundles() map[string]string {
 
 const identityKey = "life/identity"
 
-// observeEtcd looks for the etcd that was there before. It may take a machine that is booting some time to come back.
+// observeEtcd looks for the former etcd. A booting machine may take time to come back.
 func (w *lifeWorld) observeEtcd(ctx context.Context, ends bool) {
 	before := w.identity
 
@@ -531,7 +530,7 @@ func (w *lifeWorld) observeEtcd(ctx context.Context, ends bool) {
 			}
 		}
 
-		w.identity = "" // it is not up yet
+		w.identity = "" // not up yet
 	}
 }
 
@@ -548,13 +547,13 @@ func (w *lifeWorld) hasQuorum(ctx context.Context) bool {
 	return err == nil && len(members) > 0
 }
 
-// changing are the calls to machines that change something.
+// changing are the calls that change machines.
 var changing = []string{
 	"ApplyConfiguration", "Bootstrap", "EtcdForfeitLeadership", "EtcdLeaveCluster", "EtcdRemoveMemberByID", "Reboot", "Reset",
 	"ServiceRestart",
 }
 
-// logCalls notes what was sent to machines.
+// logCalls records what was sent to machines.
 func (w *lifeWorld) logCalls() {
 	for _, call := range w.Calls() {
 		if slices.Contains(changing, call.Method) {
@@ -563,7 +562,7 @@ func (w *lifeWorld) logCalls() {
 	}
 }
 
-// etcd tells which etcd there is, and which machines are its members.
+// etcd is the identity of the present etcd, and its member machines.
 func (w *lifeWorld) etcd(ctx context.Context) (identity string, members []string) {
 	for _, m := range w.ControlPlane {
 		keys, err := m.EtcdKeys(ctx, identityKey)
@@ -578,7 +577,7 @@ func (w *lifeWorld) etcd(ctx context.Context) (identity string, members []string
 	return identity, members
 }
 
-// checkSecrets checks that the bundle of a cluster that lives is somewhere.
+// checkSecrets checks that the bundle of a living cluster exists.
 func (w *lifeWorld) checkSecrets() {
 	bundles := w.bundles()
 
@@ -596,8 +595,8 @@ func (w *lifeWorld) checkSecrets() {
 	}
 }
 
-// checkKeys checks that a state or a file with the secrets of a cluster recognises a machine by the keys that it works
-// with. Another state, in which nothing was turned over, has older ones.
+// checkKeys checks that a state or a file with the secrets of a cluster recognizes the current keys of a machine.
+// Another state, without the rotation, has older ones.
 func (w *lifeWorld) checkKeys(m *sim.Machine) {
 	carried, err := machineconfig.Keys(m.Config())
 	tftest.Must(w.t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// What a reference page may be, so that a person reads it: what is longer belongs into a guide.
+// The limits of a readable reference page: longer text belongs in a guide.
 const (
 	mostSentences = 3
 	largestPage   = 51_000 // bytes of a page of a resource

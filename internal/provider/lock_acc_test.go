@@ -22,18 +22,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// tenure is one version of the Lease, as it was when the API said it.
+// tenure is one version of the Lease, with the time of the API's report.
 type tenure struct {
 	holder string
 	at     time.Time
 	lasts  time.Duration
 }
 
-// lockHistory records every version of the Lease of a cluster, and who held it when a machine was rebooted.
+// lockHistory records every version of the Lease of a cluster, and its holder at each reboot of a machine.
 type lockHistory struct {
 	mu      sync.Mutex
 	tenures []tenure
-	// rebooted is who held the Lease when a machine was told to reboot, by machine.
+	// rebooted are the lease holders at reboot requests, by machine.
 	rebooted map[string][]string
 }
 
@@ -91,8 +91,8 @@ func (h *lockHistory) record(t *testing.T, s *sitetest.Site, api *kubernetes.Cli
 	})
 }
 
-// takenOver checks that nobody took the Lease while another one held it, and returns from whom it was taken after it had
-// ended: those who were killed.
+// takenOver checks that no run took the Lease from a holder, and returns the holders whose expired Lease was taken
+// over: the killed ones.
 func (h *lockHistory) takenOver(t *testing.T) (from []string) {
 	t.Helper()
 
@@ -105,7 +105,7 @@ func (h *lockHistory) takenOver(t *testing.T) (from []string) {
 			continue
 		}
 
-		// The clock of the API server and of who waits are one; what the test sees of both comes a little later.
+		// The API server and the waiting runs share a clock; the test sees both a little later.
 		if held := now.at.Sub(before.at); held < before.lasts-time.Second {
 			t.Errorf("%s took the lock from %s, who held it for %s more", now.holder, before.holder, before.lasts-held)
 		}
@@ -120,8 +120,8 @@ func (h *lockHistory) takenOver(t *testing.T) (from []string) {
 	return from
 }
 
-// Two runs disrupt machines of one cluster, and a third one was killed while it held the lock: it has one holder at any
-// time, machines are rebooted by whoever holds it, and what the killed run began is finished.
+// Two runs disrupt machines of one cluster, and a third was killed with the lock. The lock has one holder at any
+// time, only the lease holder reboots machines, and the killed run's work is finished.
 func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 	testenv.BeforeRelease(t, "TestLock_runsSideBySideTakeTurns", "TestLock_onClusters", "TestAccMachines_takeTurns")
 	t.Parallel()
@@ -203,7 +203,7 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 	}
 }
 
-// awaitReboot waits until a machine is told to reboot.
+// awaitReboot waits for a reboot request to a machine.
 func awaitReboot(t *testing.T, s *sitetest.Site, m *sim.Machine) {
 	t.Helper()
 

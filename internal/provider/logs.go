@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Logged is whether the CLI that began this process keeps logs: its environment has the level that it was asked for. A
-// path alone makes none, nor does the level OFF.
+// Logged reports whether the CLI that started this process keeps logs: its environment sets a log level. A path
+// alone enables none, nor does the level OFF.
 func Logged(environment []string) bool {
 	return slices.ContainsFunc(environment, func(entry string) bool {
 		name, value, _ := strings.Cut(entry, "=")
@@ -17,10 +17,10 @@ func Logged(environment []string) bool {
 	})
 }
 
-// withoutLoggers is a context that ends with another one and has no loggers, where nobody keeps logs. The framework
-// adds to its logger for each value of a plan the path of that value, to the context of all values after it
-// (terraform-plugin-framework 1.19, MarkComputedNilsAsUnknown and NullifyWriteOnlyAttributes), so that a plan takes
-// time with the square of its values; where it finds no logger it adds nothing.
+// withoutLoggers returns a child context without loggers when the CLI keeps no logs. For each value of a plan, the
+// framework adds the path of that value to the logger in the context of all later values (terraform-plugin-framework
+// 1.19, MarkComputedNilsAsUnknown and NullifyWriteOnlyAttributes). A plan then takes time quadratic in its values.
+// Without a logger the framework adds nothing.
 func withoutLoggers(ctx context.Context) context.Context {
 	if Logged(os.Environ()) {
 		return ctx

@@ -29,7 +29,7 @@ func TestLogged_whenTheCLIIsAskedForLogs(t *testing.T) {
 	}
 }
 
-// What a request of a run without logs is served with has none of its values, and ends with it, for its reason.
+// The context of a request without logs has none of its values, and ends with it, with the same cause.
 func TestWithoutLoggers_endsWithTheRequest(t *testing.T) {
 	t.Setenv("TF_LOG", "")
 

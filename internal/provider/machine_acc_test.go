@@ -20,8 +20,8 @@ import (
 // machineAt is the address of a machine in the configuration.
 func machineAt(name string) string { return fmt.Sprintf("talosop_machine.this[%q]", name) }
 
-// oneByOneHCL is a resource for each machine, in a cluster that is described by hand:
-// the first control plane begins etcd.
+// oneByOneHCL is a resource for each machine, in a cluster that is described by hand: the first control plane
+// bootstraps etcd.
 func oneByOneHCL(s *sitetest.Site, machines []*sim.Machine) string {
 	var endpoints, list strings.Builder
 
@@ -85,8 +85,8 @@ func oneByOne(t *testing.T, s *sitetest.Site, cli clitest.CLI) *clitest.Workspac
 	return sitetest.Applied(t, cli, sitetest.ProviderHCL+oneByOneHCL(s, s.Machines()))
 }
 
-// A cluster of single machines comes up in one apply, is content with what it made, is
-// left by a worker and by a control plane in order, and goes at once.
+// A cluster of single machines comes up in one apply and then has an empty plan. A worker and a control plane leave
+// in order, and the rest is destroyed at once.
 func TestAccMachine_lifecycle(t *testing.T) {
 	t.Parallel()
 
@@ -136,7 +136,7 @@ func TestAccMachine_lifecycle(t *testing.T) {
 	})
 }
 
-// expectsOne checks that a plan changes one resource alone, and says what it does.
+// expectsOne checks that a plan changes one resource alone, with the given operations.
 func expectsOne(t *testing.T, w *clitest.Workspace, operation string) {
 	t.Helper()
 
@@ -166,7 +166,7 @@ func leftInOrder(t *testing.T, s *sitetest.Site, m *sim.Machine) {
 	}
 }
 
-// A control plane that begins etcd is made anew beside a cluster that lives: it joins.
+// A control plane that bootstraps etcd is recreated next to a living cluster: it joins.
 func TestAccMachine_replacedBootstrapOwnerJoins(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccMachine_twoBootstrapOwnersFoundOneCluster",
 		"TestBootstrap_isCalledOffWhenAnotherBegan")
@@ -201,7 +201,7 @@ func TestAccMachine_replacedBootstrapOwnerJoins(t *testing.T) {
 	s.ExpectReset(t)
 }
 
-// Two machines of one apply say that they begin etcd: one does, and the other one joins.
+// Two machines of one apply have bootstrap = true: one bootstraps etcd, and the other one joins.
 func TestAccMachine_twoBootstrapOwnersFoundOneCluster(t *testing.T) {
 	t.Parallel()
 
@@ -220,8 +220,8 @@ func TestAccMachine_twoBootstrapOwnersFoundOneCluster(t *testing.T) {
 	s.ExpectReset(t)
 }
 
-// Machines whose state was lost are imported, of both roles. Nothing is sent to them: an apply
-// puts the mark of the new object in the place of the former one's, and then there is nothing to change.
+// Machines of both roles whose state was lost are imported. Nothing is sent to them: an apply replaces the former
+// object's mark with the new one, and then the plan is empty.
 func TestAccMachine_planAfterImportIsEmpty(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_plansNothing", "TestAccWholeCluster_planAfterImportIsEmpty")
 	t.Parallel()
@@ -251,7 +251,7 @@ func TestAccMachine_planAfterImportIsEmpty(t *testing.T) {
 	})
 }
 
-// A machine that is dead for good is taken out of a cluster that lives on, by the others.
+// The others remove a machine that is lost for good from a living cluster.
 func TestAccMachine_deadOneIsRemoved(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRemoval_ofADeadControlPlaneGoesThroughASurvivor", "TestAccDestroy_withDeadMachine")
 	t.Parallel()
@@ -263,7 +263,7 @@ func TestAccMachine_deadOneIsRemoved(t *testing.T) {
 			block := config[strings.Index(config, "resource \"talosop_machine\""):]
 			config = strings.TrimSuffix(config, block)
 
-			// The state of plugin-testing knows no for_each.
+			// The state of plugin-testing does not support for_each.
 			for _, m := range machines {
 				one := strings.NewReplacer("\"this\"", "\""+m.Name()+"\"", "for_each      = local.machines\n", "",
 					"each.key", "\""+m.Name()+"\"", "each.value", "local.machines[\""+m.Name()+"\"]")

@@ -27,7 +27,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// baseMachineConfig is a configuration that is right, with a handle written by hand.
+// baseMachineConfig is a valid configuration, with a handle written by hand.
 func baseMachineConfig() tftest.Config {
 	base := tftest.BaseWorker()
 	delete(base, "machines")
@@ -35,12 +35,12 @@ func baseMachineConfig() tftest.Config {
 	return base
 }
 
-// joining is a worker of a pool, with what its pool and its cluster say.
+// joining is a worker of a pool, with the settings of its pool and its cluster.
 func joining(base tftest.Config) tftest.Config {
 	return tftest.With(tftest.Without(base, "machines", "w-2"), "w-1", "machines", "w-1", "hostname")
 }
 
-// fullMachineConfig is a configuration with every argument set, as that of fullWorker has them.
+// fullMachineConfig is a configuration with every argument set, as in fullWorker.
 func fullMachineConfig() (pool, data tftest.Config) {
 	system := func() tftest.Config {
 		return tftest.Config{"secure_boot": false, "image_verification": []any{tftest.Config{"image": "*", "skip": true}},
@@ -109,7 +109,7 @@ func renderedBy(t *testing.T, name string, config tftest.Config) string {
 	return string(rendered.Configs[set.Names()[0]])
 }
 
-// The data source gives what the resources send, byte for byte, and shows nothing secret of it.
+// The data source renders what the resources send, byte for byte, and shows no secret of it.
 func TestMachineConfig_isWhatResourcesSend(t *testing.T) {
 	t.Parallel()
 
@@ -161,7 +161,7 @@ func TestMachineConfig_isWhatResourcesSend(t *testing.T) {
 	}
 }
 
-// Without a host name the platform names each machine that has the configuration.
+// Without a host name the platform names each machine with the configuration.
 func TestMachineConfig_leavesTheHostNameToThePlatform(t *testing.T) {
 	t.Parallel()
 
@@ -226,7 +226,7 @@ func TestMachineConfig_refuses(t *testing.T) {
 	}
 }
 
-// What is not known yet is checked once it is: the CLIs read a data source when all of it is known.
+// An unknown value is checked once it is known: the CLIs read a data source when all of it is known.
 func TestMachineConfig_unknown(t *testing.T) {
 	t.Parallel()
 
@@ -248,8 +248,8 @@ func TestMachineConfig_unknown(t *testing.T) {
 	}
 }
 
-// The provider's configuration has the secrets and patches of a cluster for the data source, too. What is not known of
-// it in a plan is an error: a data source has no unknown values.
+// The data source also uses the secrets and patches of a cluster in the provider's configuration. An unknown one is
+// an error of a plan: a data source has no unknown values.
 func TestMachineConfig_withTheProvidersClusters(t *testing.T) {
 	t.Parallel()
 
@@ -285,7 +285,7 @@ func TestMachineConfig_withTheProvidersClusters(t *testing.T) {
 	}
 }
 
-// A machine that somebody else gives the configuration to joins the cluster, and no plan has anything to do with it.
+// A machine that gets the configuration from another tool joins the cluster, and no plan changes it.
 func TestAccMachineConfig_joins(t *testing.T) {
 	t.Parallel()
 
@@ -322,7 +322,7 @@ output "redacted" {
 	})
 }
 
-// boot gives the last worker a configuration, as a platform does with user data, and waits until it is a node.
+// boot gives the last worker a configuration, like the user data of a platform, and waits until it is a node.
 func boot(t *testing.T, s *sitetest.Site, bundle *pki.Bundle, config string) {
 	t.Helper()
 

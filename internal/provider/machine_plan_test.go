@@ -40,8 +40,8 @@ func fullMachine() tftest.Config {
 	return base
 }
 
-// The plan of a create names what happens on the one machine: etcd begins on one that
-// says so, and nowhere else.
+// The plan of a create lists the operations on the one machine: only a machine with bootstrap = true bootstraps
+// etcd.
 func TestMachine_planOfCreate(t *testing.T) {
 	t.Parallel()
 
@@ -79,7 +79,8 @@ func TestMachine_planOfCreate(t *testing.T) {
 	}
 }
 
-// The endpoint of a cluster that the same plan makes is no machine that joins it later: both would wait for each other.
+// The endpoint of a cluster that the same plan creates is no machine that joins later: both would wait for each
+// other.
 func TestMachine_endpointThatHasNotJoined(t *testing.T) {
 	t.Parallel()
 
@@ -108,7 +109,7 @@ func TestMachine_endpointThatHasNotJoined(t *testing.T) {
 	}
 }
 
-// Another role is another machine; another name, and who began etcd, are none.
+// Another role replaces the machine; another name, or another bootstrap owner, does not.
 func TestMachine_replacements(t *testing.T) {
 	t.Parallel()
 
@@ -227,8 +228,7 @@ func TestMachine_invalidConfiguration(t *testing.T) {
 	}
 }
 
-// A destroy says what happens to a machine of a cluster that lives on, and nothing of
-// what is protected.
+// A destroy lists what happens to a machine of a living cluster, and nothing about a protected one.
 func TestMachine_planOfDestroy(t *testing.T) {
 	t.Parallel()
 
@@ -264,7 +264,7 @@ func TestMachine_planOfDestroy(t *testing.T) {
 	last := tftest.With(protected(), []any{"10.0.0.11"}, "cluster", "talos_endpoints")
 	tftest.ExpectMistake(t, destroy(last), at, []string{`"prod/cp-1"`, "destroyed", "let another one join"}, false)
 
-	// One that another resource has taken over is neither reset nor protected.
+	// A machine that another resource has taken over is neither reset nor protected.
 	taken := seen(t, settledState(t, "talosop_machine", last), "cp-1", "drift",
 		record.Drift{{Kind: record.OwnedByAnother}})
 
@@ -286,8 +286,8 @@ func TestMachine_planOfDestroy(t *testing.T) {
 		[]string{"together with all other control planes"}, false)
 }
 
-// Two machines that exchange their addresses in one plan stay what they are; one that is added to another resource than
-// it is taken out of is refused.
+// Two machines that swap their addresses in one plan are unchanged. A machine that moves from one resource to
+// another is refused.
 func TestMachine_planOfTwoResources(t *testing.T) {
 	t.Parallel()
 
@@ -337,7 +337,7 @@ func TestMachine_planOfTwoResources(t *testing.T) {
 	}
 }
 
-// An import takes one machine, and tells by the control planes what it is.
+// An import takes one machine, and learns its role from the control planes.
 func TestMachine_importIDs(t *testing.T) {
 	t.Parallel()
 
@@ -362,8 +362,7 @@ func TestMachine_importIDs(t *testing.T) {
 	}
 }
 
-// What happens to a control plane that runs beside those of other resources: these are
-// taken to work.
+// Updates of a control plane next to those of other resources, which count as healthy.
 func TestMachine_planOfUpdates(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
-// inlineManifests is the argument that gives a cluster ConfigMaps of its own, each with one value.
+// inlineManifests is the argument that gives a cluster custom ConfigMaps, each with one value.
 func inlineManifests(values map[string]string, extra string) string {
 	var patch strings.Builder
 
@@ -30,8 +30,8 @@ func inlineManifests(values map[string]string, extra string) string {
 	return fmt.Sprintf("cluster_config_patches = [<<-EOT\n%sEOT\n]\n%s\n", patch.String(), extra)
 }
 
-// What bootstrap manifests are made of changes, and the cluster follows in the same apply: objects change and go, and the
-// plan names them. An apply that ends before that goes on with it.
+// When the sources of bootstrap manifests change, the cluster follows in the same apply: objects change and are
+// removed, and the plan names them. After an interrupted apply the next one continues.
 func TestAccManifests_followTheirSources(t *testing.T) {
 	t.Parallel()
 

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A machine that was booted from a newer medium installs the Talos of the configuration: that is no downgrade.
+// A machine that was booted from a newer medium installs the Talos of the configuration, which is no downgrade.
 func TestCreate_fromANewerMedium(t *testing.T) {
 	t.Parallel()
 

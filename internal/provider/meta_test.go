@@ -52,8 +52,7 @@ func TestMeta_invalidConfiguration(t *testing.T) {
 	}
 }
 
-// Which keys are written is known before their values are, so that both passes of a
-// plan name the same operations.
+// The keys are known before their values, so that both passes of a plan list the same operations.
 func TestMeta_planOfCreate(t *testing.T) {
 	t.Parallel()
 
@@ -95,7 +94,7 @@ func TestMeta_planOfUpdates(t *testing.T) {
 			want: []string{}},
 		"all removed":  {was: tftest.Config{"user_1": "a"}, want: []string{}},
 		"first values": {is: tftest.Config{"user_1": "a", "user_3": ""}, want: []string{"write META 0x0c, 0x0e of cp-2"}},
-		// What a refresh leaves of a network that somebody else overwrote.
+		// What a refresh leaves of a network that another client overwrote.
 		"drift": {was: tftest.Config{"network": "no network any more"}, is: tftest.Config{"network": "links: [{name: eth0}]"},
 			want: []string{"write META 0x0a of cp-2 (its network changes at once)"}},
 	} {
@@ -116,8 +115,8 @@ func TestMeta_planOfUpdates(t *testing.T) {
 	}
 }
 
-// META is written with the cluster, somebody else's change is a difference that the
-// next apply writes over, and a key that is not wanted any more stays as it is.
+// META is written with the cluster. A change by another client is drift that the next apply overwrites, and a key
+// that is removed from the configuration stays.
 func TestAccMeta_isRepaired(t *testing.T) {
 	testenv.BeforeRelease(t, "TestMeta_isWrittenAndRepaired", "TestAccProvidedMachines")
 	t.Parallel()
@@ -192,7 +191,7 @@ resource "talosop_worker" "rack" {
 			},
 		})
 
-		// Of all of this, nothing but the reset at the end followed the last removal.
+		// After the last removal, only the reset at the end wrote META.
 		if got := s.CallsTo("MetaWrite"); len(got) > 0 {
 			t.Errorf("META was written when a key was taken out: %v", got)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// moveFrom is what a `moved` block does to the state of a resource of the official provider.
+// moveFrom applies a `moved` block to the state of a resource of the official provider.
 func moveFrom(t *testing.T, d *tftest.Driven, provider, kind string, state []byte) []*tfprotov6.Diagnostic {
 	t.Helper()
 
@@ -36,7 +36,7 @@ func moveFrom(t *testing.T, d *tftest.Driven, provider, kind string, state []byt
 
 const officialAddress = "registry.terraform.io/siderolabs/talos"
 
-// The secrets of a state that siderolabs/talos 0.12 wrote become those of talosop_secrets, and no key is another one.
+// The secrets in a state of siderolabs/talos 0.12 become those of talosop_secrets, with the same keys.
 func TestSecrets_movedFromTheOfficialProvider(t *testing.T) {
 	t.Parallel()
 
@@ -72,7 +72,7 @@ func TestSecrets_movedFromTheOfficialProvider(t *testing.T) {
 	d.ExpectEmpty(t, "after the move", tftest.Config{})
 }
 
-// What is moved from elsewhere, or says nothing, is refused without a quote of it.
+// A move from elsewhere, or from an empty state, is refused without quoting it.
 func TestSecrets_movedFromElsewhereAreRefused(t *testing.T) {
 	t.Parallel()
 
@@ -91,8 +91,8 @@ func TestSecrets_movedFromElsewhereAreRefused(t *testing.T) {
 	}
 }
 
-// A machine of a state of siderolabs/talos is read off itself by the refresh after the move, with the secrets of the
-// provider block, and the plan that follows does nothing to it.
+// After the move from a state of siderolabs/talos, the refresh reads a machine from itself, with the secrets of the
+// provider block. The plan that follows changes nothing.
 func TestMachine_movedFromTheOfficialProvider(t *testing.T) {
 	t.Parallel()
 

@@ -41,8 +41,8 @@ func movedSecrets(t *testing.T) (s *sitetest.Site, plane, worker *tftest.Driven,
 	return s, plane.Elsewhere(t, nil), worker.Elsewhere(t, nil), given, joins
 }
 
-// Secrets move from the provider block to the resource in one apply, which sends nothing to a machine: the refresh, which
-// cannot see them, warns, and the plan takes those of the configuration.
+// Secrets move from the provider block to the resource in one apply, which sends nothing to a machine: the refresh,
+// which cannot see them, warns, and the plan uses those of the configuration.
 func TestProvidedSecrets_moveToTheResource(t *testing.T) {
 	t.Parallel()
 
@@ -61,7 +61,7 @@ func TestProvidedSecrets_moveToTheResource(t *testing.T) {
 	s.ExpectNothingSent(t)
 }
 
-// Secrets of another cluster, and none, are refused, and so is a destroy without any.
+// Secrets of another cluster, and missing ones, are refused, and so is a destroy without any.
 func TestProvidedSecrets_moveOfOthersIsRefused(t *testing.T) {
 	t.Parallel()
 

@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// remembered is what a state remembers of machines.
+// remembered is the record of machines in a state.
 func remembered(t *testing.T, state tftypes.Value) record.Machines {
 	t.Helper()
 
@@ -27,7 +27,7 @@ func remembered(t *testing.T, state tftypes.Value) record.Machines {
 	return machines
 }
 
-// rememberedBy is what the state of a workspace remembers of the machines of a resource.
+// rememberedBy is the record of the machines of a resource in the state of a workspace.
 func rememberedBy(t *testing.T, w *clitest.Workspace, address string) record.Machines {
 	t.Helper()
 
@@ -39,7 +39,7 @@ func rememberedBy(t *testing.T, w *clitest.Workspace, address string) record.Mac
 	return machines
 }
 
-// remembers is a check of what state remembers of a machine, of the only one where it has no name.
+// remembers checks the record of a machine in state; without a name, that of the only one.
 func remembers(address, machine string, check func(record.Machine) bool) statecheck.StateCheck {
 	return rememberedCheck{address, machine, check}
 }
@@ -79,7 +79,7 @@ func (c rememberedCheck) CheckState(_ context.Context, req statecheck.CheckState
 	resp.Error = fmt.Errorf("%s remembers nothing of %q", c.address, c.machine)
 }
 
-// remember is a state that remembers machines, of which people see what is shown.
+// remember is a state with a record of machines, and the matching observed.
 func remember(t *testing.T, state tftypes.Value, machines record.Machines) tftypes.Value {
 	t.Helper()
 
@@ -104,7 +104,7 @@ func remember(t *testing.T, state tftypes.Value, machines record.Machines) tftyp
 	return put(t, put(t, state, at.WithAttributeName("record"), machines.Encode()), at.WithAttributeName("observed"), shown)
 }
 
-// shownOf is what people see of a machine.
+// shownOf is a machine in observed.
 func shownOf(m record.Machine) tftest.Config {
 	orNull := func(text string) any {
 		if text == "" {
@@ -124,7 +124,7 @@ func shownOf(m record.Machine) tftest.Config {
 		"node_name": orNull(m.NodeName), "drift": drift}
 }
 
-// seen changes what a state knows of a machine: a field of it, by its name in the record.
+// seen changes the record of a machine in a state: one field, by its name.
 func seen(t *testing.T, state tftypes.Value, machine, name string, value any) tftypes.Value {
 	t.Helper()
 
@@ -180,7 +180,7 @@ func differsAt(t *testing.T, places ...string) record.Drift {
 	return drift
 }
 
-// What a plan shows of machines is what they are remembered as.
+// What a plan shows of machines matches their record.
 func TestShown_isOfTheRecord(t *testing.T) {
 	t.Parallel()
 
@@ -195,7 +195,7 @@ func TestShown_isOfTheRecord(t *testing.T) {
 	}
 }
 
-// attributeTypes are those that observed has of a machine.
+// attributeTypes are those of a machine in observed.
 func attributeTypes(t *testing.T, kind string) map[string]tftypes.Type {
 	t.Helper()
 

@@ -26,12 +26,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// The registries of other providers are not there when tests run. What stands in for hashicorp/kubernetes and
-// hashicorp/helm takes the arguments that those take (kubernetes 2.36, helm 3.0), connects with them as soon as they
-// are known, as those do, and makes a ConfigMap of whatever it is asked for. It shows that the credentials get there
-// and are accepted, and nothing of what those providers do then.
+// The registries of other providers are unavailable in tests. The stand-ins for hashicorp/kubernetes and
+// hashicorp/helm take the same arguments (kubernetes 2.36, helm 3.0), and connect with them as soon as they are
+// known. They create a ConfigMap for any resource. They show that the credentials arrive and are accepted, and
+// nothing of what those providers do then.
 
-// connection is how both are told to connect.
+// connection is the connection arguments of both.
 type connection struct {
 	Host                 types.String `tfsdk:"host"`
 	TLSServerName        types.String `tfsdk:"tls_server_name"`
@@ -51,11 +51,11 @@ func connectionAttributes() map[string]providerschema.Attribute {
 	return attributes
 }
 
-// standIn is a provider that stands in for another one.
+// standIn is a provider that replaces another one.
 type standIn struct {
 	name, resource string
 	schema         schema.Schema
-	// nested is the attribute that the connection is in; "" for none.
+	// nested is the attribute that contains the connection; "" for none.
 	nested string
 }
 
@@ -82,7 +82,7 @@ func (p standIn) Configure(ctx context.Context, req provider.ConfigureRequest, r
 	}
 
 	if resp.Diagnostics.HasError() || c.Host.IsUnknown() {
-		return // as the others do in a plan that does not know the cluster yet
+		return // as the others do in a plan with an unknown cluster
 	}
 
 	api, err := kubernetes.NewForConfig(&rest.Config{Host: c.Host.ValueString(), TLSClientConfig: rest.TLSClientConfig{
@@ -217,14 +217,14 @@ func serveOthers(
 			"Addr": map[string]string{"Network": config.Addr.Network(), "String": config.Addr.String()},
 		}
 
-		t.Cleanup(func() { <-closed }) // the context of the test has ended then
+		t.Cleanup(func() { <-closed }) // the context of the test has ended by then
 	}
 
 	w.Setenv("TF_REATTACH_PROVIDERS", tftest.JSON(t, attached))
 }
 
-// The example for other providers: they connect in the apply that makes the cluster, in the next plan, and in the
-// destroy, and nothing of the credentials is kept.
+// In the example for other providers, they connect in the apply that creates the cluster, in the next plan, and in
+// the destroy, and no credentials are stored.
 func TestAccOtherProviders_connectWithTheExample(t *testing.T) {
 	t.Parallel()
 

@@ -19,8 +19,9 @@ func protected(hcl string) string {
 		"deletion_protection = true")
 }
 
-// Three protected control planes whose keys were renamed without moved: the plan that would reset what it makes is
-// refused. Where the creates went first, the members are taken over, and the old objects go and leave them alone.
+// The keys of three protected control planes are renamed without moved: the plan that would reset the machines it
+// creates is refused. When the creates ran first, the members are taken over, and the old objects are removed and
+// leave them unchanged.
 func TestAccOwnership_renamedKeys(t *testing.T) {
 	t.Parallel()
 
@@ -42,7 +43,7 @@ func TestAccOwnership_renamedKeys(t *testing.T) {
 		creates := []string{"apply", "-auto-approve", `-target=talosop_machine.this["plane-1"]`,
 			`-target=talosop_machine.this["plane-2"]`, `-target=talosop_machine.this["plane-3"]`}
 
-		// A create knows nothing of the nodes that run, and gives them no other names. The next apply knows them.
+		// A create knows no running nodes, and gives them no other names. The next apply knows them.
 		sitetest.Says(t, w.MustRun(creates...), "Incomplete create of machine", "runs as the node cp-",
 			"would be called plane-")
 		w.MustRun(creates...)
@@ -65,7 +66,7 @@ func TestAccOwnership_renamedKeys(t *testing.T) {
 	})
 }
 
-// Keys that were renamed with moved change nothing but the names.
+// Keys that are renamed with moved change only the names.
 func TestAccOwnership_movedKeys(t *testing.T) {
 	testenv.BeforeRelease(t, "TestOwnership_goesToTheLastOne", "TestAccOwnership_renamedKeys")
 	t.Parallel()
@@ -106,8 +107,8 @@ func TestAccOwnership_createBeforeDestroy(t *testing.T) {
 	})
 }
 
-// Two states hold one cluster: the one that came last owns it, the other one sees that as drift, and a destroy there
-// leaves the cluster alone, protected as it is.
+// Two states hold one cluster: the later one owns it, and the other one reports that as drift. A destroy of the
+// other state leaves the cluster unchanged and protected.
 func TestAccOwnership_twoStates(t *testing.T) {
 	t.Parallel()
 
@@ -131,8 +132,8 @@ func TestAccOwnership_twoStates(t *testing.T) {
 	})
 }
 
-// A control plane that is made of two resources: a disk that is lost in one of them is repaired through the other one,
-// and the destroy of one leaves the members of the other one a quorum.
+// A control plane consists of two resources: a disk that is lost in one of them is repaired through the other, and
+// the destroy of one leaves the members of the other a quorum.
 func TestAccOwnership_mixedControlPlane(t *testing.T) {
 	testenv.BeforeRelease(t, "TestOwnership_goesToTheLastOne", "TestAccOwnership_renamedKeys")
 	t.Parallel()
@@ -167,8 +168,8 @@ func TestAccOwnership_mixedControlPlane(t *testing.T) {
 	})
 }
 
-// The disk of a machine is lost that the API of Kubernetes was reached at: what was recorded of control planes of other
-// resources keeps the plan from advising a restore, and etcd takes the machine back through them.
+// The disk of the machine that serves the Kubernetes API is lost. Because control planes of other resources are
+// recorded, the plan does not advise a restore, and etcd takes the machine back through them.
 func TestAccOwnership_mixedWithoutTheAPI(t *testing.T) {
 	testenv.BeforeRelease(t, "TestOwnership_claimedInTheProcess", "TestRemoval_ofTheLastWithoutTheLock")
 	t.Parallel()
@@ -230,7 +231,7 @@ removed {
 	})
 }
 
-// What -replace would wipe is listed by the plan that is refused, and by the one that allows it: the CLIs show no
+// The plan that is refused lists what -replace would wipe, and so does the one that allows it: the CLIs show no
 // warning of the provider in the plan of the replacement itself.
 func TestAccReplace_option(t *testing.T) {
 	testenv.BeforeRelease(t, "TestPlan_replaceOption", "TestPlan_replacements")
@@ -262,7 +263,7 @@ func TestAccReplace_option(t *testing.T) {
 	})
 }
 
-// On metal a cluster gets another name while it runs, and its workers follow.
+// On metal a cluster is renamed while it runs, and its workers follow.
 func TestAccReplace_renamedCluster(t *testing.T) {
 	testenv.BeforeRelease(t, "TestPlan_renamedCluster", "TestPlan_replacements")
 	t.Parallel()

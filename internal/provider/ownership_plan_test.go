@@ -9,9 +9,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// Machines that one plan resets for an object and makes another one of are refused, in whatever order the CLI plans the
-// two: also when both objects have the same id, as after another label in the configuration without moved, and when the
-// secrets of the new one are still to be made.
+// A plan that resets machines for one object and creates another one from them is refused, in any order of planning.
+// That includes two objects with the same ID, as after another label in the configuration without moved, and secrets
+// of the new one that are not generated yet.
 func TestPlan_resourceRenamedWithoutMoved(t *testing.T) {
 	t.Parallel()
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ParentRole names what a process of this test binary does instead of the tests: start a child, or be that.
+// ParentRole selects what a process of this test binary does instead of the tests: start a child, or be that.
 const ParentRole = "TALOSOP_TEST_PARENT_ROLE"
 
 func BeParentOrChild(role string) {
@@ -37,7 +37,7 @@ func startChild() {
 	}
 }
 
-// A process whose parent is killed learns of it: the pipe that only it has open ends.
+// A process whose parent is killed notices it: the pipe that only it has open is closed.
 func TestAwait_parentIsKilled(t *testing.T) {
 	t.Parallel()
 
@@ -82,7 +82,7 @@ func TestAwait_parentIsKilled(t *testing.T) {
 	}
 }
 
-// A context ends the wait for a parent that lives.
+// A context ends the wait for a living parent.
 func TestAwait_context(t *testing.T) {
 	t.Parallel()
 

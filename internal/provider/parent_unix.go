@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// parentInterval is how often the parent is looked at.
+// parentInterval is how often the parent is checked.
 const parentInterval = 500 * time.Millisecond
 
-// firstParent is the process that started this one, read before main runs: after the end of the parent it would be
-// another one.
+// firstParent is the process that started this one. It is read before main runs, because the parent changes when
+// that process ends.
 var firstParent = os.Getppid()
 
 // awaitParent returns when the process that started this one has ended, or with the context. The kernel gives an
-// orphaned process another parent. (PR_SET_PDEATHSIG of Linux fires when the thread ends that started the process, and
-// a CLI in Go ends threads while it runs.)
+// orphaned process another parent. (PR_SET_PDEATHSIG of Linux fires when the thread that started the process ends,
+// and a CLI in Go ends threads while it runs.)
 func awaitParent(ctx context.Context) {
 	for ticker := time.NewTicker(parentInterval); ; {
 		select {

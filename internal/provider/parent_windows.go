@@ -14,7 +14,7 @@ func awaitParent(ctx context.Context) {
 
 		// A parent that cannot be opened has ended already.
 		if process, err := os.FindProcess(os.Getppid()); err == nil {
-			_, _ = process.Wait() // its status is not this process's to read
+			_, _ = process.Wait() // the status is not needed
 		}
 	}()
 

@@ -8,8 +8,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// A second state with the same secrets takes over one of three control planes. When the first state is destroyed, its two
-// machines leave etcd before they are reset: the third one, which is not its own any more, keeps its etcd and its quorum.
+// A second state with the same secrets takes over one of three control planes. When the first state is destroyed,
+// its two machines leave etcd before they are reset. The third one, which it no longer owns, keeps its etcd and its
+// quorum.
 func TestControlPlane_destroyLeavesAPartThatWasTakenOver(t *testing.T) {
 	t.Parallel()
 

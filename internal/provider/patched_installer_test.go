@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// An installer image that a patch or a document gives keeps its repository and schematic with another version.
+// An installer image from a patch or a document keeps its repository and schematic with another version.
 func TestUpgrade_keepsThePatchedInstaller(t *testing.T) {
 	t.Parallel()
 
@@ -62,8 +62,8 @@ func TestUpgrade_keepsThePatchedInstaller(t *testing.T) {
 	}
 }
 
-// A change after which an image without the running system extensions is installed is a warning of the plan that names
-// them, however the schematic was given and taken away.
+// The plan warns of a change that installs an image without the running system extensions, and names them, however
+// the schematic was set and removed.
 func TestPlan_warnsOfRemovedExtensions(t *testing.T) {
 	t.Parallel()
 

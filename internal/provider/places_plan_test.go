@@ -36,8 +36,8 @@ func placesSite(t *testing.T) (*sitetest.Site, *tftest.Driven, func(first, secon
 	return s, tftest.Drive(t, "talosop_cluster", nil), config
 }
 
-// Addresses that were swapped are refused by the plan, which says whose they are. What machines did answer at other
-// addresses is no reason, and neither is a name that changed.
+// The plan refuses swapped addresses, and says which machines have them. A machine that used to answer at another
+// address is no reason, and neither is a changed name.
 func TestPlan_swappedAddresses(t *testing.T) {
 	t.Parallel()
 
@@ -67,7 +67,7 @@ func TestPlan_swappedAddresses(t *testing.T) {
 	s.ExpectNothingSent(t)
 }
 
-// Private state of before, with a key for each value, says who answered where as well, and a refresh writes it anew.
+// Former private state, with a key for each value, also contains who answered where, and a refresh rewrites it.
 func TestPlan_swappedAddressesByFormerPrivateState(t *testing.T) {
 	t.Parallel()
 
@@ -108,15 +108,15 @@ func TestPlan_swappedAddressesByFormerPrivateState(t *testing.T) {
 	}
 }
 
-// A machine that does not answer is one whose address may be another one's by now: the plan allows it, and the apply
-// says whose the address is before anything is sent.
+// The address of a machine that does not answer may belong to another one by now. The plan allows it, and the apply
+// names the machine at the address before anything is sent.
 func TestApply_addressOfAnotherMachine(t *testing.T) {
 	t.Parallel()
 
 	s, d, config := placesSite(t)
 	first, second := s.Workers[0].Address().String(), s.Workers[1].Address().String()
 	d.Apply(t, config(first, second)).Must(t)
-	d.Private = nil // as the CLIs leave it where the provider was killed
+	d.Private = nil // as the CLIs leave it after the provider was killed
 	s.ForgetCalls()
 
 	said := tftest.Show(d.Apply(t, config(second, first)).Diagnostics)
@@ -127,8 +127,7 @@ func TestApply_addressOfAnotherMachine(t *testing.T) {
 	s.ExpectNothingSent(t)
 }
 
-// A machine that two resources of one cluster list is refused by the plan, in whatever order the CLI plans them, and
-// says which one it is.
+// The plan refuses a machine that two resources of one cluster list, in any order of planning, and names it.
 func TestPlan_machineOfTwoResources(t *testing.T) {
 	t.Parallel()
 
@@ -138,7 +137,7 @@ func TestPlan_machineOfTwoResources(t *testing.T) {
 	}
 
 	for _, existsFirst := range []bool{true, false} {
-		// A state has an owner id, and an object that is still to be created has none.
+		// A state has an owner ID; an object that is still to be created has none.
 		for address, refused := range map[string]bool{"10.0.0.22": true, "::ffff:10.0.0.22": true, "10.0.0.99": false} {
 			server := tftest.NewServer(t)
 			prior := put(t, settledState(t, "talosop_worker", tftest.BaseWorker()),

@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// changeInPlan is the change of a resource as `show -json` has it in a plan.
+// changeInPlan is the change of a resource in the `show -json` output of a plan.
 func changeInPlan(kind string, actions []string, impact, unknown any, onDestroy string) map[string]any {
 	change := map[string]any{"actions": actions, "before": nil, "after": nil, "after_unknown": map[string]any{}}
 	if len(actions) > 1 || actions[0] != "create" {
@@ -40,7 +40,7 @@ func impactInPlan(part string, value any) map[string]any {
 	return impact
 }
 
-// The policy of the examples denies what wipes machines, takes them out of their cluster or may do so, and nothing else.
+// The policy of the examples denies only plans that wipe machines, remove them from their cluster or may do so.
 func TestPlanPolicy_deniesWhatWipes(t *testing.T) {
 	t.Parallel()
 

@@ -30,8 +30,8 @@ func planOf(t *testing.T, resource string, prior *tftypes.Value, config tftest.C
 	return plan
 }
 
-// The plan of a create names its operations even while the secrets are still to be
-// generated, and keeps everything known that is.
+// The plan of a create lists its operations even while the secrets are not generated yet, and keeps every known
+// value.
 func TestPlan_create(t *testing.T) {
 	t.Parallel()
 
@@ -68,7 +68,7 @@ func TestPlan_create(t *testing.T) {
 	}
 }
 
-// A version is the same one with and without its v: state keeps what was written first.
+// A version is the same with and without its v: state keeps the first spelling.
 func TestPlan_versionsWithoutV(t *testing.T) {
 	t.Parallel()
 
@@ -109,8 +109,7 @@ func TestPlan_versionsWithoutV(t *testing.T) {
 	}
 }
 
-// A plan without a difference changes nothing, and one that touches no machine
-// leaves what was observed alone.
+// A plan without a difference changes nothing, and one that touches no machine keeps the observations.
 func TestPlan_withoutChanges(t *testing.T) {
 	t.Parallel()
 
@@ -144,7 +143,7 @@ func TestPlan_updates(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(tftest.Config) tftest.Config
 		want   []string
-		// anew is a machine of whose record nothing stays that tells its hardware from other.
+		// anew is a machine whose record keeps nothing that identifies its hardware.
 		anew string
 	}{
 		"machine added": {
@@ -207,7 +206,7 @@ func TestPlan_updates(t *testing.T) {
 	}
 }
 
-// A resource that is not Ready is planned to go on, and what depends on it waits.
+// A resource that is not Ready has a plan to continue, and its dependents wait.
 func TestPlan_resumesAnUnfinishedRun(t *testing.T) {
 	t.Parallel()
 
@@ -238,7 +237,7 @@ func TestPlan_resumesAnUnfinishedRun(t *testing.T) {
 	}
 }
 
-// Changes that cannot be made are refused before anything happens.
+// Impossible changes are refused before anything happens.
 func TestPlan_refusedChanges(t *testing.T) {
 	t.Parallel()
 
@@ -295,8 +294,8 @@ func TestPlan_refusedChanges(t *testing.T) {
 	}
 }
 
-// withDigests gives every observed machine a digest that no configuration has, so
-// that a plan finds all of them to be different.
+// withDigests gives every observed machine a digest of no configuration, so that a plan finds a difference on all of
+// them.
 func withDigests(t *testing.T, state tftypes.Value) tftypes.Value {
 	t.Helper()
 
@@ -307,7 +306,7 @@ func withDigests(t *testing.T, state tftypes.Value) tftypes.Value {
 	return state
 }
 
-// Secrets that say the same in another spelling are no change.
+// Another spelling of the same secrets is no change.
 func TestPlan_respelledSecretsAreNoChange(t *testing.T) {
 	t.Parallel()
 
@@ -320,7 +319,7 @@ func TestPlan_respelledSecretsAreNoChange(t *testing.T) {
 	}
 }
 
-// What makes a cluster another one replaces it; a default that is spelt out does not.
+// A change to another cluster replaces it; an explicit default does not.
 func TestPlan_replacements(t *testing.T) {
 	t.Parallel()
 
@@ -382,7 +381,7 @@ func TestPlan_replacements(t *testing.T) {
 	}
 }
 
-// On metal another name is a change of the configuration of running machines, and the id follows.
+// On metal another name changes the configuration of running machines, and the ID follows.
 func TestPlan_renamedCluster(t *testing.T) {
 	t.Parallel()
 
@@ -402,7 +401,7 @@ func TestPlan_renamedCluster(t *testing.T) {
 	}
 }
 
-// Another spelling of a network or a domain is the same one, and nothing has to be done to machines.
+// Another spelling of a network or a domain is the same one, and no machine is changed.
 func TestPlan_spellings(t *testing.T) {
 	t.Parallel()
 
@@ -447,7 +446,7 @@ func TestPlan_spellings(t *testing.T) {
 	}
 }
 
-// A schematic by its content is the one by its id: in the image that is installed, in what machines run, and in a plan.
+// A schematic given by content equals the one given by ID: in the installed image, on the machines, and in a plan.
 func TestPlan_schematicByContent(t *testing.T) {
 	t.Parallel()
 
@@ -497,7 +496,7 @@ func TestPlan_schematicByContent(t *testing.T) {
 	}
 }
 
-// A protected resource cannot be planned away.
+// No plan can remove a protected resource.
 func TestPlan_deletionProtection(t *testing.T) {
 	t.Parallel()
 
@@ -533,7 +532,7 @@ func TestPlan_deletionProtection(t *testing.T) {
 	}
 }
 
-// A plan of -replace that is refused says what it would wipe, and so does the plan that makes it possible.
+// A refused plan of -replace lists what it would wipe, and so does the plan that allows it.
 func TestPlan_replaceOption(t *testing.T) {
 	t.Parallel()
 

@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// reviewed is a cluster as the texts of plans show it: what each change below makes another.
+// reviewed is a cluster in the texts of plans, which each change below modifies.
 type reviewed struct {
 	patches, batch, extra string
 	workers               []*sim.Machine
@@ -25,18 +25,18 @@ type reviewed struct {
 	keys                  func(string) string
 }
 
-// reviewedChange is a change that is usual, in the order in which a cluster goes through them.
+// reviewedChange is a common change, in the order in which a cluster goes through them.
 type reviewedChange struct {
 	name string
-	// change of the configuration, and what somebody does to the machines past Terraform before it.
+	// change of the configuration, and changes of the machines outside Terraform before it.
 	change func(s *sitetest.Site, c *reviewed)
 	byHand func(t *testing.T, s *sitetest.Site, w *clitest.Workspace)
-	// most lines that the plan has beside the argument that changes, where that is promised.
+	// most lines of the plan besides the changed argument, where there is a limit.
 	most int
 	// judged by the policy of the examples.
 	judged bool
-	// often is whether it is planned and applied by itself on every change of the provider. The others are then applied
-	// together with what comes next to them.
+	// often selects a separate plan and apply on every change of the provider. The others are then applied together
+	// with the next one.
 	often bool
 }
 
@@ -145,8 +145,8 @@ resource "talosop_cluster" "this" {
 `, s.URL, c.extra, sitetest.MachinesHCL(c.planes), pools))
 }
 
-// The text of the plans of usual changes, as a person reads it, is recorded. Each is applied as it was planned, after
-// which there is nothing to change.
+// The text of the plans for common changes, as a person reads it, is recorded. Each is applied as planned, after
+// which the plan is empty.
 func TestAccPlanText(t *testing.T) {
 	t.Parallel()
 
@@ -201,7 +201,7 @@ func TestAccPlanText(t *testing.T) {
 
 			w.MustRun("apply", "plan")
 
-			// What it left undone would be in the next plan, too.
+			// Unfinished work would also be in the next plan.
 			if change.name != "control-plane-removed" && !testenv.Everything() {
 				continue
 			}
@@ -222,7 +222,7 @@ func TestAccPlanText(t *testing.T) {
 	})
 }
 
-// besideWorkers is the number of lines that a plan has for a resource, without those of its pools.
+// besideWorkers is the number of lines of a plan for a resource, without those of its pools.
 func besideWorkers(text string) int {
 	lines, inPools := 0, false
 
@@ -239,7 +239,7 @@ func besideWorkers(text string) int {
 	return lines
 }
 
-// judgement is what the policy of the examples says of the plan of a workspace.
+// judgement is the result of the examples' policy for the plan of a workspace.
 func judgement(t *testing.T, w *clitest.Workspace) string {
 	t.Helper()
 
@@ -266,7 +266,7 @@ func recorded(t *testing.T, file, text string) {
 	t.Helper()
 
 	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // read by everybody who reads the tests
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // readable by all users
 			t.Fatal(err)
 		}
 
@@ -283,8 +283,8 @@ func recorded(t *testing.T, file, text string) {
 	}
 }
 
-// readable is what a CLI prints of a plan, without what is another in every run: from the first resource to the numbers
-// of changes, and the warnings.
+// readable is the plan output of a CLI without what differs between runs: from the first resource to the numbers of
+// changes, and the warnings.
 func readable(s *sitetest.Site, output string) string {
 	for _, m := range s.Machines() {
 		output = strings.ReplaceAll(output, m.Address().String()+`"`, `address of `+m.Name()+`"`)
@@ -325,7 +325,7 @@ func readable(s *sitetest.Site, output string) string {
 	return warningsIn(output) + strings.Join(lines, "\n") + "\n"
 }
 
-// warningsIn are the titles of warnings, the same one once.
+// warningsIn are the titles of warnings, each once.
 func warningsIn(output string) string {
 	var titles strings.Builder
 

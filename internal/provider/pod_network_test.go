@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A pod network that a patch takes away is as if the attribute `cni` took it: nodes that cannot become Ready are not
-// waited for, on each resource that makes machines.
+// A patch that removes the pod network has the same effect as the attribute `cni`: no resource that creates machines
+// waits for nodes that cannot become Ready.
 func TestCreate_withoutAPodNetworkByPatch(t *testing.T) {
 	t.Parallel()
 
@@ -39,7 +39,7 @@ func TestCreate_withoutAPodNetworkByPatch(t *testing.T) {
 			plane := create("talosop_control_plane",
 				tftest.With(planeConfig(s, tftest.Bundle(), s.ControlPlane...), []any{patch}, "config_patches"))
 
-			// The patch is of the control planes alone: workers find it in the handle.
+			// The patch is only for control planes: workers find it in the handle.
 			joined := create("talosop_worker", tftest.Config{
 				"cluster": tftest.Plain(t, tftest.FieldsOf(t, plane.State)["cluster"]),
 				"name":    "joined", "install": tftest.Config{"disk": "/dev/sda"}, "deletion_protection": false,

@@ -10,11 +10,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// A CLI whose provider is killed while it changes a resource stores the attributes of before, and none of its private
-// state (node_resource_abstract_instance.go of Terraform 1.11.4 and OpenTofu 1.12.6). What refusals need is in
-// attributes.
+// A CLI whose provider is killed while it changes a resource stores the former attributes, and none of its private
+// state (node_resource_abstract_instance.go of Terraform 1.11.4 and OpenTofu 1.12.6). Attributes contain what
+// refusals need.
 
-// withoutPrivate are the addresses of the resources in a state that have no private state.
+// withoutPrivate are the addresses of the resources in a state without private state.
 func withoutPrivate(t *testing.T, state string) []string {
 	t.Helper()
 
@@ -42,8 +42,8 @@ func withoutPrivate(t *testing.T, state string) []string {
 	return bare
 }
 
-// A change of a control plane is killed with its provider. Its state has lost its private part, and still refuses secrets
-// of another cluster; with the right ones the next apply goes on.
+// A change of a control plane is killed with its provider. Its state has lost its private part, and still refuses
+// secrets of another cluster; with the right ones the next apply resumes.
 func TestAccProvidedSecrets_providerKilled(t *testing.T) {
 	t.Parallel()
 
@@ -87,7 +87,7 @@ resource "talosop_control_plane" "this" {
 	})
 }
 
-// Pods whose state has lost its private part are made on no other host cluster than the one that has them.
+// Pods whose state has lost its private part are not created on another host cluster than their own.
 func TestContainer_otherHostIsRefusedWithoutPrivateState(t *testing.T) {
 	t.Parallel()
 

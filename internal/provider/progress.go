@@ -18,8 +18,8 @@ func providerProgress() schema.StringAttribute {
 		"`.txt` after its name is for people and `tail -f`. See the [guide](guides/observing.md).")
 }
 
-// follower is who follows the runs of this configuration. What cannot be followed is said before anything happens; a
-// path that is not known yet is followed by nobody in that plan.
+// follower returns the sink that follows the runs of this configuration. An invalid path is reported before anything
+// happens; with a path that is not known yet, the plan has no follower.
 func (p *talosopProvider) follower(ctx context.Context, config providerModel) (progress.Follower, diag.Diagnostics) {
 	var diagnostics diag.Diagnostics
 

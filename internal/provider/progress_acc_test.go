@@ -14,7 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// What applies do is written down while they do it, and holds no secret; where it could not be, the plan says so.
+// Progress is written to a file during an apply, and contains no secret; the plan reports a file that cannot be
+// written.
 func TestAccProgress_isWrittenDown(t *testing.T) {
 	t.Parallel()
 
@@ -88,7 +89,7 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 	}
 }
 
-// stateOf is how the step ended whose text begins like this.
+// stateOf is how the step with this prefix ended.
 func stateOf(ended map[string]lifecycle.EventState, step string) lifecycle.EventState {
 	for text, state := range ended {
 		if strings.HasPrefix(text, step) {

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 )
 
-// providedMachines is a provider that has what is secret of a machine.
+// providedMachines is a provider with the secrets of a machine.
 const providedMachines = `
 variable "meta" {
   ephemeral = true
@@ -29,8 +29,9 @@ provider "talosop" {
 }
 `
 
-// What of one machine is in the provider's configuration alone is applied to that machine, repaired and changed like
-// what state has, and is in no state, plan, output or log. Plans name the keys of META that differ.
+// Settings of one machine that are only in the provider's configuration are applied to that machine, and repaired
+// and changed like those in state. They are in no state, plan, output or log. Plans name the keys of META that
+// differ.
 func TestAccProvidedMachines(t *testing.T) {
 	t.Parallel()
 

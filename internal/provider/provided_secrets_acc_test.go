@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// besideProvided is what else works with a cluster whose secrets are in the provider's configuration alone.
+// besideProvided are other resources for a cluster whose secrets are only in the provider's configuration.
 const besideProvided = `
 resource "talosop_etcd_backup" "this" {
   cluster = talosop_control_plane.this.cluster
@@ -58,9 +58,9 @@ resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }
 	return w
 }
 
-// With the secrets in the provider block a cluster is made by a run that fails in the middle and goes on, planned to
-// nothing, changed, repaired, renamed, backed up and destroyed, and neither a state nor a plan, nor any output or log,
-// has a secret in it.
+// A cluster has its secrets in the provider block. It is created by a run that fails midway and resumes, has an
+// empty plan, is changed, repaired, renamed, backed up and destroyed. No state, plan, output or log contains a
+// secret.
 func TestAccProvidedSecrets_areNowhere(t *testing.T) {
 	t.Parallel()
 
@@ -141,7 +141,7 @@ provider "talosop" {
 	})
 }
 
-// Secrets of another cluster, and none, are refused before any machine hears of it.
+// Secrets of another cluster, and missing ones, are refused before any machine is contacted.
 func TestAccProvidedSecrets_others(t *testing.T) {
 	t.Parallel()
 
@@ -178,7 +178,7 @@ provider "talosop" {
 	})
 }
 
-// State that has the secrets gives them up, and takes them back, without a change of any machine.
+// Secrets move out of the state and back into it without a change of any machine.
 func TestAccProvidedSecrets_fromStateAndBack(t *testing.T) {
 	t.Parallel()
 
@@ -208,8 +208,8 @@ func TestAccProvidedSecrets_fromStateAndBack(t *testing.T) {
 	})
 }
 
-// Secrets that Terraform makes are in state once, where a provider configuration takes them from the one that makes
-// them: with the first plan they are not known yet.
+// Secrets that Terraform generates are in state once, when a provider configuration takes them from the resource
+// that generates them: in the first plan they are unknown.
 func TestAccProvidedSecrets_onceInState(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccProvidedSecrets_areNowhere", "TestAccProvidedSecrets_fromStateAndBack")
 	t.Parallel()
@@ -240,7 +240,7 @@ resource "talosop_secrets" "this" {
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		most := 0
 
-		for _, secret := range tftest.SecretsIn(bundle) { // some in forms that no state has
+		for _, secret := range tftest.SecretsIn(bundle) { // some are in forms that no state has
 			most = max(most, strings.Count(w.Read("terraform.tfstate"), secret))
 		}
 
@@ -292,14 +292,14 @@ func TestAccProvidedSecrets_import(t *testing.T) {
 		}))
 
 		s.ForgetCalls()
-		w.MustRun("apply", "-auto-approve") // timeouts and protection, which no machine tells
+		w.MustRun("apply", "-auto-approve") // timeouts and protection, which no machine reports
 		sitetest.Says(t, w.MustRun("plan"), "No changes.")
 		sitetest.HoldsNone(t, bundle, map[string]string{"state": w.Read("terraform.tfstate*")})
 		s.ExpectNothingSent(t)
 	})
 }
 
-// otherBundle is secrets that `talosctl gen secrets` could have made.
+// otherBundle is secrets in the format of `talosctl gen secrets`.
 func otherBundle(t *testing.T) string {
 	t.Helper()
 

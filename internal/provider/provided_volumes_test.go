@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// Patches of the provider's configuration are in no state, so that no plan sees how they change: what a disk with data
-// does not take is refused by the apply, before a machine is sent anything.
+// No state contains patches of the provider's configuration, so no plan sees them change. The apply refuses what a
+// disk with data does not allow, before it sends anything to a machine.
 func TestProvidedPatches_thatADiskDoesNotTake(t *testing.T) {
 	t.Parallel()
 

@@ -49,14 +49,14 @@ func New(version string) func() provider.Provider {
 	return func() provider.Provider { return NewOf(version, providerdata.NewProviderData()) }
 }
 
-// NewOf is New for a provider that reaches machines, clusters and hosts through given data.
+// NewOf is New for a provider that reaches machines, clusters and hosts through the given data.
 func NewOf(version string, data *providerdata.ProviderData) provider.Provider {
 	return &talosopProvider{version: version, ProviderData: data}
 }
 
-// talosopProvider has no configuration but credentials for buckets and for host clusters, the secrets of clusters that
-// are to be in no state and the way into their network, all of them optional: every resource carries the addresses it
-// needs, so nothing about a cluster has to be known before the provider starts.
+// talosopProvider has an optional configuration: credentials for buckets and host clusters, the secrets of clusters
+// that stay out of state, and the route into their network. Every resource carries the addresses it needs, so no
+// fact about a cluster has to be known before the provider starts.
 type talosopProvider struct {
 	version      string
 	ProviderData *providerdata.ProviderData
@@ -95,12 +95,12 @@ func (p *talosopProvider) ConfigValidators(context.Context) []provider.ConfigVal
 	return []provider.ConfigValidator{tf.BlankTexts{}}
 }
 
-// staticKubeconfigs is the environment variable that forces static_kubeconfigs, for machines that run configurations of
-// other people.
+// staticKubeconfigs is the environment variable that forces static_kubeconfigs, for machines that run untrusted
+// configurations.
 const staticKubeconfigs = "TALOSOP_STATIC_KUBECONFIGS"
 
-// refusesCommands is whether kubeconfigs may neither run commands nor read files. While that is not known, or cannot be
-// read from the environment, they may not.
+// refusesCommands reports whether kubeconfigs may neither run commands nor read files. It is true while that is
+// unknown, or cannot be read from the environment.
 func (m providerModel) refusesCommands() (bool, diag.Diagnostics) {
 	forced, err := environ.Switch(staticKubeconfigs)
 	if err != nil {
@@ -110,8 +110,7 @@ func (m providerModel) refusesCommands() (bool, diag.Diagnostics) {
 	return forced || m.StaticKubeconfigs.IsUnknown() || m.StaticKubeconfigs.ValueBool(), nil
 }
 
-// Configure hands out a machinery of this configuration: another one may be in use while
-// it does.
+// Configure creates a machinery for this configuration: another one may be in use at the same time.
 func (p *talosopProvider) Configure(
 	ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse,
 ) {

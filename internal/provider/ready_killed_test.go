@@ -24,22 +24,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
-// growth is a resource that grows, in processes of the provider that are killed. The CLI stores the attributes of
-// before and no private state then (lossOfPrivate).
+// growth is a resource that grows, in processes of the provider that are killed. The CLI then stores the former
+// attributes and no private state (lossOfPrivate).
 type growth struct {
 	driven       *tftest.Driven
 	small, large tftest.Config // small is nil for a resource that does not exist before
-	// planes and workers are all machines of the cluster once it has grown.
+	// planes and workers are all machines of the cluster after its growth.
 	planes, workers []*sim.Machine
 	// simulator is that of the machines.
 	simulator *sim.Simulator
-	// doomed is the driven resource in a process that ends at the n-th call, and how many calls there were.
+	// doomed is the driven resource in a process that ends at the n-th call, with a counter of its calls.
 	doomed func(t *testing.T, at int64) (d *tftest.Driven, ctx context.Context, calls *atomic.Int64)
-	// found finds the machines when they are not known before, such as pods.
+	// found finds machines that are not known in advance, such as pods.
 	found func() (planes, workers []*sim.Machine)
 }
 
-// run grows in a process that ends at a call, and says whether it came to that.
+// run grows in a process that ends at a call, and reports whether it reached that call.
 func (g *growth) run(t *testing.T, at int64) (killed bool, calls int64) {
 	t.Helper()
 
@@ -60,7 +60,7 @@ func (g *growth) run(t *testing.T, at int64) (killed bool, calls int64) {
 	return killed, count.Load()
 }
 
-// applyOnce refreshes, plans and applies as a CLI does after the kill, and compares the phase with what is true.
+// applyOnce refreshes, plans and applies as a CLI does after the kill, and compares the phase with the simulator.
 func (g *growth) applyOnce(t *testing.T, when string) {
 	t.Helper()
 
@@ -90,7 +90,7 @@ func (g *growth) applyOnce(t *testing.T, when string) {
 	}
 }
 
-// lacks is what the machines lack by the truth of the simulator.
+// lacks is what the machines lack according to the simulator.
 func (g *growth) lacks(t *testing.T) []string {
 	t.Helper()
 
@@ -104,7 +104,7 @@ func (g *growth) lacks(t *testing.T) []string {
 	for _, m := range slices.Concat(planes, workers) {
 		ready, why := m.Ready()
 
-		// Static pods start again when what they are made of changes, also on a machine that was ready before.
+		// Static pods restart when their sources change, even on a machine that was ready before.
 		why = slices.DeleteFunc(why, func(unmet string) bool { return strings.HasPrefix(unmet, "staticPods: ") })
 
 		if !ready && (len(why) > 0 || m.Stage() != sim.StageRunning) {
@@ -120,8 +120,8 @@ func (g *growth) lacks(t *testing.T) []string {
 	return lacks
 }
 
-// survives kills the growth at one call after the other, and applies once after each. most bounds how many of the calls
-// are tried where not all of them are.
+// survives kills the growth at one call after the other, and applies once after each. most limits the calls to try
+// when not all of them run.
 func (g *growth) survives(t *testing.T, most int64) {
 	t.Helper()
 
@@ -153,7 +153,7 @@ func (g *growth) survives(t *testing.T, most int64) {
 	}
 }
 
-// shrink brings back what was before the growth.
+// shrink restores the configuration before the growth.
 func (g *growth) shrink(t *testing.T) {
 	t.Helper()
 
@@ -167,7 +167,7 @@ func (g *growth) shrink(t *testing.T) {
 	g.driven.Ready(t, g.small)
 }
 
-// killedOn lets processes on a site of metal end at a call: none is served from then on.
+// killedOn makes processes on a site of metal end at a call: later calls get no answer.
 func (g *growth) killedOn(s *sitetest.Site) {
 	g.simulator = s.Simulator
 	g.doomed = func(t *testing.T, at int64) (*tftest.Driven, context.Context, *atomic.Int64) {
@@ -199,7 +199,7 @@ func (g *growth) killedOn(s *sitetest.Site) {
 	}
 }
 
-// An apply after a kill ends as Ready only where everything is, whatever its plan said.
+// An apply after a kill ends as Ready only when everything is, whatever its plan said.
 func TestReady_afterAKilledGrowthOnMetal(t *testing.T) {
 	t.Parallel()
 
@@ -283,7 +283,7 @@ func siteMachines(machines []*sim.Machine) tftest.Config {
 	return out
 }
 
-// slowBoots are delays in which a look right after a kill sees machines that still start.
+// slowBoots are delays that let an observation right after a kill see machines that still start.
 func slowBoots() *timing.Delays {
 	delays := timing.TestDelays()
 	delays.Boot, delays.EtcdJoin, delays.NodeReady = 300*time.Millisecond, 400*time.Millisecond, 300*time.Millisecond
@@ -291,7 +291,7 @@ func slowBoots() *timing.Delays {
 	return &delays
 }
 
-// slowPods are delays in which pods still start once a run that was killed has ended.
+// slowPods are delays that let pods still start after the end of a killed run.
 func slowPods() *timing.Delays {
 	delays := slowBoots()
 	delays.Boot = 3 * time.Second
@@ -299,7 +299,7 @@ func slowPods() *timing.Delays {
 	return delays
 }
 
-// killedOnHost lets processes end at a call to the host or to a machine in a pod.
+// killedOnHost makes processes end at a call to the host or to a machine in a pod.
 func (g *growth) killedOnHost(s *hostSite) {
 	g.simulator = s.Sim()
 	g.doomed = func(t *testing.T, at int64) (*tftest.Driven, context.Context, *atomic.Int64) {
@@ -341,8 +341,8 @@ func (g *growth) killedOnHost(s *hostSite) {
 	}
 }
 
-// The same in pods: a refresh finds the new ones as machines that state does not know yet, of which the next plan wants
-// each. What they still have to do is an operation of it.
+// The same in pods: a refresh finds the new ones as machines that state does not know yet, and the next plan wants
+// each of them. Their remaining work is an operation of that plan.
 func TestReady_afterAKilledGrowthInPods(t *testing.T) {
 	t.Parallel()
 
@@ -397,7 +397,7 @@ func TestReady_afterAKilledGrowthInPods(t *testing.T) {
 	}
 }
 
-// podsOfCluster finds the machines in pods; one that is not there is no machine.
+// podsOfCluster finds the machines in pods; a missing pod is no machine.
 func (s *hostSite) podsOfCluster(planes []string, workers ...string) func() (p, w []*sim.Machine) {
 	machines := func(pods []string) (found []*sim.Machine) {
 		for _, pod := range pods {
@@ -412,7 +412,7 @@ func (s *hostSite) podsOfCluster(planes []string, workers ...string) func() (p, 
 	return func() (p, w []*sim.Machine) { return machines(planes), machines(workers) }
 }
 
-// The plan after a kill names the machines that still start, both passes of it alike.
+// The plan after a kill names the machines that still start, the same in both passes.
 func TestReady_planWaitsForPodsThatStart(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// driveOn is a resource of metal machines that does not exist yet.
+// driveOn is a resource of metal machines without state.
 func driveOn(t *testing.T, m *providerdata.ProviderData, name string) *tftest.Driven {
 	t.Helper()
 
@@ -53,7 +53,7 @@ func oneMachineConfig(s *sitetest.Site, secrets, role string, m *sim.Machine) tf
 	}
 }
 
-// awaitNoQuorum waits until no member of etcd knows a leader.
+// awaitNoQuorum waits until no member of etcd has a leader.
 func awaitNoQuorum(t *testing.T, s *sitetest.Site) {
 	t.Helper()
 
@@ -73,8 +73,8 @@ type memberError []string
 
 func (e memberError) Error() string { return "etcd still answers: " + strings.Join(e, ", ") }
 
-// The own control plane works, and the two other voters belong to other resources and are off: etcd has no leader. The
-// refresh says so, the plan waits for etcd, and the apply fails.
+// The resource's own control plane works, and the two other voters belong to other resources and are off: etcd has
+// no leader. The refresh reports it, the plan waits for etcd, and the apply fails.
 func TestReady_etcdWithoutQuorum(t *testing.T) {
 	t.Parallel()
 
@@ -106,7 +106,7 @@ func TestReady_etcdWithoutQuorum(t *testing.T) {
 	s.ControlPlane[1].PowerOff()
 	awaitNoQuorum(t, s)
 
-	// A plan without a refresh, as a saved one, says Ready and has no operation: the update looks all the same.
+	// A plan without a refresh, such as a saved one, says Ready and has no operation: the update still checks.
 	stale := *own
 	settings := maps.Clone(config)
 	settings["timeouts"] = tftest.Config{"update": "21s"}

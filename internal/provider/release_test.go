@@ -23,15 +23,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// What releases stored is read by later ones: below testdata/release there is, for each, the state that it wrote of
-// main.tf, with the files that belong to it, and its schema (tools/schema compares that). What differs from site to site
-// has a name between two @ there. `make record-release VERSION=v1.2.3` writes them.
+// Later releases read what former ones stored. Below testdata/release there is, for each release, the state that it
+// wrote of main.tf, with the files that belong to it, and its schema (tools/schema compares that). Values that
+// differ between sites have a name between two @ there. `make record-release VERSION=v1.2.3` writes them.
 const releases = "testdata/release"
 
-// recordRelease is the environment variable with the version that is written.
+// recordRelease is the environment variable with the version to write.
 const recordRelease = "TALOSOP_RECORD_RELEASE"
 
-// keptState is what these tests need of a state file.
+// keptState is the part of a state file that these tests need.
 type keptState struct {
 	Resources []struct {
 		Type, Name string
@@ -54,7 +54,7 @@ func stateIn(t *testing.T, text string) keptState {
 	return state
 }
 
-// Each attribute of each kept state is read as what it was.
+// Each attribute of each kept state is read back unchanged.
 func TestRelease_statesAreRead(t *testing.T) {
 	t.Parallel()
 
@@ -87,7 +87,7 @@ func TestRelease_statesAreRead(t *testing.T) {
 		}
 	}
 
-	// The others need a Kubernetes API that the machines of this state have not.
+	// The others need a Kubernetes API, which the machines of this state do not have.
 	for name := range tftest.Schemas(t).ResourceSchemas {
 		if !read[name] && !strings.HasPrefix(name, "talosop_addon") && name != "talosop_etcd_backup_schedule" &&
 			!slices.Contains(operationNames, name) {
@@ -96,8 +96,8 @@ func TestRelease_statesAreRead(t *testing.T) {
 	}
 }
 
-// readsIdentity checks that an identity is read as what it was, and that one of the present version lacks no attribute,
-// which OpenTofu refuses.
+// readsIdentity checks that an identity is read back unchanged, and that one of the present version lacks no
+// attribute, which OpenTofu refuses.
 func readsIdentity(t *testing.T, server tfprotov6.ProviderServer, where, name string,
 	schema *tfprotov6.ResourceIdentitySchema, version int64, was map[string]json.RawMessage,
 ) {
@@ -130,11 +130,12 @@ func readsIdentity(t *testing.T, server tfprotov6.ProviderServer, where, name st
 	keepsAll(t, where, raw, tftest.Plain(t, now))
 }
 
-// operationNames are resources whose type one of them stands for.
+// operationNames are resource types that one of them represents.
 var operationNames = []string{"talosop_rolling_restart", "talosop_machine_rollback", "talosop_etcd_defragment",
 	"talosop_service_restart", "talosop_bootstrap_manifests_sync", "talosop_support_bundle"}
 
-// remembersAll checks that what a former state observed of machines is remembered, and gives back the rest of the state.
+// remembersAll checks that the observations of machines in a former state are kept, and returns the rest of the
+// state.
 func remembersAll(t *testing.T, where string, attributes []byte, now tftypes.Value) []byte {
 	t.Helper()
 
@@ -171,7 +172,7 @@ func remembersAll(t *testing.T, where string, attributes []byte, now tftypes.Val
 	return rest
 }
 
-// keepsAll says what of kept attributes is not in a state any more. Nothing is the same as null.
+// keepsAll reports which kept attributes are missing in a state. Absent is the same as null.
 func keepsAll(t *testing.T, where string, attributes []byte, now any) {
 	t.Helper()
 
@@ -219,7 +220,7 @@ func releaseFiles(t *testing.T, name string) []string {
 	return files
 }
 
-// releaseSite is the machines of main.tf, and what is theirs by the names that a kept state has for it.
+// releaseSite is the machines of main.tf, and their values by the placeholders in a kept state.
 func releaseSite(t *testing.T) (s *sitetest.Site, places map[string]string) {
 	t.Helper()
 
@@ -236,7 +237,7 @@ func releaseSite(t *testing.T) (s *sitetest.Site, places map[string]string) {
 	return s, places
 }
 
-// owners adds the marks of the resources in a state to places.
+// owners adds the owner marks of the resources in a state to places.
 func owners(t *testing.T, places map[string]string, state string) {
 	t.Helper()
 
@@ -253,7 +254,8 @@ func owners(t *testing.T, places map[string]string, state string) {
 	}
 }
 
-// placed puts the places of a site into a text, and named takes them out. An address may begin another one.
+// placed puts the values of a site into a text, and named replaces them by placeholders. One address may be a prefix
+// of another.
 func placed(text string, places map[string]string) string {
 	for name, value := range places {
 		text = strings.ReplaceAll(text, name, value)
@@ -282,10 +284,10 @@ func named(text string, places map[string]string) string {
 	return text
 }
 
-// registry is how the addresses of providers begin in the states of a CLI.
+// registry is the prefix of provider addresses in the states of a CLI.
 var registry = regexp.MustCompile(`registry\.(terraform\.io|opentofu\.org)`)
 
-// Writes down what this build stores.
+// This test records what this build stores.
 func TestAccRelease_recorded(t *testing.T) {
 	version := os.Getenv(recordRelease)
 	if version == "" {
@@ -316,7 +318,7 @@ func TestAccRelease_recorded(t *testing.T) {
 	copied(t, filepath.Join(w.Dir, "backups"), filepath.Join(folder, "backups"))
 }
 
-// copied copies a file, or a folder with all that is in it.
+// copied copies a file, or a folder with its content.
 func copied(t *testing.T, from, to string) {
 	t.Helper()
 
@@ -341,7 +343,7 @@ func copied(t *testing.T, from, to string) {
 	}))
 }
 
-// A cluster as a release left it, in the state and the files that it wrote, has nothing to be changed by this build.
+// This build has an empty plan for a cluster of a release, with the state and the files that the release wrote.
 func TestAccRelease_plansNothing(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRelease_statesAreRead")
 	t.Parallel()
@@ -355,7 +357,7 @@ func TestAccRelease_plansNothing(t *testing.T) {
 			places["@registry@"] = map[string]string{"terraform": "registry.terraform.io", "tofu": "registry.opentofu.org"}[cli.Name]
 
 			w := clitest.NewWorkspace(t, cli)
-			// The secrets of the release begin another cluster here.
+			// The secrets of the release start another cluster here.
 			w.Write("main.tf", strings.ReplaceAll(placed(config, places), "mode  ", "allow_bootstrap = true\n  mode  "))
 			w.Write("terraform.tfstate", mixed(t, placed(kept, places), "", secretTypes))
 			w.Init()
@@ -375,13 +377,13 @@ func TestAccRelease_plansNothing(t *testing.T) {
 	}
 }
 
-// secretTypes are what the cluster of a release is made of once more, and passingTypes what ends before the next release.
+// secretTypes recreate the cluster of a release, and passingTypes end before the next release.
 var (
 	secretTypes  = []string{"talosop_secrets"}
 	passingTypes = []string{"talosop_kubeconfig_file", "talosop_talosconfig_file"}
 )
 
-// mixed is a state with the resources of some types, and all others of another one.
+// mixed is a state with the resources of some types, and all others from another one.
 func mixed(t *testing.T, text, others string, types []string) string {
 	t.Helper()
 

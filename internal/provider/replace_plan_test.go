@@ -17,7 +17,7 @@ type replacing struct {
 	server tfprotov6.ProviderServer
 }
 
-// byOption plans -replace of an object, and tells what the create leg says: the CLIs show its errors.
+// byOption plans -replace of an object, and returns the diagnostics of the create: the CLIs show its errors.
 func (r replacing) byOption(kind string, prior tftypes.Value, config tftest.Config, private []byte) string {
 	r.t.Helper()
 
@@ -36,7 +36,7 @@ func (r replacing) byOption(kind string, prior tftypes.Value, config tftest.Conf
 	return r.create(kind, config, update.PlannedPrivate)
 }
 
-// byTaint reads an object and plans a create, as the CLIs do where it is tainted.
+// byTaint reads an object and plans a create, as the CLIs do for a tainted one.
 func (r replacing) byTaint(kind string, prior tftypes.Value, config tftest.Config) string {
 	r.t.Helper()
 
@@ -64,7 +64,7 @@ func (r replacing) create(kind string, config tftest.Config, private []byte) str
 	return tftest.Show(create.Diagnostics)
 }
 
-// planeOf is one of two control planes that are resources of their own.
+// planeOf is one of two control planes in separate resources.
 func planeOf(i int, protected bool) tftest.Config {
 	base := tftest.With(tftest.With(tftest.BaseMachine(), fmt.Sprintf("cp-%d", i), "name"), protected,
 		"deletion_protection")
@@ -74,8 +74,8 @@ func planeOf(i int, protected bool) tftest.Config {
 
 const deletionProtected = "ERROR Deletion protection is on at AttributeName(\"deletion_protection\")"
 
-// A plan of -replace refuses the last control plane of a cluster where any of them is protected. The private state that
-// a killed provider took along protects nothing.
+// A plan of -replace refuses the last control plane of a cluster when any of them is protected. Private state that a
+// killed provider lost does not protect.
 func TestPlan_replaceOptionOfEveryMachine(t *testing.T) {
 	t.Parallel()
 
@@ -99,7 +99,7 @@ func TestPlan_replaceOptionOfEveryMachine(t *testing.T) {
 	}
 }
 
-// Every way to replace is refused for every kind of resource that is guarded as a whole, also without private state.
+// Every way to replace is refused for every kind of resource with protection as a whole, even without private state.
 func TestPlan_replacementOfProtectedResources(t *testing.T) {
 	t.Parallel()
 
@@ -117,7 +117,7 @@ func TestPlan_replacementOfProtectedResources(t *testing.T) {
 	}
 }
 
-// A tainted object is planned as a create. It is known by its machines, and as protected as before.
+// A tainted object is planned as a create. Its machines identify it, and it is still protected.
 func TestPlan_taintOfProtectedResources(t *testing.T) {
 	t.Parallel()
 
@@ -140,7 +140,7 @@ func TestPlan_taintOfProtectedResources(t *testing.T) {
 	}
 }
 
-// Another cluster of the same name beside one that was read is none of its replacements.
+// Another cluster with the name of one that was read is not its replacement.
 func TestPlan_createBesideAnObjectOfTheSameName(t *testing.T) {
 	t.Parallel()
 
@@ -155,7 +155,7 @@ func TestPlan_createBesideAnObjectOfTheSameName(t *testing.T) {
 	}
 }
 
-// Another mode makes another cluster: protection refuses it, and nothing else is said.
+// Another mode is another cluster: protection refuses it, with no further error.
 func TestPlan_modeIsProtected(t *testing.T) {
 	t.Parallel()
 
@@ -186,8 +186,8 @@ func TestPlan_modeIsProtected(t *testing.T) {
 	}
 }
 
-// Several control planes are replaced by one plan where the apply can do it in turn: nothing but taints forces it, and
-// their creates wait for no machines of the same plan.
+// One plan replaces several control planes when the apply can do it in turn: only taints force it, and their creates
+// wait for no machines of the same plan.
 func TestPlan_replacementsThatWaitForEachOther(t *testing.T) {
 	t.Parallel()
 
@@ -222,7 +222,7 @@ func TestPlan_replacementsThatWaitForEachOther(t *testing.T) {
 	}
 }
 
-// A plan that destroys every control plane of a cluster adds none: nothing orders the two.
+// A plan that destroys every control plane of a cluster adds none: the two have no order.
 func TestPlan_endBesideNewControlPlanes(t *testing.T) {
 	t.Parallel()
 

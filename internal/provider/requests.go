@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// errCLIGone is why requests end whose CLI has ended.
+// errCLIGone is the cause of requests that end because their CLI has ended.
 var errCLIGone = errors.New("the CLI that started the provider has ended")
 
-// Requests are those that the servers of this process work on. It is safe for concurrent use.
+// Requests are the requests that the servers of this process work on. It is safe for concurrent use.
 type Requests struct {
 	mu      sync.Mutex
 	running int
-	// idle is closed when the last request ends; nil until something waits for that.
+	// idle is closed when the last request ends; nil while no caller waits for that.
 	idle chan struct{}
 
-	stopped context.Context //nolint:containedctx // it is the end of all requests, which come with their own contexts
+	stopped context.Context //nolint:containedctx // it ends all requests, which have their own contexts
 	stop    context.CancelCauseFunc
 }
 
-// NewRequests has none.
+// NewRequests returns an empty Requests.
 func NewRequests() *Requests {
 	r := &Requests{}
 	r.stopped, r.stop = context.WithCancelCause(context.Background())
@@ -29,7 +29,8 @@ func NewRequests() *Requests {
 	return r
 }
 
-// begin counts a request until done is called. Its context ends with all requests, also after done: a stream goes on.
+// begin counts a request until done is called. Its context ends with all requests, even after done, because a stream
+// continues.
 func (r *Requests) begin(ctx context.Context) (bound context.Context, done func()) {
 	if r == nil {
 		return ctx, func() {}
@@ -58,15 +59,15 @@ func (r *Requests) end() {
 	}
 }
 
-// EndWithCLI waits for the end of the CLI that started this process, and ends all requests. A CLI that is killed asks
-// its providers for nothing any more, and go-plugin serves until it is asked to stop (go-plugin 1.7, Serve).
+// EndWithCLI waits for the end of the CLI that started this process, and ends all requests. A CLI that is killed
+// sends its providers no stop request, and go-plugin serves until it gets one (go-plugin 1.7, Serve).
 func (r *Requests) EndWithCLI(grace time.Duration) {
 	awaitParent(context.Background())
 	r.endAll(grace)
 }
 
-// endAll cancels all requests, and returns once they have ended, or after the grace period that they have to release
-// what they hold.
+// endAll cancels all requests. It returns once they have ended, or after the grace period in which they release what
+// they hold.
 func (r *Requests) endAll(grace time.Duration) {
 	r.stop(errCLIGone)
 

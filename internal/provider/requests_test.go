@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// waiting is a server whose applies end after their context does, by a delay.
+// waiting is a server whose applies end some time after their context.
 type waiting struct {
 	served
 
@@ -29,7 +29,7 @@ func (w waiting) ApplyResourceChange(
 	return &tfprotov6.ApplyResourceChangeResponse{}, nil
 }
 
-// The end of all requests cancels an apply, and waits until it has released what it holds, but not longer than the grace
+// The end of all requests cancels an apply, and waits until it has released what it holds, at most for the grace
 // period.
 func TestRequests_End(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestRequests_End(t *testing.T) {
 	}
 }
 
-// A process that works on nothing ends at once.
+// A process without requests ends at once.
 func TestRequests_EndOfNone(t *testing.T) {
 	t.Parallel()
 

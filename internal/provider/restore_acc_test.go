@@ -40,7 +40,7 @@ type restorable struct {
 	*sitetest.Site
 
 	Folder, Secrets string
-	// keys are what was written to etcd before the first backup.
+	// keys were written to etcd before the first backup.
 	keys map[string]string
 }
 
@@ -57,7 +57,7 @@ func newRestorable(t *testing.T, opts sim.Options, controlPlanes int) *restorabl
 	return r
 }
 
-// plane is the control plane, with a snapshot that it begins with unless that is empty.
+// plane is the control plane, with a snapshot that it starts with unless that is empty.
 func (r *restorable) plane(restoreFrom string) string {
 	extra := ""
 	if restoreFrom != "" {
@@ -138,7 +138,7 @@ func (r *restorable) isBack(t *testing.T) {
 	}
 }
 
-// wipe takes the data of every machine.
+// wipe deletes the data of every machine.
 func (r *restorable) wipe(t *testing.T) {
 	t.Helper()
 
@@ -189,7 +189,7 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 	}
 }
 
-// patient is a provider for machines with real parts, which take their time.
+// slowProviders is a provider with long timeouts for machines with real parts.
 func slowProviders() map[string]func() (tfprotov6.ProviderServer, error) {
 	m := tftest.NewProviderData()
 	m.Interval = 100 * time.Millisecond
@@ -199,7 +199,7 @@ func slowProviders() map[string]func() (tfprotov6.ProviderServer, error) {
 	}
 }
 
-// restoredFrom checks what a state says of the snapshot that etcd began with.
+// restoredFrom checks the snapshot in a state that etcd started with.
 func restoredFrom(check knownvalue.Check) []statecheck.StateCheck {
 	return []statecheck.StateCheck{
 		phaseIs(thePlane, "Ready"), statecheck.ExpectKnownValue(thePlane, tfjsonpath.New("restored_from"), check),
@@ -218,9 +218,8 @@ func foretold() resource.ConfigPlanChecks {
 	return checks
 }
 
-// With a real etcd: all control planes lose their data and come back with what
-// was written before the backup, from an encrypted one; and a new resource begins with it,
-// from a file of talosctl.
+// With a real etcd: all control planes lose their data and come back with the data before the backup, from an
+// encrypted one; and a new resource starts from it, from a file of talosctl.
 func TestAccRestore_ofRealEtcd(t *testing.T) {
 	t.Parallel()
 
@@ -253,14 +252,14 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 			},
 		})
 
-		// For the resource that was wiped last, and for the new one.
+		// For the last wiped resource, and for the new one.
 		if uploads := r.CallsTo("EtcdRecover"); len(uploads) != 2 {
 			t.Errorf("since the last wipe a snapshot was uploaded %d times", len(uploads))
 		}
 	})
 }
 
-// A worker that joined after the snapshot has no node any more, and is registered again without a hand.
+// A worker that joined after the snapshot has lost its node, and is registered again without manual steps.
 func TestAccRestore_olderThanAWorker(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRestore_ofAnOlderSnapshot", "TestAccRestore_ofRealEtcd")
 	t.Parallel()
@@ -286,7 +285,7 @@ func TestAccRestore_olderThanAWorker(t *testing.T) {
 					PreConfig: func() { r.wipe(t) },
 					Config:    r.plane(known(snapshot)) + r.WorkersOf(late, ""),
 
-					ExpectNonEmptyPlan: true, // what Kubernetes knows is seen only now
+					ExpectNonEmptyPlan: true, // only now does a refresh read Kubernetes
 				},
 				{
 					Config: whole,
@@ -305,9 +304,8 @@ func TestAccRestore_olderThanAWorker(t *testing.T) {
 	})
 }
 
-// What cannot be restored is told at its attribute before any machine is touched, and
-// nothing is stored; with what was wrong put right the same machines begin with the
-// snapshot.
+// A restore that cannot succeed is refused at its attribute before any machine is touched, and nothing is stored.
+// Once the mistake is corrected, the same machines start with the snapshot.
 func TestAccRestore_isRefused(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRestore_refusesASnapshotOfAnotherCluster", "TestRestore_takesExactlyOneSource",
 		"TestFetch_refusesASnapshotOfAnotherCluster")
@@ -351,13 +349,13 @@ func TestAccRestore_isRefused(t *testing.T) {
 				refused(encrypted(`passphrase_wo = "correct horse battery staple"`), "the passphrase does not open it"),
 				refused(encrypted(""), "Set identities_wo or passphrase_wo beside it"),
 				refused(r.plane(fmt.Sprintf("    file = { path = %q }", filepath.Join(r.Folder, "none"))), "there is no such file"),
-				// The refusal has the line that lets go on.
+				// The refusal contains the line that allows it.
 				refused(r.plane(fmt.Sprintf("    file = { path = %q }", plain)), `say so in restore_from: sha256 = "`),
 				refused(r.plane(known(plain)+"\n    passphrase_wo = \"correct horse\""), "the snapshot is not encrypted"),
 				refused(r.plane(fmt.Sprintf("    file = { path = %q }\n    sha256 = %q", plain, strings.Repeat("0", 64))),
 					"SHA-256 is not the one that was given"),
 				{
-					// Newer than all others, with a record that bears out, and for a recipient that anybody knows.
+					// Newer than all others, with a matching record, and for a recipient whose key is public.
 					PreConfig:   func() { r.forge(t, plain, forgedKey, identity.Recipient().String()) },
 					Config:      strings.ReplaceAll(right, "${data.talosop_etcd_backups.this.latest}", forgedKey),
 					ExpectError: sitetest.Message("none of its keys wrote the record beside it"),
@@ -384,12 +382,12 @@ func TestAccRestore_isRefused(t *testing.T) {
 	})
 }
 
-// known is a file that somebody who has it vouches for.
+// known is a file that its owner declares trusted.
 func known(path string) string {
 	return fmt.Sprintf("    file   = { path = %q }\n    sha256 = filesha256(%q)", path, path)
 }
 
-// forge puts a snapshot there as anybody can who may write to the folder and has no key of the cluster.
+// forge puts a snapshot there as a client can that may write to the folder and has no key of the cluster.
 func (r *restorable) forge(t *testing.T, from, key, recipient string) {
 	t.Helper()
 

@@ -12,14 +12,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// restoringFrom asks for a snapshot of a bucket; without a key for nothing.
+// restoringFrom restores a snapshot of a bucket; without a key it restores nothing.
 func restoringFrom(config tftest.Config, key any) tftest.Config {
 	return tftest.With(config, tftest.Config{"s3": tftest.Config{"bucket": "backups", "key": key,
 		"region": "eu-central-1"}},
 		"restore_from")
 }
 
-// lostEtcd is a state in which all control planes were seen without their configuration.
+// lostEtcd is a state in which all control planes were observed without their configuration.
 func lostEtcd(t *testing.T, state tftypes.Value) tftypes.Value {
 	t.Helper()
 
@@ -30,7 +30,7 @@ func lostEtcd(t *testing.T, state tftypes.Value) tftypes.Value {
 	return state
 }
 
-// restoredBefore is a state in which etcd began with a snapshot of the bucket.
+// restoredBefore is a state in which etcd started with a snapshot of the bucket.
 func restoredBefore(key string) func(*testing.T, tftypes.Value) tftypes.Value {
 	return func(t *testing.T, state tftypes.Value) tftypes.Value {
 		t.Helper()
@@ -114,8 +114,8 @@ func restoreScenarios() map[string]planScenario {
 	}
 }
 
-// A snapshot whose name says of which cluster it is, is refused for any other, as soon as
-// the secrets are known; one that is encrypted needs what opens it.
+// A snapshot whose name identifies its cluster is refused for any other, as soon as the secrets are known. An
+// encrypted one needs its decryption key.
 func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 
@@ -191,7 +191,7 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// An encrypted snapshot needs what opens it in the plan that restores it, and in no later one.
+// An encrypted snapshot needs its decryption key in the plan that restores it, and in no later one.
 func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 	t.Parallel()
 
@@ -219,7 +219,7 @@ func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 		}
 	}
 
-	// What opens an encrypted one does not get one that is not.
+	// A decryption key for a snapshot that is not encrypted is refused.
 	open := tftest.With(restoringFrom(tftest.BaseCluster(), strings.TrimSuffix(key, ".age")), "correct horse",
 		"restore_from",
 		"passphrase_wo")
@@ -230,8 +230,7 @@ func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 	}
 }
 
-// The same key on another server is another snapshot, and another way to the same server is
-// not.
+// The same key on another server is another snapshot, and another address of the same server is not.
 func TestRestore_sameKeyOnAnotherServer(t *testing.T) {
 	t.Parallel()
 
@@ -259,7 +258,7 @@ func TestRestore_sameKeyOnAnotherServer(t *testing.T) {
 	}
 }
 
-// Whoever restores knows where the database in clear text is meanwhile.
+// The plan names the temporary file of the database in clear text.
 func TestRestore_namesItsTemporaryFile(t *testing.T) {
 	t.Parallel()
 
@@ -269,7 +268,7 @@ func TestRestore_namesItsTemporaryFile(t *testing.T) {
 	}
 }
 
-// Exactly one place is given.
+// Exactly one source is given.
 func TestRestore_takesExactlyOneSource(t *testing.T) {
 	t.Parallel()
 
@@ -284,7 +283,7 @@ func TestRestore_takesExactlyOneSource(t *testing.T) {
 	}
 }
 
-// restoreArguments are all that say which snapshot a cluster begins with.
+// restoreArguments are all arguments that select a snapshot.
 func restoreArguments() tftest.Config {
 	return tftest.Config{
 		"s3": tftest.Config{
@@ -321,7 +320,7 @@ func restoredIn(t *testing.T, config tftest.Config) string {
 	return fmt.Sprint(file["path"])
 }
 
-// What opens and reaches a snapshot is in no plan.
+// No plan contains the write-only values that decrypt and reach a snapshot.
 func TestRestore_planHasNoWriteOnlyValues(t *testing.T) {
 	t.Parallel()
 

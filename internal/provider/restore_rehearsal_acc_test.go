@@ -25,7 +25,7 @@ resource "talosop_etcd_backup" "this" {
 }
 `
 
-// liveCluster is what must stay as it is in a cluster: members of etcd, nodes, and an object.
+// liveCluster is what must stay unchanged in a cluster: members of etcd, nodes, and an object.
 type liveCluster struct {
 	Parts  []string
 	Object *corev1.ConfigMap
@@ -53,7 +53,7 @@ func (r *rehearsed) write(t *testing.T, endpoint, value string) {
 	kubectl.ApplyConfigMap(t, tftest.ParsedBundle(t, r.secrets), endpoint, "kept", value)
 }
 
-// expectSame checks that the cluster is as it was.
+// expectSame checks that the cluster is unchanged.
 func (r *rehearsed) expectSame(t *testing.T, before liveCluster, when string) {
 	t.Helper()
 
@@ -62,7 +62,7 @@ func (r *rehearsed) expectSame(t *testing.T, before liveCluster, when string) {
 	}
 }
 
-// production is the workspace of the cluster, which has the snapshot.
+// production is the workspace of the cluster that has the snapshot.
 func (r *rehearsed) production(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	t.Helper()
 
@@ -88,9 +88,9 @@ func (r *rehearsed) restoring(endpoint, extra string) string {
 		fmt.Sprintf("%q", r.URL), fmt.Sprintf("%q", endpoint)).Replace(hcl)
 }
 
-// A second state with the secrets, name and endpoint of a cluster restores its snapshot on spare machines. The apply is
-// refused before a machine is configured, and says how to rehearse. Isolated and with an endpoint of its own it works;
-// neither a write to the rehearsal nor its end changes the cluster.
+// A second state with the secrets, name and endpoint of a cluster restores its snapshot on spare machines. The apply
+// is refused before a machine is configured, and says how to rehearse. Isolated and with its own endpoint it works.
+// Neither a write to the rehearsal nor its end changes the cluster.
 func TestAccRehearsal_besideTheCluster(t *testing.T) {
 	t.Parallel()
 

@@ -36,7 +36,7 @@ func onMachines(s *sitetest.Site, endpoint string, planes, workers []*sim.Machin
 	return config
 }
 
-// backedUp takes a snapshot of a cluster into a folder, and is what restores it.
+// backedUp takes a snapshot of a cluster into a folder, and returns what restores it.
 func backedUp(t *testing.T, d *tftest.Driven, folder string) tftest.Config {
 	t.Helper()
 
@@ -68,9 +68,9 @@ func parts(t *testing.T, s *sitetest.Site, bundle, endpoint string, m *sim.Machi
 	return parts
 }
 
-// A second state with the secrets, name and endpoint of a cluster restores a snapshot on spare machines: it is refused
-// before any of them gets a configuration. An isolated one with an endpoint of its own is restored beside the cluster,
-// by the same process, without its nodes. The cluster keeps its members and nodes.
+// A second state with the secrets, name and endpoint of a cluster restores a snapshot on spare machines: it is
+// refused before any of them gets a configuration. An isolated one with its own endpoint is restored beside the
+// cluster, by the same process, without its nodes. The cluster keeps its members and nodes.
 func TestRehearsal_besideTheCluster(t *testing.T) {
 	t.Parallel()
 
@@ -121,7 +121,7 @@ func TestRehearsal_besideTheCluster(t *testing.T) {
 		t.Errorf("the cluster changed (-before +after):\n%s", diff)
 	}
 
-	// Its isolation is for good.
+	// The isolation is permanent.
 	joined := rehearsal.Plan(t, tftest.With(isolated, nil, "isolated"))
 	if said := tftest.Show(joined.Diagnostics); !joined.Failed() ||
 		!strings.Contains(said, "would change from true to false") {
@@ -135,7 +135,7 @@ func TestRehearsal_besideTheCluster(t *testing.T) {
 	}
 }
 
-// The same in pods of one host, under another name. Pods of the rehearsal connect to each other alone.
+// The same in pods of one host, under another name. Pods of the rehearsal connect only to each other.
 func TestRehearsal_inPodsBesideTheCluster(t *testing.T) {
 	t.Parallel()
 
@@ -170,7 +170,7 @@ func TestRehearsal_inPodsBesideTheCluster(t *testing.T) {
 		}
 	}
 
-	// The cluster is as it was.
+	// The cluster is unchanged.
 	for name, uid := range before {
 		if now := s.podUIDs(t)[name]; now != uid {
 			t.Errorf("pod %s was replaced", name)

@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// turnedHCL is secrets whose authorities are turned over once.
+// turnedHCL is secrets whose authorities are rotated once.
 const turnedHCL = `
 resource "talosop_secrets" "this" {
   deletion_protection = false
@@ -37,8 +37,8 @@ func texts(lines ...string) knownvalue.Check {
 	return knownvalue.ListExact(checks)
 }
 
-// A whole cluster turns its authorities over with three applies, the plans of which list every move, and without a
-// reboot; then nobody gets in with credentials from before.
+// A whole cluster rotates its authorities in three applies, whose plans list every step, and without a reboot. After
+// that the former credentials are refused.
 func TestAccRotation_ofAWholeCluster(t *testing.T) {
 	t.Parallel()
 
@@ -103,7 +103,7 @@ func TestAccRotation_ofAWholeCluster(t *testing.T) {
 	})
 }
 
-// Resources that follow each other need no apply more.
+// Resources that depend on each other need no further apply.
 func TestAccRotation_ofSplitResources(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRotation_goesOnWhereverAnApplyEnds", "TestAccRotation_ofAWholeCluster")
 	t.Parallel()
@@ -129,8 +129,8 @@ func TestAccRotation_ofSplitResources(t *testing.T) {
 	})
 }
 
-// turnedFile is a file of secrets as the guide makes it of the one before: with the authorities of a fresh one, and its
-// own below previous.
+// turnedFile is a file of secrets as the guide makes it from the previous one: with the authorities of a fresh file,
+// and the previous ones below previous.
 func turnedFile(t *testing.T, before, fresh string) map[string]any {
 	t.Helper()
 
@@ -147,8 +147,8 @@ func turnedFile(t *testing.T, before, fresh string) map[string]any {
 	return file
 }
 
-// Secrets that are in no state are turned over where they are kept, with two applies, and no file that lacks what
-// machines work with is taken.
+// Secrets that are in no state are rotated where they are kept, with two applies. A file that lacks what machines
+// use is refused.
 func TestAccRotation_ofProvidedSecrets(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccRotation_ofAWholeCluster", "TestAccProvidedSecrets_areNowhere")
 	t.Parallel()

@@ -30,14 +30,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// rotationLife is a cluster whose keys are turned over by plans and applies as the CLIs make them, with one state.
+// rotationLife is a cluster whose keys are rotated by plans and applies as the CLIs make them, with one state.
 type rotationLife struct {
 	*lifeSite
 
 	t      *testing.T
 	config lifeConfig
 	state  lifeState
-	// ahead is whether the secrets may be more than one apply ahead of the machines.
+	// ahead reports whether the secrets may be more than one apply ahead of the machines.
 	ahead bool
 }
 
@@ -47,7 +47,8 @@ func newRotationLife(t *testing.T, layout lifeLayout, planes, workers int) *rota
 	return newLifeAt(t, layout, planes, planes, workers, "")
 }
 
-// newLifeAt is newRotationLife of a cluster that runs a version of Kubernetes and uses only so many of the control planes.
+// newLifeAt is newRotationLife for a cluster at a version of Kubernetes that uses only the given number of control
+// planes.
 func newLifeAt(t *testing.T, layout lifeLayout, used, planes, workers int, kubernetes string) *rotationLife {
 	t.Helper()
 
@@ -69,7 +70,7 @@ func newLifeAt(t *testing.T, layout lifeLayout, used, planes, workers int, kuber
 	return r
 }
 
-// plan plans, with a refresh that recognises every machine.
+// plan plans, with a refresh that recognizes every machine.
 func (r *rotationLife) plan(o lifeOptions) lifePlan {
 	r.t.Helper()
 
@@ -89,18 +90,18 @@ func (r *rotationLife) plan(o lifeOptions) lifePlan {
 	return p
 }
 
-// end is how an apply ends before it is done.
+// end is how an apply is interrupted.
 type end string
 
 const (
-	killed         end = "killed"             // what the provider answered before it is stored
-	providerKilled end = "provider killed"    // so is this, and of what was being changed no private state
-	lost           end = "killed, state lost" // a state that is stored far away has nothing of the apply
-	interrupted    end = "interrupted"        // the provider ends by itself, and its state is stored
+	killed         end = "killed"             // the answer of the provider so far is stored
+	providerKilled end = "provider killed"    // likewise, without the private state of the changed object
+	lost           end = "killed, state lost" // a remote state has nothing of the apply
+	interrupted    end = "interrupted"        // the provider stops by itself, and its state is stored
 	never          end = "never"
 )
 
-// apply applies a plan, until as many calls have changed machines as are given. It tells how many did.
+// apply applies a plan until the given number of calls have changed machines. It returns how many did.
 func (r *rotationLife) apply(p lifePlan, how end, after int) int {
 	r.t.Helper()
 
@@ -151,7 +152,7 @@ func (r *rotationLife) apply(p lifePlan, how end, after int) int {
 	return int(changes.Load())
 }
 
-// applied applies a plan to its end, and tells all of it.
+// applied applies a plan to its end, and returns all results.
 func (r *rotationLife) applied(p lifePlan) *lifeApply {
 	r.t.Helper()
 
@@ -165,16 +166,16 @@ func (r *rotationLife) applied(p lifePlan) *lifeApply {
 	return applied
 }
 
-// waits is whether nothing went wrong but that machines of other resources were not as far yet, where each machine is a
-// resource that knows no other one.
+// waits reports whether the only problem was that machines of other resources were not as far yet, where each
+// machine is a resource without dependencies.
 func (r *rotationLife) waits(diagnostics []*tfprotov6.Diagnostic) bool {
 	return r.config.Layout == machinesLayout && !slices.ContainsFunc(diagnostics, func(d *tfprotov6.Diagnostic) bool {
 		return d.Severity == tfprotov6.DiagnosticSeverityError && !strings.Contains(d.Detail, "still work with keys that the secrets do not have")
 	})
 }
 
-// settle applies until the plan is empty, beside a client that each time has credentials from before the apply. It
-// tells how many calls of each apply changed machines.
+// settle applies until the plan is empty. During each apply a client has credentials from before it. It returns how
+// many calls of each apply changed machines.
 func (r *rotationLife) settle() []int {
 	r.t.Helper()
 
@@ -197,7 +198,7 @@ func (r *rotationLife) settle() []int {
 	return nil
 }
 
-// bundle are the secrets in state; nil while there are none.
+// bundle is the secrets in state; nil while there are none.
 func (r *rotationLife) bundle() *pki.Bundle {
 	object := r.state[lifeKey{Address: lifeSecrets}]
 	if object == nil {
@@ -207,15 +208,15 @@ func (r *rotationLife) bundle() *pki.Bundle {
 	return tftest.ParsedBundle(r.t, tftest.Text(r.t, object.Value, "bundle"))
 }
 
-// client is somebody who was given credentials before an apply: they work before it, and what is returned checks that
-// they still do.
+// client is a client with credentials from before an apply: they work before it, and the returned function checks
+// that they still do.
 func (r *rotationLife) client() (goesOn func()) {
 	r.t.Helper()
 
 	bundle := r.bundle()
 	if bundle == nil || r.ahead || r.config.Layout == machinesLayout {
-		// The first apply makes the cluster. Machines that are resources of their own and know no other one may be applies
-		// behind the secrets, which the guide tells.
+		// The first apply creates the cluster. Machines in separate resources without dependencies may be applies behind
+		// the secrets, as the guide says.
 		return func() {}
 	}
 
@@ -232,7 +233,7 @@ func (r *rotationLife) client() (goesOn func()) {
 	return func() { write("after") }
 }
 
-// write makes an object, at whichever API server answers first.
+// write creates an object, at the first API server that answers.
 func (r *rotationLife) write(c pki.Credentials) error {
 	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
 	defer cancel()
@@ -254,7 +255,7 @@ func (r *rotationLife) write(c pki.Credentials) error {
 				return nil
 			}
 
-			if ctx.Err() == nil { // else it only says that the time is over
+			if ctx.Err() == nil { // otherwise the error is only the end of the test
 				last = fmt.Errorf("%s: %w", m.Name(), err)
 			}
 		}
@@ -280,7 +281,7 @@ func refuses(t *testing.T, s *sitetest.Site, former *pki.Bundle) {
 	}
 
 	for _, m := range s.ControlPlane {
-		// Whether the client knows the server is not asked: the server has to refuse by itself.
+		// The client does not verify the server: the server has to refuse by itself.
 		api, err := typedcore.NewForConfig(&rest.Config{
 			Host: "https://" + net.JoinHostPort(m.Address().String(), "6443"), Timeout: 10 * time.Second,
 			TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: kubernetes.Certificate, KeyData: kubernetes.Key},
@@ -293,7 +294,7 @@ func refuses(t *testing.T, s *sitetest.Site, former *pki.Bundle) {
 	}
 }
 
-// handshake is whether the Talos API of a machine takes a client certificate.
+// handshake returns nil when the Talos API of a machine accepts a client certificate.
 func handshake(m *sim.Machine, c pki.Credentials) error {
 	certificate, err := tls.X509KeyPair(c.Certificate, c.Key)
 	if err != nil {
@@ -314,19 +315,20 @@ func handshake(m *sim.Machine, c pki.Credentials) error {
 		return err
 	}
 
-	// A server says with its first message whether it took the certificate (TLS 1.3).
+	// The first message of a server shows whether it accepted the certificate (TLS 1.3).
 	_, err = connection.Read(make([]byte, 1))
 
 	return err
 }
 
-// rotationEnd is where an apply of a rotation ends.
+// rotationEnd is where an apply of a rotation is interrupted.
 type rotationEnd struct {
 	How          end
 	Apply, After int
 }
 
-// rotationEnds are all ends of applies that make these changes to machines; some of them where not everything is run.
+// rotationEnds are all interruptions of applies that make these changes to machines; a selection unless every test
+// is requested.
 func rotationEnds(changes []int, most int) []rotationEnd {
 	var all, some []rotationEnd
 
@@ -352,8 +354,8 @@ func rotationEnds(changes []int, most int) []rotationEnd {
 	return all
 }
 
-// Wherever an apply of a rotation ends, a refresh knows every machine, the next applies end the rotation, and whoever
-// had credentials before an apply still gets in after it, where workers follow their control planes.
+// Wherever an apply of a rotation is interrupted, a refresh knows every machine, and the next applies finish the
+// rotation. Credentials from before an apply still work after it, where workers depend on their control planes.
 func TestRotation_goesOnWhereverAnApplyEnds(t *testing.T) {
 	t.Parallel()
 
@@ -388,8 +390,8 @@ func TestRotation_goesOnWhereverAnApplyEnds(t *testing.T) {
 	}
 }
 
-// With every apply the secrets go one step further, and machines follow even where several applies ended early: each of
-// them is recognised, and none waits for another one that waits for it.
+// Each apply takes the secrets one step further, and machines follow even when several applies were interrupted
+// early. A refresh recognizes each machine, and no two machines wait for each other.
 func TestRotation_goesOnAfterAppliesThatEndEarly(t *testing.T) {
 	t.Parallel()
 
@@ -424,8 +426,8 @@ func TestRotation_goesOnAfterAppliesThatEndEarly(t *testing.T) {
 	}
 }
 
-// An apply ends early, before a machine has the next key, and the next plan turns another key over: of the machines it
-// says what its apply does.
+// An apply is interrupted before a machine has the next key, and the next plan rotates another key: it forecasts for
+// the machines what its apply does.
 func TestRotation_ofAnotherKeyAfterAnEarlyEnd(t *testing.T) {
 	t.Parallel()
 
@@ -442,7 +444,7 @@ func TestRotation_ofAnotherKeyAfterAnEarlyEnd(t *testing.T) {
 	}
 }
 
-// A cluster whose rotation ended anywhere can be destroyed.
+// A cluster can be destroyed wherever its rotation was interrupted.
 func TestRotation_isDestroyedWhereverAnApplyEnded(t *testing.T) {
 	t.Parallel()
 
@@ -464,7 +466,7 @@ func TestRotation_isDestroyedWhereverAnApplyEnded(t *testing.T) {
 	}
 }
 
-// Machines that are imported while keys are turned over go on with it, whichever of its secrets the file has.
+// Machines that are imported during a rotation continue it, whichever of the secrets the file has.
 func TestRotation_goesOnAfterAnImport(t *testing.T) {
 	t.Parallel()
 
@@ -500,7 +502,7 @@ func TestRotation_goesOnAfterAnImport(t *testing.T) {
 	}
 }
 
-// Machines join while keys are turned over, and after it.
+// Machines join during and after a rotation.
 func TestRotation_machinesJoin(t *testing.T) {
 	t.Parallel()
 

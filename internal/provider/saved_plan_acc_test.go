@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// withoutSensitive is what a plan in JSON says beside the values that it marks as sensitive.
+// withoutSensitive is a plan in JSON without the values that it marks as sensitive.
 func withoutSensitive(t *testing.T, shown string) string {
 	t.Helper()
 
@@ -53,7 +53,7 @@ func hideSensitive(node any) any {
 	}
 }
 
-// privateIn is all that the provider keeps in the private part of a state.
+// privateIn is the private state of the provider.
 func privateIn(t *testing.T, state string) string {
 	t.Helper()
 
@@ -87,9 +87,8 @@ func privateIn(t *testing.T, state string) string {
 	return text.String()
 }
 
-// Plans of every resource with machines are saved and applied. A plan that makes a cluster holds no secret; later ones
-// hold those of the state, which are marked as sensitive, and no others. A plan that something else was applied since
-// ends before a machine hears of it.
+// Plans of every resource with machines are saved and applied. A plan that creates a cluster contains no secret.
+// Later ones contain only those of the state, marked as sensitive. A stale plan fails before it contacts a machine.
 func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 	t.Parallel()
 
@@ -160,7 +159,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 	}
 }
 
-// The same for machines in pods, whose host is reached by credentials that no plan holds.
+// The same for machines in pods, with a host whose credentials are in no plan.
 func TestAccSavedPlan_ofPods(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccSavedPlan_ofEveryResourceWithMachines", "TestContainer_warnsOfAWriteOnlyKubeconfig")
 	t.Parallel()

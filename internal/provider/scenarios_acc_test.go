@@ -37,7 +37,7 @@ func (c resourceCount) CheckState(
 	}
 }
 
-// A cluster grows, on both sides, without touching what runs.
+// A cluster grows, in both roles, without touching running machines.
 func TestAccScale_up(t *testing.T) {
 	t.Parallel()
 
@@ -76,8 +76,7 @@ func TestAccScale_up(t *testing.T) {
 	})
 }
 
-// Configuration that needs no reboot is applied to running machines; arguments that
-// are no configuration touch none.
+// Configuration that needs no reboot is applied to running machines; arguments outside the configuration touch none.
 func TestAccUpdate_withoutAReboot(t *testing.T) {
 	t.Parallel()
 
@@ -115,15 +114,15 @@ func TestAccUpdate_withoutAReboot(t *testing.T) {
 			},
 		})
 
-		// Into maintenance mode, from its disk, and back into maintenance mode when it was destroyed.
+		// Into maintenance mode, from its disk, and into maintenance mode again after the destroy.
 		if boots := s.Workers[0].Boots(); boots != 3 {
 			t.Errorf("the worker booted %d times, want 3", boots)
 		}
 	})
 }
 
-// A create that cannot finish is stored with its phase, the postcondition fails the
-// run without a taint, and the next apply goes on.
+// A create that cannot finish is stored with its phase, the postcondition fails the run without a taint, and the
+// next apply resumes.
 func TestAccIncompleteCreate_resumes(t *testing.T) {
 	t.Parallel()
 
@@ -169,7 +168,7 @@ func TestAccIncompleteCreate_resumes(t *testing.T) {
 	})
 }
 
-// A machine that took its reset and does not come back fails no destroy: the others are reset.
+// A machine that accepted its reset and does not come back fails no destroy: the others are reset.
 func TestAccDestroy_goesOnWithoutAMachineThatDoesNotComeBack(t *testing.T) {
 	testenv.BeforeRelease(t, "TestTeardown_goesOnWithoutAMachineThatDoesNotComeBack")
 	t.Parallel()
@@ -195,7 +194,7 @@ func TestAccDestroy_goesOnWithoutAMachineThatDoesNotComeBack(t *testing.T) {
 	})
 }
 
-// With on_incomplete = "error" the same create is an error, and the resource tainted.
+// With on_incomplete = "error" the same create is an error, and the resource is tainted.
 func TestAccIncompleteCreate_onIncompleteError(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccIncompleteCreate_resumes", "TestAccIncompleteCreate_namesItsMachine")
 	t.Parallel()
@@ -227,7 +226,7 @@ func TestAccIncompleteCreate_onIncompleteError(t *testing.T) {
 	})
 }
 
-// Before anything was sent a failure is a plain error, and nothing is stored.
+// A failure before anything was sent is a plain error, and nothing is stored.
 func TestAccCreate_storesNothingBeforeTheFirstEffect(t *testing.T) {
 	t.Parallel()
 
@@ -251,7 +250,7 @@ func TestAccCreate_storesNothingBeforeTheFirstEffect(t *testing.T) {
 	})
 }
 
-// A machine that belongs to another cluster is refused, and nothing is sent to any.
+// A machine of another cluster is refused, and nothing is sent to any machine.
 func TestAccCreate_refusesForeignMachine(t *testing.T) {
 	t.Parallel()
 
@@ -317,8 +316,8 @@ func TestAccRefresh_withAMachineDown(t *testing.T) {
 	})
 }
 
-// Machines are known by their hardware: one that answers in the place of another is
-// refused, and what was recorded of either is not overwritten by a refresh.
+// Machines are identified by their hardware. A machine that answers in the place of another is refused, and a
+// refresh overwrites neither record.
 func TestAccAddress_swappedOnesAreRefused(t *testing.T) {
 	testenv.BeforeRelease(t, "TestIdentity_refusesOtherHardware", "TestMembership_addressesSeenLast")
 	t.Parallel()
@@ -348,8 +347,8 @@ func TestAccAddress_swappedOnesAreRefused(t *testing.T) {
 	})
 }
 
-// A worker that lost its state waits in maintenance mode again: it is shown as
-// Degraded, and the next apply brings it back.
+// A worker that lost its state waits in maintenance mode again: it is shown as Degraded, and the next apply repairs
+// it.
 func TestAccDrift_wipedWorkerIsRepaired(t *testing.T) {
 	t.Parallel()
 
@@ -386,7 +385,8 @@ func TestAccDrift_wipedWorkerIsRepaired(t *testing.T) {
 	})
 }
 
-// Protection is lifted in two steps, and until then no destroy is planned. TestAccReplace_option has replacements.
+// Protection is disabled in two steps, and until then every plan of a destroy fails. TestAccReplace_option covers
+// replacements.
 func TestAccDeletionProtection_isLiftedInTwoSteps(t *testing.T) {
 	t.Parallel()
 
@@ -421,7 +421,7 @@ func TestAccPreserve_keepsMachinesRunning(t *testing.T) {
 				{Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL(`on_destroy = "preserve"`)},
 				{PreConfig: s.ForgetCalls, Config: sitetest.SecretsHCL + s.ControlPlaneHCL("")},
 				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: sitetest.SecretsHCL + s.ControlPlaneHCL("")},
-				// The same machine can be taken back.
+				// The same machine can be added again.
 				{Config: s.WholeCluster(), ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")}},
 			},
 		})
@@ -432,8 +432,7 @@ func TestAccPreserve_keepsMachinesRunning(t *testing.T) {
 	})
 }
 
-// A dead machine does not keep the others from being reset; it is named, and the
-// next destroy finishes.
+// A dead machine does not block the reset of the others. It is named, and the next destroy finishes.
 func TestAccDestroy_withDeadMachine(t *testing.T) {
 	t.Parallel()
 
@@ -516,8 +515,7 @@ func TestAccHandle_isWrittenByHand(t *testing.T) {
 	})
 }
 
-// Addresses of IPv6 spelt in another way are the same machine: nothing is planned to
-// be sent to it.
+// Other spellings of an IPv6 address are the same machine: the plan sends nothing to it.
 func TestCanonicalHost_comparesByValue(t *testing.T) {
 	t.Parallel()
 

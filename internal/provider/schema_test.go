@@ -60,7 +60,7 @@ func TestSchema_everyFunctionIsDescribed(t *testing.T) {
 	}
 }
 
-// secretNames are the names that only a secret has.
+// secretNames are the names that only secrets have.
 var secretNames = []string{"secrets", "bundle", "password", "auth", "identity_token", "client_key", "kubeconfig",
 	"talosconfig"}
 
@@ -69,7 +69,7 @@ func TestSchema_secretsAreSensitive(t *testing.T) {
 
 	tftest.EveryAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
 		for _, name := range secretNames {
-			// registries.auth is the map that holds credentials; what is secret in it is marked.
+			// registries.auth is the map that contains credentials; its secret values are marked.
 			if strings.TrimSuffix(a.Name, "_wo") == name && a.NestedType == nil && !a.Sensitive {
 				t.Errorf("%s is not sensitive", where)
 			}
@@ -77,7 +77,7 @@ func TestSchema_secretsAreSensitive(t *testing.T) {
 	})
 }
 
-// What is secret of a cluster is so in every form of its handle: where it is given, exported or only looked at.
+// The secrets of a cluster are sensitive in every form of its handle: given, exported or only read.
 func TestSchema_secretsOfHandlesAreSensitive(t *testing.T) {
 	t.Parallel()
 
@@ -100,7 +100,7 @@ func TestSchema_secretsOfHandlesAreSensitive(t *testing.T) {
 	}
 }
 
-// meanings are what the descriptions of names say that mean one thing, wherever they are.
+// meanings are what descriptions say about names that mean the same everywhere.
 var meanings = map[string]string{
 	"host":          "pods the machines are|of the host cluster",
 	"mode":          "What the machines run on",

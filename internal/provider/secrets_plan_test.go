@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// Machines that the same plan leaves running are named where their secrets go.
+// Machines that the same plan leaves running are named where their secrets are removed.
 func TestSecrets_namesMachinesThatStay(t *testing.T) {
 	t.Parallel()
 
@@ -41,7 +41,7 @@ func TestSecrets_namesMachinesThatStay(t *testing.T) {
 	}
 }
 
-// Secrets that are not known because the plan makes new ones are not those of machines that run.
+// Secrets that are unknown because the plan generates new ones are not those of running machines.
 func TestPlan_newSecretsOfALivingCluster(t *testing.T) {
 	t.Parallel()
 
@@ -74,7 +74,7 @@ func TestPlan_newSecretsOfALivingCluster(t *testing.T) {
 				return resp.Diagnostics
 			}
 
-			// They may be unknown for another reason, and turn out to be the old ones.
+			// They may be unknown for another reason, and turn out unchanged.
 			if diagnostics := plan(); len(diagnostics) > 0 {
 				t.Error(tftest.Show(diagnostics))
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// scanned are the credentials of a scan by the names of variables, beside the secrets of the cluster.
+// scanned are the credentials of a scan by variable, besides the secrets of the cluster.
 var scanned = map[string]string{
 	"registry_password": "PASSWORD-OF-THE-REGISTRY-OF-IMAGES", "patch_secret": "SECRET-IN-A-PATCH",
 	"own_secret": "SECRET-IN-A-PATCH-OF-ONE-MACHINE", "meta_secret": "SECRET-IN-META",
@@ -31,7 +31,7 @@ var scanned = map[string]string{
 	"identity": "AGE-SECRET-KEY-1THISISNONEANDHASATYPO",
 }
 
-// tellingServer refuses everything, and repeats whatever it was sent: headers as they are and decoded.
+// tellingServer refuses every request, and repeats its content: headers as they are and decoded.
 func tellingServer(t *testing.T) *httptest.Server {
 	t.Helper()
 
@@ -61,7 +61,7 @@ func tellingServer(t *testing.T) *httptest.Server {
 	return server
 }
 
-// scanHCL is resources with every credential that there is: some of them fail.
+// scanHCL is resources with every possible credential: some of them fail.
 func scanHCL(s *sitetest.Site, server *httptest.Server, secrets, settings string) string {
 	text := sitetest.ProviderHCL
 	for name := range scanned {
@@ -112,7 +112,7 @@ resource "talosop_addon" "fetched" {
 `, server.URL, storetest.AccessKey)
 }
 
-// scanProvider is the provider of a scan: with all that is secret of the cluster, and of another one for an addon.
+// scanProvider is the provider of a scan: with all secrets of the cluster, and those of another one for an addon.
 func scanProvider(server *httptest.Server, cluster string) string {
 	return fmt.Sprintf(`
 provider "talosop" {
@@ -135,9 +135,9 @@ const (
 		`[{ slot: 0, static: { passphrase: '${var.disk_passphrase}' } }] }"`
 )
 
-// Nothing that is secret is in what is printed, logged or shown, whatever fails, answers what it was told, or crashes:
-// neither of the cluster nor of anything that is reached with credentials. Where the provider block has all of it, state
-// and plans have nothing of it either; where resources have it, it is in attributes alone that are marked.
+// No output, log or displayed value contains a secret of the cluster or of a service with credentials, even after
+// failures, servers that repeat requests, or crashes. When the provider block has all secrets, state and plans
+// contain none. When resources have them, only marked attributes contain them.
 func TestAccSecrets_scan(t *testing.T) {
 	t.Parallel()
 
@@ -145,7 +145,7 @@ func TestAccSecrets_scan(t *testing.T) {
 
 	for i, cli := range clis {
 		for _, provided := range []bool{true, false} {
-			// A change is scanned under each CLI and with the secrets in each place, a release with every pair of them.
+			// A change is scanned under each CLI and with the secrets in each place, a release with every combination.
 			if len(clis) > 1 && provided != (i == 0) && !testenv.Everything() {
 				continue
 			}
@@ -290,7 +290,7 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 	}
 }
 
-// crashed changes the machines until the provider crashes in the middle, with all that the Go runtime then prints.
+// crashed changes the machines until the provider crashes midway, with the full output of the Go runtime.
 func crashed(t *testing.T, s *sitetest.Site, w *clitest.Workspace) string {
 	t.Helper()
 

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A refresh warns of firmware that does not do what secure_boot says, whichever way round.
+// A refresh warns of firmware that contradicts secure_boot, in either direction.
 func TestSecureBoot_isComparedByARefresh(t *testing.T) {
 	t.Parallel()
 

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// NewServer returns a constructor of what main serves. requests count what it works on.
+// NewServer returns a constructor of the server for main. It counts its work in requests.
 func NewServer(version string, requests *Requests) func() tfprotov6.ProviderServer {
 	return func() tfprotov6.ProviderServer {
 		server, ok := providerserver.NewProtocol6(New(version)())().(served)
@@ -25,29 +25,29 @@ func NewServer(version string, requests *Requests) func() tfprotov6.ProviderServ
 	}
 }
 
-// guarded is a server whose panics are errors. A process that ends takes the state of all that its other operations do
-// with it, and the CLIs print the value of the panic, which may be a secret.
+// guarded is a server that turns panics into errors. A process that ends loses the state of all its other
+// operations, and the CLIs print the value of the panic, which may be a secret.
 //
-// What is kept is the prior state, whatever was done since: what an operation had stored of it went with the panic. So
-// it is as if the process had been killed, from which every operation goes on. The planned state would be no better:
-// of a create it makes an object that is tainted, and the next apply wipes its machines.
+// guarded keeps the prior state, whatever was done since: the panic lost what the operation had stored. This equals
+// a process that was killed, after which every operation resumes. The planned state would not be better: a create
+// would yield a tainted object, and the next apply would wipe its machines.
 //
-// State stores are an interface of their own, which the provider has not.
+// State stores have an interface of their own, which the provider does not implement.
 type guarded struct {
 	served
 
 	requests *Requests
 }
 
-// served is what the framework serves, and [tf6server] asks for.
+// served is what the framework serves and [tf6server] needs.
 type served interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ActionServer
 	tfprotov6.ListResourceServer
 }
 
-// keeping answers a request: with what the server says, or when it panics with what is made of the diagnostic. All
-// requests pass here, so that it also takes away the loggers that nobody reads.
+// keeping answers a request with the response of the server or, after a panic, with a response made from the
+// diagnostic. All requests pass here, so it also removes unused loggers.
 func keeping[Request, Response any](
 	ctx context.Context, g guarded, request Request, serve func(context.Context, Request) (*Response, error), name string,
 	fallback func([]*tfprotov6.Diagnostic) *Response,
@@ -63,7 +63,7 @@ func keeping[Request, Response any](
 	return fallback(mistakes(name, panicked)), nil
 }
 
-// answering is keeping with a response that has the diagnostics, beside what is kept of it.
+// answering is keeping with a response that has the diagnostics and the kept state.
 func answering[Request, Response any](
 	ctx context.Context, g guarded, request Request, serve func(context.Context, Request) (*Response, error), name string,
 	kept ...Response,
@@ -103,7 +103,7 @@ func mistake(name string, panicked error) string {
 	return text.String()
 }
 
-// GetMetadata implements tfprotov6.ProviderServer, as all below.
+// GetMetadata implements tfprotov6.ProviderServer, like all methods below.
 func (g guarded) GetMetadata(
 	ctx context.Context, req *tfprotov6.GetMetadataRequest,
 ) (*tfprotov6.GetMetadataResponse, error) {
@@ -215,13 +215,13 @@ func (g guarded) ReadDataSource(
 	return answering(ctx, g, req, g.served.ReadDataSource, "Reading data "+req.TypeName)
 }
 
-// msgpackNil is null as the protocol writes it.
+// msgpackNil is null in the protocol.
 const msgpackNil = 0xc0
 
 func (g guarded) CallFunction(
 	ctx context.Context, req *tfprotov6.CallFunctionRequest,
 ) (*tfprotov6.CallFunctionResponse, error) {
-	// OpenTofu sends nothing at all for an argument that is null (1.12, internal/plugin6, CallFunction).
+	// OpenTofu sends nothing for a null argument (1.12, internal/plugin6, CallFunction).
 	for i, argument := range req.Arguments {
 		if argument == nil || argument.MsgPack == nil && argument.JSON == nil {
 			req.Arguments[i] = &tfprotov6.DynamicValue{MsgPack: []byte{msgpackNil}}

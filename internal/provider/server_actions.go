@@ -20,7 +20,7 @@ func (g guarded) PlanAction(
 	return answering(ctx, g, req, g.served.PlanAction, "The plan of action "+req.ActionType)
 }
 
-// InvokeAction guards what happens while the events are sent, too: the action runs then.
+// InvokeAction also guards the sending of events, because the action runs then.
 func (g guarded) InvokeAction(
 	ctx context.Context, req *tfprotov6.InvokeActionRequest,
 ) (*tfprotov6.InvokeActionServerStream, error) {

@@ -14,7 +14,7 @@ func (g guarded) ValidateListResourceConfig(
 	return answering(ctx, g, req, g.served.ValidateListResourceConfig, "The validation of a list of "+req.TypeName)
 }
 
-// ListResource guards what happens while the results are sent, too: most of the work is done then.
+// ListResource also guards the sending of results, because most of the work happens then.
 func (g guarded) ListResource(
 	ctx context.Context, req *tfprotov6.ListResourceRequest,
 ) (*tfprotov6.ListResourceServerStream, error) {
@@ -32,7 +32,7 @@ func (g guarded) ListResource(
 
 	results := stream.Results
 	stream.Results = func(push func(tfprotov6.ListResourceResult) bool) {
-		taken := true // whether whoever asked still listens
+		taken := true // whether the caller still listens
 		take := func(result tfprotov6.ListResourceResult) bool {
 			taken = push(result)
 

@@ -13,12 +13,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// broken is a server that panics over a secret, whatever it is asked.
+// broken is a server that panics with a secret on every request.
 type broken struct {
 	served
 }
 
-// Whatever an operation panics over, the process lives, the CLI gets an error without values, and state stays.
+// After any panic of an operation the process lives, the CLI gets an error without values, and state is unchanged.
 func TestServer_panics(t *testing.T) {
 	t.Parallel()
 
@@ -29,7 +29,7 @@ func TestServer_panics(t *testing.T) {
 	for i := range server.NumMethod() {
 		name := server.Type().Method(i).Name
 
-		// Every call of nil is a panic.
+		// Every call on nil is a panic.
 		request := reflect.New(server.Method(i).Type().In(1).Elem())
 		for field, value := range map[string]any{
 			"TypeName": "talosop_cluster", "CurrentState": state, "PriorState": state, "Private": private,
@@ -80,7 +80,7 @@ func TestServer_panics(t *testing.T) {
 	}
 }
 
-// speaking panics with what it was given.
+// speaking panics with its input.
 type speaking struct {
 	served
 }
@@ -94,7 +94,7 @@ func (speaking) ApplyResourceChange(
 func TestServer_panicShowsNoValues(t *testing.T) {
 	t.Parallel()
 
-	// Of a create there is nothing to keep, as when the process is killed: what is planned would be tainted.
+	// A create has nothing to keep, as when the process is killed: the planned state would be tainted.
 	nothing, err := tfprotov6.NewDynamicValue(tftypes.String, tftypes.NewValue(tftypes.String, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestServer_panicShowsNoValues(t *testing.T) {
 	}
 }
 
-// listing finds something, and then panics.
+// listing returns a result, and then panics.
 type listing struct {
 	served
 }
@@ -131,7 +131,7 @@ func (listing) ListResource(
 	}}, nil
 }
 
-// A list that panics half way says so after what it found, and without values.
+// A list that panics midway reports it after its results, and without values.
 func TestServer_panicInAList(t *testing.T) {
 	t.Parallel()
 
@@ -153,11 +153,11 @@ func TestServer_panicInAList(t *testing.T) {
 	}
 
 	for range stream.Results {
-		break // nobody listens any more
+		break // the caller has stopped listening
 	}
 }
 
-// What is served is guarded, and what the provider offers is all in it.
+// The served provider is guarded, and includes everything that the provider offers.
 func TestServer_guardsWhatIsServed(t *testing.T) {
 	t.Parallel()
 

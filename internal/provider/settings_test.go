@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A mistake in a setting is at the attribute of the level that has it, and so is what Kubernetes refuses a worker.
+// A mistake in a setting is reported at the attribute of its level, and so is what Kubernetes refuses for a worker.
 func TestSettings_mistakesAtTheirLevel(t *testing.T) {
 	t.Parallel()
 
@@ -71,7 +71,7 @@ func TestSettings_mistakesAtTheirLevel(t *testing.T) {
 	}
 }
 
-// Settings that are not known yet, or left out of a handle, are no mistake.
+// Settings that are unknown, or absent in a handle, are no mistake.
 func TestSettings_unknown(t *testing.T) {
 	t.Parallel()
 
@@ -117,8 +117,8 @@ func levelled(s *sitetest.Site, talos string) tftest.Config {
 	}
 }
 
-// Settings of all levels are imported where they were, and what is changed by hand is drift by path, which the next
-// apply puts right.
+// Settings of all levels are imported at their level. A change by hand is drift by path, which the next apply
+// repairs.
 func TestSettings_importAndDrift(t *testing.T) {
 	t.Parallel()
 

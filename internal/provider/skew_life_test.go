@@ -15,14 +15,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// No kubelet is newer than any API server of its cluster, whichever resources have the machines.
+// No kubelet is newer than any API server of its cluster, whichever resources own the machines.
 
 const (
 	skewOld = "v1.35.2"
 	skewNew = "v1.36.0"
 )
 
-// skewWatch sees every start and end of a kubelet and of an API server of a site.
+// skewWatch observes every start and end of a kubelet and of an API server of a site.
 type skewWatch struct {
 	mu     sync.Mutex
 	last   []sim.Versions
@@ -67,7 +67,7 @@ func (w *skewWatch) kept(t *testing.T) {
 	w.Broken = nil
 }
 
-// run checks what runs now: a kubelet of each version by machine, and one version of all API servers.
+// run checks what runs now: the kubelet version of each machine, and one version of all API servers.
 func (w *skewWatch) run(t *testing.T, api string, kubelets map[string]string) {
 	t.Helper()
 
@@ -96,7 +96,7 @@ func kubeletsAt(s *sitetest.Site, version string, other map[string]string) map[s
 	return out
 }
 
-// skewLife is a cluster with three control planes in several resources, which is to be upgraded.
+// skewLife is a cluster with three control planes in several resources, to be upgraded.
 func skewLife(t *testing.T, layout lifeLayout, planes, workers int) (*rotationLife, *skewWatch) {
 	t.Helper()
 
@@ -106,7 +106,7 @@ func skewLife(t *testing.T, layout lifeLayout, planes, workers int) (*rotationLi
 	return r, watchSkew(r.Site)
 }
 
-// behindIn are the steps of which an apply says that it leaves them to a later one.
+// behindIn are the steps that an apply leaves to a later one.
 func behindIn(diagnostics []*tfprotov6.Diagnostic) []string {
 	var lines []string
 
@@ -127,7 +127,7 @@ func behindIn(diagnostics []*tfprotov6.Diagnostic) []string {
 	return lines
 }
 
-// Resources that are applied side by side take turns: all API servers, and then the kubelets. One apply is enough.
+// Resources that are applied in parallel take turns: all API servers first, then the kubelets. One apply is enough.
 func TestKubeletSkew_machinesSideBySide(t *testing.T) {
 	t.Parallel()
 
@@ -150,7 +150,8 @@ func TestKubeletSkew_machinesSideBySide(t *testing.T) {
 			applied := r.applied(plan)
 			watch.kept(t)
 
-			// In the mixed layout the first control plane is a resource that the others do not need, and the workers need.
+			// In the mixed layout the first control plane is a resource that the workers depend on, and the other control
+			// planes do not.
 			if got := behindIn(applied.Diagnostics); len(got) > 0 {
 				t.Errorf("left behind: %q", got)
 			}
@@ -166,8 +167,8 @@ func TestKubeletSkew_machinesSideBySide(t *testing.T) {
 
 func saysLater(line string) bool { return strings.Contains(line, "else in a later apply") }
 
-// Where a resource is applied after another one, kubelets stay behind: the apply says so, the next plan has them, and
-// the next apply upgrades them.
+// When one resource is applied after another, kubelets stay behind. The apply reports it, the next plan lists them,
+// and the next apply upgrades them.
 func TestKubeletSkew_oneAfterTheOther(t *testing.T) {
 	t.Parallel()
 
@@ -234,8 +235,8 @@ func TestKubeletSkew_oneAfterTheOther(t *testing.T) {
 	}
 }
 
-// A control plane that joins while the others are upgraded begins with the version that the cluster runs, and no kubelet
-// gets ahead of its API server. The same goes for one that is replaced meanwhile.
+// A control plane that joins while the others are upgraded starts with the version that the cluster runs, and no
+// kubelet gets ahead of its API server. The same applies to one that is replaced meanwhile.
 func TestKubeletSkew_joinsMeanwhile(t *testing.T) {
 	t.Parallel()
 
@@ -281,7 +282,7 @@ func TestKubeletSkew_interrupted(t *testing.T) {
 	watch.run(t, skewNew, kubeletsAt(r.lifeSite.Site, skewNew, nil))
 }
 
-// An apply of one control plane alone leaves its kubelet behind, and says so every time until the others follow.
+// An apply of a single control plane leaves its kubelet behind, and reports it each time until the others follow.
 func TestKubeletSkew_onlyOneIsUpgraded(t *testing.T) {
 	t.Parallel()
 

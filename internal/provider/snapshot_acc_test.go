@@ -22,14 +22,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// snapshot is what goreleaser built of a commit for this platform.
+// snapshot is what goreleaser built from a commit for this platform.
 type snapshot struct {
 	archive, version string
 	content          []byte
 }
 
-// What a release builds of a commit is the same wherever it is built, both CLIs install its archive from a filesystem
-// mirror, and the quickstart comes up with it.
+// A release build of a commit is reproducible, both CLIs install its archive from a filesystem mirror, and the
+// quickstart works with it.
 func TestAccSnapshot_installsAndRuns(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_plansNothing")
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestAccSnapshot_installsAndRuns(t *testing.T) {
 		w.CopyFrom("../../examples/quickstart")
 		w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{"endpoint": s.URL, "deletion_protection": false,
 			"control_planes": sitetest.Addresses(s.ControlPlane), "workers": sitetest.Addresses(s.Workers)}))
-		// A version before the first one is installed by its name alone.
+		// A prerelease is installed only by its exact version.
 		w.Write("override.tf", fmt.Sprintf("terraform {\n  required_providers {\n    talosop = {\n"+
 			"      source  = \"talosop/talosop\"\n      version = %q\n    }\n  }\n}\n", first.version))
 		w.Init()
@@ -77,7 +77,7 @@ var (
 	architectures = regexp.MustCompile(`(?m)^    goarch: .*$`)
 )
 
-// signingKey makes a key as the release environment has one, and returns the variables by which it is found.
+// signingKey makes a key like that of the release environment, and returns the variables that locate it.
 func signingKey(t *testing.T) []string {
 	t.Helper()
 
@@ -86,7 +86,7 @@ func signingKey(t *testing.T) []string {
 		t.Skip("gpg, which signs releases, is not on the PATH")
 	}
 
-	home, err := os.MkdirTemp("", "gpg") //nolint:usetesting // its agent wants a short path
+	home, err := os.MkdirTemp("", "gpg") //nolint:usetesting // its agent needs a short path
 	tftest.Must(t, err)
 
 	environment := []string{"GNUPGHOME=" + home}
@@ -107,8 +107,8 @@ func signingKey(t *testing.T) []string {
 	return append(environment, "GPG_FINGERPRINT="+fingerprint[1])
 }
 
-// snapshotOf clones the commit that is checked out, and has goreleaser build this platform of it with a build cache of
-// its own; "" for that of everybody.
+// snapshotOf clones the checked-out commit, and has goreleaser build it for this platform with a separate build
+// cache; "" for the shared one.
 func snapshotOf(t *testing.T, key []string, cache string) snapshot {
 	t.Helper()
 
@@ -127,7 +127,7 @@ func snapshotOf(t *testing.T, key []string, cache string) snapshot {
 		t.Fatalf("%s names no systems", config)
 	}
 
-	// Beside the clone, whose tree stays as it was committed.
+	// Outside the clone, whose tree stays as committed.
 	config = filepath.Join(t.TempDir(), "goreleaser.yml")
 	tftest.Must(t, os.WriteFile(config, one, 0o600))
 
@@ -167,7 +167,7 @@ func snapshotOf(t *testing.T, key []string, cache string) snapshot {
 	return s
 }
 
-// unpacked is the program in the archive, which has the licence beside it.
+// unpacked is the program in the archive, which also contains the license.
 func unpacked(t *testing.T, s snapshot) string {
 	t.Helper()
 
@@ -192,7 +192,7 @@ func unpacked(t *testing.T, s snapshot) string {
 	return filepath.Join(folder, program)
 }
 
-// output runs a program in a folder, with further variables.
+// output runs a program in a folder, with additional variables.
 func output(t *testing.T, folder string, environment []string, program string, args ...string) string {
 	t.Helper()
 

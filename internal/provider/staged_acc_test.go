@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// With reboot = "staged" a configuration that takes a reboot waits for the next one, whoever makes it: nothing reboots,
-// plans are empty meanwhile, and state says what waits. Without it the machines reboot for what waits.
+// With reboot = "staged" a configuration that needs a reboot waits for the next one, whatever causes it. Nothing
+// reboots, plans are empty meanwhile, and state lists what waits. Without it the machines reboot to apply it.
 func TestAccStaged_waitsForTheNextReboot(t *testing.T) {
 	t.Parallel()
 

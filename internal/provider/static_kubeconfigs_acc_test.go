@@ -11,7 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// With static_kubeconfigs, or the environment of whoever runs a configuration that says otherwise, neither plan nor apply runs the command of a kubeconfig.
+// With static_kubeconfigs, or with the environment variable against it, neither plan nor apply runs the command of a
+// kubeconfig.
 func TestAccStaticKubeconfigs_runNoCommand(t *testing.T) {
 	t.Parallel()
 

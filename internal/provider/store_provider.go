@@ -31,7 +31,7 @@ type providerModel struct {
 	UnreachableEndpoints types.List `tfsdk:"unreachable_endpoints"`
 }
 
-// providerStore describes the credentials for buckets of all resources and data sources.
+// providerStore describes the bucket credentials for all resources and data sources.
 func providerStore() schema.SingleNestedAttribute {
 	return tf.OptionalObject("Credentials for the buckets of `talosop_etcd_backup`, `talosop_etcd_backups` and "+
 		"`restore_from`, where these have none of their own, and for `retain` of `talosop_etcd_backup_schedule`, which "+
@@ -57,7 +57,7 @@ func (p *talosopProvider) ValidateConfig(
 	ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse,
 ) {
 	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
+		return // tf.BlankTexts reports it
 	}
 
 	var config providerModel

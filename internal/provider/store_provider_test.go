@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// The credentials of the provider are checked, described and never shown.
+// The credentials of the provider are validated, described and never shown.
 func TestProviderStore_credentials(t *testing.T) {
 	t.Parallel()
 

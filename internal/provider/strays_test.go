@@ -7,8 +7,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// A worker whose provider was killed when it joined is in no state. A configuration without it has nothing to do, and
-// the refresh names the node and says how to keep or to remove it, with the mark of the resource and without one.
+// A worker whose provider was killed when it joined is in no state. A configuration without it has nothing to do.
+// The refresh names the node and says how to keep or to remove it, with and without the mark of the resource.
 func TestRefresh_nodeOfAKilledJoin(t *testing.T) {
 	t.Parallel()
 
@@ -27,7 +27,7 @@ func TestRefresh_nodeOfAKilledJoin(t *testing.T) {
 	told := func(want string) {
 		t.Helper()
 
-		d.State, d.Private = prior, nil // as the CLIs keep it where the provider was killed
+		d.State, d.Private = prior, nil // as the CLIs keep it after the provider was killed
 
 		said := tftest.Show(d.Refresh(t).Must(t).Diagnostics)
 		if !strings.Contains(said, want) || !strings.Contains(said, s.Workers[1].Address().String()) {
@@ -41,7 +41,7 @@ func TestRefresh_nodeOfAKilledJoin(t *testing.T) {
 	s.UnmarkNodes(t, bundle)
 	told("Nodes joined that no resource has")
 
-	// The way out that the warning names.
+	// The solution that the warning names.
 	d.Apply(t, both).Must(t)
 	d.Apply(t, one).Must(t)
 	d.ExpectEmpty(t, "after the machine was removed", one)

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// execKubeconfig is a kubeconfig whose user runs a command, and the file that the command makes.
+// execKubeconfig is a kubeconfig whose user runs a command, and the file that the command creates.
 func execKubeconfig(t *testing.T) (kubeconfig, ran string) {
 	t.Helper()
 
@@ -30,7 +30,7 @@ users: [{name: me, user: {exec: {apiVersion: client.authentication.k8s.io/v1, in
 `, ran
 }
 
-// Every way to write "on" keeps a plan from running the command of a kubeconfig, whatever the provider block says.
+// Every spelling of "on" keeps a plan from running the command of a kubeconfig, whatever the provider block says.
 func TestStaticKubeconfigs_inTheEnvironment(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "simple-1.0.0.tgz")
 	tftest.Must(t, os.WriteFile(archive, kubetest.Simple.Package("1.0.0"), 0o600))

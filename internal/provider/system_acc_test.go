@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// systemHCL is what is said of the system of control planes.
+// systemHCL are the system settings of control planes.
 const systemHCL = `
     system_volumes = {
       STATE     = { encryption_keys = { 0 = { tpm = {} }, 1 = { passphrase = "open sesame" } } }
@@ -26,13 +26,13 @@ const systemHCL = `
     ]
 `
 
-// withSystem is a configuration with more said of control planes.
+// withSystem is a configuration with more settings for control planes.
 func withSystem(config, settings string) string {
 	return strings.Replace(config, "  control_plane = {\n", "  control_plane = {\n"+settings, 1)
 }
 
-// What is said of the system of machines is theirs from the beginning, is changed as Talos can, and what a disk with data
-// does not take is refused on the argument.
+// The system settings of machines apply from the start, and change as far as Talos can. A change that a disk with
+// data does not allow is refused on the argument.
 func TestAccSystem_isMadeAndChanged(t *testing.T) {
 	t.Parallel()
 
@@ -68,7 +68,7 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 						`(?s)Invalid\s+\S*system_volumes.*with\s+talos_version\s+v1\.13.*Talos\s+v1\.14\s+and\s+newer`),
 				},
 				{
-					// One key stays, the other is exchanged at the next boot; rules are followed at once.
+					// One key stays and the other changes at the next boot; rules take effect at once.
 					Config: config(strings.Replace(without("{ image = \"\\*\""), "open sesame", "close sesame", 1),
 						"image_verification = [{ image = \"evil.test/*\", deny = true }]"),
 					ConfigPlanChecks: emptyAfterwards(operationsAre(sitetest.TheCluster,

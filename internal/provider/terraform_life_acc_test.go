@@ -19,8 +19,8 @@ import (
 // vms are the machines behind the names of a configuration.
 type vms map[string]*sim.Machine
 
-// vmsHCL stands in for virtual machines that the same configuration makes: their addresses and UUIDs are known after the
-// apply. One with another revision is made anew.
+// vmsHCL stands in for virtual machines that the same configuration creates: their addresses and UUIDs are known
+// after the apply. Another revision replaces a VM.
 func vmsHCL(machines vms, revision string) string {
 	var list strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
@@ -54,7 +54,7 @@ func clusterOfVMs(s *sitetest.Site, machines vms, revision, version string) stri
 	return sitetest.ProviderHCL + sitetest.SecretsHCL + vmsHCL(machines, revision) + hcl
 }
 
-// A plan says what happens to a cluster whose VMs are made in the same apply, and the apply does that.
+// A plan forecasts what happens to a cluster whose VMs are created in the same apply, and the apply does that.
 func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 	testenv.BeforeRelease(t, "TestUnknownValues_tellWhatIsKnown", "TestUnknownValues_ofEveryAttribute")
 	t.Parallel()
@@ -117,7 +117,7 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 	})
 }
 
-// A machine that is unknown as a whole is planned: what it is called is known, and none of state leaves for it.
+// A machine that is unknown as a whole is planned: its name is known, and no machine in state leaves for it.
 func TestAccUnknown_wholeMachines(t *testing.T) {
 	t.Parallel()
 
@@ -201,7 +201,7 @@ resource "talosop_cluster" "this" {
 	})
 }
 
-// plannedLines are the lines of a plan that a CLI prints as operations.
+// plannedLines are the operations that a CLI prints in a plan.
 func plannedLines(output string) string {
 	_, after, _ := strings.Cut(output, " operations ")
 	operations, _, _ := strings.Cut(after, "\n        ]")
@@ -209,7 +209,7 @@ func plannedLines(output string) string {
 	return operations
 }
 
-// poolModule is a module of one resource of workers, as people share it.
+// poolModule is a module of one resource of workers, as shared modules are.
 const poolModule = `
 terraform {
   required_providers {
@@ -228,7 +228,7 @@ resource "talosop_worker" "this" {
 }
 `
 
-// poolsHCL calls the module once for each machine, which is a pool of its own.
+// poolsHCL calls the module once for each machine, which is a separate pool.
 func poolsHCL(call string, machines []*sim.Machine) string {
 	var pools strings.Builder
 	for _, m := range machines {
@@ -250,8 +250,8 @@ func movedHCL(from, to string) string {
 	return fmt.Sprintf("moved {\n  from = %s\n  to   = %s\n}\n", from, to)
 }
 
-// Pools move into modules, between them and to other keys without a word to a machine; what is removed from the
-// configuration with or without destroy is reset or left alone.
+// Pools move into modules, between them and to other keys without contact to a machine. A pool that is removed from
+// the configuration, with or without destroy, is reset or left unchanged.
 func TestAccLife_movedAndRemoved(t *testing.T) {
 	t.Parallel()
 
@@ -298,8 +298,8 @@ func TestAccLife_movedAndRemoved(t *testing.T) {
 	})
 }
 
-// Each resource comes and goes with its count, what depends on it included, and an apply of a target touches nothing
-// else.
+// Each resource is created and removed with its count, including its dependents, and an apply of a target touches
+// nothing else.
 func TestAccLife_countAndTarget(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestAccLife_movedAndRemoved", "TestLife_randomSequences")

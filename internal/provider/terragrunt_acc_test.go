@@ -12,7 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// A stack of Terragrunt: the units are applied in their order, have nothing to change afterwards, and go in the other one.
+// A stack of Terragrunt: the units are applied in order, have nothing to change afterwards, and are destroyed in
+// reverse order.
 func TestAccExamples_terragrunt(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccExamples_testsOfTheModule", "TestAccExamples_validate")
 	t.Parallel()
@@ -23,7 +24,7 @@ func TestAccExamples_terragrunt(t *testing.T) {
 		w := clitest.NewWorkspace(t, terragrunt).Example("../../examples", "terragrunt")
 
 		planes := map[string]any{"cp-1": map[string]string{"address": s.ControlPlane[0].Address().String()}}
-		w.Write("site.yaml", tftest.JSON(t, map[string]any{ // which JSON is
+		w.Write("site.yaml", tftest.JSON(t, map[string]any{ // JSON is YAML
 			"name": "terragrunt", "endpoint": s.URL, "control_planes": planes, "deletion_protection": false,
 			"pools": map[string]any{"batch": sitetest.Addresses(s.Workers)},
 		}))

@@ -19,8 +19,8 @@ import (
 
 const through = `access = "through_control_plane"`
 
-// shield lets nobody but the control planes connect to workers that are configured, and leads to those that wait by
-// names that only the network behind its gateways knows.
+// shield allows only the control planes to connect to configured workers. Those that wait are reached by names that
+// only the network behind its gateways resolves.
 func shield(s *sitetest.Site) *gateway.Network {
 	waiting := map[string]string{}
 
@@ -32,7 +32,8 @@ func shield(s *sitetest.Site) *gateway.Network {
 	return gateway.NewNetwork(waiting)
 }
 
-// behindControlPlanes are workers of a configuration with more attributes, in which NAME is that of the machine.
+// behindControlPlanes are workers of a configuration with additional attributes, in which NAME is that of the
+// machine.
 func behindControlPlanes(config string, workers []*sim.Machine, attributes string) string {
 	for _, m := range workers {
 		address := fmt.Sprintf("address = %q", m.Address())
@@ -42,8 +43,8 @@ func behindControlPlanes(config string, workers []*sim.Machine, attributes strin
 	return config
 }
 
-// Workers that let nobody in but control planes live their whole life through these: what is dialed at them is their
-// maintenance address alone.
+// Workers that accept connections only from control planes use them for their whole lifecycle: the provider dials
+// only their maintenance address.
 func TestAccThroughControlPlane_isTheOnlyWay(t *testing.T) {
 	t.Parallel()
 
@@ -65,7 +66,7 @@ func TestAccThroughControlPlane_isTheOnlyWay(t *testing.T) {
 			"reach w-1 and w-2 through control planes")
 		sitetest.ExpectNoChanges(t, w, "through control planes")
 
-		// The control planes that pass calls on reboot before the workers do.
+		// The control planes that proxy calls reboot before the workers do.
 		w.Write("main.tf", config(s.Workers, "v1.13.1"))
 		w.MustRun("apply", "-auto-approve")
 		sitetest.ExpectNoChanges(t, w, "after the upgrade")
@@ -113,8 +114,8 @@ resource "talosop_machine_reboot" "one" {
 	})
 }
 
-// From a network in which nothing but a jump host is there, which leads to the control planes and not to the workers
-// that run, these are created, read, imported and destroyed.
+// From a network with only a jump host, which reaches the control planes and not the running workers, the workers
+// are created, read, imported and destroyed.
 func TestAccThroughControlPlane_behindAJumpHost(t *testing.T) {
 	t.Parallel()
 
@@ -147,7 +148,7 @@ func TestAccThroughControlPlane_behindAJumpHost(t *testing.T) {
 	}
 }
 
-// A control plane that loses its power while it passes on the upgrade of a worker ends neither the upgrade nor the apply.
+// A control plane that loses power while it proxies the upgrade of a worker ends neither the upgrade nor the apply.
 func TestAccThroughControlPlane_survivesItsControlPlane(t *testing.T) {
 	t.Parallel()
 
@@ -191,8 +192,8 @@ func TestAccThroughControlPlane_survivesItsControlPlane(t *testing.T) {
 	}
 }
 
-// A worker that nothing leads to while it waits configures itself, and is one of the cluster through control planes;
-// the plan says that it has to, and an apply that comes before it what it waits for.
+// A worker that is unreachable while it waits configures itself, and joins the cluster through control planes. The
+// plan says that it has to, and an earlier apply says what it waits for.
 func TestAccThroughControlPlane_configuresItself(t *testing.T) {
 	t.Parallel()
 

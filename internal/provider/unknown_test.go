@@ -129,14 +129,13 @@ func poolArguments(name, address string) tftest.Config {
 	}
 }
 
-// exchanges is whether a machine that exists may turn out to be other hardware with an unknown value.
+// exchanges reports whether an unknown value may turn an existing machine into other hardware.
 func exchanges(kind string, at *tftypes.AttributePath) bool {
 	return kind == "update" && at.LastStep().Equal(tftypes.AttributeName("uuid"))
 }
 
-// Every value of a configuration may be unknown while planning: nothing may be
-// reported that the value could still put right, and a value that is unknown must
-// not turn into one that is known.
+// Every value of a configuration may be unknown in a plan. The plan reports no mistake that the value could still
+// correct, and an unknown value must not turn into a known one.
 func TestUnknownValues_ofEveryAttribute(t *testing.T) {
 	t.Parallel()
 
@@ -147,7 +146,7 @@ func TestUnknownValues_ofEveryAttribute(t *testing.T) {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
 
-			// The attributes of pools are those of the two resources that each have one.
+			// The attributes of pools are those of the two resources that have one each.
 			pools := resource == "talosop_cluster" && !testenv.Everything()
 
 			unknownEverywhere(t, resource, config, func(at string) bool {
@@ -157,7 +156,7 @@ func TestUnknownValues_ofEveryAttribute(t *testing.T) {
 	}
 }
 
-// unknownEverywhere tries the values of a configuration as ones that are not known, those whose paths are to be tried.
+// unknownEverywhere makes the values of a configuration unknown, those at the selected paths.
 func unknownEverywhere(t *testing.T, resource string, config tftest.Config, try func(path string) bool) {
 	t.Helper()
 
@@ -223,7 +222,7 @@ func unknownEverywhere(t *testing.T, resource string, config tftest.Config, try 
 	}
 }
 
-// An argument that is not known yet may allow what would be refused without it.
+// An argument that is unknown may allow what would be refused without it.
 func TestUnknownValues_refuseNothing(t *testing.T) {
 	t.Parallel()
 
@@ -292,7 +291,7 @@ func machinesIn(config tftest.Config) []string {
 	return names
 }
 
-// inPods is whether a configuration, or its handle, is about containers.
+// inPods reports whether a configuration, or its handle, is for containers.
 func inPods(config tftest.Config) bool {
 	handle, _ := config["cluster"].(tftest.Config)
 
@@ -319,7 +318,7 @@ func replicasIn(config tftest.Config, prefix string, block tftest.Config) []stri
 	return names
 }
 
-// machineIn is what a configuration says of a machine.
+// machineIn is the configuration of a machine.
 func machineIn(config tftest.Config, name string) tftest.Config {
 	block := config
 
@@ -349,7 +348,7 @@ func nodeIn(config tftest.Config, name string) any {
 	return strings.ReplaceAll(name, machineset.PoolSeparator, "-")
 }
 
-// seenOf is what is known of a machine that runs.
+// seenOf is what is observed of a running machine.
 func seenOf(name string, config tftest.Config) record.Machine {
 	says := func(value any) string { text, _ := value.(string); return text }
 
@@ -367,7 +366,7 @@ func seenOf(name string, config tftest.Config) record.Machine {
 	return seen
 }
 
-// settledState is the state after a configuration was applied.
+// settledState is the state after an apply of a configuration.
 func settledState(t *testing.T, resource string, config tftest.Config) tftypes.Value {
 	t.Helper()
 
@@ -388,7 +387,7 @@ func settledState(t *testing.T, resource string, config tftest.Config) tftypes.V
 		case strings.HasSuffix(at.String(), `AttributeName("phase")`):
 			return tftypes.NewValue(tftypes.String, "Ready"), nil
 		case at.String() == `AttributeName("operations")`:
-			return tftest.ValueOf(t, v.Type(), []any{}), nil // what the plan before said, a refresh has forgotten
+			return tftest.ValueOf(t, v.Type(), []any{}), nil // a refresh clears the result of the previous plan
 		case at.String() == `AttributeName("restored_from")` && config["restore_from"] != nil && !v.IsKnown():
 			return tftypes.NewValue(tftypes.String, restoredIn(t, config)), nil
 		case at.String() == `AttributeName("bootstrap_manifests_version")` && !v.IsKnown():
@@ -421,7 +420,7 @@ func kubernetesIn(config tftest.Config) any {
 	return canonical(writtenKubernetesIn(config))
 }
 
-// canonical is a version as machines tell it, of one that is written with or without its v.
+// canonical is a version as machines report it, of one written with or without its v.
 func canonical(version any) any {
 	if text, ok := version.(string); ok {
 		return machineconfig.CanonicalVersion(text)
@@ -438,13 +437,13 @@ func writtenKubernetesIn(config tftest.Config) any {
 	return config["kubernetes_version"]
 }
 
-// unknownMachine is a machine that is made in the same apply, so that only its key is known.
+// unknownMachine is a machine that is created in the same apply, so that only its key is known.
 func unknownMachine() tftest.Config {
 	return tftest.Config{"address": tftest.Unknown{}, "uuid": tftest.Unknown{}}
 }
 
-// What is unknown does not blind a plan: what does not depend on it is told, and what does is told as it would be if
-// the values stayed what they are.
+// Unknown values do not hide the rest of a plan: what does not depend on them is planned, and what does is planned
+// as if they stayed the same.
 func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 	t.Parallel()
 
@@ -454,7 +453,7 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		after tftest.Config
-		// operations of the plan; nil when they are not known.
+		// operations of the plan; nil when unknown.
 		operations []string
 		says       []string
 		refused    bool

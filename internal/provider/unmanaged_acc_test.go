@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A machine that joins with the configuration of the data source is seen by the control plane and in the cluster's
-// health, changes no plan, also when it goes again, and is named and left alone by a destroy.
+// A machine that joins with the configuration of the data source is shown by the control plane and in the cluster's
+// health. It changes no plan, even when it leaves, and a destroy names it and leaves it unchanged.
 func TestAccUnmanaged_isSeenAndStays(t *testing.T) {
 	t.Parallel()
 
@@ -63,7 +63,8 @@ data "talosop_cluster_health" "this" {
 	})
 }
 
-// A label selector picks the machines of others that are upgraded with the cluster; their plan is as any other one's.
+// A label selector selects the unmanaged machines that are upgraded with the cluster; their plan is like that of any
+// other machine.
 func TestAccUnmanaged_isUpgradedOnRequest(t *testing.T) {
 	t.Parallel()
 

@@ -29,7 +29,7 @@ func (r *rotationLife) othersSeen() map[string]tftypes.Value {
 	return others
 }
 
-// joinsByItself adds a worker that an autoscaler makes, and gives its node a label.
+// joinsByItself adds a worker of an autoscaler, and gives its node a label.
 func (r *rotationLife) joinsByItself(group string) *sim.Machine {
 	r.t.Helper()
 
@@ -53,8 +53,8 @@ func (r *rotationLife) joinsWith(group, talos string) *sim.Machine {
 	return added[0]
 }
 
-// A machine that joins by itself is seen by the next refresh, and is no reason for a plan to do anything; a destroy
-// says that it stays, and leaves it as it is.
+// The next refresh shows a machine that joins by itself, and no plan acts on it. A destroy says that it stays, and
+// leaves it unchanged.
 func TestUnmanaged_comesAndStays(t *testing.T) {
 	t.Parallel()
 
@@ -106,7 +106,7 @@ func TestUnmanaged_comesAndStays(t *testing.T) {
 	}
 }
 
-// A node that goes is out of the record with the next refresh, without a plan.
+// The next refresh removes a node that left from the record, without a plan.
 func TestUnmanaged_goes(t *testing.T) {
 	t.Parallel()
 
@@ -135,7 +135,7 @@ func TestUnmanaged_goes(t *testing.T) {
 	}
 }
 
-// upgradesUnmanaged wants a Talos, and machines of a group upgraded to it.
+// upgradesUnmanaged sets a Talos version, and upgrades machines of a group to it.
 func upgradesUnmanaged(version string) func(tftest.Config) {
 	return func(config tftest.Config) {
 		config["talos_version"] = version
@@ -145,8 +145,8 @@ func upgradesUnmanaged(version string) func(tftest.Config) {
 	}
 }
 
-// Machines that no resource has are upgraded when somebody asks for it, by the labels of their nodes, after all others,
-// through a control plane, and as the plan says. Others stay what they are, and nothing else is done to any.
+// Unmanaged machines are upgraded on request, by the labels of their nodes. They come after all others, through a
+// control plane, and as planned. Other unmanaged machines stay unchanged, and nothing else is done to any.
 func TestUnmanaged_isUpgradedOnRequest(t *testing.T) {
 	t.Parallel()
 
@@ -192,7 +192,7 @@ func TestUnmanaged_isUpgradedOnRequest(t *testing.T) {
 	}
 }
 
-// One that is scaled in after the plan is no failure, and neither is one that goes while it is upgraded.
+// An unmanaged machine that is removed after the plan, or during its upgrade, is no failure.
 func TestUnmanaged_goesWhileItIsUpgraded(t *testing.T) {
 	t.Parallel()
 
@@ -239,8 +239,8 @@ func TestUnmanaged_goesWhileItIsUpgraded(t *testing.T) {
 	}
 }
 
-// An upgrade that was killed at any call that changes a machine is finished by the next apply, which gives the node
-// back. A machine with a newer Talos keeps it.
+// An upgrade that was killed at any call that changes a machine is finished by the next apply, which uncordons the
+// node. A machine with a newer Talos keeps it.
 func TestUnmanaged_upgradeIsFinished(t *testing.T) {
 	t.Parallel()
 

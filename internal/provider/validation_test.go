@@ -20,8 +20,7 @@ func TestValidate_validConfigurations(t *testing.T) {
 	}
 }
 
-// A mistake is reported at its attribute, with what was found, what is allowed and
-// what to do.
+// A mistake is reported at its attribute, with the value, the allowed values and the next step.
 func TestValidate_invalidControlPlanes(t *testing.T) {
 	t.Parallel()
 
@@ -284,8 +283,7 @@ func TestValidate_invalidWorkers(t *testing.T) {
 	}
 }
 
-// In a whole cluster a mistake is reported in the block it is in, and machines are
-// compared across blocks.
+// In a whole cluster a mistake is reported in its block, and machines are compared across blocks.
 func TestValidate_invalidWholeClusters(t *testing.T) {
 	t.Parallel()
 
@@ -411,9 +409,9 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 	}
 }
 
-// A configuration without a contract may be that of a cluster that was made with an older Talos and keeps the contract
-// of that: patches that only such a one takes are no mistake of the configuration. They are one of the plan that makes
-// the cluster anew, and of a configuration that asks for the newer contract.
+// A configuration without a contract may be that of a cluster that was created with an older Talos and keeps its
+// contract. Patches that only the older contract allows are therefore no mistake of the configuration. They are a
+// mistake of the plan that recreates the cluster, and of a configuration that sets the newer contract.
 func TestValidate_patchesOfAnOlderContract(t *testing.T) {
 	t.Parallel()
 

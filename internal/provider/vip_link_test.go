@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A virtual IP without a link is on the one that has the address of the machine, which state remembers: at the create,
-// and for a cluster that gets the virtual IP later.
+// A virtual IP without a link is on the link that has the address of the machine, as recorded in state: at the
+// create, and for a cluster that gets the virtual IP later.
 func TestVIP_linkIsFound(t *testing.T) {
 	t.Parallel()
 
@@ -52,7 +52,7 @@ func TestVIP_linkIsFound(t *testing.T) {
 	}
 }
 
-// A plan does not guess a link that nobody asked for.
+// A plan does not guess a link that no observation recorded.
 func TestVIP_unknownLinkIsRefused(t *testing.T) {
 	t.Parallel()
 

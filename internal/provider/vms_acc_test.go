@@ -36,7 +36,7 @@ type hypervisor struct {
 	ends []string
 }
 
-// vm is its resource. Another machine behind a name is another VM.
+// vm is its resource. Another machine under a name is another VM.
 type vm struct{ *hypervisor }
 
 type vmModel struct {
@@ -108,7 +108,7 @@ func (v vm) Delete(ctx context.Context, req resourcepkg.DeleteRequest, resp *res
 	v.ends = append(v.ends, end)
 }
 
-// ended are the VMs that were destroyed since it was asked last, each with what its machine was then.
+// ended are the VMs that were destroyed since the last call, each with the state of its machine then.
 func (h *hypervisor) ended() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +119,7 @@ func (h *hypervisor) ended() string {
 	return strings.Join(ends, ", ")
 }
 
-// vmsOf are the VMs of a configuration: the machine of each name, and what their lifecycle says.
+// vmsOf are the VMs of a configuration: the machine of each name, and their lifecycle.
 func vmsOf(machines map[string]string, lifecycle string) string {
 	var list strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
@@ -144,7 +144,7 @@ resource "hypervisor_vm" "this" {
 `, list.String(), lifecycle)
 }
 
-// clusterOnVMs is a cluster on the VMs of the same configuration, whose lifecycle is as given.
+// clusterOnVMs is a cluster on the VMs of the same configuration, with the given lifecycle.
 func clusterOnVMs(s *sitetest.Site, lifecycle string) func(machines map[string]string) string {
 	of := func(prefix string) string {
 		return fmt.Sprintf(
@@ -157,7 +157,7 @@ func clusterOnVMs(s *sitetest.Site, lifecycle string) func(machines map[string]s
 	return func(machines map[string]string) string { return sitetest.SecretsHCL + vmsOf(machines, lifecycle) + hcl }
 }
 
-// singlyOnVMs is a resource for each machine on the VMs of the same configuration, which goes with its VM.
+// singlyOnVMs is a resource for each machine on the VMs of the same configuration, which is destroyed with its VM.
 func singlyOnVMs(s *sitetest.Site, machines map[string]string) string {
 	hcl := oneByOneHCL(s, nil)
 	_, resource, _ := strings.Cut(hcl, "resource \"talosop_machine\"")
@@ -204,14 +204,15 @@ func vmSite(t *testing.T, s *sitetest.Site, cli clitest.CLI) (*clitest.Workspace
 type changedVMs struct {
 	name     string
 	machines map[string]string
-	// says is in the plan, and ends are the VMs that are destroyed with what their machines were then.
+	// says is in the plan, and ends are the destroyed VMs with the state of their machines then.
 	says, ends string
 	members    int
-	// refused are the machines of a plan before, which replaces several control planes that cannot be replaced in turn.
+	// refused are the machines of an earlier plan, which replaces several control planes that cannot be replaced in
+	// turn.
 	refused map[string]string
 }
 
-// applyVMs makes the changes one after another: etcd is the same all the time, and each plan afterwards is empty.
+// applyVMs makes the changes one after another: etcd stays the same throughout, and each plan afterwards is empty.
 func applyVMs(
 	t *testing.T, s *sitetest.Site, cli clitest.CLI, config func(machines map[string]string) string, changes []changedVMs,
 ) {
@@ -257,7 +258,8 @@ func applyVMs(
 	}
 }
 
-// With create_before_destroy every machine is reset and has left before its VM ends, however many go in one apply.
+// With create_before_destroy every machine is reset and has left before its VM ends, even when one apply removes
+// several.
 func TestAccVMs_createdBeforeDestroyed(t *testing.T) {
 	t.Parallel()
 
@@ -276,7 +278,7 @@ func TestAccVMs_createdBeforeDestroyed(t *testing.T) {
 	})
 }
 
-// Without it VMs end first, and their machines are taken out by those that are left.
+// Without it VMs end first, and the remaining machines remove theirs from the cluster.
 func TestAccVMs_destroyedFirst(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccVMs_createdBeforeDestroyed", "TestRemoval_ofADeadControlPlaneGoesThroughASurvivor")
 	t.Parallel()
@@ -297,7 +299,7 @@ func TestAccVMs_destroyedFirst(t *testing.T) {
 	})
 }
 
-// A resource for each machine ends before the VM that it refers to, whatever the VM's lifecycle says.
+// A resource for each machine ends before its VM, whatever the VM's lifecycle says.
 func TestAccVMs_underSingleMachines(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccVMs_createdBeforeDestroyed", "TestAccMachine_lifecycle")
 	t.Parallel()

@@ -19,13 +19,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// twoPools is all workers of a site: the first in a pool of its own.
+// twoPools is all workers of a site: the first in a separate pool.
 func twoPools(s *sitetest.Site, extra string) string {
 	return sitetest.PoolHCL("batch", s.Workers[:1], extra) + sitetest.PoolHCL("gpu", s.Workers[1:], `talos_version = "v1.13.0"`)
 }
 
-// One resource makes control plane and workers in one run, plans nothing but to wait for machines that are down, changes
-// single pools, and puts all machines back.
+// One resource creates control plane and workers in one run, plans nothing but to wait for machines that are down,
+// changes single pools, and resets all machines.
 func TestAccWholeCluster_lifecycle(t *testing.T) {
 	t.Parallel()
 
@@ -108,8 +108,8 @@ func TestAccWholeCluster_lifecycle(t *testing.T) {
 	})
 }
 
-// A pool that is added later joins; an update that stops half way stores the machines
-// of it that did join, and the next one goes on.
+// A pool that is added later joins; an update that stops midway stores the machines that did join, and the next one
+// continues.
 func TestAccWholeCluster_addsAPool(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccScale_up", "TestAccIncompleteUpdate_keepsWhatJoined")
 	t.Parallel()
@@ -150,7 +150,7 @@ func TestAccWholeCluster_addsAPool(t *testing.T) {
 	})
 }
 
-// A pool of workers may be there before its first machine, and after its last one.
+// A pool of workers may exist before its first machine, and after its last one.
 func TestAccWorkers_emptyPool(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccScale_up", "TestWholeCluster_planOfUpdates")
 	t.Parallel()
@@ -178,8 +178,8 @@ func TestAccWorkers_emptyPool(t *testing.T) {
 	})
 }
 
-// A create that is stopped while a worker hangs is stored with its phase, and goes on
-// in the next apply without doing anything twice.
+// A create that is stopped while a worker hangs is stored with its phase, and the next apply continues without
+// repeating a step.
 func TestAccWholeCluster_resumesTheCreate(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccIncompleteCreate_resumes", "TestAccIncompleteCreate_namesItsMachine")
 	t.Parallel()
@@ -223,8 +223,7 @@ func TestAccWholeCluster_resumesTheCreate(t *testing.T) {
 	})
 }
 
-// A cluster whose state was lost is imported, workers included, and then there is
-// nothing to change.
+// A cluster whose state was lost is imported, including its workers, and then the plan is empty.
 func TestAccWholeCluster_planAfterImportIsEmpty(t *testing.T) {
 	t.Parallel()
 
@@ -240,8 +239,8 @@ func TestAccWholeCluster_planAfterImportIsEmpty(t *testing.T) {
 	})
 }
 
-// importsUnchanged forgets a cluster with two pools and its secrets, imports both, these from secrets.yaml, and finds
-// nothing to change.
+// importsUnchanged forgets a cluster with two pools and its secrets, imports both, the secrets from secrets.yaml,
+// and finds nothing to change.
 func importsUnchanged(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
 
