@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { kubetest.Run(m) }
 
-// realAddons is a provider whose addons meet a real Kubernetes, charts in a real repository and a
-// real registry, and the real helm.
+// realAddons is a provider whose addons use a real Kubernetes, charts in a real repository and a real registry, and
+// the real helm.
 type realAddons struct {
 	*kubetest.Cluster
 
@@ -39,7 +39,7 @@ const (
 	chartPassword = "only-the-reader-knows"
 )
 
-// chartCredentials are what servers of charts ask for.
+// chartCredentials are the credentials that chart servers require.
 var chartCredentials = kubetest.ServerOptions{Username: chartUser, Password: chartPassword}
 
 func newRealAddons(t *testing.T) *realAddons {
@@ -64,7 +64,7 @@ func newRealAddons(t *testing.T) *realAddons {
 	return r
 }
 
-// drive is an addon that does not exist yet, of a provider process that all of them share.
+// drive is an addon without state, in a provider process that all of them share.
 func (r *realAddons) drive(t *testing.T) *tftest.Driven {
 	t.Helper()
 
@@ -74,7 +74,7 @@ func (r *realAddons) drive(t *testing.T) *tftest.Driven {
 	return d
 }
 
-// process is another process of the provider, which does not remember what registries said.
+// process is another process of the provider, without cached answers of registries.
 func (r *realAddons) process(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
@@ -97,7 +97,7 @@ func (r *realAddons) chart(t *testing.T, namespace string, sample kubetest.Sampl
 	}
 }
 
-// All tests with a cluster share one, in namespaces of their own: a real API server takes long to start.
+// All tests with a cluster share one, in separate namespaces, because a real API server starts slowly.
 func TestAccAddon_onACluster(t *testing.T) {
 	t.Parallel()
 
@@ -117,7 +117,7 @@ func TestAccAddon_onACluster(t *testing.T) {
 
 // An addon is installed, upgraded, changed by hand, repaired and removed.
 func (r *realAddons) testLife(t *testing.T) {
-	// Its own repository: requests of the other tests would be counted too.
+	// A separate repository: requests of the other tests would be counted too.
 	repository := kubetest.NewRepository(t, chartCredentials)
 	repository.Add(t, kubetest.Simple.Package("1.0.0"), kubetest.Simple.Package("1.1.0"))
 
@@ -142,7 +142,7 @@ func (r *realAddons) testLife(t *testing.T) {
 		t.Errorf("a plan that does nothing fetched the chart %d times", n)
 	}
 
-	// What changes no input runs no Helm.
+	// A change of no input runs no Helm.
 	config = tftest.With(tftest.With(config, "2m", "wait_timeout"), 3, "max_history")
 	d.Apply(t, config).Must(t)
 
@@ -203,7 +203,7 @@ func (r *realAddons) alter(t *testing.T, namespace string) {
 	tftest.Must(t, r.API().CoreV1().Services(namespace).Delete(t.Context(), "simple", metav1.DeleteOptions{}))
 }
 
-// nothingLeft checks that neither objects nor records nor a Lease are left.
+// nothingLeft checks that no objects, records or Lease are left.
 func (r *realAddons) nothingLeft(t *testing.T, namespace string) {
 	t.Helper()
 
@@ -306,7 +306,7 @@ func (r *realAddons) testValues(t *testing.T) {
 	d.Apply(t, nil).Must(t)
 }
 
-// A release of the real helm is adopted with an empty plan.
+// A release of the real helm is imported with an empty plan.
 func (r *realAddons) testImport(t *testing.T) {
 	if _, stderr, err := r.helm("install", "simple", "simple", "-n", "import", "--create-namespace", "--repo",
 		r.repository.URL,
@@ -330,7 +330,7 @@ func (r *realAddons) testImport(t *testing.T) {
 		"version":    "1.0.0",
 	})
 
-	// The repository wants credentials, which an import has not.
+	// The repository needs credentials, which an import does not have.
 	d.Import(t, id).Must(t).Tells(t, "is taken on trust")
 
 	read := d.Refresh(t).Must(t)
@@ -359,9 +359,9 @@ func (r *realAddons) testImport(t *testing.T) {
 	d.Apply(t, nil).Must(t)
 }
 
-// Many addons share a download, and nothing else.
+// Many addons share only a download.
 func (r *realAddons) testTwenty(t *testing.T) {
-	// Others count requests to the repository that all share, and begin anew.
+	// Others count requests to the shared repository, and start again from zero.
 	own := *r
 	r = &own
 	r.repository = kubetest.NewRepository(t, chartCredentials)

@@ -18,7 +18,7 @@ import (
 
 var metricsServer = release.Name{Namespace: "kube-system", Name: "metrics-server"}
 
-// A create that failed is an error with the resource tainted, or a warning and gone on with in place.
+// A failed create is an error with a tainted resource, or a warning, after which the next apply continues in place.
 func TestAddon_failedCreate(t *testing.T) {
 	t.Parallel()
 
@@ -63,7 +63,7 @@ func TestAddon_failedCreate(t *testing.T) {
 	s.ExpectEmpty(t, "after going on", fullAddon())
 }
 
-// An update that failed keeps the configuration of before, and is planned again.
+// A failed update keeps the former configuration, and is planned again.
 func TestAddon_failedUpdate(t *testing.T) {
 	t.Parallel()
 
@@ -83,8 +83,8 @@ func TestAddon_failedUpdate(t *testing.T) {
 	s.ExpectEmpty(t, "after the second try", wanted)
 }
 
-// After an upgrade that failed and was taken back, the former configuration is what there is, and the other one is still
-// to be applied. So it is with a release that was imported.
+// After an upgrade that failed and was rolled back, the former configuration is deployed, and the new one is still
+// to be applied. The same holds for an imported release.
 func TestAddon_formerConfigurationAfterARollback(t *testing.T) {
 	t.Parallel()
 
@@ -131,7 +131,7 @@ func TestAddon_formerConfigurationAfterARollback(t *testing.T) {
 	}
 }
 
-// imported makes the release one that helm made, and imports it into another resource.
+// imported makes the release one of helm, and imports it into another resource.
 func (s *addonSite) imported(t *testing.T, kubeconfig string, registry tftest.Config) {
 	t.Helper()
 
@@ -143,7 +143,7 @@ func (s *addonSite) imported(t *testing.T, kubeconfig string, registry tftest.Co
 		"repository": "https://charts.example.org", "version": "3.13.0", "registry": registry})).Must(t)
 }
 
-// kubeconfigFile is one that leads nowhere.
+// kubeconfigFile is a kubeconfig without a server behind it.
 func kubeconfigFile(t *testing.T) string {
 	t.Helper()
 
@@ -155,7 +155,7 @@ func kubeconfigFile(t *testing.T) string {
 	return file
 }
 
-// What somebody else does is named, however often the state is refreshed, and put right.
+// Changes by other clients are named, however often the state is refreshed, and repaired.
 func TestAddon_driftIsRepaired(t *testing.T) {
 	t.Parallel()
 
@@ -191,7 +191,7 @@ func TestAddon_driftIsRepaired(t *testing.T) {
 			s.Apply(t, config).Must(t)
 			s.ExpectEmpty(t, "after the create", config)
 
-			// What touches nothing in the cluster forgets nothing either.
+			// An apply that touches nothing in the cluster keeps the drift, too.
 			config = tftest.With(config, "9m", "wait_timeout")
 			s.Apply(t, config).Must(t)
 			s.cluster.change(func() { test.do(s.cluster, &s.cluster.releases[metricsServer][0]) })
@@ -218,7 +218,7 @@ func TestAddon_driftIsRepaired(t *testing.T) {
 	}
 }
 
-// Write-only values that somebody changed are seen by their mark.
+// A change of write-only values by another client is detected by their mark.
 func TestAddon_driftOfWriteOnlyValues(t *testing.T) {
 	t.Parallel()
 
@@ -235,7 +235,7 @@ func TestAddon_driftOfWriteOnlyValues(t *testing.T) {
 	}
 }
 
-// A release that is gone is planned anew; a cluster that does not answer keeps it.
+// A release that is gone is planned again; a cluster that does not answer keeps it.
 func TestAddon_releaseGoneOrClusterSilent(t *testing.T) {
 	t.Parallel()
 
@@ -276,7 +276,7 @@ func TestAddon_releaseGoneOrClusterSilent(t *testing.T) {
 	}
 }
 
-// A destroy says what the resource says.
+// A destroy uses the arguments of the resource.
 func TestAddon_destroyUsesItsArguments(t *testing.T) {
 	t.Parallel()
 
@@ -291,7 +291,7 @@ func TestAddon_destroyUsesItsArguments(t *testing.T) {
 	}
 }
 
-// Two resources cannot be one release, and a release of somebody else is only taken over when asked.
+// Two resources cannot own one release, and a foreign release is only taken over on request.
 func TestAddon_releaseOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 
@@ -328,7 +328,7 @@ func TestAddon_releaseOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// Another cluster replaces the resource; another way to the same one does not.
+// Another cluster replaces the resource; another route to the same one does not.
 func TestAddon_anotherClusterReplacesIt(t *testing.T) {
 	t.Parallel()
 
@@ -388,7 +388,7 @@ func TestAddon_anotherClusterReplacesIt(t *testing.T) {
 	}
 }
 
-// A cluster that is made anew in the same run has nothing of its addons: they are installed again.
+// A cluster that is recreated in the same run has nothing of its addons: they are installed again.
 func TestAddon_clusterIsReplaced(t *testing.T) {
 	t.Parallel()
 
@@ -402,7 +402,7 @@ func TestAddon_clusterIsReplaced(t *testing.T) {
 		t.Errorf("the plan promises revision %s", tftest.Text(t, planned.Value, "revision"))
 	}
 
-	// The run of the apply is another process, which has refreshed nothing.
+	// The run of the apply is another process, without a refresh.
 	s.Server = s.newProcess(t).Server
 	s.cluster.change(func() { clear(s.cluster.releases) })
 	s.Apply(t, config).Must(t)
@@ -419,7 +419,7 @@ func TestAddon_clusterIsReplaced(t *testing.T) {
 	}
 }
 
-// A kubeconfig that nobody knows yet may be that of a cluster without the release: nothing is promised before.
+// An unknown kubeconfig may be that of a cluster without the release: the plan promises nothing.
 func TestAddon_clusterIsNotKnownYet(t *testing.T) {
 	t.Parallel()
 

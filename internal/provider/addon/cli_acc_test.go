@@ -20,7 +20,7 @@ const (
 	addonRegistryWords = "the-word-of-the-repository"
 )
 
-// addonHCL is an addon with everything that is secret.
+// addonHCL is an addon with every secret.
 func addonHCL(endpoint, repository, namespace string) string {
 	return fmt.Sprintf(`
 terraform {
@@ -81,7 +81,7 @@ resource "talosop_addon" "this" {
 `, endpoint, namespace, repository, addonSensitive)
 }
 
-// An addon comes about, changes, is repaired and goes, and what is secret is nowhere but where it has to be.
+// An addon is created, changed, repaired and destroyed, and secrets appear only where they have to be.
 func TestAccAddon_lifecycle(t *testing.T) {
 	t.Parallel()
 
@@ -151,7 +151,7 @@ func TestAccAddon_lifecycle(t *testing.T) {
 			}
 		}
 
-		// A log or a plan that tells nothing of the addon would prove nothing.
+		// A log or a plan without the addon would prove nothing.
 		if !strings.Contains(w.Trace(), namespace+"/simple") {
 			t.Errorf("the log of %s does not tell of the addon", cli.Name)
 		}

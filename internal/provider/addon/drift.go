@@ -19,8 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// look refreshes what is known of a release. gone is whether there is nothing of it any more.
-// Trouble is a warning, and leaves the state as it is.
+// look refreshes the observations of a release. gone is true when nothing of it is left. A problem is a warning, and
+// leaves the state unchanged.
 func (r *addonResource) look(
 	ctx context.Context, state *addonModel, applied *addonApplied,
 ) (gone bool, diags diag.Diagnostics) {
@@ -61,18 +61,19 @@ func (r *addonResource) look(
 	return false, diags
 }
 
-// addonSeen is what a refresh found.
+// addonSeen is the result of a refresh.
 type addonSeen struct {
 	gone bool
 	last release.Revision
-	// drift is how the release is not as it was made, repair whether equal inputs would not put that right.
+	// drift is how the release differs from the last apply, repair whether an apply with equal inputs has to repair
+	// it.
 	drift  []string
 	repair bool
 	// unread is why some objects could not be compared.
 	unread error
 }
 
-// see looks at a release, and changes nothing. The error is that nothing is known.
+// see observes a release, and changes nothing. An error means that nothing is known.
 func (r *addonResource) see(ctx context.Context, state addonModel, applied addonApplied) (addonSeen, error) {
 	ctx, cluster, err := state.reach(ctx, r.ProviderData, pki.ReadingAddons)
 	if err != nil {
@@ -107,8 +108,7 @@ func (r *addonResource) see(ctx context.Context, state addonModel, applied addon
 	return seen, nil
 }
 
-// drift compares a release with what the last apply made of it. repair is whether equal inputs
-// would not put it right by themselves.
+// drift compares a release with the last apply. repair is true when equal inputs would not repair it by themselves.
 func (m addonModel) drift(
 	ctx context.Context, cluster providerdata.ReleaseKeeper, have release.Observation, applied addonApplied,
 ) (drift []string, repair bool, err error) {
@@ -146,13 +146,13 @@ func (m addonModel) drift(
 	return append(append(drift, changed...), objects...), repair || len(changed)+len(objects) > 0, err
 }
 
-// unfinished is whether a revision is what an apply of talosop left behind that failed or was killed.
+// unfinished reports whether a revision is left over from an apply of talosop that failed or was killed.
 func unfinished(last release.Revision) bool {
 	return last.Inputs != "" && (last.Status == release.Failed || strings.HasPrefix(last.Status, "pending-"))
 }
 
-// revisionDrift says whether the newest revision is another one than the last apply made. Helm's description of it may
-// quote objects, and is not for a state.
+// revisionDrift says whether the newest revision differs from the one of the last apply. Helm's description of it
+// may quote objects, and stays out of state.
 func revisionDrift(last release.Revision, applied addonApplied) []string {
 	other := last.Number != applied.Revision && applied.Revision != 0
 
@@ -180,8 +180,8 @@ func revisionDrift(last release.Revision, applied addonApplied) []string {
 	}
 }
 
-// takenBack is whether a revision has what the last apply that succeeded made, or what the import found: an upgrade of
-// talosop failed after it, and was taken back (atomic). Rollbacks of others carry no mark of their own.
+// takenBack reports whether a revision has the content of the last successful apply, or of the import: a later
+// upgrade of talosop failed and was rolled back (atomic). Rollbacks of others carry no mark.
 func takenBack(last release.Revision, applied addonApplied) bool {
 	if applied.Inputs == "" {
 		return last.Inputs == release.InputsOfAnother
@@ -190,8 +190,8 @@ func takenBack(last release.Revision, applied addonApplied) bool {
 	return last.Inputs == applied.Inputs
 }
 
-// otherValues says how the values of a release differ from those that were applied. With values of former
-// revisions in them nobody can tell.
+// otherValues says how the values of a release differ from those applied. This is unknown when they include values
+// of former revisions.
 func (m addonModel) otherValues(
 	spec release.Spec, last release.Revision, applied addonApplied, secrets values.Secrets,
 ) []string {
@@ -209,7 +209,7 @@ func (m addonModel) otherValues(
 		return lines
 	}
 
-	// What was write-only is known by the mark alone.
+	// Write-only values are compared only by the mark.
 	spec.Values = values.Restored(last.Values, spec.Values)
 	if release.Inputs(spec, applied.Digest) != applied.Inputs {
 		return []string{"values are not those that were applied"}

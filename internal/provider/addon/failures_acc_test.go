@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// What cannot succeed is found by the plan.
+// The plan finds what cannot succeed.
 func (r *realAddons) testFoundByThePlan(t *testing.T) {
 	base := func(sample kubetest.Sample) tftest.Config { return r.chart(t, "found-by-plan", sample, "1.0.0") }
 
@@ -46,7 +46,7 @@ func (r *realAddons) testFoundByThePlan(t *testing.T) {
 		}
 	}
 
-	// A cluster that does not exist yet is no reason not to say so.
+	// A cluster that does not exist yet is no reason to omit the error.
 	unborn := tftest.With(base(kubetest.NeedsKubernetes), tftest.Unknown{}, "cluster", "phase")
 	if planned := r.drive(t).Plan(t, unborn); !planned.Failed() {
 		t.Error("a chart for another Kubernetes is fine for a cluster that is still to be made")
@@ -56,16 +56,15 @@ func (r *realAddons) testFoundByThePlan(t *testing.T) {
 		"4 objects added",
 		"made or changed first")
 
-	// A server that nobody can reach is a warning.
+	// An unreachable server is a warning.
 	r.drive(t).Plan(t, tftest.With(base(kubetest.Simple), "https://127.0.0.1:1", "repository")).Must(t).Tells(t,
 		"could not be looked at")
 }
 
-// failingFor is what pods that fail are waited for: on a busy machine it takes a while until they are made and have
-// failed.
+// failingFor is the timeout for failing pods: on a busy computer it takes time until they exist and have failed.
 const failingFor = "8s"
 
-// A pod and a hook that fail are named with what they say; what was begun goes on, or is undone.
+// A pod and a hook that fail are named with their messages; the next apply continues, or the change is undone.
 func (r *realAddons) testFailures(t *testing.T) {
 	failing := fmt.Sprintf("podAnnotations: {%s: \"true\"}\n", kubetest.MissingImageAnnotation)
 	config := tftest.With(tftest.With(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"),
@@ -108,7 +107,7 @@ func (r *realAddons) testFailures(t *testing.T) {
 	d.Apply(t, nil).Must(t)
 }
 
-// A cluster that does not answer keeps its addons, and lets them be forgotten.
+// A cluster that does not answer keeps its addons, or lets the user forget them.
 func (r *realAddons) testSilence(t *testing.T) {
 	proxy := r.Proxy(t)
 	config := tftest.Without(r.chart(t, "silence", kubetest.Simple, "1.0.0"), "cluster")

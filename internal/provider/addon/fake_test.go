@@ -19,22 +19,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// fakeCluster keeps releases in memory: each is one ConfigMap with its values. It is told what
-// goes wrong. The engine itself is tested where it is, and with the resource in acceptance tests.
+// fakeCluster keeps releases in memory: each is one ConfigMap with its values. The tests set its failures. The
+// engine has its own tests, and acceptance tests with the resource.
 type fakeCluster struct {
 	Mu       sync.Mutex
 	releases map[release.Name][]release.Revision
-	// silent is that nobody answers, failing why applies fail, refusing why charts do not render.
+	// silent means that the cluster does not answer, failing why applies fail, refusing why charts do not render.
 	silent            bool
 	failing, refusing error
-	// late is why an apply fails that has reached what was wanted, undone that a failed one is taken away or back.
+	// late is why an apply fails after the release is as wanted, undone that a failed one is removed or rolled back.
 	late   error
 	undone bool
-	// outcome is that of one that was taken away.
+	// outcome is that of an apply that was removed.
 	outcome release.Outcome
-	// steps and notices are what applies tell of beside what they made.
+	// steps and notices are what applies report besides their result.
 	steps, notices []string
-	// altered is what somebody did to the objects.
+	// altered are changes of the objects by other clients.
 	altered []string
 	applies []release.Intent
 	specs   []release.Spec
@@ -160,7 +160,7 @@ func (f *fakeCluster) Apply(
 	return outcome, f.late
 }
 
-// takeBack is what atomic does: a revision more, with what the former one had.
+// takeBack does what atomic does: it adds a revision with the content of the former one.
 func (f *fakeCluster) takeBack(name release.Name, former, made release.Revision) (release.Outcome, error) {
 	back := former
 	back.Number, back.LastDeployed = made.Number+1, made.LastDeployed.Add(time.Second)
@@ -192,7 +192,7 @@ func (f *fakeCluster) Remove(_ context.Context, name release.Name, o release.Rem
 	return nil
 }
 
-// change does something while nothing else happens.
+// change runs do while nothing else happens.
 func (f *fakeCluster) change(do func()) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -237,7 +237,7 @@ func (f *fakeCharts) change(do func()) {
 	do()
 }
 
-// addonSite is a provider whose addons meet a cluster and a chart of the test.
+// addonSite is a provider whose addons use a cluster and a chart of the test.
 type addonSite struct {
 	*tftest.Driven
 
@@ -261,7 +261,7 @@ func newAddonSite(t *testing.T) *addonSite {
 	return s
 }
 
-// Another resource of the same provider process.
+// Another is another resource of the same provider process.
 func (s *addonSite) Another(t *testing.T) *tftest.Driven {
 	t.Helper()
 

@@ -25,7 +25,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// object is the registry of a state, which has nothing that is write-only.
+// object is the registry for a state, without write-only values.
 func (r *importedRegistry) object(ctx context.Context) (types.Object, diag.Diagnostics) {
 	return types.ObjectValue(addonType(ctx, "registry").AttrTypes, map[string]attr.Value{
 		"username": tf.TextOrNull(r.Username), "password_wo": types.StringNull(),
@@ -36,7 +36,7 @@ func (r *importedRegistry) object(ctx context.Context) (types.Object, diag.Diagn
 	})
 }
 
-// ImportState reads a release that exists, whoever made it.
+// ImportState reads an existing release, whichever client made it.
 func (r *addonResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
@@ -65,7 +65,7 @@ func (r *addonResource) ImportState(
 	resp.Diagnostics.Append(applied.store(ctx, resp.Private)...)
 }
 
-// importedPlace is a model that says nothing but what the id does.
+// importedPlace is a model with only the values of the ID.
 func (r *addonResource) importedPlace(ctx context.Context, request addonImport) (addonModel, diag.Diagnostics) {
 	model := saysNothing(ctx)
 	model.Name, model.Namespace = types.StringValue(request.Name),
@@ -130,7 +130,7 @@ func (r *addonResource) importedHandle(ctx context.Context, request addonImport)
 	return handle, diags
 }
 
-// saysNothing is a model in which all is null that has no default.
+// saysNothing is a model in which everything without a default is null.
 func saysNothing(ctx context.Context) addonModel {
 	list := func(name string) types.List { return types.ListNull(addonType(ctx, name)) }
 	null := func(name string) types.Object { return types.ObjectNull(addonType(ctx, name).AttrTypes) }
@@ -183,7 +183,7 @@ func (r *addonResource) adopt(
 	return addonApplied{Revision: last.Number, Chart: chartOf(last)}, diags
 }
 
-// take puts what a release tells into the model, and where the id says that its chart is from.
+// take puts the facts of a release into the model, and the source of its chart from the ID.
 func (m *addonModel) take(request addonImport, last release.Revision) error {
 	m.Chart, m.Repository = types.StringValue(cmp.Or(request.Chart, last.ChartName)), tf.TextOrNull(request.Repository)
 	if !pathChart(m.Chart.ValueString()) {
@@ -205,7 +205,7 @@ func (m *addonModel) take(request addonImport, last release.Revision) error {
 	return nil
 }
 
-// whole makes integers of what JSON made floating-point numbers of: YAML would write them as 1e+06.
+// whole makes integers of what JSON made floating-point numbers: YAML would write them as 1e+06.
 func whole(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -231,8 +231,8 @@ func whole(value any) any {
 	return value
 }
 
-// compareChart takes the digest of the chart that the id names, when the release proves to be made
-// of it: it renders to the same objects.
+// compareChart takes the digest of the chart in the ID, when the release proves to be made from it: it renders to
+// the same objects.
 func (r *addonResource) compareChart(
 	ctx context.Context, m *addonModel, from providerdata.ReleaseKeeper, have release.Observation,
 ) diag.Diagnostics {
@@ -249,7 +249,7 @@ func (r *addonResource) compareChart(
 	defer cancel()
 
 	source, _ := m.source(m.Registry)
-	// Half of what a server asks for is nothing: what `helm registry login` stored may be all of it.
+	// Incomplete credentials are no use: those that `helm registry login` stored may be complete.
 	source.Username, source.ClientCertificate = "", ""
 
 	chart, err := r.Addons.Charts.Fetch(ctx, source)
@@ -277,7 +277,7 @@ func (r *addonResource) compareChart(
 	return nil
 }
 
-// importAgain is what can be done about trouble that the id has no part in.
+// importAgain is the advice for problems that have nothing to do with the ID.
 const importAgain = "Correct the cause and import again."
 
 func addonNotImported(attempted string, err error, next string) diag.Diagnostic {

@@ -10,14 +10,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 )
 
-// importOfAddon shows what import ids of addons are like.
+// importOfAddon shows import IDs of addons.
 const importOfAddon = `kube-system/metrics-server, with the kubeconfig of KUBECONFIG or ~/.kube/config, or a JSON object such as ` +
 	`{"kubeconfig": {"path": "kubeconfig"}, "namespace": "kube-system", "name": "metrics-server", "chart": "metrics-server", ` +
 	`"repository": "https://kubernetes-sigs.github.io/metrics-server", "version": "3.13.0"}, with "secrets" and "control_plane" in place of "kubeconfig" for a ` +
 	`cluster with a handle, and "registry" as in the configuration, but without password_wo and client_key_wo`
 
-// addonImport is an import id: which release of which cluster, and where its chart comes from, which no record of
-// Helm tells.
+// addonImport is an import ID: which release of which cluster, and the source of its chart, which no record of Helm
+// contains.
 type addonImport struct {
 	Kubeconfig *struct {
 		Path    string `json:"path"`
@@ -34,7 +34,7 @@ type addonImport struct {
 	Registry     *importedRegistry `json:"registry"`
 }
 
-// importedRegistry is how the server of the chart is reached, without what is secret: plans show import ids.
+// importedRegistry is how the server of the chart is reached, without secrets: plans show import IDs.
 type importedRegistry struct {
 	Username          string `json:"username"`
 	PassCredentials   *bool  `json:"pass_credentials"`
@@ -83,7 +83,7 @@ func readAddonImport(id string) (addonImport, error) {
 	return request, nil
 }
 
-// kubeconfigOfEnvironment is the file that kubectl would take.
+// kubeconfigOfEnvironment is the file that kubectl would use.
 func kubeconfigOfEnvironment() (string, error) {
 	files := filepath.SplitList(os.Getenv("KUBECONFIG"))
 	if len(files) > 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// Only who wrote an id that cannot be read is told how ids are written.
+// Only an ID that cannot be read gets an explanation of the format.
 func TestAddon_refusedImports(t *testing.T) {
 	t.Parallel()
 
@@ -59,7 +59,7 @@ func TestAddon_refusedImports(t *testing.T) {
 	}
 }
 
-// How the server of the chart is reached is a part of the id: the chart is compared, and nothing is planned.
+// The ID includes how the server of the chart is reached: the chart is compared, and the plan is empty.
 func TestAddon_importTakesRegistry(t *testing.T) {
 	t.Parallel()
 
@@ -96,7 +96,8 @@ func TestAddon_importTakesRegistry(t *testing.T) {
 // importCommand finds the ids of `terraform import`.
 var importCommand = regexp.MustCompile(`terraform import talosop_addon\.\w+\s+(?:\\\s+)?(?:'([^']+)'|(\S+))`)
 
-// Every block of code of the guide is an example, which is validated with the others, or a command whose id can be read.
+// Every code block of the guide is an example, which is validated with the others, or a command whose ID can be
+// read.
 func TestAddon_codeOfTheGuide(t *testing.T) {
 	t.Parallel()
 

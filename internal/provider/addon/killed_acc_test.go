@@ -19,8 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// A run that is killed in the middle of an install, and one that is interrupted in the middle of an
-// upgrade, are gone on with by the next apply.
+// The next apply continues an install that was killed midway, and an upgrade that was interrupted midway.
 func TestAccAddon_continuesAfterAnInterruptedRun(t *testing.T) {
 	testenv.BeforeRelease(t, "TestApply_interruptedLeavesNothingRunning", "TestUpgrade_killedAtEveryChange")
 	t.Parallel()
@@ -71,7 +70,7 @@ resource "talosop_addon" "this" {
 		t.Error("a run that was interrupted is fine")
 	}
 
-	// Nothing goes on behind it: its record is ended.
+	// Nothing continues in the background: its record is final.
 	awaitStatus(t, cluster, "early", release.Failed)
 	write("four", "example.org/fine")
 	w.MustRun("apply", "-auto-approve")

@@ -35,7 +35,7 @@ type addonModel struct {
 	addonSeenModel
 }
 
-// addonChartModel is what is installed.
+// addonChartModel is the chart to install.
 type addonChartModel struct {
 	Chart            types.String `tfsdk:"chart"`
 	Repository       types.String `tfsdk:"repository"`
@@ -47,7 +47,7 @@ type addonChartModel struct {
 	Registry         types.Object `tfsdk:"registry"`
 }
 
-// addonValuesModel is what the chart is given. ValuesWO is null but in configurations.
+// addonValuesModel are the inputs of the chart. ValuesWO is null except in configurations.
 type addonValuesModel struct {
 	Values          types.List   `tfsdk:"values"`
 	Set             types.List   `tfsdk:"set"`
@@ -57,7 +57,7 @@ type addonValuesModel struct {
 	Patches         types.List   `tfsdk:"patches"`
 }
 
-// addonOptionsModel is how Helm goes about it.
+// addonOptionsModel are the options for Helm.
 type addonOptionsModel struct {
 	Wait                     types.Bool   `tfsdk:"wait"`
 	WaitForJobs              types.Bool   `tfsdk:"wait_for_jobs"`
@@ -80,7 +80,7 @@ type addonOptionsModel struct {
 	ResetThenReuseValues     types.Bool   `tfsdk:"reset_then_reuse_values"`
 }
 
-// addonSeenModel is what the cluster and the chart tell.
+// addonSeenModel is what the cluster and the chart report.
 type addonSeenModel struct {
 	ID            types.String      `tfsdk:"id"`
 	Revision      types.Int64       `tfsdk:"revision"`
@@ -114,12 +114,12 @@ type ignoreDriftModel struct {
 	Paths     types.List   `tfsdk:"paths"`
 }
 
-// Release is the name of the release, as far as it is known.
+// Release is the known part of the release's name.
 func (m addonModel) Release() release.Name {
 	return release.Name{Namespace: cmp.Or(m.Namespace.ValueString(), defaultAddonNamespace), Name: m.Name.ValueString()}
 }
 
-// unseenAddon is what is not known before an install.
+// unseenAddon is what is unknown before an install.
 func unseenAddon() addonSeenModel {
 	return addonSeenModel{
 		ID: types.StringUnknown(), Revision: types.Int64Unknown(), Status: types.StringUnknown(),
@@ -131,7 +131,7 @@ func unseenAddon() addonSeenModel {
 	}
 }
 
-// Fill puts a revision into the model. objects that the model has are kept when the revision is nil.
+// Fill puts a revision into the model. It keeps the model's objects when the revision is nil.
 func (m *addonModel) Fill(r release.Revision) {
 	var objects []string
 	for _, o := range r.Objects {

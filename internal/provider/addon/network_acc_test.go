@@ -19,8 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// One apply makes a cluster without a pod network and the addon that brings it, and the next one
-// has nothing to do.
+// One apply makes a cluster without a pod network and the addon that brings it, and the next plan is empty.
 func TestAccAddon_bringsThePodNetwork(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccCreate_withoutCNI", "TestAccAddon_lifecycle")
 	t.Parallel()

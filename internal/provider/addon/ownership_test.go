@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// onlyReplaced plans a replacement, and gives what the first of its two plans says.
+// onlyReplaced plans a replacement, and returns the first of its two plans.
 func (s *addonSite) onlyReplaced(t *testing.T, config tftest.Config) tftest.Outcome {
 	t.Helper()
 
@@ -31,7 +31,7 @@ func (s *addonSite) onlyReplaced(t *testing.T, config tftest.Config) tftest.Outc
 		Diagnostics: resp.Diagnostics}
 }
 
-// newProcess is a provider process that remembers nothing of what others did.
+// newProcess is a provider process without memory of other processes.
 func (s *addonSite) newProcess(t *testing.T) *tftest.Driven {
 	t.Helper()
 
@@ -45,7 +45,8 @@ func (s *addonSite) newProcess(t *testing.T) *tftest.Driven {
 	return d
 }
 
-// A plan says that a release of talosop exists: one of the same inputs is taken over, one of others is not.
+// A plan reports an existing release of talosop: one with the same inputs is taken over, one with other inputs is
+// not.
 func TestAddon_releaseOfAnotherState(t *testing.T) {
 	t.Parallel()
 
@@ -68,7 +69,7 @@ func TestAddon_releaseOfAnotherState(t *testing.T) {
 		t.Errorf("a release of another state is taken: %s", tftest.Show(failed.Diagnostics))
 	}
 
-	// A replacement would uninstall it first: a chart that cannot be installed is an error of the plan all the same.
+	// A replacement would uninstall it first, so a chart that cannot be installed is still an error of the plan.
 	s.cluster.change(func() { s.cluster.refusing = release.ErrTemplate })
 
 	if planned := s.newProcess(t).Plan(t, wanted); !planned.Failed() {
@@ -77,7 +78,7 @@ func TestAddon_releaseOfAnotherState(t *testing.T) {
 
 	s.cluster.change(func() { s.cluster.refusing = nil })
 
-	// A process that was killed has stored nothing, and goes on.
+	// A process that was killed has stored nothing, and resumes.
 	other = s.newProcess(t)
 	other.Apply(t, baseAddon()).Must(t)
 
@@ -87,7 +88,7 @@ func TestAddon_releaseOfAnotherState(t *testing.T) {
 	}
 }
 
-// A release that a replacement took over before the old resource goes is not uninstalled with that.
+// A release that a replacement took over is not uninstalled with the old resource.
 func TestAddon_createBeforeDestroy(t *testing.T) {
 	t.Parallel()
 

@@ -24,14 +24,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// reached is a cluster that an operation works on, and how it is reached.
+// reached is a cluster that an operation works on, and its route.
 type reached struct {
 	providerdata.ReleaseKeeper
 	Way
 }
 
-// reach opens the cluster of an addon for an operation, whose log lines hide what is secret of it. It does no I/O, and
-// its errors are errNoWay.
+// reach opens the cluster of an addon for an operation, whose log lines hide the secrets of the cluster. It does no
+// I/O, and its errors are errNoWay.
 func (m addonModel) reach(
 	ctx context.Context, data *providerdata.ProviderData, access pki.Access,
 ) (context.Context, reached, error) {
@@ -46,7 +46,7 @@ func (m addonModel) reach(
 	return ctx, reached{cluster, to}, err
 }
 
-// addonsOn is the cluster that a way leads to, for an operation. It does no I/O. Its client stays for the life of the
+// addonsOn is the cluster that a route leads to, for an operation. It does no I/O. Its client lives as long as the
 // process, or as long as its credentials last.
 func addonsOn(
 	ctx context.Context, m *providerdata.ProviderData, access pki.Access, to Way,
@@ -71,15 +71,15 @@ func addonsOn(
 	return a.Open(ctx, api), nil
 }
 
-// errNoWay is that the configuration does not lead to a cluster, such as a kubeconfig that is gone.
+// errNoWay says that the configuration does not lead to a cluster, such as a kubeconfig that is gone.
 var errNoWay = errors.New("the cluster cannot be reached with what is configured")
 
-// Way is how a cluster is reached.
+// Way is the route to a cluster.
 type Way struct {
-	// key tells ways apart; it holds no secret.
+	// key identifies a route; it holds no secret.
 	key string
-	// Mark is that of a cluster with a handle; authority the certificate of a cluster's CA in
-	// DER, and server its URL.
+	// Mark is that of a cluster with a handle. Authority is the certificate of a cluster's CA in DER, and Server its
+	// URL.
 	Mark, Authority, Server string
 	// version of Kubernetes, empty when it is not known.
 	version string
@@ -87,7 +87,7 @@ type Way struct {
 	client  func(ctx context.Context, m *providerdata.ProviderData, access pki.Access) (*kubernetes.Client, error)
 }
 
-// way reads how the cluster is reached, which has to be known. Its errors are errNoWay.
+// way reads the route to the cluster, which has to be known. Its errors are errNoWay.
 func (m addonModel) way(ctx context.Context, data *providerdata.ProviderData) (Way, error) {
 	if m.Cluster.IsNull() {
 		return m.wayOfKubeconfig(data)
@@ -181,13 +181,13 @@ func (m addonModel) wayOfKubeconfig(data *providerdata.ProviderData) (Way, error
 	return found, nil
 }
 
-// mask returns a context whose log lines hide what is secret of a way.
+// mask returns a context whose log lines hide the secrets of a route.
 func (w Way) mask(ctx context.Context) context.Context {
 	return maskTexts(tflog.MaskLogRegexes(ctx, tf.PrivateKey), w.Secrets)
 }
 
-// Another is whether two ways are known to lead to different clusters. The authority of a cluster
-// may be rotated and its server may move, so that both have to differ where there is no mark.
+// Another reports whether two routes are known to lead to different clusters. The authority of a cluster may be
+// rotated and its server may move. Without a mark, both have to differ.
 func (w Way) Another(than Way) bool {
 	if w.Mark != "" && than.Mark != "" {
 		return w.Mark != than.Mark
@@ -201,7 +201,7 @@ func (w Way) Another(than Way) bool {
 	}
 }
 
-// Claim names a release of the cluster, for all ways that lead there.
+// Claim names a release of the cluster, the same for all routes to it.
 func (w Way) Claim(name release.Name) string {
 	return tf.DigestOf(cmp.Or(w.Authority, w.Server)) + "/" + name.String()
 }

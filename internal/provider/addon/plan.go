@@ -23,9 +23,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// ModifyPlan decides by configuration and state what an apply will do, so that both planning passes
-// agree; what only the network knows is a warning, or an error about what cannot succeed. The one
-// exception is a chart that changed under its version, where there is nothing else to do.
+// ModifyPlan decides from configuration and state what an apply will do, so that both planning passes agree. What
+// only the network knows is a warning, or an error when the apply cannot succeed. The one exception is a chart that
+// changed under its version, when nothing else is to do.
 func (r *addonResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -54,9 +54,9 @@ func (r *addonResource) ModifyPlan(
 		resp.RequiresReplace.Append(plan.placePath())
 	}
 
-	// What the schema says about a replacement is not in the response yet.
+	// The response does not have the replacements of the schema yet.
 	if create || len(resp.RequiresReplace) > 0 || plan.renamed(state) {
-		// For a replacement the CLIs ask for a plan of the create, too, and show nothing of what that warns of.
+		// For a replacement the CLIs also request a plan of the create, and do not show its warnings.
 		plan.addonSeenModel = unseenAddon()
 		plan.forecast()
 		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil, "")...)
@@ -90,7 +90,7 @@ func (r *addonResource) planInPlace(
 	return diags
 }
 
-// placePath is the attribute that says which cluster it is.
+// placePath is the attribute that selects the cluster.
 func (m addonModel) placePath() frameworkpath.Path {
 	if m.Cluster.IsNull() {
 		return frameworkpath.Root("kubeconfig")
@@ -99,8 +99,7 @@ func (m addonModel) placePath() frameworkpath.Path {
 	return frameworkpath.Root("cluster").AtName("secrets")
 }
 
-// ofAnother is whether a plan is for another cluster than the one of state, as far as that is
-// known.
+// ofAnother reports whether a plan is for another cluster than the state, as far as that is known.
 func (m addonModel) ofAnother(ctx context.Context, data *providerdata.ProviderData, state addonModel) bool {
 	if !m.placeKnown(ctx, data) {
 		return false
@@ -112,12 +111,12 @@ func (m addonModel) ofAnother(ctx context.Context, data *providerdata.ProviderDa
 	return err == nil && unknown == nil && wanted.Another(was)
 }
 
-// renamed is whether a plan is for another release than the one of state.
+// renamed reports whether a plan is for another release than the state.
 func (m addonModel) renamed(state addonModel) bool {
 	return !m.Name.IsUnknown() && !m.Namespace.IsUnknown() && m.Release() != state.Release()
 }
 
-// placeKnown is whether it is known how the cluster is reached.
+// placeKnown reports whether the route to the cluster is known.
 func (m addonModel) placeKnown(ctx context.Context, data *providerdata.ProviderData) bool {
 	if m.Cluster.IsUnknown() || m.Kubeconfig.IsUnknown() {
 		return false
@@ -149,8 +148,8 @@ func (m *addonModel) forecast() {
 	}
 }
 
-// planUpdate compares what is wanted with what was applied, and fills in what an update does that
-// leaves the release alone.
+// planUpdate compares the configuration with the last apply, and fills in the changes of an update that leaves the
+// release unchanged.
 func (m *addonModel) planUpdate(ctx context.Context, state addonModel, applied addonApplied) tf.Verdict {
 	v := m.upgrades(ctx, state, applied)
 	m.keepSpelling(state)
@@ -161,7 +160,7 @@ func (m *addonModel) planUpdate(ctx context.Context, state addonModel, applied a
 	return v
 }
 
-// upgrades is whether an update upgrades the release, by configuration and state alone.
+// upgrades reports whether an update upgrades the release, from configuration and state alone.
 func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addonApplied) tf.Verdict {
 	nothing := types.ListNull(types.StringType)
 	wanted, unknown, err := m.Spec(ctx, nothing)
@@ -186,7 +185,7 @@ func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addo
 	}
 }
 
-// whatChanged names what is another one of two releases whose marks differ.
+// whatChanged names the differences of two releases whose marks differ.
 func whatChanged(wanted, was release.Spec) string {
 	var changed []string
 
@@ -203,7 +202,7 @@ func whatChanged(wanted, was release.Spec) string {
 		changed = append(changed, "patches")
 	}
 
-	// What the mark has beside them.
+	// What the mark covers besides them.
 	wanted.Values, wanted.Patches = was.Values, was.Patches
 	if release.Inputs(wanted, "") != release.Inputs(was, "") {
 		changed = append(changed, "options")
@@ -212,18 +211,18 @@ func whatChanged(wanted, was release.Spec) string {
 	return finding.Describe(changed) + " changed"
 }
 
-// mostValues is how many values a plan names that change.
+// mostValues is how many changed values a plan names.
 const mostValues = 5
 
-// sameSource is whether the chart comes from where it came from.
+// sameSource reports whether the source of the chart is unchanged.
 func (m addonModel) sameSource(state addonModel) bool {
 	return m.Chart.Equal(state.Chart) && m.Repository.Equal(state.Repository) && m.Version.Equal(state.Version) &&
 		m.Devel.Equal(state.Devel) &&
 		m.DependencyUpdate.Equal(state.DependencyUpdate)
 }
 
-// mayBeImported is whether the chart can be the one of a release that was imported: nobody knows where that came
-// from, so that its name and version are all that is compared.
+// mayBeImported reports whether the chart can be the one of an imported release. Its source is unknown, so only name
+// and version are compared.
 func (m addonModel) mayBeImported(state addonModel) bool {
 	if m.Chart.IsUnknown() || m.Version.IsUnknown() || m.Repository.IsUnknown() {
 		return false
@@ -235,8 +234,8 @@ func (m addonModel) mayBeImported(state addonModel) bool {
 		strings.TrimPrefix(m.Version.ValueString(), "v") == strings.TrimPrefix(state.ChartVersion.ValueString(), "v")
 }
 
-// keepSpelling keeps values as they were written where what is written now means the same, so that comments and format
-// plan nothing. The CLIs allow a provider that.
+// keepSpelling keeps the former spelling of values with the same meaning, so that comments and format plan no
+// change. The CLIs allow a provider that.
 func (m *addonModel) keepSpelling(state addonModel) {
 	if m.Values.Equal(state.Values) || m.Values.IsNull() || state.Values.IsNull() {
 		return
@@ -250,7 +249,7 @@ func (m *addonModel) keepSpelling(state addonModel) {
 	}
 }
 
-// changesNothing is whether a plan is what is in state.
+// changesNothing reports whether a plan equals the state.
 func (m addonModel) changesNothing(state addonModel) bool {
 	for _, pair := range [][2]attr.Value{
 		{m.Cluster, state.Cluster}, {m.Kubeconfig, state.Kubeconfig}, {m.CreateNamespace, state.CreateNamespace},
@@ -269,8 +268,8 @@ func (m addonModel) changesNothing(state addonModel) bool {
 	return m.sameSource(state) && m.addonOptionsModel == state.addonOptionsModel
 }
 
-// expectUpgrade marks what an upgrade changes. A release that has to be installed over is deployed for the first
-// time then. Of the chart, only what an exact version tells is promised: a package may be published anew between the
+// expectUpgrade marks what an upgrade changes. A release that has to be reinstalled gets a new first deployment. Of
+// the chart, the plan promises only what an exact version determines: a package may be published again between the
 // passes of a plan.
 func (m *addonModel) expectUpgrade(state addonModel) {
 	m.addonSeenModel = unseenAddon()
@@ -281,10 +280,9 @@ func (m *addonModel) expectUpgrade(state addonModel) {
 	}
 }
 
-// vanished is whether the cluster has nothing of the release. One that is still to be made, or that nobody knows yet,
-// may have nothing of it. A refresh has looked for that, so it
-// is asked only in the run of an apply, where a cluster may have been made anew since. Without an answer it is taken
-// to be there.
+// vanished reports whether the cluster has nothing of the release. That is possible for a cluster that is still to
+// be created or unknown. A refresh has checked it, so the cluster is asked only in the run of an apply, when it may
+// have been recreated since. Without an answer, the release counts as present.
 func (r *addonResource) vanished(ctx context.Context, plan addonModel) tf.Verdict {
 	if r.ProviderData == nil {
 		return tf.Verdict{}
@@ -309,8 +307,8 @@ func (r *addonResource) vanished(ctx context.Context, plan addonModel) tf.Verdic
 	return tf.Verdict{Takes: "the cluster has nothing of the release"}
 }
 
-// moved is whether the chart is another one by now, under its version or, where that is a range, under another
-// one. Trouble is a warning: nothing is to be done.
+// moved reports whether the chart is another one by now, under its version or, with a range, under another version.
+// A problem is a warning, because there is nothing to do.
 func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel) (tf.Verdict, diag.Diagnostics) {
 	source, unknown := plan.source(given.Registry)
 	if r.ProviderData == nil || unknown {
@@ -344,7 +342,7 @@ func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel
 	}
 }
 
-// pin says what a source stands for. Where only the package itself tells its digest, it is fetched.
+// pin resolves a source. When only the package itself reveals its digest, it is fetched.
 func (r *addonResource) pin(ctx context.Context, source chart.Source) (chart.Pin, error) {
 	pin, err := r.Addons.Charts.Resolve(ctx, source)
 	if err != nil || pin.Digest != "" {
@@ -359,7 +357,7 @@ func (r *addonResource) pin(ctx context.Context, source chart.Source) (chart.Pin
 	return pkg.Pin, nil
 }
 
-// warning is a chart that could not be looked at where there is nothing to do.
+// warning is a chart that could not be checked when there is nothing to do.
 func (p *chartProblem) warning(m addonModel) diag.Diagnostic {
 	_, next := p.place(m)
 

@@ -15,14 +15,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// An apply runs Helm when what goes into the release changed, and then alone.
+// An apply runs Helm only when an input of the release changed.
 func TestAddon_changesThatUpgrade(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
 		Path  []string
 		Value any
-		// upgrades is whether Helm runs; asks whether the plan cannot know.
+		// upgrades reports whether Helm runs; asks whether the plan cannot know.
 		upgrades, asks bool
 	}{
 		"values": {Path: []string{"values"}, Value: []any{"replicas: 3\nimage: {tag: v1}\n"}, upgrades: true},
@@ -117,7 +117,7 @@ func TestAddon_planSaysWhatChanged(t *testing.T) {
 	}
 }
 
-// How values are written makes no difference.
+// The spelling of values makes no difference.
 func TestAddon_respelledValues(t *testing.T) {
 	t.Parallel()
 
@@ -136,8 +136,8 @@ func TestAddon_respelledValues(t *testing.T) {
 	}
 }
 
-// Integers beyond 2^53 are compared as they are written: templates see those of set exactly, and those of values as the
-// float64 that they round to, so that these are planned and make no revision. Helm's record rounds both.
+// Integers beyond 2^53 are compared as written. Templates get those of set exactly, and those of values as the
+// nearest float64. A change of the latter is planned and makes no revision. Helm's record rounds both.
 func TestAddon_integersBeyondFloat64(t *testing.T) {
 	t.Parallel()
 
@@ -200,7 +200,7 @@ func TestAddon_integersBeyondFloat64(t *testing.T) {
 	}
 }
 
-// A plan says by object what changes, and hides what is secret.
+// A plan lists changes by object, and hides secrets.
 func TestAddon_previewHidesSecrets(t *testing.T) {
 	t.Parallel()
 
@@ -227,8 +227,8 @@ func TestAddon_previewHidesSecrets(t *testing.T) {
 	}
 }
 
-// New content under the same version, and a newer version in a range, are seen; trouble with the chart
-// alone is none for a release that needs nothing.
+// New content under the same version, and a newer version in a range, are detected. A problem with the chart alone
+// does not affect a release without changes.
 func TestAddon_chartChangesAtItsSource(t *testing.T) {
 	t.Parallel()
 
@@ -332,7 +332,7 @@ func TestAddon_errorsAndWarningsOfPlans(t *testing.T) {
 	}
 }
 
-// Whoever has a server without TLS is told what to write, and what that costs.
+// The error for a server without TLS says what to write, and its risk.
 func TestAddon_serverWithoutTLS(t *testing.T) {
 	t.Parallel()
 
@@ -368,8 +368,7 @@ func TestAddon_serverWithoutTLS(t *testing.T) {
 	}
 }
 
-// Every value may be unknown while planning: nothing is refused for it, and what a plan says then
-// comes true.
+// Every value may be unknown in a plan: it causes no error, and the forecast of the plan is correct.
 func TestAddon_unknownValues(t *testing.T) {
 	t.Parallel()
 

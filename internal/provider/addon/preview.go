@@ -23,31 +23,31 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// mostChanges is how many lines a plan says of what changes in the objects of an addon.
+// mostChanges is how many changes of an addon's objects a plan lists.
 const mostChanges = 100
 
-// preview is a look at what an apply will do.
+// preview is a forecast of an apply.
 type preview struct {
 	plan  addonModel
 	state *addonModel // nil for a create
-	// why the release is upgraded, empty for a create and where that is not known.
+	// why the release is upgraded, empty for a create and when that is unknown.
 	why   string
 	Spec  release.Spec
 	chart *chart.Package
-	// have is the release as it is, empty for one that is not there.
+	// have is the release as observed, empty when there is none.
 	have release.Observation
-	// pending says why the cluster was not asked, empty when it was; Cause is why it could not be.
+	// pending is why the cluster was not asked, empty when it was; Cause is why it could not be.
 	pending string
 	Cause   error
-	// blind is whether the plan does not know what the chart renders.
+	// blind reports whether the plan does not know what the chart renders.
 	blind bool
-	// inTheWay is what a create finds, nil for nothing.
+	// inTheWay is what blocks a create, nil for nothing.
 	inTheWay diag.Diagnostic
 }
 
-// preview says what an apply will change, and what keeps it from succeeding. Only what is
-// definite is an error: the chart has no such version, its templates or its schema refuse the
-// values. why is what makes the apply upgrade the release, as far as that is known.
+// preview forecasts the changes of an apply, and what prevents its success. Only definite problems are errors: the
+// chart has no such version, or its templates or schema refuse the values. why is the reason for the upgrade, as far
+// as that is known.
 func (r *addonResource) preview(
 	ctx context.Context, plan, given addonModel, state *addonModel, why string,
 ) diag.Diagnostics {
@@ -61,7 +61,7 @@ func (r *addonResource) preview(
 
 	spec, unknown, err := plan.Spec(ctx, given.ValuesWO)
 	if err != nil {
-		return nil // its mistakes are told by the validation, as far as it knows the values
+		return nil // the validation reports its mistakes, as far as it knows the values
 	}
 
 	if unknown {
@@ -81,7 +81,7 @@ func (r *addonResource) preview(
 	return p.diagnose(maskTexts(ctx, spec.Secrets), r.ProviderData)
 }
 
-// diagnose renders the chart and compares the outcome with the release.
+// diagnose renders the chart and compares the result with the release.
 func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData) diag.Diagnostics {
 	var diags diag.Diagnostics
 
@@ -98,7 +98,7 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 	switch {
 	case err != nil:
 		diags.Append(p.refused(err))
-	case p.inTheWay != nil: // the plan does not know whether that release goes first
+	case p.inTheWay != nil: // the plan does not know whether that release is removed first
 	case len(changes) > 0:
 		diags.Append(warning("Addon changes objects", p.Spec.Name,
 			countOf(changes)+finding.Prefixed(", because ", p.why)+"\n\n"+p.detail(changes)))
@@ -114,12 +114,12 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 	return diags
 }
 
-// drifted is whether the refresh has told of what the apply repairs, which no comparison with records shows.
+// drifted reports whether the refresh found drift that the apply repairs and that no comparison with records shows.
 func (p *preview) drifted() bool {
 	return p.state == nil || len(p.state.Drift.Elements()) > 0
 }
 
-// changes renders on the cluster where it answers, and without one otherwise.
+// changes renders on the cluster when it answers, and without one otherwise.
 func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) ([]diff.Change, error) {
 	cluster := p.cluster(ctx, from)
 	if cluster != nil {
@@ -142,8 +142,8 @@ func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) 
 	return p.changesOffline(ctx)
 }
 
-// changesOffline is what a create adds on the version of Kubernetes that the plan has. What an upgrade changes, and
-// what is rendered with values of former revisions, only the cluster knows.
+// changesOffline is what a create adds with the Kubernetes version of the plan. Only the cluster knows what an
+// upgrade changes, and what renders with values of former revisions.
 func (p *preview) changesOffline(ctx context.Context) ([]diff.Change, error) {
 	version := p.version(ctx)
 
@@ -161,7 +161,7 @@ func (p *preview) changesOffline(ctx context.Context) ([]diff.Change, error) {
 	return rendering.Additions(), err
 }
 
-// cluster is nil where it cannot be asked.
+// cluster is nil when it cannot be asked.
 func (p *preview) cluster(ctx context.Context, from *providerdata.ProviderData) providerdata.ReleaseKeeper {
 	if !p.plan.placeKnown(ctx, from) || p.plan.clusterInMaking(ctx) {
 		p.pending = "the cluster is made or changed first"
@@ -175,7 +175,7 @@ func (p *preview) cluster(ctx context.Context, from *providerdata.ProviderData) 
 	return cluster.ReleaseKeeper
 }
 
-// clusterInMaking is whether the phase of the cluster is not known yet.
+// clusterInMaking reports whether the phase of the cluster is unknown.
 func (m addonModel) clusterInMaking(ctx context.Context) bool {
 	if m.Cluster.IsNull() {
 		return false
@@ -186,7 +186,7 @@ func (m addonModel) clusterInMaking(ctx context.Context) bool {
 	return handle.Phase.IsUnknown()
 }
 
-// observe looks at the release, and at what is in the way of a create.
+// observe reads the release, and what blocks a create.
 func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeeper) {
 	have, err := cluster.Observe(ctx, p.Spec.Name)
 	if err != nil {
@@ -218,7 +218,7 @@ func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeepe
 	p.have = release.Observation{}
 }
 
-// exists warns of a release that the create is refused for.
+// exists warns of a release that makes the apply refuse the create.
 func (p *preview) exists(err error) diag.Diagnostic {
 	return warning("Addon exists already", p.Spec.Name, finding.Report{
 		Cause: CauseLines(p.Spec.Secrets.Redact(err.Error())),
@@ -227,7 +227,7 @@ func (p *preview) exists(err error) diag.Diagnostic {
 	}.String())
 }
 
-// takenOver warns of a release that the create finds to be just what it would make.
+// takenOver warns of a release that equals what the create would make.
 func (p *preview) takenOver() diag.Diagnostic {
 	return warning("Addon is taken over", p.Spec.Name, finding.Report{
 		Cause: []string{"a release of this name exists that talosop made of the same inputs, as an apply does that is " +
@@ -239,7 +239,7 @@ func (p *preview) takenOver() diag.Diagnostic {
 	}.String())
 }
 
-// ask renders on the cluster and compares with what is there.
+// ask renders on the cluster and compares with its objects.
 func (p *preview) ask(ctx context.Context, cluster providerdata.ReleaseKeeper) ([]diff.Change, error) {
 	rendering, err := cluster.Render(ctx, p.Spec, p.chart, p.have)
 	if err != nil {
@@ -253,7 +253,7 @@ func (p *preview) ask(ctx context.Context, cluster providerdata.ReleaseKeeper) (
 
 	hidden, err := former.hiddenOf(ctx, p.have, p.state == nil)
 	if err != nil {
-		return nil, nil //nolint:nilerr // told by the validation
+		return nil, nil //nolint:nilerr // the validation reports it
 	}
 
 	shown := p.Spec
@@ -285,7 +285,7 @@ func (p *preview) wayOut() string {
 	}
 }
 
-// version of Kubernetes that the handle tells, empty for none.
+// version is the Kubernetes version in the handle, empty for none.
 func (p *preview) version(ctx context.Context) string {
 	if p.plan.Cluster.IsNull() {
 		return ""
@@ -296,7 +296,7 @@ func (p *preview) version(ctx context.Context) string {
 	return handle.KubernetesVersion.ValueString()
 }
 
-// particulars are what an error says beside its kind, which is told anyway.
+// particulars are the details of an error without its kind, which the message already names.
 func particulars(err error) string {
 	text := err.Error()
 	for _, kind := range []error{release.ErrChart, release.ErrValues, release.ErrTemplate, release.ErrKubernetes,
@@ -307,8 +307,8 @@ func particulars(err error) string {
 	return text
 }
 
-// refused is the outcome of a chart that cannot be rendered: an error where that is sure to keep the
-// apply from succeeding. Templates may want of a cluster what cannot be known without it.
+// refused is the result of a chart that cannot be rendered: an error when the apply is certain to fail. Templates
+// may need facts of a cluster that are unknown without it.
 func (p *preview) refused(err error) diag.Diagnostic {
 	text := p.Spec.Secrets.Redact(particulars(err))
 	chart := fmt.Sprintf("chart %s %s", p.chart.Name, p.chart.Version)
@@ -356,7 +356,7 @@ func (p *preview) refused(err error) diag.Diagnostic {
 	}
 }
 
-// untold warns that what an apply changes is not known.
+// untold warns that the changes of an apply are unknown.
 func (p *preview) untold(cause, next string) diag.Diagnostic {
 	return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
 		Attempted: fmt.Sprintf("render chart %s %s for release %s, and compare it with what is there", p.chart.Name,
@@ -365,7 +365,7 @@ func (p *preview) untold(cause, next string) diag.Diagnostic {
 	}.String())
 }
 
-// forecast is a chart that the apply will not get, or that could not be asked for now.
+// forecast is a chart that the apply will not get, or that could not be checked now.
 func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
 	at, next := p.place(m)
 	what := finding.Report{
@@ -382,7 +382,7 @@ func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
 	return warning("Chart of an addon could not be looked at", m.Release(), what.String())
 }
 
-// countOf is such as "2 objects added, 1 changed, 1 removed".
+// countOf is text such as "2 objects added, 1 changed, 1 removed".
 func countOf(changes []diff.Change) string {
 	counts := map[diff.Verb]int{}
 	for _, c := range changes {

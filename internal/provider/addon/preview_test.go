@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// A cluster that cannot be asked is told with its own cause, whatever else could be said.
+// A cluster that cannot be asked is reported with its own cause, before any other.
 func TestAddon_planWithoutACluster(t *testing.T) {
 	t.Parallel()
 
@@ -40,7 +40,7 @@ func TestAddon_planWithoutACluster(t *testing.T) {
 	}
 }
 
-// A cluster that is still to be made tells no version of Kubernetes: the chart is rendered for the one of the
+// A cluster that does not exist yet has no version of Kubernetes: the chart is rendered for the one of the
 // configuration, and not at all without one. What its schema refuses is an error of any plan.
 func TestAddon_planWithoutAVersionOfKubernetes(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ metadata: {name: {{ semverCompare ">=1.35-0" .Capabilities.KubeVersion.Version |
 	}
 }
 
-// Objects of somebody else are told as that, with what to do once.
+// Foreign objects are reported as such, with one piece of advice.
 func TestAddon_planOfForeignObjects(t *testing.T) {
 	t.Parallel()
 
@@ -104,7 +104,8 @@ func TestAddon_planOfForeignObjects(t *testing.T) {
 	}
 }
 
-// A plan that was not given a Secret says so, and refuses nothing; a schema that is loaded from elsewhere is refused.
+// A plan without access to a Secret reports it, and refuses nothing; a schema that is loaded from elsewhere is
+// refused.
 func TestAddon_planOfUntrustedCharts(t *testing.T) {
 	t.Parallel()
 
@@ -123,7 +124,7 @@ func TestAddon_planOfUntrustedCharts(t *testing.T) {
 	planned.Tells(t, "refers to https://example.com/a.json", "skip_schema_validation = true")
 }
 
-// The chart of an exact version is known before an upgrade, and no other one is installed then.
+// The chart of an exact version is known before an upgrade, and no other one is installed.
 func TestAddon_installsThePlannedChart(t *testing.T) {
 	t.Parallel()
 
@@ -150,7 +151,7 @@ func TestAddon_installsThePlannedChart(t *testing.T) {
 	}
 }
 
-// What went wrong after the release was what is wanted taints nothing.
+// A failure after the release is as wanted taints nothing.
 func TestAddon_failureAfterTheRelease(t *testing.T) {
 	t.Parallel()
 
@@ -175,7 +176,7 @@ func TestAddon_failureAfterTheRelease(t *testing.T) {
 	}
 }
 
-// What was recovered, and what somebody should know of, is told.
+// The apply reports what was recovered, and notices for the user.
 func TestAddon_recoveryIsReported(t *testing.T) {
 	t.Parallel()
 
@@ -194,7 +195,8 @@ func TestAddon_recoveryIsReported(t *testing.T) {
 	}
 }
 
-// A first installation that was taken away leaves no resource, no advice about one, and says what is left of it.
+// A first installation that was rolled back leaves no resource and no advice about one, and the error says what is
+// left of it.
 func TestAddon_installationIsRolledBack(t *testing.T) {
 	t.Parallel()
 
@@ -223,7 +225,7 @@ func TestAddon_installationIsRolledBack(t *testing.T) {
 	}
 }
 
-// Only what is secret is hidden.
+// Only secrets are hidden.
 func TestAddon_hidesOnlySecrets(t *testing.T) {
 	t.Parallel()
 

@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
-// public are the values of a configuration or a state that anybody may see.
+// public are the values of a configuration or a state that are not secret.
 func (m addonModel) public(ctx context.Context) (map[string]any, error) {
 	open := m
 	open.SetSensitive = types.ListNull(m.SetSensitive.ElementType(ctx))
@@ -20,7 +20,7 @@ func (m addonModel) public(ctx context.Context) (map[string]any, error) {
 	return spec.Values, err
 }
 
-// sensitive are the values that set_sensitive gives, where they are in the values of a release.
+// sensitive are the values of set_sensitive, at their place in the values of a release.
 func (m addonModel) sensitive(ctx context.Context) (map[string]any, error) {
 	alone := m
 	alone.Values, alone.Set = types.ListNull(types.StringType), types.ListNull(m.Set.ElementType(ctx))
@@ -30,14 +30,14 @@ func (m addonModel) sensitive(ctx context.Context) (map[string]any, error) {
 	return spec.Values, err
 }
 
-// blind is whether a release has values that its resource does not know: write-only ones, and those of
-// former revisions.
+// blind reports whether a release has values that its resource does not know: write-only ones, and those of former
+// revisions.
 func (m addonModel) blind() bool {
 	return !m.ValuesWOVersion.IsNull() || m.ReuseValues.ValueBool() || m.ResetThenReuseValues.ValueBool()
 }
 
-// hidden are the secret texts of a release's values: those where set_sensitive gives one and, where
-// its resource does not know them all, those that are not as they are configured.
+// hidden are the secret texts of a release's values: those of set_sensitive and, when its resource does not know all
+// values, those that differ from the configuration.
 func (m addonModel) hidden(ctx context.Context, release map[string]any) (values.Secrets, error) {
 	named, err := m.sensitive(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (m addonModel) hidden(ctx context.Context, release map[string]any) (values.
 	return append(secrets, unknown...), err
 }
 
-// unknownIn are all texts of a release's values that are not as they are configured.
+// unknownIn are all texts of a release's values that differ from the configuration.
 func (m addonModel) unknownIn(ctx context.Context, release map[string]any) (values.Secrets, error) {
 	public, err := m.public(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (m addonModel) unknownIn(ctx context.Context, release map[string]any) (valu
 	return textsIn(beyond(release, public))
 }
 
-// hiddenOf are the secret texts of all revisions. Those of a release that nobody knows are all secret, but for
-// what is configured.
+// hiddenOf are the secret texts of all revisions. In a foreign release all texts are secret, except those in the
+// configuration.
 func (m addonModel) hiddenOf(ctx context.Context, have release.Observation, foreign bool) (values.Secrets, error) {
 	secret := m.hidden
 	if foreign {
@@ -99,7 +99,7 @@ func textsIn(secret map[string]any) (values.Secrets, error) {
 	return secrets, err
 }
 
-// within is what values have where others have something, too.
+// within is the part of values at places where named has a value, too.
 func within(all, named map[string]any) map[string]any {
 	found := map[string]any{}
 
@@ -122,7 +122,7 @@ func within(all, named map[string]any) map[string]any {
 	return found
 }
 
-// beyond is what values have that others do not have, or have otherwise.
+// beyond is the part of values that known does not have, or has with another value.
 func beyond(all, known map[string]any) map[string]any {
 	rest := map[string]any{}
 

@@ -18,10 +18,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// addonAgain is what every failed apply can be followed by.
+// addonAgain is the advice after every failed apply.
 const addonAgain = "Applying again is safe: talosop reads what Helm recorded first, and goes on from there."
 
-// String names the chart as a person would, without anything secret.
+// chartText names the chart for people, without anything secret.
 func (m addonModel) chartText() string {
 	text := m.Chart.ValueString()
 
@@ -36,7 +36,7 @@ func (m addonModel) chartText() string {
 	return text
 }
 
-// addonNotBegun is an apply that could not even begin.
+// addonNotBegun is an apply that could not start.
 func addonNotBegun(m addonModel, err error) diag.Diagnostic {
 	return tf.Unable("apply", addonObject, finding.Report{
 		Attempted: "prepare work on release " + m.Release().String(), Cause: CauseLines(err.Error()),
@@ -44,7 +44,7 @@ func addonNotBegun(m addonModel, err error) diag.Diagnostic {
 	})
 }
 
-// addonTwice is a release that two resources want.
+// addonTwice is a release that two resources own.
 func addonTwice(m addonModel) diag.Diagnostic {
 	return tf.UnableAt(path.Root("name"), "create", addonObject, finding.Report{
 		Attempted: "install release " + m.Release().String(),
@@ -54,7 +54,7 @@ func addonTwice(m addonModel) diag.Diagnostic {
 	})
 }
 
-// addonReplanned is a chart that is not the one of the plan.
+// addonReplanned is a chart that differs from the plan.
 func addonReplanned(m addonModel, chart *chart.Package) diag.Diagnostic {
 	return tf.UnableAt(path.Root("version"), "upgrade", addonObject, finding.Report{
 		Attempted: "fetch chart " + m.chartText() + " for release " + m.Release().String(),
@@ -64,7 +64,7 @@ func addonReplanned(m addonModel, chart *chart.Package) diag.Diagnostic {
 	})
 }
 
-// addonFailed is the error of an apply that did not succeed.
+// addonFailed is the error of an apply that failed.
 func addonFailed(verb string, r *addonRun, outcome release.Outcome, err error, next string) diag.Diagnostic {
 	what := addonReport(verb, r, outcome, err)
 	what.Next = strings.TrimSpace(what.Next + "\n" + next)
@@ -84,7 +84,7 @@ func addonIncomplete(r *addonRun, outcome release.Outcome, err error) diag.Diagn
 	return tf.Incomplete(fmt.Sprintf("%s %s", addonObject, r.Spec.Name), what)
 }
 
-// addonReached is the warning of an apply that failed in what comes after the release is what is wanted.
+// addonReached is the warning of an apply that made the release as wanted and failed after that.
 func addonReached(r *addonRun, verb string, outcome release.Outcome, err error) diag.Diagnostic {
 	what := addonReport(verb, r, outcome, err)
 	what.Now = append(what.Now, "the release has what is wanted, and is stored as that")
@@ -126,10 +126,10 @@ func addonReport(verb string, r *addonRun, outcome release.Outcome, err error) f
 	return what
 }
 
-// listHead is how libraries that Helm uses begin a list of errors (hashicorp/go-multierror, format.go).
+// listHead is how libraries of Helm start a list of errors (hashicorp/go-multierror, format.go).
 var listHead = regexp.MustCompile(`:?\s*\b\d+ errors? occurred:$`)
 
-// CauseLines splits the text of an error into lines that can be listed, each a cause or what led to it.
+// CauseLines splits the text of an error into lines for a list, each a cause or its context.
 func CauseLines(text string) []string {
 	var lines []string
 
@@ -145,13 +145,13 @@ func CauseLines(text string) []string {
 	return lines
 }
 
-// addonCause says what a deadline means.
+// addonCause explains a deadline.
 func addonCause(err error) string {
 	switch {
 	case errors.Is(err, api.ErrNoAnswer):
 		return err.Error()
 	case errors.Is(err, context.Canceled):
-		// The engine says "interrupted", or what it was at.
+		// The engine says "interrupted", or what it was doing.
 		if more, is := strings.CutPrefix(err.Error(), "interrupted"); is {
 			return "the run was interrupted" + more
 		}
@@ -182,7 +182,7 @@ func nextAfter(err error) string {
 	}
 }
 
-// attributeOfFailure is where a mistake is that the engine found.
+// attributeOfFailure is the attribute of a mistake that the engine found.
 func attributeOfFailure(m addonModel, err error) (at path.Path, known bool) {
 	switch {
 	case errors.Is(err, release.ErrValues), errors.Is(err, release.ErrTemplate), errors.Is(err, release.ErrType):
@@ -200,7 +200,7 @@ func attributeOfFailure(m addonModel, err error) (at path.Path, known bool) {
 	}
 }
 
-// valuesPath is where values are given, which may be in one place alone; and the chart where none are.
+// valuesPath is where the configuration gives values, if in one place only; and the chart if there are none.
 func (m addonModel) valuesPath() path.Path {
 	switch {
 	case !m.Values.IsNull():
@@ -216,12 +216,12 @@ func (m addonModel) valuesPath() path.Path {
 	}
 }
 
-// warning is a warning about a release, which its detail begins with.
+// warning is a warning about a release, whose name starts its detail.
 func warning(summary string, of release.Name, detail string) diag.Diagnostic {
 	return tf.Warn(summary, "Release "+of.String()+"\n\n"+detail)
 }
 
-// addonKept is a destroy of a release that its replacement has taken over before.
+// addonKept is a destroy of a release that its replacement has already taken over.
 func addonKept(m addonModel) diag.Diagnostic {
 	return warning("Addon stays installed", m.Release(), finding.Report{
 		Attempted: "uninstall release " + m.Release().String(),
@@ -232,7 +232,7 @@ func addonKept(m addonModel) diag.Diagnostic {
 	}.String())
 }
 
-// addonForgotten is a destroy that the cluster took no part in.
+// addonForgotten is a destroy without the cluster.
 func addonForgotten(m addonModel, err error) diag.Diagnostic {
 	return warning("Addon was forgotten", m.Release(), finding.Report{
 		Attempted: "uninstall release " + m.Release().String(), Cause: CauseLines(err.Error()),
@@ -277,7 +277,7 @@ func (p *chartProblem) diagnostic(m addonModel) diag.Diagnostic {
 	})
 }
 
-// place is the attribute that a problem is about, and what to do.
+// place is the attribute of a problem, and what to do.
 func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 	repository := path.Root("repository")
 	if m.Repository.IsNull() {
@@ -307,7 +307,7 @@ func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 	return at, next
 }
 
-// withoutTLS says what to do about a server that has no TLS.
+// withoutTLS says what to do about a server without TLS.
 func (p *chartProblem) withoutTLS() string {
 	const risk = "anybody on the way may then read credentials and give another chart"
 

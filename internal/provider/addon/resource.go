@@ -29,12 +29,12 @@ var (
 
 const addonObject = "addon"
 
-// How long a cluster is asked that is to be forgotten when it does not answer, and the pause between two times.
+// How long a cluster is asked before it is forgotten when it does not answer, and the pause between attempts.
 const (
 	addonPause = time.Second
 )
 
-// NewResource is the constructor of the resource.
+// NewResource is the constructor of talosop_addon.
 func NewResource() resource.Resource { return &addonResource{} }
 
 // addonResource is one Helm release on one cluster.
@@ -108,8 +108,8 @@ func (r *addonResource) Create(ctx context.Context, req resource.CreateRequest, 
 	resp.Diagnostics.Append(run.applied.store(ctx, resp.Private)...)
 }
 
-// Read looks at the release. What the last apply made of it is in private state, so that a state
-// that is refreshed again and again does not forget what drifted.
+// Read observes the release. Private state has the result of the last apply, so that repeated refreshes do not
+// forget what drifted.
 func (r *addonResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state addonModel
 
@@ -154,7 +154,7 @@ func (r *addonResource) Update(ctx context.Context, req resource.UpdateRequest, 
 		return
 	}
 
-	// All is known: nothing that goes into the release is another one.
+	// All is known: no input of the release changed.
 	if !plan.Revision.IsUnknown() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 
@@ -178,7 +178,7 @@ func (r *addonResource) Update(ctx context.Context, req resource.UpdateRequest, 
 
 	resp.Diagnostics.Append(run.upgrade(&plan)...)
 
-	// The state keeps what was configured before, until Helm has taken what is configured now.
+	// The state keeps the former configuration until Helm has applied the new one.
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 		resp.Diagnostics.Append(run.applied.store(ctx, resp.Private)...)
@@ -228,8 +228,8 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 }
 
-// insist repeats an uninstall that got no answer for a while: a release is not forgotten because of a
-// moment's silence.
+// insist repeats an uninstall that got no answer for some time: a short outage must not make the resource forget a
+// release.
 func (r *addonResource) insist(ctx context.Context, state addonModel, to Way) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Addons.UnreachableTimeout,
 		fmt.Errorf("not within %s", r.Addons.UnreachableTimeout))

@@ -18,21 +18,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// appliedKey is where private state keeps addonApplied.
+// appliedKey is the key of addonApplied in private state.
 const appliedKey = "applied"
 
-// addonApplied is what the last apply, or the import, left behind.
+// addonApplied is the result of the last apply, or of the import.
 type addonApplied struct {
-	// Revision of the release then.
+	// Revision of the release at that time.
 	Revision int `json:"revision"`
 	// Chart is its name and version.
 	Chart string `json:"chart"`
-	// Inputs is the mark of what went in, empty after an import, and Digest that of the chart.
+	// Inputs is the mark of the inputs, empty after an import, and Digest that of the chart.
 	Inputs string `json:"inputs,omitempty"`
 	Digest string `json:"digest,omitempty"`
-	// Claim tells the resource from others that want the same release; it is empty when the resource did not make it.
+	// Claim distinguishes the resource from others that want the same release; it is empty when the resource did not
+	// make it.
 	Claim string `json:"claim,omitempty"`
-	// Repair is whether the last refresh found what no equal inputs put right.
+	// Repair reports whether the last refresh found drift that equal inputs do not repair.
 	Repair bool `json:"repair,omitempty"`
 }
 
@@ -59,7 +60,7 @@ type addonRun struct {
 	applied addonApplied
 }
 
-// begin fetches the chart and prepares all that an apply needs. given is the configuration, which has the write-only
+// begin fetches the chart and prepares everything for an apply. given is the configuration, which has the write-only
 // values. It changes nothing.
 func (r *addonResource) begin(ctx context.Context, plan, given addonModel) (*addonRun, diag.Diagnostics) {
 	ctx = given.mask(ctx)
@@ -93,7 +94,7 @@ func (m addonModel) mask(ctx context.Context) context.Context {
 	return maskTexts(ctx, finding.NonEmpty(source.Password, source.ClientKey))
 }
 
-// maskTexts hides texts, but for those that are too short to be told from anything else.
+// maskTexts hides texts, except those too short to be distinctive.
 func maskTexts[T ~[]string](ctx context.Context, texts T) context.Context {
 	masks := slices.DeleteFunc(slices.Clone([]string(texts)), func(text string) bool { return len(text) < shortestMask })
 	if len(masks) == 0 {
@@ -106,7 +107,7 @@ func maskTexts[T ~[]string](ctx context.Context, texts T) context.Context {
 // shortestMask is that of package values.
 const shortestMask = 4
 
-// install carries out a create. stored is whether there is anything to store.
+// install executes a create. stored reports whether there is anything to store.
 func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostics) {
 	outcome, err := r.cluster.Apply(r.ctx, r.Spec, r.chart, release.Intent{Create: true, Adopt: plan.Adopt.ValueBool()})
 
@@ -138,7 +139,7 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 	}
 }
 
-// whatIsLeft says what there is after an installation that failed and is no release.
+// whatIsLeft says what a failed installation without a release left behind.
 func whatIsLeft(outcome release.Outcome) string {
 	switch {
 	case outcome.Unseen:
@@ -151,7 +152,7 @@ func whatIsLeft(outcome release.Outcome) string {
 	}
 }
 
-// upgrade carries out an update.
+// upgrade executes an update.
 func (r *addonRun) upgrade(plan *addonModel) diag.Diagnostics {
 	repair := r.applied.Repair
 	outcome, err := r.cluster.Apply(r.ctx, r.Spec, r.chart, release.Intent{Repair: repair})
@@ -173,20 +174,20 @@ func (r *addonRun) upgrade(plan *addonModel) diag.Diagnostics {
 	return r.besides(outcome)
 }
 
-// otherChart is whether the chart is not the one that the plan promised.
+// otherChart reports whether the chart differs from the plan.
 func (r *addonRun) otherChart(plan addonModel) bool {
 	return known(plan.ChartName) && plan.ChartName.ValueString() != r.chart.Name ||
 		known(plan.ChartVersion) && plan.ChartVersion.ValueString() != r.chart.Version
 }
 
-// reached is whether the release is what is wanted, whatever went wrong.
+// reached reports whether the release is as wanted, whatever failed.
 func (r *addonRun) reached(outcome release.Outcome) bool {
 	last, exists := outcome.Now.Last()
 
 	return exists && last.Status == release.Deployed && last.Inputs == release.Inputs(r.Spec, r.chart.Digest)
 }
 
-// besides tells of what was done beside the one step that was planned, and of what somebody should know of.
+// besides reports what was done besides the planned step, and notices for the user.
 func (r *addonRun) besides(outcome release.Outcome) diag.Diagnostics {
 	var diags diag.Diagnostics
 
@@ -208,7 +209,7 @@ func (r *addonRun) besides(outcome release.Outcome) diag.Diagnostics {
 	return diags
 }
 
-// redacted are lines without what is secret.
+// redacted are lines without secrets.
 func (r *addonRun) redacted(lines []string) []string {
 	clean := make([]string, len(lines))
 	for i, line := range lines {
@@ -218,7 +219,7 @@ func (r *addonRun) redacted(lines []string) []string {
 	return clean
 }
 
-// take puts what became of an apply into the plan.
+// take puts the result of an apply into the plan.
 func (r *addonRun) take(plan *addonModel, last release.Revision) {
 	plan.Fill(last)
 	plan.ChartDigest, plan.Drift = tf.TextOrNull(r.chart.Digest), tf.TextList(nil)
@@ -231,15 +232,15 @@ func (r *addonRun) take(plan *addonModel, last release.Revision) {
 // chartOf names the chart of a revision.
 func chartOf(r release.Revision) string { return r.ChartName + " " + r.ChartVersion }
 
-// chartProblem is what is wrong with a chart, and where that is said.
+// chartProblem is a problem with a chart, and its attribute.
 type chartProblem struct {
 	source chart.Source
 	cause  error
-	// definite is false for trouble that may pass.
+	// definite is false for problems that may pass.
 	definite bool
 }
 
-// chartTrouble tells what may pass from what does not.
+// chartTrouble separates problems that may pass from definite ones.
 func chartTrouble(source chart.Source, err error) *chartProblem {
 	passes := errors.Is(err, chart.ErrUnreachable) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded)

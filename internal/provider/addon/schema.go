@@ -84,7 +84,7 @@ func addonKubeconfig() schema.Attribute {
 	})
 }
 
-// addonChart says what is installed.
+// addonChart describes the chart to install.
 func addonChart() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"chart": tf.RequiredString("The chart: its name in `repository`, such as `cilium`; or, without one, an `oci://` " +

@@ -27,7 +27,7 @@ func truthAttribute(description, change string) schema.BoolAttribute {
 	return tf.OptionalBool(description + " Default: `false`." + change)
 }
 
-// addonRendering decides what becomes of a chart.
+// addonRendering decides how a chart is rendered.
 func addonRendering() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"skip_crds": truthAttribute("Whether the custom resource definitions in the folder `crds` of the chart are left "+
@@ -58,7 +58,7 @@ func addonRendering() map[string]schema.Attribute {
 	}
 }
 
-// addonUpgrading decides how a release gets into the cluster.
+// addonUpgrading decides how a release is applied to the cluster.
 func addonUpgrading() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"wait": tf.OptionalBool("Whether installs and upgrades end when the objects are ready (pods run, volumes are " +
@@ -87,7 +87,7 @@ func addonUpgrading() map[string]schema.Attribute {
 	}
 }
 
-// addonCare decides what is done about trouble.
+// addonCare decides how problems are handled.
 func addonCare() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"drift_detection": tf.OptionalOneOf("How closely a refresh looks for `drift`: `release` compares Helm's record "+
@@ -117,7 +117,7 @@ func ignoreAttribute(description string) schema.StringAttribute {
 	return tf.OptionalString(description + " Default: any." + touchesNothing)
 }
 
-// addonResults are what the cluster and the chart tell.
+// addonResults are what the cluster and the chart report.
 func addonResults() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id":       tf.ComputedString("Namespace and name of the release, with a slash between them."),

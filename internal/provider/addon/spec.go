@@ -17,8 +17,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Spec is the release in plain values. secret are the write-only values, which only a
-// configuration has. unknown is true when any of it is not known yet.
+// Spec is the release in plain values. secret are the write-only values, which only a configuration has. unknown is
+// true when any part is unknown.
 func (m addonModel) Spec(ctx context.Context, secret types.List) (spec release.Spec, unknown bool, err error) {
 	r := &tf.Reader{Unknown: m.Name.IsUnknown() || m.Namespace.IsUnknown()}
 
@@ -35,7 +35,7 @@ func (m addonModel) Spec(ctx context.Context, secret types.List) (spec release.S
 	return spec, false, err
 }
 
-// Given is all that the chart is given.
+// Given are all inputs of the chart.
 func (m addonValuesModel) Given(ctx context.Context, r *tf.Reader, secret types.List) values.Given {
 	given := values.Given{Documents: r.Texts(m.Values), Secret: r.Texts(secret)}
 
@@ -118,8 +118,8 @@ func (m addonOptionsModel) waitTimeout(r *tf.Reader) time.Duration {
 	return r.Duration(m.Timeout)
 }
 
-// source is where the chart comes from. secret is registry of a configuration, which has the
-// credentials that no plan has.
+// source is the source of the chart. secret is registry of a configuration, which has the credentials that no plan
+// has.
 func (m addonChartModel) source(secret types.Object) (source chart.Source, unknown bool) {
 	r := &tf.Reader{Unknown: m.Registry.IsUnknown() || secret.IsUnknown()}
 	server, credentials := tf.Fields{Reader: r, Attributes: m.Registry}, tf.Fields{Reader: r, Attributes: secret}
@@ -138,13 +138,13 @@ func (m addonChartModel) source(secret types.Object) (source chart.Source, unkno
 	return source, r.Unknown
 }
 
-// pathChart is whether a chart is on this computer.
+// pathChart reports whether a chart is on this computer.
 func pathChart(chart string) bool {
 	return chart == "." || chart == ".." || strings.HasPrefix(chart, "./") || strings.HasPrefix(chart, "../") ||
 		filepath.IsAbs(chart)
 }
 
-// fromHome is a path with the home folder for a leading ~, where there is one.
+// fromHome is a path with the home folder for a leading ~, if there is one.
 func fromHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok {

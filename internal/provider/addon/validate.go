@@ -21,14 +21,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// longestRelease is how long the name of a release may be (Helm 3.21, chartutil/validate_name.go: Helm's
-// label for it is one of Kubernetes, with room for what charts append).
+// longestRelease is the longest name of a release (Helm 3.21, chartutil/validate_name.go: Helm puts it in a label of
+// Kubernetes, with room for what charts append).
 const longestRelease = 53
 
 // releaseName is a name of a release (Helm 3.21, chartutil/validate_name.go).
 var releaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// validate checks a configuration as far as it is known.
+// validate checks the known part of a configuration.
 func (m addonModel) validate(ctx context.Context) diag.Diagnostics {
 	diags := m.validatePlace(ctx)
 
@@ -44,10 +44,10 @@ func (m addonModel) validate(ctx context.Context) diag.Diagnostics {
 	return diags
 }
 
-// known is whether there is a value, and it is known.
+// known reports whether there is a value, and it is known.
 func known(v types.String) bool { return !v.IsNull() && !v.IsUnknown() }
 
-// called names an argument of this addon, for warnings: Terraform shows only the first of those that have the same
+// called names an argument of this addon, for warnings: Terraform shows only the first of several with the same
 // summary.
 func (m addonModel) called(argument string) string {
 	if known(m.Name) && !m.Namespace.IsUnknown() {
@@ -78,7 +78,7 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 	}
 
 	handle, diags := clusterhandle.AccessFrom(ctx, m.Cluster)
-	// Terraform points at a whole argument at most: what is said of one inside goes to the line of the resource.
+	// Terraform points at whole arguments at most: a message about a nested one goes to the line of the resource.
 	at := frameworkpath.Root("cluster")
 
 	if secrets := handle.Secrets; known(secrets) {
@@ -267,7 +267,7 @@ func (m addonModel) validateRegistry() diag.Diagnostics {
 
 	at, server := frameworkpath.Root("registry"), tf.Fields{Reader: &tf.Reader{}, Attributes: m.Registry}
 
-	// Write-only values are null in plans, and known in configurations, where this is called.
+	// Write-only values are null in plans, and known in configurations, which this validates.
 	for _, pair := range [][2]string{{"username", "password_wo"}, {"client_certificate", "client_key_wo"}} {
 		first, second := server.Absent(pair[0]), server.Absent(pair[1])
 		if first == second {

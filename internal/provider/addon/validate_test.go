@@ -12,7 +12,7 @@ import (
 
 const resourceType = "talosop_addon"
 
-// baseAddon is a configuration that is right.
+// baseAddon is a valid configuration.
 func baseAddon() tftest.Config {
 	return tftest.Config{
 		"cluster":    tftest.Config{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": tftest.Bundle()},

@@ -75,7 +75,7 @@ func longerThan(name string, v tf.Duration, least time.Duration) diag.Diagnostic
 
 	d, wrong := v.ValueGoDuration()
 	if wrong.HasError() || d >= least {
-		return nil // its type speaks of what is no duration
+		return nil // its type reports what is no duration
 	}
 
 	return diag.Diagnostics{tf.Invalid(frameworkpath.Root(name), name, "found "+finding.Quote(v.ValueString()),
@@ -113,8 +113,7 @@ func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
 	return diags
 }
 
-// validateValues checks each document and each setting by itself, so that the wrong one is named,
-// and then all together.
+// validateValues checks each document and each setting alone, so that the wrong one is named, and then all together.
 func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
 	diags := m.validateDocuments("values", m.Values,
 		func(text string) values.Given { return values.Given{Documents: []string{text}} })
@@ -150,8 +149,8 @@ func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
 	return diags
 }
 
-// mistakeIn says what is wrong with a document or a setting that was merged alone, and so is always the
-// first one of the error.
+// mistakeIn is the mistake in a document or setting that was merged alone, and so is always the first one of the
+// error.
 func mistakeIn(err error) string {
 	var mistake *values.Error
 	if !errors.As(err, &mistake) {
@@ -185,7 +184,7 @@ func (m addonModel) validateDocuments(name string, list types.List, given func(s
 	return diags
 }
 
-// settingTypes are those that a setting may have.
+// settingTypes are the allowed types of a setting.
 var settingTypes = []string{string(values.Auto), string(values.String), string(values.Literal), string(values.JSON)}
 
 func (m addonModel) validateSettings(
