@@ -26,10 +26,10 @@ const (
 	ageRecipient    = "age1khpnnl86pzx96ttyjmldptsl5yn2v9jgmmzcjcufvk00ttkph9zs0ytgec"
 )
 
-// allowedNamespaces are those of the tests that Talos is to allow, one for each test.
+// allowedNamespaces are those that Talos allows, one for each test.
 var allowedNamespaces = []string{scheduleNS, "foreign", "silence", "others"}
 
-// scheduleHCL is a schedule of a site's cluster in a real bucket. extra is further arguments.
+// scheduleHCL is a schedule of a site's cluster in a real bucket. extra is additional arguments.
 func scheduleHCL(s *scheduleSite, bucket *storetest.Server, extra string) string {
 	return fmt.Sprintf(`
 terraform {
@@ -69,8 +69,7 @@ resource "talosop_etcd_backup_schedule" "this" {
 `, "talosop/talosop", storetest.AccessKey, s.endpoint, s.machine.Address().String(), ageRecipient, storetest.Bucket, bucket.Proxy.URL, extra)
 }
 
-// All tests with a cluster share one, in namespaces of their own: a real API server takes long to
-// start.
+// All tests with a cluster share one, in separate namespaces, because a real API server starts slowly.
 func TestAccEtcdBackupSchedule_onACluster(t *testing.T) {
 	t.Parallel()
 
@@ -90,8 +89,7 @@ func TestAccEtcdBackupSchedule_onACluster(t *testing.T) {
 	})
 }
 
-// A schedule is made, repaired, changed, run, thinned out, imported and removed, in a real API and
-// a real bucket.
+// A schedule is created, repaired, changed, run, thinned out, imported and removed, in a real API and a real bucket.
 func (s *scheduleSite) testLife(t *testing.T) {
 	bucket := storetest.New(t)
 	w := clitest.NewWorkspace(t, clitest.Any(t)).KeepTrace()
@@ -130,7 +128,7 @@ func (s *scheduleSite) testLife(t *testing.T) {
 	s.isRemoved(t, w, bucket)
 }
 
-// isRepaired changes and removes objects by hand: the plan names what, and the apply puts it right.
+// isRepaired changes and removes objects by hand: the plan names them, and the apply repairs them.
 func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -175,7 +173,7 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 	}
 }
 
-// runsOnDemand asks for a run that succeeds, for one that fails, and for that again.
+// runsOnDemand requests a run that succeeds, then one that fails, and then that again.
 func (s *scheduleSite) runsOnDemand(t *testing.T, w *clitest.Workspace, write func(string), nightly string) {
 	t.Helper()
 
@@ -210,7 +208,7 @@ func (s *scheduleSite) runsOnDemand(t *testing.T, w *clitest.Workspace, write fu
 	}
 }
 
-// isThinnedOut has more snapshots in the bucket than retain wants, and others beside them.
+// isThinnedOut has more snapshots in the bucket than retain keeps, and other objects.
 func (s *scheduleSite) isThinnedOut(
 	t *testing.T, w *clitest.Workspace, bucket *storetest.Server, write func(string), nightly string,
 ) {
@@ -245,7 +243,7 @@ func (s *scheduleSite) isThinnedOut(
 		t.Errorf("kept is %s", kept)
 	}
 
-	// A bucket that cannot be read is a warning, and nothing goes.
+	// A bucket that cannot be read is a warning, and nothing is deleted.
 	putSnapshot(t, bucket, prefix, time.Date(2026, 1, 6, 3, 0, 0, 0, time.UTC))
 	w.Setenv("TF_VAR_key", "wrong")
 	sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "Unable to list snapshots of a schedule")
@@ -254,7 +252,7 @@ func (s *scheduleSite) isThinnedOut(
 	w.MustRun("apply", "-auto-approve")
 }
 
-// putSnapshot puts an object that was stored when its name says.
+// putSnapshot puts an object with the time of its name.
 func putSnapshot(t *testing.T, bucket *storetest.Server, prefix string, at time.Time) {
 	t.Helper()
 
@@ -312,8 +310,7 @@ func (s *scheduleSite) isImported(t *testing.T, w *clitest.Workspace) {
 	sitetest.ExpectNoChanges(t, w, "after the import")
 }
 
-// isRemoved destroys the schedule: what it made goes, with the namespace once it is empty, and
-// the snapshots stay.
+// isRemoved destroys the schedule: its objects are removed, the namespace once it is empty, and the snapshots stay.
 func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *storetest.Server) {
 	t.Helper()
 
@@ -323,7 +320,7 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 
 	sitetest.Says(t, w.MustRun("destroy", "-auto-approve"), "Secret talosop-backup/theirs")
 
-	// Talos's Secret goes with its ServiceAccount, which takes the garbage collector.
+	// The garbage collector removes Talos's Secret after its ServiceAccount.
 	if got := s.objects(t, scheduleNS); got != "Secret nightly-talos, Secret theirs" {
 		t.Errorf("left is %s", got)
 	}
@@ -332,7 +329,7 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 	w.MustRun("apply", "-auto-approve")
 	sitetest.CountedAway(t, w, "etcd_backup_schedule")
 
-	// Without its controller a namespace is not gone, and nothing can be made in it any more.
+	// Without its controller a namespace stays, and accepts no new objects.
 	ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), scheduleNS, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) && (err != nil || ns.DeletionTimestamp == nil) {
 		t.Errorf("the namespace is %+v, %v", ns, err)

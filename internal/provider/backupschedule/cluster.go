@@ -18,8 +18,8 @@ import (
 type Scheduler struct {
 	API  *kubernetes.Client
 	Spec schedule.Spec
-	// Timeout bounds what Talos does by itself: serving its kind, and giving credentials. A refusal counts after
-	// gracePeriod: it may be from before the configuration of Talos was changed.
+	// Timeout limits what Talos does by itself: serving its kind, and issuing credentials. A refusal counts after
+	// gracePeriod, because it may be from before the configuration of Talos was changed.
 	Timeout, gracePeriod, Pause time.Duration
 }
 
@@ -27,21 +27,21 @@ type Scheduler struct {
 type observed struct {
 	schedule.Facts
 
-	// gone is whether there is nothing of it.
+	// gone reports whether nothing of it exists.
 	gone bool
-	// drift is what is not as it was made.
+	// drift is what differs from the last apply.
 	drift []string
-	// refused is why Talos gives no credentials, empty when it does.
+	// refused is why Talos issues no credentials, empty when it does.
 	refused string
 }
 
-// ErrTalosAccess is that Talos lets no pod of the namespace take snapshots.
+// ErrTalosAccess says that Talos lets no pod of the namespace take snapshots.
 var ErrTalosAccess = errors.New("Talos gives pods of the namespace no access") //nolint:staticcheck // a name
 
-// errForeign is that an object of the schedule's names is of another owner.
+// errForeign says that an object with a name of the schedule has another owner.
 var errForeign = errors.New("that this resource did not make")
 
-// objects are those of the schedule alone. The Secret is without its credentials.
+// objects are those that only the schedule uses. The Secret is without its credentials.
 func (s *Scheduler) objects() []map[string]any {
 	return []map[string]any{s.Spec.TalosAccount(), s.Spec.CronJob(), s.Spec.Secret(schedule.Credentials{})}
 }
@@ -79,7 +79,7 @@ func (s *Scheduler) observe(ctx context.Context) (seen observed, err error) {
 	return seen, err
 }
 
-// compare reads an object, nil for none, and in what it is not as it was made.
+// compare reads an object, nil for none, and returns how it differs from the last apply.
 func (s *Scheduler) compare(ctx context.Context, o map[string]any) (live map[string]any, drift []string, err error) {
 	ref := objects.ReferenceTo(o)
 
@@ -108,13 +108,13 @@ func (s *Scheduler) jobs(ctx context.Context) ([]map[string]any, error) {
 		s.Spec.Selector())
 }
 
-// refusal says why a Talos ServiceAccount has no credentials, empty when it has.
+// refusal is why a Talos ServiceAccount has no credentials, empty when it has.
 func (s *Scheduler) refusal(ctx context.Context, account map[string]any) (string, error) {
 	if reason := schedule.Refusal(account); reason != "" {
 		return "Talos says: " + reason, nil
 	}
 
-	// Talos names its Secret as the ServiceAccount.
+	// Talos gives its Secret the name of the ServiceAccount.
 	ref := objects.ReferenceTo(account)
 	ref.APIVersion, ref.Kind = "v1", "Secret"
 
@@ -126,7 +126,7 @@ func (s *Scheduler) refusal(ctx context.Context, account map[string]any) (string
 	return "", err
 }
 
-// own reads an object of the schedule, nil for none. One of another owner is errForeign.
+// own reads an object of the schedule, nil for none. An object of another owner is errForeign.
 func (s *Scheduler) own(ctx context.Context, o map[string]any) (live map[string]any, err error) {
 	ref := objects.ReferenceTo(o)
 
@@ -138,7 +138,7 @@ func (s *Scheduler) own(ctx context.Context, o map[string]any) (live map[string]
 	return live, err
 }
 
-// refuseForeign is an error when objects of the schedule's names are of another owner.
+// refuseForeign is an error when objects with names of the schedule have another owner.
 func (s *Scheduler) refuseForeign(ctx context.Context) error {
 	var foreign []error
 
@@ -154,8 +154,8 @@ func (s *Scheduler) refuseForeign(ctx context.Context) error {
 	return errors.Join(foreign...)
 }
 
-// Establish makes everything what the schedule says; a first time nothing of it may be of another owner. It is
-// idempotent. begun is false as long as nothing was changed.
+// Establish makes all objects match the schedule; the first time none of them may have another owner. It is
+// idempotent. begun is false until something was changed.
 func (s *Scheduler) Establish(
 	ctx context.Context, credentials schedule.Credentials, first, makeNamespace bool,
 ) (begun bool, err error) {
@@ -199,7 +199,7 @@ func (s *Scheduler) awaitTalos(ctx context.Context, done func(context.Context) e
 	return wait.Until(ctx, s.Pause, done)
 }
 
-// served is nil when the API has the kind that Talos brings once the feature is on, and answers for it.
+// served is nil when the API has the kind that Talos defines once the feature is on, and answers for it.
 func (s *Scheduler) served(ctx context.Context) error {
 	served, err := s.API.ServesKind(ctx, schedule.TalosAPI, schedule.TalosKind)
 
@@ -210,7 +210,7 @@ func (s *Scheduler) served(ctx context.Context) error {
 		return fmt.Errorf("%w: the API has no kind %s of %s", ErrTalosAccess, schedule.TalosKind, schedule.TalosAPI)
 	}
 
-	// A kind that was defined just now is listed before it answers.
+	// A new kind is listed before it answers.
 	_, err = s.API.GetObject(ctx, objects.ReferenceTo(s.Spec.TalosAccount()))
 
 	return objects.Final(err)
@@ -233,7 +233,7 @@ func (s *Scheduler) makeNamespace(ctx context.Context, create bool) (begun bool,
 	return true, err
 }
 
-// granted is nil when Talos has given credentials. A refusal is believed from that time on.
+// granted is nil when Talos has issued credentials. A refusal counts only from the time believed on.
 func (s *Scheduler) granted(ctx context.Context, believed time.Time) error {
 	account, err := s.API.GetObject(ctx, objects.ReferenceTo(s.Spec.TalosAccount()))
 	if err != nil {
@@ -253,7 +253,7 @@ func (s *Scheduler) granted(ctx context.Context, believed time.Time) error {
 	return err
 }
 
-// Remove takes everything away that Establish and the CronJob made, and nothing else. It is idempotent. stays is what
+// Remove removes everything that Establish and the CronJob made, and nothing else. It is idempotent. stays is what
 // keeps a namespace that was made for schedules.
 func (s *Scheduler) Remove(ctx context.Context) (stays []string, err error) {
 	if err := s.removeOwn(ctx, s.Spec.CronJob()); err != nil {
@@ -313,8 +313,8 @@ func (s *Scheduler) removeNamespace(ctx context.Context) (stays []string, err er
 	return nil, s.API.RequestDeletion(ctx, ref, objects.UIDOf(live))
 }
 
-// runNow makes a Job from the CronJob and waits for it. One of the same wish that still runs, because the process was
-// killed meanwhile, is waited for.
+// runNow makes a Job from the CronJob and waits for it. After a killed process it waits for the running Job of the
+// same wish.
 func (s *Scheduler) runNow(ctx context.Context, wish string) error {
 	cronJob, err := s.API.GetObject(ctx, objects.ReferenceTo(s.Spec.CronJob()))
 	if err != nil {
@@ -333,7 +333,7 @@ func (s *Scheduler) runNow(ctx context.Context, wish string) error {
 		return nil
 	}
 
-	// There is no time left when that is why it failed.
+	// A timeout may be the reason of the failure, so no time is left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.gracePeriod)
 	defer cancel()
 
@@ -347,7 +347,7 @@ func (s *Scheduler) runNow(ctx context.Context, wish string) error {
 	return errors.Join(reasons...)
 }
 
-// begin makes a Job unless there is one that has not ended.
+// begin makes a Job unless one is still running.
 func (s *Scheduler) begin(ctx context.Context, ref objects.Reference, job map[string]any) error {
 	live, err := s.API.GetObject(ctx, ref)
 	if err != nil {
@@ -370,7 +370,7 @@ func (s *Scheduler) begin(ctx context.Context, ref objects.Reference, job map[st
 	return err
 }
 
-// ended is nil when a Job succeeded, and a permanent error when it never will.
+// ended is nil when a Job succeeded, and a permanent error when it failed for good.
 func (s *Scheduler) ended(ctx context.Context, ref objects.Reference) error {
 	live, err := s.API.GetObject(ctx, ref)
 

@@ -1,3 +1,3 @@
-// Package backupschedule is talosop_etcd_backup_schedule: a CronJob of talos-backup with all that it needs in the
-// cluster, what became of its runs, and the retention of what it stored.
+// Package backupschedule is talosop_etcd_backup_schedule: a CronJob of talos-backup with all its objects in the
+// cluster, the results of its runs, and the retention of its snapshots.
 package backupschedule

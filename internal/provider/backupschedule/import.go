@@ -18,10 +18,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// importExample is the import id of a schedule.
+// importExample is the import ID of a schedule.
 const importExample = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "name": "nightly"}`
 
-// importRequest is an import id: where the secrets and the control planes are, as for machines, and which schedule.
+// importRequest is an import ID: the secrets and the control planes, as for machines, and the schedule.
 type importRequest struct {
 	clusterimport.Source
 
@@ -42,8 +42,8 @@ func readRequest(id string) (request importRequest, err error) {
 	return request, err
 }
 
-// ImportState takes over the objects of a schedule. What they are made with is not read: the next apply makes them
-// what the configuration says, as does a create that finds objects of a former one.
+// ImportState takes over the objects of a schedule. It does not read their settings: the next apply makes them match
+// the configuration, as does a create that finds objects of a former one.
 func (r *scheduleResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
@@ -96,7 +96,7 @@ func notImported(attempted string, err error) diag.Diagnostic {
 	})
 }
 
-// adopt finds the CronJob of a schedule and puts what is imported of it into the model.
+// adopt finds the CronJob of a schedule and imports its values into the model.
 func (r *scheduleResource) adopt(ctx context.Context, m *scheduleModel) (err error) {
 	var diags diag.Diagnostics
 

@@ -46,7 +46,7 @@ type scheduleModel struct {
 	seenModel
 }
 
-// seenModel is what the cluster and the bucket tell of a schedule.
+// seenModel is what the cluster and the bucket report of a schedule.
 type seenModel struct {
 	ID          types.String      `tfsdk:"id"`
 	KeyPrefix   types.String      `tfsdk:"key_prefix"`
@@ -60,7 +60,7 @@ type seenModel struct {
 	Drift       types.List        `tfsdk:"drift"`
 }
 
-// unseen is what is not known before an apply.
+// unseen is what is unknown before an apply.
 func unseen() seenModel {
 	moment := timetypes.NewRFC3339Unknown()
 
@@ -94,7 +94,7 @@ func (m *seenModel) fill(s schedule.Spec, seen observed) {
 	m.Drift = tf.TextList(seen.drift)
 }
 
-// spec is the schedule in plain values. unknown is true when any of it is not known yet.
+// spec is the schedule in plain values. unknown is true when any part is unknown.
 func (m scheduleModel) spec(
 	ctx context.Context, data *providerdata.ProviderData,
 ) (s schedule.Spec, unknown bool, diags diag.Diagnostics) {
@@ -125,7 +125,7 @@ func (m scheduleModel) spec(
 		NodeSelector: r.TextMap(m.NodeSelector), Tolerations: clusterhandle.TolerationsOf(ctx, r, m.Tolerations),
 	}
 
-	// What is wrong with the secrets is told where they are used.
+	// Mistakes in the secrets are reported where they are used.
 	if bundle, err := pki.Parse([]byte(r.Text(handle.Secrets))); err == nil {
 		s.Mark = bundle.Mark()
 	}

@@ -97,7 +97,7 @@ func (r *scheduleResource) ModifyPlan(
 	drift, _ := tf.KnownStrings(state.Drift)
 	expired, _ := tf.KnownStrings(state.Expired)
 
-	// The framework marked what is computed as unknown when the configuration differs.
+	// The framework marked computed values as unknown, because the configuration differs.
 	if req.Plan.Raw.Equal(req.State.Raw) && len(drift)+len(expired) == 0 {
 		return
 	}
@@ -139,14 +139,14 @@ func (r *scheduleResource) Update(
 	r.apply(ctx, tf.OpUpdate, &plan, &state, req.Config, &resp.State, &resp.Diagnostics)
 }
 
-// apply brings a plan to the cluster and the bucket, and stores what became of it. state is nil for a create.
+// apply applies a plan to the cluster and the bucket, and stores the result. state is nil for a create.
 func (r *scheduleResource) apply(
 	ctx context.Context, op tf.Operation, plan, state *scheduleModel, config tfsdk.Config, result *tfsdk.State,
 	diags *diag.Diagnostics,
 ) {
 	var bucket types.Object
 
-	// The configuration alone has the key that the pods use.
+	// Only the configuration has the key that the pods use.
 	diags.Append(config.GetAttribute(ctx, path.Root("s3"), &bucket)...)
 	key := store.CredentialsIn((&tf.Reader{}).Fields(bucket))
 	ctx = store.MaskCredentials(ctx, key)
@@ -168,7 +168,7 @@ func (r *scheduleResource) apply(
 		case state == nil && begun:
 			next = "Correct the cause and apply again. The resource is tainted: what was made is removed first, and made anew."
 
-			// What was made is known by its names, and goes when the resource is replaced.
+			// The objects are known by their names, and are removed when the resource is replaced.
 			plan.fill(s.Spec, observed{})
 			plan.RunNow, plan.Kept, plan.Expired = types.StringNull(), types.Int64Null(), tf.TextList(nil)
 			diags.Append(result.Set(ctx, plan)...)
@@ -178,7 +178,7 @@ func (r *scheduleResource) apply(
 	})
 }
 
-// use does once what a plan asks for beside the objects, and puts what became of the schedule into the plan.
+// use does once what a plan requests besides the objects, and puts the result into the plan.
 func (r *scheduleResource) use(ctx context.Context, s *Scheduler, plan, state *scheduleModel) diag.Diagnostics {
 	var diags diag.Diagnostics
 
@@ -202,7 +202,7 @@ func (r *scheduleResource) use(ctx context.Context, s *Scheduler, plan, state *s
 	}
 
 	diags.Append(r.thinOut(ctx, s.Spec, plan, func(key string) bool {
-		// Where retain is as it was, the plan has shown what goes.
+		// When retain is unchanged, the plan has shown the deletions.
 		return state == nil || !plan.Retain.Equal(state.Retain) || slices.Contains(shown, key)
 	})...)
 
@@ -226,7 +226,7 @@ func (r *scheduleResource) Read(ctx context.Context, req resource.ReadRequest, r
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
 	if state.S3.IsNull() {
-		return // it was imported, and the next apply makes it what the configuration says
+		return // it was imported, and the next apply makes it match the configuration
 	}
 
 	if handle, _ := clusterhandle.AccessFrom(ctx, state.Cluster); r.StateLacksSecrets(ctx, state.Cluster) {
@@ -257,7 +257,7 @@ func (r *scheduleResource) Read(ctx context.Context, req resource.ReadRequest, r
 		})
 }
 
-// warn tells what was seen and what an apply does about it.
+// warn reports observations, and what an apply does about them.
 func (s *Scheduler) warn(seen observed) diag.Diagnostics {
 	var diags diag.Diagnostics
 
@@ -276,7 +276,7 @@ func (s *Scheduler) warn(seen observed) diag.Diagnostics {
 	return diags
 }
 
-// allow says what lets Talos give credentials.
+// allow says how to let Talos issue credentials.
 func (s *Scheduler) allow() string {
 	return "Talos lets pods of a namespace use its API with a patch of the configuration of every control plane, such " +
 		"as in config_patches of talosop_control_plane, control_plane.config_patches of talosop_cluster, or config_patches " +
@@ -318,7 +318,7 @@ func (r *scheduleResource) Delete(ctx context.Context, req resource.DeleteReques
 		})
 }
 
-// inCluster does work in the cluster of a model that is fully known, within the time of an operation.
+// inCluster works in the cluster of a model that is fully known, within the timeout of an operation.
 func (r *scheduleResource) inCluster(
 	ctx context.Context, op tf.Operation, access pki.Access, m scheduleModel, diags *diag.Diagnostics,
 	work func(context.Context, *Scheduler),
@@ -356,7 +356,7 @@ func (r *scheduleResource) inCluster(
 		Pause: cmp.Or(r.Interval, schedulePause)})
 }
 
-// ScheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.
+// ScheduleFailed is the error of failed work. It includes next unless Talos is the cause.
 func ScheduleFailed(ctx context.Context, verb string, s *Scheduler, err error, next string) diag.Diagnostic {
 	what := finding.Report{
 		Attempted: verb + " " + s.String(), Next: next,

@@ -27,7 +27,7 @@ import (
 
 const scheduleResource = "talosop_etcd_backup_schedule"
 
-// baseSchedule is a configuration that is right.
+// baseSchedule is a valid configuration.
 func baseSchedule() tftest.Config {
 	return tftest.Config{
 		"cluster":    tftest.Config{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": tftest.Bundle()},
@@ -135,7 +135,7 @@ func TestSchedule_invalidConfiguration(t *testing.T) {
 	}
 }
 
-// What is not known yet is neither a mistake nor asked for.
+// An unknown value is neither a mistake nor required.
 func TestSchedule_unknownValues(t *testing.T) {
 	t.Parallel()
 
@@ -188,7 +188,7 @@ func TestSchedule_unknownValues(t *testing.T) {
 	}
 }
 
-// A prefix that is not known yet may make other keys: a plan must not promise those of state.
+// An unknown prefix may make other keys: a plan must not promise those in state.
 func TestScheduleKeyPrefix_isUnknownWithThePrefix(t *testing.T) {
 	t.Parallel()
 
@@ -213,8 +213,7 @@ func TestScheduleKeyPrefix_isUnknownWithThePrefix(t *testing.T) {
 	}
 }
 
-// Talos that refuses the namespace is an error with the patch that it takes, and what was made so
-// far goes again.
+// When Talos refuses the namespace, the error contains the required patch, and the objects made so far are removed.
 func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	bundle, err := pki.Parse([]byte(s.Secrets))
 	tftest.Must(t, err)
@@ -257,7 +256,7 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	}
 }
 
-// Objects of somebody else are neither taken over nor removed; those of a killed create are.
+// Foreign objects are neither taken over nor removed; those of a killed create are.
 func (s *scheduleSite) testForeign(t *testing.T) {
 	s.namespace(t, "foreign")
 
@@ -306,7 +305,7 @@ func (s *scheduleSite) testForeign(t *testing.T) {
 	}
 }
 
-// Without the namespace, and without leave to make it, nothing is made.
+// Without the namespace, and without permission to create it, nothing is created.
 func (s *scheduleSite) testNoNamespace(t *testing.T) {
 	d := tftest.Drive(t, scheduleResource, nil)
 
@@ -317,8 +316,8 @@ func (s *scheduleSite) testNoNamespace(t *testing.T) {
 	}
 }
 
-// A cluster that does not answer says nothing about the schedule, which is kept; one that has
-// nothing of it any more does.
+// A cluster that does not answer proves nothing about the schedule, which is kept. A cluster without its objects
+// does.
 func (s *scheduleSite) testSilence(t *testing.T) {
 	s.namespace(t, "silence")
 

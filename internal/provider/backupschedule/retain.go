@@ -20,10 +20,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// talos-backup deletes nothing, so that snapshots are thinned out from here, with credentials of the provider: the key
-// in the cluster need not be allowed to.
+// talos-backup deletes nothing. The provider deletes old snapshots with its own credentials: the key in the cluster
+// needs no such permission.
 
-// place is the bucket of a schedule. The key of the cluster is not in it.
+// place is the bucket of a schedule, without the key of the cluster.
 func (m scheduleModel) place() store.Place {
 	place := store.PlaceOf(m.S3, types.ObjectNull(nil))
 	place.Bucket.Credentials = s3.Credentials{}
@@ -31,7 +31,7 @@ func (m scheduleModel) place() store.Place {
 	return place
 }
 
-// thinOut deletes what retain lets go, as far as that may be deleted, and tells what is left.
+// thinOut deletes the snapshots that retain expires, as far as that is allowed, and reports what is left.
 func (r *scheduleResource) thinOut(
 	ctx context.Context, s schedule.Spec, m *scheduleModel, mayDelete func(key string) bool,
 ) diag.Diagnostics {
@@ -69,7 +69,7 @@ func (r *scheduleResource) thinOut(
 
 	expired = slices.DeleteFunc(expired, func(key string) bool { return !mayDelete(key) })
 
-	// The oldest first: after an error nothing newer goes.
+	// The oldest first: after an error no newer snapshot is deleted.
 	for i, key := range expired {
 		if err := opened.Delete(ctx, key); err != nil {
 			return diag.Diagnostics{tf.Warn("Unable to delete expired snapshots", finding.Report{

@@ -99,7 +99,8 @@ func argumentAttributes() map[string]schema.Attribute {
 	}
 }
 
-// bucketAttribute is `s3` with what talos-backup can be told, and with the key that goes into a Secret of the cluster.
+// bucketAttribute is `s3` with the settings that talos-backup supports, and with the key for a Secret of the
+// cluster.
 func bucketAttribute() schema.Attribute {
 	all := store.BucketAttributes(nextSnapshots, nextRun)
 	key := func(description string) schema.StringAttribute {
@@ -183,7 +184,7 @@ func podAttributes() map[string]schema.Attribute {
 	}
 }
 
-// resultAttributes are what the cluster and the bucket tell.
+// resultAttributes are what the cluster and the bucket report.
 func resultAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id": tf.ComputedString("Names of the cluster, the namespace and the schedule, with slashes between them."),

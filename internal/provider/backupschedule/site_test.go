@@ -33,9 +33,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// scheduleSite is a cluster of one simulated machine whose Kubernetes API is a real kube-apiserver.
-// It has no controllers. The test plays two of them and says so: Talos's, for its ServiceAccounts,
-// and the one of Jobs.
+// scheduleSite is a cluster of one simulated machine whose Kubernetes API is a real kube-apiserver without
+// controllers. Where noted, the test acts as two of them: that of Talos for its ServiceAccounts, and that of Jobs.
 type scheduleSite struct {
 	*sim.Simulator
 
@@ -45,12 +44,12 @@ type scheduleSite struct {
 	API      clientgo.Interface
 	any      kubedynamic.Interface
 
-	// whole is the test that the site lives for.
+	// whole is the test that owns the site.
 	whole *testing.T
 
 	Mu      sync.Mutex
 	allowed []string
-	// fails is why Jobs fail, empty for those that succeed.
+	// fails is why Jobs fail, empty when they succeed.
 	fails string
 	done  int
 }
@@ -108,7 +107,7 @@ func (s *scheduleSite) bootstrap(t *testing.T, bundle *pki.Bundle) {
 
 	talos, err := talosclient.New(t.Context(), talosclient.WithEndpoints(s.machine.Endpoint()),
 		talosclient.WithTLSConfig(&tls.Config{
-			Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // the machine is the test's own
+			Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // the machine belongs to the test
 		}))
 	tftest.Must(t, err)
 	t.Cleanup(func() { tftest.Must(t, talos.Close()) })
@@ -135,8 +134,8 @@ const serviceAccounts = `{
   }
 }`
 
-// allow switches the feature kubernetesTalosAPIAccess on for namespaces: from then on the test does
-// what Talos does (Talos 1.13, kubeaccess/serviceaccount/crd_controller.go, syncHandler).
+// allow turns on the feature kubernetesTalosAPIAccess for namespaces: from then on the test does what Talos does
+// (Talos 1.13, kubeaccess/serviceaccount/crd_controller.go, syncHandler).
 func (s *scheduleSite) allow(t *testing.T, namespaces ...string) {
 	t.Helper()
 
@@ -160,8 +159,8 @@ func (s *scheduleSite) allow(t *testing.T, namespaces ...string) {
 	s.play(s.syncAccounts)
 }
 
-// play repeats what a controller does as long as the site lives. Errors are those of objects that
-// change meanwhile: a controller tries again.
+// play repeats the work of a controller while the site lives. It ignores errors of objects that change meanwhile,
+// because a controller tries again.
 func (s *scheduleSite) play(sync func(ctx context.Context) error) {
 	t := s.whole
 
@@ -247,10 +246,10 @@ func (s *scheduleSite) syncAccount(ctx context.Context, account *unstructured.Un
 	return err
 }
 
-// runJobs plays the controller of Jobs and the kubelet: each Job ends at once.
+// runJobs acts as the controller of Jobs and the kubelet: each Job ends at once.
 func (s *scheduleSite) runJobs() { s.play(s.syncJobs) }
 
-// failing makes Jobs fail from now on; empty for those that succeed.
+// failing makes Jobs fail from now on; an empty reason makes them succeed.
 func (s *scheduleSite) failing(reason string) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -315,7 +314,7 @@ func (s *scheduleSite) end(ctx context.Context, job *batchv1.Job) error {
 	return err
 }
 
-// failPod makes the pod of a Job that failed, as the PodSecurity admission of its namespace allows.
+// failPod makes the pod of a failed Job, as the PodSecurity admission of its namespace allows.
 func (s *scheduleSite) failPod(ctx context.Context, job *batchv1.Job) error {
 	_, err := s.API.CoreV1().ServiceAccounts(job.Namespace).Create(ctx,
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
@@ -348,7 +347,7 @@ func (s *scheduleSite) failPod(ctx context.Context, job *batchv1.Job) error {
 	return err
 }
 
-// objects lists what is in a namespace of what a schedule makes, sorted.
+// objects lists the schedule's objects in a namespace, sorted.
 func (s *scheduleSite) objects(t *testing.T, namespace string) string {
 	t.Helper()
 

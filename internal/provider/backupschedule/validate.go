@@ -35,7 +35,7 @@ func (r *scheduleResource) ValidateConfig(
 	}
 }
 
-// mistakes are what is wrong with a configuration, as far as it is known.
+// mistakes are the errors in the known part of a configuration.
 type mistakes struct{ diag.Diagnostics }
 
 // unless adds a mistake where what has to hold does not.
@@ -60,7 +60,7 @@ func (m scheduleModel) validate(ctx context.Context) diag.Diagnostics {
 
 	r := &tf.Reader{}
 
-	// talos-backup makes the name of AWS's server of the region (commit 0b3984d, pkg/s3/s3.go).
+	// talos-backup uses the AWS server of the region (commit 0b3984d, pkg/s3/s3.go).
 	bucket := r.Fields(m.S3)
 	wrong.unless(m.S3.IsNull() || m.S3.IsUnknown() || !bucket.Absent("region") || !bucket.Absent("endpoint"),
 		path.Root("s3").AtName("region"), "region", "found neither region nor endpoint",
@@ -92,7 +92,7 @@ func (m scheduleModel) validateCluster(ctx context.Context, wrong *mistakes) {
 		}
 	}
 
-	// It is a folder of the bucket, and part of the name of a file in the pod.
+	// It is a folder of the bucket, and part of a file name in the pod.
 	name := handle.Name.ValueString()
 	wrong.unless(handle.Name.IsUnknown() || !strings.Contains(name, "/") && strings.Trim(name, ".") != "",
 		at.AtName("name"), "name", "found "+finding.Quote(name),
@@ -128,7 +128,7 @@ func (m scheduleModel) validateEncryption(wrong *mistakes) {
 	}
 }
 
-// accepts is the validator of texts that are what is allowed. Of blank ones tf.BlankTexts speaks.
+// accepts validates texts against what is allowed. tf.BlankTexts reports blank ones.
 func accepts(what string, is func(text string) bool, allowed, remedy string) validator.String {
 	return tf.StringCheck{Allowed: allowed, Check: func(at path.Path, text string) diag.Diagnostic {
 		if tf.IsBlank(text) || is(text) {
@@ -145,7 +145,7 @@ func acceptsLabel(name string, longest int) validator.String {
 		"choose such a name")
 }
 
-// acceptsFrom is for durations: Kubernetes counts in seconds. Their type speaks of what is none.
+// acceptsFrom validates durations: Kubernetes counts in seconds. Their type reports other texts.
 func acceptsFrom(least time.Duration, name string) validator.String {
 	return accepts(name, func(text string) bool {
 		d, err := time.ParseDuration(text)
