@@ -12,9 +12,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// AccessModel is what a handle tells of where a cluster is and how it is reached. What only looks at a cluster or works
-// in it takes this part of the handle and no more: CLIs leave out what an object has beyond its type, so that a whole
-// handle can be given, and what such a resource does not use is neither in its state nor a change of it.
+// AccessModel is the part of a handle that says where a cluster is and how it is reached. Resources that only
+// observe a cluster or work in it take only this part. CLIs drop what an object has beyond its type, so a user can
+// pass a whole handle. What such a resource does not use is neither in its state nor a change of it.
 type AccessModel struct {
 	Name              types.String `tfsdk:"name"`
 	Mode              types.String `tfsdk:"mode"`
@@ -29,7 +29,7 @@ type AccessModel struct {
 	Host              types.Object `tfsdk:"host"`
 }
 
-// accessAttributes describe access where a user gives it, without the host cluster.
+// accessAttributes describe access as a user sets it, without the host cluster.
 func accessAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"name": tf.RequiredString("Name of the cluster."),
@@ -49,8 +49,8 @@ func accessAttributes() map[string]schema.Attribute {
 	}
 }
 
-// AccessAttributes describe what only looks at a cluster, or works in it, takes of a handle: no change of it does
-// something to machines.
+// AccessAttributes describe the part of a handle for what only observes a cluster, or works in it: no change affects
+// machines.
 func AccessAttributes() map[string]schema.Attribute {
 	attributes := accessAttributes()
 	attributes["host"] = hostOfHandle(hostPlace())
@@ -58,8 +58,8 @@ func AccessAttributes() map[string]schema.Attribute {
 	return withoutMachines(attributes, "")
 }
 
-// BoundAccess describes access of what cannot follow a cluster that is another one, and does nothing to machines.
-// cost is what becomes of it then.
+// BoundAccess describes access for what cannot follow to another cluster, and does nothing to machines. cost is the
+// effect of another cluster.
 func BoundAccess(cost string) map[string]schema.Attribute {
 	attributes := AccessAttributes()
 
@@ -69,10 +69,10 @@ func BoundAccess(cost string) map[string]schema.Attribute {
 	return attributes
 }
 
-// AccessType is the type of what is taken of a handle for access.
+// AccessType is the type of access.
 func AccessType() map[string]attr.Type { return tf.ObjectOf(AccessAttributes()).AttrTypes }
 
-// AccessFrom decodes access. An unknown or null one gives a model with nothing known in it.
+// AccessFrom decodes access. For an unknown or null value it returns a model without known values.
 func AccessFrom(ctx context.Context, value types.Object) (AccessModel, diag.Diagnostics) {
 	if value.IsUnknown() || value.IsNull() {
 		return UnknownAccess(), nil

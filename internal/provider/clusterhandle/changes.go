@@ -2,8 +2,8 @@ package clusterhandle
 
 import "strings"
 
-// The phrases that descriptions end with: what a change does to running machines. A nested attribute has one only where
-// it differs from the block that it is in. tf.TerraformOnly is the one of attributes that touch no machine.
+// The phrases at the end of descriptions: what a change does to running machines. A nested attribute has one only
+// when it differs from that of its block. tf.TerraformOnly is the one of attributes that touch no machine.
 const (
 	// ReplacesWorkers is what tf.ReplacesCluster is for a pool of workers.
 	ReplacesWorkers = " A change replaces the resource: its workers are drained, wiped, and join anew."
@@ -23,7 +23,7 @@ const (
 // What is nested has none.
 const ContainersOnly = "Containers only. "
 
-// Renamed is what another name of a cluster does, where a change of what makes a cluster another one has a cost.
+// Renamed is what another name of a cluster does, when a change to another cluster has a cost.
 func Renamed(cost string) string {
 	return strings.Replace(cost, " A change replaces", " On metal a change is made in place, without a reboot, as long "+
 		"as the secrets stay. Containers are named after the cluster: there a change replaces", 1)

@@ -1,5 +1,5 @@
-// Package clusterhandle is the cluster object that resources export and take: its model, its schema, and what it says
-// of the configuration of machines.
+// Package clusterhandle is the cluster object that resources export and take: its model, its schema, and its
+// settings for the configuration of machines.
 package clusterhandle
 
 import (
@@ -32,7 +32,7 @@ func HandleForEphemerals() schema.SingleNestedAttribute {
 	}
 }
 
-// HandleForActions is the cluster handle as an argument of an action, which has no argument that is in no plan.
+// HandleForActions is the cluster handle as an argument of an action, whose arguments are all in plans.
 func HandleForActions() action.SingleNestedAttribute {
 	return action.SingleNestedAttribute{
 		Required: true,

@@ -15,11 +15,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// ErrNoConnection is that nothing leads to a host cluster.
+// ErrNoConnection says that there is no connection to a host cluster.
 var ErrNoConnection = errors.New("nothing says how the host cluster is reached: set kubeconfig_path, kubeconfig or " +
 	"in_cluster in the host of the provider, or in that of the resource")
 
-// Overlay reads attributes of several objects that may say the same: the first that says something has the word.
+// Overlay reads attributes of several objects that may set the same value: the first object with a value has
+// precedence.
 type Overlay []tf.Fields
 
 func (o Overlay) with(name string) tf.Fields {
@@ -32,7 +33,7 @@ func (o Overlay) with(name string) tf.Fields {
 	return tf.Fields{Reader: &tf.Reader{}, Attributes: types.Object{}}
 }
 
-// Text reads a text; empty where it is null or unknown.
+// Text reads a text; fallback when it is null or unknown.
 func (o Overlay) Text(name, fallback string) string {
 	f := o.with(name)
 	if f.Absent(name) {
@@ -42,7 +43,7 @@ func (o Overlay) Text(name, fallback string) string {
 	return f.Text(name)
 }
 
-// Truth reads a truth; fallback where it is null or unknown.
+// Truth reads a boolean; fallback when it is null or unknown.
 func (o Overlay) Truth(name string) bool { return o.with(name).Truth(name, false) }
 
 // Texts reads a map of strings.
@@ -83,10 +84,9 @@ func (o Overlay) Nested(name string) Overlay {
 	return inner
 }
 
-// HostOf reads the host cluster of machines: what the resource itself says goes before what the handle says. It is nil
-// when the machines are not in containers. named reads what machines are called by, and what the plan of a create
-// names. planes is whether there are control planes among the machines, and replicas how many are in containers, by
-// group.
+// HostOf reads the host cluster of machines: the resource has precedence over the handle. It is nil when the
+// machines are not in containers. named reads the names of the machines, and those in the plan of a create. planes
+// is whether there are control planes among the machines, and replicas how many are in containers, by group.
 func HostOf(
 	named, settings *tf.Reader, handle AccessModel, own types.Object, planes bool, replicas ...types.Int64,
 ) *machineset.Host {
@@ -126,7 +126,7 @@ func HostOf(
 	return h
 }
 
-// InContainers is whether machines are in containers. While the mode is not known, what is said of them tells.
+// InContainers reports whether machines are in containers. While the mode is unknown, the other arguments decide.
 func InContainers(mode types.String, replicas ...types.Int64) bool {
 	if !mode.IsUnknown() {
 		return mode.ValueString() == ContainerMode
@@ -141,7 +141,8 @@ func InContainers(mode types.String, replicas ...types.Int64) bool {
 	return false
 }
 
-// ConnectionIn reads a connection. One way excludes the others, so that the way of a resource hides that of its handle.
+// ConnectionIn reads a connection. Kinds of connection exclude each other, so that of a resource hides that of its
+// handle.
 func ConnectionIn(from Overlay) machineset.HostConnection {
 	for _, f := range from {
 		c := machineset.HostConnection{
@@ -157,8 +158,8 @@ func ConnectionIn(from Overlay) machineset.HostConnection {
 	return machineset.HostConnection{Context: from.Text("context", "")}
 }
 
-// PodOf reads what is said of pods; the first object that says something has the word, and sizes and resources that
-// are no quantities are left out: they are refused where a user can still correct them.
+// PodOf reads the settings of pods; the first object with a value has precedence. It leaves out sizes and resources
+// that are no quantities: they are refused where a user can still correct them.
 func PodOf(ctx context.Context, r *tf.Reader, of ...types.Object) workload.PodSpec {
 	var pod Overlay
 
@@ -184,7 +185,7 @@ func PodOf(ctx context.Context, r *tf.Reader, of ...types.Object) workload.PodSp
 	}
 }
 
-// Quantities are amounts of resources; what is none is refused where a user can correct it.
+// Quantities are amounts of resources; invalid ones are refused where a user can correct them.
 func Quantities(texts map[string]string) corev1.ResourceList {
 	var out corev1.ResourceList
 
@@ -226,11 +227,11 @@ func TolerationsOf(ctx context.Context, r *tf.Reader, list types.List) []corev1.
 	return out
 }
 
-// HostForHandle is what a handle has of the host cluster of a resource: all but what is secret, and what is of the
+// HostForHandle is the part of a resource's host cluster for its handle: all except secrets, and what is of the
 // resource alone.
 func HostForHandle(own types.Object) types.Object { return partOf(own, HandleHostType()) }
 
-// partOf is the part of an object that is of a narrower type.
+// partOf is the part of an object with a narrower type.
 func partOf(whole types.Object, kinds map[string]attr.Type) types.Object {
 	switch {
 	case whole.IsUnknown():
@@ -257,7 +258,7 @@ func HostType() map[string]attr.Type {
 	return tf.ObjectOf(HostAttribute().Attributes).AttrTypes
 }
 
-// WorkerHostType is the type of host in a resource that joins one.
+// WorkerHostType is the type of host in a resource that joins a cluster.
 func WorkerHostType() map[string]attr.Type {
 	return tf.ObjectOf(WorkerHostAttribute().Attributes).AttrTypes
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
-// longestHostName is how long names of machines on the host can be: the name of a StatefulSet ends up in a label of its
-// pods, with a hash of 10 digits behind it (Kubernetes 1.36, controller-revision-hash).
+// longestHostName is the longest name of a machine on the host: the name of a StatefulSet becomes part of a label of
+// its pods, with a hash of 10 digits after it (Kubernetes 1.36, controller-revision-hash).
 const longestHostName = 52
 
-// ValidateNames checks what machines in containers are called on the host. last is the highest number in each group.
+// ValidateNames checks the names of machines in containers on the host. last is the highest number in each group.
 func ValidateNames(p machineset.Set, last map[*machineset.Group]int) finding.List {
 	var diags finding.List
 

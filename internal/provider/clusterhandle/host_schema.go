@@ -13,11 +13,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// What is said where about the host cluster of machines in containers: a resource that makes a cluster says all,
-// its handle what others need to reach it, without anything secret, workers what they have of their own, and the
-// provider how it is reached, for all of them.
+// The host cluster of machines in containers is described in four places. A resource that creates a cluster has all
+// of it. Its handle has what others need to reach it, without secrets. Workers have their own settings, and the
+// provider has the connection for all of them.
 
-// What is taken where nothing is said.
+// The defaults.
 const (
 	DefaultHostDomain    = "cluster.local"
 	DefaultHostImage     = "ghcr.io/siderolabs/talos"
@@ -38,7 +38,7 @@ const (
 		"pod (default `false`). Not together with a kubeconfig."
 )
 
-// HostAttribute is `host` of resources that make a cluster.
+// HostAttribute is `host` of resources that create clusters.
 func HostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, dwellingAttributes())
@@ -67,7 +67,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 		"`container`; how it is reached may be said in the `host` of the provider instead."+staysOnItsHost, attributes)
 }
 
-// WorkerHostAttribute is `host` of workers, who take from the handle what they do not say.
+// WorkerHostAttribute is `host` of workers. What they leave out comes from the handle.
 func WorkerHostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, dwellingAttributes())
@@ -80,7 +80,7 @@ func WorkerHostAttribute() schema.SingleNestedAttribute {
 		staysOnItsHost, attributes)
 }
 
-// HandleHost is `host` of the cluster handle. Nothing in it is secret.
+// HandleHost is `host` of the cluster handle. It contains no secret.
 func HandleHost() schema.SingleNestedAttribute {
 	attributes := hostPlace()
 	maps.Copy(attributes, dwellingAttributes())
@@ -94,7 +94,7 @@ func hostOfHandle(attributes map[string]schema.Attribute) schema.SingleNestedAtt
 		tf.Retold(attributes, handleText))
 }
 
-// handleText is a text of the host cluster in the handle: what it is, and what a change does.
+// handleText is a text of the host cluster in the handle: its meaning, and what a change does.
 func handleText(description string) string {
 	text, replaces := strings.CutSuffix(description, tf.ReplacesCluster)
 	if text = tf.FirstSentence(text); replaces {
@@ -104,7 +104,7 @@ func handleText(description string) string {
 	return text
 }
 
-// hostPlace says where machines are in the host cluster of a handle, and how that is reached.
+// hostPlace describes where machines are in the host cluster of a handle, and how that is reached.
 func hostPlace() map[string]schema.Attribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, map[string]schema.Attribute{
@@ -116,7 +116,7 @@ func hostPlace() map[string]schema.Attribute {
 	return attributes
 }
 
-// reachAttributes say how the host cluster is reached.
+// reachAttributes describe how the host cluster is reached.
 func reachAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"kubeconfig_path": tf.OptionalString(kubeconfigPathText),
@@ -138,7 +138,7 @@ func hostKubeconfig() schema.StringAttribute {
 	}
 }
 
-// dwellingAttributes say what the objects of machines have in common.
+// dwellingAttributes describe what the objects of machines have in common.
 func dwellingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"image": tf.OptionalString("Image of Talos for containers, without a tag: that is `talos_version`. Default: `" +
@@ -164,7 +164,7 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 	})
 }
 
-// PodAttribute is what can be chosen of the pods of machines.
+// PodAttribute describes the settings of the pods of machines.
 func PodAttribute(description string) schema.SingleNestedAttribute {
 	return tf.OptionalObject(description+rollsPods, map[string]schema.Attribute{
 		"resources": tf.OptionalObject("Resources of a machine and all that runs on it.", map[string]schema.Attribute{

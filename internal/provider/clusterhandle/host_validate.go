@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// ValidateHost checks `host` of a resource as far as it is known.
+// ValidateHost checks the known part of `host` of a resource.
 func ValidateHost(at finding.Path, host types.Object) finding.List {
 	var diags finding.List
 
@@ -53,7 +53,7 @@ func ValidateHost(at finding.Path, host types.Object) finding.List {
 	return diags
 }
 
-// ValidateConnection checks how a host cluster is reached. Nothing of a kubeconfig is shown.
+// ValidateConnection checks how a host cluster is reached. It shows nothing of a kubeconfig.
 func ValidateConnection(at finding.Path, h tf.Fields, diags *finding.List) {
 	in, _ := h.Attributes.Attributes()["in_cluster"].(types.Bool)
 
@@ -121,7 +121,7 @@ func validateHostImage(at finding.Path, image string, diags *finding.List) {
 	}
 }
 
-// validateMarks checks labels and annotations. own tells that talosop has some of its own in the same place.
+// validateMarks checks labels and annotations. own says that talosop sets some in the same place.
 func validateMarks(at finding.Path, h tf.Fields, own bool, diags *finding.List) {
 	for _, name := range []string{"labels", "annotations"} {
 		marks, _ := h.Attributes.Attributes()[name].(types.Map)
@@ -165,7 +165,7 @@ func validateService(at finding.Path, service tf.Fields, diags *finding.List) {
 	}
 }
 
-// ValidatePod checks `pod` of a group or of a host as far as it is known.
+// ValidatePod checks the known part of `pod` of a group or of a host.
 func ValidatePod(at finding.Path, pod types.Object) finding.List {
 	var diags finding.List
 
@@ -204,10 +204,10 @@ func ValidatePod(at finding.Path, pod types.Object) finding.List {
 	return diags
 }
 
-// placed says where a value is that others of its kind are beside: CLIs show the line, and not which pool it is in.
+// placed says where a value is that has others of its kind beside it: CLIs show the line, but not its pool.
 func placed(at finding.Path) string { return " in " + at.String() }
 
-// checkQuantity refuses what is no quantity above zero.
+// checkQuantity refuses a text that is no quantity above zero.
 func checkQuantity(at finding.Path, what, text, example string, diags *finding.List) {
 	if q, err := resource.ParseQuantity(text); err != nil || q.Sign() <= 0 {
 		diags.Append(finding.Invalid(at, what, "found "+finding.Quote(text)+placed(at),

@@ -7,12 +7,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// keptHandle keeps a handle in state that has an empty list of patches where the configuration has none.
+// keptHandle keeps a handle in state whose list of patches is empty when the configuration has none.
 type keptHandle struct{}
 
-// KeepHandle keeps a handle in state that differs from the configuration in nothing but an empty list of patches, which
-// is as good as none: configurations that a CLI generates have nothing in the place of what is sensitive. A handle is
-// kept as a whole, because CLIs take no other value for a part of it than the configuration has.
+// KeepHandle keeps a handle in state that differs from the configuration only in an empty list of patches, which has
+// the same meaning: configurations that a CLI generates omit sensitive values. It keeps the handle as a whole,
+// because CLIs accept no value for a part of it other than the one in the configuration.
 func KeepHandle() planmodifier.Object { return keptHandle{} }
 
 // Description implements planmodifier.Describer.

@@ -35,8 +35,8 @@ var Mode = tf.StringCheck{
 	},
 }
 
-// ReplaceOnOtherName replaces the resource when the name of a cluster changes, unless it stays the same cluster, by the
-// `mode` and the `secrets` beside the name.
+// ReplaceOnOtherName replaces the resource when the name of a cluster changes, unless the `mode` and the `secrets`
+// next to the name show that it is the same cluster.
 func ReplaceOnOtherName() planmodifier.String {
 	const description = "In containers, or with the secrets of another cluster, a change replaces the resource."
 

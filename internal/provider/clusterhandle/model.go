@@ -22,9 +22,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// HandleModel is the cluster handle: what a resource exports of a cluster, and all
-// that another one needs to work with it. It is an ordinary object, so clusters
-// made by other tools can be described by hand.
+// HandleModel is the cluster handle: what a resource exports of a cluster, and everything that another one needs to
+// work with it. It is an ordinary object, so a user can describe clusters made by other tools by hand.
 type HandleModel struct {
 	AccessModel
 
@@ -35,7 +34,7 @@ type HandleModel struct {
 	ConfigPatches types.List `tfsdk:"config_patches"`
 }
 
-// HandleAttributes describe the handle where a user gives it.
+// HandleAttributes describe the handle as a user sets it.
 func HandleAttributes() map[string]schema.Attribute {
 	attributes := settings.Attributes(settings.Handle)
 	maps.Copy(attributes, accessAttributes())
@@ -58,8 +57,8 @@ func HandleAttributes() map[string]schema.Attribute {
 	return attributes
 }
 
-// ObservedHandle describes the handle of what makes use of all of it and has no machines: no change of the cluster
-// replaces that.
+// ObservedHandle describes the handle for what uses all of it and has no machines: no change of the cluster replaces
+// that.
 func ObservedHandle() map[string]schema.Attribute {
 	attributes := HandleAttributes()
 
@@ -73,8 +72,8 @@ func ObservedHandle() map[string]schema.Attribute {
 	return withoutMachines(attributes, "")
 }
 
-// JoinHandle describes the handle of what has machines in a cluster that others make. They cannot follow to another
-// cluster: cost is what its machines go through then.
+// JoinHandle describes the handle for what has machines in a cluster of another resource. They cannot follow to
+// another cluster: cost is what happens to its machines then.
 func JoinHandle(cost string) map[string]schema.Attribute {
 	attributes := HandleAttributes()
 
@@ -93,29 +92,29 @@ func JoinHandle(cost string) map[string]schema.Attribute {
 	return tf.Retold(attributes, strings.NewReplacer(tf.ReplacesCluster, cost).Replace)
 }
 
-// replace lets a change of a text replace the resource.
+// replace makes a change of a text replace the resource.
 func replace(attributes map[string]schema.Attribute, name string, on planmodifier.String) {
 	text, _ := attributes[name].(schema.StringAttribute)
 	text.PlanModifiers = []planmodifier.String{on}
 	attributes[name] = text
 }
 
-// describe adds to what is said of a text.
+// describe appends to the description of a text.
 func describe(attributes map[string]schema.Attribute, name, more string) {
 	text, _ := attributes[name].(schema.StringAttribute)
 	text.MarkdownDescription += more
 	attributes[name] = text
 }
 
-// withoutMachines takes out of the texts what a change does to machines: that is done by the resource
-// that has them. replaces is the text about what would replace a cluster.
+// withoutMachines removes from the texts what a change does to machines: only the resource that owns them acts on
+// them. replaces is the text about what would replace a cluster.
 func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
 	return tf.Retold(attributes, strings.NewReplacer(tf.AppliedLive, "", tf.ReplacesCluster, replaces, rollsPods, "",
 		hostInPlace, "").Replace)
 }
 
-// TellingHandle describes the handle of a resource that has all of it in attributes of its own, nearly all under the
-// same names.
+// TellingHandle describes the handle of a resource that has all of it in other attributes, nearly all with the same
+// names.
 func TellingHandle() map[string]schema.Attribute {
 	attributes := tf.Briefly(ObservedHandle())
 
@@ -128,13 +127,12 @@ func TellingHandle() map[string]schema.Attribute {
 	return attributes
 }
 
-// HandleType is the type of a handle, the same wherever it appears. It is made once: every plan asks for it.
+// HandleType is the type of a handle, the same everywhere. It is computed once, because every plan uses it.
 var HandleType = sync.OnceValue(func() map[string]attr.Type {
 	return tf.ObjectOf(HandleAttributes()).AttrTypes
 })
 
-// HandleFrom decodes a handle. An unknown or null one gives a model with nothing
-// known in it.
+// HandleFrom decodes a handle. For an unknown or null value it returns a model without known values.
 func HandleFrom(ctx context.Context, value types.Object) (HandleModel, diag.Diagnostics) {
 	var handle HandleModel
 

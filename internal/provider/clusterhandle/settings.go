@@ -7,7 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Settings reads what a handle says about the configuration of every machine. What can be spelt in several ways gets
+// Settings reads the settings in a handle for the configuration of every machine. Values with several spellings get
 // one of them.
 func (h HandleModel) Settings(r *tf.Reader) machineconfig.Cluster {
 	c := machineconfig.Cluster{
