@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// ReadBundleFile reads the secrets of a cluster from a file of `talosctl gen secrets`, from the configuration of a
-// control-plane machine, or from the Secret in which talos-operator keeps the state of a cluster.
+// ReadBundleFile reads the secrets of a cluster from one of three files: one of `talosctl gen secrets`, the
+// configuration of a control-plane machine, or the Secret in which talos-operator keeps the state of a cluster.
 func ReadBundleFile(name string) (*pki.Bundle, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -49,7 +49,8 @@ var errNoState = errors.New("no Secret of Kubernetes")
 // taloscontrolplane_controller.go, ensureStateSecret).
 const operatorKey = "secretBundle"
 
-// operatorState is the secrets in a Secret as `kubectl get secret -o yaml` prints it. Errors do not quote it.
+// operatorState is the secrets in a Secret as `kubectl get secret -o yaml` prints it. Errors do not quote the
+// Secret.
 func operatorState(content []byte) ([]byte, error) {
 	var secret struct {
 		Kind       string            `yaml:"kind"`

@@ -14,9 +14,9 @@ import (
 
 const operatorFile = "testdata/operator-state.yaml"
 
-// The secrets in the state Secret of talos-operator, as `kubectl get secret -o yaml` prints it, are read as they are in
-// it. (The file was written with the library and the call of the operator, taloscontrolplane_controller.go,
-// SecretBundle: gopkg.in/yaml.v2 of secrets.NewBundle without a contract.)
+// The secrets in the state Secret of talos-operator are read as `kubectl get secret -o yaml` prints them. (The file
+// was written with the library and the call of the operator, taloscontrolplane_controller.go, SecretBundle:
+// gopkg.in/yaml.v2 of secrets.NewBundle without a contract.)
 func TestReadBundleFile_ofTalosOperator(t *testing.T) {
 	t.Parallel()
 
@@ -62,7 +62,7 @@ func TestReadBundleFile_ofTalosOperator(t *testing.T) {
 	}
 }
 
-// A Secret without secrets is told apart from files of other kinds, and not quoted.
+// A Secret without secrets is distinguished from files of other kinds, and not quoted.
 func TestReadBundleFile_refuses(t *testing.T) {
 	t.Parallel()
 

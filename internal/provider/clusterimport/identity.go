@@ -19,7 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// An identity says what an import id says, in the types that identities may have: machines are texts, name and address.
+// An identity has the content of an import ID, in the types that identities allow: machines are texts of name and
+// address.
 
 // The attributes of identities.
 const (
@@ -32,11 +33,11 @@ const (
 	identityAccess       = "access"
 )
 
-// IdentityVersion is the version of all identities. Each attribute that an identity gains raises it: OpenTofu 1.12
+// IdentityVersion is the version of all identities. Each new attribute of an identity raises it: OpenTofu 1.12
 // refuses a stored identity of the same version that lacks one.
 const IdentityVersion = 1
 
-// UpgradeIdentity reads identities of former versions: what they lack is null.
+// UpgradeIdentity reads identities of former versions: missing attributes are null.
 func UpgradeIdentity(schema identityschema.Schema) map[int64]resource.IdentityUpgrader {
 	upgraders := map[int64]resource.IdentityUpgrader{}
 
@@ -51,7 +52,7 @@ func UpgradeIdentity(schema identityschema.Schema) map[int64]resource.IdentityUp
 	return upgraders
 }
 
-// SourceIdentity is the part of an identity that says where the secrets of the cluster are.
+// SourceIdentity is the part of an identity that locates the secrets of the cluster.
 func SourceIdentity() map[string]identityschema.Attribute {
 	return map[string]identityschema.Attribute{
 		identityCluster: identityschema.StringAttribute{
@@ -126,7 +127,7 @@ func IdentitySchema(kind Kind) identityschema.Schema {
 	return identityschema.Schema{Version: IdentityVersion, Attributes: attributes}
 }
 
-// SetIdentity stores the identity of machines; CLIs without identities have none to store.
+// SetIdentity stores the identity of machines; CLIs without identities store none.
 func SetIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kind, p machineset.Set) diag.Diagnostics {
 	values := map[string]attr.Value{identityCluster: tf.TextOrNull(p.Settings.Name)}
 
@@ -148,8 +149,8 @@ func SetIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kin
 	return StoreIdentity(ctx, identity, IdentitySchema(kind), values)
 }
 
-// SetIdentityOf stores the identity of one machine as an import of it takes it: from is where the secrets of its
-// cluster are, and the zero value for a machine of no cluster that is known.
+// SetIdentityOf stores the identity of one machine for its import: from locates the secrets of its cluster, and is
+// the zero value when its cluster is unknown.
 func SetIdentityOf(
 	ctx context.Context, identity *tfsdk.ResourceIdentity, from Source, planes []string, name, address string,
 ) diag.Diagnostics {
@@ -160,7 +161,7 @@ func SetIdentityOf(
 	return StoreIdentity(ctx, identity, IdentitySchema(OfMachine), values)
 }
 
-// StoreIdentity stores those of the values that an identity has; the others are null in it.
+// StoreIdentity stores the values that an identity has; its other values are null.
 func StoreIdentity(
 	ctx context.Context, identity *tfsdk.ResourceIdentity, schema identityschema.Schema, values map[string]attr.Value,
 ) diag.Diagnostics {
@@ -199,7 +200,7 @@ func machinesOf(p machineset.Set, role step.Role) []string {
 	return machines
 }
 
-// fromIdentity reads what an import goes by from an identity.
+// fromIdentity reads the request of an import from an identity.
 func fromIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kind) (Request, error) {
 	var object types.Object
 
@@ -233,7 +234,7 @@ func fromIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Ki
 	return request, request.check(kind)
 }
 
-// addressesIn reads addresses by name. Where names are not asked for they are the addresses.
+// addressesIn reads addresses by name. Without named, the names are the addresses.
 func addressesIn(attribute string, machines []string, named bool) (map[string]string, error) {
 	addresses := map[string]string{}
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Machines in identities are texts, and read as those of ids are.
+// Machines in identities are texts, and read like those in IDs.
 func TestIdentity_machines(t *testing.T) {
 	t.Parallel()
 

@@ -7,7 +7,7 @@ import (
 var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the " +
 	"name and the host of their cluster takes them over, as it does after an apply that was killed")
 
-// ParseImport reads an import id; errors say what it should look like.
+// ParseImport reads an import ID; errors describe its format.
 func ParseImport(id string, kind Kind) (Request, error) {
 	var request Request
 

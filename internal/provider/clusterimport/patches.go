@@ -12,20 +12,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
-// Patches are what machines have beyond their settings, by where an import writes it down: for all machines of a
-// cluster, for groups of them, by their prefix, and for single ones, by their name.
+// Patches are what machines have beyond their settings, as an import writes it: for all machines of a cluster, for
+// groups of them, by prefix, and for single ones, by name.
 type Patches struct {
 	Cluster  []string
 	Groups   map[string][]string
 	Machines map[string][]string
 }
 
-// rounds is how often patches are made and tried: what Talos does not merge as most lists is replaced as a whole then.
+// rounds is how often patches are made and tried. What Talos does not merge, such as most lists, is then replaced as
+// a whole.
 const rounds = 4
 
-// PatchesOf finds what machines have beyond the settings of a set, which an import has read, and warns of what it does
-// not write down. The patches are tried: where they do not make the configuration that a machine has, the rest is
-// drift, which names its places.
+// PatchesOf finds what machines have beyond the settings that an import read of a set, and warns of what it leaves
+// out. It tries the patches: when they do not make the configuration of a machine, the rest is drift, which names
+// its places.
 func PatchesOf(p machineset.Set, found map[string]Recognised) (Patches, finding.List) {
 	base, err := p.Configurations()
 	if err != nil {
@@ -67,7 +68,7 @@ func PatchesOf(p machineset.Set, found map[string]Recognised) (Patches, finding.
 	return patches, leftOut(hidden)
 }
 
-// remainders are what each machine has beyond a configuration, and what of it is left out.
+// remainders are what each machine has beyond a configuration, and what is left out of it.
 func remainders(
 	base machineset.Rendered, found map[string]Recognised, whole map[string]remainder.Whole,
 ) (map[string]remainder.Remainder, map[string][]fieldpath.Place, error) {
@@ -85,13 +86,13 @@ func remainders(
 	return rest, hidden, nil
 }
 
-// replaceNext notes what the patches of a round did not bring about, and reports whether another one may.
+// replaceNext notes what the patches of a round did not achieve, and reports whether another round may.
 func replaceNext(whole map[string]remainder.Whole, again map[string]remainder.Remainder) bool {
 	more := false
 
 	for name, r := range again {
 		for _, place := range r.Places() {
-			// What was replaced in vain is replaced with what is around it.
+			// When a replacement had no effect, its parent is replaced.
 			for whole[name][place.String()] && len(place.Path) > 2 {
 				place.Path = place.Path[:len(place.Path)-1]
 			}
@@ -111,8 +112,8 @@ func replaceNext(whole map[string]remainder.Whole, again map[string]remainder.Re
 	return more
 }
 
-// shared writes what machines have in common where it is for all of them. What a single machine has is its own, even
-// where it is the only one: another that joins it must not get its addresses.
+// shared moves what all machines have in common to the patches for all of them. What a single machine has stays its
+// own, even when it is the only one: another machine that joins must not get its addresses.
 func shared(p machineset.Set, rest map[string]remainder.Remainder) (Patches, error) {
 	rest = maps.Clone(rest)
 	patches := Patches{Groups: map[string][]string{}, Machines: map[string][]string{}}
@@ -179,7 +180,7 @@ func notWritten(err error) finding.List {
 	}.String())}
 }
 
-// leftOut warns of what no patch has.
+// leftOut warns of what is in no patch.
 func leftOut(hidden map[string][]fieldpath.Place) finding.List {
 	var lines []string
 

@@ -30,14 +30,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// Recognise asks machines who they are, and reads the configuration of each.
+// Recognise asks machines for their identity, and reads the configuration of each.
 func Recognise(
 	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role step.Role,
 ) (map[string]Recognised, diag.Diagnostics) {
 	return Request{}.Recognise(ctx, m, addresses, file, role)
 }
 
-// Recognise is [Recognise] of machines of an import, which may be reached through its control planes.
+// Recognise is [Recognise] for machines of an import, which may be reached through its control planes.
 func (r Request) Recognise(
 	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role step.Role,
 ) (map[string]Recognised, diag.Diagnostics) {
@@ -47,7 +47,7 @@ func (r Request) Recognise(
 	}
 
 	reading := *m
-	reading.Talos.TrustNodeNames = true // nothing is recorded yet: what is left out is for changes alone
+	reading.Talos.TrustNodeNames = true // nothing is recorded yet: only changes need the verification that this skips
 
 	fleet, err := reading.FleetOf(ctx, pki.Importing, p, file.Bundle)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r Request) Recognise(
 type SecretsFile struct {
 	Bundle *pki.Bundle
 	Text   string
-	// provided is whether the provider was given them, so that state gets none.
+	// provided reports whether the provider has them, so that state gets none.
 	provided bool
 }
 
@@ -103,18 +103,18 @@ func (f SecretsFile) Stored() types.String {
 	return types.StringValue(f.Text)
 }
 
-// Source is the part of an import id that says where the secrets of the cluster are.
+// Source is the part of an import ID that locates the secrets of the cluster.
 type Source struct {
 	// Secrets is the path of a file that ReadBundleFile reads.
 	Secrets string `json:"secrets,omitempty"`
-	// Cluster is the name of a cluster of the provider's configuration, in place of a file.
+	// Cluster is the name of a cluster in the provider's configuration, in place of a file.
 	Cluster string `json:"cluster,omitempty"`
 }
 
-// Given is whether there is any source.
+// Given reports whether there is any source.
 func (s Source) Given() bool { return s != Source{} }
 
-// Check refuses an id that has no source, or two.
+// Check refuses an ID without a source, or with two.
 func (s Source) Check() error {
 	switch {
 	case !s.Given():
@@ -154,12 +154,12 @@ func (s Source) provided(m *providerdata.ProviderData) (SecretsFile, error) {
 	return SecretsFile{Bundle: bundle, Text: secrets.ValueString(), provided: true}, err
 }
 
-// SourceHelp says what an import id may have as a source.
+// SourceHelp describes the sources in an import ID.
 const SourceHelp = "secrets is the path of a file written by `talosctl gen secrets`, of the configuration of a " +
 	"control-plane machine, or of the state Secret of talos-operator; in its place, cluster is the name of one of " +
 	"`clusters` of the provider, and state gets no secrets."
 
-// DecodeImport reads an import id, a JSON object of known fields alone.
+// DecodeImport reads an import ID, a JSON object with known fields only.
 func DecodeImport(id string, request any) error {
 	decoder := json.NewDecoder(strings.NewReader(id))
 	decoder.DisallowUnknownFields()
@@ -183,17 +183,17 @@ func ImportFailed(attempted string, err error, next string) diag.Diagnostics {
 	})}
 }
 
-// Recognised is a machine that proved to belong to the cluster.
+// Recognised is a machine that has proved to belong to the cluster.
 type Recognised struct {
 	Address string
-	// Through is whether it was reached through a control plane.
+	// Through reports whether it was reached through a control plane.
 	Through bool
 	State   step.MachineState
 	Config  []byte
 }
 
-// ListedTwice names the machines that have another name already. Where there is no
-// hardware there are no UUIDs (containers), and nothing can be told.
+// ListedTwice names the machines that are listed under two names. Machines without hardware have no UUIDs
+// (containers), so this cannot be checked.
 func ListedTwice(found map[string]Recognised) []error {
 	var problems []error
 
@@ -216,14 +216,14 @@ func ListedTwice(found map[string]Recognised) []error {
 	return problems
 }
 
-// answer is what came of asking one machine.
+// answer is the result of asking one machine.
 type answer struct {
 	Recognised
 
 	err error
 }
 
-// askAll asks all machines side by side, so that all of them are reported.
+// askAll asks all machines in parallel, so that it reports all of them.
 func askAll(ctx context.Context, fleet *talos.Fleet, machines []cluster.Machine) map[string]answer {
 	var (
 		asking  panics.Group
@@ -258,10 +258,10 @@ func askAll(ctx context.Context, fleet *talos.Fleet, machines []cluster.Machine)
 	return answers
 }
 
-// machinesAtOnce bounds how many machines an import asks at the same time.
+// machinesAtOnce limits how many machines an import asks in parallel.
 const machinesAtOnce = 32
 
-// belongs says why a machine cannot be imported.
+// belongs is the reason why a machine cannot be imported.
 func belongs(s step.MachineState, role step.Role) error {
 	switch {
 	case s.Access == step.Maintenance:
@@ -275,8 +275,7 @@ func belongs(s step.MachineState, role step.Role) error {
 	}
 }
 
-// SettingsOfAll reads the settings of the cluster from the first machine, and
-// those of every machine from itself.
+// SettingsOfAll reads the settings of the cluster from the first machine, and those of each machine from itself.
 func SettingsOfAll(
 	found map[string]Recognised, file SecretsFile,
 ) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
@@ -308,8 +307,8 @@ func HandleSeen(
 	return handleSeen(settings, file, planes).Object(ctx)
 }
 
-// AccessSeen asks control planes for the name of their cluster, and for what resources that have no machines store of
-// its handle. An error is about the configurations of the control planes.
+// AccessSeen asks control planes for the name of their cluster, and for what resources without machines store of its
+// handle. Errors are about the configurations of the control planes.
 func AccessSeen(
 	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile,
 ) (name string, access types.Object, diags diag.Diagnostics, err error) {
@@ -350,7 +349,7 @@ func handleSeen(
 	return handle
 }
 
-// HandleOf describes a cluster, leaving out what is Talos's default.
+// HandleOf describes a cluster, without the defaults of Talos.
 func HandleOf(c machineconfig.Cluster) clusterhandle.HandleModel {
 	h := clusterhandle.UnknownHandle()
 
@@ -369,7 +368,7 @@ func HandleOf(c machineconfig.Cluster) clusterhandle.HandleModel {
 
 	settings.WriteCluster(c, &h)
 	h.CertSANs = tf.TextList(c.CertSANs)
-	settings.Write(nil, &h) // each machine tells its own
+	settings.Write(nil, &h) // each machine has its own
 
 	return h
 }

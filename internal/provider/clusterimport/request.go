@@ -16,12 +16,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
-// An import has an id, or an identity, to go by, and the plan that follows compares what it wrote to the configuration.
-// So they say where the secrets and the machines are, and everything else is read from the machines: what can be proved
-// of the configuration is written to state, what is Talos's default is left out, as a user would leave it out, and what
-// the machines have beyond that is written as patches.
+// An import has only an ID or an identity as input, and the plan that follows compares its result with the
+// configuration. So the ID locates the secrets and the machines, and everything else is read from the machines. The
+// import writes to state what the configuration proves. It omits Talos defaults, as a user would, and writes what
+// the machines have beyond that as patches.
 
-// Request is an import id: a JSON object.
+// Request is an import ID: a JSON object.
 type Request struct {
 	Source
 
@@ -34,15 +34,15 @@ type Request struct {
 	Workers map[string]map[string]string `json:"workers,omitempty"`
 	// Name of the pool. Workers only.
 	Name string `json:"name,omitempty"`
-	// Access is how workers are reached, as `access` of a machine has it; empty is directly.
+	// Access is how workers are reached, as in `access` of a machine; empty is directly.
 	Access string `json:"access,omitempty"`
-	// Mode and Host are there to be refused: nothing has to be read from machines in containers, whose names say where
-	// they are.
+	// Mode and Host exist to be refused: machines in containers are found by their names, so nothing has to be read
+	// from them.
 	Mode string          `json:"mode,omitempty"`
 	Host json.RawMessage `json:"host,omitempty"`
 }
 
-// Kind is what an import id is for: an example of it.
+// Kind is what an import ID is for: an example of it.
 type Kind string
 
 // The kinds.
@@ -53,7 +53,7 @@ const (
 	OfMachine      Kind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"w-1": "10.0.0.21"}}`
 )
 
-// ReadRequest reads what an import goes by, and the secrets of the cluster.
+// ReadRequest reads the request of an import, and the secrets of the cluster.
 func ReadRequest(
 	ctx context.Context, req resource.ImportStateRequest, kind Kind, m *providerdata.ProviderData,
 ) (Request, SecretsFile, diag.Diagnostics) {
@@ -79,7 +79,7 @@ func ReadRequest(
 	return request, file, nil
 }
 
-// check says what of a request does not fit its kind.
+// check reports what of a request does not fit its kind.
 func (r Request) check(kind Kind) error {
 	switch {
 	case r.Mode == clusterhandle.ContainerMode || r.Host != nil:
@@ -110,10 +110,10 @@ func (r Request) check(kind Kind) error {
 	return nil
 }
 
-// through is whether workers are reached through control planes.
+// through reports whether workers are reached through control planes.
 func (r Request) through() bool { return r.Access == machineset.AccessThroughControlPlane }
 
-// checkCluster checks the id of a whole cluster.
+// checkCluster checks the ID of a whole cluster.
 func (r Request) checkCluster() error {
 	if len(r.ControlPlane) == 0 {
 		return errors.New("control_plane is missing")
@@ -132,8 +132,8 @@ func (r Request) checkCluster() error {
 	return nil
 }
 
-// RoleOfMachine is the role that the one machine of an import has to have: that of a
-// control plane when it is listed as one, too.
+// RoleOfMachine is the required role of the single machine of an import: that of a control plane when it is also
+// listed as one.
 func (r Request) RoleOfMachine() step.Role {
 	for _, machine := range r.Machines {
 		for _, plane := range r.ControlPlane {
