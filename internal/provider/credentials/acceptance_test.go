@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 )
 
-// use is a check that works with a text of the state.
+// use is a check that passes a text of the state to f.
 func use(t *testing.T, f func(text string)) knownvalue.Check {
 	t.Helper()
 
@@ -28,8 +28,7 @@ func use(t *testing.T, f func(text string)) knownvalue.Check {
 	})
 }
 
-// The kubeconfig works once the create has ended, the talosconfig as well, and both
-// have what was asked for.
+// The kubeconfig and the talosconfig work once the create has ended, and both match the request.
 func TestAccCredentials_workAfterTheCreate(t *testing.T) {
 	t.Parallel()
 

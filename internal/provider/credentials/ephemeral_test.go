@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// Credentials for others have the least role, and an end that is near; what says otherwise is refused in the plan.
+// Credentials for others have the least role, and expire soon; the plan refuses anything else.
 func TestCredentials_validatesEphemerals(t *testing.T) {
 	t.Parallel()
 

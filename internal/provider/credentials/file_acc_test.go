@@ -37,7 +37,7 @@ resource "talosop_talosconfig_file" "this" {
 }
 `
 
-// keptFiles are what the files hold.
+// keptFiles are the contents of the files.
 func keptFiles(t *testing.T, w *clitest.Workspace) (kubeconfig, talosconfig string) {
 	t.Helper()
 
@@ -46,7 +46,7 @@ func keptFiles(t *testing.T, w *clitest.Workspace) (kubeconfig, talosconfig stri
 	return tftest.ReadFile(t, filepath.Join(made, "kubeconfig")), tftest.ReadFile(t, filepath.Join(made, "talosconfig"))
 }
 
-// filesWork connects with both files, and checks that nothing of them is elsewhere.
+// filesWork connects with both files, and checks that their content is nowhere else.
 func filesWork(t *testing.T, w *clitest.Workspace, elsewhere ...string) {
 	t.Helper()
 
@@ -78,8 +78,8 @@ func filesWork(t *testing.T, w *clitest.Workspace, elsewhere ...string) {
 	}
 }
 
-// The files come about in the apply that makes the cluster, work with a real API server, and are kept in order by the
-// next applies until the destroy takes them away.
+// The apply that creates the cluster writes the files. They work with a real API server, and the next applies keep
+// them valid until the destroy removes them.
 func TestAccCredentialsFile_forAPerson(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestCredentialsFile_isKeptInOrder", "TestCredentialsFile_followsItsArguments", "TestAccCredentials_workAfterTheCreate")
@@ -115,7 +115,7 @@ func TestAccCredentialsFile_forAPerson(t *testing.T) {
 	})
 }
 
-// renewed checks that files are written anew once they are due, and not before.
+// renewed checks that files are written again once they are due, and not before.
 func renewed(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -141,7 +141,7 @@ func renewed(t *testing.T, w *clitest.Workspace) {
 	}
 }
 
-// A file moves, is replaced and is taken over from a lost state; one of somebody else is in nobody's way but its own.
+// A file moves, is replaced and is taken over from a lost state; a foreign file blocks only its own path.
 func TestAccCredentialsFile_inItsPlace(t *testing.T) {
 	testenv.BeforeRelease(t, "TestCredentialsFile_isKeptInOrder", "TestCredentialsFile_losesNoFileOfAPerson")
 	t.Parallel()

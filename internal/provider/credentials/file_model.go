@@ -19,13 +19,13 @@ import (
 
 // credentialsFile is the model of one kind of file.
 type credentialsFile interface {
-	// common is what all kinds have.
+	// common is what all kinds share.
 	common() *fileModel
-	// validate checks the arguments that are this kind's alone.
+	// validate checks the arguments of this kind alone.
 	validate() diag.Diagnostics
-	// ordered reads the arguments that are this kind's alone.
+	// ordered reads the arguments of this kind alone.
 	ordered(r *tf.Reader, handle clusterhandle.AccessModel, o *order)
-	// foresee says in a plan what would keep the credentials from being made.
+	// foresee reports in a plan what would prevent the credentials.
 	foresee(ctx context.Context, m *providerdata.ProviderData, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 		o order) diag.Diagnostics
 	// issue makes the credentials.
@@ -33,7 +33,7 @@ type credentialsFile interface {
 		o order) (issued, diag.Diagnostics)
 }
 
-// fileModel is what the files of all kinds have in common.
+// fileModel is what files of all kinds have in common.
 type fileModel struct {
 	Cluster     types.Object `tfsdk:"cluster"`
 	Path        types.String `tfsdk:"path"`
@@ -43,7 +43,7 @@ type fileModel struct {
 	writtenModel
 }
 
-// writtenModel is what is known of a file that was written.
+// writtenModel is what is known of a written file.
 type writtenModel struct {
 	Status      types.String      `tfsdk:"status"`
 	NotAfter    timetypes.RFC3339 `tfsdk:"not_after"`
@@ -60,7 +60,7 @@ const (
 
 func (m *fileModel) common() *fileModel { return m }
 
-// toBeWritten is what a plan knows of a file that is written anew.
+// toBeWritten is what a plan knows of a file that an apply writes.
 func toBeWritten() writtenModel {
 	return writtenModel{Status: types.StringValue(statusValid), NotAfter: timetypes.NewRFC3339Unknown(),
 		Fingerprint: types.StringUnknown()}
@@ -72,7 +72,7 @@ func written(out issued) writtenModel {
 		Fingerprint: types.StringValue(pki.ConfigFingerprint(out.file))}
 }
 
-// orderOf reads the order of a configuration, as far as it is known.
+// orderOf reads the known part of the order in a configuration.
 func orderOf(
 	ctx context.Context, data *providerdata.ProviderData, config credentialsFile, authority string,
 	diags *diag.Diagnostics,
@@ -99,7 +99,7 @@ func orderOf(
 	return o, !r.Unknown
 }
 
-// validateCommon checks what all kinds have.
+// validateCommon checks the arguments of all kinds.
 func (m *fileModel) validateCommon() diag.Diagnostics {
 	diags := m.validatePath()
 	r := &tf.Reader{}
@@ -107,7 +107,7 @@ func (m *fileModel) validateCommon() diag.Diagnostics {
 	var o order
 	o.timesOf(r, m.TTL, m.RenewBefore)
 
-	if r.Diags.HasError() { // their type speaks of mistakes
+	if r.Diags.HasError() { // their type reports mistakes
 		return diags
 	}
 

@@ -30,30 +30,30 @@ var (
 	_ resource.ResourceWithModifyPlan     = (*fileResource)(nil)
 )
 
-// fileKind is what one kind of file has of its own.
+// fileKind is what is specific to one kind of file.
 type fileKind struct {
 	// name is kubeconfig or talosconfig.
 	name string
-	// authority is the one that signs its certificates.
+	// authority is the one that signs the certificates.
 	authority string
-	// only reports whether content holds nothing but credentials of the authorities.
+	// only reports whether content contains only credentials of the authorities.
 	only  func(content []byte, authorities ...string) bool
 	model func() credentialsFile
-	// attributes are the arguments that this kind has alone.
+	// attributes are the arguments of this kind alone.
 	attributes map[string]schema.Attribute
-	// use and others are for texts: what the file is for, and how its program takes several of them.
+	// use and others are for texts: the purpose of the file, and how its program takes several of them.
 	use, others string
 }
 
-// fileResource is a file with short-lived credentials for a person. State has its path, when it ends and what it can be
-// recognised by.
+// fileResource is a file with short-lived credentials for a person. State has its path, its expiry and its
+// fingerprint.
 type fileResource struct {
 	providerdata.ConfiguredResource
 
 	kind fileKind
 }
 
-// orderKey is where private state keeps the order of the file.
+// orderKey is the key of the file's order in private state.
 const orderKey = "order"
 
 // rewritten ends the description of arguments.
@@ -111,8 +111,8 @@ func (r *fileResource) ValidateConfig(
 	}
 }
 
-// ModifyPlan says whether the file is written. It decides by configuration and state alone, so that both planning
-// passes of an apply agree whatever time does meanwhile; but what must not be lost is refused as it is.
+// ModifyPlan decides whether the file is written. It uses configuration and state alone, so that both planning
+// passes of an apply agree regardless of the time. A file that must not be lost is refused as it is now.
 func (r *fileResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -140,7 +140,7 @@ func (r *fileResource) ModifyPlan(
 	want, known := orderOf(ctx, r.ProviderData, config, r.kind.authority, &resp.Diagnostics)
 	p, had := plan.common(), state.common()
 
-	// A file that is there as it was written, or goes before this one comes, is no hindrance.
+	// A file as it was written, or one that is removed before this one is created, is no conflict.
 	replaces := req.State.Raw.IsNull() && was.Authority != ""
 	if !replaces && (had.Status.ValueString() != statusValid || !p.Path.Equal(had.Path)) {
 		resp.Diagnostics.Append(r.refuseForeign(ctx, p.Path, want, was)...)
@@ -168,7 +168,7 @@ func (r *fileResource) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-// foresee says what would keep a file that is to be written from being so.
+// foresee reports what would prevent writing a file.
 func (r *fileResource) foresee(ctx context.Context, config credentialsFile, want order) diag.Diagnostics {
 	handle, bundle, diags := r.ClusterOf(ctx, config.common().Cluster)
 	if r.ProviderData == nil || diags.HasError() {
@@ -196,7 +196,7 @@ func (r *fileResource) Create(ctx context.Context, req resource.CreateRequest, r
 	}
 }
 
-// Update writes the file anew, unless what was not known to the plan turned out to be as it was.
+// Update writes the file again, unless values that were unknown to the plan turn out unchanged.
 func (r *fileResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	plan, config, state := r.kind.model(), r.kind.model(), r.kind.model()
 
@@ -226,7 +226,7 @@ func (r *fileResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	}
 }
 
-// write makes credentials and puts them into the file. was is the order of the file that there may be.
+// write makes credentials and writes them to the file. was is the order of the existing file, if any.
 func (r *fileResource) write(
 	ctx context.Context, plan *fileModel, config credentialsFile, was order, private tf.PrivateStore,
 ) diag.Diagnostics {
@@ -265,7 +265,8 @@ func (r *fileResource) write(
 		tf.StorePrivate(ctx, private, orderKey, want))
 }
 
-// warnOfReaders warns of a file that was written for its owner alone and is not: its file system has no such bits.
+// warnOfReaders warns of a file that was written for its owner alone and is readable by others, because its file
+// system has no such permissions.
 func warnOfReaders(at string, mode fs.FileMode) diag.Diagnostics {
 	if !opened(mode, 0) {
 		return nil
@@ -276,7 +277,7 @@ func warnOfReaders(at string, mode fs.FileMode) diag.Diagnostics {
 		"their owner's alone.", at, mode))}
 }
 
-// Read looks at the file.
+// Read observes the file.
 func (r *fileResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	state := r.kind.model()
 
@@ -306,7 +307,7 @@ func (r *fileResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// observe tells the status of a file.
+// observe returns the status of a file.
 func (r *fileResource) observe(ctx context.Context, m *fileModel, was order) (string, error) {
 	content, mode, err := r.placeOf(m.Path, was).read(ctx)
 
@@ -331,7 +332,7 @@ func (r *fileResource) observe(ctx context.Context, m *fileModel, was order) (st
 	}
 }
 
-// Delete removes the file, but for one that is not the cluster's alone.
+// Delete removes the file, unless it contains more than credentials of the cluster.
 func (r *fileResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	state := r.kind.model()
 
@@ -358,7 +359,7 @@ func (r *fileResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	}
 }
 
-// placeOf is where a file is whose credentials are those of any of the orders.
+// placeOf is where a file is that contains credentials of any of the orders.
 func (r *fileResource) placeOf(at types.String, orders ...order) place {
 	var authorities []string
 
@@ -371,7 +372,7 @@ func (r *fileResource) placeOf(at types.String, orders ...order) place {
 	return place{path: at.ValueString(), own: func(content []byte) bool { return r.kind.only(content, authorities...) }}
 }
 
-// refuseForeign refuses to write where something is that must not be lost.
+// refuseForeign refuses to overwrite what must not be lost.
 func (r *fileResource) refuseForeign(ctx context.Context, at types.String, orders ...order) diag.Diagnostics {
 	if at.IsUnknown() {
 		return nil
@@ -381,7 +382,7 @@ func (r *fileResource) refuseForeign(ctx context.Context, at types.String, order
 		return diag.Diagnostics{r.foreign(at, err)}
 	}
 
-	return nil // whoever writes says what else is wrong
+	return nil // the write reports other errors
 }
 
 func (r *fileResource) foreign(at types.String, err error) diag.Diagnostic {

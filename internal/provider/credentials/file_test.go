@@ -30,7 +30,7 @@ func credentialsFile(path string) tftest.Config {
 // credentialFiles are the kinds of files for a person.
 var credentialFiles = []string{"talosop_kubeconfig_file", "talosop_talosconfig_file"}
 
-// nothingSecretIn checks that no state and no plan holds what the file keeps.
+// nothingSecretIn checks that no state and no plan contains the content of the file.
 func nothingSecretIn(t *testing.T, file string, outcomes ...tftest.Outcome) {
 	t.Helper()
 
@@ -57,7 +57,7 @@ func nothingSecretIn(t *testing.T, file string, outcomes ...tftest.Outcome) {
 	}
 }
 
-// A file is written once, for its owner alone, and written anew for each reason that there is.
+// A file is written once, for its owner alone, and written again for every valid reason.
 func TestCredentialsFile_isKeptInOrder(t *testing.T) {
 	t.Parallel()
 
@@ -116,7 +116,7 @@ func TestCredentialsFile_isKeptInOrder(t *testing.T) {
 	}
 }
 
-// A file is written anew with each move of a rotation, and trusts what servers may show until the next one.
+// A file is written again with each step of a rotation, and trusts what servers may show until the next one.
 func TestCredentialsFile_followsARotation(t *testing.T) {
 	t.Parallel()
 
@@ -174,7 +174,7 @@ func trusted(t *testing.T, file string) int {
 	return 0
 }
 
-// Arguments and the cluster write a file anew; what means the same does not.
+// A change of arguments or of the cluster writes a file again; another spelling does not.
 func TestCredentialsFile_followsItsArguments(t *testing.T) {
 	t.Parallel()
 
@@ -238,7 +238,7 @@ func TestCredentialsFile_followsItsArguments(t *testing.T) {
 	}
 }
 
-// What holds anything but credentials of the cluster is neither overwritten nor deleted.
+// A file that contains anything except credentials of the cluster is neither overwritten nor deleted.
 func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
 	t.Parallel()
 
@@ -269,7 +269,7 @@ func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
 			refused("before the create", "apiVersion: v1\nkind: Config\n")
 			tftest.Must(t, os.Remove(path))
 
-			// It turns up between plan and apply.
+			// It appears between plan and apply.
 			planned := d.Plan(t, config).Must(t)
 			tftest.WriteFile(t, path, "mine")
 
@@ -290,7 +290,7 @@ func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
 				t.Errorf("the destroy says: %s", said)
 			}
 
-			// A folder and a link are no files of ours, and what a lost state wrote is.
+			// A folder and a link are foreign, and a file of a lost state is not.
 			tftest.Must(t, os.Remove(path))
 			tftest.WriteFile(t, path+".elsewhere", own)
 			tftest.Must(t, os.Symlink(path+".elsewhere", path))
@@ -349,7 +349,7 @@ func TestCredentialsFile_validates(t *testing.T) {
 	}
 }
 
-// A talosconfig that would lead to no machine is refused by the plan, with the reason that it has.
+// The plan refuses a talosconfig that would lead to no machine, and says why.
 func TestCredentialsFile_leadsSomewhere(t *testing.T) {
 	t.Parallel()
 
@@ -380,7 +380,7 @@ func TestCredentialsFile_leadsSomewhere(t *testing.T) {
 	}
 }
 
-// Every value may be unknown while planning: nothing is refused for it, and what a plan says then comes true.
+// Every value may be unknown in a plan: it causes no error, and the forecast of the plan is correct.
 func TestCredentialsFile_unknownValues(t *testing.T) {
 	t.Parallel()
 
@@ -414,7 +414,7 @@ func TestCredentialsFile_unknownValues(t *testing.T) {
 	}
 }
 
-// A cluster that was changed in ways that the file does not show keeps it, also where the plan could not know.
+// Changes of a cluster that do not affect the file keep it, even when the plan could not know.
 func TestCredentialsFile_unknownTurnsOutTheSame(t *testing.T) {
 	t.Parallel()
 
@@ -444,7 +444,7 @@ func TestCredentialsFile_unknownTurnsOutTheSame(t *testing.T) {
 	}
 }
 
-// A file that cannot be looked at is taken to be as it was: nothing is written anew for it, and a warning says so.
+// A file that cannot be read counts as unchanged: it is not written again, and a warning says so.
 func TestCredentialsFile_thatCannotBeRead(t *testing.T) {
 	t.Parallel()
 

@@ -14,23 +14,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// issued is a client certificate, and the file that programs read it from. It prints without its contents.
+// issued is a client certificate, and the file for programs. It prints without its contents.
 type issued struct {
 	pki.Credentials
 
 	// file is a kubeconfig or a talosconfig.
 	file []byte
-	// server is the URL of a Kubernetes API; serverName the name in its certificate, where that is another one.
+	// server is the URL of a Kubernetes API; serverName the name in its certificate, if different.
 	server, serverName string
 }
 
-// kubernetesIdentity is whom a kubeconfig is for.
+// kubernetesIdentity is the user of a kubeconfig.
 type kubernetesIdentity struct {
 	user   string
 	groups []string
 }
 
-// kubernetesIdentityOf fills in what a configuration leaves out.
+// kubernetesIdentityOf fills in the defaults.
 func kubernetesIdentityOf(r *tf.Reader, user types.String, groups types.List) kubernetesIdentity {
 	who := kubernetesIdentity{user: r.Text(user), groups: r.Texts(groups)}
 	if user.IsNull() {
@@ -44,8 +44,8 @@ func kubernetesIdentityOf(r *tf.Reader, user types.String, groups types.List) ku
 	return who
 }
 
-// issueKubeconfig signs a certificate for the Kubernetes API. It asks nobody. way is where the API is, nil for the
-// endpoint of the handle.
+// issueKubeconfig signs a certificate for the Kubernetes API. It does no I/O. way is the route to the API, nil for
+// the endpoint of the handle.
 func issueKubeconfig(
 	bundle *pki.Bundle, handle clusterhandle.AccessModel, way *providerdata.LocalEndpoint, who kubernetesIdentity,
 	lifetime time.Duration,
@@ -65,7 +65,7 @@ func issueKubeconfig(
 	return out, err
 }
 
-// rolesOf fills in what a configuration leaves out.
+// rolesOf fills in the defaults.
 func rolesOf(r *tf.Reader, roles types.List) []string {
 	if roles.IsNull() {
 		return []string{pki.RoleReader}
@@ -74,7 +74,7 @@ func rolesOf(r *tf.Reader, roles types.List) []string {
 	return r.Texts(roles)
 }
 
-// issueTalosconfig signs a certificate for the Talos API. It asks nobody.
+// issueTalosconfig signs a certificate for the Talos API. It does no I/O.
 func issueTalosconfig(
 	bundle *pki.Bundle, handle clusterhandle.AccessModel, endpoints, nodes, roles []string, lifetime time.Duration,
 ) (issued, error) {
@@ -88,7 +88,7 @@ func issueTalosconfig(
 	return issued{Credentials: credentials, file: file}, err
 }
 
-// notIssued is the diagnostic about credentials that could not be made.
+// notIssued is the diagnostic about credentials that could not be issued.
 func notIssued(what string, err error) diag.Diagnostic {
 	return tf.Unable("make", what, finding.Report{Cause: []string{err.Error()}})
 }

@@ -1,5 +1,6 @@
-// Package credentials is what programs and people connect to a cluster with: the ephemeral resources talosop_kubeconfig
-// and talosop_talosconfig for other providers, and talosop_kubeconfig_file and talosop_talosconfig_file for a person.
+// Package credentials is what programs and people connect to a cluster with. The ephemeral resources
+// talosop_kubeconfig and talosop_talosconfig are for other providers, and talosop_kubeconfig_file and
+// talosop_talosconfig_file are for a person.
 package credentials
 
 import (
@@ -27,9 +28,8 @@ var (
 // NewKubeconfigEphemeral is the constructor of the ephemeral resource talosop_kubeconfig.
 func NewKubeconfigEphemeral() ephemeral.EphemeralResource { return &kubeconfigEphemeral{} }
 
-// kubeconfigEphemeral mints a client certificate for the Kubernetes API. It asks
-// no machine, and nothing of it is stored anywhere. For a cluster in containers it keeps a
-// way there open.
+// kubeconfigEphemeral issues a client certificate for the Kubernetes API. It asks no machine, and stores nothing.
+// For a cluster in containers it keeps a route to it open.
 type kubeconfigEphemeral struct {
 	providerdata.ConfiguredEphemeral
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// order is what a file of credentials is made of: private state keeps it, where cluster is write-only. Nothing in it is
-// secret.
+// order is what a file of credentials is made from. Private state keeps it when cluster is write-only. It contains
+// no secret.
 type order struct {
-	// Cluster is its name, Authority the fingerprint of the authority that signs, and Beside those that are trusted beside
-	// it while keys are turned over.
+	// Cluster is its name, Authority the fingerprint of the authority that signs, and Beside those that are also
+	// trusted during a rotation.
 	Cluster   string   `json:"cluster"`
 	Authority string   `json:"authority"`
 	Beside    []string `json:"beside,omitempty"`
@@ -24,24 +24,23 @@ type order struct {
 	Groups    []string `json:"groups,omitempty"`
 	Roles     []string `json:"roles,omitempty"`
 	Nodes     []string `json:"nodes,omitempty"`
-	// TTL and RenewBefore say when the certificate ends, and when the next one is due.
+	// TTL and RenewBefore say when the certificate expires, and when the next one is due.
 	TTL         time.Duration `json:"ttl"`
 	RenewBefore time.Duration `json:"renew_before"`
-	// Ends is when the authority does: no credentials last longer.
+	// Ends is when the authority expires: no credentials last longer.
 	Ends time.Time `json:"ends"`
-	// Mode is what the file had when it was written for its owner alone: a file system may have no such bits.
+	// Mode is that of the file when it was written for its owner alone: a file system may have no such permissions.
 	Mode fs.FileMode `json:"mode,omitempty"`
 }
 
-// The lifetime of credentials in a file when the user says nothing, the longest one, and the part of it that is left
-// when they are due.
+// The default and maximum lifetime of credentials in a file, and the remaining part of it at which they are due.
 const (
 	defaultFileTTL = 24 * time.Hour
 	longestFileTTL = 30 * 24 * time.Hour
 	renewedAt      = 3
 )
 
-// clusterOf reads what an order has of a cluster. Without a bundle its secrets are not known yet.
+// clusterOf reads the cluster of an order. Without a bundle its secrets are unknown.
 func (o *order) clusterOf(r *tf.Reader, handle clusterhandle.AccessModel, bundle *pki.Bundle, authority string) {
 	o.Cluster = r.Text(handle.Name)
 	r.Unknown = r.Unknown || handle.Secrets.IsUnknown()
@@ -52,7 +51,7 @@ func (o *order) clusterOf(r *tf.Reader, handle clusterhandle.AccessModel, bundle
 	}
 }
 
-// timesOf reads how long credentials last.
+// timesOf reads the lifetime of credentials.
 func (o *order) timesOf(r *tf.Reader, ttl, renewBefore tf.Duration) {
 	o.TTL, o.RenewBefore = r.Duration(ttl), r.Duration(renewBefore)
 	if ttl.IsNull() {
@@ -64,8 +63,8 @@ func (o *order) timesOf(r *tf.Reader, ttl, renewBefore tf.Duration) {
 	}
 }
 
-// clusterChanges names what is another one of the cluster, which no attribute of a plan shows. was is the order of the
-// file that there is.
+// clusterChanges names the changes of the cluster that no attribute of a plan shows. was is the order of the
+// existing file.
 func (o order) clusterChanges(was order) []string {
 	var changed []string
 
@@ -85,12 +84,12 @@ func (o order) clusterChanges(was order) []string {
 	return changed
 }
 
-// due is whether it is time for new credentials in the place of those that end then.
+// due reports whether it is time for new credentials in place of those that expire at end.
 func (o order) due(now, end time.Time) bool {
 	return now.After(end.Add(-o.RenewBefore)) && end.Before(o.Ends)
 }
 
-// same is whether a file for one order is also one for the other.
+// same reports whether a file for one order also fits the other.
 func (o order) same(was order) bool {
 	return len(o.clusterChanges(was)) == 0 && o.User == was.User && slices.Equal(o.Groups, was.Groups) &&
 		slices.Equal(o.Roles, was.Roles) && slices.Equal(o.Nodes, was.Nodes) && o.TTL == was.TTL &&

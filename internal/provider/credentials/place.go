@@ -16,18 +16,19 @@ import (
 // place is where a file of credentials is.
 type place struct {
 	path string
-	// own reports whether content is nothing but credentials of the cluster, which can be made again at any time.
+	// own reports whether content contains only credentials of the cluster, which can be issued again at any time.
 	own func(content []byte) bool
 }
 
-// errForeign is that what is at a path must not be lost.
+// errForeign says that the content of a path must not be lost.
 var (
 	errForeign = errors.New("holds something else than credentials of this cluster")
 	errOthers  = errors.New("holds credentials that this resource did not write")
 	errNoFile  = fmt.Errorf("is no regular file, and %w", errForeign)
 )
 
-// read returns the content of the file. fs.ErrNotExist is that there is none, errNoFile that it is something else.
+// read returns the content of the file. fs.ErrNotExist means that there is none, errNoFile that it is something
+// else.
 func (p place) read(_ context.Context) ([]byte, fs.FileMode, error) {
 	info, err := os.Lstat(p.path)
 	if err != nil {
@@ -43,7 +44,8 @@ func (p place) read(_ context.Context) ([]byte, fs.FileMode, error) {
 	return content, info.Mode().Perm(), err
 }
 
-// check returns an errForeign when what is at the path is not the cluster's alone. An empty file is nobody's.
+// check returns errForeign when the path contains more than credentials of the cluster. An empty file is not
+// foreign.
 func (p place) check(ctx context.Context) error {
 	content, _, err := p.read(ctx)
 
@@ -59,8 +61,9 @@ func (p place) check(ctx context.Context) error {
 	}
 }
 
-// write puts content in the place of what is there, unless that is foreign. The file is its owner's alone, and whole at
-// any time; folders that are missing are made for their owner alone. It returns the mode that the file system gave it.
+// write replaces the file with content, unless the existing file is foreign. The file belongs to its owner alone,
+// and is complete at any time; missing folders are created for the owner alone. It returns the mode that the file
+// system gave it.
 func (p place) write(ctx context.Context, content []byte) (mode fs.FileMode, err error) {
 	if err := p.check(ctx); err != nil {
 		return 0, err
@@ -80,8 +83,8 @@ func (p place) write(ctx context.Context, content []byte) (mode fs.FileMode, err
 	return file.Replace()
 }
 
-// remove deletes the file with the credentials of a fingerprint, unless something else has taken its place: another
-// resource may have written there by now. It is content with none.
+// remove deletes the file with the credentials of a fingerprint, unless another file has taken its place: another
+// resource may have written there by now. It accepts a missing file.
 func (p place) remove(ctx context.Context, fingerprint string) error {
 	if err := p.check(ctx); err != nil {
 		return err
@@ -99,8 +102,8 @@ func (p place) remove(ctx context.Context, fingerprint string) error {
 	return nil
 }
 
-// opened is whether somebody else than the owner may read a file since it was written. Windows keeps no such bits, and
-// neither do some file systems: a file there has others from the beginning.
+// opened reports whether a file became readable to others than its owner after it was written. Windows and some file
+// systems keep no such permissions: a file there has others from the start.
 func opened(mode, written fs.FileMode) bool {
 	return runtime.GOOS != "windows" && mode&0o077&^written != 0
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// On a file system that keeps no permissions a file is as it was written, and not one that somebody opened since.
+// On a file system without permissions a file counts as written, not as opened by a later change.
 func TestObserve_onFileSystemsWithoutModes(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +55,7 @@ func TestObserve_onFileSystemsWithoutModes(t *testing.T) {
 	}
 }
 
-// Who chooses a file system that keeps no permissions is told; who can have a file alone hears nothing.
+// A file system without permissions causes a warning; one with permissions does not.
 func TestWarnOfReaders_onFileSystemsWithoutModes(t *testing.T) {
 	t.Parallel()
 

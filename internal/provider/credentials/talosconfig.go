@@ -29,9 +29,8 @@ var (
 // NewTalosconfigEphemeral is the constructor of the ephemeral resource talosop_talosconfig.
 func NewTalosconfigEphemeral() ephemeral.EphemeralResource { return &talosconfigEphemeral{} }
 
-// talosconfigEphemeral mints a client certificate for the Talos API. It asks no
-// machine, and nothing of it is stored anywhere. For a cluster in containers it keeps a way
-// there open.
+// talosconfigEphemeral issues a client certificate for the Talos API. It asks no machine, and stores nothing. For a
+// cluster in containers it keeps a route to it open.
 type talosconfigEphemeral struct {
 	providerdata.ConfiguredEphemeral
 }
@@ -49,7 +48,7 @@ type talosconfigModel struct {
 	NotAfter          timetypes.RFC3339    `tfsdk:"not_after"`
 }
 
-// What the ephemeral resource and the file have in common.
+// What the ephemeral resource and the file share.
 const (
 	rolesDescription = "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, " +
 		"`os:etcd:backup`, `os:admin`. Default: `[\"" + pki.RoleReader + "\"]`, which changes nothing."
@@ -165,7 +164,7 @@ func (m *talosconfigModel) fill(out issued) {
 	m.NotAfter = timetypes.NewRFC3339TimeValue(out.NotAfter)
 }
 
-// The lifetime of credentials for one run when the user says nothing, and the longest one: nobody can take them back.
+// The default and maximum lifetime of credentials for one run: they cannot be revoked.
 const (
 	defaultTTL = time.Hour
 	longestTTL = 24 * time.Hour
