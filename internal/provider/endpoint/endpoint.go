@@ -1,4 +1,4 @@
-// Package endpoint is where the Talos APIs of machines are reached that are not reached at their addresses.
+// Package endpoint is where the Talos APIs of machines are reached when not at their addresses.
 package endpoint
 
 import (
@@ -27,14 +27,14 @@ func MaintenanceAddress() schema.StringAttribute {
 		tf.TerraformOnly)
 }
 
-// Access describes access. how begins the description.
+// Access describes access. how is the start of the description.
 func Access(how string) schema.StringAttribute {
 	return tf.OptionalString(how+": `direct` (default), or `through_control_plane`, by the API of one, which passes "+
 		"calls on once the worker is configured ([guide](../guides/nat))."+tf.TerraformOnly,
 		stringvalidator.OneOf(machineset.AccessDirect, machineset.AccessThroughControlPlane))
 }
 
-// Imported is the access that an import writes down.
+// Imported is the access that an import writes.
 func Imported(through bool) types.String {
 	if through {
 		return types.StringValue(machineset.AccessThroughControlPlane)
@@ -43,20 +43,20 @@ func Imported(through bool) types.String {
 	return types.StringNull()
 }
 
-// Place is where a machine is, as it was written.
+// Place is where a machine is, as written in the configuration.
 type Place struct{ Address, TalosEndpoint types.String }
 
-// known is the place as far as it is.
+// known is the known part of the place.
 func (p Place) known() machineset.Machine {
 	address, endpoint := machineset.Reached(p.Address.ValueString(), p.TalosEndpoint.ValueString())
 
 	return machineset.Machine{Wanted: cluster.Wanted{Address: address, Endpoint: endpoint}}
 }
 
-// Is is whether a text of a list of endpoints is the machine.
+// Is reports whether a text in a list of endpoints is the machine.
 func (p Place) Is(text string) bool { return p.known().SameEndpoint(text) }
 
-// Unknown is whether something of it is not known.
+// Unknown reports whether part of it is unknown.
 func (p Place) Unknown() bool { return p.Address.IsUnknown() || p.TalosEndpoint.IsUnknown() }
 
 // dialed is where the machine is reached.
@@ -68,8 +68,8 @@ func (p Place) dialed() types.String {
 	return p.TalosEndpoint
 }
 
-// Lists are what a handle has of control planes: where they are reached, and which at another place than their
-// addresses.
+// Lists are the control planes in a handle: where they are reached, and which ones at another place than their
+// address.
 type Lists struct {
 	Endpoints types.List
 	Of        types.Map
