@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// One cluster and one bucket serve all cases, each below a prefix of its own.
+// One cluster and one bucket serve all cases, each with a separate prefix.
 func TestAccEtcdBackup_onACluster(t *testing.T) {
 	t.Parallel()
 
@@ -47,7 +47,7 @@ func TestAccEtcdBackup_onACluster(t *testing.T) {
 	}
 }
 
-// The secret key is in neither state nor answers, and a plan that has it looks at the store.
+// The secret key is in neither state nor answers, and a plan that has it reads the store.
 func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 	config := b.config(b.Bucket(ownKey), tftest.Config{
 		"compression": "zstd", "include_secrets": true, "encryption": tftest.Config{"recipients": []any{testRecipient}},
@@ -118,7 +118,7 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 	d.ExpectEmpty(t, "after the second snapshot", config)
 }
 
-// What somebody did to the object is seen by the refresh, and mended by a new snapshot.
+// The refresh detects a change of the object by another client, and a new snapshot repairs it.
 func testBackupDrift(t *testing.T, b *backups) {
 	config := b.config(b.Bucket(tftest.Config{"prefix": "drift"}), nil)
 	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
@@ -186,7 +186,7 @@ func testBackupInPlace(t *testing.T, b *backups) {
 		t.Errorf("%d snapshots are kept, want all 6", got)
 	}
 
-	// What only says how, or what becomes of it, takes none.
+	// Arguments about how a snapshot is taken or kept take none.
 	for _, change := range []tftest.Config{
 		{"retain": tftest.Config{"count": 2}}, {"delete_on_destroy": true}, {"timeouts": tftest.Config{"create": "1h"}},
 		{"schedule": "@daily"}, {"compression": "zstd"},
@@ -203,9 +203,9 @@ func testBackupInPlace(t *testing.T, b *backups) {
 	d.ExpectEmpty(t, "at the end", b.config(nil, base))
 }
 
-// A time that passed makes one snapshot due, and the one after it counts from that.
+// A scheduled time that passed makes one snapshot due, and the next time counts from that.
 func testBackupSchedule(t *testing.T, b *backups) {
-	// Not while this runs, at whatever time of the day.
+	// Not during this test, at any time of the day.
 	hour := (time.Now().UTC().Hour() + 12) % 24
 	config := b.config(nil, tftest.Config{"file": tftest.Config{"path": t.TempDir()},
 		"schedule": fmt.Sprintf("0 %d * * *", hour)})
@@ -249,7 +249,7 @@ func testBackupSchedule(t *testing.T, b *backups) {
 	}
 }
 
-// Retention takes the oldest of this cluster, with what lies beside them, and nothing else.
+// Retention deletes the oldest of this cluster, with the files next to them, and nothing else.
 func testBackupRetain(t *testing.T, b *backups) {
 	s := b.store(t)
 
@@ -283,7 +283,7 @@ func testBackupRetain(t *testing.T, b *backups) {
 
 	keys := strings.Join(b.keys(t, "retain/"), " ")
 
-	// Of snapshots of one second it is their names that decide which go.
+	// For snapshots of the same second, their names decide which are deleted.
 	if !strings.Contains(keys, taken[3]) && !strings.Contains(keys, taken[2]) {
 		t.Errorf("%s are left of %v", keys, taken)
 	}
@@ -299,7 +299,7 @@ func testBackupRetain(t *testing.T, b *backups) {
 	}
 }
 
-// A changed retention is carried out at once.
+// A changed retention is applied at once.
 func testBackupRetainChanged(t *testing.T, b *backups) {
 	config := b.config(b.Bucket(tftest.Config{"prefix": "changed"}), nil)
 	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
@@ -369,7 +369,7 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 	}
 }
 
-// What the resource says of a snapshot is what etcd's own tool says, of a real etcd.
+// The facts of a snapshot in the resource match those of etcd's own tool, with a real etcd.
 func TestAccEtcdBackup_ofRealEtcd(t *testing.T) {
 	testenv.BeforeRelease(t, "TestSnapshot_ofARealMember", "TestAccEtcdBackup_onACluster")
 	t.Parallel()

@@ -133,7 +133,7 @@ func unlisted(cluster string, at store.Place, err error) diag.Diagnostic {
 	})
 }
 
-// missingFolder warns of a folder that does not exist: it holds nothing, or its path is wrong.
+// missingFolder warns of a folder that does not exist: there are no snapshots, or its path is wrong.
 func missingFolder(at store.Place) diag.Diagnostics {
 	if at.Bucket.Bucket != "" {
 		return nil
@@ -148,7 +148,7 @@ func missingFolder(at store.Place) diag.Diagnostics {
 		"The list is empty", "Correct path, unless the first backup is yet to make the folder")}
 }
 
-// unreadable warns of snapshots that are not what was stored.
+// unreadable warns of snapshots that differ from what was stored.
 func unreadable(backups []judged) diag.Diagnostics {
 	var lines []string
 

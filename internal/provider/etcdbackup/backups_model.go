@@ -32,7 +32,7 @@ type EtcdBackupsModel struct {
 	Backups  types.List     `tfsdk:"backups"`
 }
 
-// defaultListTimeout is how long a store may take unless timeout says otherwise.
+// defaultListTimeout is the default timeout for a store.
 const defaultListTimeout = time.Minute
 
 func etcdBackupsAttributes(ctx context.Context) map[string]datasource.Attribute {
@@ -53,8 +53,7 @@ func etcdBackupsAttributes(ctx context.Context) map[string]datasource.Attribute 
 	return attributes
 }
 
-// storedAttributes are what is known of a snapshot in a store. But for key, time and size it
-// is what was recorded beside it.
+// storedAttributes are the facts about a snapshot in a store. Except key, time and size they come from its record.
 func storedAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"key": tf.ComputedString("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the " +
@@ -86,20 +85,19 @@ func storedAttributes() map[string]schema.Attribute {
 // storedType is the type of the elements of backups.
 var storedType = tf.ObjectOf(storedAttributes())
 
-// judged is a snapshot in a store, with what speaks against restoring it.
+// judged is a snapshot in a store, with the reasons against restoring it.
 type judged struct {
 	backup.Entry
 
 	Reason string
-	// Damaged is true when it is not what was stored.
+	// Damaged is true when it differs from what was stored.
 	Damaged bool
 }
 
-// unvouched is why a snapshot without an authentic record is not restored unasked.
+// unvouched is why a snapshot without an authentic record is not restored without consent.
 const unvouched = "it has no record that a key of this cluster wrote; it is restored with its sha256 in restore_from"
 
-// Judge says of snapshots whether they can be restored into the cluster of a handle, newest
-// first.
+// Judge decides for each snapshot whether it can be restored into the cluster of a handle, newest first.
 func Judge(entries []backup.Entry, handle clusterhandle.AccessModel) []judged {
 	var out []judged
 
@@ -126,7 +124,7 @@ func Judge(entries []backup.Entry, handle clusterhandle.AccessModel) []judged {
 	return out
 }
 
-// Fill puts what the store holds into the model.
+// Fill puts the content of the store into the model.
 func (m *EtcdBackupsModel) Fill(backups []judged) {
 	m.Latest = types.StringNull()
 	values := []attr.Value{}

@@ -25,8 +25,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// The data source lists what is stored for the cluster of a handle: nothing that is half
-// stored, nothing of others, and what is damaged with a warning.
+// The data source lists the snapshots for the cluster of a handle: nothing incomplete, nothing of others, and
+// damaged ones with a warning.
 func TestBackups_ofAFolder(t *testing.T) {
 	t.Parallel()
 
@@ -47,7 +47,7 @@ func TestBackups_ofAFolder(t *testing.T) {
 		}
 	}
 
-	// What a killed run leaves behind of the newest.
+	// What a killed run leaves of the newest snapshot.
 	cut := errors.New("killed")
 	if _, err := s.Put(t.Context(), named("05", mark, ""),
 		io.MultiReader(strings.NewReader("half"), &failing{cut})); !errors.Is(err, cut) {
@@ -101,7 +101,7 @@ type failing struct{ err error }
 
 func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 
-// A folder that does not exist is an empty list and no error, and is told: its path may be wrong.
+// A folder that does not exist is an empty list with a warning and no error: its path may be wrong.
 func TestBackups_ofAMissingFolder(t *testing.T) {
 	t.Parallel()
 
@@ -120,7 +120,7 @@ func TestBackups_ofAMissingFolder(t *testing.T) {
 	}
 }
 
-// A file where the folder should be is named, and nothing is said of buckets.
+// A file in place of the folder is named, without a word about buckets.
 func TestBackups_ofAFile(t *testing.T) {
 	t.Parallel()
 
@@ -148,8 +148,7 @@ func TestBackups_ofASilentServer(t *testing.T) {
 	}
 }
 
-// What is restorable depends on the versions of the cluster, and latest is the newest of
-// these.
+// The versions of the cluster decide what is restorable, and latest is the newest of these.
 func TestBackups_restorableByVersion(t *testing.T) {
 	t.Parallel()
 
@@ -219,8 +218,8 @@ func TestBackups_restorableByVersion(t *testing.T) {
 	}
 }
 
-// A record that is damaged says so of its snapshot. One that may not be read, or that could
-// not be read just now, says nothing, and without one nothing is restored unasked.
+// A damaged record makes its snapshot damaged. One that may not be read, or could not be read now, proves nothing,
+// and without a record nothing is restored without consent.
 func TestBackups_unreadableRecord(t *testing.T) {
 	t.Parallel()
 

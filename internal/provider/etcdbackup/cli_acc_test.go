@@ -18,7 +18,7 @@ const backupAddress = "talosop_etcd_backup.this"
 
 const backupPassphrase = "only-those-who-know-this-open-it"
 
-// backupHCL is a backup with everything that is secret in ephemeral variables.
+// backupHCL is a backup with all secrets in ephemeral variables.
 func backupHCL(b *storetest.Server) string {
 	return fmt.Sprintf(`
 variable "key" {
@@ -49,8 +49,8 @@ resource "talosop_etcd_backup" "this" {
 `, storetest.Bucket, b.Proxy.URL, b.CA)
 }
 
-// A cluster and its first backup come about in one apply, the next one is an update in
-// place, and what is write-only is nowhere but in the bucket's own requests.
+// One apply creates a cluster and its first backup, the next one is an update in place, and write-only values are
+// only in the requests to the bucket.
 func TestAccEtcdBackup_withItsCluster(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccEtcdBackup_onACluster", "TestBackup_unknownValues")
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestAccEtcdBackup_withItsCluster(t *testing.T) {
 			}
 		}
 
-		// A log or a plan file that tells nothing of the backup would prove nothing.
+		// A log or a plan file without the backup would prove nothing.
 		if !strings.Contains(planFile, first) {
 			t.Errorf("the plan file of %s does not tell of the backup", cli.Name)
 		}

@@ -72,7 +72,7 @@ func testBackupRefused(t *testing.T, b *backups) {
 	b.expectNothing(t, "refused/")
 }
 
-// The next member is asked when one breaks off; when all do, nothing is stored.
+// When the stream of a member breaks off, the next one is asked; when all do, nothing is stored.
 func testBackupMemberFails(t *testing.T, b *backups) {
 	defer func() {
 		for _, m := range b.ControlPlane {
@@ -127,7 +127,7 @@ func testBackupMemberFails(t *testing.T, b *backups) {
 	}
 }
 
-// An interrupted apply leaves nothing half done.
+// An interrupted apply leaves nothing incomplete.
 func testBackupCancelled(t *testing.T, b *backups) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -154,7 +154,7 @@ func testBackupCancelled(t *testing.T, b *backups) {
 	b.expectNothing(t, "cancelled/")
 }
 
-// A bucket that cannot be reached changes nothing, and fails no plan.
+// An unreachable bucket changes nothing, and fails no plan.
 func testBackupUnreachable(t *testing.T, b *backups) {
 	for name, test := range map[string]struct{ provider, key tftest.Config }{"refresh": {provider: credentialed},
 		"plan": {key: ownKey}} {
@@ -183,8 +183,8 @@ func testBackupUnreachable(t *testing.T, b *backups) {
 	}
 }
 
-// What killed runs left half stored goes before the next snapshot; without the Lease, which
-// says that nobody else stores one right now, it stays for a day.
+// The next snapshot removes the incomplete uploads of killed runs. Without the Lease, which proves that no other run
+// is storing one, they stay for a day.
 func testBackupSweeps(t *testing.T, b *backups) {
 	for _, test := range []struct {
 		timeout time.Duration
@@ -205,7 +205,7 @@ func testBackupSweeps(t *testing.T, b *backups) {
 	}
 }
 
-// A plan does not wait long for a bucket; an apply that asks once more does.
+// A plan does not wait long for a bucket; an apply that asks again does.
 func testBackupSlowBucket(t *testing.T, b *backups) {
 	m := tftest.QuickProviderData()
 	m.PlanTimeout = 2 * time.Second
@@ -221,7 +221,7 @@ func testBackupSlowBucket(t *testing.T, b *backups) {
 	asked := 0
 
 	b.Server.Fail(func(r *http.Request) storetest.Fault {
-		// Both plans of an apply ask before it does.
+		// Both plans of an apply ask first.
 		if storetest.IsHead(r) {
 			asked++
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// An identity says what an import id says, in the types that identities may have: what is in `s3` and `file` is beside
-// the rest, and what is nested deeper there is for import ids alone.
+// An identity has the content of an import ID, in the types that identities allow: the content of `s3` and `file` is
+// on the top level, and only import IDs have what is nested deeper.
 
 // The attributes of identities that are no attributes of `s3`.
 const (
@@ -55,7 +55,7 @@ func identitySchema() identityschema.Schema {
 			attributes[name] = identityschema.StringAttribute{OptionalForImport: true, Description: said}
 		case schema.BoolAttribute:
 			attributes[name] = identityschema.BoolAttribute{OptionalForImport: true, Description: said}
-		default: // what is nested
+		default: // nested values
 		}
 	}
 
@@ -74,9 +74,9 @@ func (r *Resource) UpgradeIdentity(context.Context) map[int64]resource.IdentityU
 	return clusterimport.UpgradeIdentity(identitySchema())
 }
 
-// setIdentity stores the identity of the snapshot that was taken last; CLIs without identities have none to store.
+// setIdentity stores the identity of the last snapshot; CLIs without identities store none.
 func (r *Resource) setIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, m Model) diag.Diagnostics {
-	// The secrets are not asked for: they are in no identity.
+	// The secrets are not needed: they are in no identity.
 	handle, diags := clusterhandle.AccessFrom(ctx, m.Cluster)
 
 	diags.Append(storeIdentity(ctx, identity, clusterimport.Source{Cluster: handle.Name.ValueString()},
@@ -85,7 +85,7 @@ func (r *Resource) setIdentity(ctx context.Context, identity *tfsdk.ResourceIden
 	return diags
 }
 
-// storeIdentity stores what an import of a snapshot goes by.
+// storeIdentity stores the request for an import of a snapshot.
 func storeIdentity(
 	ctx context.Context, identity *tfsdk.ResourceIdentity, from clusterimport.Source, planes types.List, m Model,
 ) diag.Diagnostics {
@@ -108,7 +108,7 @@ func storeIdentity(
 		switch value.(type) {
 		case types.String, types.Bool:
 			values[name] = value
-		default: // what is nested
+		default: // nested values
 		}
 	}
 

@@ -23,7 +23,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// given is a nested attribute with values of JSON.
+// given is a nested attribute with values from JSON.
 func given(ctx context.Context, a schema.Attribute, values map[string]any, name string) (types.Object, error) {
 	typ, ok := a.GetType().(types.ObjectType)
 	if !ok || values == nil {
@@ -50,7 +50,7 @@ func given(ctx context.Context, a schema.Attribute, values map[string]any, name 
 	return object, err
 }
 
-// forImports refuses values that a nested attribute does not have, or only in configurations.
+// forImports refuses values that a nested attribute does not have, or that are for configurations only.
 func forImports(a schema.Attribute, values map[string]any, name string) error {
 	nested, _ := a.(schema.SingleNestedAttribute)
 
@@ -109,13 +109,13 @@ func (r *Resource) ImportState(
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, importedKey, true)...)
 }
 
-// seenCluster is a cluster as its control planes tell.
+// seenCluster is a cluster as its control planes report it.
 type seenCluster struct {
 	name   string
 	handle types.Object
 }
 
-// see asks the control planes what their cluster is.
+// see asks the control planes for the facts of their cluster.
 func (r *Resource) see(
 	ctx context.Context, addresses map[string]string, file clusterimport.SecretsFile,
 ) (seenCluster, diag.Diagnostics) {
@@ -127,8 +127,7 @@ func (r *Resource) see(
 	return seenCluster{name, handle}, diags
 }
 
-// backupFrom is the model of a snapshot as its store describes it; what the cluster is, its
-// control planes tell.
+// backupFrom is the model of a snapshot as its store describes it, with the cluster that its control planes report.
 func (r *Resource) backupFrom(
 	ctx context.Context, request backupImport, file clusterimport.SecretsFile, see func() (seenCluster, diag.Diagnostics),
 ) (Model, diag.Diagnostics) {
@@ -164,7 +163,7 @@ func (r *Resource) backupFrom(
 	return model, diags
 }
 
-// adoptBackup reads what is known of the snapshot from its record.
+// adoptBackup reads the facts of the snapshot from its record.
 func (r *Resource) adoptBackup(ctx context.Context, m *Model, request backupImport, o owner) error {
 	from := m.place()
 

@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// What is imported as it is configured has an empty plan.
+// An import with a matching configuration has an empty plan.
 func testBackupImported(t *testing.T, b *backups) {
 	bucket := b.Bucket(tftest.Config{"prefix": "imported"})
 	config := b.config(bucket, tftest.Config{
@@ -64,7 +64,7 @@ func testBackupImported(t *testing.T, b *backups) {
 		}
 	}
 
-	// A record that anybody can have written says nothing of the snapshot beside it.
+	// A record that any client can have written proves nothing about its snapshot.
 	b.unsigned(t, key+".json")
 
 	if done := tftest.Drive(t, "talosop_etcd_backup", credentialed).Import(t, tftest.JSON(t, id)); !done.Failed() ||
@@ -73,7 +73,7 @@ func testBackupImported(t *testing.T, b *backups) {
 	}
 }
 
-// importsByIdentity imports what was imported by an id once more, and looks at the identity that it has from then on.
+// importsByIdentity repeats an import by ID with an identity, and checks the identity afterwards.
 func (b *backups) importsByIdentity(t *testing.T, imported *tftest.Driven, bucket tftest.Config, key string,
 	id map[string]any) {
 	t.Helper()
@@ -92,7 +92,7 @@ func (b *backups) importsByIdentity(t *testing.T, imported *tftest.Driven, bucke
 		t.Errorf("by identity %s is imported, and by id %s", d.State, imported.State)
 	}
 
-	// A list of the bucket finds the same.
+	// A list of the bucket finds the same snapshot.
 	listed, said := tftest.Query(t, credentialed, d.Name, tftest.Config{"cluster": "test", "secrets_file": id["secrets"],
 		"control_plane": planes, "recipients": identity["recipients"], "s3": bucket}, true, 1)
 	if len(listed) != 1 || said != "" || !tftypes.NewValue(d.State.Type(), listed[0].Resource).Equal(d.State) {
@@ -116,7 +116,7 @@ func (b *backups) importsByIdentity(t *testing.T, imported *tftest.Driven, bucke
 	}
 }
 
-// unsigned takes out of a record what a key of the cluster wrote, and puts its sum right.
+// unsigned removes from a record what a key of the cluster wrote, and corrects its checksum.
 func (b *backups) unsigned(t *testing.T, key string) {
 	t.Helper()
 
@@ -138,7 +138,7 @@ func (b *backups) unsigned(t *testing.T, key string) {
 	tftest.Must(t, err)
 }
 
-// A copy is imported with what lies beside it, and the original is not touched for it.
+// A copy is imported with the files next to it, and the original stays untouched.
 func testBackupOfACopyImported(t *testing.T, b *backups) {
 	config := b.config(b.Bucket(tftest.Config{"prefix": "original"}), tftest.Config{
 		"include_secrets": true, "encryption": tftest.Config{"recipients": []any{testRecipient}},
@@ -187,7 +187,7 @@ func (b *backups) copied(t *testing.T, from, to string) {
 	tftest.Must(t, body.Close())
 }
 
-// importOf is the import id of a snapshot of the cluster.
+// importOf is the import ID of a snapshot of the cluster.
 func (b *backups) importOf(t *testing.T, bucket tftest.Config, key string) map[string]any {
 	t.Helper()
 

@@ -10,12 +10,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 )
 
-// importOfBackup shows what an import id of a backup is like.
+// importOfBackup shows an import ID of a backup.
 const importOfBackup = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "s3": {"bucket": "prod-backups", "prefix": "talos"}, ` +
 	`"key": "talos/prod/etcd-snapshot-2026-01-02T15-04-05Z-0123456789abcdef-abcdef.db"}`
 
-// backupImport is an import id: a JSON object that says where the snapshot is, and what its
-// cluster is. All else is read from both.
+// backupImport is an import ID: a JSON object that locates the snapshot and its cluster. Everything else is read
+// from both.
 type backupImport struct {
 	clusterimport.Source
 
@@ -24,7 +24,7 @@ type backupImport struct {
 	S3   map[string]any `json:"s3"`
 	File map[string]any `json:"file"`
 	Key  string         `json:"key"`
-	// Recipients are those of the encryption, which no snapshot tells.
+	// Recipients are those of the encryption, which snapshots do not contain.
 	Recipients []string `json:"recipients"`
 }
 

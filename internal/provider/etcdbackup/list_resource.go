@@ -33,7 +33,7 @@ var (
 // NewListResource is the list resource talosop_etcd_backup.
 func NewListResource() list.ListResource { return &listResource{} }
 
-// listResource lists what a store holds for a cluster. It changes nothing.
+// listResource lists the snapshots of a store for a cluster. It changes nothing.
 type listResource struct {
 	providerdata.ConfiguredResource
 }
@@ -48,7 +48,7 @@ type queryModel struct {
 	File         types.Object `tfsdk:"file"`
 }
 
-// queryTimeout is how long a store may take, however many records it has. Whoever waits can interrupt it.
+// queryTimeout is the timeout for a store, however many records it has. A user who waits can interrupt it.
 const queryTimeout = 10 * time.Minute
 
 // Metadata implements the framework.
@@ -109,7 +109,7 @@ func (l *listResource) List(ctx context.Context, req list.ListRequest, stream *l
 		return
 	}
 
-	// All snapshots are of one cluster, which is asked once, and only where resources are wanted.
+	// All snapshots are of one cluster, which is asked once, and only when resources are requested.
 	seen := sync.OnceValues(func() (seenCluster, diag.Diagnostics) {
 		planes, _ := tf.KnownStrings(config.ControlPlane)
 
@@ -158,12 +158,12 @@ func (l *listResource) snapshots(ctx context.Context, config queryModel) (
 	return ctx, backups, file, append(missingFolder(at), unreadable(backups)...)
 }
 
-// resource is what imports a snapshot.
+// resource is the resource that imports a snapshot.
 func (l *listResource) resource() *Resource {
 	return &Resource{ConfiguredResource: l.ConfiguredResource}
 }
 
-// source is where the secrets of the cluster are.
+// source locates the secrets of the cluster.
 func (m queryModel) source() clusterimport.Source {
 	if !m.SecretsFile.IsNull() {
 		return clusterimport.Source{Secrets: m.SecretsFile.ValueString()}
@@ -172,8 +172,7 @@ func (m queryModel) source() clusterimport.Source {
 	return clusterimport.Source{Cluster: m.Cluster.ValueString()}
 }
 
-// result is a snapshot in a list. That an import of it is not possible is a warning: the others are listed all the
-// same.
+// result is a snapshot in a list. A failed import of it is a warning, so that the others are still listed.
 func (l *listResource) result(
 	ctx context.Context, req list.ListRequest, config queryModel, file clusterimport.SecretsFile,
 	seen func() (seenCluster, diag.Diagnostics), b judged,
@@ -196,7 +195,7 @@ func (l *listResource) result(
 	return result
 }
 
-// describe fills in the resource: all that an import reads, or what the store tells.
+// describe fills in the resource: everything that an import reads, or the facts from the store.
 func (l *listResource) describe(
 	ctx context.Context, file clusterimport.SecretsFile, seen func() (seenCluster, diag.Diagnostics), b judged,
 	result *list.ListResult,
@@ -221,7 +220,7 @@ func (l *listResource) describe(
 	result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("time"), b.Value().Attributes()["time"])...)
 }
 
-// String says which snapshot it is, to people.
+// String names the snapshot for people.
 func (j judged) String() string {
 	parts := []string{j.Name.At.UTC().Format(time.RFC3339), fmt.Sprintf("%d bytes", j.Size)}
 

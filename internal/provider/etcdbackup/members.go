@@ -20,18 +20,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Source is a member of etcd that can give a snapshot.
+// Source is a member of etcd that can provide a snapshot.
 type Source struct {
 	Name, Address, TalosVersion string
 	Leader                      bool
-	// Full is true when the database of the member has no room left.
+	// Full is true when the database of the member has reached its quota.
 	Full bool
 }
 
-// sources are the healthy members, followers first: reading the whole database costs the one
-// that gives it. Those without room come last: they can be read, and a backup is what should
-// be there before anything is done about it. The problems are those of all members that are
-// not healthy.
+// sources are the healthy members, followers first: a snapshot costs its member a read of the whole database. Full
+// members come last: they can be read, and there should be a backup before anyone repairs them. The problems are
+// those of all members that are not healthy.
 func (t *Taking) sources(ctx context.Context, p machineset.Set) ([]Source, []error) {
 	want := providerdata.ControlPlanesOf(p)
 	have := (&lifecycle.Runner{Fleet: providerdata.Fleet{Fleet: t.machine}}).Examine(ctx, want)
@@ -39,7 +38,7 @@ func (t *Taking) sources(ctx context.Context, p machineset.Set) ([]Source, []err
 	return SourcesIn(want, have)
 }
 
-// SourcesIn lists the members that a snapshot can be taken from, the best first, and what is wrong with the others.
+// SourcesIn lists the members that can provide a snapshot, the best first, and the problems of the others.
 func SourcesIn(want cluster.Spec, have cluster.Snapshot) ([]Source, []error) {
 	health := clusterhealth.OfEtcd(want, have)
 	if len(health.Members) == 0 {
@@ -90,26 +89,25 @@ func SourcesIn(want cluster.Spec, have cluster.Snapshot) ([]Source, []error) {
 	return sources, problems
 }
 
-// onlyFull is whether nothing is wrong with a member but that its database has no room left.
-// etcd refuses writes then and answers reads; with CORRUPT it refuses these, too (etcd 3.6,
-// server/etcdserver/apply, applierV3Capped and applierV3Corrupt).
+// onlyFull reports whether the only problem of a member is a full database. etcd then refuses writes and answers
+// reads; with CORRUPT it refuses reads, too (etcd 3.6, server/etcdserver/apply, applierV3Capped and
+// applierV3Corrupt).
 func onlyFull(member clusterhealth.Member, etcd etcdstate.State) bool {
 	return len(member.Errors) == 1 && slices.Contains(etcd.Views[member.ID].Alarms, "NOSPACE on "+member.ID)
 }
 
-// BackupLease is the right to store backups of a cluster, and to remove what was left half stored. It has
-// nothing to do with that to disrupt machines: snapshots are taken during a rollout, too.
+// BackupLease is the right to store backups of a cluster, and to remove incomplete uploads. It is independent of the
+// right to disrupt machines: snapshots are also taken during a rollout.
 const BackupLease = "talosop-backup"
 
-// backupTurns order the runs of this process, by the marks of their clusters. They are
-// global because a process serves several resources, and several configurations of the
-// provider.
+// backupTurns order the runs of this process, by the marks of their clusters. They are global because a process
+// serves several resources, and several configurations of the provider.
 var backupTurns = struct {
 	sync.Mutex
 	By map[string]chan struct{}
 }{By: map[string]chan struct{}{}}
 
-// turnOf has room for the one whose turn it is.
+// turnOf has room for the run whose turn it is.
 func turnOf(mark string) chan struct{} {
 	backupTurns.Lock()
 	defer backupTurns.Unlock()
@@ -123,15 +121,15 @@ func turnOf(mark string) chan struct{} {
 
 var errNoAPI = errors.New("the Kubernetes API does not answer")
 
-// silenceTimer is how long a Kubernetes API has not answered. It ends a wait, even one that began
-// with an answer: whoever else holds the lease may be gone with the API.
+// silenceTimer is how long a Kubernetes API has not answered. It ends a wait, even one that began with an answer:
+// the lease holder may be gone with the API.
 type silenceTimer struct {
 	Timeout time.Duration
 	end     *time.Timer
 	broken  bool
 }
 
-// newSilenceTimer begins now, and calls end when the timeout is over; without one that is before anybody is asked.
+// newSilenceTimer starts now, and calls end after the timeout; without a timeout it does so before any request.
 func newSilenceTimer(m *providerdata.ProviderData, end func()) *silenceTimer {
 	if m.KubernetesTimeout <= 0 {
 		end()
@@ -140,7 +138,7 @@ func newSilenceTimer(m *providerdata.ProviderData, end func()) *silenceTimer {
 	return &silenceTimer{Timeout: m.KubernetesTimeout, end: time.AfterFunc(m.KubernetesTimeout, end)}
 }
 
-// asked takes down whether the API answered.
+// asked records whether the API answered.
 func (s *silenceTimer) asked(err error) {
 	switch {
 	case err == nil:
@@ -152,8 +150,8 @@ func (s *silenceTimer) asked(err error) {
 	}
 }
 
-// TakeTurn waits until no other run of this process, and as far as the Kubernetes API answers no
-// other one at all, stores backups of the cluster. alone is whether nobody else does.
+// TakeTurn waits until no other run of this process stores backups of the cluster, and no other run at all as far as
+// the Kubernetes API answers. alone reports whether the run is the only one.
 func TakeTurn(ctx context.Context, m *providerdata.ProviderData, t *Taking) (alone bool, leave func(), err error) {
 	free := turnOf(t.Archive.Mark)
 
@@ -171,7 +169,7 @@ func TakeTurn(ctx context.Context, m *providerdata.ProviderData, t *Taking) (alo
 		Asked: silence.asked,
 	})
 
-	// Somebody who loses the lease goes on: at worst the upload is removed and fails.
+	// A run that loses the lease continues: in the worst case its upload is removed and fails.
 	_, release, err := lock.Acquire(waiting, func(holder string) {
 		silence.asked(nil)
 		tf.LogInfo(ctx, "another run stores a backup of the cluster", map[string]any{"holder": holder})

@@ -40,7 +40,7 @@ type Model struct {
 	storedModel
 }
 
-// storedModel is what is known of the snapshot that the resource took last.
+// storedModel is what is known of the last snapshot.
 type storedModel struct {
 	Key               types.String      `tfsdk:"key"`
 	Status            types.String      `tfsdk:"status"`
@@ -59,7 +59,7 @@ type storedModel struct {
 	NextDue           timetypes.RFC3339 `tfsdk:"next_due"`
 }
 
-// What became of a snapshot, as status says. Each but the first is a reason for a new one.
+// The states of a snapshot in status. Each except the first is a reason for a new one.
 const (
 	statusStored  = "stored"
 	statusMissing = "missing"
@@ -82,7 +82,7 @@ type retainModel struct {
 	MinAge tf.Duration `tfsdk:"min_age"`
 }
 
-// unknownStored is a snapshot that is not taken yet.
+// unknownStored is a snapshot that does not exist yet.
 func unknownStored() storedModel {
 	return storedModel{
 		Key: types.StringUnknown(), Status: types.StringUnknown(), Size: types.Int64Unknown(),
@@ -95,12 +95,12 @@ func unknownStored() storedModel {
 	}
 }
 
-// record takes over what is known of a snapshot that is in the store.
+// record takes over the facts of a snapshot in the store.
 func (m *storedModel) record(r backup.Record) {
 	m.Key, m.Status = types.StringValue(r.Key), types.StringValue(statusStored)
 	m.Size, m.Checksum, m.SHA256 = types.Int64Value(r.Size), tf.TextOrNull(r.Checksum), types.StringValue(r.SHA256)
 	m.SecretsKey = tf.TextOrNull(r.Secrets.Key)
-	// The words of `etcdutl snapshot status` (etcd 3.6, etcdutl/etcdutl/printer_simple.go).
+	// The terms of `etcdutl snapshot status` (etcd 3.6, etcdutl/etcdutl/printer_simple.go).
 	m.DatabaseSize, m.Revision, m.Hash = types.Int64Value(r.Database.Size), types.Int64Value(r.Database.Revision),
 		types.StringValue(fmt.Sprintf("%x", r.Database.Hash))
 	m.Member, m.TalosVersion, m.KubernetesVersion = tf.TextOrNull(r.Member), tf.TextOrNull(r.TalosVersion),
@@ -108,8 +108,7 @@ func (m *storedModel) record(r backup.Record) {
 	m.Time = timetypes.NewRFC3339TimeValue(r.At)
 }
 
-// due sets when the next snapshot is due: the first time that the schedule names after
-// another one.
+// due sets when the next snapshot is due: the first scheduled time after the given one.
 func (m *Model) due(after time.Time) {
 	m.NextDue = timetypes.NewRFC3339Null()
 
@@ -118,7 +117,7 @@ func (m *Model) due(after time.Time) {
 	}
 }
 
-// overdue is whether the schedule named a time until now.
+// overdue reports whether a scheduled time has passed.
 func (m Model) overdue(now time.Time) bool {
 	if m.Schedule.IsNull() || m.NextDue.IsNull() || m.NextDue.IsUnknown() {
 		return false
@@ -151,7 +150,7 @@ func ownerOf(name string, bundle *pki.Bundle) owner {
 	return owner{Name: name, Mark: bundle.Mark(), recordKeys: bundle.RecordKeys()}
 }
 
-// owner reads whose snapshots they are, from a handle whose name and secrets are known.
+// owner reads the owner of the snapshots from a handle whose name and secrets are known.
 func (m Model) owner(ctx context.Context, data *providerdata.ProviderData) (owner, bool) {
 	handle, diags := data.AccessFrom(ctx, m.Cluster)
 	if diags.HasError() || handle.Name.IsUnknown() || handle.Secrets.IsUnknown() {
@@ -160,7 +159,7 @@ func (m Model) owner(ctx context.Context, data *providerdata.ProviderData) (owne
 
 	o := owner{Name: handle.Name.ValueString()}
 
-	// What is wrong with the secrets is told where they are used.
+	// Mistakes in the secrets are reported where they are used.
 	if bundle, err := pki.Parse([]byte(handle.Secrets.ValueString())); err == nil {
 		o = ownerOf(o.Name, bundle)
 	}
@@ -173,8 +172,7 @@ func (o owner) Archive(s store.Store, p storepkg.Place) backup.Archive {
 	return backup.Archive{Store: s, Prefix: p.Prefix, Cluster: o.Name, Mark: o.Mark, RecordKeys: o.recordKeys}
 }
 
-// sealing is what is done to snapshots before they are stored. A passphrase is in
-// configurations alone.
+// sealing is how snapshots are encrypted before they are stored. Only configurations have a passphrase.
 func (m Model) sealing(ctx context.Context) (backup.Sealing, *tf.Reader) {
 	r := &tf.Reader{}
 	encryption, _ := tf.Object[encryptionModel](ctx, r, m.Encryption)
@@ -185,14 +183,14 @@ func (m Model) sealing(ctx context.Context) (backup.Sealing, *tf.Reader) {
 	}, r
 }
 
-// passphraseVersion tells one passphrase from another, which no state knows.
+// passphraseVersion distinguishes passphrases, which no state has.
 func (m Model) passphraseVersion(ctx context.Context, r *tf.Reader) string {
 	encryption, _ := tf.Object[encryptionModel](ctx, r, m.Encryption)
 
 	return r.Text(encryption.Version)
 }
 
-// RetentionOf is which snapshots `retain` keeps; the zero value, all, when it says nothing.
+// RetentionOf is which snapshots `retain` keeps; the zero value keeps all.
 func RetentionOf(ctx context.Context, retain types.Object) backup.Retention {
 	said, ok := tf.Object[retainModel](ctx, &tf.Reader{}, retain)
 	if !ok {
@@ -202,13 +200,13 @@ func RetentionOf(ctx context.Context, retain types.Object) backup.Retention {
 	retention := backup.Retention{Count: int(said.Count.ValueInt64())}
 
 	if !said.MinAge.IsNull() && !said.MinAge.IsUnknown() {
-		retention.MinAge, _ = said.MinAge.ValueGoDuration() // its type speaks of mistakes
+		retention.MinAge, _ = said.MinAge.ValueGoDuration() // its type reports mistakes
 	}
 
 	return retention
 }
 
-// sealedWithSecrets is whether the secrets of the cluster are stored, too.
+// sealedWithSecrets reports whether the secrets of the cluster are stored, too.
 func (m Model) sealedWithSecrets() bool { return m.IncludeSecrets.ValueBool() }
 
 func retainType() map[string]attr.Type {

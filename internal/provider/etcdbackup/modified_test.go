@@ -11,7 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A snapshot in a folder that a refresh reports as modified counts for retain no more: the good one before it stays.
+// A snapshot in a folder that a refresh reports as modified no longer counts for retain: the good one before it
+// stays.
 func TestBackup_modifiedInAFolderDoesNotCount(t *testing.T) {
 	t.Parallel()
 
@@ -50,7 +51,7 @@ func TestBackup_modifiedInAFolderDoesNotCount(t *testing.T) {
 		t.Errorf("the apply keeps %s, and stored %s", kept, third)
 	}
 
-	// Two good ones are newer then, and everything older goes.
+	// Then there are two newer good ones, and everything older is deleted.
 	fourth := tftest.Text(t, d.Apply(t, config("3")).Must(t).Value, "key")
 	for key, stays := range map[string]bool{first: false, second: false, third: true, fourth: true} {
 		if _, err := os.Stat(at(key)); (err == nil) != stays {

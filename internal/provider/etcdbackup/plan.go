@@ -20,21 +20,20 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// What private state remembers of a backup.
+// What private state records of a backup.
 const (
-	// ownKeyKey is whether the last apply had an access key of the resource's own, which is
-	// write-only: it is not there when the resource is read or destroyed.
+	// ownKeyKey records whether the last apply had an access key in the resource, which is write-only and therefore
+	// missing in reads and destroys.
 	ownKeyKey = "own_key"
-	// observedKey is whether the last refresh could look at the store.
+	// observedKey records whether the last refresh could read the store.
 	observedKey = "looked"
-	// importedKey is whether the resource was imported, and not applied since.
+	// importedKey records whether the resource was imported, and not applied since.
 	importedKey = "imported"
 )
 
-// Another compares what is wanted with the snapshot there is. It decides by configuration and state
-// alone: both planning passes of an apply agree, whatever time or the store do meanwhile.
-// Of an imported snapshot nobody knows how it came about; only what was read from its store
-// is compared.
+// Another compares the configuration with the existing snapshot. It uses configuration and state alone, so that both
+// planning passes of an apply agree regardless of time and store. The inputs of an imported snapshot are unknown;
+// only what was read from its store is compared.
 func (m Model) Another(
 	ctx context.Context, data *providerdata.ProviderData, state Model, imported bool,
 ) tf.Verdict {
@@ -124,7 +123,7 @@ func (r *Resource) ModifyPlan(ctx context.Context, req resource.ModifyPlanReques
 	}
 }
 
-// planUpdate fills in what an update does. found is what a look at the store adds.
+// planUpdate fills in what an update does. found is what a read of the store adds.
 func (m *Model) planUpdate(
 	ctx context.Context, data *providerdata.ProviderData, state Model, imported bool, found tf.Verdict,
 ) {
@@ -158,7 +157,7 @@ func (m *Model) planUpdate(
 	}
 }
 
-// forecast fills in what is known of a snapshot before it is taken.
+// forecast fills in what is known of a snapshot in advance.
 func (m *Model) forecast() {
 	m.Status = types.StringValue(statusStored)
 
@@ -177,8 +176,8 @@ func (m *Model) forecast() {
 	}
 }
 
-// observeFromPlan looks at the store with credentials that only a configuration has, for a
-// refresh that could not. Trouble is a warning: it says nothing about the snapshot.
+// observeFromPlan reads the store with credentials that only a configuration has, after a refresh that could not. A
+// problem is a warning: it proves nothing about the snapshot.
 func (r *Resource) observeFromPlan(
 	ctx context.Context, state Model, given storepkg.Place,
 ) (tf.Verdict, diag.Diagnostics) {
@@ -201,7 +200,7 @@ func (r *Resource) observeFromPlan(
 	}
 }
 
-// observe asks a store for the snapshot, and gives its status.
+// observe asks a store for the snapshot, and returns its status.
 func (r *Resource) observe(ctx context.Context, state Model, from storepkg.Place) (string, error) {
 	o, _ := state.owner(ctx, r.ProviderData)
 
@@ -261,8 +260,8 @@ func (m Model) warnOfDelete() diag.Diagnostics {
 			m.Key.ValueString(), m.place()))}
 }
 
-// warnClearText warns of snapshots that anybody can read, when they become that. state is
-// empty for a new resource.
+// warnClearText warns of snapshots in clear text, at the change that makes them so. state is empty for a new
+// resource.
 func (m Model) warnClearText(state Model) diag.Diagnostics {
 	if !m.Encryption.IsNull() || !state.ID.IsNull() && state.Encryption.IsNull() {
 		return nil

@@ -41,12 +41,12 @@ func fullBackup() tftest.Config {
 	}
 }
 
-// fileBackup is the least that makes a backup.
+// fileBackup is a minimal backup.
 func fileBackup() tftest.Config {
 	return tftest.Config{"cluster": fullBackup()["cluster"], "file": tftest.Config{"path": "backups"}}
 }
 
-// settledBackup is the state of a backup that was taken with a configuration.
+// settledBackup is the state of a backup after an apply of a configuration.
 func settledBackup(t *testing.T, config tftest.Config) *tftest.Driven {
 	t.Helper()
 
@@ -72,8 +72,8 @@ func settledBackup(t *testing.T, config tftest.Config) *tftest.Driven {
 	return d
 }
 
-// Every value may be unknown while planning: nothing is refused for it, no store is asked,
-// and what a plan says then comes true.
+// Every value may be unknown in a plan: it causes no error, no store is asked, and the forecast of the plan is
+// correct.
 func TestBackup_unknownValues(t *testing.T) {
 	t.Parallel()
 
@@ -83,7 +83,7 @@ func TestBackup_unknownValues(t *testing.T) {
 	created, settled := tftest.Drive(t, "talosop_etcd_backup", nil), settledBackup(t, config)
 	full := tftest.ValueOf(t, tftest.TypeOf(t, created.Name), config)
 
-	// With the key of the configuration the plan would ask a server that does not exist.
+	// With the key in the configuration the plan would ask a server that does not exist.
 	settled.Private = []byte(`{"looked":"dHJ1ZQ=="}`)
 
 	for kind, d := range map[string]*tftest.Driven{"create": created, "update": settled} {
@@ -112,7 +112,7 @@ func TestBackup_unknownValues(t *testing.T) {
 	}
 }
 
-// Another passphrase, which no state knows, is told by its version.
+// The version shows a change of the passphrase, which no state has.
 func TestBackup_versionOfThePassphrase(t *testing.T) {
 	t.Parallel()
 
@@ -150,7 +150,7 @@ func TestBackup_timeZoneOfTheSchedule(t *testing.T) {
 	}
 }
 
-// A change elsewhere in the cluster is not one of the backup, while it is under way either.
+// A change elsewhere in the cluster does not change the backup, even while it is in progress.
 func TestBackup_whileTheClusterChanges(t *testing.T) {
 	t.Parallel()
 
@@ -183,7 +183,7 @@ func TestBackup_whileTheClusterChanges(t *testing.T) {
 	}
 }
 
-// Clear text is warned of when snapshots become that, and not in each plan.
+// The plan that makes snapshots clear text warns of it, and later plans do not.
 func TestBackup_inClearText(t *testing.T) {
 	t.Parallel()
 
@@ -207,7 +207,7 @@ func TestBackup_inClearText(t *testing.T) {
 	}
 }
 
-// Mistakes are told at their attributes, without what may be secret.
+// Mistakes are reported at their attributes, without possible secrets.
 func TestBackup_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
@@ -326,8 +326,7 @@ func inBucket(name string, value any) func(tftest.Config) {
 	return func(c tftest.Config) { c["s3"].(tftest.Config)[name] = value }
 }
 
-// Snapshots come from members that are well, from the leader last, and from one without room
-// when there is no other.
+// Snapshots come from healthy members, from the leader last, and from a full one when there is no other.
 func TestSources_followersFirst(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// The snapshots of a store are listed newest first, with why they cannot be restored, and the store alone is asked.
+// The snapshots of a store are listed newest first, with the reasons why they cannot be restored. Only the store is
+// asked.
 func TestQuery_backupsOfAFolder(t *testing.T) {
 	t.Parallel()
 

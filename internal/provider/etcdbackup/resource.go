@@ -27,8 +27,7 @@ var (
 // NewResource is talosop_etcd_backup.
 func NewResource() resource.Resource { return &Resource{} }
 
-// Resource is the newest of the snapshots that it took. A further one is an
-// update: nothing that is stored is destroyed for it.
+// Resource is the newest of its snapshots. A further snapshot is an update: it destroys nothing in the store.
 type Resource struct {
 	providerdata.ConfiguredResource
 }
@@ -82,14 +81,14 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 		return
 	}
 
-	// What was given and not planned is write-only, and not for state.
+	// Write-only values are given and not planned, and stay out of state.
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(r.setIdentity(ctx, resp.Identity, plan)...)
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, ownKeyKey, given.place().OwnKey())...)
 }
 
-// Read asks the store whether it holds the snapshot, where it can: write-only credentials
-// are not there to be read with. The plan looks then.
+// Read asks the store for the snapshot, where it can: write-only credentials are missing in a read. The plan then
+// asks.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state Model
 
@@ -122,7 +121,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, observedKey, observed)...)
 }
 
-// refreshStatus looks at the store, and says whether that was possible.
+// refreshStatus reads the store, and reports whether that was possible.
 func (r *Resource) refreshStatus(ctx context.Context, state *Model, diags *diag.Diagnostics) bool {
 	from := state.place()
 
@@ -142,7 +141,7 @@ func (r *Resource) refreshStatus(ctx context.Context, state *Model, diags *diag.
 	return true
 }
 
-// Update implements resource.Resource: it takes a snapshot where the plan says so.
+// Update implements resource.Resource: it takes a snapshot when the plan says so.
 func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state, given Model
 
@@ -181,7 +180,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, importedKey, false)...)
 }
 
-// Delete deletes the snapshot if that is wanted, and what lies beside it.
+// Delete deletes the snapshot if configured, and the files next to it.
 func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state Model
 
@@ -213,7 +212,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	}
 }
 
-// Remove deletes a snapshot and what was stored beside it; it is safe to repeat.
+// Remove deletes a snapshot and the files stored next to it. It is idempotent.
 func (r *Resource) Remove(ctx context.Context, state Model) error {
 	handle, _ := r.AccessFrom(ctx, state.Cluster)
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())

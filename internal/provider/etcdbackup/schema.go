@@ -24,7 +24,7 @@ func etcdBackupAttributes(ctx context.Context) map[string]schema.Attribute {
 	return attributes
 }
 
-// etcdBackupArguments say what is stored of which cluster.
+// etcdBackupArguments describe what is stored of which cluster.
 func etcdBackupArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
@@ -49,7 +49,7 @@ func etcdBackupArguments() map[string]schema.Attribute {
 	}
 }
 
-// etcdBackupOccasions say when a snapshot is taken, and when one goes.
+// etcdBackupOccasions describe when a snapshot is taken, and when one is deleted.
 func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"retain": tf.OptionalObject("Which snapshots of this cluster in this place are kept after a new one was taken, with "+
@@ -85,7 +85,7 @@ func backupTimeouts(ctx context.Context) schema.Attribute {
 	})
 }
 
-// etcdBackupResults are what is known of the snapshot.
+// etcdBackupResults are the facts about the snapshot.
 func etcdBackupResults() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id": tf.ComputedString("Name of the cluster."),

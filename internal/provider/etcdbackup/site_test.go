@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// Keys of age that were made for these tests.
+// Keys of age for these tests.
 const (
 	testRecipient = "age1s5x045tarsnxr3ee073t7hez7nlcx2paavfpn6lp5yqqtag4xqaswvqhvf"
 	testIdentity  = "AGE-SECRET-KEY-1MCCSGQL7D0LTDU3898EHPV2DHFJYHFPUGUH4EN63CYXAX00NU9CSQKTN4Q"
@@ -32,7 +32,7 @@ type backups struct {
 	Server *storetest.Server
 }
 
-// newBackups makes the cluster as a CLI would.
+// newBackups creates the cluster as a CLI would.
 func newBackups(t *testing.T, opts sim.Options) *backups {
 	t.Helper()
 
@@ -41,7 +41,7 @@ func newBackups(t *testing.T, opts sim.Options) *backups {
 	return &backups{sitetest.NewLiving(t, opts), server}
 }
 
-// Bucket is `s3` without credentials; more is further attributes.
+// Bucket is `s3` without credentials; more is additional attributes.
 func (b *backups) Bucket(more tftest.Config) tftest.Config {
 	out := tftest.Config{"bucket": storetest.Bucket, "endpoint": b.Server.Proxy.URL, "ca": b.Server.CA}
 	for name, v := range more {
@@ -53,11 +53,11 @@ func (b *backups) Bucket(more tftest.Config) tftest.Config {
 
 var ownKey = tftest.Config{"access_key_id_wo": storetest.AccessKey, "secret_access_key_wo": storetest.SecretKey}
 
-// credentialed is a configuration of the provider with the key of the bucket.
+// credentialed is a provider configuration with the key of the bucket.
 var credentialed = tftest.Config{
 	"s3": tftest.Config{"access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey}}
 
-// config is a backup; more is further attributes.
+// config is a backup; more is additional attributes.
 func (b *backups) config(bucket tftest.Config, more tftest.Config) tftest.Config {
 	out := tftest.Config{"cluster": b.Handle}
 	if bucket != nil {
@@ -150,7 +150,7 @@ func (b *backups) Leader(t *testing.T) string {
 	return ""
 }
 
-// expectFollower checks who gave the snapshot.
+// expectFollower checks which member provided the snapshot.
 func (b *backups) expectFollower(t *testing.T, member string) {
 	t.Helper()
 
@@ -164,7 +164,7 @@ func (b *backups) expectFollower(t *testing.T, member string) {
 	}
 }
 
-// expectOpens checks that a stored snapshot, and what lies beside it, can be had back.
+// expectOpens checks that a stored snapshot, and the files next to it, can be read back.
 func (b *backups) expectOpens(t *testing.T, key string) {
 	t.Helper()
 

@@ -29,7 +29,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// Taking is the taking of one snapshot.
+// Taking takes one snapshot.
 type Taking struct {
 	Archive backup.Archive
 	// At names the place.
@@ -40,15 +40,15 @@ type Taking struct {
 	// snapshots are the same machines, asked for a snapshot.
 	snapshots *talos.Fleet
 	API       *kubernetes.Client
-	// Close ends what was prepared.
+	// Close releases what was prepared.
 	Close   func()
 	sealing backup.Sealing
-	// Secrets is whether those of the cluster are stored, too.
+	// Secrets reports whether those of the cluster are stored, too.
 	Secrets bool
 }
 
-// take takes a snapshot, carries out the retention, and puts both into the model. given is
-// the configuration, which alone has what is write-only. After an error nothing was stored.
+// take takes a snapshot, applies the retention, and puts both into the model. given is the configuration, which
+// alone has the write-only values. After an error nothing was stored.
 func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnostics {
 	handle, bundle, diags := r.ClusterOf(ctx, m.Cluster)
 	p := providerdata.OfHandle(handle, "backup", &diags)
@@ -106,7 +106,7 @@ func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnos
 	return diags
 }
 
-// Prepare makes all that a taking needs. It asks nobody.
+// Prepare makes everything that Taking needs. It does no I/O.
 func (r *Resource) Prepare(
 	ctx context.Context, p machineset.Set, to storepkg.Place, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) (context.Context, *Taking, error) {
@@ -115,7 +115,7 @@ func (r *Resource) Prepare(
 		return ctx, nil, err
 	}
 
-	// What is asked of the machines changes nothing.
+	// Requests to the machines change nothing.
 	reading := *r.ProviderData
 	reading.Talos.TrustNodeNames, reading.Talos.Digest, reading.Talos.Images = true, nil, nil
 
@@ -138,8 +138,8 @@ func (r *Resource) Prepare(
 		snapshots: snapshots, API: c.API, Close: func() { snapshots.Close(); c.Close() }}, nil
 }
 
-// ready waits for the turn of the taking, and removes what killed runs left half stored. Its
-// warnings are those of a snapshot that was stored.
+// ready waits for its turn, and removes incomplete uploads of killed runs. Its warnings are for a snapshot that was
+// stored.
 func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags diag.Diagnostics) {
 	alone, leave, err := TakeTurn(ctx, r.ProviderData, t)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags di
 
 	before := time.Now()
 	if !alone {
-		// Another computer may be storing one right now; that takes no day.
+		// Another computer may be storing one right now; that takes less than a day.
 		before = before.Add(-24 * time.Hour)
 	}
 
@@ -174,8 +174,8 @@ func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags di
 	return leave, diags
 }
 
-// fromMembers takes the snapshot from the first member that can give it; nil when none can.
-// The problems are those of members, also of such that another one stood in for.
+// fromMembers takes the snapshot from the first member that can provide it; nil when none can. The problems include
+// those of members that another one replaced.
 func (r *Resource) fromMembers(ctx context.Context, p machineset.Set, t *Taking) (*backup.Record, []error) {
 	looking, cancel := context.WithTimeout(ctx, providerdata.LookLimit)
 	sources, problems := t.sources(looking, p)
@@ -205,8 +205,8 @@ func (r *Resource) fromMembers(ctx context.Context, p machineset.Set, t *Taking)
 	return nil, problems
 }
 
-// From takes the snapshot from one member. blame is whether the member is the reason for an
-// error, so that another one may do better.
+// From takes the snapshot from one member. blame reports whether the member caused the error, so that another one
+// may succeed.
 func (t *Taking) From(ctx context.Context, g Source, facts backup.Facts) (record backup.Record, blame bool, err error) {
 	request := backup.Request{At: time.Now(), Facts: facts, Sealing: t.sealing}
 
@@ -228,8 +228,7 @@ func (t *Taking) From(ctx context.Context, g Source, facts backup.Facts) (record
 
 	record, err = t.Archive.Take(ctx, request)
 
-	// Of two runs of which one could not ask for the lease, the one that has it sweeps, as it
-	// begins, what the other is storing.
+	// Of two runs, one without the lease, the lease holder removes at its start what the other is storing.
 	if vanished(err) && ctx.Err() == nil {
 		tf.LogWarn(ctx, "what was being stored is gone, perhaps another run swept it; storing it again",
 			map[string]any{"error": err.Error()})
@@ -243,12 +242,12 @@ func (t *Taking) From(ctx context.Context, g Source, facts backup.Facts) (record
 	return record, blame, err
 }
 
-// vanished is whether a store lost what was being stored: an upload, or a file without a name.
+// vanished reports whether a store lost what was being stored: an upload, or a file without a name.
 func vanished(err error) bool {
 	return errors.Is(err, store.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
-// writeProbe remembers whether writing failed, which is not the fault of whoever was read.
+// writeProbe records whether a write failed, which is not the fault of the member that was read.
 type writeProbe struct {
 	io.Writer
 
@@ -264,7 +263,7 @@ func (w *writeProbe) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// SecretsFile is the bundle with what else it takes to build the cluster anew.
+// secretsFile is the bundle with what else it takes to recreate the cluster.
 func (t *Taking) secretsFile(facts backup.Facts) ([]byte, error) {
 	bundle, err := t.Bundle.YAML()
 	if err != nil {
@@ -278,7 +277,7 @@ func (t *Taking) secretsFile(facts backup.Facts) ([]byte, error) {
 		facts.KubernetesVersion, t.handle.VersionContract.ValueString(), bundle), nil
 }
 
-// retain carries out a retention, which never takes the snapshot just taken, and counts what is left.
+// retain applies a retention, which never deletes the new snapshot, and counts what is left.
 func (t *Taking) retain(ctx context.Context, r backup.Retention, current string) (int64, error) {
 	return retain(ctx, t.Archive, r, current)
 }
@@ -301,8 +300,8 @@ func retain(ctx context.Context, archive backup.Archive, r backup.Retention, cur
 	return int64(done.Left), nil
 }
 
-// takesNow is whether an update whose plan left the snapshot open takes a new one, now that
-// everything is known.
+// takesNow reports whether an update whose plan left the snapshot unknown takes a new one, now that everything is
+// known.
 func (r *Resource) takesNow(ctx context.Context, plan, state, given Model, imported bool) (bool, diag.Diagnostics) {
 	if !plan.Key.IsUnknown() {
 		return false, nil
@@ -312,7 +311,7 @@ func (r *Resource) takesNow(ctx context.Context, plan, state, given Model, impor
 		return true, nil
 	}
 
-	// The plan may have looked at the store. Here it may take its time: a folder reads the whole file for it.
+	// The plan may have read the store. Here it may take longer: a folder reads the whole file for it.
 	from := given.place()
 
 	status, err := r.observe(ctx, state, from)
@@ -323,7 +322,7 @@ func (r *Resource) takesNow(ctx context.Context, plan, state, given Model, impor
 	return status != statusStored, nil
 }
 
-// keep carries out an update that takes no snapshot.
+// keep executes an update that takes no snapshot.
 func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) diag.Diagnostics {
 	plan.ID, plan.storedModel = state.ID, state.storedModel
 	plan.Status = types.StringValue(statusStored)
@@ -377,8 +376,8 @@ func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic
 	})
 }
 
-// notWell warns of members that did not give the snapshot that another one gave: one whose
-// database is damaged may be seen nowhere else.
+// notWell warns of members that failed to provide the snapshot that another one provided: a member with a damaged
+// database may show nowhere else.
 func notWell(problems []error) diag.Diagnostic {
 	return tf.Warn("A member of etcd is not well", finding.Report{
 		Attempted: "take a snapshot from a member of etcd", Cause: strings.Split(errors.Join(problems...).Error(), "\n"),
@@ -387,7 +386,7 @@ func notWell(problems []error) diag.Diagnostic {
 	}.String())
 }
 
-// notRetained warns of a retention that could not be carried out after a snapshot was taken.
+// notRetained warns of a retention that failed after a snapshot was taken.
 func notRetained(at storepkg.Place, err error) diag.Diagnostic {
 	cause, next := at.Diagnosis(err)
 
@@ -397,7 +396,7 @@ func notRetained(at storepkg.Place, err error) diag.Diagnostic {
 	}.String())
 }
 
-// unretained is the error of a changed retention that could not be carried out.
+// unretained is the error of a changed retention that failed.
 func unretained(at storepkg.Place, err error) diag.Diagnostic {
 	cause, next := at.Diagnosis(err)
 

@@ -25,8 +25,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// When the API goes away while another run holds the lease, the snapshot is taken all the
-// same: perhaps the other run went away with it.
+// When the API becomes unreachable while another run holds the lease, the snapshot is still taken: the other run may
+// be gone with it.
 func TestAccEtcdBackup_apiGoesAwayWhileItWaits(t *testing.T) {
 	t.Parallel()
 
@@ -42,7 +42,7 @@ func TestAccEtcdBackup_apiGoesAwayWhileItWaits(t *testing.T) {
 	tftest.Must(t, err)
 	t.Cleanup(a.Close)
 
-	// The other run has the time of a busy machine.
+	// The other run is as slow as a busy computer.
 	others, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle, api.Options{})
 	tftest.Must(t, err)
 	t.Cleanup(others.Close)
@@ -88,7 +88,7 @@ func (b *backups) Pool() machineset.Set {
 	return p
 }
 
-// What another run sweeps while it is being stored is stored once more, and only once.
+// What another run removes during the upload is stored again, and only once.
 func testBackupSwept(t *testing.T, b *backups) {
 	bundle, err := pki.Parse([]byte(b.Bundle))
 	tftest.Must(t, err)
@@ -121,7 +121,7 @@ func testBackupSwept(t *testing.T, b *backups) {
 	}
 }
 
-// sweeping is a store that another run sweeps while it takes something in.
+// sweeping is a store from which another run removes uploads while they are stored.
 type sweeping struct {
 	store.Store
 
@@ -133,7 +133,7 @@ func (s *sweeping) Put(ctx context.Context, key string, body io.Reader) (store.O
 	return s.Store.Put(ctx, key, io.MultiReader(body, s.end(ctx)))
 }
 
-// end is the end of what is stored: by then there is something to sweep.
+// end is the end of the upload: by then there is something to remove.
 func (s *sweeping) end(ctx context.Context) io.Reader {
 	return readerFunc(func([]byte) (int, error) {
 		if s.times == 0 {
@@ -154,7 +154,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// once is a log that calls a function when it is told something.
+// once is a log that calls a function at the first message.
 type once struct {
 	of   string
 	call func()

@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// validate checks a configuration as far as it is known.
+// validate checks the known part of a configuration.
 func (m Model) validate(ctx context.Context) diag.Diagnostics {
 	diags := store.ValidateStore(path.Empty(), m.S3, m.File)
 	diags.Append(m.validateCluster(ctx)...)
@@ -122,7 +122,7 @@ func ValidateRetain(ctx context.Context, given types.Object) diag.Diagnostics {
 	r := &tf.Reader{}
 
 	retain, ok := tf.Object[retainModel](ctx, r, given)
-	if !ok || r.Diags.HasError() { // its types speak of mistakes
+	if !ok || r.Diags.HasError() { // its types report mistakes
 		return diags
 	}
 
