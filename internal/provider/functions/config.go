@@ -120,7 +120,7 @@ func talosOf(version types.String) (*machineconfig.TalosVersion, error) {
 	return &parsed, nil
 }
 
-// named gives mistakes without a field one.
+// named adds a field to mistakes without one.
 func named(field string, err error) error {
 	for _, mistake := range machineconfig.FieldErrors(err) {
 		mistake.Field = cmp.Or(mistake.Field, field)

@@ -1,8 +1,8 @@
-// Package functions is the functions of the provider: pure, of their arguments alone, and without a configured
-// provider.
+// Package functions is the functions of the provider: pure, with only their arguments as input, and without a
+// configured provider.
 //
-// What they compute is in packages without the framework; here arguments become values and results become values of
-// Terraform. The CLIs see to what is unknown (the result is unknown then) and to what is null where null means nothing.
+// Packages without the framework compute the results; here arguments become values and results become values of
+// Terraform. The CLIs handle unknown arguments (the result is unknown then) and null ones where null has no meaning.
 package functions
 
 import (
@@ -38,7 +38,8 @@ type pure struct {
 	definition function.Definition
 	// mayBeBlank are the parameters whose empty string has a meaning.
 	mayBeBlank []string
-	// call gives the result. A *machineconfig.FieldError in its error is shown at the argument that its field begins with.
+	// call returns the result. A *machineconfig.FieldError in its error is shown at the argument that its field starts
+	// with.
 	call func(ctx context.Context, arguments function.ArgumentsData) (attr.Value, error)
 }
 
@@ -70,7 +71,7 @@ func (p pure) Run(ctx context.Context, req function.RunRequest, resp *function.R
 	resp.Error = resp.Result.Set(ctx, result)
 }
 
-// refuseBlanks refuses arguments that are empty, or of spaces alone, as tf.BlankTexts does in configurations.
+// refuseBlanks refuses arguments that are empty or only spaces, as tf.BlankTexts does in configurations.
 func (p pure) refuseBlanks(ctx context.Context, arguments function.ArgumentsData) *function.FuncError {
 	var shown *function.FuncError
 
@@ -106,7 +107,7 @@ func refuseBlank(at int64, text types.String) *function.FuncError {
 	return function.NewArgumentFuncError(at, tf.BlankText(text.ValueString()))
 }
 
-// problem shows an error at the argument that it is about. Of several mistakes that is the first one's.
+// problem shows an error at its argument; of several mistakes at that of the first.
 func (p pure) problem(err error) *function.FuncError {
 	var framework *function.FuncError
 	if errors.As(err, &framework) {
@@ -124,7 +125,7 @@ func (p pure) problem(err error) *function.FuncError {
 		name, _ := steps[0].(string)
 		text := *mistake
 
-		// What the CLIs name is left out.
+		// The CLIs name this part, so it is left out.
 		if len(steps) == 1 || p.definition.VariadicParameter != nil && name == p.definition.VariadicParameter.GetName() {
 			text.Field = ""
 		}
@@ -139,8 +140,7 @@ func (p pure) problem(err error) *function.FuncError {
 	return shown
 }
 
-// position is where an argument is among those of a call; steps are its name, and which one it is of the last
-// parameter.
+// position is the position of an argument in a call; steps are its name, and the index within the last parameter.
 func (p pure) position(steps []any) int64 {
 	for i, parameter := range p.definition.Parameters {
 		if parameter.GetName() == steps[0] {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// call calls a function as the framework does; the last parameter takes the rest of the arguments.
+// call calls a function as the framework does; the last parameter takes the remaining arguments.
 func call(t *testing.T, name string, arguments ...attr.Value) (attr.Value, *function.FuncError) {
 	t.Helper()
 
@@ -136,7 +136,7 @@ func TestFunctions_give(t *testing.T) {
 	}
 }
 
-// What is wrong is said of the argument that it is in, and without the values of a configuration.
+// Mistakes are reported at their argument, and without the values of a configuration.
 func TestFunctions_refuse(t *testing.T) {
 	t.Parallel()
 

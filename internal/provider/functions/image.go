@@ -74,7 +74,7 @@ func installerImage() pure {
 
 			reference, err := wanted.Reference()
 
-			// Version and schematic have been read: what is left is in options.
+			// Version and schematic are valid here: the mistake is in options.
 			return types.StringValue(reference), wrong("options", err)
 		},
 	}
