@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// healthHCL looks at the cluster of the quickstart with both data sources. The outputs
-// make the CLI show what changes from one reading to the next.
+// healthHCL observes the cluster of the quickstart with both data sources. The outputs make the CLI show changes
+// between reads.
 const healthHCL = `
 data "talosop_cluster_health" "this" {
   cluster    = talosop_control_plane.this.cluster
@@ -56,7 +56,7 @@ const (
 	etcdAddress   = "data.talosop_etcd_members.this"
 )
 
-// expectConditions checks how the status and the reason of conditions begin, by name.
+// expectConditions checks the start of status and reason of conditions, by name.
 func expectConditions(t *testing.T, w *clitest.Workspace, want map[string]string) {
 	t.Helper()
 
@@ -75,8 +75,8 @@ func expectConditions(t *testing.T, w *clitest.Workspace, want map[string]string
 	}
 }
 
-// A cluster that is unwell in any way is a result and stops no plan, apply or destroy
-// plan; as long as nothing happens to it, looking again changes nothing.
+// Any unhealthy cluster is a result and stops no plan, apply or destroy plan; without an event, another read changes
+// nothing.
 func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestHealth_conditionsThatAreNotTrue", "TestClusterHealth_silentClusterIsAResult")
@@ -85,7 +85,7 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 	w := s.Quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
 	w.Write("health.tf", healthHCL)
 
-	// The handle is not known in the plan of a create: the cluster is looked at after it.
+	// The handle is unknown in the plan of a create: the cluster is observed after it.
 	w.MustRun("apply", "-auto-approve")
 
 	if healthy := w.Attribute(healthAddress, "healthy"); healthy != true {
@@ -119,7 +119,7 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 	}
 }
 
-// What the refresh of a plan saw of control planes the data sources of the same plan do not ask again.
+// The data sources of a plan do not ask control planes again that its refresh observed.
 func TestAccClusterHealth_asksNobodyTwice(t *testing.T) {
 	t.Parallel()
 
@@ -131,7 +131,7 @@ func TestAccClusterHealth_asksNobodyTwice(t *testing.T) {
 	s.ForgetCalls()
 	sitetest.ExpectNoChanges(t, w, "while all is well")
 
-	// The version is part of each look at a machine, once in a connection, and the status of each look at its member.
+	// Each observation of a machine asks the version, once in a connection, and each one of its member the status.
 	machines, members := timesAsked(s, "Version"), timesAsked(s, "EtcdStatus")
 
 	for _, m := range s.Machines() {
@@ -161,7 +161,7 @@ func timesAsked(s *sitetest.Site, method string) map[string]int {
 	return times
 }
 
-// isDrawn finds every machine in the pictures, well and with its versions.
+// isDrawn finds every machine in the pictures, healthy and with its versions.
 func isDrawn(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
 
@@ -180,14 +180,14 @@ func isDrawn(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 		}
 	}
 
-	// All run the same Talos, which control planes say themselves and workers through their nodes.
+	// All run the same Talos, which control planes report themselves and workers through their nodes.
 	if got := strings.Count(markdown, "| `"+sim.DefaultTalosVersion+"` |"); got != len(s.Machines()) {
 		t.Errorf("%d machines run %s in\n%s", got, sim.DefaultTalosVersion, markdown)
 	}
 }
 
-// pendingIsDrawn plans a change, and finds what it does in the picture of the plan: nothing has to be applied for that,
-// where the data source refers to the resources through locals. The CLIs put off one that refers to them directly.
+// pendingIsDrawn plans a change, and finds its effects in the picture of the plan. This needs no apply when the data
+// source refers to the resources through locals. The CLIs defer one that refers to them directly.
 func pendingIsDrawn(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 	w.Write("pending.tf", `

@@ -20,13 +20,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// The window of certificates that are due when the user says nothing, and the longest one: authorities last ten years.
+// The default and maximum of the window for certificates that are due: authorities last ten years.
 const (
 	defaultWindow = 30 * 24 * time.Hour
 	longestWindow = 5 * 365 * 24 * time.Hour
 )
 
-// within is the window of certificates that are due.
+// within is the window for certificates that are due.
 func (m *clusterHealthModel) within(diags *diag.Diagnostics) time.Duration {
 	if m.ExpiresWithin.IsNull() || m.ExpiresWithin.IsUnknown() {
 		return defaultWindow
@@ -92,8 +92,8 @@ func authoritiesOf(bundle *pki.Bundle) []clusterhealth.Certificate {
 	return out
 }
 
-// ended is a cluster that cannot be asked because an authority that signs for clients has ended; ok is false for one
-// that can.
+// ended is a cluster that cannot be asked because an authority that signs for clients has expired; ok is false for
+// any other cluster.
 func ended(want cluster.Spec, bundle *pki.Bundle, now time.Time) (have cluster.Snapshot, ok bool) {
 	for _, name := range []string{"talos", "kubernetes"} {
 		authority := bundle.Authority(name)

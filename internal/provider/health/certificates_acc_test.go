@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// bundleThatEnds has authorities that end then: ten years after they were made.
+// bundleThatEnds has authorities that expire then: ten years after they were issued.
 func bundleThatEnds(t *testing.T, then time.Time) string {
 	t.Helper()
 
@@ -58,8 +58,8 @@ func certificateIn(t *testing.T, state tftypes.Value, name string) map[string]tf
 	return nil
 }
 
-// An authority is told of before it ends, as early as is wanted; one that has ended lets nobody be asked and is a result,
-// too.
+// An authority is reported before it expires, as early as configured. After it expired no machine can be asked,
+// which is a result, too.
 func TestClusterHealth_authoritiesThatEnd(t *testing.T) {
 	t.Parallel()
 
@@ -107,8 +107,8 @@ func TestClusterHealth_authoritiesThatEnd(t *testing.T) {
 	}
 }
 
-// A machine whose own certificate has ended is not trusted: the refresh and the health say so, an apply that needs the
-// machine names it, and the next one goes on as soon as Talos has made a new one. Nothing is lost meanwhile.
+// A machine whose own certificate has expired is not trusted. The refresh and the health report it, an apply that
+// needs the machine names it, and the next one continues once Talos has issued a new one. Nothing is lost meanwhile.
 func TestAccCertificates_ofMachinesEnd(t *testing.T) {
 	testenv.BeforeRelease(t, "TestObserve_certificates", "TestClusterHealth_authoritiesThatEnd")
 	t.Parallel()

@@ -16,11 +16,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// lookers are the data sources that look at a living cluster.
+// lookers are the data sources that observe a living cluster.
 var lookers = []string{"talosop_cluster_health", "talosop_etcd_members"}
 
-// A cluster that does not answer is a result, after the time that was given and with a
-// warning; so is one of which no control plane is known.
+// A cluster that does not answer is a result, after the configured timeout and with a warning; so is one without a
+// known control plane.
 func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 	t.Parallel()
 
@@ -34,7 +34,7 @@ func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 				state, diagnostics := tftest.ReadSilent(t, name,
 					tftest.Config{"cluster": handle, "timeouts": tftest.Config{"read": "200ms"}})
 
-				// The connections alone would be waited for longer.
+				// The connections alone would take longer.
 				if took := time.Since(began); took > tftest.ConnectTimeout/2 {
 					t.Errorf("it took %s", took)
 				}
@@ -73,7 +73,7 @@ func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 	}
 }
 
-// Operations are drawn as pending where they are given, also those of a cluster that does not answer.
+// Given operations are drawn as pending, even for a cluster that does not answer.
 func TestClusterHealth_drawsOperations(t *testing.T) {
 	t.Parallel()
 
@@ -146,7 +146,7 @@ func TestClusterHealth_invalidConfiguration(t *testing.T) {
 	}
 }
 
-// The guide explains the conditions that there are, in their order.
+// The guide explains all conditions, in their order.
 func TestClusterHealth_conditionsAreInTheGuide(t *testing.T) {
 	t.Parallel()
 

@@ -21,7 +21,7 @@ var (
 // NewClusterHealthDataSource is the constructor of the data source talosop_cluster_health.
 func NewClusterHealthDataSource() datasource.DataSource { return &clusterHealthDataSource{} }
 
-// clusterHealthDataSource looks at a cluster once.
+// clusterHealthDataSource observes a cluster once.
 type clusterHealthDataSource struct {
 	providerdata.ConfiguredDataSource
 }

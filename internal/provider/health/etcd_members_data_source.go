@@ -17,7 +17,7 @@ var (
 // NewEtcdMembersDataSource is the constructor of the data source talosop_etcd_members.
 func NewEtcdMembersDataSource() datasource.DataSource { return &etcdMembersDataSource{} }
 
-// etcdMembersDataSource looks at the etcd of a cluster once.
+// etcdMembersDataSource observes the etcd of a cluster once.
 type etcdMembersDataSource struct {
 	providerdata.ConfiguredDataSource
 }

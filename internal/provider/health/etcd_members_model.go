@@ -58,7 +58,7 @@ func memberAttributes() map[string]schema.Attribute {
 
 var memberType = tf.ObjectOf(memberAttributes())
 
-// Fill puts what was judged of etcd into the model.
+// Fill puts the assessment of etcd into the model.
 func (m *etcdMembersModel) Fill(etcd clusterhealth.Etcd) {
 	m.Healthy = types.BoolValue(etcd.Healthy())
 	m.Reachable = types.BoolValue(etcd.Reachable)

@@ -25,13 +25,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// What the data sources share that look at a living cluster. They fail for mistakes in
-// the configuration and for nothing that a cluster does or does not answer.
+// What the data sources that observe a living cluster share. Only mistakes in the configuration are errors, never
+// the answers or the silence of a cluster.
 
-// defaultExamination bounds a look at a cluster when the user says nothing.
+// defaultExamination is the default timeout for observing a cluster.
 const defaultExamination = 10 * time.Second
 
-// examined is how a cluster looks from outside.
+// examined is a cluster as observed from outside.
 type examined struct {
 	Name string
 	want cluster.Spec
@@ -40,8 +40,8 @@ type examined struct {
 	authorities []clusterhealth.Certificate
 }
 
-// examine asks the control planes of a handle, unless this run refreshed them, the members of etcd and, if wanted, the
-// Kubernetes API, within a time.
+// examine asks the control planes of a handle, unless this run refreshed them, the members of etcd and, if
+// requested, the Kubernetes API, within a timeout.
 func examine(
 	ctx context.Context, m *providerdata.ProviderData, value types.Object, limits timeouts.Value, withNodes bool,
 ) (examined, diag.Diagnostics) {
@@ -90,7 +90,7 @@ func examine(
 	return examined{p.Settings.Name, want, r.Examine(ctx, want), authorities}, diags
 }
 
-// partly warns of what was asked and did not answer; nothing when all did.
+// partly warns of what did not answer; nothing when all answered.
 func (e examined) partly(silent []string, instead string) diag.Diagnostics {
 	if len(silent) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (e examined) partly(silent []string, instead string) diag.Diagnostics {
 	}.String())}
 }
 
-// examinedAttributes are the arguments of the data sources that look at a cluster, but for timeouts.
+// examinedAttributes are the arguments of the data sources that observe a cluster, except timeouts.
 func examinedAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
@@ -113,7 +113,7 @@ func examinedAttributes() map[string]schema.Attribute {
 	}
 }
 
-// examinedSchema is the schema of a data source that looks at a cluster.
+// examinedSchema is the schema of a data source that observes a cluster.
 func examinedSchema(
 	ctx context.Context, description string, attributes map[string]schema.Attribute,
 ) datasource.Schema {

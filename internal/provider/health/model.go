@@ -74,7 +74,7 @@ func conditionAttributes() map[string]schema.Attribute {
 
 var conditionType = tf.ObjectOf(conditionAttributes())
 
-// Fill puts what was judged of a cluster into the model.
+// Fill puts the assessment of a cluster into the model.
 func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {
 	m.Healthy = types.BoolValue(health.Healthy())
 	m.Summary = types.StringValue(health.Summary())
