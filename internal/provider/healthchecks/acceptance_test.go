@@ -14,8 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// Under a CLI a check that does not pass stops the rollout with its name, and the token that it is asked with is in
-// nothing that is shown. A support bundle of the cluster, made by the same configuration, has no secrets.
+// Under a CLI a failing check stops the rollout with its name, and its token is in no output. A support bundle of
+// the cluster, made by the same configuration, has no secrets.
 func TestAccHealthChecks_stopARollout(t *testing.T) {
 	testenv.BeforeRelease(t, "TestHealthChecks_holdARollout", "TestSupportBundle_withoutSecrets")
 	t.Parallel()

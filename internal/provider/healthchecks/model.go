@@ -47,7 +47,7 @@ func Untold() types.Map {
 	return types.MapNull(Attribute(nil).NestedObject.Type())
 }
 
-// Read reads checks, in the order of their names. Of what is not known yet there is a name: a plan asks nothing.
+// Read reads checks, sorted by name. An unknown one has only a name: a plan does not run it.
 func Read(ctx context.Context, checks types.Map) []healthcheck.Check {
 	var out []healthcheck.Check
 
@@ -56,7 +56,7 @@ func Read(ctx context.Context, checks types.Map) []healthcheck.Check {
 
 	for _, name := range slices.Sorted(maps.Keys(checks.Elements())) {
 		m, check := models[name], healthcheck.Check{Name: name}
-		check.Timeout, _ = time.ParseDuration(r.Text(m.Timeout)) // its validator speaks of mistakes
+		check.Timeout, _ = time.ParseDuration(r.Text(m.Timeout)) // its validator reports mistakes
 
 		if object, ok := tf.Object[objectModel](ctx, r, m.Object); ok {
 			check.Object = &healthcheck.Object{APIVersion: r.Text(object.APIVersion), Kind: r.Text(object.Kind),
@@ -80,7 +80,7 @@ func Read(ctx context.Context, checks types.Map) []healthcheck.Check {
 	return out
 }
 
-// complete refuses checks that say nothing, or two things at once.
+// complete refuses checks without a condition, or with two kinds at once.
 type complete struct{}
 
 func (complete) Description(context.Context) string {
@@ -89,10 +89,10 @@ func (complete) Description(context.Context) string {
 
 func (c complete) MarkdownDescription(ctx context.Context) string { return c.Description(ctx) }
 
-// ValidateMap passes over what is not known yet.
+// ValidateMap skips unknown values.
 func (complete) ValidateMap(ctx context.Context, req validator.MapRequest, resp *validator.MapResponse) {
 	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
+		return // tf.BlankTexts reports it
 	}
 
 	r := &tf.Reader{}

@@ -15,8 +15,8 @@ import (
 // waitsFor is the line of a plan whose machines wait for a check.
 const waitsFor = "wait for the health check storage before a machine goes out of service, and once it is back"
 
-// A check that does not pass holds the machines of a rollout and is named; a create asks nothing, and the plan says what
-// is waited for. The next apply goes on once it passes.
+// A failing check holds the machines of a rollout and is named. A create runs no check, and the plan says what it
+// waits for. The next apply continues once it passes.
 func TestHealthChecks_holdARollout(t *testing.T) {
 	t.Parallel()
 
@@ -74,7 +74,7 @@ func TestHealthChecks_holdARollout(t *testing.T) {
 		t.Errorf("it was rebooted %d times", got)
 	}
 
-	// Other checks touch no machine.
+	// Changed checks touch no machine.
 	config["health_checks"] = tftest.Config{"storage": tftest.Config{"object": tftest.Config{"api_version": "v1",
 		"kind": "Node", "condition": "Ready"}}}
 
@@ -93,7 +93,7 @@ func TestHealthChecks_holdARollout(t *testing.T) {
 	}
 }
 
-// What a check says has to be of use, which is found out before anything is planned.
+// Mistakes in a check are reported before anything is planned.
 func TestHealthChecks_mistakesOfAConfiguration(t *testing.T) {
 	t.Parallel()
 

@@ -1,4 +1,4 @@
-// Package healthchecks is the argument `health_checks`: checks of users that machines wait for.
+// Package healthchecks is the argument `health_checks`: custom checks that machines wait for.
 package healthchecks
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// name is what a check may be called: jobs are called after it.
+// name is the format of check names, which become names of jobs.
 var name = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 const (
@@ -50,7 +50,7 @@ func Attribute(timeout validator.String) schema.MapNestedAttribute {
 	}
 }
 
-// AttributeAsIn is Attribute on a page that refers to another one for what is nested.
+// AttributeAsIn is Attribute on a page that refers to another page for nested attributes.
 func AttributeAsIn(resource string, timeout validator.String) schema.MapNestedAttribute {
 	a := Attribute(timeout)
 	a.NestedObject.Attributes = tf.Retold(a.NestedObject.Attributes, func(string) string { return "As there." })
@@ -100,7 +100,7 @@ func httpAttributes() map[string]schema.Attribute {
 	}
 }
 
-// expression accepts CEL that gives a bool.
+// expression accepts CEL that returns a bool.
 var expression = tf.StringCheck{
 	Allowed: "value must be an expression in CEL that gives a bool",
 	Check: func(at path.Path, value string) diag.Diagnostic {
@@ -127,7 +127,7 @@ var template = tf.StringCheck{
 	},
 }
 
-// job accepts the manifest of one.
+// job accepts the manifest of a Job.
 var job = tf.StringCheck{
 	Allowed: "value must be the manifest of a Job of batch/v1",
 	Check: func(at path.Path, value string) diag.Diagnostic {
