@@ -28,7 +28,7 @@ var (
 // NewBootDataSource is the constructor of talosop_boot_assets.
 func NewBootDataSource() datasource.DataSource { return &BootDataSource{} }
 
-// BootDataSource writes what boots machines over the network.
+// BootDataSource provides the files that boot machines over the network.
 type BootDataSource struct{}
 
 // ConfigValidators implements the framework.
@@ -89,7 +89,7 @@ func bootAttributes() map[string]resource.Attribute {
 		"machines": tf.OptionalObjectMap("Machines that boot, by name: letters, digits, dots, dashes and underscores, since "+
 			"Matchbox has files of that name.", map[string]resource.Attribute{
 			"mac_address": resource.StringAttribute{
-				// As required the framework would ask for it in machines that are unknown as a whole.
+				// If it were required, the framework would demand it for machines that are unknown as a whole.
 				Optional:            true,
 				MarkdownDescription: "Required: MAC address of the interface that boots, such as `52:54:00:12:34:56`.",
 			},
@@ -125,13 +125,13 @@ func machineBootAttributes() map[string]resource.Attribute {
 	}
 }
 
-// machine is one machine as it is read.
+// machine is one machine after decoding.
 type machine struct {
 	name, mac, architecture string
 	args                    []string
 }
 
-// read reads the configuration without asking anybody.
+// read reads the configuration without I/O.
 func (m bootModel) read(ctx context.Context) (chosen, []machine, finding.List) {
 	c, diags := m.selection.choose(additions{})
 
@@ -248,7 +248,7 @@ func (d *BootDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }
 
-// tell fills in what follows from the choice.
+// tell fills in the results of the choice.
 func (m *bootModel) tell(c chosen, machines []machine) finding.List {
 	if c.cmdline() == "" {
 		return finding.List{finding.Invalid(finding.Root("schematic"), "schematic",
@@ -289,7 +289,7 @@ func (m *bootModel) tell(c chosen, machines []machine) finding.List {
 	return nil
 }
 
-// refuseOtherArguments refuses machines of another architecture whose kernel arguments nobody told.
+// refuseOtherArguments refuses machines of another architecture without known kernel arguments.
 func (c chosen) refuseOtherArguments(machines []machine) finding.List {
 	var diags finding.List
 
@@ -308,11 +308,11 @@ func (c chosen) refuseOtherArguments(machines []machine) finding.List {
 	return diags
 }
 
-// booter makes what machines boot.
+// booter computes what machines boot.
 type booter struct {
 	chosen
 
-	// base is where files are served, empty for the factory, and args are those of all machines.
+	// base is where files are served, empty for the factory, and args are the kernel arguments of all machines.
 	base string
 	args []string
 	// downloads collects the files.
@@ -323,7 +323,7 @@ type booter struct {
 func (b booter) boot(m machine) (assets.Assets, netboot.Boot, error) {
 	c := b.chosen
 	if c.Architecture != m.architecture {
-		// The factory told the arguments of another architecture; its schematic is known by now.
+		// The kernel arguments of the factory are for another architecture; its schematic is known by now.
 		c.Architecture, c.line = m.architecture, ""
 	}
 

@@ -96,7 +96,7 @@ func imageAttributes() map[string]resource.Attribute {
 	return attributes
 }
 
-// choose reads the configuration without asking anybody.
+// choose reads the configuration without I/O.
 func (m imageModel) choose() (chosen, finding.List) {
 	r := &tf.Reader{}
 
@@ -140,7 +140,7 @@ func (d *ImageDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }
 
-// tell fills in what follows from the choice.
+// tell fills in the results of the choice.
 func (m *imageModel) tell(c chosen) error {
 	found, err := c.Assets()
 	if err != nil {
@@ -157,7 +157,7 @@ func (m *imageModel) tell(c chosen) error {
 	return m.fill(c, path.Base(found.UKI))
 }
 
-// cmdline is the kernel command line, as the factory told it or as it is computed; empty where it is not known.
+// cmdline is the kernel command line, from the factory or computed; empty when unknown.
 func (c chosen) cmdline() string {
 	if c.line != "" || !c.known {
 		return c.line

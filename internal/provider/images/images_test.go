@@ -47,7 +47,7 @@ func TestImage_offline(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// By its id: what only the content tells is null.
+	// By its ID: values that need the content are null.
 	state, diags = tftest.ReadData(t, "talosop_image", tftest.Config{
 		"talos_version": "v1.13.0", "schematic": guestAgentID, "platform": "aws", "architecture": "arm64"})
 	if len(diags) > 0 {
@@ -61,7 +61,7 @@ func TestImage_offline(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// What is added to no schematic at all.
+	// Additions without a schematic.
 	state, diags = tftest.ReadData(t, "talosop_image", tftest.Config{"talos_version": "v1.13.0",
 		"extensions": []any{"siderolabs/qemu-guest-agent"}})
 	if got := tftest.TextsIn(t, state, "schematic_id"); len(diags) > 0 || got["schematic_id"] != guestAgentID {
@@ -102,7 +102,7 @@ func TestImage_refuses(t *testing.T) {
 	}
 }
 
-// What is not known yet is checked once it is.
+// An unknown value is checked once it is known.
 func TestImages_unknown(t *testing.T) {
 	t.Parallel()
 
@@ -128,7 +128,7 @@ func TestImages_unknown(t *testing.T) {
 	}
 }
 
-// With `online` the factory is given the content, and confirms what there is.
+// With `online` the factory gets the content, and confirms it.
 func TestImage_online(t *testing.T) {
 	t.Parallel()
 
@@ -162,7 +162,7 @@ func TestImage_online(t *testing.T) {
 		t.Errorf("images of extensions are %v", images)
 	}
 
-	// By its id, now that the factory knows it.
+	// By its ID, now that the factory knows it.
 	state, diags = tftest.ReadData(t, "talosop_image", asked(tftest.Config{"schematic": guestAgentID}))
 	if got := tftest.TextsIn(t, state, "schematic_content"); len(diags) > 0 ||
 		!strings.Contains(got["schematic_content"], "qemu") {
@@ -261,7 +261,7 @@ func TestBootAssets_ofMachines(t *testing.T) {
 		t.Errorf("downloads are %v", downloads)
 	}
 
-	// With Secure Boot one signed file has everything in it.
+	// With Secure Boot one signed file contains everything.
 	config["secure_boot"] = true
 
 	state, diags = tftest.ReadData(t, "talosop_boot_assets", config)
@@ -323,7 +323,7 @@ func TestBootAssets_refuses(t *testing.T) {
 	}
 }
 
-// Both are read under the CLIs, with a factory that is asked.
+// Both are read under the CLIs, with a factory.
 func TestAccImages_underTheCLIs(t *testing.T) {
 	t.Parallel()
 

@@ -15,11 +15,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// askWithin is how long a factory has for all of its answers. It builds no image for them.
+// askWithin is the timeout for all answers of a factory. It builds no image for them.
 const askWithin = time.Minute
 
-// ask has the factory confirm what was chosen: version, extensions and schematic, which it is given where its content
-// is known. It tells the images of the extensions, the content of a schematic by its id, and the kernel command line.
+// ask has the factory confirm the choice: version, extensions and schematic, which it uploads when its content is
+// known. It returns the images of the extensions, the content of a schematic by its ID, and the kernel command line.
 func (c *chosen) ask(ctx context.Context) finding.List {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -84,7 +84,7 @@ func (c *chosen) askVersions(ctx context.Context, client factory.Client) finding
 		"allowed is "+strings.Join(near, ", "), "choose one of these")}
 }
 
-// askSchematic reads the content of a schematic of which only the id is known.
+// askSchematic reads the content of a schematic with a known ID.
 func (c *chosen) askSchematic(ctx context.Context, client factory.Client) finding.List {
 	if c.known {
 		return nil
@@ -111,8 +111,8 @@ func (c *chosen) askSchematic(ctx context.Context, client factory.Client) findin
 	return nil
 }
 
-// askExtensions looks the extensions up. One of a schematic that is not listed is left to the factory, which knows some
-// by former names.
+// askExtensions looks up the extensions. It leaves unlisted ones of a schematic to the factory, which knows some by
+// former names.
 func (c *chosen) askExtensions(ctx context.Context, client factory.Client) finding.List {
 	wanted := c.content.Customization.SystemExtensions.OfficialExtensions
 	c.extensions = map[string]string{}
@@ -162,7 +162,7 @@ func namesOf(extensions []factory.Extension) string {
 	return strings.Join(names, ", ")
 }
 
-// upload gives the schematic to the factory, whose id has to be the one that was computed.
+// upload uploads the schematic to the factory, whose ID has to match the computed one.
 func (c *chosen) upload(ctx context.Context, client factory.Client) finding.List {
 	content, err := c.content.Content()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package images is the data sources talosop_image and talosop_boot_assets: what an Image Factory makes of a schematic,
-// and what boots machines over the network. Both compute what they say; only with `online` the factory is asked.
+// Package images is the data sources talosop_image and talosop_boot_assets: what an Image Factory makes of a
+// schematic, and what boots machines over the network. Both compute their results; only with `online` they ask the
+// factory.
 package images
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// selection is what both data sources are told of an image, and what they say of its schematic.
+// selection is the image that both data sources take as input, and their results about its schematic.
 type selection struct {
 	ID           types.String `tfsdk:"id"`
 	TalosVersion types.String `tfsdk:"talos_version"`
@@ -61,26 +62,26 @@ func selectionAttributes(platforms []string) map[string]schema.Attribute {
 	}
 }
 
-// chosen is an image, and what is known of its schematic.
+// chosen is an image, and the facts about its schematic.
 type chosen struct {
 	assets.Image
 
 	content schematic.Schematic
-	// known is whether content is known, and not just its id.
+	// known reports whether content is known, and not just its ID.
 	known bool
-	// named are the extensions beside the schematic, and short those of them without their vendor, which only the factory
-	// knows.
+	// named are the extensions next to the schematic, and short those of them without a vendor, which only the factory
+	// can complete.
 	named, short []string
-	// extensions are the images of the extensions, once the factory was asked.
+	// extensions are the images of the extensions, once the factory has answered.
 	extensions map[string]string
-	// line is the kernel command line that the factory tells.
+	// line is the kernel command line from the factory.
 	line string
 }
 
-// additions are what is added to the content of a schematic.
+// additions are added to the content of a schematic.
 type additions struct{ extensions, args []string }
 
-// choose reads the selection without asking anybody. What is unknown is left out of the checks.
+// choose reads the selection without I/O. The checks skip unknown values.
 func (s selection) choose(added additions) (chosen, finding.List) {
 	var diags finding.List
 
@@ -127,7 +128,7 @@ func mistakes(name string, err error) finding.List {
 	return diags
 }
 
-// readSchematic reads the schematic and what is added to it.
+// readSchematic reads the schematic and its additions.
 func (c *chosen) readSchematic(s selection, added additions) finding.List {
 	text := s.Schematic.ValueString()
 	adds := len(added.extensions)+len(added.args) > 0
@@ -171,7 +172,7 @@ func invalidSchematic(err error) finding.Finding {
 		"write YAML with customization, such as a systemExtensions below it that lists officialExtensions")
 }
 
-// add adds to the content, and computes the id.
+// add adds to the content, and computes the ID.
 func (c *chosen) add(added additions, online bool) finding.List {
 	var diags finding.List
 
@@ -205,7 +206,7 @@ func (c *chosen) add(added additions, online bool) finding.List {
 	return c.identify()
 }
 
-// identify computes the id of the content.
+// identify computes the ID of the content.
 func (c *chosen) identify() finding.List {
 	id, err := c.content.ID()
 	if err != nil {
@@ -217,7 +218,7 @@ func (c *chosen) identify() finding.List {
 	return nil
 }
 
-// fill puts what was chosen into the selection.
+// fill puts the choice into the selection.
 func (s *selection) fill(c chosen, file string) error {
 	s.Platform, s.Architecture = types.StringValue(c.Platform), types.StringValue(c.Architecture)
 	s.FactoryURL, s.SchematicID = types.StringValue(c.Factory), types.StringValue(c.Schematic)
