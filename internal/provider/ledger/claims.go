@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// ClaimRelease takes a Helm release for one resource, and returns what tells that from others; taken is whether another
-// one has it.
+// ClaimRelease claims a Helm release for one resource, and returns a claim that distinguishes it from others; taken
+// reports whether another one has it.
 func (l *Ledger) ClaimRelease(release string) (claim string, taken bool) {
 	claim = rand.Text()
 	holder := l.releases.change(release, func(other string) string { return cmp.Or(other, claim) })
@@ -21,28 +21,28 @@ func (l *Ledger) ClaimRelease(release string) (claim string, taken bool) {
 	return claim, holder != claim
 }
 
-// OfOther is whether a resource of this process has made a release that is not the one of a claim.
+// OfOther reports whether a resource of this process has made a release under another claim.
 func (l *Ledger) OfOther(release, claim string) bool {
 	holder, taken := l.releases.get(release)
 
 	return taken && holder != claim
 }
 
-// UnclaimRelease gives a claim back.
+// UnclaimRelease releases a claim.
 func (l *Ledger) UnclaimRelease(release string) { l.releases.drop(release) }
 
 // Refreshed notes a refresh of a release.
 func (l *Ledger) Refreshed(release string) { l.refreshed.put(release, true) }
 
-// WasRefreshed is whether this process has refreshed a release.
+// WasRefreshed reports whether this process has refreshed a release.
 func (l *Ledger) WasRefreshed(release string) bool {
 	refreshed, _ := l.refreshed.get(release)
 
 	return refreshed
 }
 
-// ClaimPools takes the pools of pods of a cluster for one resource. One that is new must not take what another resource
-// of this process has, which is a [PoolTakenError]: it would be made of the same pods.
+// ClaimPools claims the pools of pods of a cluster for one resource. A new resource must not claim what another
+// resource of this process has, which is a [PoolTakenError]: both would have the same pods.
 func (l *Ledger) ClaimPools(spec workload.Spec, fresh bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,24 +62,25 @@ func (l *Ledger) ClaimPools(spec workload.Spec, fresh bool) error {
 	return nil
 }
 
-// UnclaimPools gives the pools of a cluster back.
+// UnclaimPools releases the pools of a cluster.
 func (l *Ledger) UnclaimPools(spec workload.Spec) {
 	pools := poolsOf(spec)
 
 	l.pools.dropWhere(func(key string, _ bool) bool { return pools[key] != "" })
 }
 
-// UnclaimPoolsOf gives the pools of machines back that are left as they are.
+// UnclaimPoolsOf releases the pools of machines that are left unchanged.
 func (l *Ledger) UnclaimPoolsOf(p machineset.Set) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil || p.Host == nil {
-		return // none can have been claimed
+		return // no claim is possible
 	}
 
 	l.UnclaimPools(p.HostSpec(machineset.PriorState{}, bundle.Mark()))
 }
 
-// poolsOf are the names of the pools of a cluster, by what tells them from all others. On metal there are none.
+// poolsOf are the names of the pools of a cluster, by a key that is unique among all clusters. On metal there are
+// none.
 func poolsOf(spec workload.Spec) map[string]string {
 	pools := map[string]string{}
 
@@ -90,7 +91,7 @@ func poolsOf(spec workload.Spec) map[string]string {
 	return pools
 }
 
-// PoolTakenError is that two resources have the same pool.
+// PoolTakenError says that two resources have the same pool.
 type PoolTakenError struct{ Pool string }
 
 func (e *PoolTakenError) Error() string {

@@ -9,22 +9,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
-// plannedEnd is what the plans of this process do to the control planes of one cluster. Each object is planned on its
-// own, in any order: only the last one of them can tell that the cluster ends.
+// plannedEnd is what the plans of this process do to the control planes of one cluster. Each object is planned
+// separately, in any order: only the last plan can see that the cluster ends.
 type plannedEnd struct {
 	// going are the sets of objects whose control planes are reset.
 	going []machineset.Set
-	// protected names one of them that is protected, joins an object whose control plane joins, and replaced is true where
-	// one of them is created again; each is empty for none.
+	// protected names one protected object among them, joins an object whose control plane joins, and replaced is true
+	// when one of them is created again; each is empty for none.
 	protected, joins string
 	replaced         bool
-	// inTurn are the single control planes that are created again, and ordered is true where their creates may wait for
+	// inTurn are the single control planes that are created again, and ordered is true when their creates may wait for
 	// the removal of all of them.
 	inTurn  []string
 	ordered bool
 }
 
-// PlanReplaced notes the machines that a plan resets to make the same object of them again.
+// PlanReplaced notes the machines that a plan resets to create the same object from them again.
 func (l *Ledger) PlanReplaced(p machineset.Set, object string, machines []cluster.Machine) {
 	of := clusterKey(p.Secrets)
 
@@ -38,8 +38,8 @@ func (l *Ledger) PlanReplaced(p machineset.Set, object string, machines []cluste
 	}
 }
 
-// PlanEnd notes that a plan resets the control planes of an object. It refuses a plan that resets every control plane
-// of the cluster where one of them is protected, or others join meanwhile.
+// PlanEnd notes that a plan resets the control planes of an object. It refuses a plan that resets every control
+// plane of the cluster when one of them is protected, or others join meanwhile.
 func (l *Ledger) PlanEnd(p machineset.Set, object, operation string) finding.List {
 	if !p.OwnsControlPlane() {
 		return nil
@@ -64,15 +64,15 @@ func (l *Ledger) PlanEnd(p machineset.Set, object, operation string) finding.Lis
 	}
 }
 
-// PlanInTurn notes that a plan replaces a single control plane by next. It refuses to replace several of them where the
-// apply may not be able to do it in turn:
+// PlanInTurn notes that a plan replaces a single control plane by next. It refuses to replace several of them when
+// the apply may not be able to do it in turn:
 //
-//   - A plan that is forced by an option may come from replace_triggered_by. The CLIs change what triggers it once all
+//   - A replacement that an option forces may come from replace_triggered_by. The CLIs change the trigger once all
 //     removals are done, and create the machines after that (Terraform, docs/destroying.md), so that no machine joins
-//     before the last one has left. A provider cannot tell it from -replace.
-//   - Endpoints that are unknown come from machines that the same plan makes, and the creates wait for all of these.
+//     before the last one has left. A provider cannot distinguish it from -replace.
+//   - Unknown endpoints come from machines that the same plan creates, and the creates wait for all of these.
 //
-// What is tainted waits for no such thing.
+// Tainted objects have no such wait.
 func (l *Ledger) PlanInTurn(p, next machineset.Set, object string, tainted bool) finding.List {
 	if !p.Single || !p.OwnsControlPlane() {
 		return nil
@@ -109,7 +109,7 @@ func (l *Ledger) PlanJoins(p machineset.Set, object string, machines []cluster.M
 	return end.refuseJoin()
 }
 
-// planEnd changes what is known of the cluster of a set, and tells what is known then.
+// planEnd changes what is known of the cluster of a set, and returns the result.
 func (l *Ledger) planEnd(p machineset.Set, change func(*plannedEnd)) plannedEnd {
 	return l.ends.change(clusterKey(p.Secrets), func(end plannedEnd) plannedEnd {
 		change(&end)
@@ -118,15 +118,15 @@ func (l *Ledger) planEnd(p machineset.Set, change func(*plannedEnd)) plannedEnd 
 	})
 }
 
-// allGo reports whether every control plane of a cluster is reset, as far as one of the objects knows it.
+// allGo reports whether every control plane of a cluster is reset, as far as one of the objects knows them.
 func (l *Ledger) allGo(end plannedEnd) bool {
 	return slices.ContainsFunc(end.going, func(p machineset.Set) bool {
 		return p.EndsWith(func(others []cluster.Machine) bool { return l.AllPlannedWiped(p, others) })
 	})
 }
 
-// refuseJoin refuses to add control planes to a cluster by the plan that destroys all it has: nothing orders the two. A
-// replacement waits for the others by itself.
+// refuseJoin refuses to add control planes to a cluster in the plan that destroys all existing ones: the two have no
+// order. A replacement waits for the others by itself.
 func (e plannedEnd) refuseJoin() finding.List {
 	if e.joins == "" || e.replaced {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// facts are facts of one kind, by what they are about. All kinds of a ledger share its mutex: what concerns several of
-// them at once holds it and uses their maps.
+// facts are facts of one kind, by subject. All kinds of a ledger share its mutex: operations on several of them hold
+// it and use their maps.
 type facts[K comparable, V any] struct {
 	mu *sync.Mutex
 	by map[K]V
@@ -25,8 +25,8 @@ func (f facts[K, V]) get(key K) (value V, known bool) {
 
 func (f facts[K, V]) put(key K, value V) { f.change(key, func(V) V { return value }) }
 
-// change replaces what is known, which is the zero value for nothing, and returns what is known then. It holds the
-// mutex meanwhile.
+// change replaces a fact, which is the zero value when unknown, and returns the new one. It holds the mutex
+// meanwhile.
 func (f facts[K, V]) change(key K, change func(V) V) V {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +50,7 @@ func (f facts[K, V]) dropWhere(match func(K, V) bool) {
 	maps.DeleteFunc(f.by, match)
 }
 
-// all is a copy of them.
+// all is a copy of the facts.
 func (f facts[K, V]) all() map[K]V {
 	f.mu.Lock()
 	defer f.mu.Unlock()

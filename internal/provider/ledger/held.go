@@ -17,8 +17,8 @@ type holder struct {
 	machine string
 }
 
-// same is whether two plans are of one object. One that is still to be created has no owner id, and is told by its
-// name.
+// same reports whether two plans are of one object. An object that is still to be created has no owner ID, and is
+// identified by its name.
 func (h holder) same(other holder) bool {
 	if h.owner != "" || other.owner != "" {
 		return h.owner == other.owner
@@ -27,7 +27,7 @@ func (h holder) same(other holder) bool {
 	return h.name == other.name
 }
 
-// forgetListed takes out what an earlier plan of an object said.
+// forgetListed removes what an earlier plan of an object listed.
 func (l *Ledger) forgetListed(self holder) {
 	for _, keys := range []map[machineKey]holder{l.listed.by, l.answered.by} {
 		maps.DeleteFunc(keys, func(_ machineKey, other holder) bool { return other.same(self) })
@@ -47,9 +47,9 @@ func (l *Ledger) holderOf(keys []machineKey) (holder, bool) {
 	return holder{}, false
 }
 
-// PlanHeld notes the machines that an object lists by its plan, with the addresses at which those of its state
-// answered, and refuses those that another object of the same cluster has. Machines are compared as far as this process
-// plans them.
+// PlanHeld notes the machines that a plan lists for an object, with the addresses at which those in its state
+// answered. It refuses those that another object of the same cluster has. It compares only machines that this
+// process plans.
 func (l *Ledger) PlanHeld(p machineset.Set, object string, planned, answered []cluster.Machine) finding.List {
 	of := heldIn(p)
 	if of == "" || p.Platform().Identified {
@@ -89,7 +89,7 @@ func (l *Ledger) PlanHeld(p machineset.Set, object string, planned, answered []c
 	return found
 }
 
-// Created notes that an object exists, which this process planned to create: its next plan has an owner id.
+// Created notes that an object exists that this process planned to create: its next plan has an owner ID.
 func (l *Ledger) Created(object string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,14 +97,15 @@ func (l *Ledger) Created(object string) {
 	l.forgetListed(holder{plannedObject: plannedObject{name: object}})
 }
 
-// listsItself is whether a machine is planned at the address at which it answered: then it was compared already.
+// listsItself reports whether a machine is planned at the address at which it answered: then it was already
+// compared.
 func listsItself(planned []cluster.Machine, m cluster.Machine) bool {
 	return slices.ContainsFunc(planned,
 		func(now cluster.Machine) bool { return machineset.SameAddress(now.Address, m.Address) })
 }
 
-// takenMachine is the error about a machine of p that is one of another object: it is what is has, and has is listed
-// with its address or hardware.
+// takenMachine is the error about a machine of p that belongs to another object: it is what is has, and has is
+// listed with its address or hardware.
 func takenMachine(p machineset.Set, m cluster.Machine, is, has holder) finding.Finding {
 	return finding.Refused(p.AddressPath(m.Name), "Machine of another resource",
 		fmt.Sprintf("%s is %s of %s, and %s of %s is listed with that address or hardware", m.Address, is.machine, is.name,
@@ -112,8 +113,8 @@ func takenMachine(p machineset.Set, m cluster.Machine, is, has holder) finding.F
 		"Each machine of a cluster is listed once, in one resource", "Remove one of them, or correct its address")
 }
 
-// heldIn tells clusters apart: by their secrets, and while those are not known by name and endpoint; empty while those
-// are not known either.
+// heldIn identifies a cluster: by its secrets, or while they are unknown by name and endpoint; empty while those are
+// unknown, too.
 func heldIn(p machineset.Set) string {
 	if of := clusterKey(p.Secrets); of != "" {
 		return of

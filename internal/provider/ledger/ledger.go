@@ -1,7 +1,7 @@
-// Package ledger is what the resources of one process tell each other: what they hold, what they plan to do, and what
-// they saw. The CLIs plan and apply in processes of their own, and call the resources side by side, in an order that
-// follows from references alone. A ledger knows what is in no state and in no cluster yet; what it does not know may be
-// true all the same.
+// Package ledger is what the resources of one process share: what they hold, what they plan, and what they observed.
+// The CLIs plan and apply in separate processes, and call the resources in parallel, in an order that follows only
+// from references. A ledger knows what is in no state and in no cluster yet. What it does not know may still be
+// true.
 package ledger
 
 import (
@@ -11,37 +11,36 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// Ledger has what one walk of a CLI, a plan or an apply, learns, and what the process remembers as long as it lives. It
+// Ledger has what one walk of a CLI, a plan or an apply, learns, and what the process remembers while it lives. It
 // is safe for concurrent use.
 type Ledger struct {
 	mu *sync.Mutex
 
-	// What the process remembers. Clusters are told by their identity, see [machineset.Set.Identity], or by the mark of
-	// their secrets.
+	// What the process remembers. The key of a cluster is its identity, see [machineset.Set.Identity], or the mark of
+	// its secrets.
 
-	// founders are the machines on which runs began the etcd of a cluster, by its identity.
+	// founders are the machines on which runs bootstrapped the etcd of a cluster, by its identity.
 	founders facts[string, cluster.Machine]
-	// runs are those that are at work, with what they do.
+	// runs are the active runs, with what they do.
 	runs facts[*peer, cluster.Standing]
 	// rejoining are the control planes that objects replace, by the identity of the cluster and the object.
 	rejoining facts[part, cluster.Rejoining]
 	// beside are the control planes of other objects, by the identity of the cluster and the addresses of the machines
 	// that left it.
 	beside facts[part, []cluster.Machine]
-	// sightings are what was seen of control planes, by the mark of a cluster.
+	// sightings are the observations of control planes, by the mark of a cluster.
 	sightings facts[string, *sighting]
-	// removals are what would become of the machines of an object, by its owner id.
+	// removals are what a replacement would do to the machines of an object, by its owner ID.
 	removals facts[string, Removal]
-	// secretsPlanned is whether the plan makes new secrets.
+	// secretsPlanned reports whether the plan generates new secrets.
 	secretsPlanned facts[struct{}, bool]
-	// rotations are what a plan turns over of secrets, by their mark.
+	// rotations are the rotations of a plan, by the mark of the secrets.
 	rotations facts[string, plannedRotation]
-	// kept are machines that go on running, in words, by the mark of their secrets and their resource.
+	// kept are descriptions of machines that keep running, by the mark of their secrets and their resource.
 	kept facts[part, string]
-	// pools are the pools of pods that resources have made or changed, by what tells them from all others.
+	// pools are the pools of pods that resources have created or changed, by a unique key.
 	pools facts[string, bool]
-	// releases are the Helm releases that resources have made, with the claims that tell these apart, and refreshed those
-	// that were read.
+	// releases are the Helm releases that resources have made, with their claims, and refreshed those that were read.
 	releases  facts[string, string]
 	refreshed facts[string, bool]
 
@@ -51,26 +50,26 @@ type Ledger struct {
 // part is a part of a cluster, such as an object.
 type part struct{ cluster, name string }
 
-// walk is what one walk of a CLI learns. The CLIs repeat a plan within the apply without the first one's private state
-// (Terraform 1.15, OpenTofu 1.12: node_resource_abstract_instance.go, plan), so that nothing else tells new secrets
-// from older ones.
+// walk is what one walk of a CLI learns. The CLIs repeat a plan within the apply without the private state of the
+// first one (Terraform 1.15, OpenTofu 1.12: node_resource_abstract_instance.go, plan), so only the walk
+// distinguishes new secrets from older ones.
 type walk struct {
-	// claimed are the owner ids of the resources that have taken machines. The marks on nodes say the same across
-	// processes; this knows it before there is a mark, and while Kubernetes is down.
+	// claimed are the owner IDs of the resources that have claimed machines. The marks on nodes say the same across
+	// processes. This also works before there is a mark, and while Kubernetes is down.
 	claimed facts[machineKey, string]
-	// made and wiped are the objects that a plan makes of machines, and those whose machines it resets.
+	// made and wiped are the objects that a plan creates from machines, and those whose machines it resets.
 	made, wiped facts[machineKey, plannedObject]
-	// listed are the objects that list machines by their plans, and answered those of the machines at the addresses at
-	// which they answered when they were read last.
+	// listed are the objects whose plans list machines, and answered those of the machines at the addresses of their
+	// last answers.
 	listed, answered facts[machineKey, holder]
 	// ends are what plans do to the control planes of a cluster, by the mark of its secrets.
 	ends facts[string, plannedEnd]
-	// unused are the marks of secrets that have no cluster: the walk made them, or reset all control planes of their
-	// cluster. recorded are those of clusters that the state has.
+	// unused are the marks of secrets without a cluster: the walk generated them, or reset all control planes of their
+	// cluster. recorded are those of clusters in state.
 	unused, recorded facts[string, bool]
 }
 
-// New knows of nothing.
+// New returns an empty ledger.
 func New() *Ledger {
 	mu := &sync.Mutex{}
 
@@ -94,7 +93,7 @@ func newWalk(mu *sync.Mutex) walk {
 	}
 }
 
-// NewWalk is the ledger of another walk in the same process. It begins with what was noted of secrets before.
+// NewWalk is the ledger of another walk in the same process. It starts with what was noted of secrets before.
 func (l *Ledger) NewWalk() *Ledger {
 	next := *l
 	next.walk = newWalk(l.mu)

@@ -11,14 +11,15 @@ import (
 )
 
 // plannedObject is an object of a plan. Its name is that of the cluster or machine, which an object under another
-// address of the configuration has, too; its owner id is its own, empty for one that is still to be created.
+// address of the configuration has, too. Its owner ID is unique, and empty for an object that is still to be
+// created.
 type plannedObject struct{ name, owner string }
 
-// machineKey tells a machine by the authorities of its cluster, and by its address or its UUID. Where the secrets of a
-// cluster are still to be made, its machines are told by their addresses alone.
+// machineKey identifies a machine by the authorities of its cluster, and by its address or its UUID. When the
+// secrets of a cluster are not generated yet, its machines are identified by address alone.
 type machineKey struct{ cluster, machine string }
 
-// clusterKey tells clusters apart by their secrets; empty while those are not known.
+// clusterKey identifies a cluster by its secrets; empty while those are unknown.
 func clusterKey(secrets string) string {
 	bundle, err := pki.Parse([]byte(secrets))
 	if err != nil {
@@ -42,7 +43,7 @@ func keysOf(of string, m cluster.Machine) []machineKey {
 	return keys
 }
 
-// Claim notes that the resource with an id has taken machines of a cluster.
+// Claim notes that the resource with an ID has claimed machines of a cluster.
 func (l *Ledger) Claim(p machineset.Set, machines []cluster.Machine) {
 	of := clusterKey(p.Secrets)
 
@@ -56,12 +57,12 @@ func (l *Ledger) Claim(p machineset.Set, machines []cluster.Machine) {
 	}
 }
 
-// Release forgets what a resource has taken that is gone.
+// Release removes the claims of a resource that is gone.
 func (l *Ledger) Release(owner string) {
 	l.claimed.dropWhere(func(_ machineKey, of string) bool { return of == owner })
 }
 
-// ClaimedByOthers tells which machines another resource than that of p has taken.
+// ClaimedByOthers reports which machines another resource than that of p has claimed.
 func (l *Ledger) ClaimedByOthers(p machineset.Set) func(cluster.Machine) bool {
 	of := clusterKey(p.Secrets)
 
@@ -76,16 +77,16 @@ func (l *Ledger) ClaimedByOthers(p machineset.Set) func(cluster.Machine) bool {
 	}
 }
 
-// PlanMade notes the machines that a plan makes an object of, and refuses those that the same plan resets for another
-// object: nothing orders the two.
+// PlanMade notes the machines that a plan creates an object from. It refuses those that the same plan resets for
+// another object: the two have no order.
 func (l *Ledger) PlanMade(p machineset.Set, object string, machines []cluster.Machine) finding.List {
 	return l.plan(p, machines, object, false, func(name, other string) string {
 		return object + " would be made of " + name + ", which " + other + " resets"
 	})
 }
 
-// PlanWiped notes the machines that a plan resets for an object, and refuses those that the same plan makes another one
-// of. Machines that were recorded as another's are not reset.
+// PlanWiped notes the machines that a plan resets for an object. It refuses those that the same plan creates another
+// object from. Machines recorded as another resource's are not reset.
 func (l *Ledger) PlanWiped(p machineset.Set, object string, machines []cluster.Machine) finding.List {
 	claimed := l.ClaimedByOthers(p)
 	machines = slices.DeleteFunc(slices.Clone(machines),
@@ -123,8 +124,9 @@ func (l *Ledger) plan(
 	return nil
 }
 
-// plannedKeys are those by which a plan tells a machine. Secrets that are still to be made are those of no machine that
-// runs, but a machine of metal may run with others: a plan that resets one tells it by its address alone, too.
+// plannedKeys are the keys of a machine in a plan. Secrets that are not generated yet are those of no running
+// machine, but a metal machine may run with others. A plan that resets a machine therefore also uses its address
+// alone.
 func plannedKeys(of string, m cluster.Machine, resets bool) []machineKey {
 	var keys []machineKey
 	if of != "" {

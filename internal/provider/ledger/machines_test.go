@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 )
 
-// The end of a deposed object is planned after the object that takes its place has taken the machines: it resets none
-// of them, also while Kubernetes cannot say so.
+// The destroy of a deposed object is planned after its replacement has claimed the machines: it resets none of them,
+// even while Kubernetes does not answer.
 func TestLedger_deposedObject(t *testing.T) {
 	t.Parallel()
 

@@ -10,31 +10,31 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
-// Replacement is what the run of one object with machines at these addresses knows of the control planes that this
-// process took out of its cluster to create them again, and tells about its own. The CLIs destroy and create several
-// objects side by side, and only the process knows that a machine which left comes back.
+// Replacement is what the run of one object with machines at these addresses knows of replaced control planes: those
+// that this process removed from its cluster to create them again. The object reports its own through it. The CLIs
+// destroy and create several objects in parallel, and only the process knows that a machine which left comes back.
 func (l *Ledger) Replacement(identity, object string, addresses []string) Replacement {
 	return Replacement{l, part{identity, object}, part{identity, strings.Join(addresses, " ")}}
 }
 
-// Replacement is the part that one object has in the replacements of its cluster.
+// Replacement is the part of one object in the replacements of its cluster.
 type Replacement struct {
 	ledger            *Ledger
 	object, addresses part
 }
 
-// Leaves notes the control planes of other objects beside which the machines of the object leave their cluster.
+// Leaves notes the control planes of other objects that remain when the machines of the object leave their cluster.
 func (r Replacement) Leaves(beside []cluster.Machine) { r.ledger.beside.put(r.addresses, beside) }
 
-// Beside are the control planes beside which machines at the same addresses left their cluster in this process: they
-// join it again. It has none for other machines, which may be a second cluster with the same secrets.
+// Beside are the control planes that remained when machines at the same addresses left their cluster in this
+// process: they join it again. It is empty for other machines, which may be a second cluster with the same secrets.
 func (r Replacement) Beside() []cluster.Machine {
 	beside, _ := r.ledger.beside.get(r.addresses)
 
 	return beside
 }
 
-// Others are the control planes of other objects that are on their way back.
+// Others are the control planes of other objects that are about to rejoin.
 func (r Replacement) Others() []cluster.Rejoining {
 	others := r.ledger.rejoining.all()
 	maps.DeleteFunc(others,
@@ -44,7 +44,7 @@ func (r Replacement) Others() []cluster.Rejoining {
 		func(a, b cluster.Rejoining) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Begun notes that a step takes a control plane out of its cluster.
+// Begun notes that a step removes a control plane from its cluster.
 func (r Replacement) Begun(e lifecycle.Event) {
 	if e.State == lifecycle.StepStarted && e.Step.TakesOut() {
 		r.change(true, func(*cluster.Rejoining) {})
@@ -56,7 +56,7 @@ func (r Replacement) Removed(err error) {
 	r.change(false, func(m *cluster.Rejoining) { m.Since, m.Failed = time.Now(), err != nil })
 }
 
-// Joins notes that the create of the object began.
+// Joins notes that the create of the object started.
 func (r Replacement) Joins() { r.change(false, func(m *cluster.Rejoining) { m.Joins = true }) }
 
 // Joined notes how the create ended.
@@ -70,7 +70,7 @@ func (r Replacement) Joined(err error) {
 	r.ledger.rejoining.drop(r.object)
 }
 
-// change changes what is known of the object; it becomes known where it makes is true.
+// change changes what is known of the object; with makes it starts to be known.
 func (r Replacement) change(makes bool, change func(*cluster.Rejoining)) {
 	r.ledger.mu.Lock()
 	defer r.ledger.mu.Unlock()

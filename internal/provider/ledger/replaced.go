@@ -13,37 +13,37 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Removal is what a replacement of an object in state does to its machines. The plan of the replacement sees no state,
-// and goes by what this process read of the object, or planned of an update:
+// Removal is what a replacement of an object in state does to its machines. The plan of the replacement sees no
+// state, and uses what this process read of the object, or planned of an update:
 //
 //   - Under -replace and replace_triggered_by the CLIs ask for the plan of the update first and then for that of a
-//     create, with the private state of the first. Of the latter they show errors, and no warnings. (Nor can it plan a
-//     value that tells: in the apply the CLIs plan the create once more, with neither state nor private state, and
-//     expect the same.)
+//     create, with the private state of the first. Of the latter they show errors, and no warnings. (A planned value
+//     cannot carry it either: in the apply the CLIs plan the create once more, with neither state nor private state,
+//     and expect the same.)
 //   - An object that is tainted is read, and then planned as a create, with neither state nor private state.
 //
 // (Terraform 1.11.4 and OpenTofu 1.12.6, NodeAbstractResourceInstance.plan.)
 type Removal struct {
 	Kind, ID string
-	// Set is the machines as state has them, with what protects them.
+	// Set is the machines in state, with their protection.
 	Set func() machineset.Set
-	// Tell says what would become of them; empty when nothing would. Refuse refuses what they are protected from.
+	// Tell describes what would happen to them; empty for nothing. Refuse refuses what they are protected from.
 	Tell   func() string
 	Refuse func() finding.List
-	// Plan notes that the plan wipes them to create next. It warns of what they lose, and refuses the end of a protected
-	// cluster.
+	// Plan notes that the plan wipes them to create next. It warns of what they lose, and refuses the end of a
+	// protected cluster.
 	Plan func(next machineset.Set, tainted bool) finding.List
-	// read is true until the object is planned: only one that is tainted is read and never planned itself.
+	// read is true until the object is planned: only a tainted object is read and never planned itself.
 	read bool
 }
 
-// RememberRead keeps what would become of the machines of an object that was read, by the id of their owner.
+// RememberRead keeps the removal of the machines of an object that was read, by the ID of their owner.
 func (l *Ledger) RememberRead(owner types.String, removal Removal) {
 	removal.read = true
 	l.RememberRemoval(owner, removal)
 }
 
-// RememberRemoval keeps what would become of the machines of an owner.
+// RememberRemoval keeps the removal of the machines of an owner.
 func (l *Ledger) RememberRemoval(owner types.String, removal Removal) {
 	l.removals.put(owner.ValueString(), removal)
 }
@@ -51,8 +51,8 @@ func (l *Ledger) RememberRemoval(owner types.String, removal Removal) {
 // ForgetRemoval notes that an object is destroyed for good.
 func (l *Ledger) ForgetRemoval(owner types.String) { l.removals.drop(owner.ValueString()) }
 
-// Replaced is the object that the plan of a create replaces; ok is false where it replaces none that is known. tainted
-// is true where it is only known by its machines.
+// Replaced is the object that the plan of a create replaces; ok is false when no replaced object is known. tainted
+// is true when it is identified only by its machines.
 func (l *Ledger) Replaced(
 	ctx context.Context, private tf.PrivateState, kind string, id types.String, p machineset.Set,
 ) (removal Removal, tainted, ok bool) {
@@ -73,8 +73,8 @@ func (l *Ledger) Replaced(
 	return Removal{}, false, false
 }
 
-// isOf reports whether a new object is made of the machines of one in state: it has the same id in the same cluster, or
-// one of its addresses.
+// isOf reports whether a new object consists of the machines of one in state: it has the same ID in the same
+// cluster, or one of its addresses.
 func (r Removal) isOf(id types.String, p machineset.Set) bool {
 	now, before := clusterKey(p.Secrets), clusterKey(r.Set().Secrets)
 	if now != "" && before != "" && now != before {
@@ -96,7 +96,7 @@ func (r Removal) isOf(id types.String, p machineset.Set) bool {
 	return false
 }
 
-// RefuseReplace refuses to plan the replacement of a protected resource by a set, and tells what it would wipe.
+// RefuseReplace refuses to plan the replacement of a protected resource by a set, and says what it would wipe.
 func (l *Ledger) RefuseReplace(
 	ctx context.Context, private tf.PrivateState, kind string, id types.String, next machineset.Set,
 ) finding.List {
@@ -120,7 +120,7 @@ func (l *Ledger) RefuseReplace(
 	return found
 }
 
-// refuseRecorded refuses the replacement of an object that private state says is protected.
+// refuseRecorded refuses the replacement of an object that is protected in private state.
 func refuseRecorded(
 	ctx context.Context, private tf.PrivateState, kind string, id types.String, removal Removal,
 ) finding.List {

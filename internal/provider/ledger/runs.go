@@ -5,8 +5,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
-// Founding is what the runs on a cluster know of its one bootstrap, by its identity: two resources of one apply that
-// both say bootstrap = true must not make two.
+// Founding is what the runs on a cluster know of its one bootstrap, by its identity: two resources of one apply with
+// bootstrap = true must not bootstrap twice.
 func (l *Ledger) Founding(identity string) lifecycle.Founding { return founding{l, identity} }
 
 type founding struct {
@@ -38,7 +38,7 @@ func (f founding) Release(m cluster.Machine) {
 	})
 }
 
-// Peers are the runs on the cluster with an identity that are at work.
+// Peers are the active runs on the cluster with an identity.
 func (l *Ledger) Peers(identity string) lifecycle.Peers { return peers{l, identity} }
 
 type peers struct {
@@ -54,7 +54,7 @@ func (p peers) Enter(s cluster.Standing) lifecycle.Peer {
 	return run
 }
 
-// peer is one of them.
+// peer is one active run.
 type peer struct{ peers }
 
 // Tell implements [lifecycle.Peer].

@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// plannedRotation is the secrets before it, and what is turned over.
+// plannedRotation is the secrets before a rotation, and its keys.
 type plannedRotation struct {
 	of    *pki.Bundle
 	kinds []rotation.Kind
@@ -37,24 +37,24 @@ func (l *Ledger) Recorded(bundle *pki.Bundle) bool {
 	return recorded
 }
 
-// PlanSecrets notes whether new secrets are planned and not made yet.
+// PlanSecrets notes whether new secrets are planned and not generated yet.
 func (l *Ledger) PlanSecrets(planned bool) { l.secretsPlanned.put(struct{}{}, planned) }
 
-// SecretsPlanned is whether new secrets are planned and not made yet.
+// SecretsPlanned reports whether new secrets are planned and not generated yet.
 func (l *Ledger) SecretsPlanned() bool {
 	planned, _ := l.secretsPlanned.get(struct{}{})
 
 	return planned
 }
 
-// PlanRotation notes which keys of secrets are planned to be turned over and are not yet.
+// PlanRotation notes which keys of secrets have a planned rotation that is not applied yet.
 func (l *Ledger) PlanRotation(of *pki.Bundle, kinds []rotation.Kind) {
 	l.rotations.put(of.Mark(), plannedRotation{of, kinds})
 }
 
-// RotationOf is the secrets of a cluster with the keys turned over that are planned to be, which no machine will ever
-// carry; false where none are. The secrets that are given only say which cluster: those that a resource with machines
-// has in state are older where an apply ended early.
+// RotationOf is the secrets of a cluster after the planned rotation, which no machine will ever carry; false without
+// one. The given secrets only identify the cluster: those in the state of a resource with machines are older after
+// an apply that ended early.
 func (l *Ledger) RotationOf(secrets string) (string, bool) {
 	planned, _ := l.rotations.get(clusterKey(secrets))
 	if len(planned.kinds) == 0 {
@@ -71,7 +71,7 @@ func (l *Ledger) RotationOf(secrets string) (string, bool) {
 	return string(text), err == nil
 }
 
-// KeepMachines notes whether the machines of a resource go on running after a plan or an apply.
+// KeepMachines notes whether the machines of a resource keep running after a plan or an apply.
 func (l *Ledger) KeepMachines(kind, id string, p machineset.Set, kept bool) {
 	object := part{clusterKey(p.Secrets), fmt.Sprintf("%s %q", kind, id)}
 
@@ -84,7 +84,7 @@ func (l *Ledger) KeepMachines(kind, id string, p machineset.Set, kept bool) {
 	}
 }
 
-// KeptMachines names the machines that go on running with the secrets of a bundle, as far as this process knows.
+// KeptMachines names the machines that keep running with the secrets of a bundle, as far as this process knows.
 func (l *Ledger) KeptMachines(bundle *pki.Bundle) []string {
 	kept := l.kept.all()
 	maps.DeleteFunc(kept, func(object part, _ string) bool { return object.cluster != bundle.Mark() })

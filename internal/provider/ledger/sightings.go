@@ -10,36 +10,36 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
-// sighting is what a run saw of the control planes of one cluster: what looks at the cluster in the same run does not
-// ask them again.
+// sighting is what a run observed of the control planes of one cluster. Other readers of the cluster in the same run
+// do not ask them again.
 type sighting struct {
-	// states are how control planes answered when the run refreshed them, by their addresses.
+	// states are the answers of control planes to the refresh of the run, by address.
 	states facts[string, step.MachineState]
-	// answers are what their members of etcd said, by address and question.
+	// answers are those of their etcd members, by address and question.
 	answers facts[string, *answer]
 }
 
-// sighting is what was seen of a cluster, by the mark of its secrets.
+// sighting is the observations of a cluster, by the mark of its secrets.
 func (l *Ledger) sighting(mark string) *sighting {
 	return l.sightings.change(mark, func(seen *sighting) *sighting {
 		return cmp.Or(seen, &sighting{none[string, step.MachineState](l.mu), none[string, *answer](l.mu)})
 	})
 }
 
-// ForgetSightings is for what changes clusters, before and after: what was seen holds no longer, and what is being
-// asked meanwhile is not found by what asks later.
+// ForgetSightings is called before and after changes of clusters: earlier observations are no longer valid, and
+// later readers do not get answers to requests that are in progress.
 func (l *Ledger) ForgetSightings() {
 	l.sightings.dropWhere(func(string, *sighting) bool { return true })
 }
 
-// answer has a nil value until the one whose turn it is has it.
+// answer has a nil value until the first caller has its answer.
 type answer struct {
 	turn  chan struct{}
 	value any
 }
 
-// KeepSightings keeps how control planes of a cluster and their members of etcd answered, for what asks for them in
-// this run. One that did not answer is asked again. mark is that of the secrets of the cluster.
+// KeepSightings keeps the answers of control planes of a cluster and their etcd members for other readers in this
+// run. A control plane that did not answer is asked again. mark is that of the secrets of the cluster.
 func (l *Ledger) KeepSightings(mark string, machines []cluster.Machine, have cluster.Snapshot) {
 	seen := l.sighting(mark)
 
@@ -64,13 +64,13 @@ func (l *Ledger) KeepSightings(mark string, machines []cluster.Machine, have clu
 	}
 }
 
-// What members of etcd are asked.
+// The questions to members of etcd.
 const (
 	viewed = " view"
 	listed = " members"
 )
 
-// keep notes an answer, or that there is none any more.
+// keep records an answer, or that there is none any more.
 func (s *sighting) keep(question string, value any, answered bool) {
 	if !answered {
 		delete(s.answers.by, question)
@@ -81,7 +81,7 @@ func (s *sighting) keep(question string, value any, answered bool) {
 	s.answers.by[question] = &answer{turn: make(chan struct{}, 1), value: value}
 }
 
-// Sighted is a fleet that answers for machines of a cluster as they were seen in this run, and asks all others.
+// Sighted is a fleet that answers for machines of a cluster as observed in this run, and asks all others.
 func (l *Ledger) Sighted(mark string, fleet lifecycle.Fleet) lifecycle.Fleet {
 	return sightedFleet{fleet, l.sighting(mark)}
 }
@@ -121,7 +121,8 @@ func (m sightedMachine) EtcdMembers(ctx context.Context) ([]etcdstate.Member, er
 	return once(ctx, m.seen, m.address+listed, m.Machine.EtcdMembers)
 }
 
-// once asks what has no answer yet: what asks for the same meanwhile waits for it, and asks when there is none.
+// once asks a question without an answer. Concurrent callers wait for the answer, and ask themselves if there is
+// none.
 func once[T any](
 	ctx context.Context, seen *sighting, question string, ask func(context.Context) (T, error),
 ) (T, error) {
