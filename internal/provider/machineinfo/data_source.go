@@ -95,8 +95,8 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }
 
-// OptionsFor adds the credentials of the handle and the way to its machines, when there is one, to
-// what the Talos API is asked with. leave has to be called.
+// OptionsFor adds the credentials of the handle and the route to its machines, if there is one, to the options for
+// the Talos API. The caller must call leave.
 func (d *DataSource) OptionsFor(
 	ctx context.Context, config Model, host string,
 ) (options talos.Options, leave func(), diags diag.Diagnostics) {

@@ -22,7 +22,7 @@ import (
 
 var errDialledThroughHost = errors.New("dialled through the host cluster")
 
-// countingHost is a host cluster through which nothing is reached, and that tells so.
+// countingHost is a host cluster whose connections fail with an error of its own, and which records its close.
 type countingHost struct {
 	containers.Host
 
@@ -35,7 +35,7 @@ func (countingHost) Dial(workload.Spec) func(context.Context, string, string) (n
 
 func (h countingHost) Close() { *h.closed = true }
 
-// A machine in a container is asked through its host cluster, which is let go of afterwards.
+// A machine in a container is asked through its host cluster, and the connection is closed afterwards.
 func TestMachineInfo_ofAContainer(t *testing.T) {
 	t.Parallel()
 
@@ -82,7 +82,7 @@ func TestMachineInfo_ofAContainer(t *testing.T) {
 	}
 }
 
-// The data source tells the same machine in maintenance mode and as a member.
+// The data source reads the same machine in maintenance mode and as a member.
 func TestMachineInfo_inMaintenanceAndAsMember(t *testing.T) {
 	t.Parallel()
 

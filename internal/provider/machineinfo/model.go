@@ -95,7 +95,7 @@ var (
 	diskType      = tf.ObjectOf(diskAttributes())
 )
 
-// Fill puts what a machine told into the model.
+// Fill puts the report of a machine into the model.
 func (m *Model) Fill(info talos.Info) {
 	m.ID = m.Address
 	m.Maintenance = types.BoolValue(info.Access == step.Maintenance)
