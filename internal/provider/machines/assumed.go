@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// assumed completes a forecast while arguments are unknown, with what the plan does if they stay as state has them.
+// assumed completes a forecast while arguments are unknown, with what the plan does if they stay as in state.
 func (r *machinesResource[M, P]) assumed(
 	ctx context.Context, f machineset.Forecast, asked machineset.Set, prior writtenSet, state, config M,
 	req resource.ModifyPlanRequest,
@@ -49,7 +49,7 @@ func (r *machinesResource[M, P]) assumed(
 		p.Set = p.Located()
 	}
 
-	// Keys that the same plan turns over are the only thing that is not known: which they are changes nothing of it.
+	// Only the keys that the same plan rotates are unknown, and their values do not affect the forecast.
 	turned, turns := r.Ledger().RotationOf(p.Secrets)
 	if turns {
 		p.Secrets = turned
@@ -63,8 +63,8 @@ func (r *machinesResource[M, P]) assumed(
 	return f, found, diags
 }
 
-// unknownArguments lists the arguments of a configuration that are not known yet, and those among them that only say
-// which hardware a new machine is.
+// unknownArguments lists the unknown arguments of a configuration, and those among them that only identify the
+// hardware of a new machine.
 func unknownArguments(config, state tftypes.Value) (all, newcomers []string) {
 	_ = tftypes.Walk(config, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
 		if v.IsKnown() {

@@ -19,8 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// clusterFrom is the model of a whole cluster as its machines describe it. What all machines have in common is of the
-// cluster where there are workers, too: others of control planes alone may join later.
+// clusterFrom is the model of a whole cluster as its machines describe it. Settings of all machines belong to the
+// cluster if there are workers: others of control planes alone may join later.
 func clusterFrom(
 	ctx context.Context, file clusterimport.SecretsFile, planes map[string]clusterimport.Recognised,
 	pools map[string]map[string]clusterimport.Recognised,
@@ -52,7 +52,7 @@ func clusterFrom(
 	model.ID = handle.Name
 	settings.Write(common, &model.NodeModel, &model.PlaneModel)
 
-	// The settings of control planes alone are those of the cluster, or of single machines.
+	// Settings of control planes alone are at the cluster or at single machines.
 	block, more := types.ObjectValueFrom(ctx, planesType(),
 		planesModel{machinesModel: plane.asBlock(), VIPModel: settings.None[settings.VIPModel]()})
 	diags.Append(more...)
@@ -65,7 +65,7 @@ func clusterFrom(
 	return model, append(diags, model.poolsFrom(ctx, common, pools, ofPools, seen)...)
 }
 
-// poolsFrom fills in the pools of workers. seen is what is remembered of the control planes.
+// poolsFrom fills in the pools of workers. seen is the record of the control planes.
 func (m *ClusterModel) poolsFrom(
 	ctx context.Context, common setting.Values, pools map[string]map[string]clusterimport.Recognised,
 	ofPools map[string]map[string]machineconfig.Machine, seen record.Machines,
@@ -102,8 +102,7 @@ func (m *ClusterModel) poolsFrom(
 	return diags
 }
 
-// asBlock is the machines of a set as a block of talosop_cluster has them, in which
-// defaults are left out.
+// asBlock is the machines of a set as a block of talosop_cluster, without defaults.
 func (m machineSetModel) asBlock() machinesModel {
 	block := m.machinesModel
 	block.ConfigPatches = types.ListNull(types.StringType)

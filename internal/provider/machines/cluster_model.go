@@ -45,7 +45,7 @@ type workersModel struct {
 	MaxUnavailable types.String `tfsdk:"max_unavailable"`
 }
 
-// wholeCluster names the resource in messages.
+// wholeCluster is the name of the resource in messages.
 const wholeCluster = "cluster"
 
 func (m ClusterModel) life() CommonModel { return m.withSettings(m.CommonModel) }
@@ -55,7 +55,7 @@ func (m *ClusterModel) setLife(life CommonModel) {
 	m.setFrom(life)
 }
 
-// handle describes the cluster for other resources, as far as the plan knows it.
+// handle describes the cluster for other resources, as far as it is known.
 func (m ClusterModel) handle(ctx context.Context) clusterhandle.HandleModel {
 	endpoints := endpoint.UnknownLists()
 
@@ -109,8 +109,8 @@ func (m ClusterModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnost
 	return p, append(r.Diags, diags...)
 }
 
-// groups lists the blocks of machines, the control plane first. Blocks that are
-// unknown as a whole are left out, which the reader remembers.
+// groups lists the blocks of machines, the control plane first. It leaves out blocks that are unknown as a whole,
+// which the reader remembers.
 func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup {
 	var groups []*writtenGroup
 
@@ -141,7 +141,7 @@ func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup 
 	return groups
 }
 
-// seenMeta puts what META of the members holds in place of what state says about it.
+// seenMeta replaces META values in state by those that the members hold.
 func (m *ClusterModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 	plane, diags := withMachines(ctx, m.ControlPlane, func(machines types.Map) (types.Map, diag.Diagnostics) {
 		return withMeta(ctx, "", machines, want, have)
@@ -163,8 +163,7 @@ func (m *ClusterModel) seenMeta(ctx context.Context, want cluster.Spec, have clu
 	return diags
 }
 
-// settleUpdate puts the outcome of an update into the model that is stored, as that
-// of resources with one role does.
+// settleUpdate puts the outcome of an update into the stored model, like that of resources with one role.
 func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state ClusterModel) diag.Diagnostics {
 	life := m.life()
 	life.settle(done, plan.life(), state.life())
@@ -197,7 +196,7 @@ func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state C
 		})
 		diags.Append(more...)
 
-		// A pool is stored while any of its machines is ours.
+		// A pool is stored while it has any machine.
 		if len(machinesOf(pool).Elements()) > 0 {
 			pools[name] = pool
 		}
@@ -208,7 +207,7 @@ func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state C
 	return diags
 }
 
-// hold is settleUpdate for machines in containers: how many of each group there may be.
+// hold is settleUpdate for machines in containers: how many of each group may exist.
 func (m *ClusterModel) hold(ctx context.Context, done run, plan, state ClusterModel) diag.Diagnostics {
 	plane, diags := withReplicas(ctx, state.ControlPlane,
 		done.hold(&machineset.Group{Role: step.ControlPlane}, replicasOf(state.ControlPlane),
@@ -228,7 +227,7 @@ func (m *ClusterModel) hold(ctx context.Context, done run, plan, state ClusterMo
 		pool, more := withReplicas(ctx, block, held)
 		diags.Append(more...)
 
-		// A pool is stored while it is wanted, or any of its machines is there.
+		// A pool is stored while it is configured, or any of its machines exists.
 		if listed || held.ValueInt64() > 0 {
 			pools[name] = pool
 		}
@@ -239,7 +238,7 @@ func (m *ClusterModel) hold(ctx context.Context, done run, plan, state ClusterMo
 	return diags
 }
 
-// replicasOf reads how many machines in containers a block has; null when it is not there.
+// replicasOf reads the number of machines in containers of a block; null without a block.
 func replicasOf(block attr.Value) types.Int64 {
 	if object, ok := block.(types.Object); ok {
 		if replicas, ok := object.Attributes()["replicas"].(types.Int64); ok {
@@ -276,8 +275,7 @@ func mergedKeys(a, b types.Map) map[string]bool {
 	return keys
 }
 
-// setBlocks stores the machines. Without pools the map stays what it was: null and
-// empty mean the same.
+// setBlocks stores the machines. Without pools the map stays unchanged: null and empty mean the same.
 func (m *ClusterModel) setBlocks(
 	ctx context.Context, plane types.Object, pools map[string]attr.Value, was types.Map,
 ) diag.Diagnostics {
@@ -293,7 +291,7 @@ func (m *ClusterModel) setBlocks(
 	return diags
 }
 
-// machinesOf reads the machines of a block; there are none when it is not there.
+// machinesOf reads the machines of a block; there are none without a block.
 func machinesOf(block attr.Value) types.Map {
 	if object, ok := block.(types.Object); ok {
 		if machines, ok := object.Attributes()["machines"].(types.Map); ok {

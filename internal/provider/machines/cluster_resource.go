@@ -32,8 +32,8 @@ func NewClusterResource() resource.Resource {
 		kind: "talosop_cluster", imports: clusterimport.OfCluster}}
 }
 
-// clusterResource makes a whole cluster: control plane and workers in one run, so
-// that workers install while the control plane bootstraps.
+// clusterResource creates a whole cluster: control plane and workers in one run, so that workers install while the
+// control plane bootstraps.
 type clusterResource struct {
 	machinesResource[ClusterModel, *ClusterModel]
 }
@@ -55,7 +55,7 @@ func (r *clusterResource) ImportState(
 	r.importState(ctx, req, resp, r.readOff)
 }
 
-// readOff reads a cluster off its machines.
+// readOff reads a cluster from its machines.
 func (r *clusterResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (ClusterModel, map[string]clusterimport.Recognised, diag.Diagnostics) {

@@ -64,8 +64,7 @@ func workersAttribute() schema.MapNestedAttribute {
 	}
 }
 
-// blockAttributes are those of machinesModel inside of talosop_cluster. of names the
-// block in texts.
+// blockAttributes are those of machinesModel inside talosop_cluster. of names the block in texts.
 func blockAttributes(role, of string) map[string]schema.Attribute {
 	attributes := groupAttributes(role, "control_plane.install")
 

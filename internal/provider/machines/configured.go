@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// ConfiguredModel is what groups of machines, and single ones, say of a configuration.
+// ConfiguredModel is the configuration settings of groups and single machines.
 type ConfiguredModel struct {
 	groupModel
 
@@ -25,7 +25,7 @@ type ConfiguredModel struct {
 	Hostname     types.String `tfsdk:"hostname"`
 }
 
-// ConfiguredAttributes are those of ConfiguredModel, without what a change does: nothing follows one.
+// ConfiguredAttributes are those of ConfiguredModel, without the effects of a change: a change reaches no machine.
 func ConfiguredAttributes() map[string]schema.Attribute {
 	attributes := groupAttributes("", "install")
 	maps.Copy(attributes, settings.Attributes(settings.Configured))
@@ -39,8 +39,8 @@ func ConfiguredAttributes() map[string]schema.Attribute {
 		clusterhandle.JoinOnly, "", tf.MetalOnly, "").Replace)
 }
 
-// MachineSet reads the model as the only machine of a set, which has no address. Without a host name it has none in its
-// configuration.
+// MachineSet reads the model as the only machine of a set, without an address. Without a host name its configuration
+// has none.
 func (m ConfiguredModel) MachineSet(
 	ctx context.Context, handle clusterhandle.HandleModel, role step.Role,
 ) (machineset.Set, diag.Diagnostics) {

@@ -12,9 +12,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
-// confirmReady observes the machines that an update leaves alone. Its plan says Ready because the last refresh did,
-// which may be long ago: a saved plan, or -refresh=false. An error is the only way to store another phase than the
-// planned one. The settings of the update are stored all the same, as they touch no machine.
+// confirmReady observes the machines that an update leaves unchanged. Its plan says Ready because the last refresh
+// did, which may be long ago: a saved plan, or -refresh=false. An error is the only way to store another phase than
+// the planned one. The settings of the update are still stored, as they touch no machine.
 func (m *CommonModel) confirmReady(
 	ctx context.Context, data *providerdata.ProviderData, p machineset.Set,
 ) finding.List {

@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Secrets that are older than the plan may have a cluster of which the state knows nothing. A create bootstraps etcd
-// with them where the configuration allows it, and joins an etcd that answers.
+// Secrets that are older than the plan may have a cluster that is missing in state. A create bootstraps etcd with
+// them only if the configuration allows it, and joins an etcd that answers.
 
 func allowBootstrapAttribute() schema.BoolAttribute {
 	return tf.OptionalBool("Consent, for one apply, to bootstrap etcd with secrets older than the plan (default " +
@@ -26,7 +26,7 @@ func allowBootstrapAttribute() schema.BoolAttribute {
 		"`talosop_secrets` of the same apply, an etcd that answers, or `restore_from`." + tf.TerraformOnly)
 }
 
-// createsWithoutConsent reports whether a create may not bootstrap etcd. It is false as long as the plan cannot tell.
+// createsWithoutConsent reports whether a create may not bootstrap etcd. It is false while the plan cannot know.
 // replaces is true for the create of a replacement: its cluster is the one in state, which the plan destroys.
 func (p writtenSet) createsWithoutConsent(m *providerdata.ProviderData, replaces bool) bool {
 	if !p.beginsEtcd() || p.Restore.From != "" || p.Unknown.Has(machineset.UnknownSnapshot) ||
@@ -43,7 +43,7 @@ func (p writtenSet) createsWithoutConsent(m *providerdata.ProviderData, replaces
 	return err == nil && !m.Ledger().Unused(bundle)
 }
 
-// beginsEtcd reports whether the resource is the one that bootstraps etcd.
+// beginsEtcd reports whether the resource bootstraps etcd.
 func (p writtenSet) beginsEtcd() bool {
 	return p.OwnsControlPlane() && !p.Joins
 }
@@ -53,8 +53,8 @@ func (p writtenSet) updatesWithoutConsent(remembered record.Surroundings, before
 	return remembered.NeedsConsent && !machineset.Bootstrapped(before) && p.beginsEtcd() && !p.allowBootstrap.ValueBool()
 }
 
-// refuseWithoutConsent refuses a create that would bootstrap etcd without consent. It asks the control planes: an etcd
-// that answers is joined. A plan that may not ask them yet finds none.
+// refuseWithoutConsent refuses a create that would bootstrap etcd without consent. It asks the control planes,
+// because an etcd that answers is joined. A plan that may not ask them yet finds none.
 func (p writtenSet) refuseWithoutConsent(ctx context.Context, m *providerdata.ProviderData) finding.List {
 	if m == nil {
 		return nil
@@ -82,7 +82,7 @@ func (p writtenSet) refuseWithoutConsent(ctx context.Context, m *providerdata.Pr
 		cluster.ConsentRemedy)}
 }
 
-// lookForEtcd observes the control planes that are known.
+// lookForEtcd observes the known control planes.
 func (p writtenSet) lookForEtcd(
 	ctx context.Context, m *providerdata.ProviderData,
 ) (cluster.Spec, cluster.Snapshot, error) {
@@ -105,7 +105,7 @@ func (p writtenSet) lookForEtcd(
 	return s.want, s.runner.Observe(ctx, s.want), nil
 }
 
-// remindOfConsent warns of a consent that is still in the configuration of a cluster with an etcd.
+// remindOfConsent warns of consent that is still in the configuration of a cluster with an etcd.
 func (p writtenSet) remindOfConsent(before cluster.Phase) finding.List {
 	if !p.allowBootstrap.ValueBool() || !machineset.Bootstrapped(before) {
 		return nil
@@ -116,7 +116,7 @@ func (p writtenSet) remindOfConsent(before cluster.Phase) finding.List {
 		finding.Quote(p.Settings.Name)))}
 }
 
-// clusterInState reports whether the state that this plan refreshed has the cluster of these secrets.
+// clusterInState reports whether the refreshed state of this plan has the cluster of these secrets.
 func (p writtenSet) clusterInState(m *providerdata.ProviderData) bool {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 
@@ -130,7 +130,7 @@ func (p writtenSet) noteCluster(m *providerdata.ProviderData) {
 	}
 }
 
-// noteEnd notes that a destroy ended the cluster of these secrets: they have none any more.
+// noteEnd notes that a destroy ended the cluster of these secrets: they are unused now.
 func (p writtenSet) noteEnd(m *providerdata.ProviderData) {
 	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil && p.OwnsControlPlane() && p.Guarded() && !p.Preserves {
 		m.Ledger().NoteUnused(bundle)

@@ -11,12 +11,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// The host may have machines of a set that no state knows of: those of a run that was killed before its state was
-// stored. They hold secrets of the cluster, and may be members of etcd, so that they leave as machines do that were
-// taken out of the configuration.
+// The host may have orphaned machines of a set: those of a run that was killed before its state was stored. They
+// hold secrets of the cluster, and may be members of etcd. They therefore leave like machines that were removed from
+// the configuration.
 
-// openAll is open for all machines that the host has of a pool: those that nobody wants or knows are added to the state
-// by with. It asks the host cluster, and nobody on metal.
+// openAll is open for all machines that the host has of a pool: with adds the orphaned ones to the state. It asks
+// the host cluster; on metal it asks nothing.
 func openAll(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState,
 	with func(machineset.PriorState, ...cluster.Machine) machineset.PriorState, render bool,
@@ -39,9 +39,8 @@ func openAll(
 	return s, recorded, err
 }
 
-// recordOrphans puts machines that leave, and of which nothing was ever seen, into what was observed, so that a plan
-// says what becomes of them. It takes them for blank, as pods are that have just been made; the run asks them what they
-// are.
+// recordOrphans adds leaving machines that were never observed to the record, so that a plan includes them. It
+// records them as blank, like new pods; the run asks them for their state.
 func recordOrphans(seen record.Machines, orphans []cluster.Machine) {
 	for _, m := range orphans {
 		if _, known := seen[m.Name]; !known {

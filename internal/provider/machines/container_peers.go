@@ -14,13 +14,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// The etcd of control planes in containers is found at addresses that outlive their pods
-// (hostcluster.MachineState.PeerAddress). They are in the configurations, and only the host cluster says them, once it
-// made what a machine needs: so they are recorded, for plans that ask nobody. A machine is given one with its first
-// configuration or never, because an etcd that runs does not take it.
+// The etcd of control planes in containers has addresses that outlive their pods
+// (hostcluster.MachineState.PeerAddress). They are in the configurations, and only the host cluster knows them, once
+// it has created the objects of a machine. So they are recorded, for plans, which ask no host. A machine gets one
+// with its first configuration or never, because a running etcd does not accept a change.
 
-// findPeers configures machines that are new with the addresses that the host gave them. What the host had before is
-// seen.
+// findPeers configures new machines with their addresses from the host. seen is what the host had before.
 func (h *onHost) findPeers(ctx context.Context, recorded machineset.PriorState, seen workload.Observation) error {
 	s := h.session
 	names := s.Set.Unaddressed(recorded.Record)
@@ -51,14 +50,14 @@ func (h *onHost) findPeers(ctx context.Context, recorded machineset.PriorState, 
 	return s.render()
 }
 
-// render makes the configurations of the machines anew, before any of them was sent.
+// render renders the configurations of the machines again, before any of them is sent.
 func (s *session) render() error {
 	files, err := s.Set.Configurations()
 	if err != nil {
 		return err
 	}
 
-	// Whoever knows them knows the map.
+	// Other holders of the configurations share this map.
 	maps.Copy(s.runner.Configs, files.Configs)
 
 	for i, m := range s.want.Machines {
@@ -73,7 +72,7 @@ func peersIn(seen workload.Observation) map[string]netip.Addr {
 	return peersOf(slices.Sorted(maps.Keys(seen.Machines)), seen)
 }
 
-// peersOf are the addresses of some machines, without those that have none.
+// peersOf are the addresses of machines, without those that have none.
 func peersOf(names []string, seen workload.Observation) map[string]netip.Addr {
 	peers := map[string]netip.Addr{}
 
@@ -86,9 +85,9 @@ func peersOf(names []string, seen workload.Observation) map[string]netip.Addr {
 	return peers
 }
 
-// recordPeers notes the addresses of machines that were seen for the first time since they were blank: whoever
-// configured them in between was a run whose state is lost, or which ended before it had their answer. Of all others it
-// is recorded whether they have one. What a machine had that is gone is forgotten: the host may not have that any more.
+// recordPeers notes the addresses of machines that are observed for the first time since they were blank. They were
+// configured by a run whose state is lost, or which ended before their answer. For all others it records whether
+// they have one. It drops the address of a machine that is gone: the host may not have it any more.
 func (h hostReport) recordPeers(seen, last record.Machines) {
 	for name, peer := range h.peers {
 		before, known := last[name]

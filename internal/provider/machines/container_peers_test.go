@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// A refresh learns the addresses of machines that it sees for the first time, and of those that were blank. Of all
-// others it is known whether they have one.
+// A refresh learns the addresses of machines that it observes for the first time, and of those that were blank. For
+// all others it is known whether they have one.
 func TestPeerAddress_isRecorded(t *testing.T) {
 	t.Parallel()
 
@@ -27,7 +27,7 @@ func TestPeerAddress_isRecorded(t *testing.T) {
 	}
 	seen := last.Clone()
 	seen["new"] = record.Machine{Stage: "running"}
-	// A machine that is gone has no address, whatever it had.
+	// A machine that is gone has no address, whatever it had before.
 	seen["gone"] = seenMachine(cluster.Machine{Name: "gone"}, step.MachineState{Access: step.Gone}, cluster.Snapshot{},
 		last["gone"])
 	seen["back"], seen["moved"] = record.Machine{Stage: "maintenance"},

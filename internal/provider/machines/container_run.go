@@ -26,19 +26,19 @@ type onHost struct {
 
 	session *session
 	fleet   containers.ContainerFleet
-	// looked is whether the host was observed already, seen what it showed, and silent why it did not answer.
+	// looked reports whether the host was observed, seen the result, and silent why it did not answer.
 	looked bool
 	seen   workload.Observation
 	silent error
-	// host is which cluster it is, as far as that may be known, and gone the machines that state knows and it had nothing
-	// of.
+	// host is the identity of the host cluster, as far as it can be known, and gone the recorded machines that it has
+	// nothing of.
 	host workload.Identity
 	gone []string
-	// ensured is whether it has anything of a machine.
+	// ensured reports whether it has anything of a machine.
 	ensured bool
 }
 
-// platformOf is the one of the machines of a session.
+// platformOf is the platform of the machines of a session.
 func platformOf(s *session, route providerdata.Route) platform {
 	through, ok := route.(*providerdata.HostRoute)
 	fleet, watched := s.runner.Fleet.(containers.ContainerFleet)
@@ -52,15 +52,15 @@ func platformOf(s *session, route providerdata.Route) platform {
 
 func (h *onHost) spec() workload.Spec { return h.Spec }
 
-// orphans implements platform. A host that is silent shows none; the operation, which gets the same answer, ends with
-// that before it does anything.
+// orphans implements platform. A silent host shows none; the operation gets the same answer, and ends before it does
+// anything.
 func (h *onHost) orphans(ctx context.Context, recorded machineset.PriorState) []cluster.Machine {
 	seen, _ := h.firstObservation(ctx)
 
 	return recorded.Orphans(h.session.Set, seen.Orphans)
 }
 
-// ensure implements platform. Pods are left as they are: to replace one is a step.
+// ensure implements platform. It leaves pods unchanged: a step replaces them.
 func (h *onHost) ensure(ctx context.Context, recorded machineset.PriorState) (made bool, err error) {
 	s := h.session
 	wanted := h.Wanted(s.Set)
@@ -105,8 +105,7 @@ func (h *onHost) ensure(ctx context.Context, recorded machineset.PriorState) (ma
 	return true, nil
 }
 
-// firstObservation observes the host once, before a run does anything there; every later call gets what the first one
-// saw.
+// firstObservation observes the host once, before a run does anything there; later calls get the same result.
 func (h *onHost) firstObservation(ctx context.Context) (workload.Observation, error) {
 	if !h.looked {
 		h.seen, h.silent = h.look(ctx)
@@ -134,7 +133,7 @@ func (h *onHost) look(ctx context.Context) (workload.Observation, error) {
 	return seen, nil
 }
 
-// identity is which cluster the host is; zero where it does not say.
+// identity is the identity of the host; zero when it does not report one.
 func (h *onHost) identity(ctx context.Context) workload.Identity {
 	asking, cancel := context.WithTimeout(ctx, containers.HostLimit)
 	defer cancel()
@@ -147,7 +146,7 @@ func (h *onHost) identity(ctx context.Context) workload.Identity {
 	return found
 }
 
-// present is whether the host has anything of the machines.
+// present reports whether the host has anything of the machines.
 func present(seen workload.Observation) bool {
 	for _, pod := range seen.Machines {
 		if pod.Exists {
@@ -158,9 +157,9 @@ func present(seen workload.Observation) bool {
 	return false
 }
 
-// present looks again, after an attempt to make something that failed: what may be there has to be remembered.
+// present observes again after a failed attempt to create something: what may exist has to be recorded.
 func (h *onHost) present(ctx context.Context, before workload.Observation) bool {
-	// An interrupt is no reason to forget.
+	// An interrupt must not prevent the record.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), containers.HostLimit)
 	defer cancel()
 
@@ -169,7 +168,7 @@ func (h *onHost) present(ctx context.Context, before workload.Observation) bool 
 	return err != nil || present(seen) || len(seen.Missing) < len(before.Missing)
 }
 
-// lacks is whether anything has to be made.
+// lacks reports whether anything has to be created.
 func lacks(seen workload.Observation, wanted workload.Spec) bool {
 	for _, m := range wanted.Machines {
 		if !seen.Machines[m.Name].Complete {
@@ -180,7 +179,7 @@ func lacks(seen workload.Observation, wanted workload.Spec) bool {
 	return len(seen.Missing) > 0
 }
 
-// repaired lists what was not as it should be.
+// repaired lists what differed from the wanted state.
 func repaired(seen workload.Observation) []string {
 	drift := slices.Clone(seen.Drift)
 	for _, name := range slices.Sorted(maps.Keys(seen.Machines)) {
@@ -220,7 +219,7 @@ func (h *onHost) clear(ctx context.Context) (left *workload.WorkersLeftError, er
 	return nil, nil
 }
 
-// workersLeft warns of workers that have no cluster any more.
+// workersLeft warns of workers whose cluster is gone.
 func (r run) workersLeft() finding.List {
 	if r.workers == nil {
 		return nil
@@ -233,18 +232,18 @@ func (r run) workersLeft() finding.List {
 			finding.Describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
 }
 
-// hostReport is what a refresh finds out about machines in containers from their host cluster.
+// hostReport is what a refresh reads about machines in containers from their host cluster.
 type hostReport struct {
-	// host is which cluster it is, as far as that may be known, and present whether it has any of the machines.
+	// host is the identity of the host cluster, as far as it can be known, and present whether it has any of the
+	// machines.
 	host    workload.Identity
 	present bool
-	// drift is what of their objects is not as it should be, and pods what those are made of that are as they should
-	// be; both by machine.
+	// drift is how their objects differ, and pods the inputs of those without drift; both by machine.
 	drift map[string]machineset.HostDrift
 	pods  map[string]string
-	// peers are the addresses at which the etcd of control planes is found that are configured from now on.
+	// peers are the etcd addresses for control planes that are configured from now on.
 	peers map[string]netip.Addr
-	// orphans were not observed yet, and removed are the machines that are to leave.
+	// orphans were not observed yet, and removed are the leaving machines.
 	orphans, removed []cluster.Machine
 }
 
@@ -254,7 +253,7 @@ func (h *onHost) report(ctx context.Context, recorded machineset.PriorState, sin
 
 	seen, err := h.fleet.Watch.Look(ctx, since)
 	if err != nil {
-		return hostReport{}, otherHost(err) // what else it is is told of each of its machines
+		return hostReport{}, otherHost(err) // other errors are reported for each machine
 	}
 
 	reasons, err := h.Outdated(ctx, seen)
@@ -273,7 +272,7 @@ func (h *onHost) report(ctx context.Context, recorded machineset.PriorState, sin
 		pod := seen.Machines[m.Name]
 		repairs := pod.Drift
 
-		// What machines share is told with the first of them.
+		// Shared objects are reported with the first machine.
 		if i == 0 {
 			repairs = slices.Concat(seen.Missing, seen.Drift, repairs)
 		}
@@ -291,7 +290,7 @@ func (h *onHost) report(ctx context.Context, recorded machineset.PriorState, sin
 	return found, nil
 }
 
-// otherHost is an error where it is that the host cluster is another one than was recorded.
+// otherHost is an error if err says that the host cluster differs from the recorded one.
 func otherHost(err error) error {
 	var other *containers.OtherHostError
 	if errors.As(err, &other) {
@@ -301,17 +300,17 @@ func otherHost(err error) error {
 	return nil
 }
 
-// podDigest is "" where a pod cannot be told from others.
+// podDigest is "" when a pod has no digest.
 func podDigest(spec workload.Spec, machine string) string {
 	digest, err := workload.PodDigest(spec, machine)
 	if err != nil {
-		return "" // it then counts as one that is not as talosop made it
+		return "" // it then counts as drift
 	}
 
 	return digest
 }
 
-// in puts a report into what was seen of machines; last is what was remembered before.
+// in puts a report into the observations of machines; last is the previous record.
 func (h hostReport) in(seen, last record.Machines) record.Machines {
 	recordOrphans(seen, h.removed)
 	h.recordPeers(seen, last)
@@ -326,7 +325,7 @@ func (h hostReport) in(seen, last record.Machines) record.Machines {
 	return seen
 }
 
-// leftUnchanged warns of what differs and stays as it is.
+// leftUnchanged warns of drift that is not repaired.
 func (h hostReport) leftUnchanged() finding.List {
 	var lines []string
 
@@ -346,7 +345,7 @@ func (h hostReport) leftUnchanged() finding.List {
 			"lets every apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
 }
 
-// end implements platform. The pods of a run are what those are made of that it left as they are wanted.
+// end implements platform. The pods of a run are the inputs of those that it left as wanted.
 func (h *onHost) end(done *run) {
 	done.host, done.gone, done.Pods = h.host, h.gone, map[string]string{}
 	done.result.Touched = done.result.Touched || h.ensured

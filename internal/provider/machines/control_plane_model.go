@@ -27,7 +27,7 @@ func (m *ControlPlaneModel) setLife(life CommonModel) {
 	m.setFrom(life)
 }
 
-// handle describes the cluster for other resources, as far as the plan knows it.
+// handle describes the cluster for other resources, as far as it is known.
 func (m ControlPlaneModel) handle(ctx context.Context) clusterhandle.HandleModel {
 	return m.handleAs(m.TalosVersion, m.Phase, m.talosEndpoints(ctx, m.machinesModel))
 }

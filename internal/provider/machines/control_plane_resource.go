@@ -32,8 +32,7 @@ func NewControlPlaneResource() resource.Resource {
 		kind: "talosop_control_plane", imports: clusterimport.OfControlPlane}}
 }
 
-// controlPlaneResource makes the control plane of a cluster: it is the only
-// resource that bootstraps etcd.
+// controlPlaneResource creates the control plane of a cluster. It bootstraps etcd.
 type controlPlaneResource struct {
 	machinesResource[ControlPlaneModel, *ControlPlaneModel]
 }
@@ -61,7 +60,7 @@ func (r *controlPlaneResource) ImportState(
 	r.importState(ctx, req, resp, r.readOff)
 }
 
-// readOff reads a control plane off its machines.
+// readOff reads a control plane from its machines.
 func (r *controlPlaneResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (ControlPlaneModel, map[string]clusterimport.Recognised, diag.Diagnostics) {

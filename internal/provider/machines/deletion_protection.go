@@ -13,7 +13,7 @@ import (
 const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused, until " +
 	"`false` was applied; single machines are not protected."
 
-// protectionAttribute is deletion_protection with its default, and the text of what it guards.
+// protectionAttribute is deletion_protection with its default, and the description of what it guards.
 func protectionAttribute(on bool, guards string) schema.BoolAttribute {
 	return schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(on),

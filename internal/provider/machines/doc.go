@@ -1,3 +1,3 @@
-// Package machines is the resources that make machines: talosop_cluster, talosop_control_plane, talosop_worker and
+// Package machines is the resources that create machines: talosop_cluster, talosop_control_plane, talosop_worker and
 // talosop_machine.
 package machines

@@ -19,15 +19,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// After an update that failed, operations are what the next apply has to do: neither what
-// was done, nor more than the plan said.
+// After a failed update, operations are what the next apply has to do: without what was done, and no more than the
+// plan said.
 func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 	t.Parallel()
 
 	p := listing(map[string]string{"batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
 
 	tagged := p.Machines["batch/w-2"]
-	tagged.Meta.Values = map[string]string{"0x0c": "tag"} // which is not written yet
+	tagged.Meta.Values = map[string]string{"0x0c": "tag"} // not written yet
 	p.Machines["batch/w-2"] = tagged
 
 	want := p.Spec(machineset.PriorState{Record: machineset.Record{Phase: cluster.Ready}},
@@ -75,8 +75,8 @@ func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 	}
 }
 
-// A configuration that this build cannot read is no reason not to look at a machine, and
-// none to refuse a plan: the run asks Talos.
+// A configuration that this build cannot read prevents neither the observation of a machine nor a plan: the run asks
+// Talos.
 func TestRebootFor_unreadableConfiguration(t *testing.T) {
 	t.Parallel()
 
@@ -90,7 +90,7 @@ func TestRebootFor_unreadableConfiguration(t *testing.T) {
 		t.Errorf("a machine that runs it reboots for %q (%v)", fields, err)
 	}
 
-	// Talos 1.14 would not say that a reboot is missing.
+	// Talos 1.14 would not report that a reboot is missing.
 	if fields, err := hook("w-1", "v1.14.1", []byte(newer)); err != nil || len(fields) != 1 {
 		t.Errorf("a machine of Talos 1.14 that runs it reboots for %q (%v)", fields, err)
 	}
@@ -100,7 +100,7 @@ func TestRebootFor_unreadableConfiguration(t *testing.T) {
 	}
 }
 
-// sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
+// sightOf is a control plane cp-1 and a worker w-1 without drift.
 func sightOf() (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Machines: []cluster.Machine{
 		{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
@@ -116,8 +116,7 @@ func sightOf() (cluster.Spec, cluster.Snapshot) {
 	return want, have
 }
 
-// listing is a pool of workers and control planes (cp-…) by name: an address, and after
-// a blank a UUID.
+// listing is a pool of workers and control planes (cp-…) by name: an address and, after a space, a UUID.
 func listing(machines map[string]string) machineset.Set {
 	planes := &machineset.Group{Role: step.ControlPlane, At: finding.Root("control_plane")}
 	workers := &machineset.Group{Role: step.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/",

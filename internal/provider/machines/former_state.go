@@ -15,12 +15,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// schemaVersion is that of the resources with machines. 1 has the attribute record; what that has was in observed
-// before.
+// schemaVersion is that of the resources with machines. Version 1 has the attribute record; before, its content was
+// in observed.
 const schemaVersion = 1
 
-// formerKeys are where private state held each value of what is remembered beside machines before that was one value.
-// This and its callers go with the first release that reads no such state any more.
+// formerKeys are the former keys in private state for each value of the surroundings, which are one value now.
+// Remove it with its callers in the first release that no longer reads such states.
 func formerKeys(s *record.Surroundings) map[string]any {
 	return map[string]any{
 		"secrets": &s.Secrets.Digest, "cluster_identity": &s.Secrets.Identity, "host_cluster": &s.Host,
@@ -29,8 +29,8 @@ func formerKeys(s *record.Surroundings) map[string]any {
 	}
 }
 
-// formerSurroundings reads what is remembered beside machines from private state of before; nothing of an object that
-// has none yet.
+// formerSurroundings reads the surroundings from private state of former versions; nothing for an object without
+// any.
 func formerSurroundings(
 	ctx context.Context, private tf.PrivateState,
 ) (s record.Surroundings, diags diag.Diagnostics) {
@@ -41,7 +41,7 @@ func formerSurroundings(
 	return s, diags
 }
 
-// forgetFormer takes away what formerSurroundings reads.
+// forgetFormer removes what formerSurroundings reads.
 func forgetFormer(ctx context.Context, private tf.PrivateStore) (diags diag.Diagnostics) {
 	for key := range formerKeys(&record.Surroundings{}) {
 		diags.Append(private.SetKey(ctx, key, nil)...)
@@ -83,7 +83,7 @@ func upgradeFormerState(
 	}
 }
 
-// formerState takes what was observed out of a former state. one is the name of the machine in the state of a
+// formerState reads the observations in a former state. one is the name of the machine in the state of a
 // talosop_machine, and empty in others.
 func formerState(state []byte) (machines record.Machines, one string, rest []byte, err error) {
 	var has map[string]json.RawMessage
@@ -94,7 +94,7 @@ func formerState(state []byte) (machines record.Machines, one string, rest []byt
 	observed := has["observed"]
 	delete(has, "observed")
 
-	// Only a machine has a role of its own.
+	// Only a talosop_machine has a role.
 	if _, single := has["role"]; single {
 		if err := json.Unmarshal(has["name"], &one); err != nil {
 			return nil, "", nil, fmt.Errorf("read name: %w", err)

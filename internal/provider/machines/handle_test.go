@@ -28,7 +28,7 @@ func descriptionsOf(texts []string, attributes map[string]schema.Attribute) []st
 	return texts
 }
 
-// What only looks at a cluster does not say that a change of its handle does something to machines.
+// The handle of what only observes a cluster does not describe effects of a change on machines.
 func TestHandle_ofReadersNamesNoEffects(t *testing.T) {
 	t.Parallel()
 

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
-// senseless is whether machines run on something that there is not.
+// senseless reports whether the mode of the machines is invalid.
 func (p writtenSet) senseless() bool {
 	mode := p.mode.ValueString()
 
@@ -20,7 +20,7 @@ func (p writtenSet) senseless() bool {
 		mode != clusterhandle.ContainerMode
 }
 
-// validateMode checks that what is said belongs to what the machines run on.
+// validateMode checks that the arguments fit the mode of the machines.
 func (p writtenSet) validateMode() finding.List {
 	switch {
 	case p.mode.IsUnknown():
@@ -38,7 +38,7 @@ func (p writtenSet) validateMode() finding.List {
 	}
 }
 
-// validateMetal refuses what is for containers.
+// validateMetal refuses arguments for containers.
 func (p writtenSet) validateMetal() finding.List {
 	var diags finding.List
 
@@ -96,7 +96,7 @@ func (p writtenSet) validateContainers() finding.List {
 	return diags
 }
 
-// refuseMetal refuses what is for physical and virtual machines.
+// refuseMetal refuses arguments for physical and virtual machines.
 func (g *writtenGroup) refuseMetal() finding.List {
 	var diags finding.List
 
@@ -144,7 +144,7 @@ func (g *writtenGroup) validateReplicas() finding.List {
 	}
 }
 
-// validateNames checks what machines are called on the host.
+// validateNames checks the names of machines on the host.
 func (p writtenSet) validateNames() finding.List {
 	last := map[*machineset.Group]int{}
 	for _, g := range p.written {

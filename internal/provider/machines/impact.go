@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// impactAttribute is what a plan does to machines in service, for rules on its JSON.
+// impactAttribute is what a plan does to running machines, for rules on its JSON.
 func impactAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
@@ -32,10 +32,10 @@ func machineNames(description string) schema.SetAttribute {
 	return schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
 }
 
-// impactType is what the attribute is made of.
+// impactType is the type of the attribute.
 func impactType() map[string]attr.Type { return tf.ObjectOf(impactAttribute().Attributes).AttrTypes }
 
-// impactOf is an impact as plans have it.
+// impactOf is an impact as a plan value.
 func impactOf(i machineset.Impact) types.Object {
 	return types.ObjectValueMust(impactType(), map[string]attr.Value{
 		"drained": tf.TextSet(i.Drained), "rebooted": tf.TextSet(i.Rebooted), "upgraded": tf.TextSet(i.Upgraded),

@@ -29,11 +29,11 @@ func (r *machinesResource[M, P]) UpgradeIdentity(context.Context) map[int64]reso
 	return clusterimport.UpgradeIdentity(clusterimport.IdentitySchema(r.imports))
 }
 
-// readingOff reads a model off the machines that it finds.
+// readingOff reads a model from the machines that it finds.
 type readingOff[M any] func(context.Context, clusterimport.Request, clusterimport.SecretsFile) (
 	M, map[string]clusterimport.Recognised, diag.Diagnostics)
 
-// importState imports machines. What they have beyond the model that is read off them becomes patches.
+// importState imports machines. What they have beyond the imported model becomes patches.
 func (r *machinesResource[M, P]) importState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 	from readingOff[M],
@@ -65,7 +65,7 @@ func (r *machinesResource[M, P]) takeOver(
 	p, more := importedSet(ctx, r.ConfiguredResource.ProviderData, P(&model).MachineSet, file)
 	diags.Append(more...)
 
-	// All that is remembered before machines are observed is which of them have no host name.
+	// Before machines are observed, the record only says which of them have no host name.
 	unnamed, unread := life.remembered()
 	diags.Append(tf.Diagnostics(unread)...)
 
@@ -84,7 +84,7 @@ func (r *machinesResource[M, P]) takeOver(
 	return diags
 }
 
-// importedSet is the machines of an import, with its secrets and what the provider was given for them.
+// importedSet is the machines of an import, with its secrets and the provider's configuration for them.
 func importedSet(
 	ctx context.Context, m *providerdata.ProviderData, read func(context.Context) (writtenSet, diag.Diagnostics),
 	file clusterimport.SecretsFile,
@@ -96,7 +96,7 @@ func importedSet(
 	return p, diags
 }
 
-// adopt observes what is imported, and says how far it has come.
+// adopt observes the imported machines, and returns their phase.
 func adopt(
 	ctx context.Context, m *providerdata.ProviderData, model *CommonModel,
 	read func(context.Context) (writtenSet, diag.Diagnostics), file clusterimport.SecretsFile,
@@ -124,7 +124,7 @@ func adopt(
 
 	phase := cluster.PhaseOf(want, have)
 	if phase != cluster.Ready || len(troubles) > 0 || health.SilentEndpoint(want, have) {
-		// It had an etcd once, whatever it lacks now: it must not be bootstrapped.
+		// It had an etcd once, whatever is missing now: it must not be bootstrapped.
 		phase = cluster.Degraded
 	}
 
@@ -138,7 +138,7 @@ func adopt(
 	return diags
 }
 
-// The patches of an import, in each of the models. Lists that a user would leave out are left out.
+// The patches of an import, in each of the models. Empty lists are left out, as a user would.
 
 func (m *machineSetModel) setPatches(ctx context.Context, patches clusterimport.Patches) diag.Diagnostics {
 	m.ConfigPatches = tf.TextList(patches.Groups[""])

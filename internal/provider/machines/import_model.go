@@ -48,7 +48,7 @@ func controlPlaneFrom(
 	return model, diags
 }
 
-// settingsFrom is the settings of a cluster as its handle has them.
+// settingsFrom is the settings of a cluster from its handle.
 func settingsFrom(
 	handle clusterhandle.HandleModel, file clusterimport.SecretsFile, of machineconfig.Cluster,
 ) settingsModel {
@@ -67,8 +67,8 @@ func settingsFrom(
 	return model
 }
 
-// workersFrom is the model of a pool of workers as its machines describe it; what
-// the cluster is, its control planes tell.
+// workersFrom is the model of a pool of workers as its machines describe it, in the cluster that its control planes
+// describe.
 func workersFrom(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, planes,
 	found map[string]clusterimport.Recognised,
@@ -96,7 +96,7 @@ func workersFrom(
 	return model, diags
 }
 
-// poolFrom describes machines. Settings that are the same on all of them are those of the pool.
+// poolFrom describes machines. Settings that are equal on all of them belong to the pool.
 func poolFrom(
 	ctx context.Context, of machineset.Group, machines map[string]machineconfig.Machine,
 	found map[string]clusterimport.Recognised, protect bool,
@@ -155,7 +155,7 @@ func poolFrom(
 	return model, diags
 }
 
-// withoutHostname is a record of machines that have no host name in their configuration, which is all that it says.
+// withoutHostname is a record of machines without a host name in their configuration, and of nothing else.
 func withoutHostname(of machineset.Group, machines map[string]machineconfig.Machine) record.Machines {
 	seen := record.Machines{}
 
@@ -168,8 +168,7 @@ func withoutHostname(of machineset.Group, machines map[string]machineconfig.Mach
 	return seen
 }
 
-// importedMachines is the machines of a set, each with the install settings that own says are its own, and its volumes
-// when they are.
+// importedMachines is the machines of a set, each with the install settings and volumes that own assigns to it.
 func importedMachines(
 	ctx context.Context, of machineset.Group, found map[string]clusterimport.Recognised,
 	machines map[string]machineconfig.Machine,
@@ -206,7 +205,7 @@ func importedMachines(
 	return types.MapValueMust(types.ObjectType{AttrTypes: machineType()}, values), diags
 }
 
-// untoldLife is what a resource says of its life when the user says nothing.
+// untoldLife is CommonModel without configured values.
 func untoldLife(ctx context.Context, protect bool) CommonModel {
 	return CommonModel{
 		lifeModel: lifeModel{
@@ -219,8 +218,8 @@ func untoldLife(ctx context.Context, protect bool) CommonModel {
 	}
 }
 
-// installValue describes the installation of a machine. The image is left out when
-// it is the one that follows from version, schematic and platform.
+// installValue describes the installation of a machine. It leaves out an image that follows from version, schematic
+// and platform.
 func installValue(i machineconfig.Install, derived string) types.Object {
 	if i.Image == derived {
 		i.Image = ""

@@ -5,7 +5,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
 )
 
-// commonSettings is the settings that machines of an import have in common.
+// commonSettings is the settings that machines of an import share.
 func commonSettings(groups ...map[string]machineconfig.Machine) setting.Values {
 	var all []setting.Values
 

@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// keysLeftBehind is the error of an update after which machines still work with keys of which the secrets of the plan
-// know nothing, not even as former ones: state keeps those that it has.
+// keysLeftBehind is the error of an update after which machines still use keys that the secrets of the plan do not
+// contain, not even as former ones: state keeps its secrets.
 func keysLeftBehind(p machineset.Set, done run) error {
 	if !done.want.Rotates {
 		return nil
@@ -41,7 +41,7 @@ func keysLeftBehind(p machineset.Set, done run) error {
 		finding.Describe(names))
 }
 
-// warnOfPendingKeys says what a rotation waits for that this resource cannot do.
+// warnOfPendingKeys reports what a rotation waits for that this resource cannot do.
 func warnOfPendingKeys(want cluster.Spec, have cluster.Snapshot) finding.List {
 	names := cluster.KeysPending(want, have)
 	if len(names) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// What was seen of Kubernetes on a machine is recorded and read back; while the API is away
-// the versions that ran are kept, and the images are those that the machine told.
+// Observations of Kubernetes on a machine are recorded and read back. While the API is unreachable, the last
+// versions are kept, and the images are those that the machine reports.
 func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 	t.Parallel()
 
@@ -64,8 +64,8 @@ func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 	expect("without Kubernetes", observed(want, have, seen), images)
 }
 
-// The record of bootstrap manifests is behind until they were synced: a run that stopped
-// before leaves the version that was there.
+// The record of bootstrap manifests changes once they are synced: a run that stopped before keeps the previous
+// version.
 func TestRecord_ofBootstrapManifestsOnceSynced(t *testing.T) {
 	t.Parallel()
 
@@ -109,7 +109,7 @@ func TestRecord_ofBootstrapManifestsOnceSynced(t *testing.T) {
 	}
 }
 
-// The versions that an upgrade begins and ends with.
+// The versions before and after an upgrade.
 const (
 	kubernetesBefore = "v1.35.4"
 	kubernetesAfter  = "v1.36.3"

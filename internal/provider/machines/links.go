@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// findLinks asks the machines that are to have a virtual IP which link has their address, and configures them with it.
-// Machines that do not answer are waited for as long as a create waits for them.
+// findLinks asks the machines that get a virtual IP which link has their address, and configures them with it. It
+// waits for machines that do not answer as long as a create does.
 func (s *session) findLinks(ctx context.Context) error {
 	names := s.Set.Unlinked()
 	if len(names) == 0 {
@@ -55,7 +55,7 @@ func (s *session) findLinks(ctx context.Context) error {
 	return s.render()
 }
 
-// linkOf is the link of a machine that has its address.
+// linkOf is the link with the address of a machine.
 func (s *session) linkOf(ctx context.Context, m cluster.Machine) (string, error) {
 	state := s.runner.Fleet.Machine(m).Observe(ctx)
 

@@ -22,7 +22,7 @@ func (r *machineResource) ImportState(
 	r.importState(ctx, req, resp, r.readOff)
 }
 
-// readOff reads a machine off itself, and its cluster off the control planes.
+// readOff reads a machine from itself, and its cluster from the control planes.
 func (r *machineResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (OneMachineModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
@@ -39,9 +39,8 @@ func (r *machineResource) readOff(
 	return model, found, diags
 }
 
-// oneMachineFrom is the model of a machine as it describes itself; what the cluster is,
-// its control planes tell. Which of them began etcd nobody knows, and nothing depends on
-// it any more.
+// oneMachineFrom is the model of a machine as it describes itself, in the cluster that its control planes describe.
+// Which of them bootstrapped etcd is unknown, and no longer matters.
 func oneMachineFrom(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, planes,
 	found map[string]clusterimport.Recognised,
@@ -49,7 +48,7 @@ func oneMachineFrom(
 	var model OneMachineModel
 
 	if len(planes) == 0 {
-		planes = found // of a worker that was moved here nothing tells where they are
+		planes = found // the state of a moved worker does not contain them
 	}
 
 	of, _, err := clusterimport.SettingsOfAll(planes, file)
@@ -83,7 +82,7 @@ func oneMachineFrom(
 	return model, append(diags, more...)
 }
 
-// objectIn is the value of a name in a map of objects; null when there is none.
+// objectIn is the value of a name in a map of objects; null without one.
 func objectIn(objects types.Map, name string) types.Object {
 	value, ok := objects.Elements()[name].(types.Object)
 	if !ok {

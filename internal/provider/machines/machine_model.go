@@ -21,8 +21,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// OneMachineModel is a machine as the maps of other resources have it, with what is
-// said of whole groups and resources there. To the engine it is a set of one.
+// OneMachineModel is a machine as in the maps of other resources, with the arguments that groups and resources have
+// there. To the engine it is a set of one.
 type OneMachineModel struct {
 	machineModel
 
@@ -43,7 +43,7 @@ type OneMachineModel struct {
 	Manifests types.String `tfsdk:"bootstrap_manifests_version"`
 }
 
-// life has what was observed under the name of the machine.
+// life has the observations under the name of the machine.
 func (m OneMachineModel) life() CommonModel {
 	life := CommonModel{lifeModel: m.lifeModel, Observed: types.MapNull(ObservedType()), manifests: m.Manifests}
 	life.Record = ofOne(m.Record, m.Name.ValueString())
@@ -70,8 +70,8 @@ func (m *OneMachineModel) setLife(life CommonModel) {
 	}
 }
 
-// theOne is what several machines have of the only one that there is. It may be there under an earlier name. Hardware
-// that was exchanged and did not leave yet goes first: it is recognised by what is known of it.
+// theOne is the value of the only machine. It may be under an earlier name. Replaced hardware that has not left yet
+// comes first: its record identifies it.
 func theOne[V any](machines map[string]V, name string) (one V, ok bool) {
 	for _, candidate := range slices.Concat([]string{name + machineset.ReplacedSuffix, name},
 		slices.Sorted(maps.Keys(machines))) {
@@ -83,8 +83,8 @@ func theOne[V any](machines map[string]V, name string) (one V, ok bool) {
 	return one, false
 }
 
-// ofOne is a record with the only machine that there is, under its name. One that cannot be read stays as it is, for
-// CommonModel.remembered to say so.
+// ofOne is a record with the only machine under its name. An unreadable record stays unchanged, for
+// CommonModel.remembered to report it.
 func ofOne(stored types.String, name string) types.String {
 	machines, err := record.Decode(stored.ValueString())
 
@@ -121,8 +121,7 @@ func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagn
 	return p, append(diags, m.checkEndpoints(handle)...)
 }
 
-// asGroup is the machine as the only one of its group. A machine without a name yet is
-// not known at all.
+// asGroup is the machine as the only one of its group. A machine without a known name is unknown as a whole.
 func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagnostics) {
 	element := types.ObjectType{AttrTypes: machineType()}
 	machines := types.MapUnknown(element)
@@ -147,8 +146,7 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagn
 		m.TalosVersion, types.StringNull()), diags
 }
 
-// beside lists the other control planes of the cluster; nil when the handle lists none
-// or they are not known yet.
+// beside lists the other control planes of the cluster; nil when the handle lists none or they are unknown.
 func (m OneMachineModel) beside(handle clusterhandle.HandleModel) []cluster.Machine {
 	endpoints, known := tf.KnownStrings(handle.TalosEndpoints)
 	if !known || len(endpoints) == 0 {
@@ -166,9 +164,8 @@ func (m OneMachineModel) beside(handle clusterhandle.HandleModel) []cluster.Mach
 	return beside
 }
 
-// checkEndpoints refuses a control plane in a cluster whose control planes are not listed:
-// those are asked before etcd begins, which nothing in Talos does a second time, and
-// before it ends.
+// checkEndpoints refuses a control plane in a cluster whose control planes are not listed. They are asked before the
+// bootstrap of etcd, against which Talos has no other protection, and before its end.
 func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.Diagnostics {
 	if m.Bootstrap.ValueBool() && m.roleOf() == step.Worker {
 		return diag.Diagnostics{tf.Invalid(path.Root("bootstrap"), "bootstrap", "found true on a worker",
@@ -192,9 +189,8 @@ func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.D
 			"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, "+
 				"leave bootstrap out")}
 	case len(endpoints) > 0 && !listed && handle.Phase.IsNull():
-		// A handle that a resource made lists the control planes of that resource; one that
-		// was written by hand has to know them all, or one that begins etcd anew after a loss
-		// would not ask this one.
+		// The handle of a resource lists the control planes of that resource. One that is written by hand has to list
+		// them all, or one that bootstraps etcd again after a loss would not ask this one.
 		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints",
 			"found no "+finding.Quote(m.Address.ValueString())+" in it, which is a control plane",
 			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins, and "+
@@ -211,7 +207,7 @@ func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.D
 
 func (m *OneMachineModel) align(OneMachineModel, *OneMachineModel) {}
 
-// derive names the machine by its cluster and itself.
+// derive makes the ID from the cluster and the machine.
 func (m *OneMachineModel) derive(ctx context.Context) diag.Diagnostics {
 	var diags diag.Diagnostics
 
@@ -231,9 +227,8 @@ func (m *OneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cl
 	return nil
 }
 
-// settleUpdate stores the machine of the plan once it is the one that is ours, and nothing
-// is left of the hardware that it takes the place of: there is one record, and whatever
-// is in it is what the machine is recognised by.
+// settleUpdate stores the machine of the plan once it belongs to the resource, and nothing is left of the hardware
+// that it replaces: there is one record, and its content identifies the machine.
 //
 //nolint:unparam // diagnostics are what other models have of it
 func (m *OneMachineModel) settleUpdate(_ context.Context, done run, plan, state OneMachineModel) diag.Diagnostics {

@@ -12,13 +12,13 @@ import (
 
 var _ resource.ResourceWithMoveState = (*machineResource)(nil)
 
-// MoveState takes a machine over from a resource of the official provider, in a `moved` block. A move is told nothing but
-// the state of that resource, so the refresh that follows reads the rest off the machine, as an import does.
+// MoveState takes a machine over from a resource of the official provider, in a `moved` block. A move gets only the
+// state of that resource, so the refresh that follows reads the rest from the machine, as an import does.
 func (r *machineResource) MoveState(context.Context) []resource.StateMover {
 	return []resource.StateMover{{StateMover: officialstate.MoveMachine}}
 }
 
-// Read reads a machine that was moved here off itself, and any other as all resources with machines are read.
+// Read reads a moved machine from itself, and any other like all resources with machines.
 func (r *machineResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var request clusterimport.Request
 

@@ -11,10 +11,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
-// takeOut removes the one machine of a set from its cluster: in order while the cluster
-// lives on, with its data when the cluster ends with it (cluster.Ends has the rule).
+// takeOut removes the one machine of a set from its cluster: in order while the cluster keeps running, with its data
+// when the cluster ends with it (cluster.Ends has the rule).
 func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, record machineset.Record) run {
-	recorded, _ := machineset.NewPriorState(record, p, p) // a machine may be elsewhere than state wants it
+	recorded, _ := machineset.NewPriorState(record, p, p) // a machine may be elsewhere than recorded
 
 	s, err := openSession(ctx, m, pki.Changing, p.Unpinned(), recorded, false)
 	if err != nil {
@@ -37,7 +37,7 @@ func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set
 	return s.ended(ctx, recorded, result, err)
 }
 
-// warnOfRemoved warns of machines that are out of the cluster otherwise than a removal should leave them.
+// warnOfRemoved warns of machines that left the cluster in another way than a removal intends.
 func (r run) warnOfRemoved() finding.List {
 	found := machineset.WarnOfRelinquished(r.result.Relinquished)
 	if r.err == nil {
@@ -47,14 +47,14 @@ func (r run) warnOfRemoved() finding.List {
 	return append(found, machineset.WarnOfAway(r.result.Away)...)
 }
 
-// lockOf is the right to disrupt machines of a cluster, which all runs on it share,
-// whatever they call the cluster and wherever they reach it.
+// lockOf is the right to disrupt machines of a cluster. All runs on it share the lock, whatever its name and address
+// in their configurations.
 func lockOf(p machineset.Set, bundle *pki.Bundle, api *kubernetes.Client) *lock.Lock {
 	return api.Lock(lock.Options{Cluster: p.Identity(bundle), Name: runName(p)})
 }
 
-// runName is a run on a set for whoever waits for it: a cluster has one control plane that is a resource of its own,
-// and any number of pools and machines.
+// runName is the name of a run for other runs that wait for it: a cluster has one control plane as a separate
+// resource, and any number of pools and machines.
 func runName(p machineset.Set) string {
 	if !p.Single && p.OwnsControlPlane() {
 		return p.Object

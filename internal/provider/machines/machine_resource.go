@@ -26,8 +26,8 @@ func NewMachineResource() resource.Resource {
 		kind: "talosop_machine", imports: clusterimport.OfMachine}}
 }
 
-// machineResource joins one machine of either role to a cluster that it knows by its
-// handle. One of them, for each cluster, begins its etcd.
+// machineResource joins one machine of either role to a cluster by its handle. One of them bootstraps the etcd of
+// each cluster.
 type machineResource struct {
 	machinesResource[OneMachineModel, *OneMachineModel]
 }

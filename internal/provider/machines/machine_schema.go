@@ -24,8 +24,8 @@ const protectsItsCluster = "Whether a removal or a replacement of this machine t
 	"set to `false` and applied: that of the last control plane, of all control planes in one plan, or of one whose " +
 	"etcd and Kubernetes API have not answered for two minutes."
 
-// oneMachineAttributes are those of OneMachineModel: what machines have in their maps,
-// what groups of them have in common, and what is only said of one.
+// oneMachineAttributes are those of OneMachineModel: those of machines in maps, those of groups, and those of a
+// single machine only.
 func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes := lifeAttributes(ctx, protectionAttribute(true, protectsItsCluster))
 	shared := groupAttributes("the", "install")
@@ -77,7 +77,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	return attributes
 }
 
-// observedOne is observed without the map around it.
+// observedOne is observed without its map.
 func observedOne() schema.SingleNestedAttribute {
 	all, ok := observationAttributes()["observed"].(schema.MapNestedAttribute)
 	if !ok {
@@ -92,7 +92,7 @@ func observedOne() schema.SingleNestedAttribute {
 	}
 }
 
-// addressOfOne is the address of the machine; it is no part of an object that may be unknown.
+// addressOfOne is the address of the machine, which is not in an object that may be unknown.
 func addressOfOne(shared schema.Attribute) schema.Attribute {
 	address, ok := shared.(schema.StringAttribute)
 	if !ok {
@@ -105,8 +105,7 @@ func addressOfOne(shared schema.Attribute) schema.Attribute {
 	return address
 }
 
-// configPatchesOfOne are the patches of the machine, empty by default as those of groups
-// are.
+// configPatchesOfOne are the patches of the machine, empty by default like those of groups.
 func configPatchesOfOne(shared schema.Attribute) schema.Attribute {
 	patches, ok := shared.(schema.ListAttribute)
 	if !ok {

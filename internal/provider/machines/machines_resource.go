@@ -16,39 +16,35 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Model is what the operations that all resources with machines share ask of the
-// model M of one of them.
+// Model is what the shared operations of all resources with machines need from the model M of one of them.
 type Model[M any] interface {
 	*M
 
-	// life is the part that every one of these models has, and setLife stores it.
+	// life is the part that all these models share, and setLife stores it.
 	life() CommonModel
 	setLife(life CommonModel)
 	// MachineSet reads the model as machines of one cluster.
 	MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics)
-	// align fills in what given, the configuration, leaves to talosop and what is
-	// decided once: taken over from state, or chosen now where there is none. Names in
-	// state that changed without a change of identity are made those of the receiver.
+	// align fills in the defaults of given, the configuration, and what is decided once: from state, or a choice now
+	// if there is none. The receiver gets names in state that changed without a change of identity.
 	align(given M, state *M)
-	// derive fills in the computed attributes that follow from all others: the id, and
-	// the handle of the cluster.
+	// derive fills in the computed attributes that follow from the others: the ID, and the handle of the cluster.
 	derive(ctx context.Context) diag.Diagnostics
-	// seenMeta puts what META of the members holds in place of what state says about it.
+	// seenMeta replaces META values in state by those that the members hold.
 	seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics
-	// settleUpdate puts the outcome of an update into the model that is stored: that of
-	// plan after a success, else that of state.
+	// settleUpdate puts the outcome of an update into the stored model: that of plan after a success, otherwise that
+	// of state.
 	settleUpdate(ctx context.Context, done run, plan, state M) diag.Diagnostics
-	// setPatches puts what an import found beyond the settings into the model.
+	// setPatches puts the patches of an import into the model.
 	setPatches(ctx context.Context, patches clusterimport.Patches) diag.Diagnostics
 }
 
-// machinesResource is the operations of a resource with machines whose model is M.
-// What differs between the resources is in their models; schema and import are their
-// own.
+// machinesResource is the operations of a resource with machines whose model is M. What differs between the
+// resources is in their models, schemas and imports.
 type machinesResource[M any, P Model[M]] struct {
 	providerdata.ConfiguredResource
 
-	// kind is the name of the type, and imports what its imports go by.
+	// kind is the name of the type, and imports the kind of its imports.
 	kind    string
 	imports clusterimport.Kind
 }
@@ -64,7 +60,7 @@ func (r *machinesResource[M, P]) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
 	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
+		return // tf.BlankTexts reports it
 	}
 
 	var config M
@@ -81,7 +77,8 @@ func (r *machinesResource[M, P]) ValidateConfig(
 	p, diags := P(&config).MachineSet(ctx)
 	found := p.validate()
 
-	// The contract may be that of a state, which is not known here, of a cluster that was made with an older Talos.
+	// The contract may be in the state, which is not available here, of a cluster that was created with an older
+	// Talos.
 	if open, ok := any(P(&given)).(contractKeeper); ok && found.HasError() && open.leavesContract() {
 		open.assumeContract(lastWithoutDocuments)
 		P(&given).align(given, nil)
@@ -96,14 +93,15 @@ func (r *machinesResource[M, P]) ValidateConfig(
 	resp.Diagnostics.Append(tf.Diagnostics(found)...)
 }
 
-// contractKeeper is a model of a resource that makes a cluster, whose contract a configuration may leave to talosop.
+// contractKeeper is a model of a resource that creates a cluster. Its configuration may leave the contract to
+// talosop.
 type contractKeeper interface {
 	leavesContract() bool
 	assumeContract(contract string)
 }
 
-// refuseUnderContract says what is wrong under a contract that the configuration left open, which its validation could
-// not say.
+// refuseUnderContract reports mistakes under a contract that the configuration leaves open, which its validation
+// could not check.
 func (r *machinesResource[M, P]) refuseUnderContract(config M, p writtenSet) finding.List {
 	open, ok := any(P(&config)).(contractKeeper)
 	if !ok || !open.leavesContract() || p.Settings.Contract <= lastWithoutDocuments {
@@ -188,7 +186,7 @@ func (r *machinesResource[M, P]) recordedSet(
 	return p, diags
 }
 
-// recalledSet is recordedSet with what private state remembers beside the machines.
+// recalledSet is recordedSet with the surroundings in private state.
 func (r *machinesResource[M, P]) recalledSet(
 	ctx context.Context, model *M, private tf.PrivateState,
 ) (writtenSet, record.Surroundings, diag.Diagnostics) {
@@ -199,7 +197,7 @@ func (r *machinesResource[M, P]) recalledSet(
 	return p, remembered, append(diags, more...)
 }
 
-// setsOfUpdate reads a planned model, with what private state remembers beside the machines, and that of the state.
+// setsOfUpdate reads a planned model, with the surroundings in private state, and that of the state.
 func (r *machinesResource[M, P]) setsOfUpdate(
 	ctx context.Context, plan, state *M, private tf.PrivateState,
 ) (p, prior writtenSet, remembered record.Surroundings, diags diag.Diagnostics) {
@@ -213,8 +211,8 @@ func (r *machinesResource[M, P]) setsOfUpdate(
 	return p, prior, remembered, append(diags, more...)
 }
 
-// planDestroy warns of what a destroy does, and refuses one that is protected or that would reset what the same plan
-// makes. Machines that another resource has taken over are neither reset nor protected.
+// planDestroy warns of the effects of a destroy. It refuses one that is protected or that would reset what the same
+// plan creates. Machines that another resource has taken over are neither reset nor protected.
 func (r *machinesResource[M, P]) planDestroy(
 	ctx context.Context, state *M, private tf.PrivateState, planned tf.PrivateStore,
 ) diag.Diagnostics {
@@ -239,7 +237,7 @@ func (r *machinesResource[M, P]) planDestroy(
 	return append(diags, tf.Diagnostics(append(found, r.planRemoval(p.Set, life, record)...))...)
 }
 
-// planRemoval warns of what becomes of machines that all go, for good or to be made anew.
+// planRemoval warns of what happens to machines that all leave, for good or to be created again.
 func (r *machinesResource[M, P]) planRemoval(
 	p machineset.Set, life CommonModel, record machineset.Record,
 ) finding.List {
@@ -253,8 +251,8 @@ func (r *machinesResource[M, P]) planRemoval(
 	return append(p.WarnOfRemoval(record, cluster.DefaultPolicy()), r.planWiped(p, life, record)...)
 }
 
-// planWiped notes which machines a destroy resets, and refuses it where the same plan makes another object of them, or
-// where a protected cluster ends with this plan.
+// planWiped notes which machines a destroy resets. It refuses the destroy when the same plan creates another object
+// from them, or when a protected cluster ends with this plan.
 func (r *machinesResource[M, P]) planWiped(
 	p machineset.Set, life CommonModel, record machineset.Record,
 ) finding.List {
@@ -273,8 +271,8 @@ func (r *machinesResource[M, P]) object(life CommonModel) string {
 	return r.kind + " " + finding.Quote(life.ID.ValueString())
 }
 
-// planOwners notes which machines a plan makes and which it resets, and refuses what another plan contradicts. life is
-// that of the state; one without a record has none.
+// planOwners notes which machines a plan creates and which it resets, and refuses what contradicts another plan.
+// life is that of the state; one without a record has none.
 func (r *machinesResource[M, P]) planOwners(
 	ctx context.Context, p, prior machineset.Set, life CommonModel,
 ) diag.Diagnostics {
@@ -294,7 +292,7 @@ func (r *machinesResource[M, P]) planOwners(
 	return tf.Diagnostics(found)
 }
 
-// planCreate forecasts a create. The machines of a replacement are often those that go.
+// planCreate forecasts a create. The machines of a replacement are often those that leave.
 func (r *machinesResource[M, P]) planCreate(
 	ctx context.Context, plan *M, config M, req resource.ModifyPlanRequest,
 ) diag.Diagnostics {
@@ -334,8 +332,8 @@ func (r *machinesResource[M, P]) planCreate(
 	return diags
 }
 
-// planUpdate forecasts an update. It keeps in private what protects the machines, for the create leg of a replacement:
-// a provider that was killed has left no private state.
+// planUpdate forecasts an update. It keeps in private state what protects the machines, for the create of a
+// replacement: a provider that was killed has left no private state.
 func (r *machinesResource[M, P]) planUpdate(
 	ctx context.Context, plan *M, state, config M, change edit, req resource.ModifyPlanRequest,
 	resp *resource.ModifyPlanResponse,
@@ -356,7 +354,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	diags.Append(replaceForNetworks(ctx, p.Set, prior.Set, req, resp)...)
 
 	if !diags.HasError() && leaves {
-		// The create leg is planned by a call of its own, which says what stands in its way.
+		// A separate call plans the create, and reports what blocks it.
 		f, _ := p.ForecastCreate(cluster.DefaultPolicy())
 		r.setForecast(plan, forecastCreate(p, f, true))
 
@@ -379,7 +377,7 @@ func (r *machinesResource[M, P]) planUpdate(
 		var more diag.Diagnostics
 
 		f, found, more = r.assumed(ctx, f, p.Set, prior, state, config, req)
-		diags.Append(append(tf.Diagnostics(found), more...)...) // Append leaves out what is there already
+		diags.Append(append(tf.Diagnostics(found), more...)...) // Append drops duplicates
 	}
 
 	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
@@ -399,7 +397,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	return diags
 }
 
-// advise says of a plan what only the network knows. No planned value depends on it.
+// advise reports facts about a plan that only the network knows. No planned value depends on it.
 func (r *machinesResource[M, P]) advise(
 	ctx context.Context, p writtenSet, f machineset.Forecast,
 ) diag.Diagnostics {
@@ -555,7 +553,7 @@ func (r *machinesResource[M, P]) Update(
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
 		if done.err != nil {
-			// What was not finished stays a difference between state and configuration.
+			// What is unfinished stays a difference between state and configuration.
 			result, reached = state, prior.Set
 		}
 
@@ -575,8 +573,8 @@ func (r *machinesResource[M, P]) Update(
 		p.surroundings(remembered, done.want, done.result.Snapshot))...)
 }
 
-// confirm ends an update that touches no machine: it looks whether they are still Ready. It returns false where nothing
-// is to be stored, because the connection leads to another host cluster.
+// confirm finishes an update that touches no machine: it checks whether they are still Ready. It returns false when
+// nothing may be stored, because the connection leads to another host cluster.
 func (r *machinesResource[M, P]) confirm(
 	ctx context.Context, result *M, p, prior writtenSet, diags *diag.Diagnostics,
 ) bool {

@@ -41,8 +41,8 @@ func (m machineModel) place() endpoint.Place {
 	return endpoint.Place{Address: m.Address, TalosEndpoint: m.TalosEndpoint}
 }
 
-// machineName is what a machine may be called: it ends up in messages, in the names of its steps and, where it has no
-// hostname, in that, which the validation checks.
+// machineName is the format of machine names: they appear in messages, in the names of steps and, without a
+// hostname, as the hostname, which the validation checks.
 var machineName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
 func machinesAttribute(role, install string) schema.MapNestedAttribute {
@@ -63,7 +63,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 	}
 }
 
-// machineAttributes are what is said of single machines alone.
+// machineAttributes are those of single machines alone.
 func machineAttributes(install string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		// Required, which the framework would also ask of a machine that is unknown as a whole: see validateAddresses.
@@ -103,7 +103,7 @@ const PatchFormat = "Each is YAML: a strategic merge patch of one or several doc
 // patchChange says what a changed patch does.
 const patchChange = " A change is applied to machines that run, with a drain and a reboot where the plan says so."
 
-// installAgain is install of a machine in a group, whose own is where.
+// installAgain is install of a machine in a group; where locates that of the group.
 func installAgain(where string) schema.SingleNestedAttribute {
 	again := installAttribute("", "")
 	again.MarkdownDescription = "How Talos is installed on this machine, as in `" + where + "`, from which the rest is " +
@@ -113,7 +113,7 @@ func installAgain(where string) schema.SingleNestedAttribute {
 	return again
 }
 
-// volumesAgain is system_volumes of a machine in a group, whose own is where.
+// volumesAgain is system_volumes of a machine in a group; where locates those of the group.
 func volumesAgain(where string) schema.MapNestedAttribute {
 	again := system.Volumes("", "")
 	again.MarkdownDescription = "The volumes of this machine, all of them, as in `" + where + "` and instead of these."

@@ -18,8 +18,8 @@ import (
 )
 
 // metaAttribute is the argument meta of machines. META is not part of a machine's configuration: a step writes the
-// wanted values, and what META holds is read back into the argument itself. A value that another client changed is then
-// a difference between state and configuration, as any other drift, and the next apply writes it again.
+// wanted values, and a read puts the values in META into the argument itself. A value that another client changed is
+// then a difference between state and configuration, like any other drift, and the next apply writes it again.
 func metaAttribute() schema.MapAttribute {
 	return tf.OptionalStringMap("Values in META by name or number of the key: `network` (0x0a), `download_url` (0x0b), "+
 		"`user_1` to `user_3` (0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10). A key that is taken out "+
@@ -27,8 +27,8 @@ func metaAttribute() schema.MapAttribute {
 		tf.MayBeBlank{})
 }
 
-// readMeta reads wanted values. Which keys there are decides about steps, so that
-// not knowing them is remembered by another reader than not knowing values.
+// readMeta reads wanted values. The set of keys decides about steps, so unknown keys and unknown values use separate
+// readers.
 func readMeta(keys, values *tf.Reader, v types.Map) machineset.Meta {
 	keys.Unknown = keys.Unknown || v.IsUnknown()
 	out := machineset.Meta{Values: map[string]string{}}
@@ -49,8 +49,7 @@ func readMeta(keys, values *tf.Reader, v types.Map) machineset.Meta {
 	return out
 }
 
-// withMeta returns the machines of a group with what their META holds. Only keys that
-// state has are looked at.
+// withMeta returns the machines of a group with the values in their META. It reads only keys in state.
 func withMeta(
 	ctx context.Context, prefix string, recorded types.Map, want cluster.Spec, have cluster.Snapshot,
 ) (types.Map, diag.Diagnostics) {
@@ -76,7 +75,7 @@ func withMeta(
 
 		written, ok := values["meta"].(types.Map)
 		if !ok || written.IsNull() {
-			continue // all that is wanted is in the provider's configuration, and in no state
+			continue // all wanted values are in the provider's configuration, and in no state
 		}
 
 		values["meta"] = heldMeta(written, state.Meta)
@@ -96,7 +95,7 @@ func withMeta(
 	return seen, append(diags, more...)
 }
 
-// heldMeta is what META holds of the keys that were written.
+// heldMeta is what META holds of the written keys.
 func heldMeta(written types.Map, meta map[uint8]string) types.Map {
 	held := map[string]attr.Value{}
 

@@ -19,15 +19,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// What is seen of machines goes into the attribute record, whole and for the provider alone, and into observed, for
-// people and policies. Plans and applies begin with record.
+// Observations of machines go into two attributes: record, complete and for the provider alone, and observed, for
+// people and policies. Plans and applies start from record.
 
-// remember stores what is known of the machines.
+// remember stores the record of the machines.
 func (m *CommonModel) remember(machines record.Machines) {
 	m.Record, m.Observed = types.StringValue(machines.Encode()), shown(machines)
 }
 
-// shown is what people see of machines.
+// shown is the part of the record for people.
 func shown(machines record.Machines) types.Map {
 	values := map[string]attr.Value{}
 
@@ -49,7 +49,7 @@ func shownOne(m record.Machine) types.Object {
 	})
 }
 
-// remembered is what state knows of the machines.
+// remembered is the record of the machines in state.
 func (m CommonModel) remembered() (record.Machines, finding.List) {
 	machines, err := record.Decode(m.Record.ValueString())
 	if err != nil {
@@ -62,8 +62,8 @@ func (m CommonModel) remembered() (record.Machines, finding.List) {
 	return machines, nil
 }
 
-// Recorded reads what state knows. The receiver is a model of state, and p the set
-// in it; a model of a resource that does not exist yet knows nothing.
+// Recorded reads what state records. The receiver is a model of state, and p the set in it; the model of a resource
+// that does not exist yet has no record.
 func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset.Record, finding.List) {
 	seen, found := m.remembered()
 	if found.HasError() {
@@ -78,7 +78,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		Unmanaged: unmanaged.Recorded(ctx, r, m.others),
 	}
 
-	// A state that was written before this was recorded has the version that it applied.
+	// A state from before this was recorded has the version that it applied.
 	if out.Manifests == "" && p.OwnsControlPlane() && machineset.Bootstrapped(out.Phase) {
 		out.Manifests = p.Settings.KubernetesVersion
 	}
@@ -86,7 +86,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 	for name, machine := range seen {
 		state := recordedMachine(machine, p.RoleOf(name), out.Phase)
 
-		// The machines of state say what META held when it was last read or written.
+		// The machines in state have the META values of the last read or write.
 		if state.Access == step.Member {
 			state.Meta = p.Machines[name].Meta.Keyed()
 		}
@@ -97,7 +97,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 	return out, tf.Findings(r.Diags)
 }
 
-// recordedMachine is a machine as it was last seen, as a plan begins with it.
+// recordedMachine is a machine as last observed, where a plan starts.
 func recordedMachine(m record.Machine, role step.Role, phase cluster.Phase) step.MachineState {
 	state := step.MachineState{
 		Access: step.Member, Role: role,
@@ -108,13 +108,13 @@ func recordedMachine(m record.Machine, role step.Role, phase cluster.Phase) step
 		Claimed: m.Drift.Has(record.OwnedByAnother), MarkUnproven: m.Drift.Has(record.MarkUnproven),
 	}
 
-	// A pod that is missing is made before anything else happens, and waits for its configuration.
+	// A missing pod is created before anything else happens, and waits for its configuration.
 	if state.Stage == step.StageMaintenance || m.Stage == record.StageGone {
 		state.Access, state.Stage = step.Maintenance, step.StageMaintenance
 	}
 
-	// A control plane that was configured and has no member waits for etcd to
-	// begin, and says Preparing until then (Talos 1.10 to 1.13).
+	// A configured control plane without a member waits for the bootstrap of etcd, and reports Preparing until then
+	// (Talos 1.10 to 1.13).
 	if role == step.ControlPlane && state.Access == step.Member && m.MemberID == "" && !machineset.Bootstrapped(phase) {
 		state.EtcdService = step.ServicePreparing
 	}
@@ -130,8 +130,8 @@ func recordedMachine(m record.Machine, role step.Role, phase cluster.Phase) step
 	return state
 }
 
-// observed is what a snapshot shows of the machines of a spec, and of those that are to
-// leave. Machines that the snapshot did not reach keep what is remembered of them.
+// observed is what a snapshot shows of the machines of a spec, and of the leaving ones. Machines that the snapshot
+// did not reach keep their record.
 func observed(want cluster.Spec, have cluster.Snapshot, last record.Machines) record.Machines {
 	seen := record.Machines{}
 
@@ -151,12 +151,11 @@ func observed(want cluster.Spec, have cluster.Snapshot, last record.Machines) re
 	return seen
 }
 
-// seenMachine describes one machine. What only Kubernetes and etcd know is
-// kept from the last time while they do not answer.
+// seenMachine describes one machine. Facts from Kubernetes and etcd are kept while these do not answer.
 func seenMachine(m cluster.Machine, s step.MachineState, have cluster.Snapshot, last record.Machine) record.Machine {
 	now := record.Machine{
 		Address: cmp.Or(s.FoundAt, m.Address), Stage: stageOf(s), Ready: s.Ready && s.Access == step.Member,
-		// Whoever answers without a hardware UUID does not take away the one that is known.
+		// An answer without a hardware UUID does not remove the recorded one.
 		UUID: cmp.Or(s.UUID, last.UUID), BootID: s.BootID, Platform: s.Platform, TalosVersion: s.TalosVersion,
 		Schematic: s.Schematic, Extensions: s.Extensions, Installer: last.Installer,
 		ConfigDigest: s.ConfigDigest, StagedDigest: s.StagedDigest, Keys: s.Keys, Images: s.Images,
@@ -174,7 +173,7 @@ func seenMachine(m cluster.Machine, s step.MachineState, have cluster.Snapshot, 
 		return now
 	}
 
-	// Whether its configuration leaves its name to others.
+	// Whether its configuration sets no host name.
 	now.HostnameUnset = m.WantedNode == "" && last.HostnameUnset
 
 	seeNode(&now, m, have, last)
@@ -194,7 +193,7 @@ func stageOf(s step.MachineState) step.Stage {
 	}
 }
 
-// seeNode adds what Kubernetes knows of a machine.
+// seeNode adds the facts of a machine from Kubernetes.
 func seeNode(now *record.Machine, m cluster.Machine, have cluster.Snapshot, last record.Machine) {
 	node, registered := have.NodeOf(m)
 
@@ -208,13 +207,13 @@ func seeNode(now *record.Machine, m cluster.Machine, have cluster.Snapshot, last
 	}
 }
 
-// seeMember adds what etcd knows of a control plane.
+// seeMember adds the facts of a control plane from etcd.
 func seeMember(now *record.Machine, m cluster.Machine, have cluster.Snapshot, last record.Machine) {
 	if m.Role != step.ControlPlane {
 		return
 	}
 
-	// Not every look is for it, and etcd forgets: a boot is about one etcd.
+	// Not every observation includes it, and etcd does not keep it: a boot belongs to one etcd.
 	if now.RestoredAt.IsZero() && last.BootID == now.BootID {
 		now.RestoredAt = last.RestoredAt
 	}
@@ -226,8 +225,8 @@ func seeMember(now *record.Machine, m cluster.Machine, have cluster.Snapshot, la
 	}
 }
 
-// keepRemains keeps the node and the member of a machine that lost its configuration, as long
-// as the cluster may still have them: they have to be removed when the machine is.
+// keepRemains keeps the node and the member of a machine that lost its configuration, as long as the cluster may
+// still have them: they have to be removed with the machine.
 func keepRemains(now *record.Machine, last record.Machine, have cluster.Snapshot) {
 	isNode := func(n kubestate.Node) bool { return n.Name == last.NodeName }
 	if !have.Kubernetes.Reachable || slices.ContainsFunc(have.Kubernetes.Nodes, isNode) {
@@ -240,7 +239,7 @@ func keepRemains(now *record.Machine, last record.Machine, have cluster.Snapshot
 	}
 }
 
-// withDrift is what was seen of machines with how those differ that answered.
+// withDrift is the observations of machines with the drift of those that answered.
 func withDrift(seen record.Machines, drift map[string]record.Drift) record.Machines {
 	for name, differences := range drift {
 		seen.Change(name, func(m *record.Machine) { m.Drift = differences })

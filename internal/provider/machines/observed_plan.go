@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// forecastObserved is what a plan says of observed: what no step can change stays, and only the rest is unknown.
-// machines is nil when it is not known yet what the plan does.
+// forecastObserved is the plan of observed: what no step can change stays, and only the rest is unknown. machines is
+// nil while it is unknown what the plan does.
 func forecastObserved(prior types.Map, machines map[string]machineset.MachineForecast) types.Map {
 	if machines == nil || prior.IsNull() {
 		return types.MapUnknown(ObservedType())
@@ -44,8 +44,8 @@ func forecastMachine(record attr.Value, f machineset.MachineForecast) attr.Value
 	return types.ObjectValueMust(ObservedType().AttrTypes, values)
 }
 
-// asPlanned is what is stored of machines after an apply that succeeded: what its plan said, because Terraform accepts
-// nothing else, and what was observed where the plan left that open. The next refresh stores all that is seen.
+// asPlanned is what is stored of machines after a successful apply: the planned values, because Terraform accepts
+// nothing else, and observations for values that the plan left unknown. The next refresh stores all observations.
 func asPlanned(planned, observed types.Map) types.Map {
 	if planned.IsUnknown() {
 		return observed
@@ -82,5 +82,5 @@ func machineAsPlanned(plan, seen attr.Value) attr.Value {
 	return types.ObjectValueMust(ObservedType().AttrTypes, values)
 }
 
-// neverSeen is what is shown of a machine that has not answered yet.
+// neverSeen is observed for a machine that has not answered yet.
 func neverSeen() types.Object { return shownOne(record.Machine{Stage: step.StageUnknown}) }

@@ -27,9 +27,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
 
-// What the resources with machines share of create, read, update and delete.
+// The shared parts of create, read, update and delete of resources with machines.
 
-// deadline bounds an operation by its timeout.
+// deadline limits an operation by its timeout.
 func (m CommonModel) deadline(
 	ctx context.Context, op tf.Operation, diags *diag.Diagnostics,
 ) (context.Context, context.CancelFunc) {
@@ -40,7 +40,7 @@ func (m CommonModel) life() CommonModel { return m }
 
 func (m *CommonModel) setLife(life CommonModel) { *m = life }
 
-// protect keeps what the create leg of a replacement has to know of deletion_protection and of locks.
+// protect keeps deletion_protection and locks for the create of a replacement.
 func (m CommonModel) protect(ctx context.Context, private tf.PrivateStore, p machineset.Set) diag.Diagnostics {
 	p.Preserves = m.OnDestroy.ValueString() == onDestroyPreserve
 	on := types.BoolValue(m.DeletionProtection.ValueBool() && p.Guarded())
@@ -48,7 +48,7 @@ func (m CommonModel) protect(ctx context.Context, private tf.PrivateStore, p mac
 	return append(tf.StoreProtection(ctx, private, on), tf.StoreLocked(ctx, private, p.Locked())...)
 }
 
-// own tells a set what resource it belongs to.
+// own tells a set its resource.
 func (m CommonModel) own(p *writtenSet) {
 	p.Owner, p.Protected = m.OwnerID.ValueString(), m.DeletionProtection.ValueBool()
 	p.Preserves = m.OnDestroy.ValueString() == onDestroyPreserve
@@ -59,15 +59,15 @@ func (m CommonModel) own(p *writtenSet) {
 	}
 }
 
-// withOwner gives a resource an id that has none.
+// withOwner gives a resource an ID if it has none.
 func (m *CommonModel) withOwner() {
 	if m.OwnerID.ValueString() == "" {
 		m.OwnerID = types.StringValue(rand.Text())
 	}
 }
 
-// settleCreate puts the outcome of a create into the planned model. begun is false
-// when no machine was touched: then there is nothing to store.
+// settleCreate puts the outcome of a create into the planned model. begun is false when no machine was touched: then
+// there is nothing to store.
 func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.List, begun bool) {
 	m.Phase = types.StringValue(string(done.phase("")))
 	m.remember(done.observed())
@@ -75,7 +75,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	m.restored = done.restored(restored{})
 	m.others = unmanaged.Seen(done.want, done.result.Snapshot, m.others)
 
-	if m.Impact.IsUnknown() { // the plan took it for a replacement
+	if m.Impact.IsUnknown() { // the plan assumed a replacement
 		m.Impact = impactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
 	}
 
@@ -110,7 +110,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	return append(finding.List{finding.Incomplete("create of "+p.Object, what)}, done.warnOfRestore()...), true
 }
 
-// look is what a refresh saw beside what is in the model: the machines, unless nothing led to them, and the host
+// look is what a refresh observed besides the model: the machines, unless they were unreachable, and the host
 // cluster of containers, to be recorded.
 type look struct {
 	want cluster.Spec
@@ -118,9 +118,8 @@ type look struct {
 	host workload.Identity
 }
 
-// refresh observes the machines and puts what it saw into the model of state. A machine that does not answer keeps what
-// was last seen of it, and all of them do while nothing leads to their host cluster. What META holds is left to the
-// caller.
+// refresh observes the machines and puts the result into the model of state. A machine that does not answer keeps
+// its record, and all of them do while their host cluster is unreachable. META values are left to the caller.
 func refresh(
 	ctx context.Context, m *providerdata.ProviderData, model *CommonModel, p machineset.Set,
 ) (saw look, diags finding.List) {
@@ -176,7 +175,7 @@ func refresh(
 	return saw, append(diags, machineset.WarnOfUnanswered(want, have)...)
 }
 
-// othersBefore are the nodes that no resource had when state was written; nil where it does not tell.
+// othersBefore are the nodes without a resource when state was written; nil when state does not contain them.
 func othersBefore(ctx context.Context, others types.Map) []kubestate.Node {
 	if others.IsNull() || others.IsUnknown() {
 		return nil
@@ -185,11 +184,10 @@ func othersBefore(ctx context.Context, others types.Map) []kubestate.Node {
 	return unmanaged.Recorded(ctx, &tf.Reader{}, others)
 }
 
-// errUnreadState ends a run that did not begin because state cannot be read. Its diagnostics say why.
+// errUnreadState is the error of a run that did not start because state is unreadable. Its diagnostics say why.
 var errUnreadState = errors.New("state cannot be read")
 
-// updateMachines goes on with the machines of a set that state knows. prior is the set of
-// the state.
+// updateMachines converges the machines of a set in state. prior is the set of the state.
 func updateMachines(
 	ctx context.Context, m *providerdata.ProviderData, p writtenSet, prior machineset.Set, state CommonModel,
 ) (run, finding.List) {
@@ -229,8 +227,8 @@ func updateMachines(
 	return done, append(diags, done.warnOfRemoved()...)
 }
 
-// remaining is what the next apply has to do after an update that did not finish, by what
-// the run saw last: the list that its plan will have.
+// remaining is what the next apply has to do after an unfinished update, based on the last observation of the run.
+// It is the list of the next plan.
 func remaining(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, done run, state CommonModel,
 ) (*left, finding.List) {
@@ -256,7 +254,7 @@ func remaining(
 		machine.RebootFor = last.RebootFor
 
 		if last.Access == step.Member {
-			machine.Meta = last.Meta // what the plan wants need not be written yet
+			machine.Meta = last.Meta // values of the plan need not be written yet
 		}
 
 		recorded.Machines[name] = machine
@@ -264,20 +262,20 @@ func remaining(
 
 	steps, last := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
 
-	// The refresh before the next plan records the same troubles, and that plan waits for them.
+	// The refresh before the next plan records the same problems, and that plan waits for them.
 	lines := slices.Concat(machineset.Waits(done.want, done.result.Snapshot, steps),
 		p.OperationsOf(steps, last.Kept, want.Removed))
 
 	return &left{tf.TextList(lines), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
 }
 
-// left is what a run that did not finish leaves to the next apply.
+// left is what an unfinished run leaves to the next apply.
 type left struct {
 	operations types.List
 	impact     types.Object
 }
 
-// seenMeta puts what META of the members holds in place of what state says about it.
+// seenMeta replaces META values in state by those that the members hold.
 func (m *machineSetModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 	seen, diags := withMeta(ctx, "", m.Machines, want, have)
 	m.Machines = seen
@@ -285,15 +283,14 @@ func (m *machineSetModel) seenMeta(ctx context.Context, want cluster.Spec, have 
 	return diags
 }
 
-// settleUpdate puts the outcome of an update into the model that is stored: that
-// of the plan after a success, else that of the state. Machines that were to be
-// added and joined, or were sent their configuration, are stored either way, because
-// they are ours now.
+// settleUpdate puts the outcome of an update into the stored model: that of the plan after a success, otherwise that
+// of the state. It always stores added machines that joined or got their configuration, because they belong to the
+// resource now.
 //
-// held is the group by which machines in containers are called.
+// held is the group by which machines in containers are named.
 //
-// How the resource treats its machines is stored either way, too: it touches none of
-// them, and is how a user gets out of an update that cannot succeed.
+// It also always stores how the resource treats its machines: these settings touch no machine, and let a user get
+// out of an update that cannot succeed.
 func (m *machineSetModel) settleUpdate(
 	ctx context.Context, done run, held *machineset.Group, plan, state machineSetModel,
 ) diag.Diagnostics {
@@ -315,7 +312,7 @@ func (m *machineSetModel) settleUpdate(
 	return diags
 }
 
-// settle puts the outcome of an update into what every resource stores of it.
+// settle puts the outcome of an update into the part that every resource stores.
 func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	m.OnDestroy, m.OnIncomplete = plan.OnDestroy, plan.OnIncomplete
 	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
@@ -346,8 +343,8 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	}
 }
 
-// tellOfEndpoint tells of an endpoint that does not answer after a run that succeeded. planned is the phase of its
-// plan: an error is the only way to store another one.
+// tellOfEndpoint reports an endpoint that does not answer after a successful run. planned is the phase of its plan:
+// an error is the only way to store another one.
 func (r run) tellOfEndpoint(p machineset.Set, planned types.String) finding.List {
 	have := r.result.Snapshot
 
@@ -361,12 +358,12 @@ func (r run) tellOfEndpoint(p machineset.Set, planned types.String) finding.List
 	}
 }
 
-// halted reports whether a run began and did not finish.
+// halted reports whether a run started and did not finish.
 func (r run) halted() bool { return r.began && r.err != nil }
 
-// joined is the machines of a group that state has, and those of the plan that the
-// run made members or sent their configuration. Such a one takes the place of other
-// hardware of its name, which is in the record under a name of its own until it left.
+// joined is the machines of a group in state, and those of the plan that the run made members or sent their
+// configuration. A replacement takes the place of other hardware with its name, which stays in the record under a
+// separate name until it left.
 func (r run) joined(ctx context.Context, prefix string, state, plan types.Map) (types.Map, diag.Diagnostics) {
 	machines := r.kept(prefix, state)
 
@@ -386,20 +383,20 @@ func (r run) joined(ctx context.Context, prefix string, state, plan types.Map) (
 	return types.MapValue(plan.ElementType(ctx), machines)
 }
 
-// took reports whether a machine of the plan is ours after the run: it was sent its
-// configuration, or is a member.
+// took reports whether a machine of the plan belongs to the resource after the run: it got its configuration, or is
+// a member.
 func (r run) took(name string) bool {
 	_, configured := r.sent()[name]
 
 	return configured || r.result.Snapshot.Machines[name].Access == step.Member
 }
 
-// exchanged reports whether a machine is other hardware than the one that had its name.
+// exchanged reports whether a machine is other hardware than the former one with its name.
 func (r run) exchanged(name string) bool {
 	return slices.Contains(slices.Collect(maps.Values(r.Replaced)), name)
 }
 
-// kept is the machines of a group in state, without those that are not ours any more.
+// kept is the machines of a group in state, without those that left the resource.
 func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
 	machines := map[string]attr.Value{}
 
@@ -412,7 +409,7 @@ func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
 	return machines
 }
 
-// recordedNow is what state has of machines, and whose the cluster says they are by now.
+// recordedNow is what state records of machines, with their current owners in the cluster.
 func recordedNow(
 	ctx context.Context, m *providerdata.ProviderData, state CommonModel, p machineset.Set,
 ) (machineset.Record, finding.List) {
@@ -424,8 +421,8 @@ func recordedNow(
 	return m.WithOwners(ctx, p, record), found
 }
 
-// removeMachines takes the machines of a resource out of service, as on_destroy says. left are those that the plan left
-// to other resources, nil where state says it.
+// removeMachines takes the machines of a resource out of service, as on_destroy says. left are those that the plan
+// left to other resources, nil when they are in state.
 func removeMachines(
 	ctx context.Context, m *providerdata.ProviderData, kind string, state CommonModel, p machineset.Set, left []string,
 ) finding.List {
@@ -434,7 +431,7 @@ func removeMachines(
 		record = record.WithLeftToOthers(left)
 	}
 
-	// Checked at plan time as well; a tainted resource is only seen here.
+	// The plan checks this as well; only this call sees a tainted resource.
 	diags.Append(p.RefuseDestroy(kind, state.ID.ValueString(), record)...)
 
 	if diags.HasError() {

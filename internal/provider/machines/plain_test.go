@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// filled is a value of a type in which nothing is empty.
+// filled is a value of a type without empty values.
 func filled(typ attr.Type) attr.Value {
 	switch typ := typ.(type) {
 	case basetypes.StringType:
@@ -41,7 +41,7 @@ func filled(typ attr.Type) attr.Value {
 	}
 }
 
-// Each attribute that is read into plain values has a field of its own there, from which it is written back.
+// Each attribute that is read into plain values has a separate field there, from which it is written back.
 func TestSettings_haveAFieldForEachAttribute(t *testing.T) {
 	t.Parallel()
 

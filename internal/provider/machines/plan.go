@@ -13,11 +13,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
 
-// A plan is worked out from configuration and state alone. No machine is asked:
-// the second planning pass, at apply time, has to come to the same values. What only the
-// network knows, where Kubernetes is to be upgraded, is said beside it; see advise.
+// A plan is computed from configuration and state alone. It asks no machine, because the second planning pass, at
+// apply time, has to compute the same values. Facts from the network about an upgrade of Kubernetes are reported
+// separately; see advise.
 
-// forecast is what a plan says about the computed attributes.
+// forecast is the planned computed attributes.
 type forecast struct {
 	phase      types.String
 	operations types.List
@@ -29,8 +29,8 @@ type forecast struct {
 	others     types.Map
 }
 
-// forecastCreate is what a plan says of a resource that is to be made. What a replacement does to the machines of the
-// one before is not known: the CLIs plan it apart, and drop what that plan says.
+// forecastCreate is the plan of a new resource. What a replacement does to the former machines is unknown: the CLIs
+// plan it separately, and drop the messages of that plan.
 func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast {
 	out := forecastUnknown(p, CommonModel{others: unmanaged.Unknown()}, f)
 	if replaces {
@@ -40,14 +40,14 @@ func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast
 	return out
 }
 
-// forecastUnknown is a forecast as long as not all is known.
+// forecastUnknown is a forecast while values are unknown.
 func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) forecast {
 	out := forecast{
 		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impactType()),
 		observed:  forecastObserved(state.Observed, f.Machines),
 		record:    types.StringUnknown(),
 		manifests: manifestsAfter(p), restored: state.restored.after(p.Set),
-		others: state.others, // the next refresh stores what came and went meanwhile
+		others: state.others, // the next refresh stores nodes that came and went
 	}
 
 	if f.UpgradesUnmanaged {
@@ -65,7 +65,7 @@ func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) for
 	return out
 }
 
-// forecastUpdate is what a plan says of a resource that is there.
+// forecastUpdate is the plan of an existing resource.
 func forecastUpdate(p writtenSet, state CommonModel, e edit, f machineset.Forecast) forecast {
 	out := forecastUnknown(p, state, f)
 
@@ -79,12 +79,12 @@ func forecastUpdate(p writtenSet, state CommonModel, e edit, f machineset.Foreca
 	return out
 }
 
-// untouched is whether the computed attributes of a plan that is wholly known leave machines alone.
+// untouched reports whether the computed attributes of a completely known plan leave machines unchanged.
 func untouched(phase types.String, operations types.List, observed types.Map) bool {
 	return !phase.IsUnknown() && !operations.IsUnknown() && len(operations.Elements()) == 0 && tf.FullyKnown(observed)
 }
 
-// edit is what a plan changes in a resource, whether it concerns machines or not.
+// edit is what a plan changes in a resource, with and without effect on machines.
 type edit struct {
 	// any is true when anything differs from state.
 	any bool
@@ -92,14 +92,13 @@ type edit struct {
 	known bool
 }
 
-// editOf looks at a plan before anything of it was filled in: the framework then has
-// made every computed attribute unknown if, and only if, something differs.
+// editOf checks a plan before any value was filled in: the framework then has made every computed attribute unknown
+// if, and only if, something differs.
 func editOf(plan CommonModel, config tfsdk.Config) edit {
 	return edit{any: plan.Operations.IsUnknown(), known: config.Raw.IsFullyKnown()}
 }
 
-// planUpdate forecasts an update, and refuses what cannot be done. prior is the set of
-// the state.
+// planUpdate forecasts an update, and refuses what is impossible. prior is the set of the state.
 func planUpdate(
 	ctx context.Context, p, prior writtenSet, plan, state CommonModel, policy cluster.Policy,
 ) (machineset.Forecast, finding.List) {
@@ -114,25 +113,25 @@ func planUpdate(
 	return f, diags
 }
 
-// rest is a forecast of an update that has nothing to do. What is held or refused is no
-// reason to do nothing: the run says what came of it.
+// rest completes a forecast of an update without steps. Held or refused steps still need a run, which reports the
+// outcome.
 func (f *forecast) rest(state CommonModel, e edit) {
-	// No machine is touched: what was observed stays what it is.
+	// No machine is touched: the observations stay unchanged.
 	f.observed, f.record, f.manifests, f.others = state.Observed, state.Record, state.manifests, state.others
 
 	switch {
 	case !e.any:
 		f.operations, f.impact = state.Operations, state.Impact
 	case !e.known:
-		// A value that is unknown may turn out to be the old one; then nothing
-		// changes at all, and the list of operations must not either.
+		// An unknown value may turn out unchanged; then nothing changes at all, and the list of operations must not
+		// either.
 		f.operations, f.impact = types.ListUnknown(types.StringType), types.ObjectUnknown(impactType())
 		f.record = types.StringUnknown()
 	}
 }
 
-// manifestsAfter is what a plan that touches machines says of bootstrap manifests: nothing
-// yet, where there are control planes to have any.
+// manifestsAfter is the planned version of bootstrap manifests when machines are touched: unknown if there are
+// control planes.
 func manifestsAfter(p writtenSet) types.String {
 	if p.MayHaveManifests() {
 		return types.StringUnknown()
@@ -147,10 +146,10 @@ func (m *CommonModel) apply(f forecast) {
 	m.manifests, m.restored, m.others = f.manifests, f.restored, f.others
 }
 
-// idle reports whether a plan leaves the machines alone.
+// idle reports whether a plan leaves the machines unchanged.
 func (m CommonModel) idle() bool { return untouched(m.Phase, m.Operations, m.Observed) }
 
-// forgetPlan takes what a plan said out of a record of machines: the next plan says what it does itself.
+// forgetPlan removes the plan from a record of machines: the next plan has its own.
 func (m *CommonModel) forgetPlan() {
 	m.Operations, m.Impact = tf.TextList(nil), impactOf(machineset.Impact{})
 }

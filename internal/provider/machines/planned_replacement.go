@@ -13,17 +13,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// The plan of a replacement that the CLI forces: -replace, replace_triggered_by and a taint. The create leg is planned
-// without state, so that what it wipes comes from an earlier call of the same process.
+// The plan of a replacement that the CLI forces: -replace, replace_triggered_by and a taint. The create is planned
+// without state, so what it wipes comes from an earlier call of the same process.
 
-// removal is what a replacement of an object in state would wipe. Few plans ask for it.
+// removal is what a replacement of an object in state would wipe. Few plans need it.
 func (r *machinesResource[M, P]) removal(
 	ctx context.Context, state M, private tf.PrivateState,
 ) ledger.Removal {
 	life := P(&state).life()
 
 	set := sync.OnceValue(func() machineset.Set {
-		p, _, _ := r.recalledSet(ctx, &state, private) // a plan that needs it says what is wrong with it
+		p, _, _ := r.recalledSet(ctx, &state, private) // a plan that needs it reports its mistakes
 
 		return p.Set
 	})
@@ -56,12 +56,11 @@ func (r *machinesResource[M, P]) removal(
 	}
 }
 
-// planReplaced plans the part of a create that resets an object, where the plan replaces one, and refuses what is
-// protected.
+// planReplaced plans the reset of the object that a create replaces, if any, and refuses what is protected.
 func (r *machinesResource[M, P]) planReplaced(
 	ctx context.Context, plan *M, private tf.PrivateState, planned tf.PrivateStore,
 ) diag.Diagnostics {
-	p, _ := r.set(ctx, plan) // what is wrong with it was said before
+	p, _ := r.set(ctx, plan) // its mistakes are already reported
 	diags := tf.Diagnostics(r.Ledger().RefuseReplace(ctx, private, r.kind, P(plan).life().ID, p.Set))
 	leaves := p.Unknown.Has(machineset.UnknownSecrets) && r.Ledger().SecretsPlanned() // for a cluster with new secrets
 
@@ -76,8 +75,9 @@ func (r *machinesResource[M, P]) planReplaced(
 	return append(diags, tf.PlannedCreate(ctx, private, planned, p.AddressesBeside(), leaves)...)
 }
 
-// planReset notes which machines a replacement resets, warns of what they lose, and refuses it where a protected
-// cluster ends with the plan, or where control planes cannot be replaced in turn. next is what the object becomes.
+// planReset notes which machines a replacement resets, and warns of what they lose. It refuses the reset when a
+// protected cluster ends with the plan, or when control planes cannot be replaced in turn. next is what the object
+// becomes.
 func (r *machinesResource[M, P]) planReset(
 	p, next machineset.Set, life CommonModel, record machineset.Record, tainted bool,
 ) finding.List {

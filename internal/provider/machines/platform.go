@@ -9,29 +9,30 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
-// platform is what a run does, beside Talos, to what its machines run on: what they need is there before the first of
-// them is looked at, and nothing is left of a cluster that ended.
+// platform is what a run does, besides Talos, to what its machines run on. Before the first observation it creates
+// what they need, and it leaves nothing of a cluster that ended.
 type platform interface {
-	// spec is what there is to be of the machines; zero on metal.
+	// spec is the wanted objects of the machines; zero on metal.
 	spec() workload.Spec
-	// orphans are the machines of the set that are there and that no state knows of.
+	// orphans are the existing machines of the set that no state knows.
 	orphans(ctx context.Context, recorded machineset.PriorState) []cluster.Machine
-	// ensure makes and repairs what the machines need, once that is known to be possible. made is whether there is
-	// anything of them, so that the outcome has to be remembered.
+	// ensure creates and repairs what the machines need, after checking that this is possible. made reports whether
+	// anything of them exists, so that the outcome has to be recorded.
 	ensure(ctx context.Context, recorded machineset.PriorState) (made bool, err error)
-	// answers is nil when it does: else nothing can be removed, and no machine that is silent is known to be gone.
+	// answers is nil when the platform answers. Otherwise nothing can be removed, and a silent machine is not known to
+	// be gone.
 	answers(ctx context.Context, record machineset.Record) error
-	// clear removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources
-	// may stay, as left says.
+	// clear removes what the machines of a cluster shared, when its control planes are gone. Workers of other
+	// resources may stay, as left says.
 	clear(ctx context.Context) (left *workload.WorkersLeftError, err error)
-	// report is what a refresh finds out, by what was seen since a time; zero where there is no answer. The error is that
-	// it is another host cluster than the recorded one.
+	// report is the result of a refresh, with observations since a time; zero without an answer. The error says that
+	// the host cluster differs from the recorded one.
 	report(ctx context.Context, recorded machineset.PriorState, since time.Time) (hostReport, error)
-	// end puts into a run what it left there.
+	// end puts into a run what it left on the platform.
 	end(done *run)
 }
 
-// metal is there without talosop, and takes nothing beside Talos.
+// metal exists without talosop, and needs nothing besides Talos.
 type metal struct{}
 
 func (metal) spec() workload.Spec                                              { return workload.Spec{} }

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// withPodNetwork is the handle with the CNI that patches of the control planes leave. Resources that join the cluster
+// withPodNetwork is the handle with the CNI after the patches of the control planes. Resources that join the cluster
 // read in it whether nodes become Ready. patches are those of the control planes alone.
 func withPodNetwork(
 	handle clusterhandle.HandleModel, patches types.List,
@@ -31,7 +31,7 @@ func withPodNetwork(
 		return handle, r.Diags
 	}
 
-	// Neither says anything of the CNI, and both may be unknown yet.
+	// Neither contains the CNI, and both may be unknown.
 	settings := handle.Settings(&tf.Reader{})
 	settings.Name = cmp.Or(settings.Name, "unknown")
 	settings.Endpoint = cmp.Or(settings.Endpoint, "https://unknown.invalid:6443")
@@ -39,7 +39,7 @@ func withPodNetwork(
 	written := cmp.Or(settings.CNI.Name, machineconfig.CNIFlannel)
 	name := machineset.PodNetwork(settings, own)
 
-	// The URLs of a custom CNI in a patch are not read: for whoever joins, it is enough that there is a CNI.
+	// The URLs of a custom CNI in a patch are not read: joining resources only need to know that there is a CNI.
 	if name == "" || name == machineconfig.CNICustom || name == written {
 		return handle, r.Diags
 	}

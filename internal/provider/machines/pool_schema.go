@@ -23,7 +23,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// machineSetModel is the part of a model that every resource with machines of one role has.
+// machineSetModel is the shared part of the models of resources with machines of one role.
 type machineSetModel struct {
 	CommonModel
 	machinesModel
@@ -31,7 +31,7 @@ type machineSetModel struct {
 	TalosVersion types.String `tfsdk:"talos_version"`
 }
 
-// groupModel is what machines share of their configuration.
+// groupModel is the settings that machines share.
 type groupModel struct {
 	Install       types.Object `tfsdk:"install"`
 	Schematic     types.String `tfsdk:"schematic"`
@@ -56,7 +56,7 @@ type machinesModel struct {
 	Pod            types.Object `tfsdk:"pod"`
 }
 
-// lifeModel is how every resource with machines treats them, and what it plans to do with them.
+// lifeModel is how every resource with machines treats them, and its plan for them.
 type lifeModel struct {
 	rollout.Changes
 
@@ -74,8 +74,8 @@ type lifeModel struct {
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
 }
 
-// CommonModel is the part of a model that resources with several machines have in common: lifeModel, and what was
-// observed of the machines.
+// CommonModel is the shared part of the models of resources with several machines: lifeModel, and the observations
+// of the machines.
 type CommonModel struct {
 	lifeModel
 
@@ -95,8 +95,7 @@ const (
 	onDestroyPreserve = "preserve"
 )
 
-// poolAttributes are the attributes that every resource with machines has. role
-// names the machines in texts.
+// poolAttributes are the attributes of every resource with machines. role names the machines in texts.
 func poolAttributes(ctx context.Context, role string, protect bool) map[string]schema.Attribute {
 	attributes := groupAttributes(role, "install")
 	attributes["talos_version"] = talosVersionAttribute("the " + role + " machines run")
@@ -161,7 +160,7 @@ const platformText = tf.MetalOnly + "Platform of the installer image of a `schem
 const imageChange = " A change upgrades machines that talosop installed or upgraded to the same Talos from the other " +
 	"image; others get it with their next upgrade."
 
-// groupAttributes are those of machinesModel. install is where that of the group is.
+// groupAttributes are those of machinesModel. install locates that of the group.
 func groupAttributes(role, install string) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"machines": machinesAttribute(role, install),
@@ -200,8 +199,7 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 	return attributes
 }
 
-// behaviourAttributes decide how the resource treats its machines; none of them
-// is part of a configuration.
+// behaviourAttributes decide how the resource treats its machines; none of them is part of a configuration.
 func behaviourAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"on_destroy": schema.StringAttribute{
@@ -247,7 +245,7 @@ func observationAttributes() map[string]schema.Attribute {
 	}
 }
 
-// ObservedType is the type of the elements of observed. It is asked for every machine, and made once.
+// ObservedType is the type of the elements of observed. It is computed once, because every machine needs it.
 var ObservedType = sync.OnceValue(func() types.ObjectType {
 	attribute, ok := observationAttributes()["observed"].(schema.MapNestedAttribute)
 	if !ok {

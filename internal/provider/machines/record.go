@@ -15,13 +15,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// What a run leaves in state. The record decides what the next run may do: the UUIDs
-// in it are what machines are recognised by, and the phase says whether etcd may be
-// bootstrapped.
+// What a run leaves in state. The record decides what the next run may do: its UUIDs identify the machines, and the
+// phase says whether etcd may be bootstrapped.
 
-// phase is the phase the run left the machines in. Only a run that succeeded is Ready, if the endpoint answers,
-// and a cluster that had an etcd never looks again like one that had none: it would
-// be bootstrapped once more.
+// phase is the phase of the machines after the run. Only a successful run is Ready, if the endpoint answers. A
+// cluster that had an etcd never returns to a phase without one, or it would be bootstrapped again.
 func (r run) phase(before cluster.Phase) cluster.Phase {
 	switch {
 	case r.err == nil && health.SilentEndpoint(r.want, r.result.Snapshot):
@@ -42,7 +40,7 @@ func (r run) phase(before cluster.Phase) cluster.Phase {
 	return phase
 }
 
-// sawEtcd reports whether the run began an etcd, or found one that had begun.
+// sawEtcd reports whether the run bootstrapped an etcd, or found a running one.
 func (r run) sawEtcd() bool {
 	have := r.result.Snapshot
 	if len(have.Etcd.Members) > 0 {
@@ -73,9 +71,8 @@ func (r run) sent() map[string]step.ApplyConfig {
 	return sent
 }
 
-// observed is what is known of the machines after the run. One that got its configuration
-// and did not come back yet is recorded with what is known of it: it holds secrets of
-// the cluster and joins it by itself.
+// observed is the record of the machines after the run. A machine that got its configuration and is not back yet is
+// recorded with what is known of it: it holds secrets of the cluster and joins it by itself.
 func (r run) observed() record.Machines {
 	seen := observed(r.want, r.result.Snapshot, r.Seen)
 
@@ -110,10 +107,9 @@ func (r run) observed() record.Machines {
 	return seen
 }
 
-// manifests is the Kubernetes whose bootstrap manifests the cluster has after the run, as far
-// as this resource has to see to it. A run that succeeded has synced them, or left that to
-// the resource whose API server is the last one to get there. A control plane that begins
-// applies its own (Talos 1.13, k8s/manifest_apply.go), and changes none that are there.
+// manifests is the Kubernetes version of the cluster's bootstrap manifests after the run, as far as this resource is
+// responsible. A successful run has synced them, or left that to the resource with the last API server. A new
+// control plane applies its own (Talos 1.13, k8s/manifest_apply.go), and changes no existing ones.
 func (r run) manifests(before types.String) types.String {
 	wanted := tf.TextOrNull(r.want.Kubernetes.Version)
 
@@ -137,8 +133,8 @@ func (r run) manifests(before types.String) types.String {
 	return wanted
 }
 
-// manifestsSeen is the Kubernetes whose bootstrap manifests were synced last, as far as a
-// snapshot shows; otherwise what it was before.
+// manifestsSeen is the Kubernetes version of the last synced bootstrap manifests, as far as a snapshot shows it;
+// otherwise it is unchanged.
 func manifestsSeen(want cluster.Spec, have cluster.Snapshot, before types.String) types.String {
 	if !want.OwnsControlPlane() || have.Kubernetes.Manifests == "" {
 		return before
@@ -158,7 +154,7 @@ func (r run) addressOf(name string) string {
 	return ""
 }
 
-// configured describes a machine that was not seen again since it got its configuration.
+// configured describes a machine that was not observed after it got its configuration.
 func configured(sent step.ApplyConfig, s step.MachineState, last record.Machine, address string) record.Machine {
 	last.Address, last.Drift = address, nil
 	last.Stage, last.Ready = cmp.Or(s.Stage, step.StageUnknown), false

@@ -27,7 +27,7 @@ var (
 	errStopped   = &lifecycle.IncompleteError{Err: errors.New("stopped")}
 )
 
-// oneMachine is a pool of w-1 with the hardware that state knows.
+// oneMachine is a pool of w-1 with its recorded hardware.
 func oneMachine(uuid string) cluster.Spec {
 	return cluster.Spec{Machines: []cluster.Machine{
 		{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.21", UUID: uuid}, Meta: map[uint8]string{}}}}
@@ -44,7 +44,7 @@ func snapshotOf(machines map[string]step.MachineState) cluster.Snapshot {
 	return cluster.Snapshot{Machines: machines}
 }
 
-// storedAs is the part of a model that remembers machines.
+// storedAs is the part of a model that records machines.
 func storedAs(machines record.Machines) CommonModel {
 	life := CommonModel{lifeModel: lifeModel{Phase: types.StringValue("Ready")}}
 	life.remember(machines)
@@ -52,7 +52,7 @@ func storedAs(machines record.Machines) CommonModel {
 	return life
 }
 
-// remembering is what a model remembers.
+// remembering is what a model records.
 func remembering(t *testing.T, life CommonModel) record.Machines {
 	t.Helper()
 
@@ -64,9 +64,8 @@ func remembering(t *testing.T, life CommonModel) record.Machines {
 	return machines
 }
 
-// What another machine says is never taken for what the machine meant says: neither
-// its UUID, by which the guard would let everything through the next time, nor
-// anything else.
+// The answer of another machine is never recorded for the intended one: neither its UUID, which would disable the
+// identity check, nor anything else.
 func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 	t.Parallel()
 
@@ -102,7 +101,7 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 	}
 }
 
-// A UUID that the user gave is the machine meant, whatever was recorded.
+// A UUID from the user identifies the intended machine, whatever was recorded.
 func TestRecord_ofHardwareReplacedOnPurpose(t *testing.T) {
 	t.Parallel()
 
@@ -115,7 +114,7 @@ func TestRecord_ofHardwareReplacedOnPurpose(t *testing.T) {
 	}
 }
 
-// A machine that is listed twice, under a new name, gets no record under that name.
+// A machine that is also listed under a new name gets no record under that name.
 func TestRecord_ofAMachineListedTwice(t *testing.T) {
 	t.Parallel()
 
@@ -130,8 +129,7 @@ func TestRecord_ofAMachineListedTwice(t *testing.T) {
 	}
 }
 
-// A cluster that had an etcd never looks like one that had none, or it would be
-// bootstrapped again.
+// A cluster that had an etcd never counts as one without, or it would be bootstrapped again.
 func TestPhase_ofFailedRuns(t *testing.T) {
 	t.Parallel()
 
@@ -175,8 +173,7 @@ func TestPhase_ofFailedRuns(t *testing.T) {
 	}
 }
 
-// A machine that got its configuration is remembered, although it is still on its
-// way when the run ends.
+// A machine that got its configuration is recorded, even when it is still on its way at the end of the run.
 func TestRecord_keepsConfiguredMachines(t *testing.T) {
 	t.Parallel()
 
@@ -235,8 +232,7 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 	}
 }
 
-// The image that was installed is recorded with the machine, and stays there: no machine
-// tells it.
+// The installed image is recorded with the machine, and kept: no machine reports it.
 func TestRecord_ofInstalledImages(t *testing.T) {
 	t.Parallel()
 
@@ -269,8 +265,8 @@ func TestRecord_ofInstalledImages(t *testing.T) {
 	}
 }
 
-// failedExchange is a run that put another machine in the place of w-1, which was remembered as before, and stopped.
-// The old one waits in maintenance mode.
+// failedExchange is a run that replaced w-1, which was recorded as before, with another machine, and stopped. The
+// old one waits in maintenance mode.
 func failedExchange(before record.Machine, now step.MachineState, done ...step.Step) run {
 	const left = "w-1" + machineset.ReplacedSuffix
 
@@ -286,8 +282,8 @@ func failedExchange(before record.Machine, now step.MachineState, done ...step.S
 	}
 }
 
-// Hardware that was exchanged is stored as soon as it is ours: the next refresh would take
-// it for a foreign machine.
+// Replaced hardware is recorded as soon as it belongs to the cluster: the next refresh would take it for a foreign
+// machine.
 func TestRecord_ofReplacedHardware(t *testing.T) {
 	t.Parallel()
 
@@ -336,8 +332,7 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 	}
 }
 
-// As long as the old hardware is in the cluster, the one record of one machine is about it,
-// and so is what the record is compared with.
+// While the old hardware is in the cluster, the single record of a machine describes it, and so does the comparison.
 func TestRecord_keepsReplacedHardwareUntilItLeft(t *testing.T) {
 	t.Parallel()
 
@@ -375,7 +370,7 @@ func TestImport_ofOneMachineUnderTwoNames(t *testing.T) {
 	}
 }
 
-// The pod of a machine is there before the machine answers for the first time.
+// The pod of a machine exists before the machine answers for the first time.
 func TestRecord_ofPodsThatNeverAnswered(t *testing.T) {
 	done := run{began: true,
 		want: cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: step.ControlPlane, Container: true}}},
@@ -389,8 +384,7 @@ func TestRecord_ofPodsThatNeverAnswered(t *testing.T) {
 	}
 }
 
-// What is observed survives a change of the name, and a machine whose hardware was
-// exchanged is remembered until it left.
+// Observations survive a change of the name, and a machine with replaced hardware is recorded until it left.
 func TestRecord_ofOneMachine(t *testing.T) {
 	t.Parallel()
 
@@ -429,7 +423,7 @@ func TestRecord_ofOneMachine(t *testing.T) {
 	}
 }
 
-// A machine that left its cluster without being reset is told of: it holds secrets.
+// A warning names a machine that left its cluster without a reset: it holds secrets.
 func TestRecord_namesMachinesThatWereNotReset(t *testing.T) {
 	t.Parallel()
 
@@ -446,7 +440,7 @@ func TestRecord_namesMachinesThatWereNotReset(t *testing.T) {
 	}
 }
 
-// What is recorded is where a machine answers.
+// The recorded address is where a machine answers.
 func TestObserved_addressWhereFound(t *testing.T) {
 	t.Parallel()
 
@@ -460,7 +454,7 @@ func TestObserved_addressWhereFound(t *testing.T) {
 	}
 }
 
-// Hardware that was exchanged is remembered beside the new one until it is out of the cluster.
+// Replaced hardware is recorded next to the new one until it has left the cluster.
 func TestRunObserved_replacedHardware(t *testing.T) {
 	t.Parallel()
 
@@ -495,7 +489,7 @@ func hardwareOf(name string) string {
 	return fmt.Sprintf("4c4c4544-0042-3510-8053-b4c04f4359%x%s", 3+len(pool), name[len(name)-1:])
 }
 
-// One that took its reset and is away is told of as that, whatever else became of the run.
+// A warning names a machine that accepted its reset and is away, whatever the rest of the run did.
 func TestRecord_namesMachinesThatAreAwayAfterTheirReset(t *testing.T) {
 	t.Parallel()
 

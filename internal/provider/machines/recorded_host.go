@@ -11,11 +11,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Which host cluster has the machines of a resource is in its state: a kubeconfig says it anew every time, by a context
-// that anybody may switch. host_uid tells it from others. A CLI whose provider is killed during an update keeps
-// attributes and nothing of the private state (Terraform 1.11.4, OpenTofu 1.12.6), where what led there is, for people.
+// State records which host cluster has the machines of a resource: a kubeconfig selects it each time by a context
+// that any user may switch. host_uid identifies the host. A CLI whose provider is killed during an update keeps
+// attributes and nothing of the private state (Terraform 1.11.4, OpenTofu 1.12.6), where the connection is, for
+// people.
 
-// belong fills in what tells the surroundings of machines from others that a plan did not know.
+// belong fills in the identities of the machines' surroundings that a plan did not know.
 func (m *CommonModel) belong(p writtenSet, host workload.Identity) {
 	if m.HostUID.IsUnknown() {
 		m.HostUID = tf.TextOrNull(host.UID)
@@ -26,7 +27,7 @@ func (m *CommonModel) belong(p writtenSet, host workload.Identity) {
 	}
 }
 
-// belongAsPlanned fills in what a plan knows of that: machines on metal have no host.
+// belongAsPlanned fills in those that a plan knows: machines on metal have no host.
 func (m *CommonModel) belongAsPlanned(p writtenSet) {
 	if p.Host == nil && m.HostUID.IsUnknown() {
 		m.HostUID = types.StringNull()
@@ -40,20 +41,19 @@ func (m *CommonModel) belongAsPlanned(p writtenSet) {
 	}
 }
 
-// belongAsSeen is what a refresh says of it.
+// belongAsSeen fills in those of a refresh.
 func (m *CommonModel) belongAsSeen(p writtenSet, host workload.Identity) {
 	m.HostUID, m.SecretsDigest = types.StringUnknown(), types.StringUnknown()
 	m.belong(p, host)
 }
 
-// keepsConnection is whether two sets are of machines that are reached by the same settings, as far as resources have
-// them.
+// keepsConnection reports whether two sets reach their machines by the same settings, as far as resources have them.
 func (p writtenSet) keepsConnection(prior writtenSet) bool {
 	return p.Host == nil || prior.Host == nil || reflect.DeepEqual(p.Host.Connection, prior.Host.Connection)
 }
 
-// recordable is the host cluster that a refresh found, to be recorded: one that was confirmed, or that has any machine
-// where nothing was recorded yet.
+// recordable is the host cluster of a refresh, to be recorded: a confirmed one, or one that has any machine when
+// nothing was recorded yet.
 func (h hostReport) recordable(before workload.Identity) workload.Identity {
 	if h.host.UID == "" || before.UID == "" && !h.present {
 		return before
@@ -62,7 +62,7 @@ func (h hostReport) recordable(before workload.Identity) workload.Identity {
 	return h.host
 }
 
-// warnOfGone names the machines that state knows and that were not on the host cluster when a run began.
+// warnOfGone names the recorded machines that were not on the host cluster when a run started.
 func (r run) warnOfGone(next string) finding.List {
 	return machineset.WarnOfGone(r.gone, r.host, next)
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Which secrets the machines of a resource were last read with is in its state, as digests: where the provider was
-// given the secrets, state has none that others could be compared with. secrets_digest tells them from those of
-// another cluster also where private state was lost.
+// State records, as digests, the secrets with which the machines of a resource were last read: with secrets in the
+// provider, state has no others to compare. secrets_digest distinguishes them from those of another cluster even
+// after a loss of private state.
 
-// providedIdentity tells the secrets of the provider block from those of other clusters; empty where state has them,
-// and while they are not known.
+// providedIdentity identifies the secrets of the provider block; empty when state has them, and while they are
+// unknown.
 func (p writtenSet) providedIdentity() string {
 	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil && p.Provided {
 		return bundle.Identity()
@@ -29,8 +29,8 @@ func (p writtenSet) providedIdentity() string {
 	return ""
 }
 
-// recallSecrets finds the secrets that are remembered. Where neither state nor the provider has them, the set is
-// secretless, and its secrets count as not known.
+// recallSecrets finds the recorded secrets. When neither state nor the provider has them, the set is secretless, and
+// its secrets count as unknown.
 func (p *writtenSet) recallSecrets(
 	ctx context.Context, m *providerdata.ProviderData, remembered record.Secrets,
 ) diag.Diagnostics {
@@ -50,8 +50,8 @@ func (p *writtenSet) recallSecrets(
 	return p.addProvided(ctx, m, recorded)
 }
 
-// addProvided fills in the secrets and the settings that the provider was given. After an error the secrets count as
-// not known.
+// addProvided fills in secrets and settings of the provider's configuration. After an error the secrets count as
+// unknown.
 func (p *writtenSet) addProvided(
 	ctx context.Context, m *providerdata.ProviderData, recorded providerdata.RecordedSecrets,
 ) diag.Diagnostics {
@@ -68,8 +68,8 @@ func (p *writtenSet) addProvided(
 	return tf.Diagnostics(found)
 }
 
-// takeSecrets gives a set of state that is secretless the secrets of the configuration: those of the provider block
-// were moved to the resource. Others than the recorded ones are refused.
+// takeSecrets gives a secretless set of state the secrets of the configuration: those of the provider block were
+// moved to the resource. It refuses others than the recorded ones.
 func (p *writtenSet) takeSecrets(now writtenSet) finding.List {
 	if !p.secretless || now.Unknown.Has(machineset.UnknownSecrets) || now.Secrets == "" {
 		return nil
@@ -89,7 +89,7 @@ func (p *writtenSet) takeSecrets(now writtenSet) finding.List {
 	return nil
 }
 
-// refuseSecretless refuses a removal for which no secrets are at hand.
+// refuseSecretless refuses a removal without available secrets.
 func (p writtenSet) refuseSecretless(m *providerdata.ProviderData) finding.List {
 	if !p.secretless {
 		return nil
@@ -99,7 +99,7 @@ func (p writtenSet) refuseSecretless(m *providerdata.ProviderData) finding.List 
 }
 
 // refuseSecretlessReplacement refuses to replace an object while its secrets move from the provider to the resource:
-// the CLI destroys it with the state of before, which has none.
+// the CLI destroys it with the former state, which has none.
 func (p writtenSet) refuseSecretlessReplacement(moved bool) finding.List {
 	if !moved {
 		return nil

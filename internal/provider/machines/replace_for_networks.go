@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// networkPlaces are the attributes and patches that the networks of a cluster are written in, of all resources with
+// networkPlaces are the attributes and patches that contain the networks of a cluster, of all resources with
 // machines.
 func networkPlaces() path.Paths {
 	cluster := path.Root("cluster")
@@ -26,8 +26,8 @@ func networkPlaces() path.Paths {
 	}
 }
 
-// replaceForNetworks replaces a resource whose cluster gets other networks, by attributes or by patches. Patches of the
-// provider are in no attribute that a CLI could replace the resource for, so they are refused.
+// replaceForNetworks replaces a resource whose cluster gets other networks, by attributes or by patches. No
+// attribute of the resource contains patches of the provider, so it refuses those.
 func replaceForNetworks(
 	ctx context.Context, p, prior machineset.Set, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) diag.Diagnostics {

@@ -17,10 +17,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Machines in containers are not listed: they are made, as many as `replicas` says, and numbered from 0. From there on
-// they are machines of the set as all others.
+// Machines in containers are not listed: `replicas` sets how many are created, numbered from 0. After that they are
+// like all other machines of the set.
 
-// mostReplicas bounds a mistyped number. It is more than one host cluster runs.
+// mostReplicas limits a mistyped number. It is more than one host cluster runs.
 const mostReplicas = 1000
 
 // replicaAttributes are those of a group of machines in containers.
@@ -40,8 +40,8 @@ func replicaAttributes(role string) map[string]schema.Attribute {
 	}
 }
 
-// hold is what state says of the number of machines after an update that did not finish: all that are in the plan,
-// because the host may have something of them, and all of before that did not leave yet.
+// hold is the number of machines in state after an unfinished update: all in the plan, because the host may have
+// something of them, and all former ones that did not leave yet.
 func (r run) hold(g *machineset.Group, state, plan types.Int64) types.Int64 {
 	if plan.IsNull() && state.IsNull() {
 		return state
@@ -58,7 +58,7 @@ func (r run) hold(g *machineset.Group, state, plan types.Int64) types.Int64 {
 	return types.Int64Value(held)
 }
 
-// refuseReplicaPatches refuses patches of machines that there are not.
+// refuseReplicaPatches refuses patches of machines that do not exist.
 func (g *writtenGroup) refuseReplicaPatches() finding.List {
 	var diags finding.List
 
@@ -83,7 +83,7 @@ func (g *writtenGroup) refuseReplicaPatches() finding.List {
 	return diags
 }
 
-// untoldReplicas is what a group says of machines in containers when it has none.
+// untoldReplicas is a group without settings for containers.
 func untoldReplicas(m machinesModel) machinesModel {
 	m.Replicas = types.Int64Null()
 	m.ReplicaPatches = types.MapNull(types.ListType{ElemType: types.StringType})
@@ -92,7 +92,7 @@ func untoldReplicas(m machinesModel) machinesModel {
 	return m
 }
 
-// podAgain is pod of a group, which has the same in it as that of host.
+// podAgain is pod of a group, with the same content as that of host.
 func podAgain() schema.SingleNestedAttribute {
 	pod := clusterhandle.PodAttribute(clusterhandle.ContainersOnly + "The pods of these machines; values that are not " +
 		"set are taken from `host.pod`.")

@@ -17,11 +17,11 @@ const (
 	destroyAgain  = "Destroying again is safe: machines that were reset are left alone."
 )
 
-// report tells how a run ended that did not finish.
+// report describes the end of an unfinished run.
 func (r run) report(p machineset.Set, attempted, next string) finding.Report {
 	of := " of cluster"
 	if p.Object == wholeCluster {
-		of = "" // it is in attempted already
+		of = "" // attempted already contains it
 	}
 
 	return finding.Report{
@@ -32,8 +32,8 @@ func (r run) report(p machineset.Set, attempted, next string) finding.Report {
 	}
 }
 
-// standing tells what was done, and how the machines were last seen: those that are
-// in the same state together, so that a report on many machines can be read.
+// standing describes what was done, and the last observation of the machines: grouped by state, so that a report on
+// many machines is readable.
 func (r run) standing() []string {
 	var lines []string
 
@@ -61,7 +61,7 @@ func (r run) standing() []string {
 	return lines
 }
 
-// goneHost is what to do about a host cluster that will never answer again.
+// goneHost is the advice for a host cluster that is lost for good.
 func goneHost(verb string) string {
 	if verb != "destroy" {
 		return ""
@@ -71,8 +71,8 @@ func goneHost(verb string) string {
 		"(`terraform state rm`)."
 }
 
-// openFailed tells why an operation could not even begin: a mistake in settings,
-// at its attribute, or secrets that cannot be read.
+// openFailed describes why an operation could not start: a mistake in settings, at its attribute, or unreadable
+// secrets.
 func openFailed(p machineset.Set, verb string, err error) finding.List {
 	var problem *finding.FieldError
 	if errors.As(err, &problem) {

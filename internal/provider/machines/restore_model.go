@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// restore puts the snapshot that etcd is to begin with into a set.
+// restore puts the snapshot that etcd starts with into a set.
 func (m settingsModel) restore(ctx context.Context, p *writtenSet) diag.Diagnostics {
 	r := &tf.Reader{}
 
@@ -27,8 +27,8 @@ func (m settingsModel) restore(ctx context.Context, p *writtenSet) diag.Diagnost
 	return r.Diags
 }
 
-// unlock takes over from a configuration what reaches the host cluster, and what reaches and opens the snapshot: it
-// is write-only, and so in no plan.
+// unlock takes from a configuration the access to the host cluster, and the access and keys of the snapshot: they
+// are write-only, and in no plan.
 func (p *writtenSet) unlock(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
 	diags := p.reach(ctx, config)
 
@@ -48,13 +48,13 @@ func (p *writtenSet) unlock(ctx context.Context, config tfsdk.Config) diag.Diagn
 	return append(diags, r.Diags...)
 }
 
-// refuseLocked refuses a snapshot that a plan restores and that what the configuration gives does not open, as far as
-// its name says. One that was restored before is not opened.
+// refuseLocked refuses a snapshot that a plan restores and that the configuration cannot decrypt, judging by its
+// name. A snapshot that was already restored is not decrypted.
 func refuseLocked(
 	ctx context.Context, planned func(context.Context) (writtenSet, diag.Diagnostics), before CommonModel,
 	config tfsdk.Config,
 ) finding.List {
-	p, _ := planned(ctx) // its mistakes are told by the plan itself
+	p, _ := planned(ctx) // the plan reports its mistakes
 
 	name, ok := backup.ParseKey(p.Restore.Asked(before.restored.From.ValueString()))
 	if !ok {
@@ -67,7 +67,7 @@ func refuseLocked(
 	return diags
 }
 
-// reach takes over from a configuration the kubeconfig of the host cluster: it is write-only, and so in no plan.
+// reach takes the kubeconfig of the host cluster from a configuration: it is write-only, and in no plan.
 func (p *writtenSet) reach(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
 	if p.Host == nil {
 		return nil
@@ -86,14 +86,14 @@ func (p *writtenSet) reach(ctx context.Context, config tfsdk.Config) diag.Diagno
 	return diags
 }
 
-// anonymous is whether the run fetched a snapshot that may be of any cluster.
+// anonymous reports whether the run fetched a snapshot of an unknown cluster.
 func (s *session) anonymous() bool {
 	snapshot, ok := s.runner.Restoration.(*restore.Restoration)
 
 	return ok && snapshot.Anonymous()
 }
 
-// restore lets a session restore the snapshot that its spec asks for.
+// restore lets a session restore the snapshot of its spec.
 func (s *session) restore(ctx context.Context, snapshot *restore.Restoration) {
 	if s.want.RestoreFrom == "" {
 		return

@@ -15,19 +15,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// restored is the record of the snapshot that the etcd of a cluster began with. A snapshot
-// is only ever restored while it is not the one on record.
+// restored is the record of the snapshot that the etcd of a cluster started with. A snapshot is only restored while
+// it is not the recorded one.
 type restored struct {
-	// From names it, and at is when the etcd of a machine began with it, by that machine's
-	// clock.
+	// From names it, and At is when the etcd of a machine started with it, by that machine's clock.
 	From, At types.String
 }
 
-// when is the time on record; zero when there is none.
+// when is the recorded time; zero without one.
 func (r restored) when() time.Time { return tf.TimeIn(r.At) }
 
-// after is what a plan says of the record: unknown where a snapshot is to be restored, since
-// the run may end before that.
+// after is the planned record: unknown when a snapshot is to be restored, since the run may end before that.
 func (r restored) after(p machineset.Set) restored {
 	if p.Restores(r.From.ValueString()) {
 		return restored{From: types.StringUnknown(), At: types.StringUnknown()}
@@ -50,16 +48,16 @@ func (r run) restores() bool {
 	return step.Restores(r.result.Done)
 }
 
-// foundRestored reports whether an etcd was seen that began with a snapshot other than the
-// one on record. What merely was told to begin proves nothing: it may yet fail.
+// foundRestored reports whether a running etcd started with a snapshot other than the recorded one. A bootstrap
+// request alone proves nothing: it may still fail.
 func (r run) foundRestored() bool {
 	at := tf.TimeIn(restoredAt(r.result.Snapshot))
 
 	return !at.IsZero() && !at.Equal(r.want.RestoredAt)
 }
 
-// tellOfRestore says what a run took for the snapshot that it was to restore, where it did not
-// restore it itself: only when etcd began can be seen, and not with which snapshot.
+// tellOfRestore reports what a run took for its restored snapshot without restoring it: only the start of etcd can
+// be observed, and not its snapshot.
 func (r run) tellOfRestore() finding.List {
 	if r.want.RestoreFrom == "" || r.restores() || !r.foundRestored() {
 		return nil
@@ -72,8 +70,8 @@ func (r run) tellOfRestore() finding.List {
 			r.want.Name, restoredAt(r.result.Snapshot).ValueString(), r.want.RestoreFrom))}
 }
 
-// warnOfRestore warns of a restored snapshot that may be of another cluster, however the run
-// ended: one with other secrets is what may have ended it.
+// warnOfRestore warns of a restored snapshot that may be of another cluster, however the run ended: other secrets
+// may be the reason.
 func (r run) warnOfRestore() finding.List {
 	if !r.anonymous || !r.restores() {
 		return nil
@@ -86,8 +84,7 @@ func (r run) warnOfRestore() finding.List {
 			"valid.", r.want.Name, r.want.RestoreFrom))}
 }
 
-// complete takes the time over from what is seen, where a run that was cut short recorded the
-// snapshot alone.
+// complete takes the time from an observation, when an interrupted run recorded only the snapshot.
 func (r restored) complete(have cluster.Snapshot) restored {
 	if !r.From.IsNull() && !r.From.IsUnknown() && r.At.IsNull() {
 		r.At = restoredAt(have)
@@ -96,7 +93,7 @@ func (r restored) complete(have cluster.Snapshot) restored {
 	return r
 }
 
-// restoredAt is when the etcd of a snapshot began with the last restored one.
+// restoredAt is when the etcd of a snapshot started with the last restored one.
 func restoredAt(have cluster.Snapshot) types.String {
 	var last time.Time
 
@@ -109,7 +106,7 @@ func restoredAt(have cluster.Snapshot) types.String {
 	return tf.TimeOrNull(last)
 }
 
-// unrestorable is why the snapshot of a run cannot be restored; nil when that did not end it.
+// unrestorable is why the snapshot of a run cannot be restored; nil when that was not the reason of its end.
 func (r run) unrestorable() *restore.Error {
 	var problem *restore.Error
 	if errors.As(r.err, &problem) {

@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// TestRestore_isRecordedOnceEtcdBegan: what a run restored is on record once etcd has begun with it, however
-// the run ended, and not before.
+// TestRestore_isRecordedOnceEtcdBegan: a run records its restore once etcd has started from it, however the run
+// ended, and not before.
 func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 	t.Parallel()
 
@@ -81,7 +81,7 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 	}
 }
 
-// A restored snapshot of which nothing says whose it is, is told of, however the run ended.
+// A warning reports a restored snapshot of an unknown cluster, however the run ended.
 func TestRestore_warnsOfASnapshotOfUnknownCluster(t *testing.T) {
 	t.Parallel()
 

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// finished reports whether a machine that was removed waits in maintenance mode, or is gone
-// when it was a container, and left nothing behind, as far as a run saw; or is another resource's.
+// finished reports whether a removed machine waits in maintenance mode, or is gone in case of a container, and left
+// nothing behind, as far as a run observed; or belongs to another resource.
 func (r run) finished(m cluster.Machine) bool {
 	have := r.result.Snapshot
 
@@ -36,8 +36,8 @@ func (r run) finished(m cluster.Machine) bool {
 			func(e etcdstate.Member) bool { return e.ID == m.MemberID || e.Name == m.NodeName })
 }
 
-// departed reports whether a machine of state is not ours any more after a run, or is so
-// under another name: only what is unfinished stays a difference.
+// departed reports whether a machine of state left the resource in a run, or got another name: only what is
+// unfinished stays a difference.
 func (r run) departed(name string) bool {
 	for _, from := range r.Renamed {
 		if from == name {

@@ -22,8 +22,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// openSession prepares an operation on a set that is fully known. render says whether
-// configurations are needed. It does no I/O.
+// openSession prepares an operation on a set that is fully known. render reports whether configurations are needed.
+// It does no I/O.
 func openSession(
 	ctx context.Context, m *providerdata.ProviderData, access pki.Access, p machineset.Set,
 	recorded machineset.PriorState, render bool,
@@ -87,7 +87,7 @@ func openSession(
 	return s, nil
 }
 
-// putChanges puts into a runner how machines that run are changed.
+// putChanges puts the settings for changes of running machines into a runner.
 func putChanges(runner *lifecycle.Runner, m *providerdata.ProviderData, p machineset.Set, api probe.Cluster) {
 	if !p.Changes.Window.IsZero() {
 		runner.Window = p.Changes.WindowAt
@@ -102,9 +102,8 @@ func putChanges(runner *lifecycle.Runner, m *providerdata.ProviderData, p machin
 	}
 }
 
-// observe asks every machine once. It only reports, so a machine is taken for what its certificate says it is. The
-// snapshot is without machines that answer with another identity. Configurations are examined unless nobody wants to
-// know.
+// observe asks every machine once. It only reports, so it identifies a machine by its certificate. The snapshot
+// excludes machines that answer with another identity. Configurations are examined only on request.
 func observe(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, exam *examination,
 ) (cluster.Spec, cluster.Snapshot, error) {
@@ -149,7 +148,7 @@ func observe(
 	return s.want, have, nil
 }
 
-// converge makes the machines what the set says.
+// converge makes the machines match the set.
 func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, recorded machineset.PriorState) run {
 	s, recorded, err := openToConverge(ctx, m, p.Set, recorded)
 	if err != nil {
@@ -161,7 +160,7 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 
 	defer s.Close()
 
-	// What other control planes hold is asked before etcd begins, and not at any other time.
+	// The other control planes are only asked before a bootstrap of etcd.
 	if s.want.OwnsBootstrap() {
 		s.want.OtherControlPlanes = p.AskedBeforeEtcd(recorded)
 	}
@@ -183,7 +182,7 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 	}
 
 	switch made, err := s.platform.ensure(ctx, recorded); {
-	case err != nil && made: // the next run goes on with what there is
+	case err != nil && made: // the next run continues from there
 		return s.ended(ctx, recorded, lifecycle.Result{Touched: true}, err)
 	case err != nil:
 		if recorded.Machines == nil {
@@ -202,8 +201,7 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 	return s.ended(ctx, recorded, result, err)
 }
 
-// openToConverge is open for machines that are to become what the set says. A create has told nobody of machines that
-// it would remove.
+// openToConverge is open for machines that are to match the set. A create has not announced any removals.
 func openToConverge(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState,
 ) (*session, machineset.PriorState, error) {
@@ -235,7 +233,7 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 
 	s.replacement.Leaves(p.Others)
 
-	// With the control plane the whole cluster goes, and its Node objects with it.
+	// The whole cluster is removed with the control plane, including its Node objects.
 	s.runner.Policy.KeepNodes = p.TakesCluster()
 
 	if err := s.platform.answers(ctx, record); err != nil {
@@ -270,21 +268,21 @@ type session struct {
 	Set    machineset.Set
 	// mark is that of the secrets.
 	mark string
-	// recordKeys are what the records of its snapshots are authenticated with.
+	// recordKeys authenticate the records of its snapshots.
 	recordKeys [][]byte
 	platform   platform
-	// follow is told what the run does.
+	// follow gets the events of the run.
 	follow *progress.Follow
-	// replacement is what the runs of the process know of each other's replacements.
+	// replacement is what the runs of the process share about their replacements.
 	replacement ledger.Replacement
 	Close       func()
 }
 
-// examination compares what machines have with what state says of them.
+// examination compares machines with their record in state.
 type examination struct {
 	*machineset.Examination
 
-	// onHost is what the host cluster of containers has; zero when it did not say.
+	// onHost is what the host cluster of containers has; zero when it did not report.
 	onHost hostReport
 }
 
@@ -292,33 +290,34 @@ func newExamination(p machineset.Set, recorded machineset.Record) *examination {
 	return &examination{Examination: machineset.NewExamination(p, recorded)}
 }
 
-// run is how an operation on machines ended. Its snapshot is without machines that answer with another identity.
+// run is how an operation on machines ended. Its snapshot excludes machines that answer with another identity.
 type run struct {
-	// began is true once there was a session that could observe and act.
+	// began is true once a session could observe and act.
 	began  bool
 	want   cluster.Spec
 	result lifecycle.Result
 	err    error
-	// Renamed, Replaced and Seen are those of the record the run began with; machines have the names in Seen that they
-	// have during the run.
+	// Renamed, Replaced and Seen are those of the record at the start of the run; Seen has the names of machines
+	// during the run.
 	Renamed, Replaced map[string]string
 	Seen              record.Machines
-	// Pods is what the pods of containers are made of that are as wanted.
+	// Pods are the inputs of pods that are as wanted.
 	Pods map[string]string
-	// Peers are the addresses at which the etcd of control planes in containers is found, by their configurations.
+	// Peers are the etcd addresses of control planes in containers, from their configurations.
 	Peers map[string]string
-	// Links are those that have the addresses of control planes on metal.
+	// Links are those with the addresses of control planes on metal.
 	Links map[string]string
-	// workers are those that a host cluster still has when their cluster is gone; nil for none.
+	// workers are those that a host cluster still has after the end of their cluster; nil for none.
 	workers *workload.WorkersLeftError
-	// host is the host cluster of containers, as far as it may be known, and gone those of state that it had nothing of.
+	// host is the host cluster of containers, as far as it can be known, and gone the recorded machines that it had
+	// nothing of.
 	host workload.Identity
 	gone []string
-	// anonymous is true when it restored a snapshot that may be of any cluster.
+	// anonymous is true when it restored a snapshot of an unknown cluster.
 	anonymous bool
 	// ranOut is the timeout that ended it, if one did.
 	ranOut *tf.RanOutError
-	// remains is what an update that failed would still have to do.
+	// remains is what a failed update still has to do.
 	remains *left
 }
 

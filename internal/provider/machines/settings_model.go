@@ -24,7 +24,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
 
-// settingsModel is what a resource that makes a cluster says about the whole of it.
+// settingsModel is the cluster-wide settings of a resource that creates a cluster.
 type settingsModel struct {
 	settings.ClusterModel
 	settings.OwnModel
@@ -47,7 +47,7 @@ type settingsModel struct {
 	AllowBootstrap    types.Bool   `tfsdk:"allow_bootstrap"`
 }
 
-// handleAs is the handle of the cluster, with what the settings do not say about it.
+// handleAs is the handle of the cluster, with the values that the settings do not contain.
 func (m settingsModel) handleAs(talosVersion, phase types.String, at endpoint.Lists) clusterhandle.HandleModel {
 	return clusterhandle.HandleModel{
 		AccessModel: clusterhandle.AccessModel{
@@ -71,8 +71,8 @@ func (m *settingsModel) exportAs(
 	return append(diags, more...)
 }
 
-// pinContract decides the version contract that the configuration, given, leaves to
-// talosop: that of state, or when there is none the one of the Talos version.
+// pinContract decides the version contract when the configuration, given, leaves it to talosop: that of state, or
+// without a state the one of the Talos version.
 func (m *settingsModel) pinContract(given settingsModel, state *settingsModel, talosVersion types.String) {
 	switch {
 	case !given.VersionContract.IsNull():
@@ -84,7 +84,7 @@ func (m *settingsModel) pinContract(given settingsModel, state *settingsModel, t
 }
 
 // lastWithoutDocuments is the last contract whose configurations have one main document for nearly everything.
-// Contracts are compared as texts: all that are supported have minor versions of two digits.
+// Contracts are compared as texts: all supported minor versions have two digits.
 const lastWithoutDocuments = "v1.13"
 
 func (m *settingsModel) leavesContract() bool { return m.VersionContract.IsNull() }
@@ -93,8 +93,7 @@ func (m *settingsModel) assumeContract(contract string) {
 	m.VersionContract = types.StringValue(contract)
 }
 
-// withSettings is the life of a resource with what its settings have of it, and
-// setFrom stores that.
+// withSettings is CommonModel with the parts in the settings, and setFrom stores it.
 func (m settingsModel) withSettings(life CommonModel) CommonModel {
 	life.manifests, life.restored = m.Manifests, restored{From: m.RestoredFrom, At: m.RestoredAt}
 	life.others = m.ObservedOthers
@@ -116,8 +115,8 @@ func (m settingsModel) putOwn(ctx context.Context, p *machineset.Set) {
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 }
 
-// pinEndpoint fills in the endpoint that the configuration, given, leaves to talosop: the name of the Service in front
-// of control planes in containers. On metal there is none.
+// pinEndpoint fills in the endpoint when the configuration, given, leaves it to talosop: the name of the Service in
+// front of control planes in containers. On metal there is none.
 func (m *settingsModel) pinEndpoint(given settingsModel) {
 	if !given.Endpoint.IsNull() {
 		return
@@ -138,8 +137,7 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 	}
 }
 
-// talosEndpoints lists the addresses of control planes in the order of their names, of those in containers in the order
-// of their numbers.
+// talosEndpoints lists the addresses of control planes by name, of those in containers by number.
 func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel) endpoint.Lists {
 	g := writeGroup(machineset.Group{Role: step.ControlPlane}, planes, types.StringNull(), types.StringNull())
 	if !clusterhandle.InContainers(m.Mode, planes.Replicas) {
@@ -178,8 +176,7 @@ func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel)
 	return endpoint.Lists{Endpoints: types.ListValueMust(types.StringType, addresses), Of: types.MapNull(types.StringType)}
 }
 
-// contractOf is the version contract that a cluster made with this Talos version
-// gets: its minor version.
+// contractOf is the version contract of a cluster that is created with this Talos version: its minor version.
 func contractOf(version types.String) types.String {
 	if version.IsUnknown() {
 		return types.StringUnknown()
@@ -187,14 +184,14 @@ func contractOf(version types.String) types.String {
 
 	parsed, err := machineconfig.ParseTalosVersion(version.ValueString())
 	if err != nil {
-		// The version is reported where it is; nothing follows from it.
+		// The version is reported at its attribute; nothing follows from it.
 		return types.StringUnknown()
 	}
 
 	return types.StringValue(parsed.Contract())
 }
 
-// settingsAttributes are the attributes of resources that make a cluster.
+// settingsAttributes are the attributes of resources that create clusters.
 func settingsAttributes() map[string]schema.Attribute {
 	attributes := restore.RecordAttributes()
 

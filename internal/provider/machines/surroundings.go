@@ -14,16 +14,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// surroundingsKey is where private state holds what is remembered beside machines. What a plan tells the operations
-// that follow it has keys of its own (tf/planned.go).
+// surroundingsKey is the key of the surroundings in private state. What a plan passes to later operations has
+// separate keys (tf/planned.go).
 const surroundingsKey = "surroundings"
 
-// storeSurroundings stores what is remembered beside machines.
+// storeSurroundings stores what is recorded besides machines.
 func storeSurroundings(ctx context.Context, private tf.PrivateStore, s record.Surroundings) diag.Diagnostics {
 	return append(tf.StorePrivate(ctx, private, surroundingsKey, s), forgetFormer(ctx, private)...)
 }
 
-// readSurroundings reads what storeSurroundings stored. A create is told what was of the object that it replaces.
+// readSurroundings reads what storeSurroundings stored. A create gets the surroundings of the object that it
+// replaces.
 func readSurroundings(ctx context.Context, private tf.PrivateState) (record.Surroundings, diag.Diagnostics) {
 	var stored *record.Surroundings
 
@@ -39,14 +40,14 @@ func readSurroundings(ctx context.Context, private tf.PrivateState) (record.Surr
 	}
 }
 
-// surroundings is what is remembered beside the machines of a set after a look at them. What it did not show stays: a
-// run that did not get to its machines found nothing, and of other resources only Kubernetes tells.
+// surroundings is the record besides the machines of a set after an observation. What the observation did not show
+// stays: an unreachable cluster proves nothing, and only Kubernetes knows other resources.
 func (p writtenSet) surroundings(
 	before record.Surroundings, want cluster.Spec, have cluster.Snapshot,
 ) record.Surroundings {
 	now := before
 
-	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil { // else whoever needed them said so
+	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil { // otherwise the user of the secrets reported it
 		now.Secrets = record.Secrets{Digest: bundle.CurrentDigest(), Identity: bundle.Identity()}
 	}
 
@@ -69,7 +70,7 @@ func (p writtenSet) surroundings(
 
 // addressesBeside are the addresses of control planes of other resources.
 func addressesBeside(want cluster.Spec, have cluster.Snapshot) (addresses []string) {
-	want.OtherControlPlanes = nil // they are who is looked for
+	want.OtherControlPlanes = nil // these are the ones to find
 
 	for _, node := range cluster.OtherNodes(want, have) {
 		if address := node.Address(); address != "" {
@@ -80,8 +81,8 @@ func addressesBeside(want cluster.Spec, have cluster.Snapshot) (addresses []stri
 	return addresses
 }
 
-// recall fills in what is remembered beside the machines of a set. Attributes have the UID of the host cluster and the
-// identity of the secrets as well (recallSecrets), which go before.
+// recall fills in the record besides the machines of a set. The UID of the host cluster and the identity of the
+// secrets are also in attributes (recallSecrets), which have precedence.
 func (p *writtenSet) recall(s record.Surroundings) {
 	for _, holder := range s.OtherKeys {
 		holder.Settled = true // nothing else is known of it

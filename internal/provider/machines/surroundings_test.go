@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// privateValues is private state as the framework has it.
+// privateValues is private state as in the framework.
 type privateValues map[string]string
 
 func (p privateValues) GetKey(_ context.Context, key string) ([]byte, diag.Diagnostics) {
@@ -35,7 +35,7 @@ func (p privateValues) SetKey(_ context.Context, key string, value []byte) diag.
 	return nil
 }
 
-// allBeside is surroundings of which all is known.
+// allBeside is surroundings with all values known.
 func allBeside() record.Surroundings {
 	return record.Surroundings{
 		Secrets: record.Secrets{Digest: "d", Identity: "i"},
@@ -47,7 +47,7 @@ func allBeside() record.Surroundings {
 	}
 }
 
-// formerly is the same in the private state of before.
+// formerly is the same in private state of a former version.
 func formerly() privateValues {
 	return privateValues{
 		"secrets": `"d"`, "cluster_identity": `"i"`,
@@ -69,7 +69,7 @@ func read(t *testing.T, private privateValues) record.Surroundings {
 	return s
 }
 
-// What is stored is read as it was, under one key, and so is what private state had under others before.
+// Surroundings are stored under one key and read back unchanged. The keys of former versions are read, too.
 func TestSurroundings_areReadAsStored(t *testing.T) {
 	t.Parallel()
 
@@ -121,7 +121,7 @@ func controlPlane(secrets string, host *machineset.Host) writtenSet {
 		Secrets: secrets, Host: host, Groups: []*machineset.Group{{Role: step.ControlPlane}}}}
 }
 
-// What a look does not show stays as it was.
+// What an observation does not show stays unchanged.
 func TestSurroundings_keepWhatNoLookShows(t *testing.T) {
 	t.Parallel()
 
@@ -172,8 +172,8 @@ func TestSurroundings_keepWhatNoLookShows(t *testing.T) {
 	}
 }
 
-// A set is told what is remembered: others have control planes on metal, and the host of pods is the one in the
-// attribute host_uid, where there is any.
+// A set gets what was recorded: others have control planes on metal, and the host of pods is the one in the
+// attribute host_uid, if there is one.
 func TestSurroundings_areRecalled(t *testing.T) {
 	t.Parallel()
 

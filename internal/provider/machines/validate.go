@@ -11,13 +11,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// validate checks everything that can be checked without a machine and as far as
-// it is known. All mistakes are reported at once.
+// validate checks everything that is known and needs no machine. It reports all mistakes at once.
 func (p writtenSet) validate() finding.List {
 	var diags finding.List
 
 	if p.senseless() {
-		return nil // which the attribute itself says; nothing else can be told without it
+		return nil // the attribute itself reports it; nothing else can be checked without it
 	}
 
 	diags.Append(p.validateMode()...)
@@ -56,7 +55,7 @@ func (g *writtenGroup) validateCount() finding.List {
 
 	switch {
 	case count == 0 && g.Role == step.Worker && !g.machines.Machines.IsNull():
-		return nil // a pool that is to have machines later
+		return nil // a pool may get machines later
 	case count == 0:
 		diags.Append(finding.Invalid(g.At.AtName("machines"), "machines", "found no machine", "allowed is one or more",
 			fmt.Sprintf("add the %s machines, each under a name of your choice", g.Role)))
@@ -67,7 +66,8 @@ func (g *writtenGroup) validateCount() finding.List {
 	return diags
 }
 
-// validateAddresses checks that machines have addresses, as far as they are known: one may be unknown as a whole.
+// validateAddresses checks that machines have addresses, as far as they are known: a machine may be unknown as a
+// whole.
 func (g *writtenGroup) validateAddresses() finding.List {
 	var diags finding.List
 
@@ -84,7 +84,7 @@ func (g *writtenGroup) validateAddresses() finding.List {
 	return diags
 }
 
-// evenNumber warns of a number of control planes that is not odd.
+// evenNumber warns of an even number of control planes.
 func evenNumber(at finding.Path, count int) finding.Finding {
 	return finding.Questionable(at, "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
 		fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1),

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 )
 
-// WorkerModel is a pool of workers in a cluster that it knows by its handle.
+// WorkerModel is a pool of workers in a cluster, known by its handle.
 type WorkerModel struct {
 	machineSetModel
 
@@ -37,7 +37,7 @@ func (m WorkerModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnosti
 
 func (m *WorkerModel) align(WorkerModel, *WorkerModel) {}
 
-// derive names the pool by its cluster and itself.
+// derive makes the ID from the cluster and the pool.
 func (m *WorkerModel) derive(ctx context.Context) diag.Diagnostics {
 	var diags diag.Diagnostics
 
@@ -51,7 +51,7 @@ func (m *WorkerModel) settleUpdate(ctx context.Context, done run, plan, state Wo
 		&machineset.Group{Role: step.Worker, Pool: plan.Name.ValueString()}, plan.machineSetModel, state.machineSetModel)
 }
 
-// idIn is the name of a cluster and of something in it.
+// idIn is the ID of something in a cluster: the names of both.
 func idIn(ctx context.Context, clusterHandle types.Object, name types.String) (types.String, diag.Diagnostics) {
 	handle, diags := clusterhandle.HandleFrom(ctx, clusterHandle)
 	if diags.HasError() || handle.Name.IsUnknown() || name.IsUnknown() {

@@ -26,7 +26,7 @@ var (
 	_ resource.ResourceWithUpgradeState   = (*workerResource)(nil)
 )
 
-// DefaultPoolName is the name of a pool of workers that has none of its own.
+// DefaultPoolName is the name of a pool of workers without a configured one.
 const DefaultPoolName = "worker"
 
 // NewWorkerResource is the constructor of the resource talosop_worker.
@@ -35,7 +35,7 @@ func NewWorkerResource() resource.Resource {
 		kind: "talosop_worker", imports: clusterimport.OfWorkers}}
 }
 
-// workerResource joins a pool of workers to a cluster that it knows by its handle.
+// workerResource joins a pool of workers to a cluster through its handle.
 type workerResource struct {
 	machinesResource[WorkerModel, *WorkerModel]
 }
@@ -78,7 +78,7 @@ func (r *workerResource) ImportState(
 	r.importState(ctx, req, resp, r.readOff)
 }
 
-// readOff reads workers off their machines, and their cluster off its control planes.
+// readOff reads workers from their machines, and their cluster from its control planes.
 func (r *workerResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (WorkerModel, map[string]clusterimport.Recognised, diag.Diagnostics) {

@@ -23,29 +23,29 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// writtenSet is machines of one cluster as a configuration, a plan or a state has them: in plain values, with the
-// attributes that are only checked, or only used in an apply, as they were written.
+// writtenSet is machines of one cluster as a configuration, a plan or a state has them: in plain values, plus
+// attributes as written that are only checked or only used in an apply.
 type writtenSet struct {
 	machineset.Set
 
 	written []*writtenGroup
-	// mode, endpoint and host are as the configuration has them: what talosop fills in is not in them.
+	// mode, endpoint and host are as in the configuration, without the defaults of talosop.
 	mode, endpoint types.String
 	host           types.Object
-	// snapshot is what etcd is to begin with, and snapshotGiven whether there is one, as far as that is known.
+	// snapshot is what etcd starts with, and snapshotGiven whether there is one, as far as that is known.
 	snapshot      restore.Snapshot
 	snapshotGiven bool
 	// allowBootstrap is the consent to bootstrap etcd with secrets that are older than the plan; see consent.go.
 	allowBootstrap types.Bool
 	// clusterName is that of the cluster.
 	clusterName types.String
-	// recorded is what state says of secrets that are not in it, and secretless is true where the provider does not have
+	// recorded is what state records of secrets outside it, and secretless is true when the provider does not have
 	// them either, so that only the configuration may.
 	recorded   providerdata.RecordedSecrets
 	secretless bool
 }
 
-// writtenGroup is a group of machines with its attributes as they were written.
+// writtenGroup is a group of machines with its attributes as written.
 type writtenGroup struct {
 	*machineset.Group
 
@@ -66,8 +66,8 @@ func writeGroup(g machineset.Group, machines machinesModel, talosVersion, maxUna
 	return &writtenGroup{Group: &g, machines: machines, talosVersion: talosVersion, maxUnavailable: maxUnavailable}
 }
 
-// schematicOf is the id of a schematic that is given by its id or its content. What is neither stays as it is, which
-// the validation refuses.
+// schematicOf is the ID of a schematic that is given by its ID or its content. Other text stays as it is, and the
+// validation refuses it.
 func schematicOf(text string) string {
 	if text == "" {
 		return ""
@@ -81,7 +81,7 @@ func schematicOf(text string) string {
 	return id
 }
 
-// extensionsOf are the system extensions of a schematic that is given by its content; nil of one that is not.
+// extensionsOf are the system extensions of a schematic that is given by its content, and otherwise nil.
 func extensionsOf(text string) []string {
 	parsed, err := schematic.Parse(text)
 	if text == "" || err != nil {
@@ -104,8 +104,8 @@ func hasControlPlane(groups []*writtenGroup) bool {
 	return machineset.Set{Groups: plainGroups(groups)}.OwnsControlPlane()
 }
 
-// MachineSet reads the machines and settings of a model. own is what it says of the host cluster, and g what is known
-// of its one group beside the model.
+// MachineSet reads the machines and settings of a model. own is its host cluster, and g what is known of its one
+// group besides the model.
 func (m machineSetModel) MachineSet(
 	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, g machineset.Group,
 	maxUnavailable types.String, planes settings.PlaneModel,
@@ -121,7 +121,7 @@ func (m machineSetModel) MachineSet(
 	return p, diags
 }
 
-// machineSetOf reads groups of machines in one cluster. own is what their resource says of the host cluster.
+// machineSetOf reads groups of machines in one cluster. own is the host cluster of their resource.
 func machineSetOf(
 	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, groups ...*writtenGroup,
 ) (writtenSet, diag.Diagnostics) {
@@ -147,7 +147,7 @@ func machineSetOf(
 	p.Settings.Container, p.Settings.FindsLinks = p.Host != nil, true
 
 	if p.Host != nil {
-		named.Text(handle.Name) // machines are called by it
+		named.Text(handle.Name) // machines are named after it
 	}
 
 	for _, g := range groups {
@@ -174,8 +174,8 @@ func machineSetOf(
 	return p, append(settings.Diags, named.Diags...)
 }
 
-// addMachines adds the machines of a group. named, located and settings read which there are, where they answer, and
-// the rest.
+// addMachines adds the machines of a group. named, located and settings read which machines there are, where they
+// answer, and the rest.
 func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named, located, settings *tf.Reader) {
 	for key, machine := range tf.Objects[machineModel](ctx, named, g.machines.Machines) {
 		_, ownImage := g.installOf(named, machine)
@@ -205,8 +205,8 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 	}
 }
 
-// addUnknown adds the machines of a group that are unknown as a whole: only what they are called is known, and those of
-// state that are called so are no machines that leave.
+// addUnknown adds the machines of a group that are unknown as a whole: only their names are known, and machines in
+// state with these names do not leave.
 func (g *writtenGroup) addUnknown(p *machineset.Set) {
 	for key, element := range g.machines.Machines.Elements() {
 		if element.IsUnknown() {
@@ -216,8 +216,8 @@ func (g *writtenGroup) addUnknown(p *machineset.Set) {
 	}
 }
 
-// machine reads the settings of one machine, with those of its group filled in. Its key is its host name, unless that
-// is given, or the key cannot be one, which the validation says.
+// machine reads the settings of one machine, with those of its group filled in. Its key is the default of its host
+// name; the validation reports a key that cannot be one.
 func (g *writtenGroup) machine(r *tf.Reader, key string, one machineModel) machineconfig.Machine {
 	install, _ := g.installOf(r, one)
 
@@ -246,9 +246,9 @@ func (g *writtenGroup) machine(r *tf.Reader, key string, one machineModel) machi
 	}
 }
 
-// installOf merges the install settings of a machine over those of its group. A
-// disk and a disk selector say the same thing, so the machine's own choice of one
-// replaces the set's of the other. ownImage tells that the installer image was given.
+// installOf merges the install settings of a machine over those of its group. A disk and a disk selector are
+// alternatives, so the machine's choice of one replaces the set's choice of the other. ownImage reports that the
+// installer image was given.
 func (g *writtenGroup) installOf(r *tf.Reader, one machineModel) (install machineconfig.Install, ownImage bool) {
 	merged, own := g.machines.Install.Attributes(), one.Install.Attributes()
 	r.Unknown = r.Unknown || g.machines.Install.IsUnknown() || one.Install.IsUnknown()
@@ -272,8 +272,8 @@ func (g *writtenGroup) installOf(r *tf.Reader, one machineModel) (install machin
 	return install, !given.IsNull()
 }
 
-// installer names the image that is installed. What makes it up is checked where
-// the values are, so an image that cannot be named yet is left empty here.
+// installer names the installer image. Its parts are checked where the values are, so an image that cannot be named
+// yet is left empty here.
 func (g *writtenGroup) installer(r *tf.Reader, given types.String) string {
 	if !given.IsNull() {
 		return r.Text(given)
@@ -291,12 +291,12 @@ func (g *writtenGroup) installer(r *tf.Reader, given types.String) string {
 	return reference
 }
 
-// count is how many machines in containers a group has; known is false when that is not known yet.
+// count is how many machines in containers a group has; known is false while that is unknown.
 func (g *writtenGroup) count() (count int, known bool) {
 	return int(min(max(g.machines.Replicas.ValueInt64(), 0), mostReplicas)), !g.machines.Replicas.IsUnknown()
 }
 
-// addReplicas adds the machines in containers of a group. Which there are, and where they answer, is read with named.
+// addReplicas adds the machines in containers of a group. named decides which there are, and where they answer.
 func addReplicas(
 	ctx context.Context, p *machineset.Set, named, r *tf.Reader, g *writtenGroup, host types.Object,
 ) {
