@@ -1,4 +1,4 @@
-// Package configdata is the data source talosop_machine_config: the configuration of machines that others make.
+// Package configdata is the data source talosop_machine_config: the configuration of unmanaged machines.
 package configdata
 
 import (
@@ -28,7 +28,7 @@ var (
 // NewDataSource is the constructor of the data source.
 func NewDataSource() datasource.DataSource { return &dataSource{} }
 
-// dataSource renders one configuration, and asks nobody.
+// dataSource renders one configuration, without I/O.
 type dataSource struct {
 	providerdata.ConfiguredDataSource
 }
@@ -52,7 +52,7 @@ func (d *dataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
 	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts says so
+		return // tf.BlankTexts reports it
 	}
 
 	var config model
@@ -106,7 +106,7 @@ func (m model) machineSet(ctx context.Context) (machineset.Set, diag.Diagnostics
 	return p, append(diags, more...)
 }
 
-// validate checks everything that can be checked as far as it is known.
+// validate checks everything that is known.
 func validate(p machineset.Set) finding.List {
 	if p.Host != nil {
 		return finding.List{finding.Invalid(p.ClusterPath("mode"), "mode",
@@ -123,7 +123,7 @@ func validate(p machineset.Set) finding.List {
 	return append(append(diags, p.Validate()...), p.ValidateSecrets()...)
 }
 
-// provide fills in what the provider's configuration has of the cluster.
+// provide fills in the provider's configuration for the cluster.
 func (d *dataSource) provide(ctx context.Context, p *machineset.Set) finding.List {
 	name := types.StringValue(p.Settings.Name)
 	d.ProvideSettings(ctx, p, name, providerdata.RecordedSecrets{})
@@ -148,7 +148,7 @@ func (d *dataSource) provide(ctx context.Context, p *machineset.Set) finding.Lis
 	return diags
 }
 
-// render fills in what follows from the arguments.
+// render fills in the results.
 func (m *model) render(p machineset.Set) finding.List {
 	if diags := validate(p); diags.HasError() {
 		return diags

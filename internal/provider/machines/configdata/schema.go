@@ -46,7 +46,7 @@ func attributes() map[string]schema.Attribute {
 	return tf.DataSourceAttributes(given)
 }
 
-// arguments are the texts of those that say more where machines follow them.
+// arguments are the texts of arguments that say more where machines follow them.
 var arguments = map[string]string{
 	"talos_version": "Talos version of the image that the machines boot from, such as `" + rollout.TalosExample +
 		"`, with or without the `v`: " + machineset.SupportedTalos + "; a newer one needs `allow_untested`. It decides " +
@@ -66,7 +66,7 @@ var arguments = map[string]string{
 		machines.PatchFormat,
 }
 
-// describe gives an argument a text of its own.
+// describe gives an argument its own text.
 func describe(attributes map[string]resource.Attribute, name, text string) {
 	switch a := attributes[name].(type) {
 	case resource.StringAttribute:
