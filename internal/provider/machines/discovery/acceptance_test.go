@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// Terraform lists who answers in a network, and writes down what it finds: the first plan of that imports it and changes
-// nothing. Secrets are in none of it.
+// Terraform lists the machines of a network, and generates configuration for them: its first plan imports it and
+// changes nothing. None of it contains secrets.
 func TestAccQuery_listsAndWritesDown(t *testing.T) {
 	t.Parallel()
 
@@ -50,7 +50,7 @@ list "talosop_machine" "site" {
 		}
 	}
 
-	// Of a machine that waits there is as much as it tells, for whoever takes its import out.
+	// The configuration of a waiting machine has everything it reports, for users who remove its import.
 	if all := w.Read("all.tf"); !strings.Contains(all, `"`+waiting.UUID()+`"`) || strings.Count(all, "import {") != 2 {
 		t.Errorf("the configuration of both is:\n%s", all)
 	}

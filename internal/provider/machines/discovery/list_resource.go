@@ -32,7 +32,7 @@ var (
 // NewListResource is the constructor of the list resource.
 func NewListResource() list.ListResource { return &listResource{} }
 
-// listResource asks addresses who is there. It changes nothing.
+// listResource asks which machines answer at addresses. It changes nothing.
 type listResource struct {
 	providerdata.ConfiguredResource
 }
@@ -106,7 +106,7 @@ func (l *listResource) List(ctx context.Context, req list.ListRequest, stream *l
 	}
 }
 
-// tell makes results of machines, as many as are asked for.
+// tell makes results from machines, up to the requested number.
 func (l *listResource) tell(
 	ctx context.Context, req list.ListRequest, found []machine, planes map[clusterimport.Source][]string,
 	push func(list.ListResult) bool,
@@ -131,8 +131,8 @@ func (l *listResource) tell(
 	}
 }
 
-// describe fills in the resource: of a member all that an import reads, of others what they told. That an import is not
-// possible is a warning: the others are listed all the same.
+// describe fills in the resource: for a member everything that an import reads, for others what they reported. A
+// failed import is a warning, so that the others are still listed.
 func (l *listResource) describe(ctx context.Context, m machine, result *list.ListResult) {
 	set := func(name string, value types.String) {
 		if !value.IsNull() {
@@ -181,7 +181,7 @@ func (l *listResource) imported(ctx context.Context, result *list.ListResult) re
 	return resp
 }
 
-// notFound says where no machine was found.
+// notFound reports where no machine was found.
 func notFound(unanswered []silent) diag.Diagnostic {
 	var lines []string
 
@@ -198,10 +198,10 @@ func notFound(unanswered []silent) diag.Diagnostic {
 		"Nothing follows from that about a machine that is switched off:\n  - "+strings.Join(lines, "\n  - "))
 }
 
-// unnameable is what names of machines do not have.
+// unnameable is what names of machines must not contain.
 var unnameable = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// name is what the machine is called in its configuration: its host name, or its address.
+// name is the name of the machine in its configuration: its host name, or its address.
 func (m machine) name() string {
 	name := m.Hostname
 	if name == "" {
@@ -211,7 +211,7 @@ func (m machine) name() string {
 	return strings.Trim(unnameable.ReplaceAllString(name, "-"), "._-")
 }
 
-// String says who a machine is, to people.
+// String names a machine for people.
 func (m machine) String() string {
 	who := "maintenance"
 

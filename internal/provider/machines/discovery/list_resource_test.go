@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// rack is a network of which machines of a site have the first addresses.
+// rack is a network whose first addresses belong to machines of a site.
 func rack(s *sitetest.Site) string { return netip.PrefixFrom(s.Network().Addr(), 28).String() }
 
 // listedMachines is a member of a cluster, one of another cluster and a machine in maintenance mode, and the provider that
@@ -38,7 +38,7 @@ func listedMachines(t *testing.T) (s *sitetest.Site, provider tftest.Config) {
 	return s, provided()
 }
 
-// Whoever answers in a network is listed as what it is, with the identity that an import takes, and nothing is changed.
+// Every machine of a network is listed with its state and the identity for an import, and nothing is changed.
 func TestQuery_machinesOfANetwork(t *testing.T) {
 	t.Parallel()
 
@@ -84,7 +84,7 @@ func TestQuery_machinesOfANetwork(t *testing.T) {
 		}
 	}
 
-	// Of a member it is all that an import writes down.
+	// For a member this is everything that an import writes.
 	imported := tftest.Drive(t, "talosop_machine", provider)
 	imported.Import(t, tftest.JSON(t, map[string]any{"cluster": "test",
 		"control_plane": sitetest.Addresses(s.ControlPlane),
@@ -129,7 +129,7 @@ func identityText(t *testing.T, q tftest.Found) string {
 	return fmt.Sprint(*cluster, " ", list("control_plane"), " ", list("machines"))
 }
 
-// What is asked for bounds what is listed and asked; who was named and does not answer is told.
+// The arguments limit what is listed and asked; a named address that does not answer is reported.
 func TestQuery_machinesAsAsked(t *testing.T) {
 	t.Parallel()
 
@@ -182,7 +182,7 @@ func TestQuery_machinesAsAsked(t *testing.T) {
 	}
 }
 
-// The secrets of a cluster may be in a file alone, which is what the identity names.
+// The secrets of a cluster may be only in a file, which the identity then names.
 func TestQuery_machinesOfAFile(t *testing.T) {
 	t.Parallel()
 

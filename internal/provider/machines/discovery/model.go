@@ -64,7 +64,7 @@ func attributes() map[string]schema.Attribute {
 	}
 }
 
-// targets are the addresses that are asked, as far as they are known.
+// targets are the addresses to ask, as far as they are known.
 func (m model) targets() ([]target, diag.Diagnostics) {
 	r := &tf.Reader{}
 	addresses, networks := r.Texts(m.Addresses), r.Texts(m.Networks)
@@ -96,7 +96,7 @@ func (m model) scan(options talos.Options, sources []source) scan {
 	return scan{options: options, sources: sources, atOnce: orDefault(m.Connections, defaultConnections)}
 }
 
-// sources are the clusters whose members are recognised. The context hides their secrets from logs.
+// sources are the clusters whose members the list recognizes. The context hides their secrets from logs.
 func (m model) sources(ctx context.Context, data *providerdata.ProviderData) (
 	context.Context, []source, diag.Diagnostics,
 ) {
@@ -125,7 +125,7 @@ func (m model) sources(ctx context.Context, data *providerdata.ProviderData) (
 	return ctx, sources, diags
 }
 
-// secretsUnread is the error of a list that asked nobody.
+// secretsUnread is the error of a list that asked no machine.
 func secretsUnread(err error) diag.Diagnostic {
 	return tf.Unable("list", "machines", finding.Report{
 		Attempted: "read the secrets of a cluster", Cause: strings.Split(err.Error(), "\n"),
@@ -135,7 +135,7 @@ func secretsUnread(err error) diag.Diagnostic {
 	})
 }
 
-// given says where the secrets of clusters are.
+// given locates the secrets of clusters.
 func (m model) given(data *providerdata.ProviderData) ([]clusterimport.Source, diag.Diagnostics) {
 	var given []clusterimport.Source
 
@@ -159,7 +159,7 @@ func (m model) given(data *providerdata.ProviderData) ([]clusterimport.Source, d
 	return given, nil
 }
 
-// chosen are the machines that are to be listed.
+// chosen are the machines to list.
 func (m model) chosen(found []machine) []machine {
 	if m.Maintenance.IsNull() {
 		return found

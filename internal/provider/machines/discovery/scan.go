@@ -11,47 +11,47 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// source is a cluster whose members are recognised.
+// source is a cluster whose members the list recognizes.
 type source struct {
 	clusterimport.Source
 
 	credentials talos.Credentials
 }
 
-// scan asks addresses, a bounded number of them side by side.
+// scan asks addresses, a limited number of them in parallel.
 type scan struct {
 	options talos.Options
 	sources []source
 	atOnce  int64
 }
 
-// machine is a machine of Talos that answered.
+// machine is a Talos machine that answered.
 type machine struct {
 	talos.Info
 
 	address string
-	// from is where the secrets of its cluster are; of others it is empty.
+	// from locates the secrets of its cluster; it is empty for other machines.
 	from clusterimport.Source
-	// also are further addresses at which it answered.
+	// also are the other addresses at which it answered.
 	also []string
 }
 
-// silent is an address where no machine of Talos was found, and why.
+// silent is an address without a Talos machine, and the reason.
 type silent struct {
 	address string
 	err     error
 }
 
-// answer is what came of asking one address.
+// answer is the result of asking one address.
 type answer struct {
 	machine
 
 	err error
-	// connected is whether anything listens there.
+	// connected reports whether a server listens there.
 	connected bool
 }
 
-// run asks all targets. Who answers at several addresses is one machine, at the first of them.
+// run asks all targets. A machine that answers at several addresses is one machine, at the first of them.
 func (s scan) run(ctx context.Context, targets []target) ([]machine, []silent, error) {
 	var (
 		asking  panics.Group
@@ -80,7 +80,7 @@ func (s scan) run(ctx context.Context, targets []target) ([]machine, []silent, e
 	return found, unanswered, nil
 }
 
-// ask tries one cluster after the other until a machine is a member of one; it answers in maintenance mode to any.
+// ask tries one cluster after the other until a machine is a member of one; in maintenance mode it answers to any.
 func (s scan) ask(ctx context.Context, address string) answer {
 	tries := s.sources
 	if len(tries) == 0 {
@@ -116,13 +116,13 @@ func (s scan) ask(ctx context.Context, address string) answer {
 		}
 	}
 
-	a.err = nil // a machine of Talos, whosever it is
+	a.err = nil // a Talos machine of any cluster
 
 	return a
 }
 
-// sorted tells machines from addresses where none was found: those that are named, and those where something else than
-// silence came back from what may be Talos.
+// sorted separates machines from addresses without one. It keeps the addresses that were named, and those where a
+// possible Talos answered with an error.
 func sorted(targets []target, answers []answer) ([]machine, []silent) {
 	var (
 		found      []machine
@@ -132,14 +132,14 @@ func sorted(targets []target, answers []answer) ([]machine, []silent) {
 
 	for i, a := range answers {
 		if a.err != nil {
-			if targets[i].named || a.connected && talos.Classify(a.err) != talos.ErrForeign { //nolint:errorlint // it is a class
+			if targets[i].named || a.connected && talos.Classify(a.err) != talos.ErrForeign { //nolint:errorlint // a class
 				unanswered = append(unanswered, silent{targets[i].address, a.err})
 			}
 
 			continue
 		}
 
-		// Its certificate is that of one machine, and of one boot of it.
+		// The certificate identifies one machine, and one boot of it.
 		if first, twice := at[a.Fingerprint]; twice && a.Fingerprint != "" {
 			found[first].also = append(found[first].also, a.address)
 
@@ -153,7 +153,7 @@ func sorted(targets []target, answers []answer) ([]machine, []silent) {
 	return found, unanswered
 }
 
-// controlPlanes are the addresses of the control planes that were found, by where the secrets of their cluster are.
+// controlPlanes are the addresses of the control planes that were found, by the source of their cluster's secrets.
 func controlPlanes(found []machine) map[clusterimport.Source][]string {
 	planes := map[clusterimport.Source][]string{}
 

@@ -14,8 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// A machine at two addresses is one machine. What else listens somewhere is told where it was named, and where it may be
-// Talos; what is silent in a network is not.
+// A machine at two addresses is one machine. Another server is reported where it was named, and where it may be
+// Talos; a silent address of a network is not.
 func TestScan_tellsMachinesFromOthers(t *testing.T) {
 	t.Parallel()
 
@@ -103,7 +103,7 @@ func serving(t *testing.T, answer func(net.Conn)) string {
 				return
 			}
 
-			// Reading what the client sent first, so that the answer is not lost with a reset.
+			// Read the request first, so that a reset does not lose the answer.
 			_, _ = conn.Read(make([]byte, 4096))
 			answer(conn)
 			_ = conn.Close()
@@ -113,7 +113,7 @@ func serving(t *testing.T, answer func(net.Conn)) string {
 	return listener.Addr().String()
 }
 
-// Machines without a host name are called by their address, in letters that names have.
+// Machines without a host name are named after their address, with characters that names allow.
 func TestMachine_name(t *testing.T) {
 	t.Parallel()
 

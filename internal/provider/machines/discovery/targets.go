@@ -14,13 +14,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// target is an address that is asked. Whoever named it wants to know when nobody answers there.
+// target is an address to ask. A named one is reported when no machine answers there.
 type target struct {
 	address string
 	named   bool
 }
 
-// targetsOf are the addresses, and those of networks, each once: the ones that are named first.
+// targetsOf are the addresses, and those of networks, each once, with the named ones first.
 func targetsOf(addresses, networks []string, most int64) ([]target, diag.Diagnostics) {
 	var (
 		targets []target
@@ -62,7 +62,7 @@ func targetsOf(addresses, networks []string, most int64) ([]target, diag.Diagnos
 // network is a prefix of addresses.
 type network struct{ netip.Prefix }
 
-// networksOf reads networks, in the order of their addresses, and refuses more addresses than are to be asked.
+// networksOf reads networks, sorted by address, and refuses more addresses than the limit.
 func networksOf(texts []string, most int64) ([]network, diag.Diagnostics) {
 	var (
 		networks []network
@@ -96,10 +96,10 @@ func networksOf(texts []string, most int64) ([]network, diag.Diagnostics) {
 	return networks, diags
 }
 
-// reserves is whether the first and the last address name the network and all that is in it.
+// reserves reports whether the first and the last address are the network and broadcast addresses.
 func (n network) reserves() bool { return n.Addr().Is4() && n.Bits() < 31 }
 
-// size is how many addresses a network has for machines.
+// size is how many addresses for machines a network has.
 func (n network) size() *big.Int {
 	size := new(big.Int).Lsh(big.NewInt(1), uint(n.Addr().BitLen()-n.Bits())) //nolint:gosec // a prefix is no longer than its address
 	if n.reserves() {
