@@ -14,14 +14,14 @@ import (
 // talos_machine_configuration_apply_resource.go and talos_machine_resource.go).
 var MachineTypes = []string{"talos_machine_configuration_apply", "talos_machine"}
 
-// IsMachine is whether a type has a machine.
+// IsMachine reports whether a type has a machine.
 func IsMachine(typeName string) bool { return slices.Contains(MachineTypes, typeName) }
 
-// Machine is what the state of such a resource says of its machine.
+// Machine is the machine in the state of such a resource.
 type Machine struct {
 	// Address is where its Talos API is.
 	Address string
-	// Cluster is the name of its cluster, Hostname its own, empty without one, and Role what it is.
+	// Cluster is the name of its cluster, Hostname its own, empty without one, and Role its type.
 	Cluster, Hostname, Role string
 }
 
@@ -50,7 +50,7 @@ func MachineOf(state []byte) (Machine, error) {
 	}, nil
 }
 
-// textOf is what documents say in either form; empty when they do not.
+// textOf is a fact in documents of either form; empty when they lack it.
 func textOf(documents map[string]any, f places.Fact) string {
 	return cmp.Or(textAt(documents, f.Document), textAt(documents, f.Main))
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// MovedKey is where private state holds what a machine is read by that was moved here. It is a request for the next
-// refresh, which ends it, and nothing that is remembered.
+// MovedKey is the key in private state for the inputs of the first read after a move. It requests the next refresh,
+// which removes it, and records nothing.
 const MovedKey = "moved"
 
-// MoveMachine takes a machine over, as resource.StateMover does. It stores where the machine is, and what the refresh
-// that follows reads it by.
+// MoveMachine takes a machine over, as resource.StateMover does. It stores where the machine is, and the inputs of
+// the refresh that follows.
 func MoveMachine(ctx context.Context, req resource.MoveStateRequest, resp *resource.MoveStateResponse) {
 	if !IsMachine(req.SourceTypeName) || !Is(req.SourceProviderAddress) ||
 		req.SourceRawState == nil {

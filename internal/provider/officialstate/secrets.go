@@ -1,5 +1,5 @@
-// Package officialstate reads what the official provider, siderolabs/talos, keeps in state, for `moved` blocks that
-// lead from its types to those of talosop. Pure.
+// Package officialstate reads the state of the official provider, siderolabs/talos, for `moved` blocks that lead
+// from its types to those of talosop. Pure.
 package officialstate
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Is is whether the address of a provider, host/namespace/type, is that of the official one, from whichever registry.
+// Is reports whether the address of a provider, host/namespace/type, is that of the official one, from any registry.
 func Is(provider string) bool {
 	return provider == "siderolabs/talos" || strings.HasSuffix(provider, "/siderolabs/talos")
 }
