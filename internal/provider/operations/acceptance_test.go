@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// operatedHCL is a cluster of one control plane and one worker, with what is to be done to it.
+// operatedHCL is a cluster of one control plane and one worker, with operations on it.
 func operatedHCL(s *sitetest.Site, operations string) string {
 	return sitetest.SecretsHCL + s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, ""), "") + operations
 }
@@ -48,8 +48,8 @@ resource "terraform_data" "window" {
 `, input)
 }
 
-// Terraform invokes an action, from its command line and when a resource changes, and shows what it does. What the
-// handle has that is secret is in neither.
+// Terraform invokes an action, from its command line and when a resource changes, and shows its progress. Neither
+// shows the secrets of the handle.
 func TestAccActions_invoked(t *testing.T) {
 	t.Parallel()
 
@@ -90,8 +90,8 @@ func TestAccActions_invoked(t *testing.T) {
 	w.MustRun("destroy", "-auto-approve")
 }
 
-// The plan file of a change that triggers an action has the configuration of the action, with the secrets of the
-// handle. The CLI marks them as sensitive, because the resource does that the handle comes from.
+// The plan file of a change that triggers an action contains the configuration of the action, with the secrets of
+// the handle. The CLI marks them as sensitive, because the resource that exports the handle does.
 func TestAccActions_planFileHasTheHandle(t *testing.T) {
 	t.Parallel()
 

@@ -18,7 +18,7 @@ import (
 
 var _ action.ActionWithConfigure = (*operationAction)(nil)
 
-// operationAction does an operation when Terraform invokes it.
+// operationAction runs an operation when Terraform invokes it.
 type operationAction struct {
 	providerdata.ConfiguredAction
 
@@ -45,8 +45,8 @@ func (a *operationAction) Schema(ctx context.Context, _ action.SchemaRequest, re
 	}
 }
 
-// Invoke implements the framework: it does the operation, and tells every event on the way. The framework calls it in a
-// goroutine of its own, where nobody else would make an error of a panic.
+// Invoke implements the framework: it runs the operation, and reports every event. The framework calls it in a
+// separate goroutine, where only Invoke can turn a panic into an error.
 func (a *operationAction) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
 	tell, end := told(ctx, func(line string) { resp.SendProgress(action.InvokeProgressEvent{Message: line}) })
 	defer end()
@@ -75,11 +75,11 @@ func (a *operationAction) invoke(
 	resp.Diagnostics.Append(diags...)
 }
 
-// mostUnsent is how many lines wait for a client that is slow to take them; further ones are left out.
+// mostUnsent is how many lines wait for a slow client; further ones are dropped.
 const mostUnsent = 1000
 
-// told passes lines on to whoever may be gone: nobody takes a progress event of a client that was interrupted, and the
-// run has to end in good order all the same. end returns once all lines are passed on, or the context ended.
+// told passes lines on to a client that may be gone: an interrupted client takes no progress events, and the run
+// still has to end in good order. end returns once all lines are passed on, or the context ended.
 func told(ctx context.Context, send func(string)) (tell func(string), end func()) {
 	lines, sent := make(chan string, mostUnsent), make(chan struct{})
 
@@ -101,7 +101,7 @@ func told(ctx context.Context, send func(string)) (tell func(string), end func()
 		mu.Lock()
 		defer mu.Unlock()
 
-		// What is waited for is told in each round.
+		// Each round reports what it waits for.
 		if line == last || ended {
 			return
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// asked is an operation as a configuration asks for it. What a kind has no argument for is null.
+// asked is an operation as configured. Arguments that a kind does not have are null.
 type asked struct {
 	kind kind
 
@@ -33,7 +33,7 @@ type getter interface {
 	GetAttribute(ctx context.Context, at path.Path, target any) diag.Diagnostics
 }
 
-// read reads the arguments that a kind has.
+// read reads the arguments of a kind.
 func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
@@ -49,18 +49,18 @@ func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 	return a, diags
 }
 
-// operation is what is done to each machine.
+// operation is the operation on each machine.
 func (a asked) operation() operation.Operation {
 	return operation.Operation{Kind: a.kind.kind, Service: a.service.ValueString()}
 }
 
-// named are the machines that the configuration names; nil when it names none.
+// named are the machines that the configuration names; nil for none.
 func (a asked) named() []string { return (&tf.Reader{}).Texts(a.machines) }
 
-// through is whether workers are reached through control planes.
+// through reports whether workers are reached through control planes.
 func (a asked) through() bool { return a.access.ValueString() == machineset.AccessThroughControlPlane }
 
-// put puts what is said about the rollout into a set.
+// put puts the rollout settings into a set.
 func (a asked) put(ctx context.Context, p *machineset.Set) {
 	changes := rollout.Untold()
 	if !a.drain.IsNull() {
@@ -70,14 +70,15 @@ func (a asked) put(ctx context.Context, p *machineset.Set) {
 	changes.Put(ctx, p)
 }
 
-// drains is whether nodes are drained, as far as the configuration says.
+// drains reports whether nodes are drained, as far as the configuration says.
 func (a asked) drains() bool {
 	enabled, _ := a.drain.Attributes()["enabled"].(types.Bool)
 
 	return a.operation().Reboots() && (enabled.IsNull() || enabled.IsUnknown() || enabled.ValueBool())
 }
 
-// forecast lists what is done to the machines that the configuration names; unknown where it is found out later.
+// forecast lists the operations on the machines that the configuration names; unknown when they are determined
+// later.
 func (a asked) forecast() types.List {
 	known := a.machines.Elements()
 	if a.machines.IsNull() || a.machines.IsUnknown() || a.service.IsUnknown() {

@@ -1,6 +1,6 @@
-// Package operations is what people ask for to be done once to machines that run: reboots, restarts, a rollback of
-// Talos, a defragmentation of etcd, a support bundle. Each is an action, for Terraform 1.14 and newer, and a
-// resource of the same name, for OpenTofu, which does it when it is created and whenever its triggers change.
+// Package operations is one-time operations on running machines: reboots, restarts, a rollback of Talos, a
+// defragmentation of etcd, a support bundle. Each is an action, for Terraform 1.14 and newer, and a resource of the
+// same name, for OpenTofu. The resource runs the operation when it is created and whenever its triggers change.
 package operations
 
 import (
@@ -10,14 +10,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 )
 
-// kind is one of the operations as users know it.
+// kind is one of the operations.
 type kind struct {
 	// name is the type without the name of the provider.
 	name string
 	kind operation.Kind
-	// description of what is done, and to machines which ones it is done by default; empty where they have to be named.
+	// description is what the operation does, and machines the default targets; empty when they have to be named.
 	description, machines string
-	// planes is whether control planes alone may be named, and single whether one of them is asked that nobody names.
+	// planes reports whether only control planes may be named, and single whether the default is one of them.
 	planes, single bool
 }
 

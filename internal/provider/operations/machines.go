@@ -15,10 +15,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// pause is between two questions for the nodes, while the API is away.
+// pause is between two requests for the nodes while the API is unreachable.
 const pause = time.Second
 
-// nodesOf are the nodes of the cluster. An API that does not answer is waited for until the context ends.
+// nodesOf are the nodes of the cluster. It waits for an API that does not answer until the context ends.
 func nodesOf(ctx context.Context, api *kubernetes.Client) (nodes kubestate.State, err error) {
 	err = wait.Until(ctx, pause, func(ctx context.Context) error {
 		if nodes = api.Observe(ctx); !nodes.Reachable {
@@ -32,7 +32,7 @@ func nodesOf(ctx context.Context, api *kubernetes.Client) (nodes kubestate.State
 	return nodes, err
 }
 
-// workersOf are the machines of the nodes that are no control planes, by the names of their nodes.
+// workersOf are the machines of the nodes that are no control planes, by node name.
 func (a asked) workersOf(nodes kubestate.State) []cluster.Machine {
 	var workers []cluster.Machine
 
@@ -59,7 +59,7 @@ func (e *UnknownMachineError) Error() string {
 	return fmt.Sprintf("the cluster has no machine %q: it has %s", e.Name, strings.Join(e.Known, ", "))
 }
 
-// chosen are the machines that the configuration names, by their names in the spec; all where it names none.
+// chosen are the machines that the configuration names, by their names in the spec; all when it names none.
 func (a asked) chosen(want cluster.Spec, nodes kubestate.State) ([]string, error) {
 	names := map[string]string{}
 

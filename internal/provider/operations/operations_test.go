@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// invoke does an action as Terraform does, and gives what it told on the way.
+// invoke runs an action as Terraform does, and returns its progress messages.
 func invoke(t *testing.T, name string, config tftest.Config) (told []string, said string) {
 	t.Helper()
 
@@ -62,7 +62,7 @@ func bootsOf(b *sitetest.Living) []int {
 	return boots
 }
 
-// Each action does what it says on machines that run, and tells it while it happens.
+// Each action does its operation on running machines, and reports it meanwhile.
 func TestActions_onACluster(t *testing.T) {
 	t.Parallel()
 
@@ -106,8 +106,8 @@ func TestActions_onACluster(t *testing.T) {
 	}
 }
 
-// The resource does it when it is created and when its triggers change, plans nothing otherwise, and keeps no secrets
-// in state.
+// The resource runs the operation when it is created and when its triggers change, has an empty plan otherwise, and
+// keeps no secrets in state.
 func TestOperationResource_followsItsTriggers(t *testing.T) {
 	t.Parallel()
 
@@ -144,7 +144,7 @@ func TestOperationResource_followsItsTriggers(t *testing.T) {
 	sitetest.HoldsNone(t, b.Bundle, map[string]string{"the state": d.State.String(), "the private state": string(d.Private)})
 }
 
-// What an apply left is gone on with by the next one, which does nothing to the machines that are through.
+// The next apply continues an incomplete operation, and does nothing to the machines that are done.
 func TestOperationResource_goesOnWithWhatIsLeft(t *testing.T) {
 	t.Parallel()
 
@@ -173,7 +173,7 @@ func TestOperationResource_goesOnWithWhatIsLeft(t *testing.T) {
 	d.Apply(t, config).Must(t)
 	d.ExpectEmpty(t, "after the second apply", config)
 
-	// All were switched on again, and those that were left rebooted after that.
+	// All were powered on again, and those that were left rebooted after that.
 	for i, after := range bootsOf(b) {
 		want := 1
 		if slices.Contains(left, b.ControlPlane[i].Address().String()) {

@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// failed tells why an operation did not finish, and how far it came.
+// failed reports why an operation did not finish, and its progress.
 func (a asked) failed(
 	ctx context.Context, p machineset.Set, machines []string, result lifecycle.Result, err error,
 ) diag.Diagnostic {
@@ -55,12 +55,12 @@ func (a asked) failed(
 // title is the operation in words.
 func (a asked) title() string { return strings.ReplaceAll(a.kind.name, "_", " ") }
 
-// operated are the steps that did the operation itself.
+// operated are the steps of the operation itself.
 func operated(done []step.Step) []step.Step {
 	return slices.DeleteFunc(slices.Clone(done), func(s step.Step) bool { _, is := s.(step.Operate); return !is })
 }
 
-// leftOf are the machines of an order that the operation was not done on.
+// leftOf are the machines of an order without the operation.
 func leftOf(order operate.Order, done []step.Step) []string {
 	return slices.DeleteFunc(slices.Clone(order.Machines), func(machine string) bool {
 		return slices.ContainsFunc(operated(done), func(s step.Step) bool { return s.On() == machine })

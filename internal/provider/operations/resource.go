@@ -25,15 +25,15 @@ var (
 	_ resource.ResourceWithModifyPlan = (*operationResource)(nil)
 )
 
-// operationResource does an operation when it is created, and whenever what it depends on changes. Its state tells when
-// that was; no machine is asked about it later.
+// operationResource runs an operation when it is created, and whenever its triggers change. Its state records when;
+// it never asks machines about it later.
 type operationResource struct {
 	providerdata.ConfiguredResource
 
 	kind kind
 }
 
-// The attributes that tell of the last time.
+// The attributes about the last run.
 const (
 	triggers   = "triggers"
 	operations = "operations"
@@ -60,7 +60,7 @@ func (r *operationResource) Schema(ctx context.Context, _ resource.SchemaRequest
 	}
 }
 
-// occasions say when the resource does it, and what came of it.
+// occasions describe when the resource runs the operation, and its result.
 func occasions(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"timeouts": tf.ChangeTimeouts(ctx, "Time for all machines together. Default: `30m`."),
@@ -75,7 +75,7 @@ func occasions(ctx context.Context) map[string]schema.Attribute {
 	}
 }
 
-// ModifyPlan plans to do it anew when something that it depends on changes, and to go on with what an apply left.
+// ModifyPlan plans another run when a trigger changes, and the rest of an incomplete one.
 func (r *operationResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -105,7 +105,7 @@ func (r *operationResource) ModifyPlan(
 	}
 }
 
-// unfinishedIn are the machines that the last apply left; null in no state.
+// unfinishedIn are the machines that the last apply left; null without a state.
 func unfinishedIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) types.List {
 	unfinished := types.ListNull(types.StringType)
 	if !state.Raw.IsNull() {
@@ -115,7 +115,7 @@ func unfinishedIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostic
 	return unfinished
 }
 
-// changed is whether an argument that asks for the operation anew is planned to be another one than in state.
+// changed reports whether the plan changes an argument that triggers the operation.
 func changed(state tfsdk.State, plan tfsdk.Plan) bool {
 	for _, name := range []string{triggers, "machines", "service", "path"} {
 		at := tftypes.NewAttributePath().WithAttributeName(name)
@@ -134,7 +134,7 @@ func changed(state tfsdk.State, plan tfsdk.Plan) bool {
 	return false
 }
 
-// asked is what a configuration asks for, and a context that ends with the time of an operation of the CLI.
+// asked is the configured operation, and a context that ends with the timeout of an operation of the CLI.
 func (r *operationResource) asked(
 	ctx context.Context, config tfsdk.Config, op tf.Operation, diags *diag.Diagnostics,
 ) (context.Context, context.CancelFunc, asked) {
@@ -149,8 +149,8 @@ func (r *operationResource) asked(
 	return ctx, cancel, a
 }
 
-// Create implements the framework: it does the operation. One that ended early and did something is stored with what is
-// left, as a warning: an error would taint the resource, and the next apply begin anew.
+// Create implements the framework: it runs the operation. If it ended early and had an effect, Create stores the
+// rest with a warning: an error would taint the resource, and the next apply would start again.
 func (r *operationResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	ctx, cancel, asked := r.asked(ctx, req.Config, tf.OpCreate, &resp.Diagnostics)
 	defer cancel()
@@ -173,10 +173,10 @@ func (r *operationResource) Create(ctx context.Context, req resource.CreateReque
 	resp.Diagnostics.Append(out.put(ctx, req.Plan, &resp.State)...)
 }
 
-// Read keeps what is there: nobody can be asked what was done once.
+// Read keeps the state: no machine can report a past operation.
 func (r *operationResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
 
-// Update does the operation where the plan says so.
+// Update runs the operation when the plan says so.
 func (r *operationResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var planned types.String
 
@@ -204,18 +204,18 @@ func (r *operationResource) Update(ctx context.Context, req resource.UpdateReque
 	out, diags := asked.run(ctx, r.ProviderData, toLog(ctx))
 	resp.Diagnostics.Append(diags...)
 
-	// Without any effect all is as it was, and planned again.
+	// Without any effect the state is unchanged, and planned again.
 	if !diags.HasError() || len(out.done) > 0 {
 		resp.State.Raw = req.Plan.Raw
 		resp.Diagnostics.Append(out.put(ctx, req.Plan, &resp.State)...)
 	}
 }
 
-// Delete takes the resource out of state, and does nothing else.
+// Delete removes the resource from state, and does nothing else.
 func (r *operationResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {
 }
 
-// put stores how far an operation came.
+// put stores the progress of an operation.
 func (o outcome) put(ctx context.Context, plan tfsdk.Plan, state *tfsdk.State) diag.Diagnostics {
 	var (
 		diags   diag.Diagnostics
@@ -239,10 +239,10 @@ func (o outcome) put(ctx context.Context, plan tfsdk.Plan, state *tfsdk.State) d
 	return diags
 }
 
-// toLog writes what happens into the log.
+// toLog writes events into the log.
 func toLog(ctx context.Context) func(string) { return func(line string) { tf.LogInfo(ctx, line) } }
 
-// asWarnings makes warnings of errors.
+// asWarnings turns errors into warnings.
 func asWarnings(diags diag.Diagnostics) diag.Diagnostics {
 	var warnings diag.Diagnostics
 	for _, d := range diags {

@@ -19,14 +19,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// outcome is how far an operation came.
+// outcome is the progress of an operation.
 type outcome struct {
-	// done are the steps that were finished, and left the machines that are still to be operated on.
+	// done are the finished steps, and left the machines that still need the operation.
 	done, left []string
 }
 
-// run does what is asked, and tells each event as a line. The error of an operation that did not finish comes with what
-// was done and what is left.
+// run runs the operation, and reports each event as a line. The error of an incomplete operation comes with what was
+// done and what is left.
 func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(string)) (outcome, diag.Diagnostics) {
 	if a.kind.kind == operation.Collect {
 		return a.collect(ctx, m, tell)
@@ -65,14 +65,14 @@ func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(
 	return out, diags
 }
 
-// session is what an operation is done with.
+// session is what an operation works with.
 type session struct {
 	runner *lifecycle.Runner
 	api    *kubernetes.Client
 	close  func()
 }
 
-// open makes it; it does no I/O.
+// open makes a session; it does no I/O.
 func (a asked) open(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, bundle *pki.Bundle, tell func(string),
 ) (*session, error) {
@@ -102,7 +102,7 @@ func (a asked) open(
 	return &session{runner: runner, api: c.API, close: c.Close}, nil
 }
 
-// line is an event as people read it.
+// line is an event as text.
 func line(e lifecycle.Event) string {
 	parts := []string{string(e.State)}
 	if e.Machine != "" {
@@ -120,7 +120,7 @@ func line(e lifecycle.Event) string {
 	return strings.Join(parts, ": ")
 }
 
-// order is the cluster as its handle and Kubernetes tell it, and which machines the operation is done on.
+// order is the cluster as reported by its handle and Kubernetes, and the machines for the operation.
 func (a asked) order(
 	ctx context.Context, p machineset.Set, api *kubernetes.Client,
 ) (cluster.Spec, operate.Order, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// arguments are those that the action and the resource of a kind have in common.
+// arguments are those that the action and the resource of a kind share.
 func (k kind) arguments() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"cluster": clusterhandle.HandleWriteOnly(),

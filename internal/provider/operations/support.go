@@ -25,7 +25,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// occupied refuses a path that has something already, which a bundle would not replace.
+// occupied refuses an existing path, which a bundle would not replace.
 func (a asked) occupied(ctx context.Context, diags *diag.Diagnostics) bool {
 	if a.path.IsNull() || a.path.IsUnknown() || a.overwrite.IsUnknown() {
 		return false
@@ -38,7 +38,7 @@ func (a asked) occupied(ctx context.Context, diags *diag.Diagnostics) bool {
 		return true
 	}
 
-	return false // what else is wrong with it is found out when the file is written
+	return false // writing the file reports other mistakes
 }
 
 func (a asked) exists(err error) diag.Diagnostic {
@@ -46,7 +46,7 @@ func (a asked) exists(err error) diag.Diagnostic {
 		"allowed is the path of a new file", "give another path, or set overwrite = true to replace a file")
 }
 
-// collect makes a support bundle. What does not answer is told by a warning.
+// collect makes a support bundle. A warning names what does not answer.
 func (a asked) collect(
 	ctx context.Context, m *providerdata.ProviderData, tell func(string),
 ) (outcome, diag.Diagnostics) {
@@ -89,8 +89,8 @@ func (a asked) collect(
 	return outcome{done: a.collected(machines, missing)}, diags
 }
 
-// machinesOf are those that are asked, and what is known not to be there. An API that does not answer hides workers,
-// unless they are named by their addresses.
+// machinesOf are the machines to ask, and those known to be missing. An API that does not answer hides workers,
+// unless they are named by address.
 func (a asked) machinesOf(
 	ctx context.Context, p machineset.Set, api *kubernetes.Client,
 ) ([]cluster.Machine, []support.Missing, error) {
@@ -133,7 +133,7 @@ func (a asked) machinesOf(
 	return machines, missing, nil
 }
 
-// folderOf is where a bundle has the files of a machine: under the name of its node, or its address.
+// folderOf is the folder of a machine in a bundle: the name of its node, or its address.
 func folderOf(m cluster.Machine) string {
 	if m.NodeName != "" {
 		return m.NodeName
@@ -151,7 +151,7 @@ func apisOf(fleet *talos.Fleet, machines []cluster.Machine) map[string]support.M
 	return apis
 }
 
-// collected lists the machines whose files are there.
+// collected lists the machines whose files are in the bundle.
 func (a asked) collected(machines []cluster.Machine, missing []support.Missing) []string {
 	var done []string
 

@@ -19,14 +19,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// collectedOf is what talosctl support collects of a control plane, in each folder of a bundle.
+// collectedOf is what talosctl support collects from a control plane, in each folder of a bundle.
 var collectedOf = []string{"dmesg.log", "controller-runtime.log", "dependencies.dot", "mounts", "io", "processes", "summary",
 	"machineconfig.yaml", "resources/machinestatuses.runtime.talos.dev.yaml", "resources/manifests.kubernetes.talos.dev.yaml",
 	"service-logs/etcd.log", "service-logs/etcd.state", "service-logs/kubelet.log", "kubernetes-logs/kube-system/"}
 
-// A bundle has what talosctl support collects and none of the secrets of the cluster: not in resources, though the
-// bootstrap token is in a manifest that anybody with os:reader may read; not in configurations; nor in logs, though
-// programs write them there. One machine that is off is missed, and that is told.
+// A bundle contains what talosctl support collects and none of the secrets of the cluster. They are missing in
+// resources, although the bootstrap token is in a manifest that any client with os:reader may read. They are missing
+// in configurations, and in logs, although programs write them there. A warning names the one machine that is off.
 func TestSupportBundle_withoutSecrets(t *testing.T) {
 	t.Parallel()
 
@@ -100,8 +100,8 @@ func TestSupportBundle_withoutSecrets(t *testing.T) {
 	}
 }
 
-// The resource writes a bundle at its create and when its triggers change. A file that is there is refused by the plan,
-// unless it may be replaced.
+// The resource writes a bundle at its create and when its triggers change. The plan refuses an existing file, unless
+// it may be replaced.
 func TestSupportBundle_asAResource(t *testing.T) {
 	t.Parallel()
 
@@ -144,8 +144,8 @@ func TestSupportBundle_asAResource(t *testing.T) {
 	}
 }
 
-// Beside the redacted configuration a bundle of a machine has the files that talosctl itself collects, but for resources
-// that are sensitive and for a file that os:admin alone may read.
+// Besides the redacted configuration, a bundle has the files of a machine that talosctl itself collects, except
+// sensitive resources and a file that only os:admin may read.
 func TestSupportBundle_hasWhatTalosctlCollects(t *testing.T) {
 	t.Parallel()
 
