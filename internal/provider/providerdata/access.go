@@ -13,13 +13,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// ClientName is what talosop is called in audit logs of the clusters that it works on.
+// ClientName is the name of talosop in audit logs of the clusters that it works on.
 const ClientName = "talosop"
 
-// afterTimeout is how long credentials last beyond the timeout of an operation, for what it leaves in order.
+// afterTimeout is how long credentials last beyond the timeout of an operation, for its cleanup.
 const afterTimeout = 5 * time.Minute
 
-// lifetime is how long the credentials of an operation last. They are made for it and never leave the process.
+// lifetime is how long the credentials of an operation last. They are issued for it and never leave the process.
 func lifetime(ctx context.Context) time.Duration {
 	end, bounded := ctx.Deadline()
 	if !bounded {
@@ -29,7 +29,7 @@ func lifetime(ctx context.Context) time.Duration {
 	return max(pki.OperationLifetime, time.Until(end)+afterTimeout)
 }
 
-// TalosCredentials are those of a client of the Talos API with some roles, none without roles.
+// TalosCredentials are those of a Talos API client with the given roles, none without roles.
 func TalosCredentials(ctx context.Context, bundle *pki.Bundle, roles []string) (talos.Credentials, error) {
 	if len(roles) == 0 {
 		return talos.Credentials{}, nil
@@ -50,7 +50,7 @@ func talosCredentials(c pki.Credentials) talos.Credentials {
 	return out
 }
 
-// FleetOf is the Talos APIs of machines, with credentials for this operation; Close has to be called.
+// FleetOf is the Talos APIs of machines, with credentials for this operation. The caller must call Close.
 func (m *ProviderData) FleetOf(
 	ctx context.Context, access pki.Access, p machineset.Set, bundle *pki.Bundle,
 ) (*talos.Fleet, error) {
@@ -72,7 +72,8 @@ func (m *ProviderData) FleetOf(
 	return talos.NewFleet(options)
 }
 
-// KubernetesOf completes the options of a client with what the pool says, and with credentials for this operation.
+// KubernetesOf completes the options of a client with the settings of the pool, and with credentials for this
+// operation.
 func KubernetesOf(
 	ctx context.Context, access pki.Access, p machineset.Set, bundle *pki.Bundle, options api.Options,
 ) (*kubernetes.Client, error) {
@@ -88,7 +89,7 @@ func KubernetesOf(
 
 	for _, other := range p.Others {
 		if slices.Contains(p.Endpoints, other.Address) {
-			continue // a handle lists it
+			continue // an endpoint in a handle
 		}
 
 		options.Fallbacks = append(options.Fallbacks, machineset.HostOf(other.Address))
@@ -109,8 +110,8 @@ func KubernetesOf(
 	return kubernetes.New(options)
 }
 
-// around dials API servers by the hosts of endpoints, where machines have some: what leads to the Talos API of a
-// machine leads to its Kubernetes API, too, unless it is a forwarded port.
+// around dials API servers at the hosts of the machines' endpoints, if they have any: what leads to the Talos API of
+// a machine leads to its Kubernetes API, too, unless it is a forwarded port.
 func around(dial dialer, dialedAt map[string]string) dialer {
 	if len(dialedAt) == 0 {
 		return dial
@@ -129,7 +130,7 @@ func around(dial dialer, dialedAt map[string]string) dialer {
 	}
 }
 
-// LimitOf is what a client with an access may send beside reads; nil is no limit.
+// LimitOf is what a client with an access may send besides reads; nil is no limit.
 func LimitOf(access pki.KubernetesAccess) *api.Limit {
 	if access.All {
 		return nil
@@ -138,7 +139,7 @@ func LimitOf(access pki.KubernetesAccess) *api.Limit {
 	return &api.Limit{Writes: access.Writes, Secrets: access.Secrets, DryRuns: access.DryRuns}
 }
 
-// Lasts is whether the credentials of a client last as long as an operation may take.
+// Lasts reports whether the credentials of a client last as long as an operation may take.
 func Lasts(ctx context.Context, api *kubernetes.Client) bool {
 	end, bounded := ctx.Deadline()
 

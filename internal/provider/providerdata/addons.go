@@ -16,14 +16,14 @@ import (
 // Addons is what the addons of a process share.
 type Addons struct {
 	Charts chartStore
-	// Open makes a cluster of a client that all operations on it share.
+	// Open makes a cluster from a client that all operations on it share.
 	Open func(ctx context.Context, api *kubernetes.Client) ReleaseKeeper
-	// PlanTimeout is how long a plan may look at the chart and the cluster of one addon, doubt how long a
-	// cluster is asked that does not answer a destroy.
+	// PlanTimeout is how long a plan may read the chart and the cluster of one addon, UnreachableTimeout how long a
+	// destroy asks a cluster that does not answer.
 	PlanTimeout, UnreachableTimeout time.Duration
 
 	Mu sync.Mutex
-	// Clients of clusters, which remember what these serve.
+	// Clients of clusters, which cache what these serve.
 	Clients map[string]*kubernetes.Client
 }
 
@@ -55,13 +55,13 @@ type ReleaseKeeper interface {
 	Remove(ctx context.Context, name release.Name, o release.RemoveOptions) error
 }
 
-// chartStore is where charts come from.
+// chartStore is the source of charts.
 type chartStore interface {
 	Resolve(ctx context.Context, from chart.Source) (chart.Pin, error)
 	Fetch(ctx context.Context, from chart.Source) (*chart.Package, error)
 }
 
-// previewLimit is how long a plan may look at the chart and the cluster of an addon.
+// previewLimit is how long a plan may read the chart and the cluster of an addon.
 const previewLimit = 30 * time.Second
 
 const unreachableTimeout = 30 * time.Second

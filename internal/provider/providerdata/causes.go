@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// CausesOf lists why a run on machines stopped, the decisive reason first. ranOut is the timeout that ended it, nil
-// where none did.
+// CausesOf lists why a run on machines stopped, the decisive reason first. ranOut is the timeout that ended it, or
+// nil.
 func CausesOf(err error, ranOut *tf.RanOutError) []string {
 	var stopped *lifecycle.IncompleteError
 	if !errors.As(err, &stopped) {

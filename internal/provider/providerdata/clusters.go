@@ -21,31 +21,31 @@ import (
 
 // Clusters are the clusters of the provider's configuration.
 type Clusters struct {
-	// Unknown is true while it is not known which there are.
+	// Unknown is true while the set of clusters is unknown.
 	Unknown bool
 	// By their names.
 	By map[string]ProvidedCluster
 }
 
-// ProvidedCluster is what the provider was given of a cluster, which is in no state. Each may be null.
+// ProvidedCluster is the provider's configuration for a cluster, which is in no state. Each value may be null.
 type ProvidedCluster struct {
 	Secrets    types.String `tfsdk:"secrets"`
 	Kubeconfig types.String `tfsdk:"kubeconfig"`
 	Patches    types.List   `tfsdk:"config_patches"`
-	// Machines are by their host names.
+	// Machines are by host name.
 	Machines types.Map `tfsdk:"machines"`
 }
 
-// ProvidedMachine is what the provider was given of one machine, which is in no state.
+// ProvidedMachine is the provider's configuration for one machine, which is in no state.
 type ProvidedMachine struct {
 	Patches types.List `tfsdk:"config_patches"`
 	Meta    types.Map  `tfsdk:"meta"`
 }
 
-// RecordedSecrets is what state says of the secrets with which machines were last read.
+// RecordedSecrets is what state records of the secrets of the last read of the machines.
 type RecordedSecrets record.Secrets
 
-// of is whether secrets are those of the cluster, be it with keys that were turned over.
+// of reports whether secrets are those of the cluster, possibly after a rotation.
 func (r RecordedSecrets) of(secrets types.String) bool {
 	if r.Identity == "" {
 		return false
@@ -57,8 +57,7 @@ func (r RecordedSecrets) of(secrets types.String) bool {
 		(r.Digest == "" || bundle.CurrentDigest() == r.Digest || bundle.Rotates())
 }
 
-// find finds a cluster by what is recorded of its secrets, whatever name the configuration has for it by now, and else
-// by its name.
+// find finds a cluster by what is recorded of its secrets, even under another name, and otherwise by its name.
 func (c Clusters) find(name string, recorded RecordedSecrets) (found ProvidedCluster, proven, ok bool) {
 	for _, one := range c.By {
 		if recorded.of(one.Secrets) {
@@ -71,8 +70,8 @@ func (c Clusters) find(name string, recorded RecordedSecrets) (found ProvidedClu
 	return found, false, ok
 }
 
-// ProvideSettings gives the machines of a cluster what the provider's configuration has for them. recorded is as in
-// SecretsOf. Until all of it is known the set is not either.
+// ProvideSettings gives the machines of a cluster their settings from the provider's configuration. recorded is as
+// in SecretsOf. Until all of it is known, the set is unknown.
 func (m *ProviderData) ProvideSettings(
 	ctx context.Context, p *machineset.Set, name types.String, recorded RecordedSecrets,
 ) {
@@ -101,10 +100,9 @@ func (m *ProviderData) ProvideSettings(
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 }
 
-// SecretsOf are the secrets of a cluster that says none itself: those of its name in the provider's configuration.
-// Where something is recorded the bundle of another cluster is an error, and the right one is found under whatever name
-// the configuration has by now. Before the provider is configured, and while its configuration is not known, the
-// secrets are unknown.
+// SecretsOf are the secrets of a cluster without its own: those under its name in the provider's configuration. With
+// recorded secrets, the bundle of another cluster is an error, and the right one is found even under another name.
+// The secrets are unknown until the provider is configured with known values.
 func (m *ProviderData) SecretsOf(
 	name types.String, recorded RecordedSecrets, at finding.Path,
 ) (types.String, finding.List) {
@@ -124,8 +122,8 @@ func (m *ProviderData) SecretsOf(
 	}
 }
 
-// LacksSecretsOf reports whether the configuration of the provider is known and has no secrets of a cluster: they were
-// moved to its resources, or are missing.
+// LacksSecretsOf reports whether the configuration of the provider is known and has no secrets of a cluster: they
+// were moved to its resources, or are missing.
 func (m *ProviderData) LacksSecretsOf(name types.String, recorded RecordedSecrets) bool {
 	if m == nil || m.Clusters.Unknown || name.IsUnknown() {
 		return false
@@ -143,7 +141,7 @@ func (m *ProviderData) StateLacksSecrets(ctx context.Context, cluster types.Obje
 	return !diags.HasError() && handle.Secrets.IsNull() && m.LacksSecretsOf(handle.Name, RecordedSecrets{})
 }
 
-// NotReadWithoutSecrets warns of an object of a cluster that a refresh could not look at, because neither its state nor
+// NotReadWithoutSecrets warns of an object of a cluster that a refresh could not read, because neither its state nor
 // the provider has the secrets.
 func NotReadWithoutSecrets(name types.String) finding.Finding {
 	return finding.Warn("Cluster was not read", fmt.Sprintf("The secrets of cluster %s are neither in state nor in the "+
@@ -151,12 +149,12 @@ func NotReadWithoutSecrets(name types.String) finding.Finding {
 		"stores them, and the next refresh reads the cluster.", finding.Quote(name.ValueString())))
 }
 
-// Is reports whether secrets of a configuration may be those that were recorded; true where nothing was.
+// Is reports whether secrets of a configuration may be those that were recorded; true when nothing was.
 func (r RecordedSecrets) Is(secrets string) bool {
 	return r.Identity == "" || r.of(types.StringValue(secrets))
 }
 
-// NoSecretsInState is the error of an operation on a state without secrets, where the provider has none either.
+// NoSecretsInState is the error of an operation on a state without secrets, when the provider has none either.
 func (m *ProviderData) NoSecretsInState(name types.String) finding.Finding {
 	return finding.Invalid(finding.Path{}, "secrets", fmt.Sprintf("found none for cluster %s: state has none, and %s",
 		finding.Quote(name.ValueString()), m.providerHas(name.ValueString())),
@@ -181,7 +179,7 @@ func (m *ProviderData) noSecrets(name string, at finding.Path) finding.Finding {
 		fmt.Sprintf("give secrets here, or `clusters = { %s = { secrets = … } }` to the provider", finding.Quote(name)))
 }
 
-// providerHas says what the configuration of the provider has instead of the secrets of a cluster.
+// providerHas describes what the configuration of the provider has instead of the secrets of a cluster.
 func (m *ProviderData) providerHas(name string) string {
 	if _, ok := m.Clusters.By[name]; ok {
 		return "what the provider has of it has none"
@@ -203,7 +201,7 @@ func otherSecrets(name string, at finding.Path) finding.Finding {
 			"good. `state rm` is for a cluster that is gone")
 }
 
-// AccessFrom decodes access, with the secrets of the provider's configuration where it has none.
+// AccessFrom decodes access, with the secrets of the provider's configuration when it has none.
 func (m *ProviderData) AccessFrom(
 	ctx context.Context, value types.Object,
 ) (clusterhandle.AccessModel, diag.Diagnostics) {

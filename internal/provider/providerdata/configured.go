@@ -14,8 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// ConfiguredResource is a resource's hold of the provider data, nil before the provider is configured. It is that of a
-// list resource, too, which the framework configures as a resource.
+// ConfiguredResource holds the provider data of a resource, nil before the provider is configured. List resources
+// use it, too, because the framework configures them as resources.
 type ConfiguredResource struct{ *ProviderData }
 
 // Configure implements resource.ResourceWithConfigure.
@@ -35,7 +35,7 @@ func (ConfiguredResource) ListResourceConfigValidators(context.Context) []list.C
 	return []list.ConfigValidator{tf.BlankTexts{}}
 }
 
-// ConfiguredDataSource is a data source's hold of the provider data, nil before the provider is configured.
+// ConfiguredDataSource holds the provider data of a data source, nil before the provider is configured.
 type ConfiguredDataSource struct{ *ProviderData }
 
 // Configure implements datasource.DataSourceWithConfigure.
@@ -50,7 +50,7 @@ func (ConfiguredDataSource) ConfigValidators(context.Context) []datasource.Confi
 	return []datasource.ConfigValidator{tf.BlankTexts{}}
 }
 
-// ConfiguredEphemeral is an ephemeral resource's hold of the provider data, nil before the provider is configured.
+// ConfiguredEphemeral holds the provider data of an ephemeral resource, nil before the provider is configured.
 type ConfiguredEphemeral struct{ *ProviderData }
 
 // Configure implements ephemeral.EphemeralResourceWithConfigure.
@@ -65,7 +65,7 @@ func (ConfiguredEphemeral) ConfigValidators(context.Context) []ephemeral.ConfigV
 	return []ephemeral.ConfigValidator{tf.BlankTexts{}}
 }
 
-// ConfiguredAction is an action's hold of the provider data, nil before the provider is configured.
+// ConfiguredAction holds the provider data of an action, nil before the provider is configured.
 type ConfiguredAction struct{ *ProviderData }
 
 // Configure implements action.ActionWithConfigure.
@@ -78,8 +78,8 @@ func (ConfiguredAction) ConfigValidators(context.Context) []action.ConfigValidat
 	return []action.ConfigValidator{tf.BlankTexts{}}
 }
 
-// providerDataOf takes the provider data that Configure was given, nil for none: the framework also configures before
-// the provider is.
+// providerDataOf converts the data that Configure gets, nil for none: the framework also calls Configure before the
+// provider is configured.
 func providerDataOf(data any, diags *diag.Diagnostics) *ProviderData {
 	m, ok := data.(*ProviderData)
 	if !ok && data != nil {

@@ -10,12 +10,12 @@ import (
 
 // Endpoints is a list of endpoints of Kubernetes.
 type Endpoints struct {
-	// Unknown is true while it is not known which are in it.
+	// Unknown is true while the members of the list are unknown.
 	Unknown bool
 	URLs    []string
 }
 
-// Has reports whether an endpoint is in the list, however it is spelled, or may be.
+// Has reports whether an endpoint is in the list, in any spelling, or may be.
 func (e Endpoints) Has(endpoint string) bool {
 	wanted, err := endpointURL(endpoint)
 	if err != nil {
@@ -29,7 +29,7 @@ func (e Endpoints) Has(endpoint string) bool {
 	})
 }
 
-// CheckEndpoint says what is wrong with an endpoint; nil is nothing.
+// CheckEndpoint returns what is wrong with an endpoint, or nil.
 func CheckEndpoint(text string) error {
 	_, err := endpointURL(text)
 

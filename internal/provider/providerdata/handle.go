@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// OfHandle is a cluster that is known by its handle alone, as a pool without machines. object
-// names in texts what is worked on.
+// OfHandle is a cluster that is known by its handle alone, as a pool without machines. object names the resource in
+// texts.
 func OfHandle(handle clusterhandle.AccessModel, object string, diags *diag.Diagnostics) machineset.Set {
 	p := machineset.Set{Object: object, Endpoints: clusterhandle.EndpointsOf(handle, diags),
 		EndpointOf: (&tf.Reader{}).TextMap(handle.TalosEndpointOf),
@@ -22,7 +22,7 @@ func OfHandle(handle clusterhandle.AccessModel, object string, diags *diag.Diagn
 	return p
 }
 
-// ControlPlanesOf is a cluster as far as its handle tells, each control plane by its address.
+// ControlPlanesOf is a cluster as described by its handle, each control plane by its address.
 func ControlPlanesOf(p machineset.Set) cluster.Spec {
 	want := cluster.Spec{Name: p.Settings.Name, Endpoint: p.Settings.Endpoint}
 	for _, address := range p.Endpoints {

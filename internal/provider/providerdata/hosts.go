@@ -9,17 +9,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// hosts are the host clusters that a process is connected to. Operations that go on at the same
-// time share a connection, and the last one of them ends it. It is safe for concurrent use.
+// hosts are the host clusters that a process is connected to. Concurrent operations share a connection, and the last
+// one closes it. It is safe for concurrent use.
 type hosts struct {
-	// Open makes a connection; it asks nobody.
+	// Open makes a connection; it does no I/O.
 	Open func(o hostcluster.Options) (containers.Host, error)
 
 	Mu sync.Mutex
 	By map[string]*sharedHost
 }
 
-// sharedHost is a connection with the number of those that use it.
+// sharedHost is a connection with the number of its users.
 type sharedHost struct {
 	containers.Host
 
@@ -32,7 +32,7 @@ func NewHosts() *hosts {
 		By: map[string]*sharedHost{}}
 }
 
-// Join takes part in a connection. leave has to be called once.
+// Join joins a connection. The caller must call leave once.
 func (h *hosts) Join(o hostcluster.Options) (joined containers.Host, leave func(), err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

@@ -19,21 +19,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Credentials are of use where programs on this machine can reach what they are for. The APIs of a cluster in
-// containers have names that only its host cluster resolves: programs are led there by what the host exposes, or
-// through a tunnel that is there as long as the ephemeral resource is open.
+// Credentials are useful only when programs on this machine can reach the API. The APIs of a cluster in containers
+// have names that only its host cluster resolves. Programs reach them through what the host exposes, or through a
+// tunnel that stays open with the ephemeral resource.
 
 // LocalEndpoint is how programs on this machine reach an API.
 type LocalEndpoint struct {
 	// Address is host:port.
 	Address string
-	// Name is the one that the certificate of the API has, where that is not the host of the address.
+	// Name is the one in the certificate of the API, if it is not the host of the address.
 	Name string
-	// tunnel is what the address leads through; nil for what is exposed.
+	// tunnel is what the address leads through; nil for an exposed API.
 	tunnel *containers.Tunnel
 }
 
-// EndpointTo finds the way to the Kubernetes API of a cluster in containers; nil where its endpoint is to be taken as
+// EndpointTo finds the route to the Kubernetes API of a cluster in containers; nil when its endpoint is reachable as
 // it is.
 func (m *ProviderData) EndpointTo(
 	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
@@ -47,7 +47,7 @@ func (m *ProviderData) EndpointTo(
 		withPort(hidden.controlPlanes, "6443")...)
 }
 
-// ExposedEndpointTo is EndpointTo for what is used when the provider has ended, and its tunnels with it.
+// ExposedEndpointTo is EndpointTo for uses after the end of the provider and its tunnels.
 func (m *ProviderData) ExposedEndpointTo(
 	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) (*LocalEndpoint, diag.Diagnostics) {
@@ -71,12 +71,12 @@ func (m *ProviderData) ExposedEndpointTo(
 		"allowed is one that programs outside of the host cluster reach", wayToHidden))
 }
 
-// wayToHidden is what helps where programs outside of the host cluster cannot reach a Kubernetes API.
+// wayToHidden is the advice when programs outside of the host cluster cannot reach a Kubernetes API.
 const wayToHidden = "give host.service a type of NodePort or LoadBalancer on the cluster, or use the ephemeral " +
 	"resource talosop_kubeconfig, which opens a way there for the time of a run"
 
-// WarnOfHidden is ExposedEndpointTo for a plan: it warns of an API that nothing exposes by now, which the same apply
-// may change, and is silent about what nobody answers.
+// WarnOfHidden is ExposedEndpointTo for a plan: it warns of an API that nothing exposes, which the same apply may
+// change. It does not warn when the host does not answer.
 func (m *ProviderData) WarnOfHidden(
 	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) diag.Diagnostics {
@@ -86,7 +86,7 @@ func (m *ProviderData) WarnOfHidden(
 	}
 
 	if hidden == nil || hidden.unanswered != nil || diags.HasError() {
-		return nil // whoever writes the file says what is wrong
+		return nil // the write of the file reports what is wrong
 	}
 
 	return diag.Diagnostics{tf.Warn("The Kubernetes API is not exposed", "The host cluster exposes the Kubernetes API of "+
@@ -94,26 +94,26 @@ func (m *ProviderData) WarnOfHidden(
 		"nowhere. Unless this plan changes that: "+wayToHidden+".")}
 }
 
-// TalosIsHidden is whether programs on this machine cannot reach the Talos API of a cluster by the addresses in its
-// handle.
+// TalosIsHidden reports whether programs on this machine cannot reach the Talos API of a cluster by the addresses in
+// its handle.
 func (m *ProviderData) TalosIsHidden(handle clusterhandle.AccessModel) bool {
 	p := OfHandle(handle, "cluster", &diag.Diagnostics{})
 
 	return m != nil && p.Host != nil && !m.Host.Under(p.Host.Connection).InCluster
 }
 
-// hiddenEndpoint is a Kubernetes API that nothing exposes. Its route has to be left.
+// hiddenEndpoint is a Kubernetes API that nothing exposes. The caller must leave its route.
 type hiddenEndpoint struct {
 	*HostRoute
 
 	endpoint      *url.URL
 	controlPlanes []string
-	// unanswered is why it is not known whether anything exposes it; nil when nothing does.
+	// unanswered is why it is unknown whether anything exposes it; nil when nothing does.
 	unanswered error
 }
 
-// exposure tells where programs on this machine reach a Kubernetes API. Without a hidden and an exposed one the
-// endpoint of the handle is to be taken as it is.
+// exposure finds where programs on this machine reach a Kubernetes API. Without a hidden and an exposed one, the
+// endpoint of the handle is reachable as it is.
 func (m *ProviderData) exposure(
 	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) (*hiddenEndpoint, *LocalEndpoint, diag.Diagnostics) {
@@ -126,7 +126,7 @@ func (m *ProviderData) exposure(
 
 	endpoint, err := url.Parse(p.Settings.Endpoint)
 	if err != nil {
-		return nil, nil, nil // which is told of where it is used
+		return nil, nil, nil // the user of the endpoint reports it
 	}
 
 	way, err := m.throughHost(ctx, p, machineset.PriorState{}, bundle.Mark())
@@ -134,14 +134,14 @@ func (m *ProviderData) exposure(
 		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}
 
-	// An endpoint that the user chose is one that the user reaches; and so are names of the host in the host.
+	// A custom endpoint is one that the user reaches; so are names of the host inside the host.
 	if endpoint.Hostname() != way.Spec.EndpointHost() || m.Host.Under(p.Host.Connection).InCluster {
 		way.Leave()
 
 		return nil, nil, nil
 	}
 
-	// The handle does not tell of what kind the Service is. Without an answer there is the tunnel all the same.
+	// The handle does not contain the kind of the Service. Without an answer the tunnel still works.
 	way.Spec.Endpoint = &workload.EndpointService{}
 
 	looking, cancel := context.WithTimeout(ctx, containers.HostLimit)
@@ -207,10 +207,11 @@ func withPort(hosts []string, port string) []string {
 	return out
 }
 
-// tunnelKey is where an ephemeral resource remembers its tunnel, for the end of it.
+// tunnelKey is the key of an ephemeral resource's tunnel, for its end.
 const tunnelKey = "tunnel"
 
-// Remember stores the tunnel of a local endpoint with an ephemeral resource; one that cannot be is closed.
+// Remember stores the tunnel of a local endpoint with an ephemeral resource. It closes a tunnel that it cannot
+// store.
 func (e *LocalEndpoint) Remember(ctx context.Context, resp *ephemeral.OpenResponse, m *ProviderData) {
 	if e == nil || e.tunnel == nil {
 		return
@@ -223,7 +224,8 @@ func (e *LocalEndpoint) Remember(ctx context.Context, resp *ephemeral.OpenRespon
 	}
 }
 
-// Close implements ephemeral.EphemeralResourceWithClose: it ends the tunnel, and with it the connections through it.
+// Close implements ephemeral.EphemeralResourceWithClose: it closes the tunnel, and with it the connections through
+// it.
 func (c *ConfiguredEphemeral) Close(ctx context.Context, req ephemeral.CloseRequest, resp *ephemeral.CloseResponse) {
 	var address string
 
@@ -248,7 +250,7 @@ func (m *ProviderData) Fill(address string) diag.Diagnostics {
 	return nil
 }
 
-// warnInLog writes what no diagnostic can be made of any more.
+// warnInLog logs what is too late for a diagnostic.
 func warnInLog(ctx context.Context, message string, err error) {
 	tf.LogWarn(ctx, message, map[string]any{"error": err.Error()})
 }

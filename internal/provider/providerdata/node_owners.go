@@ -12,12 +12,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// ownersTimeout is how long a removal that is planned waits for the cluster to say whose its machines are.
+// ownersTimeout is how long a planned removal waits for the cluster to report the owners of its machines.
 const ownersTimeout = 5 * time.Second
 
-// WithOwners is the record of a set with the owners that the nodes of its machines name now. Terraform 1.11 plans the
-// removal of an object before it reads it (internal/terraform/node_resource_plan_orphan.go), so that state cannot tell.
-// While the cluster does not answer, what was recorded counts.
+// WithOwners is the record of a set with the owners that the nodes of its machines name now. Terraform 1.11 plans
+// the removal of an object before it reads it (internal/terraform/node_resource_plan_orphan.go), so the state may be
+// out of date. While the cluster does not answer, the recorded owners count.
 func (m *ProviderData) WithOwners(ctx context.Context, p machineset.Set, record machineset.Record) machineset.Record {
 	if p.Owner == "" || !record.HasMembers() {
 		return record

@@ -14,10 +14,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// What would keep machines from being made on a host cluster is found before anything is: by a plan, as far as it knows
-// the host, and again by the apply.
+// Problems that prevent machines on a host cluster are found in advance: by a plan, as far as it knows the host, and
+// again by the apply.
 
-// PreflightError is what stands in the way.
+// PreflightError is what prevents the machines.
 type PreflightError struct{ Findings []preflight.Finding }
 
 func (e *PreflightError) Error() string {
@@ -29,7 +29,7 @@ func (e *PreflightError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// CheckHost asks the host; what may be fine all the same is logged only, because the plan has said it.
+// CheckHost asks the host; it only logs uncertain findings, because the plan has reported them.
 func CheckHost(ctx context.Context, on containers.Host, wanted workload.Spec) error {
 	found, err := on.Check(ctx, wanted)
 	if err != nil {
@@ -53,7 +53,7 @@ func CheckHost(ctx context.Context, on containers.Host, wanted workload.Spec) er
 	return nil
 }
 
-// FindingDiagnostics shows findings at the attributes that they are about.
+// FindingDiagnostics shows findings at their attributes.
 func FindingDiagnostics(p machineset.Set, findings []preflight.Finding) finding.List {
 	var diags finding.List
 
@@ -70,8 +70,8 @@ func FindingDiagnostics(p machineset.Set, findings []preflight.Finding) finding.
 	return diags
 }
 
-// forecastPreflight shows findings of a plan. What another resource of the same apply may put right must not keep
-// anybody from planning it.
+// forecastPreflight shows findings of a plan. What another resource of the same apply may still repair must not
+// block the plan.
 func forecastPreflight(p machineset.Set, findings []preflight.Finding) finding.List {
 	var diags finding.List
 
@@ -89,9 +89,9 @@ func forecastPreflight(p machineset.Set, findings []preflight.Finding) finding.L
 	return diags
 }
 
-// Preview looks at plan time whether the machines that are to be made can be, and read again. A plan is refused where
-// neither the provider nor the resource says how the host cluster is reached. A host that does not answer is no more
-// than a warning: it may be there by the time of the apply.
+// Preview checks at plan time whether the planned machines can be created, and read again. It refuses a plan without
+// a connection to the host cluster in provider or resource. A host that does not answer is only a warning: it may
+// exist by the time of the apply.
 func (m *ProviderData) Preview(ctx context.Context, p machineset.Set, makes bool) finding.List {
 	if p.Host == nil {
 		return nil
@@ -132,7 +132,7 @@ func (m *ProviderData) tryOut(ctx context.Context, p machineset.Set) finding.Lis
 	return forecastPreflight(p, found)
 }
 
-// whilePlanning asks the host of a plan, for as long as a plan may.
+// whilePlanning asks the host within the time limit of a plan.
 func (m *ProviderData) whilePlanning(
 	ctx context.Context, p machineset.Set, ask func(ctx context.Context, way *HostRoute) error,
 ) error {
@@ -141,7 +141,7 @@ func (m *ProviderData) whilePlanning(
 	if !p.Unknown.Has(machineset.UnknownSecrets) {
 		bundle, err := pki.Parse([]byte(p.Secrets))
 		if err != nil {
-			return nil // which is said at the attribute itself
+			return nil // the attribute itself has the error
 		}
 
 		mark = bundle.Mark()
@@ -160,8 +160,8 @@ func (m *ProviderData) whilePlanning(
 	return ask(ctx, way)
 }
 
-// RefuseOtherHost refuses a plan that leads to another host cluster than the one that has the machines. A host that
-// does not answer may be the right one.
+// RefuseOtherHost refuses a plan that leads to another host cluster than the recorded one. A host that does not
+// answer may be the right one.
 func (m *ProviderData) RefuseOtherHost(ctx context.Context, p machineset.Set) finding.List {
 	if m == nil || p.RecordedHost().UID == "" || p.Unknown.Has(machineset.UnknownAddresses) {
 		return nil
@@ -198,7 +198,7 @@ func OtherHost(p machineset.Set, verb string, other *containers.OtherHostError) 
 	}.String()}
 }
 
-// hostUnknown warns that a plan could not look at the host.
+// hostUnknown warns that a plan could not read the host.
 func hostUnknown(p machineset.Set, err error) finding.Finding {
 	return finding.Warn("The host cluster was not looked at", finding.Report{
 		Attempted: "look whether the machines of the " + p.Object + " can be made", Cause: []string{err.Error()},
@@ -206,7 +206,7 @@ func hostUnknown(p machineset.Set, err error) finding.Finding {
 	}.String())
 }
 
-// HostSilentError is that the host cluster did not answer. Nothing follows from that about the machines.
+// HostSilentError says that the host cluster did not answer, which proves nothing about the machines.
 type HostSilentError struct{ Err error }
 
 func (e *HostSilentError) Error() string { return containers.HostSilent(e.Err) }

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Follow begins to follow a run on a cluster: into the log, and to whoever else follows the runs of the process.
+// Follow starts to report a run on a cluster: into the log, and to other followers of the runs of the process.
 func (m *ProviderData) Follow(ctx context.Context, cluster, resource string) *progress.Follow {
 	follow := m.Progress.Follow(cluster, resource, func(err error) {
 		tf.LogWarn(ctx, "the progress of the run is not written down any more", map[string]any{"error": err.Error()})

@@ -25,37 +25,38 @@ type ProviderData struct {
 	Policy   cluster.Policy
 	Interval time.Duration
 	Talos    talos.Options
-	// Dial makes the connections to machines and Kubernetes APIs that are not pods of a host cluster; nil is directly.
+	// Dial makes the connections to machines and Kubernetes APIs that are not pods of a host cluster; nil connects
+	// directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Gateway is what Dial goes through, in words that do not change between a plan and its apply; empty when nothing.
+	// Gateway describes what Dial goes through, in words that are the same in a plan and its apply; empty for a direct
+	// connection.
 	Gateway string
-	// OutOfReach are the endpoints of Kubernetes that the computer that runs the provider cannot reach.
+	// OutOfReach are the Kubernetes endpoints that the computer of the provider cannot reach.
 	OutOfReach Endpoints
 	// Stores are the provider's credentials for buckets.
 	Stores store.Credentials
 	// Host is the provider's connection to host clusters.
 	Host machineset.HostConnection
-	// Clusters are the clusters whose secrets the provider was given.
+	// Clusters are the clusters whose secrets are in the provider's configuration.
 	Clusters Clusters
 	// StaticKubeconfigs refuses kubeconfigs that run commands or read files for their credentials.
 	StaticKubeconfigs bool
-	// Hosts are the connections to host clusters that operations share, and tunnels what leads
-	// through them while ephemeral resources are open.
+	// Hosts are the shared connections to host clusters, and tunnels what leads through them while ephemeral resources
+	// are open.
 	Hosts   *hosts
 	tunnels *containers.Tunnels
-	// Progress is who follows the runs of the process.
+	// Progress follows the runs of the process.
 	Progress progress.Follower
-	// KubernetesTimeout is how long a Kubernetes API may take to answer before snapshots are taken
-	// without it: a backup matters most when it does not.
+	// KubernetesTimeout is how long a Kubernetes API may take to answer before snapshots are taken without it: a
+	// backup matters most when the API is down.
 	KubernetesTimeout time.Duration
-	// PlanTimeout is how long a plan may look at a store.
+	// PlanTimeout is how long a plan may read a store.
 	PlanTimeout time.Duration
-	// ledger is what the resources of the process tell each other.
+	// ledger is what the resources of the process share.
 	ledger *ledger.Ledger
 	// Addons is what the addons of a process share.
 	Addons *Addons
-	// Removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
-	// nobody.
+	// Removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks no cluster.
 	Removals func(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (Impediments, error)
 }
 
@@ -75,7 +76,7 @@ func NewProviderData() *ProviderData {
 	}
 }
 
-// Ledger is what the resources of the process tell each other. Before the provider is configured it is an empty one.
+// Ledger is what the resources of the process share. Before the provider is configured it is an empty one.
 func (m *ProviderData) Ledger() *ledger.Ledger {
 	if m == nil {
 		return ledger.New()
@@ -84,20 +85,21 @@ func (m *ProviderData) Ledger() *ledger.Ledger {
 	return m.ledger
 }
 
-// WithNewWalk is provider data for a walk of its own: the CLIs configure a plan and its apply once each.
+// WithNewWalk is provider data for a new walk: the CLIs configure the provider once for a plan and once for its
+// apply.
 func (m ProviderData) WithNewWalk() ProviderData {
 	m.ledger = m.ledger.NewWalk()
 
 	return m
 }
 
-// Fleet makes the adapter of one package fit the port of another.
+// Fleet adapts one package to the port of another.
 type Fleet struct{ *talos.Fleet }
 
 // Machine implements lifecycle.Fleet.
 func (f Fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Machine(m) }
 
-// FindingLinks is provider data that asks control planes which links have their addresses, where any is to be asked.
+// FindingLinks is provider data that asks control planes which links have their addresses, if any has to be asked.
 func (m *ProviderData) FindingLinks(unlinked []string) *ProviderData {
 	if len(unlinked) == 0 {
 		return m
@@ -109,8 +111,8 @@ func (m *ProviderData) FindingLinks(unlinked []string) *ProviderData {
 	return &asking
 }
 
-// WithConfigurations is provider data that knows what machines have to reboot for to get the
-// configurations that were rendered, and on which machines these cannot be installed.
+// WithConfigurations is provider data that knows which changes of rendered configurations need a reboot of a
+// machine, and which machines cannot install theirs.
 func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderData {
 	if files.Configs == nil {
 		return m
@@ -124,8 +126,8 @@ func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderDa
 	informed.Talos.RebootFor = func(machine, version string, active []byte) ([]string, error) {
 		_, fields, err := machineconfig.NeedsReboot(active, files.Configs[machine], version)
 		if errors.Is(err, machineconfig.ErrUnknownForm) {
-			// It is then applied without a reboot, which Talos refuses where it takes one
-			// (ApplyConfiguration in mode NO_REBOOT, up to Talos 1.13).
+			// It is then applied without a reboot. Talos refuses that if one is needed (ApplyConfiguration in mode
+			// NO_REBOOT, up to Talos 1.13).
 			return nil, nil
 		}
 
@@ -135,7 +137,7 @@ func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderDa
 	return &informed
 }
 
-// LookingFor is provider data that sees restores where one is wanted.
+// LookingFor is provider data that observes restores when one is wanted.
 func (m *ProviderData) LookingFor(want cluster.Spec) *ProviderData {
 	if want.RestoreFrom == "" {
 		return m
@@ -147,5 +149,5 @@ func (m *ProviderData) LookingFor(want cluster.Spec) *ProviderData {
 	return &looking
 }
 
-// LookLimit bounds a look at the store that nothing waits for.
+// LookLimit limits a read of the store that no operation waits for.
 const LookLimit = 20 * time.Second

@@ -22,11 +22,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// removalsTimeout is how long a plan waits for a cluster to say what an upgrade of
-// Kubernetes would take from it.
+// removalsTimeout is how long a plan waits for a cluster to report what an upgrade of Kubernetes would remove.
 const removalsTimeout = 5 * time.Second
 
-// Impediments are what an upgrade of Kubernetes meets in a cluster.
+// Impediments are what blocks or delays an upgrade of Kubernetes in a cluster.
 type Impediments struct {
 	upgrade.Obstacles
 
@@ -34,8 +33,8 @@ type Impediments struct {
 	Behind []kubestate.Node
 }
 
-// WarnOfRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
-// for nodes that would be left behind. What does not answer in time is told, and stops nothing.
+// WarnOfRemovals asks a cluster for APIs in use that an upgrade of Kubernetes removes, and for nodes that would be
+// left behind. A source that does not answer in time is reported, and stops nothing.
 func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u machineset.UpgradeOf) finding.List {
 	if m.Removals == nil || len(u.Minors()) == 0 || len(u.Machines) == 0 {
 		return nil
@@ -55,7 +54,7 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 				strings.Join(strings.Split(err.Error(), "\n"), "\n  - ")))
 	}
 
-	// What concerns the whole cluster is told once, beside its control planes.
+	// What concerns the whole cluster is reported once, with its control planes.
 	if !p.OwnsControlPlane() {
 		found.Resources, found.Requests, found.Behind = nil, nil, nil
 	}
@@ -76,8 +75,7 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 			"make sure that nothing needs them any more.\n  - %s", u.Path.Lowest, u.Path.To, strings.Join(lines, "\n  - "))))
 }
 
-// warnOfBehind names nodes of other resources that have to be upgraded before an upgrade
-// comes to its end.
+// warnOfBehind names nodes of other resources that have to be upgraded before an upgrade finishes.
 func warnOfBehind(u machineset.UpgradeOf, nodes []kubestate.Node) finding.List {
 	var lines []string
 
@@ -101,7 +99,7 @@ func warnOfBehind(u machineset.UpgradeOf, nodes []kubestate.Node) finding.List {
 			"resource waits for this one, go to a version in between first.\n  - %s", u.Path.To, strings.Join(lines, "\n  - ")))}
 }
 
-// askForRemovals asks the machines and the API of Kubernetes.
+// askForRemovals asks the machines and the Kubernetes API.
 func askForRemovals(
 	ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf,
 ) (Impediments, error) {
@@ -147,7 +145,7 @@ func askForRemovals(
 	return found, err
 }
 
-// openedResources are the resources of machines while they are asked.
+// openedResources are the resources of machines during the requests.
 type openedResources struct {
 	fleet    *talos.Fleet
 	Machines []cluster.Machine

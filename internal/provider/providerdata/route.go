@@ -31,9 +31,9 @@ type dialer = func(ctx context.Context, network, address string) (net.Conn, erro
 type Route interface {
 	// dialer makes connections along the route; direct makes those that need none.
 	dialer(direct dialer) dialer
-	// fleet is the machines behind inner as a run sees them; what was seen of them counts for as long as fresh says.
+	// fleet is the machines behind inner as a run observes them. Observations stay valid for fresh.
 	fleet(inner lifecycle.Fleet, fresh time.Duration) lifecycle.Fleet
-	// Leave has to be called when nobody uses it any more.
+	// Leave releases the route. The caller must call it after the last use.
 	Leave()
 }
 
@@ -44,13 +44,13 @@ func (direct) dialer(direct dialer) dialer                                  { re
 func (direct) fleet(inner lifecycle.Fleet, _ time.Duration) lifecycle.Fleet { return inner }
 func (direct) Leave()                                                       {}
 
-// HostRoute is the route through the host cluster whose pods the machines are.
+// HostRoute is the route through the host cluster of pods that are the machines.
 type HostRoute struct {
 	Host containers.Host
-	// Spec is what the host is told of the machines, those that leave among them.
+	// Spec is the spec of the machines for the host, including those that leave.
 	Spec  workload.Spec
 	leave func()
-	// ran are the releases that machines ran last, as recorded.
+	// ran are the recorded releases that machines ran last.
 	ran map[string]string
 }
 
@@ -66,13 +66,13 @@ func (r *HostRoute) fleet(inner lifecycle.Fleet, fresh time.Duration) lifecycle.
 // Leave implements [Route].
 func (r *HostRoute) Leave() { r.leave() }
 
-// HostAwayError is that there is no connection to a host cluster, which was not asked anything.
+// HostAwayError says that there is no connection to a host cluster, which was not asked.
 type HostAwayError struct{ error }
 
 func (e *HostAwayError) Unwrap() error { return e.error }
 
-// warnOfHostAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only
-// operations that have a configuration, which reads and destroys have not, get there.
+// warnOfHostAway warns when only a write-only kubeconfig leads to the host. It is in no state, so only operations
+// with a configuration reach the host; reads and destroys have none.
 func (m *ProviderData) warnOfHostAway(p machineset.Set) finding.List {
 	own := p.Host.Connection
 	if len(own.Content) == 0 || own.Path != "" || own.InCluster || m.Host.Given() || m.Host.Unknown {
@@ -85,7 +85,7 @@ func (m *ProviderData) warnOfHostAway(p machineset.Set) finding.List {
 		"Give the kubeconfig in the host block of the provider, or set kubeconfig_path or in_cluster")}
 }
 
-// HostUnread warns that a refresh did not get to the host.
+// HostUnread warns that a refresh did not reach the host.
 func HostUnread(p machineset.Set, away *HostAwayError) finding.Finding {
 	return finding.Warn("The host cluster was not read", finding.Report{
 		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
@@ -95,7 +95,7 @@ func HostUnread(p machineset.Set, away *HostAwayError) finding.Finding {
 	}.String())
 }
 
-// RouteTo finds the way to the machines of a pool. It asks nobody.
+// RouteTo finds the route to the machines of a pool. It does no I/O.
 func (m *ProviderData) RouteTo(
 	ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle,
 ) (Route, error) {
@@ -140,7 +140,7 @@ type clients struct {
 	Machines *talos.Fleet
 	API      *kubernetes.Client
 	Route    Route
-	// done is called when they are no longer used.
+	// done is called after their last use.
 	done func()
 }
 
@@ -151,7 +151,7 @@ func (c clients) Close() {
 	c.done()
 }
 
-// ClientsOf prepares them, with what an operation may do; close has to be called. It asks nobody.
+// ClientsOf prepares clients with the rights of an operation; the caller must call close. It does no I/O.
 func (m *ProviderData) ClientsOf(
 	ctx context.Context, access pki.Access, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle,
 	o api.Options,
@@ -191,12 +191,12 @@ func (m *ProviderData) ClientsOf(
 	return clients{machines, api, way, done}, nil
 }
 
-// EndpointError is about the endpoint of the Kubernetes API, as it was written.
+// EndpointError is about the endpoint of the Kubernetes API, as written.
 type EndpointError struct{ error }
 
 func (e EndpointError) Unwrap() error { return e.error }
 
-// FleetFor is the machines behind clients as a run sees them.
+// FleetFor is the machines behind clients as a run observes them.
 func (m *ProviderData) FleetFor(c clients) lifecycle.Fleet {
 	return c.Route.fleet(Fleet{c.Machines}, cmp.Or(m.Interval, lifecycle.DefaultInterval))
 }
@@ -209,7 +209,7 @@ func (m *ProviderData) Along(r Route) *ProviderData {
 	return &bound
 }
 
-// Wanted is the spec of the machines that are to stay.
+// Wanted is the spec of the remaining machines.
 func (r *HostRoute) Wanted(p machineset.Set) workload.Spec {
 	spec := r.Spec
 	spec.Machines = slices.DeleteFunc(slices.Clone(spec.Machines), func(m workload.Machine) bool {
@@ -221,8 +221,9 @@ func (r *HostRoute) Wanted(p machineset.Set) workload.Spec {
 	return spec
 }
 
-// Outdated says, machine by machine, what pods have to be replaced for. Another Talos is no such thing: it is an
-// upgrade, with rules of its own. Unless it does not start, and is not what the machine ran: then it is the wrong one.
+// Outdated returns, for each machine, why its pod has to be replaced. Another Talos version is no reason: that is an
+// upgrade, with separate rules. The exception is an image that does not start and is not what the machine ran: it is
+// a wrong image.
 func (r *HostRoute) Outdated(ctx context.Context, seen workload.Observation) (map[string]string, error) {
 	spec, upgrades := r.Spec, false
 
@@ -251,7 +252,7 @@ func (r *HostRoute) Outdated(ctx context.Context, seen workload.Observation) (ma
 	return reasons, nil
 }
 
-// tagOf is empty for an image that has none.
+// tagOf is the tag of an image, or empty.
 func tagOf(text string) string {
 	reference, err := image.ParseReference(text)
 	if err != nil {
@@ -261,7 +262,7 @@ func tagOf(text string) string {
 	return reference.Tag
 }
 
-// otherTag is whether two images differ in their tags alone.
+// otherTag reports whether two images differ only in their tags.
 func otherTag(a, b string) bool {
 	first, errA := image.ParseReference(a)
 	second, errB := image.ParseReference(b)
