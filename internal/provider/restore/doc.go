@@ -1,3 +1,3 @@
-// Package restore is the snapshot of etcd that a cluster begins with: the argument restore_from, what can be said of it
-// in a plan, and how it is fetched, opened and verified in an apply.
+// Package restore is the snapshot of etcd that a cluster starts with: the argument restore_from, its checks in a
+// plan, and how an apply fetches, decrypts and verifies it.
 package restore

@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 )
 
-// What came of fetching a file is told in words that fit a file and its keys.
+// Errors of fetching a file use terms that fit a file and its keys.
 func TestRestore_errorsOfFiles(t *testing.T) {
 	t.Parallel()
 

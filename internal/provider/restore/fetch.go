@@ -25,9 +25,9 @@ import (
 // has it.
 type Restoration struct {
 	Set machineset.Set
-	// Snapshot is how it is reached and opened.
+	// Snapshot is how it is reached and decrypted.
 	Snapshot Snapshot
-	// Mark is that of the cluster, with RecordKeys its records are authentic, and Fallback are the credentials of the
+	// Mark is that of the cluster, RecordKeys authenticate its records, and Fallback are the credentials of the
 	// provider.
 	Mark       string
 	RecordKeys [][]byte
@@ -38,9 +38,8 @@ type Restoration struct {
 	members []string
 }
 
-// Fetch gets the snapshot into a file without a name, and verifies that it is whole, sound,
-// and one of this cluster which its versions can read. Stores repeat what repeating cures,
-// so that all errors are permanent. It is idempotent.
+// Fetch gets the snapshot into a file without a name. It verifies that the snapshot is complete, sound, of this
+// cluster, and readable by its versions. Stores do their own retries, so all errors are permanent. It is idempotent.
 func (r *Restoration) Fetch(ctx context.Context) error {
 	if r.Fetched != nil {
 		return nil
@@ -63,7 +62,7 @@ func (r *Restoration) Fetch(ctx context.Context) error {
 		return wait.Permanent(r.Because(err))
 	}
 
-	// What somebody else wrote says nothing, also of versions.
+	// A record by another writer proves nothing, also about versions.
 	if record != nil && record.Authentic {
 		if problem := r.tooNew(record.Facts); problem != nil {
 			return wait.Permanent(problem)
@@ -75,7 +74,7 @@ func (r *Restoration) Fetch(ctx context.Context) error {
 		return wait.Permanent(r.Because(err))
 	}
 
-	// A snapshot that could not be prepared must not be taken for one that was fetched.
+	// A snapshot whose preparation failed must not count as fetched.
 	if err := r.prepare(ctx, fetched); err != nil {
 		return wait.Permanent(errors.Join(err, fetched.Close()))
 	}
@@ -92,7 +91,7 @@ func (r *Restoration) Fetch(ctx context.Context) error {
 	return nil
 }
 
-// prepare finds out which cluster a fetched snapshot is of, and keeps an isolated one apart from that.
+// prepare finds the cluster of a fetched snapshot, and separates an isolated cluster from that.
 func (r *Restoration) prepare(ctx context.Context, fetched *backup.Snapshot) (err error) {
 	if r.members, err = fetched.Members(); err != nil {
 		return r.Because(err)
@@ -117,13 +116,13 @@ func (r *Restoration) prepare(ctx context.Context, fetched *backup.Snapshot) (er
 	return nil
 }
 
-// Members are the hosts of the control planes that the snapshot was taken of.
+// Members are the hosts of the control planes of the snapshot.
 func (r *Restoration) Members() []string { return r.members }
 
 // Reader reads the fetched snapshot from its beginning.
 func (r *Restoration) Reader() io.Reader { return r.Fetched.Reader() }
 
-// Anonymous is whether nothing tells of which cluster the fetched snapshot is.
+// Anonymous reports whether the cluster of the fetched snapshot is unknown.
 func (r *Restoration) Anonymous() bool {
 	if r.Fetched == nil || r.Fetched.Record != nil {
 		return false
@@ -134,7 +133,7 @@ func (r *Restoration) Anonymous() bool {
 	return !marked
 }
 
-// Close removes what was fetched.
+// Close removes the fetched file.
 func (r *Restoration) Close() error {
 	if r.Fetched == nil {
 		return nil
@@ -143,7 +142,7 @@ func (r *Restoration) Close() error {
 	return r.Fetched.Close()
 }
 
-// Error is why a snapshot cannot be restored, at the attribute that it is about.
+// Error is why a snapshot cannot be restored, with its attribute.
 type Error struct {
 	At     finding.Path
 	From   string
@@ -154,7 +153,7 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("fetch %s: %s", e.From, e.cause) }
 func (e *Error) Unwrap() error { return e.cause }
 
-// Diagnostic is the error as the user sees it.
+// Diagnostic is the error as shown to the user.
 func (e *Error) Diagnostic(p machineset.Set) finding.Finding {
 	return finding.UnableAt(e.At, "restore", "etcd", finding.Report{
 		Attempted: fmt.Sprintf("fetch and verify %s, with which etcd of cluster %q is to begin", e.From, p.Settings.Name),
@@ -164,7 +163,7 @@ func (e *Error) Diagnostic(p machineset.Set) finding.Finding {
 	})
 }
 
-// Diagnosis says why the object or file could not be had, and what to do about it.
+// Diagnosis returns why the object or file could not be read, and what to do about it.
 func (s Snapshot) Diagnosis(err error) (cause, remedy string) {
 	from := storepkg.PlaceOf(s.S3, s.File)
 
@@ -186,7 +185,7 @@ func (s Snapshot) Diagnosis(err error) (cause, remedy string) {
 	}
 }
 
-// Because finds the attribute for what came of fetching the snapshot.
+// Because finds the attribute for an error of the fetch.
 func (r *Restoration) Because(err error) error {
 	asked := r.Snapshot
 	cause, remedy := asked.Diagnosis(err)
@@ -238,8 +237,8 @@ func (r *Restoration) Because(err error) error {
 	return problem
 }
 
-// tooNew says why the versions that are wanted do not read what others wrote. A snapshot
-// without a record tells nothing about it.
+// tooNew is why the wanted versions cannot read what newer ones wrote. A snapshot without a record contains no
+// versions.
 func (r *Restoration) tooNew(facts backup.Facts) error {
 	p := r.Set
 	problem := &Error{

@@ -10,9 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Name names the snapshot: the object of a server that is named as its URL, since a bucket
-// of the same name on another server is another one. How else it is reached and opened is no
-// part of it, and need not be known to plan.
+// Name names the snapshot. An object of a named server is its URL, since a bucket of the same name on another server
+// is another one. How it is otherwise reached and decrypted is no part of the name, and may be unknown in a plan.
 func (s Snapshot) Name(r *tf.Reader) string {
 	r.Unknown = r.Unknown || s.S3.IsUnknown() || s.File.IsUnknown()
 
@@ -43,7 +42,7 @@ func (s Snapshot) KeyPath() finding.Path {
 	return machineset.RestorePath().AtName("s3").AtName("key")
 }
 
-// keys opens the snapshot.
+// keys decrypts the snapshot.
 func (s Snapshot) keys() backup.Keys {
 	identities, _ := tf.KnownStrings(s.Identities)
 

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Snapshot is what a configuration says of the snapshot that a cluster begins with. Identities and passphrase are
-// write-only: they are in configurations, and null in plans and states.
+// Snapshot is the configured snapshot that a cluster starts with. Identities and passphrase are write-only: they are
+// in configurations, and null in plans and states.
 type Snapshot struct {
 	S3         types.Object `tfsdk:"s3"`
 	File       types.Object `tfsdk:"file"`
@@ -19,7 +19,7 @@ type Snapshot struct {
 	Passphrase types.String `tfsdk:"passphrase_wo"`
 }
 
-// Attribute is on resources that make a cluster.
+// Attribute is restore_from of resources that create clusters.
 func Attribute() schema.SingleNestedAttribute {
 	return tf.OptionalObject("Snapshot of etcd that the cluster begins with, of `talosop_etcd_backup` or `talosctl etcd "+
 		"snapshot`, taken with the same secrets and no newer Kubernetes; it lies in `TMPDIR` in clear text while it is "+
@@ -58,7 +58,7 @@ func attributes() map[string]schema.Attribute {
 	return all
 }
 
-// RecordAttributes tell what the etcd of a cluster began with.
+// RecordAttributes describe what the etcd of a cluster started with.
 func RecordAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"restored_from": tf.ComputedString("Snapshot that etcd was restored from last, such as `s3://bucket/key`, or the " +

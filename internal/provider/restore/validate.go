@@ -13,11 +13,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// What can be said of a snapshot without fetching it.
+// Checks of a snapshot without fetching it.
 
 var sums = regexp.MustCompile(`^[0-9A-Fa-f]{64}$`)
 
-// Validate checks what a configuration says of the snapshot, as far as it is known.
+// Validate checks the known part of a configured snapshot.
 func (s Snapshot) Validate() finding.List {
 	diags := tf.Findings(store.ValidateStore(tf.Path(machineset.RestorePath()), s.S3, s.File))
 
@@ -53,9 +53,8 @@ func (s Snapshot) Validate() finding.List {
 	return diags
 }
 
-// RefuseLocked refuses a snapshot that is to be restored and whose name says that it is encrypted, where nothing is
-// given that opens it, and one whose name says that it is not, where something is. name is parsed from its key, and
-// from is what it is called.
+// RefuseLocked compares the name of a snapshot to restore with the given keys. It refuses an encrypted snapshot
+// without a key, and a clear-text one with a key. name is parsed from its key, and from is its name in messages.
 func (s Snapshot) RefuseLocked(name backup.Name, from string) finding.List {
 	switch given := s.opener(); {
 	case !name.Encrypted && given != "":
@@ -73,7 +72,7 @@ func (s Snapshot) RefuseLocked(name backup.Name, from string) finding.List {
 	return nil
 }
 
-// opener names an attribute that is known to open a snapshot; empty for none.
+// opener names an attribute that is known to decrypt a snapshot; empty for none.
 func (s Snapshot) opener() string {
 	switch {
 	case !s.Identities.IsNull() && !s.Identities.IsUnknown():
