@@ -12,15 +12,15 @@ import (
 
 const locked = "locked"
 
-// Locked says that nothing takes a machine out of service.
+// Locked is the argument that no operation takes a machine out of service.
 func Locked() schema.BoolAttribute {
 	return tf.OptionalBool("Holds what would take the machine out of service, and what others may not do before it " +
 		"(default `false`): `operations` lists it as held. A plan that would remove the machine is refused. See the " +
 		"[guide](../guides/holding-changes).")
 }
 
-// WithLockOf is a machine of state with the lock that the plan gives it: that touches no machine, and is stored
-// whatever becomes of an update.
+// WithLockOf is a machine of state with the lock of the plan: a lock touches no machine, and is stored even after a
+// failed update.
 func WithLockOf(ctx context.Context, plan, machine attr.Value) attr.Value {
 	wanted, ok := plan.(types.Object)
 	stored, known := machine.(types.Object)

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 )
 
-// A lock that is taken away is stored although the update that would change the machine otherwise does not end: it is
-// how a machine that is gone for good can be given up.
+// The removal of a lock is stored although the update of the machine does not finish: this is how a user gives up a
+// machine that is lost for good.
 func TestWithLockOf_takesTheLockAlone(t *testing.T) {
 	t.Parallel()
 

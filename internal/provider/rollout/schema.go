@@ -1,5 +1,4 @@
-// Package rollout is the arguments by which a resource with machines says how machines that run are changed: upgrades,
-// drains, budgets and trials.
+// Package rollout is the arguments for changes of running machines: upgrades, drains, budgets and trials.
 package rollout
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Changes is how a resource changes machines that run.
+// Changes is how a resource changes running machines.
 type Changes struct {
 	ApplyMode      types.String `tfsdk:"apply_mode"`
 	Reboot         types.String `tfsdk:"reboot"`
@@ -61,8 +60,8 @@ const (
 	rebootStaged = "staged"
 )
 
-// Attributes are those of Changes. They have no defaults in state: leaving
-// one out means what its description says, in every version of the provider.
+// Attributes are those of Changes. They have no defaults in state: without a value they mean what their description
+// says, in every version of the provider.
 func Attributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"apply_mode": tf.OptionalString("How a changed configuration is applied to machines that run: `auto` (the default) "+
@@ -110,20 +109,20 @@ const KubernetesUpgrade = "A change upgrades Kubernetes on the machines that run
 	"version after the other: see the [guide](../guides/kubernetes-upgrades). A complete upgrade to another minor " +
 	"version is never taken back, a lower patch needs `allow_downgrade`."
 
-// ManifestsAttribute tells which bootstrap manifests a cluster has.
+// ManifestsAttribute is the version of a cluster's bootstrap manifests.
 func ManifestsAttribute() schema.StringAttribute {
 	return tf.ComputedString("Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, " +
 		"the cluster got last. Null on workers.")
 }
 
-// MaxUnavailable bounds how many workers are disrupted at once.
+// MaxUnavailable limits how many workers are disrupted at once.
 func MaxUnavailable() schema.StringAttribute {
 	return tf.OptionalString("How many workers of the pool may be out of service at once, those that are so for other "+
 		"reasons included: a number, or a share such as `20%`, rounded down and at least one (default `1`)."+
 		tf.TerraformOnly, budget)
 }
 
-// Untold is what a resource says of changes when the user says nothing.
+// Untold is Changes without a value.
 func Untold() Changes {
 	drain, ok := Attributes()["drain"].(schema.SingleNestedAttribute)
 	if !ok {
@@ -142,7 +141,7 @@ func Untold() Changes {
 	}
 }
 
-// Put puts what a model says about changes into a set.
+// Put puts the changes of a model into a set.
 func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	r := &tf.Reader{}
 
@@ -170,7 +169,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	if drain, ok := tf.Object[drainModel](ctx, r, m.Drain); ok {
 		p.Changes.Drain.Skip = !r.Truth(drain.Enabled, true)
 		p.Changes.Drain.OnTimeout = cluster.DrainTimeout(r.Text(drain.OnTimeout))
-		p.Changes.Drain.Timeout, _ = time.ParseDuration(r.Text(drain.Timeout)) // its validator speaks of mistakes
+		p.Changes.Drain.Timeout, _ = time.ParseDuration(r.Text(drain.Timeout)) // its validator reports mistakes
 	}
 
 	p.Changes.AppearWithin, _ = time.ParseDuration(r.Text(m.AppearWithin)) // as above
@@ -181,7 +180,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
 }
 
-// budget accepts what ReadBudget reads.
+// budget accepts the format of ReadBudget.
 var budget = tf.StringCheck{
 	Allowed: "value must be a number of at least 1, or a percentage from 1% to 100%",
 	Check: func(at path.Path, value string) diag.Diagnostic {
@@ -194,7 +193,7 @@ var budget = tf.StringCheck{
 	},
 }
 
-// PositiveDuration accepts durations that are longer than nothing.
+// PositiveDuration accepts durations greater than zero.
 var PositiveDuration = tf.StringCheck{
 	Allowed: "value must be a duration such as 90s or 10m",
 	Check: func(at path.Path, value string) diag.Diagnostic {
@@ -207,8 +206,8 @@ var PositiveDuration = tf.StringCheck{
 	},
 }
 
-// oneOfEachMinor accepts a list with at most one release of each minor version, of what product names. It is for lists,
-// so that two elements can be compared.
+// oneOfEachMinor accepts a list with at most one release of each minor version of product. It is for lists, so that
+// two elements can be compared.
 type oneOfEachMinor struct {
 	attribute, product, example string
 	parse                       func(string) (semver.Version, error)
@@ -239,14 +238,14 @@ func (o oneOfEachMinor) Description(context.Context) string {
 
 func (o oneOfEachMinor) MarkdownDescription(ctx context.Context) string { return o.Description(ctx) }
 
-// ValidateList passes over releases that are not known yet.
+// ValidateList skips unknown releases.
 func (o oneOfEachMinor) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
 	seen := map[uint64]semver.Version{}
 
 	for i, element := range req.ConfigValue.Elements() {
 		text, ok := element.(types.String)
 		if !ok || tf.IsBlank(text.ValueString()) {
-			continue // not known, or refused by tf.BlankTexts
+			continue // unknown, or refused by tf.BlankTexts
 		}
 
 		at := req.Path.AtListIndex(i)

@@ -44,7 +44,7 @@ func windowAttribute() schema.SingleNestedAttribute {
 	})
 }
 
-// windowCron accepts when a window opens.
+// windowCron accepts the time at which a window opens.
 var windowCron = tf.StringCheck{
 	Allowed: "value must be a cron expression of five fields",
 	Check: func(at path.Path, value string) diag.Diagnostic {
@@ -81,7 +81,7 @@ var windowDuration = tf.StringCheck{
 	},
 }
 
-// putWindow puts the window into changes; the validators speak of mistakes.
+// putWindow puts the window into changes; the validators report mistakes.
 func putWindow(ctx context.Context, r *tf.Reader, from types.Object, to *machineset.Changes) {
 	m, ok := tf.Object[windowModel](ctx, r, from)
 	if !ok {
