@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// Nothing that calls the provider loses guarded secrets, and the refusal says how to save them.
+// No call of the provider loses guarded secrets, and the refusal says how to save them.
 func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 	t.Parallel()
 
@@ -46,7 +46,7 @@ func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 			"removed {\n  from = talosop_secrets.this\n  lifecycle {\n    destroy = true\n  }\n}\n")
 		refused("apply")
 
-		// Protection that is off in the configuration alone is on.
+		// Protection that is off only in the configuration is still on.
 		w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL)
 		refused("destroy")
 
@@ -75,9 +75,9 @@ func saved(t *testing.T, w *clitest.Workspace, cli clitest.CLI, refusal clitest.
 
 	command := regexp.MustCompile(`\(umask .*\)`).FindString(refusal.Output())
 	command = strings.Replace(command, "terraform", cli.Path, 1)
-	run := exec.CommandContext(t.Context(), "sh", "-c", command) //nolint:gosec // what the provider tells people to run
+	run := exec.CommandContext(t.Context(), "sh", "-c", command) //nolint:gosec // the command that the provider recommends
 	run.Dir = w.Dir
-	// Tests that run side by side set it for plugin-testing.
+	// Parallel tests set it for plugin-testing.
 	run.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TF_CLI_CONFIG_FILE=") })
 
 	if output, err := run.CombinedOutput(); err != nil || len(output) > 0 {
@@ -90,7 +90,7 @@ func saved(t *testing.T, w *clitest.Workspace, cli clitest.CLI, refusal clitest.
 	}
 }
 
-// The plan refuses to make new secrets for machines that run, although nobody knows yet what these will be.
+// The plan refuses to generate new secrets for running machines, although the new ones are still unknown.
 func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
 	testenv.BeforeRelease(t, "TestPlan_newSecretsOfALivingCluster", "TestAccSecrets_protectedFromEveryWayOut")
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
 
 		s.ExpectNothingSent(t)
 
-		// The way out of the message makes the cluster anew.
+		// The solution in the message recreates the cluster.
 		w.MustRun("taint", "talosop_control_plane.this")
 		w.MustRun("taint", "talosop_worker.this")
 		sitetest.Says(t, w.MustRun("apply", "-auto-approve", "-replace=talosop_secrets.this"),

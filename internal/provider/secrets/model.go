@@ -1,4 +1,4 @@
-// Package secrets is the resource talosop_secrets, the only place that makes the secrets of a cluster.
+// Package secrets is the resource talosop_secrets, the only place that generates the secrets of a cluster.
 package secrets
 
 import (
@@ -27,7 +27,7 @@ var rotateTypes = map[string]attr.Type{
 	"service_account_key": types.StringType, "cluster_token": types.StringType,
 }
 
-// guarded is whether the secrets must stay; a state that says nothing of it says yes.
+// guarded reports whether the secrets must stay; a state without a value is guarded.
 func (m secretsModel) guarded() bool {
 	return m.DeletionProtection.IsNull() || m.DeletionProtection.ValueBool()
 }

@@ -13,8 +13,8 @@ import (
 
 var _ resource.ResourceWithMoveState = (*secretsResource)(nil)
 
-// MoveState takes the secrets over from a resource of the official provider, in a `moved` block: no machine is asked, and
-// no key is another one afterwards.
+// MoveState takes the secrets over from a resource of the official provider, in a `moved` block: it asks no machine
+// and changes no key.
 func (r *secretsResource) MoveState(context.Context) []resource.StateMover {
 	return []resource.StateMover{{StateMover: moveOfficial}}
 }

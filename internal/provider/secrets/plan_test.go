@@ -6,8 +6,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// Guarded secrets can be planned neither away nor anew, and the message says how to have them in a file. Without the
-// guard the same is a warning. What no provider decided yet is guarded.
+// A plan can neither remove nor replace guarded secrets, and the message says how to save them in a file. Without
+// the guard the same is a warning. Secrets without a recorded decision are guarded.
 func TestSecrets_deletionProtection(t *testing.T) {
 	t.Parallel()
 
@@ -52,7 +52,7 @@ func TestSecrets_deletionProtection(t *testing.T) {
 	}
 }
 
-// Lifting the guard leaves the secrets known, so that nothing that depends on them changes.
+// Disabling the guard keeps the secrets known, so that nothing that depends on them changes.
 func TestSecrets_protectionIsAllThatChanges(t *testing.T) {
 	t.Parallel()
 

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
-// protected refuses to remove secrets, and says how to have them in a file.
+// protected refuses to remove secrets, and says how to save them in a file.
 func protected(clusterID, operation string) finding.List {
 	refusal := finding.Protected("talosop_secrets", clusterID, operation)
 	refusal.Detail += " The bundle is still in state, as `bundle` of this resource; machines that run with it obey " +
@@ -19,7 +19,7 @@ func protected(clusterID, operation string) finding.List {
 	return finding.List{refusal}
 }
 
-// warnOfLoss warns of secrets that a plan removes. kept is what is known to go on running with them.
+// warnOfLoss warns of secrets that a plan removes. kept is what is known to keep running with them.
 func warnOfLoss(clusterID, kept string) finding.List {
 	return finding.List{finding.Warn("The secrets of a cluster will be lost", loss(clusterID)+saveFirst(clusterID)+kept)}
 }
@@ -37,14 +37,14 @@ func loss(clusterID string) string {
 		"who has no copy of it, and no snapshot of their etcd can be restored.", clusterID)
 }
 
-// saveFirst is how to have a bundle in a file without showing it. The id of its cluster finds it, whatever its address.
-// The CLIs leave a line alone that begins with spaces.
+// saveFirst says how to save a bundle in a file without showing it. It finds the bundle by the ID of its cluster,
+// whatever its address. The CLIs do not wrap a line that starts with spaces.
 func saveFirst(clusterID string) string {
 	return fmt.Sprintf(" To save it to a file first (with tofu alike):\n    (umask 077; terraform state pull | jq -er "+
 		"'first(.. | objects | select(.cluster_id == %q) | .bundle // empty)' > secrets.yaml)\n", clusterID)
 }
 
-// kept names the machines that are known to go on running with the secrets.
+// kept names the machines that are known to keep running with the secrets.
 func kept(m *providerdata.ProviderData, bundle string) string {
 	parsed, err := pki.Parse([]byte(bundle))
 	if err != nil {

@@ -31,14 +31,13 @@ var (
 // NewResource generates secrets with pki.Generate.
 func NewResource() resource.Resource { return NewResourceOf(pki.Generate) }
 
-// NewResourceOf generates secrets as it is told. Tests give it what takes less than seconds.
+// NewResourceOf generates secrets with generate, so that tests can use a fast generator.
 func NewResourceOf(generate func() (*pki.Bundle, error)) resource.Resource {
 	return &secretsResource{generate: generate}
 }
 
-// secretsResource is the only place where secrets of a cluster come into being.
-// It has no arguments that make others, so nothing but a replacement that somebody
-// asked for can ever make new ones.
+// secretsResource is the only place that generates secrets of a cluster. No argument changes them, so only a
+// requested replacement can generate new ones.
 type secretsResource struct {
 	providerdata.ConfiguredResource
 
@@ -102,7 +101,7 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 	}
 }
 
-// ModifyPlan refuses to lose guarded secrets, and warns where it has to.
+// ModifyPlan refuses to lose guarded secrets, and warns where necessary.
 func (r *secretsResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -131,8 +130,8 @@ func (r *secretsResource) planDestroy(state secretsModel) finding.List {
 	return warnOfLoss(state.ClusterID.ValueString(), kept(r.ProviderData, state.Bundle.ValueString()))
 }
 
-// planReplace refuses to create others in the place of guarded secrets. There is no warning for those that are not: the
-// CLIs drop what the create leg of a replacement warns of (Terraform 1.15, OpenTofu 1.12).
+// planReplace refuses to replace guarded secrets. Without the guard there is no warning: the CLIs drop warnings of
+// the create in a replacement (Terraform 1.15, OpenTofu 1.12).
 func planReplace(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
 	var id string
 
@@ -167,7 +166,7 @@ func (r *secretsResource) Create(ctx context.Context, req resource.CreateRequest
 		storeSecrets(ctx, bundle, plan.DeletionProtection, plan.Rotate, &resp.State, resp.Private)...)
 }
 
-// Read derives what is shown from the bundle in state; there is nothing else to ask.
+// Read derives the computed values from the bundle in state; there is nothing else to ask.
 func (r *secretsResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state secretsModel
 
@@ -194,7 +193,7 @@ func (r *secretsResource) Read(ctx context.Context, req resource.ReadRequest, re
 		storeSecrets(ctx, bundle, types.BoolValue(state.guarded()), state.Rotate, &resp.State, resp.Private)...)
 }
 
-// Update changes the protection, and turns keys over or drops the former ones.
+// Update changes the protection, and rotates keys or drops the former ones.
 func (r *secretsResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state secretsModel
 
@@ -217,8 +216,8 @@ func (r *secretsResource) Update(ctx context.Context, req resource.UpdateRequest
 		storeSecrets(ctx, bundle, plan.DeletionProtection, plan.Rotate, &resp.State, resp.Private)...)
 }
 
-// Delete forgets the secrets, unless they are guarded: the plan of one that is tainted cannot see that. The machines
-// are not asked.
+// Delete forgets the secrets, unless they are guarded: the plan of a tainted resource cannot see that. It does not
+// ask the machines.
 func (r *secretsResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state secretsModel
 

@@ -28,7 +28,7 @@ type rotateModel struct {
 	ClusterToken      types.String `tfsdk:"cluster_token"`
 }
 
-// triggers are the texts by what they turn over.
+// triggers are the texts by kind of rotation.
 func (m rotateModel) triggers() map[rotation.Kind]types.String {
 	return map[rotation.Kind]types.String{
 		rotation.TalosCA: m.TalosCA, rotation.KubernetesCA: m.KubernetesCA, rotation.AggregatorCA: m.AggregatorCA,
@@ -53,7 +53,7 @@ func rotateAttribute() schema.SingleNestedAttribute {
 	})
 }
 
-// turned lists what a plan turns over: what has another text than state has, or one where state has none.
+// turned lists what a plan rotates: a text that differs from state, or that state does not have.
 func turned(
 	ctx context.Context, plan, state secretsModel,
 ) (kinds []rotation.Kind, unknown bool, diags diag.Diagnostics) {
@@ -83,8 +83,8 @@ func turned(
 	return kinds, unknown, diags
 }
 
-// planUpdate says what becomes of the bundle: next keys are not known before the apply that makes them. With each plan
-// after that a rotation goes one step further.
+// planUpdate plans the bundle: next keys are unknown until the apply that generates them. Each later plan takes a
+// rotation one step further.
 func (r *secretsResource) planUpdate(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -102,7 +102,7 @@ func (r *secretsResource) planUpdate(
 
 	bundle, err := pki.Parse([]byte(state.Bundle.ValueString()))
 	if err != nil || diags.HasError() {
-		return // the refresh says so
+		return // the refresh reports it
 	}
 
 	switch {
@@ -127,7 +127,7 @@ func (r *secretsResource) planUpdate(
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 }
 
-// refuseSecondRotation refuses to turn over a key that is being turned over: machines may carry no other one.
+// refuseSecondRotation refuses to rotate a key during its rotation: machines support no further one.
 func refuseSecondRotation(bundle *pki.Bundle, kinds []rotation.Kind) finding.List {
 	var under []string
 
