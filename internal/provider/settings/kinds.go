@@ -10,7 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// kind is how a setting is an attribute of a level. How its value is one follows from their types: see [tf.ValueOf].
+// kind makes a setting an attribute of a level. How its value is converted follows from their types: see
+// [tf.ValueOf].
 type kind func(at Level, description string, secret bool) schema.Attribute
 
 func text(_ Level, description string, secret bool) schema.Attribute {
@@ -26,7 +27,7 @@ func list(_ Level, description string, secret bool) schema.Attribute {
 		MarkdownDescription: description}
 }
 
-// filledList is a list that is empty where a resource does not have it.
+// filledList is a list that is empty when a resource has none.
 func filledList(at Level, description string, secret bool) schema.Attribute {
 	attribute := schema.ListAttribute{Optional: true, Sensitive: secret, ElementType: types.StringType,
 		MarkdownDescription: description}
@@ -49,7 +50,7 @@ func blankTexts(_ Level, description string, secret bool) schema.Attribute {
 		Validators: []validator.Map{noNulls{}, tf.MayBeBlank{}}, MarkdownDescription: description}
 }
 
-// object is a nested object. What is in it is described on the most general level.
+// object is a nested object. Its content is described on the most general level.
 func object(attributes map[string]schema.Attribute) kind {
 	return func(at Level, description string, secret bool) schema.Attribute {
 		attribute := schema.SingleNestedAttribute{Optional: true, Sensitive: secret, Attributes: attributes,
@@ -73,7 +74,7 @@ func brieflyInHandle(attributes map[string]schema.Attribute) kind {
 	}
 }
 
-// noNulls refuses null as a value of a map: no level takes away what a more general one gives.
+// noNulls refuses null as a value of a map: no level can remove a value of a more general one.
 type noNulls struct{}
 
 var _ validator.Map = noNulls{}

@@ -24,10 +24,10 @@ const (
 	Handle
 	// ControlPlane is the resource of the control planes of a cluster, which has no more general level.
 	ControlPlane
-	// ControlPlaneBlock and Workers are the machines of one role beside a more general level.
+	// ControlPlaneBlock and Workers are the machines of one role below a more general level.
 	ControlPlaneBlock
 	Workers
-	// Configured is machines that others make, with a configuration of talosop: no change reaches them.
+	// Configured is unmanaged machines with a configuration of talosop: no change reaches them.
 	Configured
 	// Machine is one of several machines.
 	Machine
@@ -86,7 +86,7 @@ func (r row) text(at Level) string {
 	}
 }
 
-// over ends a sentence with what becomes of the value of a more general level.
+// over ends a sentence with the effect on the value of a more general level.
 func (r row) over(general string) string {
 	if _, byKey := r.kind(Cluster, "", false).(schema.MapAttribute); byKey {
 		return ", merged by key over " + general
@@ -95,7 +95,7 @@ func (r row) over(general string) string {
 	return ", in place of " + general
 }
 
-// Settings are all that an import reads back from each machine.
+// Settings are all settings that an import reads from each machine.
 func Settings() []*setting.Setting {
 	var all []*setting.Setting
 
@@ -132,8 +132,8 @@ func ReadCluster(r *tf.Reader, c *machineconfig.Cluster, model any) {
 	}
 }
 
-// Write writes the settings of one level into pointers to its models, null where there are none. Settings that the
-// level does not have are left out.
+// Write writes the settings of one level into pointers to its models, null for missing ones. It skips settings that
+// the level does not have.
 func Write(values setting.Values, models ...any) {
 	for row, field := range fields(models) {
 		if row.setting != nil {

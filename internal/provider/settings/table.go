@@ -1,8 +1,8 @@
-// Package settings is the table of settings that a cluster, a pool and a machine may each have, and of those of whole
-// clusters. Schema, decoding, encoding, handle, import and reference page derive from it.
+// Package settings is the table of settings that a cluster, a pool and a machine may each have, and of those of
+// whole clusters. Schema, decoding, encoding, handle, import and reference page derive from it.
 //
-// A setting is a row here, with a field of a model, and one file in internal/machineconfig/setting, which says where it
-// is in a configuration. One of a whole cluster is a row and a field of machineconfig.Cluster, which decisions read.
+// A setting is a row here, with a field of a model, and one file in internal/machineconfig/setting, which locates it
+// in a configuration. One of a whole cluster is a row and a field of machineconfig.Cluster, which decisions read.
 package settings
 
 import (
@@ -42,12 +42,12 @@ type NodeModel struct {
 	KubeletExtraArgs types.Map `tfsdk:"kubelet_extra_args"`
 }
 
-// VIPModel is the settings that levels below the whole control plane have beside them.
+// VIPModel is the additional settings of levels below the whole control plane.
 type VIPModel struct {
 	VIP types.Object `tfsdk:"vip"`
 }
 
-// PlaneModel is the settings that the whole control plane has beside NodeModel.
+// PlaneModel is the additional settings of the whole control plane besides NodeModel.
 type PlaneModel struct {
 	VIPModel
 
@@ -63,12 +63,12 @@ type MachineModel struct {
 // row is one setting.
 type row struct {
 	setting *setting.Setting
-	// name is that of a field of machineconfig.Cluster, where there is no setting.
+	// name is a field of machineconfig.Cluster, when there is no setting.
 	name string
 	kind kind
-	// what describes it: what it is, its form and its default.
+	// what is the description: meaning, format and default.
 	what string
-	// cost ends the description: what a change does to machines that run.
+	// cost ends the description: what a change does to running machines.
 	cost string
 	// secret values are not shown.
 	secret bool

@@ -67,7 +67,7 @@ func TestTable_settingsOnce(t *testing.T) {
 	}
 }
 
-// What is written into models is read back, and what is unknown is remembered.
+// Values written into models are read back, and unknown ones are kept.
 func TestWrite_isReadBack(t *testing.T) {
 	var values setting.Values
 	values.Set(setting.Labels, map[string]string{"rack": "b2", "empty": ""})
@@ -100,7 +100,7 @@ func TestWrite_isReadBack(t *testing.T) {
 	}
 }
 
-// What is Talos's default is left out.
+// Talos defaults are left out.
 func TestWriteCluster_ofDefaults(t *testing.T) {
 	var model struct {
 		ClusterModel
