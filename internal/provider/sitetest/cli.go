@@ -24,7 +24,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// InOneCLI runs a test under one CLI, for what is the provider's alone, and under every one before a release.
+// InOneCLI runs a test of provider behavior under one CLI, and under each of them before a release.
 func InOneCLI(t *testing.T, test func(t *testing.T, cli clitest.CLI)) {
 	t.Helper()
 
@@ -39,12 +39,11 @@ func InOneCLI(t *testing.T, test func(t *testing.T, cli clitest.CLI)) {
 	t.Run(cli.Name, func(t *testing.T) { test(t, cli) })
 }
 
-// environment is held by a test while plugin-testing reads it.
+// environment is locked while plugin-testing reads it.
 var environment sync.Mutex
 
-// UnitTest runs a test case of plugin-testing under a CLI. plugin-testing takes the CLI from the environment, which all
-// tests of this process have in common, so that only one of them begins at a time; from its first step on it is on its
-// own.
+// UnitTest runs a test case of plugin-testing under a CLI. plugin-testing reads the CLI from the environment, which
+// all tests of this process share. So only one of them starts at a time; it is independent from its first step on.
 func UnitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 	t.Helper()
 
@@ -55,11 +54,10 @@ func UnitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 
 	for name, value := range map[string]string{
 		"TF_ACC_TERRAFORM_PATH": cli.Path, "TF_CLI_CONFIG_FILE": os.DevNull,
-		// Where there is a namespace, plugin-testing writes whole addresses into configurations, which mean the same to both
-		// CLIs.
+		// With a namespace, plugin-testing writes full addresses into configurations, which mean the same to both CLIs.
 		"TF_ACC_PROVIDER_NAMESPACE": "hashicorp",
 	} {
-		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // t.Setenv is for tests that do not run side by side
+		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // t.Setenv does not work in parallel tests
 			t.Fatal(err)
 		}
 	}
@@ -99,7 +97,7 @@ func BundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
 	return tftest.ParsedBundle(t, text)
 }
 
-// Says checks that the output of a command has words in it, however it is wrapped.
+// Says checks that the output of a command contains texts, however it is wrapped.
 func Says(t *testing.T, result clitest.Result, texts ...string) {
 	t.Helper()
 
@@ -129,7 +127,7 @@ func VisibleValues(t *testing.T, state *tfjson.State) string {
 	return b.String()
 }
 
-// Visible removes what is marked as sensitive.
+// Visible removes sensitive values.
 func Visible(v, hidden any) any {
 	if hidden == true {
 		return nil
@@ -164,7 +162,7 @@ func Visible(v, hidden any) any {
 	}
 }
 
-// Leaked is a key of a kubeconfig that is in a text.
+// Leaked is a key of a kubeconfig that a text contains.
 func Leaked(kubeconfig, text string) string {
 	for line := range strings.Lines(kubeconfig) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -189,7 +187,7 @@ func DecodeJSON(t *testing.T, raw json.RawMessage, into any) {
 	}
 }
 
-// Fails runs a command that has to end with an error.
+// Fails runs a command that has to fail.
 func Fails(t *testing.T, w *clitest.Workspace, args ...string) clitest.Result {
 	t.Helper()
 
@@ -223,7 +221,7 @@ func (s *Site) Quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 	return w
 }
 
-// Applied is a workspace whose configuration was applied.
+// Applied is a workspace after an apply of its configuration.
 func Applied(t *testing.T, cli clitest.CLI, main string) *clitest.Workspace {
 	t.Helper()
 
@@ -244,7 +242,7 @@ func ExpectNoChanges(t *testing.T, w *clitest.Workspace, when string) {
 	}
 }
 
-// HoldsNone checks that texts have no secret of a bundle in them.
+// HoldsNone checks that texts contain no secret of a bundle.
 func HoldsNone(t *testing.T, bundle string, texts map[string]string) {
 	t.Helper()
 
@@ -262,8 +260,8 @@ func Message(words string) *regexp.Regexp {
 	return regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(words), " ", `\s+(│\s*)?`))
 }
 
-// CountedAway puts a count around a resource of a workspace: that of one changes nothing but its address, and that of
-// none destroys it.
+// CountedAway puts a count around a resource of a workspace: a count of one changes only its address, and a count of
+// zero destroys it.
 func CountedAway(t *testing.T, w *clitest.Workspace, kind string, args ...string) clitest.Result {
 	t.Helper()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// Living is a cluster with three control planes, and its handle.
+// Living is a running cluster with three control planes, and its handle.
 type Living struct {
 	*Site
 
@@ -22,7 +22,7 @@ type Living struct {
 	Bundle string
 }
 
-// NewLiving makes the cluster as a CLI would.
+// NewLiving creates the cluster as a CLI would.
 func NewLiving(t *testing.T, opts sim.Options) *Living {
 	t.Helper()
 
@@ -52,7 +52,7 @@ func NewLiving(t *testing.T, opts sim.Options) *Living {
 	return b
 }
 
-// KubernetesAt is the Kubernetes API at an endpoint of the cluster with these secrets. Whoever asks for it closes it.
+// KubernetesAt is the Kubernetes API at an endpoint of the cluster with these secrets. The caller closes it.
 func KubernetesAt(t *testing.T, endpoint string, secrets *pki.Bundle) *kubernetes.Client {
 	t.Helper()
 
@@ -73,7 +73,7 @@ func (s *Site) Kubernetes(t *testing.T, bundle string) *kubernetes.Client {
 	return api
 }
 
-// UnmarkNodes takes the marks of talosop off the nodes, as those of a cluster that another tool made are.
+// UnmarkNodes removes the marks of talosop from the nodes, as in a cluster of another tool.
 func (s *Site) UnmarkNodes(t *testing.T, bundle string) {
 	t.Helper()
 
@@ -83,7 +83,7 @@ func (s *Site) UnmarkNodes(t *testing.T, bundle string) {
 	}
 }
 
-// MadeElsewhere makes a control plane of one machine, with a patch, as another tool does. It returns its configuration
+// MadeElsewhere makes a control plane of one machine with a patch, as another tool does. It returns a configuration
 // without secrets and patches, and that of a provider that has them.
 func (s *Site) MadeElsewhere(t *testing.T, patch string) (
 	planes tftest.Config, provider func(patches ...any) tftest.Config,

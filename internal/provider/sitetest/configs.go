@@ -17,19 +17,19 @@ func MachinesHCL(machines []*sim.Machine) string {
 	return b.String()
 }
 
-// SecretsHCL is secrets that may be destroyed.
+// SecretsHCL is secrets without protection.
 const SecretsHCL = `
 resource "talosop_secrets" "this" {
   deletion_protection = false
 }
 `
 
-// ControlPlaneHCL is a control plane that may be destroyed; extra is further arguments.
+// ControlPlaneHCL is a control plane without protection; extra is additional arguments.
 func (s *Site) ControlPlaneHCL(extra string) string {
 	return s.ControlPlaneOf(s.ControlPlane, extra)
 }
 
-// ControlPlaneOf is ControlPlaneHCL with other machines than all that the site has for it.
+// ControlPlaneOf is ControlPlaneHCL with the given machines of the site.
 func (s *Site) ControlPlaneOf(machines []*sim.Machine, extra string) string {
 	protection := "  deletion_protection = false\n"
 	if strings.Contains(extra, "deletion_protection") {
@@ -57,7 +57,7 @@ func (s *Site) WorkersHCL(extra string) string {
 	return s.WorkersOf(s.Workers, extra)
 }
 
-// WorkersOf is WorkersHCL with other machines than all workers of the site.
+// WorkersOf is WorkersHCL with the given machines of the site.
 func (s *Site) WorkersOf(machines []*sim.Machine, extra string) string {
 	return fmt.Sprintf(`
 resource "talosop_worker" "this" {
@@ -71,7 +71,7 @@ resource "talosop_worker" "this" {
 `, MachinesHCL(machines), extra)
 }
 
-// ReplaceMachines puts text into the empty map of machines of a configuration.
+// ReplaceMachines puts text into the empty map of machines in a configuration.
 func ReplaceMachines(config, machines string) string {
 	return strings.Replace(config, "machines = {\n", "machines = {\n    "+machines+"\n", 1)
 }
@@ -81,7 +81,7 @@ func (s *Site) WholeCluster() string {
 	return SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL("")
 }
 
-// ProviderHCL says where a root module has the provider from.
+// ProviderHCL is the source of the provider for a root module.
 const ProviderHCL = `
 terraform {
   required_providers {
@@ -105,7 +105,7 @@ func PoolHCL(name string, machines []*sim.Machine, extra string) string {
 `, name, MachinesHCL(machines), extra)
 }
 
-// ClusterHCL is a whole cluster in one resource, which may be destroyed.
+// ClusterHCL is a whole cluster in one resource, without protection.
 func (s *Site) ClusterHCL(pools, extra string) string {
 	return fmt.Sprintf(`
 resource "talosop_cluster" "this" {

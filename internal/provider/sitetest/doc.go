@@ -1,3 +1,3 @@
-// Package sitetest has what tests of the provider need around it: simulated machines (Site), a cluster of them that
-// runs (Living), their configuration as text, and the CLIs that apply it.
+// Package sitetest has the test environment of the provider: simulated machines (Site), a running cluster of them
+// (Living), their configuration as text, and the CLIs that apply it.
 package sitetest

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
-// Site is simulated machines and the configuration that is written for them.
+// Site is simulated machines and their configuration.
 type Site struct {
 	*sim.Simulator
 
@@ -48,8 +48,7 @@ func NewWith(t *testing.T, opts sim.Options, controlPlanes, workers int) *Site {
 	return s
 }
 
-// RolesUsed lists what members of the cluster were asked for with each set of roles: methods, and resources by their
-// type.
+// RolesUsed lists the requests to members of the cluster by set of roles: methods, and resources by their type.
 func (s *Site) RolesUsed() map[string][]string {
 	found := map[string][]string{}
 
@@ -86,7 +85,7 @@ func (s *Site) AwaitReady(t *testing.T) {
 	}
 }
 
-// Addresses are those of machines by name, as the variables of the quickstart and import ids take them.
+// Addresses are those of machines by name, as in the variables of the quickstart and import IDs.
 func Addresses(machines []*sim.Machine) map[string]string {
 	out := map[string]string{}
 	for _, m := range machines {
@@ -106,7 +105,7 @@ func (s *Site) ExpectMembers(t *testing.T, want int) {
 	}
 }
 
-// ExpectUntouched checks that a cluster lives whose machines nobody reset.
+// ExpectUntouched checks that a cluster is running and that no machine was reset.
 func (s *Site) ExpectUntouched(t *testing.T) {
 	t.Helper()
 
