@@ -1,3 +1,3 @@
-// Package store is where backups are: the attributes of buckets and folders, the stores they open, and what to do
-// about an error of one.
+// Package store is where backups are: the attributes of buckets and folders, the stores that they open, and the
+// advice about their errors.
 package store

@@ -14,11 +14,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// ErrNoRegion is a bucket of AWS in a region that nobody names.
+// ErrNoRegion is an AWS bucket without a region.
 var ErrNoRegion = errors.New("there is no region: s3 has none, and neither have the environment and the profile")
 
-// Diagnosis is what a store could not do, for people: the causes, a line for each, and what to do,
-// which is empty where the store says nothing of it.
+// Diagnosis explains an error of a store: the causes, a line for each, and what to do, which is empty for errors
+// without advice.
 func (p Place) Diagnosis(err error) (cause []string, next string) {
 	if p.Bucket.Bucket == "" {
 		return p.folderDiagnosis(err)
@@ -46,7 +46,7 @@ func (p Place) Diagnosis(err error) (cause []string, next string) {
 	return strings.Split(withoutTrace(err), "\n"), next
 }
 
-// settings that leave out headers.
+// settings returns the settings that omit headers.
 func settings(headers []s3.Header) string {
 	var named []string
 	for _, h := range headers {
@@ -58,7 +58,7 @@ func settings(headers []s3.Header) string {
 	return strings.Join(slices.Compact(named), " and ")
 }
 
-// remedy is what to do about an error code of S3 (Amazon S3 API Reference, Error responses).
+// remedy is the advice for an error code of S3 (Amazon S3 API Reference, Error responses).
 func (p Place) remedy(code string) string {
 	switch code {
 	case "NoSuchBucket":
@@ -80,7 +80,7 @@ func (p Place) remedy(code string) string {
 	}
 }
 
-// withoutTrace is the text of an error without the ids of requests that the SDK adds.
+// withoutTrace is the text of an error without the request IDs that the SDK adds.
 func withoutTrace(err error) string {
 	text := err.Error()
 

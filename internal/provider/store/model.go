@@ -24,16 +24,16 @@ type Place struct {
 	Bucket s3.Config
 	// Prefix of the keys of a bucket.
 	Prefix string
-	// key of the one snapshot that is meant, where one is.
+	// key of a single snapshot, if one is meant.
 	key string
 	// lockDays is how long an object is locked.
 	lockDays int64
-	// Unknown is true when any of it is not known yet: it cannot be opened then.
+	// Unknown is true while any part is unknown: it cannot be opened then.
 	Unknown bool
 }
 
-// PlaceOf reads `s3` and `file`, of KeepsBackups, ListsBackups or RestoresBackup. Write-only
-// attributes have values in configurations alone.
+// PlaceOf reads `s3` and `file` of KeepsBackups, ListsBackups or RestoresBackup. Only configurations have values of
+// write-only attributes.
 func PlaceOf(bucket, folder types.Object) Place {
 	r := &tf.Reader{Unknown: bucket.IsUnknown() || folder.IsUnknown()}
 	f, b := tf.Fields{Reader: r, Attributes: folder}, tf.Fields{Reader: r, Attributes: bucket}
@@ -77,7 +77,7 @@ func CredentialsIn(b tf.Fields) s3.Credentials {
 // configurations alone.
 func (p Place) OwnKey() bool { return p.Bucket.Credentials.AccessKeyID != "" }
 
-// String names the place as a person would, without anything secret.
+// String names the place for people, without anything secret.
 func (p Place) String() string {
 	if p.Bucket.Bucket == "" {
 		return filepath.Join(p.Folder, p.key)
@@ -91,14 +91,14 @@ func (p Place) String() string {
 	return name
 }
 
-// Same is whether two places are one, however it is reached.
+// Same reports whether two places are one, however it is reached.
 func (p Place) Same(other Place) bool {
 	return filepath.Clean(cmp.Or(p.Folder, ".")) == filepath.Clean(cmp.Or(other.Folder, ".")) &&
 		p.Bucket.Bucket == other.Bucket.Bucket && p.Bucket.Endpoint == other.Bucket.Endpoint && p.Prefix == other.Prefix
 }
 
-// Open makes the store of a place, with the provider's credentials where the place has none.
-// It asks no server. The context hides the credentials from logs.
+// Open makes the store of a place, with the provider's credentials when the place has none. It asks no server. The
+// context hides the credentials from logs.
 func (p Place) Open(ctx context.Context, fallback Credentials) (context.Context, store.Store, error) {
 	if p.Bucket.Bucket == "" {
 		return ctx, file.Store{Path: p.Folder}, nil
@@ -140,15 +140,15 @@ func (p Place) Snapshot(ctx context.Context, fallback Credentials) (context.Cont
 type Credentials struct {
 	s3.Credentials
 
-	// Unknown is true when any of them is not known yet.
+	// Unknown is true while any of them is unknown.
 	Unknown bool
 }
 
-// Given is whether the provider has any.
+// Given reports whether the provider has any.
 func (c Credentials) Given() bool { return c.Credentials != s3.Credentials{} }
 
-// Under completes credentials of a resource. A key or a profile of its own comes with its
-// own role, or with none.
+// Under completes credentials of a resource. A key or a profile of the resource uses only the role of the resource,
+// if any.
 func (c Credentials) Under(own s3.Credentials) s3.Credentials {
 	if own.AccessKeyID != "" || own.Profile != "" {
 		return own

@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Where backups are is said in the same words wherever it is said: as `s3`, a bucket, or as
-// `file`, a folder. What differs is what is done there.
+// All resources describe the location of backups with the same attributes: `s3`, a bucket, or `file`, a folder. They
+// differ in what they do there.
 
 // The texts that say what a change of a location does.
 const (
@@ -39,8 +39,8 @@ func KeepsBackups() map[string]schema.Attribute {
 	}
 }
 
-// ListsBackups are the attributes of a data source that reads what a store holds. It has
-// no credentials of its own: data sources cannot keep them out of state.
+// ListsBackups are the attributes of a data source that reads a store. It has no credentials: data sources cannot
+// keep them out of state.
 func ListsBackups() map[string]datasource.Attribute { return tf.DataSourceAttributes(listedPlace()) }
 
 // QueriesBackups are the same attributes of a list resource.
@@ -59,8 +59,7 @@ func listedPlace() map[string]schema.Attribute {
 	}
 }
 
-// RestoresBackup are the attributes that name one snapshot. change is what a change of the
-// place does, as a sentence.
+// RestoresBackup are the attributes that name one snapshot. change is the effect of another place, as a sentence.
 func RestoresBackup(change string) map[string]schema.Attribute {
 	if change != "" {
 		change = " " + change
@@ -86,8 +85,8 @@ func RestoresBackup(change string) map[string]schema.Attribute {
 	}
 }
 
-// BucketAttributes say which bucket, and how it is reached. moved is what another place
-// does, reached what another way to the same place does.
+// BucketAttributes describe the bucket, and how it is reached. moved is the effect of another place, reached that of
+// another route to the same place.
 func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"bucket": tf.RequiredString("Name of the bucket, which has to exist, such as `prod-backups`." + moved),
@@ -129,7 +128,7 @@ const (
 	RoleEndpoint = "URL of the token service (STS) where it is not that of AWS, such as `https://minio.example.org:9000`."
 )
 
-// keyAttributes are credentials of a resource's own.
+// keyAttributes are the credentials of a resource.
 func keyAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"access_key_id_wo": schema.StringAttribute{
@@ -143,7 +142,7 @@ func keyAttributes() map[string]schema.Attribute {
 	}
 }
 
-// storingAttributes say how a server stores objects.
+// storingAttributes describe how a server stores objects.
 func storingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"conditional_writes": tf.OptionalBool("Whether the server is asked to replace no object (`If-None-Match`), which " +

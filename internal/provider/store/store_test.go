@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 )
 
-// Whose credentials are used, and whose role is assumed with them.
+// The credentials that are used, and the role that they assume.
 func TestStore_credentials(t *testing.T) {
 	t.Parallel()
 
@@ -37,7 +37,7 @@ func TestStore_credentials(t *testing.T) {
 	}
 }
 
-// Another way to a place is no other place.
+// Another route to a place is the same place.
 func TestPlace_sameWhateverTheAccess(t *testing.T) {
 	t.Parallel()
 
@@ -68,7 +68,7 @@ func TestPlace_sameWhateverTheAccess(t *testing.T) {
 	}
 }
 
-// What a server refuses is told with what to do, and without the ids of its requests.
+// A refusal of a server is reported with advice, and without the IDs of its requests.
 func TestStoreDiagnosis_ofBuckets(t *testing.T) {
 	t.Parallel()
 
@@ -110,7 +110,7 @@ func TestStoreDiagnosis_ofBuckets(t *testing.T) {
 	}
 }
 
-// The settings of s3 that leave headers out, and their defaults.
+// The settings of s3 that omit headers, and their defaults.
 func TestPlaceOf_headers(t *testing.T) {
 	t.Parallel()
 

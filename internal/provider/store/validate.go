@@ -19,8 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// ValidateStore checks `s3` and `file` below a path (the empty path for the top level) as far as
-// they are known: those of KeepsBackups, ListsBackups or RestoresBackup.
+// ValidateStore checks the known part of `s3` and `file` below a path (the empty path for the top level): those of
+// KeepsBackups, ListsBackups or RestoresBackup.
 func ValidateStore(at path.Path, bucket, folder types.Object) diag.Diagnostics {
 	var diags diag.Diagnostics
 
@@ -48,7 +48,7 @@ func ValidateStore(at path.Path, bucket, folder types.Object) diag.Diagnostics {
 	return diags
 }
 
-// storeChecks looks at the attributes of one `s3`.
+// storeChecks checks the attributes of one `s3`.
 type storeChecks struct {
 	At     path.Path
 	Bucket tf.Fields
@@ -71,12 +71,11 @@ var (
 	bucketElsewhere = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+$`)
 )
 
-// longestBucket is the longest name that any server takes, in bytes. In the expression it would be repeated so many
-// times, each time that the provider starts.
+// longestBucket is the longest name that any server accepts, in bytes. A limit in the expression would be expanded
+// at each start of the provider.
 const longestBucket = 255
 
-// Name checks the name of the bucket: servers other than AWS allow more. The ARN of an
-// access point may stand for it.
+// Name checks the name of the bucket: servers other than AWS allow more. An ARN of an access point is allowed, too.
 func (c storeChecks) Name() {
 	name, ok := c.Bucket.Value("bucket")
 	if !ok || strings.HasPrefix(name, "arn:") {
@@ -100,8 +99,7 @@ func (c storeChecks) Server() {
 	}
 }
 
-// validateEndpoint checks the URL of a server. It may hold a password by mistake, so it is
-// not shown then.
+// validateEndpoint checks the URL of a server. It may contain a password by mistake, so the error does not show it.
 func validateEndpoint(at path.Path, text string, diags *diag.Diagnostics) {
 	const allowed = "allowed is a URL such as https://s3.example.org:9000"
 
@@ -120,7 +118,7 @@ func validateEndpoint(at path.Path, text string, diags *diag.Diagnostics) {
 	}
 }
 
-// keys checks the prefix or the key: what a path would lose is told before it is lost.
+// keys checks the prefix or the key: the error names what a path would drop.
 func (c storeChecks) keys(name string) {
 	text, ok := c.Bucket.Value(name)
 	if !ok {
@@ -158,7 +156,7 @@ func (c storeChecks) certificates() {
 	}
 }
 
-// checkPEM says what is wrong with certificates in PEM, without quoting them.
+// checkPEM returns what is wrong with certificates in PEM, without quoting them.
 func checkPEM(text string) error {
 	count := 0
 
