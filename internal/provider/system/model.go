@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Model is what groups of machines, and single ones, say of their system beside system_volumes.
+// Model is the system settings of groups and single machines besides system_volumes.
 type Model struct {
 	WorkloadIsolation types.Bool `tfsdk:"workload_isolation"`
 	ImageVerification types.List `tfsdk:"image_verification"`
@@ -26,10 +26,10 @@ func (m Model) Read(r *tf.Reader, volumes types.Map) (s system.Settings) {
 	return s
 }
 
-// NoVolumes is system_volumes that is not given.
+// NoVolumes is system_volumes without a value.
 func NoVolumes() types.Map { return types.MapNull(VolumeType()) }
 
-// Of is the model of settings, and the volumes beside it.
+// Of is the model of settings, and the volumes next to it.
 func Of(s system.Settings) (Model, types.Map) {
 	rules := types.ListType{ElemType: tf.ObjectOf(ruleAttributes())}
 
@@ -38,8 +38,8 @@ func Of(s system.Settings) (Model, types.Map) {
 	}, tf.ValueOf[types.Map](types.MapType{ElemType: VolumeType()}, s.Volumes)
 }
 
-// Shared is what an import says of the system of machines that are all alike in it. Volumes that differ are those of
-// single machines.
+// Shared is the system settings that an import finds equal on all machines. Volumes that differ belong to single
+// machines.
 func Shared(machines map[string]machineconfig.Machine, names []string) (Model, types.Map) {
 	shared := machines[names[0]].System
 

@@ -1,5 +1,5 @@
-// Package system has the arguments that say what the system of machines is like: volumes and their encryption, the
-// isolation of workloads, which images run, and Secure Boot.
+// Package system has the arguments for the system of machines: volumes and their encryption, the isolation of
+// workloads, which images run, and Secure Boot.
 package system
 
 import (
@@ -12,8 +12,8 @@ import (
 // guide is where the rest is said.
 const guide = "[guide](../guides/disks-and-security)"
 
-// Attributes are those of Model. Their descriptions end with what a change does: patched where it is given to machines
-// as one of patches is, imaged where it takes another installer image.
+// Attributes are those of Model. Their descriptions end with the effect of a change: patched for values in the
+// configuration, like patches, imaged for values that need another installer image.
 func Attributes(patched, imaged string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"workload_isolation": tf.OptionalBool(tf.MetalOnly + "Whether containers run apart from the rest of the system " +
