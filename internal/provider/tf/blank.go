@@ -22,7 +22,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// BlankTexts refuses empty strings, and strings of spaces alone, everywhere in a configuration: they are neither
+// BlankTexts refuses empty strings, and strings of only spaces, everywhere in a configuration: they are neither
 // unknown nor left out. Attributes whose empty string has a meaning have MayBeBlank among their validators.
 type BlankTexts struct{}
 
@@ -83,10 +83,10 @@ func (BlankTexts) ValidateProvider(
 	resp.Diagnostics.Append(refuseBlanks(ctx, req.Config)...)
 }
 
-// IsBlank is whether a string has nothing but spaces in it.
+// IsBlank reports whether a string is empty or only spaces.
 func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// Blank is the mistake about a string without content.
+// Blank is the error about a blank string.
 func Blank(at path.Path, text string) diag.Diagnostic {
 	what := "value"
 
@@ -116,8 +116,8 @@ func refuseBlanks(ctx context.Context, config tfsdk.Config) diag.Diagnostics {
 	return w.diags
 }
 
-// HasBlanks is whether a configuration has strings that BlankTexts, or validators of their own, refuse. What follows
-// from such a string is not worth an error of its own.
+// HasBlanks reports whether a configuration has strings that BlankTexts, or their own validators, refuse.
+// Consequences of such a string need no further error.
 func HasBlanks(ctx context.Context, config tfsdk.Config) bool {
 	w := blanks{ctx: ctx, config: config, onlyLooks: true}
 	w.object(path.Empty(), config.Raw)
@@ -125,8 +125,8 @@ func HasBlanks(ctx context.Context, config tfsdk.Config) bool {
 	return w.found
 }
 
-// ReadForValidation reads a configuration into a model, and says whether it can be validated: blanks are told by
-// BlankTexts alone.
+// ReadForValidation reads a configuration into a model, and reports whether it can be validated: only BlankTexts
+// reports blanks.
 func ReadForValidation(ctx context.Context, config tfsdk.Config, model any, diags *diag.Diagnostics) bool {
 	if HasBlanks(ctx, config) {
 		return false
@@ -143,11 +143,11 @@ type blanks struct {
 	config tfsdk.Config
 	diags  diag.Diagnostics
 	found  bool
-	// onlyLooks leaves out the mistakes.
+	// onlyLooks skips the errors.
 	onlyLooks bool
 }
 
-// attribute is what the walk asks about an attribute of any schema.
+// attribute is the part of an attribute of any schema that the walk needs.
 type attribute interface{ GetType() attr.Type }
 
 func (w *blanks) object(at path.Path, raw tftypes.Value) {
@@ -161,7 +161,7 @@ func (w *blanks) object(at path.Path, raw tftypes.Value) {
 	}
 }
 
-// value looks at one value. of is the attribute that it is an element of, nil for an attribute itself.
+// value checks one value. of is the attribute that it is an element of, nil for an attribute itself.
 func (w *blanks) value(at path.Path, raw tftypes.Value, of attribute) {
 	if !raw.IsKnown() || raw.IsNull() {
 		return
@@ -216,7 +216,7 @@ func (w *blanks) entries(at path.Path, raw tftypes.Value, of attribute) {
 	}
 }
 
-// refusedKey is whether a map itself refuses a key, in words that say what is allowed.
+// refusedKey reports whether a map itself refuses a key, with an error that names what is allowed.
 func (w *blanks) refusedKey(at path.Path, key string, raw tftypes.Value, of attribute) bool {
 	with, checks := of.(interface{ MapValidators() []validator.Map })
 
@@ -253,7 +253,7 @@ func (w *blanks) text(at path.Path, raw tftypes.Value, of attribute) {
 	}
 }
 
-// refused is whether the attribute itself refuses the value, in words that say what is allowed.
+// refused reports whether the attribute itself refuses the value, with an error that names what is allowed.
 func (w *blanks) refused(at path.Path, raw tftypes.Value, of attribute) bool {
 	value, err := of.GetType().ValueFromTerraform(w.ctx, raw)
 

@@ -7,10 +7,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// decode puts the attributes of an object into the fields of a struct that are called so by their tags; ok is false
-// where one of them is of another type, or missing. The framework does the same with more checks and conversions, and
-// (1.19, reflect.isValidFieldName) compiles a pattern for each field of each object: of a thousand machines, tens of
-// thousands.
+// decode puts the attributes of an object into the fields of a struct with these tags; ok is false when one is
+// missing or has another type. The framework does the same with more checks and conversions, and (1.19,
+// reflect.isValidFieldName) compiles a pattern for each field of each object: tens of thousands for a thousand
+// machines.
 func decode[T any](v types.Object) (out T, ok bool) {
 	target := reflect.ValueOf(&out).Elem()
 	attributes, fields := v.Attributes(), FieldsOf(target.Type())
@@ -31,10 +31,10 @@ func decode[T any](v types.Object) (out T, ok bool) {
 	return out, true
 }
 
-// structs are the fields of structs by their tags, and where they are, for as long as the process lives.
+// structs are the fields of structs by their tags, with their index. It lives as long as the process.
 var structs sync.Map
 
-// FieldsOf are the fields of a struct by their tags, and where they are.
+// FieldsOf are the fields of a struct by their tags, with their index.
 func FieldsOf(of reflect.Type) map[string][]int {
 	if known, ok := structs.Load(of); ok {
 		if fields, ok := known.(map[string][]int); ok {

@@ -29,7 +29,7 @@ type decodedValues struct {
 	Number types.Int64 `tfsdk:"number"`
 }
 
-// Objects are decoded as the framework decodes them, also into fields that are no values of it.
+// Objects are decoded as the framework decodes them, even into fields of other types.
 func TestObject_decodesAsTheFramework(t *testing.T) {
 	t.Parallel()
 

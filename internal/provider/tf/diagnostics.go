@@ -1,4 +1,4 @@
-// Package tf is what the resources share of the framework: diagnostics, plan modifiers, conversions.
+// Package tf is the shared use of the framework: diagnostics, plan modifiers, conversions.
 package tf
 
 import (
@@ -8,7 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// Diagnostics shows findings to the framework. Every diagnostic of the provider is made of a finding.
+// Diagnostics converts findings to diagnostics of the framework. Every diagnostic of the provider is made from a
+// finding.
 func Diagnostics(list finding.List) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, f := range list {
@@ -18,7 +19,7 @@ func Diagnostics(list finding.List) diag.Diagnostics {
 	return diags
 }
 
-// Diagnostic shows one finding to the framework.
+// Diagnostic converts one finding to a diagnostic of the framework.
 func Diagnostic(f finding.Finding) diag.Diagnostic {
 	at := Path(f.At)
 

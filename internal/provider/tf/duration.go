@@ -14,10 +14,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// DurationType is GoDurationType, but for how it speaks of mistakes.
+// DurationType is GoDurationType with the error messages of the provider.
 type DurationType struct{ timetypes.GoDurationType }
 
-// Duration is such as 90s or 168h; two spellings of one are the same.
+// Duration is for example 90s or 168h; two spellings of one duration are equal.
 type Duration struct{ timetypes.GoDuration }
 
 var (
@@ -68,7 +68,7 @@ func (d Duration) Equal(other attr.Value) bool {
 	return ok && d.StringValue.Equal(o.StringValue)
 }
 
-// StringSemanticEquals is whether two durations last equally long.
+// StringSemanticEquals reports whether two durations are equally long.
 func (d Duration) StringSemanticEquals(ctx context.Context, other basetypes.StringValuable) (bool, diag.Diagnostics) {
 	o, ok := other.(Duration)
 	if !ok {
@@ -78,7 +78,7 @@ func (d Duration) StringSemanticEquals(ctx context.Context, other basetypes.Stri
 	return d.GoDuration.StringSemanticEquals(ctx, o.GoDuration)
 }
 
-// ValidateAttribute says what is wrong with a value, as all checks of the provider do.
+// ValidateAttribute reports what is wrong with a value, in the form of all checks of the provider.
 func (d Duration) ValidateAttribute(
 	_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse,
 ) {

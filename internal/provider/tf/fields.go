@@ -4,8 +4,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// Fields reads the attributes of a nested object by name, for objects that differ in which
-// attributes they have. One that is not there reads as null.
+// Fields reads the attributes of a nested object by name, for objects that differ in their attributes. A missing one
+// reads as null.
 type Fields struct {
 	*Reader
 
@@ -19,21 +19,21 @@ func (r *Reader) Fields(of types.Object) Fields {
 	return Fields{Reader: r, Attributes: of}
 }
 
-// Text reads a text; empty where it is null or unknown.
+// Text reads a text; empty when it is null or unknown.
 func (f Fields) Text(name string) string {
 	v, _ := f.Attributes.Attributes()[name].(types.String)
 
 	return f.Reader.Text(v)
 }
 
-// Truth reads a truth; fallback where it is null or unknown.
+// Truth reads a boolean; fallback when it is null or unknown.
 func (f Fields) Truth(name string, fallback bool) bool {
 	v, _ := f.Attributes.Attributes()[name].(types.Bool)
 
 	return f.Reader.Truth(v, fallback)
 }
 
-// Number reads a number; fallback where it is null or unknown.
+// Number reads a number; fallback when it is null or unknown.
 func (f Fields) Number(name string, fallback int64) int64 {
 	v, _ := f.Attributes.Attributes()[name].(types.Int64)
 	f.Unknown = f.Unknown || v.IsUnknown()
@@ -73,7 +73,7 @@ func (f Fields) Value(name string) (text string, ok bool) {
 	return v.ValueString(), ok && !v.IsNull() && !v.IsUnknown()
 }
 
-// Absent is whether an attribute is known to be null.
+// Absent reports whether an attribute is known to be null.
 func (f Fields) Absent(name string) bool {
 	v, ok := f.Attributes.Attributes()[name]
 
@@ -83,11 +83,11 @@ func (f Fields) Absent(name string) bool {
 // WriteOnlyText ends the description of write-only attributes.
 const WriteOnlyText = " Write-only: it is in neither state nor plan, and a change of it alone plans nothing."
 
-// WriteOnlySuffix ends the names of write-only attributes. Where another value has to have an effect by itself there is
-// an attribute beside it that ends in WriteOnlySuffix and `_version`.
+// WriteOnlySuffix is the suffix of write-only attributes. If a change of the value must have an effect, there is a
+// second attribute with WriteOnlySuffix and `_version`.
 const WriteOnlySuffix = "_wo"
 
-// NameOf is what an attribute is called in this schema that is write-only in some.
+// NameOf is the name in this schema of an attribute that is write-only in some.
 func (f Fields) NameOf(name string) string {
 	if _, ok := f.Attributes.Attributes()[name+WriteOnlySuffix]; ok {
 		return name + WriteOnlySuffix

@@ -10,9 +10,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Steps on several machines log at one time, under the context of one operation, whose secrets are masked.
+// Steps on several machines log concurrently, under the context of one operation, whose secrets are masked.
 func TestLog_fromSeveralGoroutines(t *testing.T) {
-	t.Setenv("TALOSOP_TEST_LOG", "OFF") // lines are masked before their level is looked at
+	t.Setenv("TALOSOP_TEST_LOG", "OFF") // lines are masked before their level is checked
 
 	ctx := tfsdklog.NewRootProviderLogger(t.Context(), tfsdklog.WithLevelFromEnv("TALOSOP_TEST_LOG"))
 	ctx = tf.MaskSecrets(tflog.SetField(ctx, "resource", "talosop_cluster"), "token: a-secret-of-the-cluster")

@@ -7,13 +7,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
-// The choices of on_incomplete: how a create that did not finish is told.
+// The choices of on_incomplete: how a create that did not finish is reported.
 const (
 	OnIncompleteWarn  = "warn"
 	OnIncompleteError = "error"
 )
 
-// OnIncomplete is on_incomplete of a resource whose create may be gone on with; description says what the choices do.
+// OnIncomplete is on_incomplete of a resource whose create can be continued; description explains the choices.
 func OnIncomplete(description string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional:            true,

@@ -73,22 +73,22 @@ func OptionalObjectList(description string, attributes map[string]schema.Attribu
 		NestedObject: schema.NestedAttributeObject{Attributes: attributes}}
 }
 
-// RequiredString is a string that a resource has to be given.
+// RequiredString is a required string of a resource.
 func RequiredString(description string, checks ...validator.String) schema.StringAttribute {
 	return schema.StringAttribute{Required: true, MarkdownDescription: description, Validators: checks}
 }
 
-// RequiredNumber is a number that a resource has to be given.
+// RequiredNumber is a required number of a resource.
 func RequiredNumber(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{Required: true, MarkdownDescription: description}
 }
 
-// RequiredStrings is a list of strings that a resource has to be given.
+// RequiredStrings is a required list of strings of a resource.
 func RequiredStrings(description string) schema.ListAttribute {
 	return schema.ListAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: description}
 }
 
-// RequiredObject is a nested object that a resource has to be given.
+// RequiredObject is a required nested object of a resource.
 func RequiredObject(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{Required: true, MarkdownDescription: description, Attributes: attributes}
 }

@@ -12,11 +12,11 @@ import (
 )
 
 // Plain values are those of Go: strings, booleans, numbers, lists, maps, and structs that have a field for each
-// attribute of an object. A field is called as its attribute without the underscores, such as KMSEndpoint for
-// kms_endpoint. A pointer tells what is not given, which is nil, from what is empty.
+// attribute of an object. A field has the name of its attribute without the underscores, such as KMSEndpoint for
+// kms_endpoint. A pointer distinguishes a missing value, which is nil, from an empty one.
 
-// Into reads a value into the plain one that into points to, which stays empty where the value is null or unknown.
-// Objects of maps that are null or unknown as a whole are left out.
+// Into reads a value into the plain one that into points to, which stays empty when the value is null or unknown. It
+// leaves out objects of maps that are null or unknown as a whole.
 func (r *Reader) Into(v attr.Value, into any) { r.into(v, reflect.ValueOf(into).Elem()) }
 
 func (r *Reader) into(v attr.Value, to reflect.Value) {
@@ -79,8 +79,8 @@ func (r *Reader) intoMap(v types.Map, to reflect.Value) {
 	}
 }
 
-// ValueOf is a plain value as one of the framework, the reverse of Into. What is empty is null, unless it is an element
-// of a list or a map, or a pointer leads to it.
+// ValueOf converts a plain value to one of the framework, the reverse of Into. An empty value is null, unless it is
+// an element of a list or a map, or has a pointer.
 func ValueOf[V attr.Value](typ attr.Type, plain any) V {
 	return valueOf(typ, reflect.ValueOf(plain), false).(V) //nolint:forcetypeassert,errcheck // the caller names both
 }
@@ -127,7 +127,7 @@ func valueOf(typ attr.Type, of reflect.Value, given bool) attr.Value {
 	}
 }
 
-// saysNothing is whether a plain value is empty. An empty list of numbers is not: it takes away a default.
+// saysNothing reports whether a plain value is empty. An empty list of numbers is not: it removes a default.
 func saysNothing(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Invalid:
@@ -141,7 +141,8 @@ func saysNothing(v reflect.Value) bool {
 	}
 }
 
-// plainFields are the numbers of the fields of structs by their names in lower case, for as long as the process lives.
+// plainFields are the indexes of the fields of structs by their names in lower case. It lives as long as the
+// process.
 var plainFields sync.Map
 
 // PlainField is the field of a struct for an attribute.

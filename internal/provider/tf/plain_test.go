@@ -63,7 +63,7 @@ func TestValueOf_isReadBack(t *testing.T) {
 	}
 }
 
-// What says nothing is null.
+// An empty value is null.
 func TestValueOf_ofNothing(t *testing.T) {
 	t.Parallel()
 
@@ -79,7 +79,7 @@ func TestValueOf_ofNothing(t *testing.T) {
 	}
 }
 
-// What is unknown reads as empty, and is remembered. Objects of maps are left out, as those that are null.
+// An unknown value reads as empty, and is recorded. Objects of maps are left out, like null ones.
 func TestReader_intoOfUnknown(t *testing.T) {
 	t.Parallel()
 

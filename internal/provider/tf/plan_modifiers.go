@@ -11,19 +11,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// Replacing a resource resets machines. So it is planned only when the new value
-// is known to differ: an unknown value may turn out to be the old one.
+// Replacing a resource resets machines. It is therefore planned only when the new value is known to differ: an
+// unknown value may turn out unchanged.
 
 // ReplaceOnChange replaces the resource when the value changes, and not while it is unknown.
 func ReplaceOnChange() planmodifier.String { return ReplaceOnChangeFrom("") }
 
-// ReplaceOnChangeFrom is ReplaceOnChange for a value with a default that Talos
-// fills in: spelling the default out is no change.
+// ReplaceOnChangeFrom is ReplaceOnChange for a value with a default of Talos: writing the default is no change.
 func ReplaceOnChangeFrom(fallback string) planmodifier.String {
 	return ReplaceUnless(func(a, b string) bool { return cmp.Or(a, fallback) == cmp.Or(b, fallback) })
 }
 
-// ReplaceUnless is ReplaceOnChange for a value with several spellings. One that is null is empty.
+// ReplaceUnless is ReplaceOnChange for a value with several spellings. A null value is empty.
 func ReplaceUnless(same func(a, b string) bool) planmodifier.String {
 	const description = "A change of the value replaces the resource."
 
@@ -33,7 +32,7 @@ func ReplaceUnless(same func(a, b string) bool) planmodifier.String {
 		}, description, description)
 }
 
-// Version is a version in the form in which versions are compared: with a leading v. What is null or unknown stays so.
+// Version is a version in the form for comparisons: with a leading v. Null and unknown values are unchanged.
 func Version(v types.String) types.String {
 	if v.IsNull() || v.IsUnknown() {
 		return v
@@ -48,13 +47,13 @@ type keptSpelling struct {
 	description string
 }
 
-// KeepSpelling keeps a text in state as it was written there when the configuration says the same in another way.
+// KeepSpelling keeps the spelling of a text in state when the configuration has the same value in another spelling.
 func KeepSpelling(same func(a, b string) bool, description string) planmodifier.String {
 	return keptSpelling{same, description}
 }
 
-// KeepVersion keeps a version in state as it was written there, with or without a leading v, when the configuration has
-// the same one.
+// KeepVersion keeps a version as written in state, with or without a leading v, when the configuration has the same
+// one.
 func KeepVersion() planmodifier.String {
 	same := func(a, b string) bool { return machineconfig.CanonicalVersion(a) == machineconfig.CanonicalVersion(b) }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 )
 
-// PrivateState is the part of the framework's private state that is used here.
+// PrivateState is the reading part of the framework's private state.
 type PrivateState interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 }
 
-// PrivateStore is the part of the framework's private state that writes.
+// PrivateStore is the writing part of the framework's private state.
 type PrivateStore interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
@@ -28,7 +28,7 @@ func StorePrivate(ctx context.Context, private PrivateStore, key string, value a
 	return private.SetKey(ctx, key, encoded)
 }
 
-// ReadPrivate reads what StorePrivate wrote. The value stays as it is where nothing was: the object was made by an
+// ReadPrivate reads what StorePrivate wrote. The value stays unchanged when nothing was: the object was made by an
 // earlier release, or lost its private state.
 func ReadPrivate(ctx context.Context, private PrivateState, key string, value any) diag.Diagnostics {
 	encoded, diags := private.GetKey(ctx, key)
@@ -43,7 +43,7 @@ func ReadPrivate(ctx context.Context, private PrivateState, key string, value an
 	return diags
 }
 
-// Remembers is whether private state says yes.
+// Remembers reports whether a boolean in private state is true.
 func Remembers(ctx context.Context, private PrivateState, key string, diags *diag.Diagnostics) (yes bool) {
 	diags.Append(ReadPrivate(ctx, private, key, &yes)...)
 

@@ -9,23 +9,21 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
 
-// Reader turns values of the framework into plain ones and remembers whether
-// anything it read was unknown. Unknown and null values read as zero values, so
-// the result of a reader that met an unknown one is good for checks of the parts
-// that are known, and for nothing else.
+// Reader converts values of the framework to plain ones and records whether any value was unknown. Unknown and null
+// values read as zero values. After an unknown value, the result is only good for checks of the known parts.
 type Reader struct {
 	Diags   diag.Diagnostics
 	Unknown bool
 }
 
-// Text reads a text; empty where it is null or unknown.
+// Text reads a text; empty when it is null or unknown.
 func (r *Reader) Text(v types.String) string {
 	r.Unknown = r.Unknown || v.IsUnknown()
 
 	return v.ValueString()
 }
 
-// Truth reads a truth; fallback where it is null or unknown.
+// Truth reads a boolean; fallback when it is null or unknown.
 func (r *Reader) Truth(v types.Bool, fallback bool) bool {
 	r.Unknown = r.Unknown || v.IsUnknown()
 
@@ -61,8 +59,7 @@ func Object[T any](ctx context.Context, r *Reader, v types.Object) (out T, ok bo
 	return out, true
 }
 
-// Objects decodes a map of nested attributes. Elements that are unknown as a
-// whole are left out.
+// Objects decodes a map of nested attributes, without elements that are unknown as a whole.
 func Objects[T any](ctx context.Context, r *Reader, v types.Map) map[string]T {
 	r.Unknown = r.Unknown || v.IsUnknown()
 	out := map[string]T{}
@@ -81,7 +78,7 @@ func Objects[T any](ctx context.Context, r *Reader, v types.Map) map[string]T {
 	return out
 }
 
-// Listed is objects for a list.
+// Listed is Objects for a list.
 func Listed[T any](ctx context.Context, r *Reader, v types.List) []T {
 	r.Unknown = r.Unknown || v.IsUnknown()
 
@@ -100,7 +97,7 @@ func Listed[T any](ctx context.Context, r *Reader, v types.List) []T {
 	return out
 }
 
-// Duration reads a duration; zero where it is null or unknown.
+// Duration reads a duration; zero when it is null or unknown.
 func (r *Reader) Duration(v Duration) time.Duration {
 	r.Unknown = r.Unknown || v.IsUnknown()
 

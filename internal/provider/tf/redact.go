@@ -9,16 +9,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// PrivateKey matches a private key in PEM, wherever in a log line it turns up.
+// PrivateKey matches a private key in PEM anywhere in a log line.
 var PrivateKey = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z0-9 ]*PRIVATE KEY-----`)
 
-// shortestSecret keeps short words, which could be part of anything, out of the
-// masks. The shortest secret of a bundle has 16 characters (a bootstrap token).
+// shortestSecret keeps short words, which could be part of anything, out of the masks. The shortest secret of a
+// bundle has 16 characters (a bootstrap token).
 const shortestSecret = 12
 
-// MaskSecrets returns a context whose log lines hide every secret of a bundle.
-// Nothing logs secrets on purpose; this is what stands between a careless log
-// line of a later day and the keys of a cluster.
+// MaskSecrets returns a context whose log lines hide every secret of a bundle. No code logs secrets on purpose; this
+// protects the keys of a cluster from a careless log line in the future.
 func MaskSecrets(ctx context.Context, bundle string) context.Context {
 	ctx = tflog.NewSubsystem(ctx, Rollout, tflog.WithRootFields(), tflog.WithLevelFromEnv(rolloutLevel, Rollout))
 	ctx = tflog.SubsystemMaskLogRegexes(tflog.MaskLogRegexes(ctx, PrivateKey), Rollout, PrivateKey)
@@ -36,16 +35,15 @@ func MaskSecrets(ctx context.Context, bundle string) context.Context {
 func MasksOf(bundle string) []string {
 	var document any
 	if err := yaml.Unmarshal([]byte(bundle), &document); err != nil {
-		// Whatever it is, it is not shown.
+		// Whatever it is, the log hides it.
 		return []string{bundle}
 	}
 
 	return append(secretValues(document), bundle)
 }
 
-// secretValues lists the secret scalars of a decoded bundle: all but the
-// certificates and the id of the cluster. Keys are listed as they are in the file
-// and as the PEM they stand for.
+// secretValues lists the secret scalars of a decoded bundle: all except the certificates and the ID of the cluster.
+// Keys are listed as in the file and as the PEM in it.
 func secretValues(node any) []string {
 	var values []string
 

@@ -5,8 +5,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// OnlyRespelled reports whether a plan is the state again, after the plan modifiers kept what the configuration only
-// writes in another way. The framework has made every computed attribute unknown by then.
+// OnlyRespelled reports whether a plan equals the state, after the plan modifiers kept former spellings of the
+// configuration. The framework has made every computed attribute unknown by then.
 func OnlyRespelled(req resource.ModifyPlanRequest) bool {
 	var planned, prior, given map[string]tftypes.Value
 

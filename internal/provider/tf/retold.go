@@ -7,15 +7,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
-// What is described in one place is shown in others, too: an installation for all machines and for each, the settings
-// of a cluster in its handle. There one sentence is enough.
+// Some attributes are described in one place and also appear in others: an installation for all machines and for
+// each, the settings of a cluster in its handle. There one sentence is enough.
 
-// Retold are the same attributes, nested ones included, with the descriptions that tell makes of theirs.
+// Retold are the same attributes, nested ones included, with the descriptions that tell makes from theirs.
 func Retold(in map[string]schema.Attribute, tell func(description string) string) map[string]schema.Attribute {
 	return edited(in, described(tell))
 }
 
-// described makes the description of an attribute another one.
+// described replaces the description of an attribute.
 func described(tell func(description string) string) func(a reflect.Value) {
 	return func(a reflect.Value) {
 		description := a.FieldByName("MarkdownDescription")
@@ -23,7 +23,7 @@ func described(tell func(description string) string) func(a reflect.Value) {
 	}
 }
 
-// AsIn are attributes that are described elsewhere, and refer to there.
+// AsIn are attributes that are described elsewhere, and refer to that place.
 func AsIn(where string, in map[string]schema.Attribute) map[string]schema.Attribute {
 	out := AsThere(in)
 
@@ -34,7 +34,7 @@ func AsIn(where string, in map[string]schema.Attribute) map[string]schema.Attrib
 	return out
 }
 
-// AsThere are attributes of one whose own description says where they are described.
+// AsThere are attributes nested in one whose description says where they are described.
 func AsThere(in map[string]schema.Attribute) map[string]schema.Attribute {
 	return Retold(in, func(string) string { return "As there." })
 }
@@ -44,7 +44,7 @@ func Briefly(in map[string]schema.Attribute) map[string]schema.Attribute {
 	return Retold(in, FirstSentence)
 }
 
-// endOfSentence is where another sentence begins; texts in code style may have dots in them, but no space after one.
+// endOfSentence is where another sentence starts; text in code style may contain dots, but no space after one.
 var endOfSentence = regexp.MustCompile("\\.\\s+[A-Z`]")
 
 // FirstSentence is the first sentence of a description.

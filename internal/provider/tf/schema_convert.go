@@ -13,17 +13,16 @@ import (
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
-// The framework has a family of types of attributes for each of resources, data sources, ephemeral resources,
-// actions, lists and the provider block. Whatever is more than one of them has is described once, as attributes of a
-// resource, and converted. The types of the families have the same names, and the same fields where they have them at
-// all.
+// The framework has a family of attribute types for each of resources, data sources, ephemeral resources, actions,
+// lists and the provider block. Shared attributes are described once, as attributes of a resource, and converted.
+// The types of the families have the same names, and the same fields as far as they have them.
 
 // Unconverted is the message about an attribute of a type that is not converted.
 func Unconverted(name string, a any) string {
 	return fmt.Sprintf("provider: attribute %s is a %T, which is not converted", name, a)
 }
 
-// converted are the same attributes in another family, of which one attribute of each type is given.
+// converted are the same attributes in another family. family has one attribute of each type.
 func converted[A any](in map[string]resource.Attribute, family ...A) map[string]A {
 	out := make(map[string]A, len(in))
 
@@ -41,7 +40,7 @@ func converted[A any](in map[string]resource.Attribute, family ...A) map[string]
 	return out
 }
 
-// convert fills in an attribute, or the object of a nested one. Resources alone have what is written nowhere, and
+// convert fills in an attribute, or the object of a nested one. Only resources have write-only attributes, and
 // defaults, for which an attribute has to be computed.
 func convert[A any](to, from reflect.Value, family []A) {
 	for i := range to.NumField() {
@@ -80,14 +79,14 @@ func DataSourceAttributes(in map[string]resource.Attribute) map[string]datasourc
 		datasource.SingleNestedAttribute{}, datasource.MapNestedAttribute{}, datasource.ListNestedAttribute{})
 }
 
-// ActionAttributes are the same attributes on an action, which has none that are sensitive, and whose
-// write-only ones no configuration may give (terraform-plugin-framework 1.19, ValidateActionConfig).
+// ActionAttributes are the same attributes on an action. None of them is sensitive, and no configuration may set the
+// write-only ones (terraform-plugin-framework 1.19, ValidateActionConfig).
 func ActionAttributes(in map[string]resource.Attribute) map[string]action.Attribute {
 	return converted[action.Attribute](in, action.StringAttribute{}, action.BoolAttribute{}, action.ListAttribute{},
 		action.MapAttribute{}, action.SingleNestedAttribute{}, action.MapNestedAttribute{}, action.ListNestedAttribute{})
 }
 
-// ListAttributes are the same attributes on a list resource, which has none that are sensitive or write-only.
+// ListAttributes are the same attributes on a list resource, none of which is sensitive or write-only.
 func ListAttributes(in map[string]resource.Attribute) map[string]list.Attribute {
 	return converted[list.Attribute](in, list.StringAttribute{}, list.BoolAttribute{}, list.Int64Attribute{},
 		list.ListAttribute{}, list.MapAttribute{}, list.SingleNestedAttribute{})

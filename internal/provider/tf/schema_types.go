@@ -6,9 +6,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// WithTypes gives nested attributes the types that they have as custom ones. They mean the same; but the framework
-// (1.19, fwschema.SchemaTypeAtTerraformPath) makes the type of an attribute anew from all that are below it, for each
-// value that it looks at in each of its passes, unless somebody tells it.
+// WithTypes gives nested attributes their types as custom ones, with the same meaning. Without them, the framework
+// (1.19, fwschema.SchemaTypeAtTerraformPath) builds the type of an attribute from all below it, for each value in
+// each of its passes.
 func WithTypes(attributes map[string]schema.Attribute) map[string]schema.Attribute {
 	out := make(map[string]schema.Attribute, len(attributes))
 

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// A schema with its types told is the same schema.
+// A schema with its types set is the same schema.
 func TestWithTypes_meansTheSame(t *testing.T) {
 	t.Parallel()
 

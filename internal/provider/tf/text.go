@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// DigestOf is a digest of texts in their order, in hexadecimal.
+// DigestOf is a digest of texts in order, in hexadecimal.
 func DigestOf(texts ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", texts)))
 }

@@ -22,7 +22,7 @@ import (
 // Operation is one of the operations that have a timeout.
 type Operation string
 
-// DeadlineOf bounds an operation by what timeouts says of it.
+// DeadlineOf limits an operation by its value in timeouts.
 func DeadlineOf(
 	ctx context.Context, limits timeouts.Value, op Operation, diags *diag.Diagnostics,
 ) (context.Context, context.CancelFunc) {
@@ -47,10 +47,10 @@ func DeadlineOf(
 	return context.WithTimeoutCause(ctx, timeout, &RanOutError{Operation: op, Limit: timeout})
 }
 
-// opInvoke is the one operation of an action.
+// opInvoke is the only operation of an action.
 const opInvoke = "invoke"
 
-// InvokeDeadline bounds an action by what timeouts says of it.
+// InvokeDeadline limits an action by its value in timeouts.
 func InvokeDeadline(
 	ctx context.Context, limits actiontimeouts.Value, diags *diag.Diagnostics,
 ) (context.Context, context.CancelFunc) {
@@ -60,14 +60,14 @@ func InvokeDeadline(
 	return context.WithTimeoutCause(ctx, timeout, &RanOutError{Operation: opInvoke, Limit: timeout})
 }
 
-// RanOutError is that an operation took longer than it may.
+// RanOutError says that an operation exceeded its timeout.
 type RanOutError struct {
 	Operation Operation
 	Limit     time.Duration
 }
 
 func (e *RanOutError) Error() string {
-	// As people write it: 30m, not 30m0s.
+	// The usual form: 30m, not 30m0s.
 	limit := e.Limit.String()
 	if whole, ok := strings.CutSuffix(limit, "m0s"); ok {
 		limit = whole + "m"
@@ -80,10 +80,10 @@ func (e *RanOutError) Error() string {
 	return fmt.Sprintf("the time of this operation ran out: timeouts.%s is %s", e.Operation, limit)
 }
 
-// Unwrap makes it one of the errors of a context whose time ran out.
+// Unwrap makes it a context.DeadlineExceeded.
 func (e *RanOutError) Unwrap() error { return context.DeadlineExceeded }
 
-// RanOut is the timeout that ended an operation; nil where none did.
+// RanOut is the timeout that ended an operation, or nil.
 func RanOut(ctx context.Context) *RanOutError {
 	var ranOut *RanOutError
 	if !errors.As(context.Cause(ctx), &ranOut) {
@@ -93,7 +93,7 @@ func RanOut(ctx context.Context) *RanOutError {
 	return ranOut
 }
 
-// RanOutLines is what a report adds to its cause where a timeout ended the operation.
+// RanOutLines are additional causes in a report when a timeout ended the operation.
 func RanOutLines(ctx context.Context) []string {
 	if ranOut := RanOut(ctx); ranOut != nil {
 		return []string{ranOut.Error()}
@@ -104,14 +104,14 @@ func RanOutLines(ctx context.Context) []string {
 
 const timeoutsText = "How long operations may take, as durations such as `45m` or `1h30m`."
 
-// TimeoutsAttribute is that of the timeouts module, described as all others are: change says
-// what a change of it does, operations what each one bounds.
+// TimeoutsAttribute is that of the timeouts module with a description like those of other attributes: change is the
+// effect of a change, operations what each value limits.
 func TimeoutsAttribute(ctx context.Context, change string, operations map[string]string) schema.Attribute {
 	return describedTimeouts(timeouts.AttributesAll(ctx), change, operations)
 }
 
-// ChangeTimeouts is timeouts of a resource that asks nothing while it is refreshed or destroyed: description says what
-// a create and an update take.
+// ChangeTimeouts is timeouts of a resource whose refresh and destroy make no requests: description explains create
+// and update.
 func ChangeTimeouts(ctx context.Context, description string) schema.Attribute {
 	return describedTimeouts(timeouts.Attributes(ctx, timeouts.Opts{Create: true, Update: true}), TerraformOnly,
 		map[string]string{string(OpCreate): description, string(OpUpdate): description})
@@ -164,13 +164,13 @@ const (
 	OpDelete Operation = "delete"
 )
 
-// The time of operations that timeouts says nothing about.
+// The default timeouts.
 const (
 	defaultChange = 30 * time.Minute
 	defaultRead   = time.Minute
 )
 
-// MachineTimeouts is how long work on machines may take.
+// MachineTimeouts limits work on machines.
 func MachineTimeouts(ctx context.Context) schema.Attribute {
 	return TimeoutsAttribute(ctx, TerraformOnly, map[string]string{
 		"create": "Time for a create. Default: `30m`.",
@@ -180,7 +180,7 @@ func MachineTimeouts(ctx context.Context) schema.Attribute {
 	})
 }
 
-// ReadTimeouts is `timeouts` of a data source: that of reading it.
+// ReadTimeouts is `timeouts` of a data source: that of its read.
 func ReadTimeouts(ctx context.Context, description string) datasource.Attribute {
 	attribute, ok := readtimeouts.Attributes(ctx).(datasource.SingleNestedAttribute)
 	if !ok {
@@ -197,7 +197,7 @@ func ReadTimeouts(ctx context.Context, description string) datasource.Attribute 
 	return attribute
 }
 
-// ReadLimit is how long a data source may be read.
+// ReadLimit is the timeout of reading a data source.
 func ReadLimit(
 	ctx context.Context, limits readtimeouts.Value, otherwise time.Duration,
 ) (time.Duration, diag.Diagnostics) {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 )
 
-// The timeout that ended an operation is named with its value, as people write it.
+// The timeout that ended an operation is named with its value, in the usual form.
 func TestRanOut_namesTheTimeout(t *testing.T) {
 	t.Parallel()
 

@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// FilledFrom is a value in which what is unknown is what another value has at the same place. Elements of lists and
-// maps that the other one does not have are left out; what else it has nothing for stays unknown.
+// FilledFrom is a value whose unknown parts come from another value at the same place. Elements of lists and maps
+// that the other one does not have are left out; other missing parts stay unknown.
 func FilledFrom(value, other tftypes.Value) (tftypes.Value, error) {
 	filled, err := tftypes.Transform(value, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if v.IsKnown() {
@@ -32,7 +32,7 @@ func FilledFrom(value, other tftypes.Value) (tftypes.Value, error) {
 	return filled, nil
 }
 
-// withoutUnknown is a list or a map without its unknown elements, and any other value as it is.
+// withoutUnknown is a list or a map without its unknown elements, and any other value unchanged.
 func withoutUnknown(v tftypes.Value) (tftypes.Value, error) {
 	var (
 		list   []tftypes.Value
@@ -58,7 +58,7 @@ func withoutUnknown(v tftypes.Value) (tftypes.Value, error) {
 	return v, err //nolint:wrapcheck // wrapped by the only caller
 }
 
-// ArgumentPath is the way to a value of an argument; the elements of sets have none.
+// ArgumentPath is the path of a value in an argument; the elements of sets have none.
 func ArgumentPath(at *tftypes.AttributePath) finding.Path {
 	var path finding.Path
 

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
-// StringCheck is a validator of texts: Allowed describes what it accepts, and Check says what is wrong with a known
-// value, or nil.
+// StringCheck is a validator of texts: Allowed describes what it accepts, and Check returns what is wrong with a
+// known value, or nil.
 type StringCheck struct {
 	Allowed string
 	Check   func(at path.Path, value string) diag.Diagnostic

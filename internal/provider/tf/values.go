@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// NullsOf is an object that has nothing, of a type of object.
+// NullsOf is an object of a type with only null attributes.
 func NullsOf(ctx context.Context, typ attr.Type) tftypes.Value {
 	terraform := typ.TerraformType(ctx)
 	values := map[string]tftypes.Value{}
@@ -44,8 +44,8 @@ func TextSet(texts []string) types.Set {
 	return types.SetValueMust(types.StringType, TextList(texts).Elements())
 }
 
-// NoTexts is the default of lists of strings whose absence means the same as an empty list, so that an import need not
-// guess which one a user wrote.
+// NoTexts is the default of lists of strings whose absence means the same as an empty list, so that an import need
+// not guess the user's spelling.
 func NoTexts() defaults.List { return listdefault.StaticValue(TextList(nil)) }
 
 // NullValues is a null for each attribute of an object.
@@ -58,7 +58,7 @@ func Unknown(typ attr.Type) attr.Value {
 	return valuesOf(map[string]attr.Type{"": typ}, tftypes.UnknownValue)[""]
 }
 
-// valuesOf has what a type of the framework makes of a value, null or unknown, for each attribute.
+// valuesOf converts a value, null or unknown, for each attribute.
 func valuesOf(attributes map[string]attr.Type, value any) map[string]attr.Value {
 	values := map[string]attr.Value{}
 
@@ -67,7 +67,7 @@ func valuesOf(attributes map[string]attr.Type, value any) map[string]attr.Value 
 
 		made, err := typ.ValueFromTerraform(context.Background(), raw)
 		if err != nil {
-			panic(fmt.Sprintf("a type that takes neither null nor unknown: %v", err)) // every type of the framework does
+			panic(fmt.Sprintf("a type that takes neither null nor unknown: %v", err)) // every type of the framework takes both
 		}
 
 		values[name] = made
@@ -76,7 +76,7 @@ func valuesOf(attributes map[string]attr.Type, value any) map[string]attr.Value 
 	return values
 }
 
-// FullyKnown is whether nothing in a value is unknown.
+// FullyKnown reports whether no part of a value is unknown.
 func FullyKnown(value attr.Value) bool {
 	raw, err := value.ToTerraformValue(context.Background())
 
@@ -110,7 +110,7 @@ func TrueOrNull(b bool) types.Bool {
 	return types.BoolValue(true)
 }
 
-// NoTimeouts is the value of timeouts when nothing is said about them.
+// NoTimeouts is the value of timeouts without a configuration.
 func NoTimeouts(ctx context.Context) timeouts.Value {
 	return timeouts.Value{Object: types.ObjectNull(timeoutsType(ctx))}
 }
@@ -152,7 +152,7 @@ func MomentOrNull(at time.Time) timetypes.RFC3339 {
 	return timetypes.NewRFC3339TimeValue(at)
 }
 
-// TimeOrNull is a time as it is in state, and TimeIn reads it; the zero value is null.
+// TimeOrNull is a time for state, which TimeIn reads; the zero value is null.
 func TimeOrNull(t time.Time) types.String {
 	if t.IsZero() {
 		return types.StringNull()
@@ -171,13 +171,13 @@ func TimeIn(text types.String) time.Time {
 	return t
 }
 
-// AppliedLive ends the description of attributes that Talos takes while it runs.
+// AppliedLive ends the description of attributes that Talos applies while it runs.
 const AppliedLive = " A change is applied without a reboot."
 
 // ReplacesCluster ends the description of attributes that a cluster cannot change.
 const ReplacesCluster = " A change replaces the cluster: every machine is wiped, etcd included."
 
-// MetalOnly begins the description of attributes that machines in containers do not have.
+// MetalOnly starts the description of attributes that machines in containers do not have.
 const MetalOnly = "Metal only. "
 
 // TerraformOnly ends the description of attributes that touch no machine.
