@@ -84,7 +84,7 @@ func FilesIn(t *testing.T, path string) map[string]string {
 	return files
 }
 
-// EveryUnknown calls try with a configuration for each value in it, in which that value is unknown, and counts them.
+// EveryUnknown calls try with a configuration for each value, in which that value is unknown, and counts them.
 func EveryUnknown(t *testing.T, full tftypes.Value, try func(at *tftypes.AttributePath, v tftypes.Value)) int {
 	t.Helper()
 
@@ -127,13 +127,13 @@ func isElement(at *tftypes.AttributePath) bool {
 	return !isAttribute
 }
 
-// StillUnknown checks that a plan keeps what is unknown in the configuration.
+// StillUnknown checks that a plan keeps the unknown values of the configuration.
 func StillUnknown(t *testing.T, kind string, plan tftypes.Value, at *tftypes.AttributePath) {
 	t.Helper()
 
 	got, _, err := tftypes.WalkAttributePath(plan, at)
 	if err != nil {
-		return // an element of something that became unknown as a whole
+		return // an element of a value that became unknown as a whole
 	}
 
 	if v, ok := got.(tftypes.Value); ok && v.IsFullyKnown() {
@@ -141,8 +141,8 @@ func StillUnknown(t *testing.T, kind string, plan tftypes.Value, at *tftypes.Att
 	}
 }
 
-// KeepsItsWord checks that what a plan says while a value is unknown is what the plan at apply time says, when it is
-// known. The CLIs refuse anything else.
+// KeepsItsWord checks that the plan at apply time, with the value known, agrees with the plan while it was unknown.
+// The CLIs refuse anything else.
 func KeepsItsWord(t *testing.T, kind string, unknown *tftypes.AttributePath, early, final tftypes.Value) {
 	t.Helper()
 
@@ -163,7 +163,7 @@ func KeepsItsWord(t *testing.T, kind string, unknown *tftypes.AttributePath, ear
 	}
 }
 
-// ExpectMistake checks that an error, or a warning, at a path says texts, and that none quotes the secrets.
+// ExpectMistake checks that an error, or a warning, at a path contains texts, and that none quotes the secrets.
 func ExpectMistake(t *testing.T, diagnostics []*tfprotov6.Diagnostic, at string, says []string, warning bool) {
 	t.Helper()
 

@@ -4,7 +4,7 @@ import (
 	"maps"
 )
 
-// WrittenHandle is a handle that is written by hand. Nobody listens at its Kubernetes API.
+// WrittenHandle is a handle that is written by hand. No server listens at its Kubernetes API.
 func WrittenHandle(endpoints ...any) Config {
 	return Config{"name": "prod", "endpoint": "https://127.0.0.1:1", "secrets": Bundle(),
 		"talos_endpoints": endpoints}
@@ -16,7 +16,7 @@ MIIBejCCASGgAwIBAgIUJcPsW8jJ0dPgGmH0y9bHkFvVqjwwCgYIKoZIzj0EAwIw
 -----END CERTIFICATE-----
 `
 
-// BaseMachine is a configuration of talosop_machine that is right: a control plane that begins etcd, in a cluster that
+// BaseMachine is a valid configuration of talosop_machine: a control plane that bootstraps etcd, in a cluster that
 // is described by hand.
 func BaseMachine() Config {
 	base := BaseWorker()
@@ -28,7 +28,7 @@ func BaseMachine() Config {
 	return base
 }
 
-// BaseControlPlane is a configuration of talosop_control_plane that is right.
+// BaseControlPlane is a valid configuration of talosop_control_plane.
 func BaseControlPlane() Config {
 	return Config{
 		"mode": "metal", "name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": Bundle(),
@@ -42,7 +42,7 @@ func BaseControlPlane() Config {
 	}
 }
 
-// BaseWorker is a configuration of talosop_worker that is right, with a handle written by hand.
+// BaseWorker is a valid configuration of talosop_worker, with a handle written by hand.
 func BaseWorker() Config {
 	return Config{
 		"talos_version": "v1.13.0",
@@ -55,7 +55,7 @@ func BaseWorker() Config {
 	}
 }
 
-// BaseCluster is a configuration of talosop_cluster that is right.
+// BaseCluster is a valid configuration of talosop_cluster.
 func BaseCluster() Config {
 	base := BaseControlPlane()
 

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Driven is one resource as a CLI handles it, in the protocol of the CLIs: it checks what a CLI checks of plans and
+// Driven is one resource as a CLI handles it, in the protocol of the CLIs: it makes the same checks of plans and
 // states.
 type Driven struct {
 	Server  tfprotov6.ProviderServer
@@ -17,7 +17,7 @@ type Driven struct {
 	Private []byte
 }
 
-// Drive is a resource that does not exist yet, in a provider with a configuration.
+// Drive is a resource without state, in a provider with a configuration.
 func Drive(t *testing.T, name string, provider Config) *Driven {
 	t.Helper()
 
@@ -91,7 +91,7 @@ func (d *Driven) Plan(t *testing.T, config Config) Outcome {
 	return Outcome{Decoded(t, typ, resp.PlannedState), resp.PlannedPrivate, resp.Diagnostics}
 }
 
-// PlanValue is Plan for a configuration that is a value already.
+// PlanValue is Plan for a configuration that is already a value.
 func (d *Driven) PlanValue(t *testing.T, config tftypes.Value) Outcome {
 	t.Helper()
 
@@ -106,7 +106,7 @@ func (d *Driven) PlanValue(t *testing.T, config tftypes.Value) Outcome {
 	return Outcome{Decoded(t, config.Type(), resp.PlannedState), resp.PlannedPrivate, resp.Diagnostics}
 }
 
-// Apply plans and applies, and stores the state that comes of it.
+// Apply plans and applies, and stores the resulting state.
 func (d *Driven) Apply(t *testing.T, config Config) Outcome {
 	t.Helper()
 
@@ -126,14 +126,14 @@ func (d *Driven) ApplyIn(ctx context.Context, t *testing.T, config Config) Outco
 		return planned
 	}
 
-	// A CLI plans again before it applies: nothing that was known may be another value.
+	// A CLI plans again before it applies: no known value may change.
 	again := d.Plan(t, config)
 	consistent(t, "the second plan", planned.Value, again.Value)
 
 	return d.ApplyPlanned(ctx, t, config, Outcome{again.Value, again.Private, planned.Diagnostics})
 }
 
-// ApplyPlanned applies a plan, and stores the state that comes of it.
+// ApplyPlanned applies a plan, and stores the resulting state.
 func (d *Driven) ApplyPlanned(ctx context.Context, t *testing.T, config Config, plan Outcome) Outcome {
 	t.Helper()
 
@@ -163,7 +163,7 @@ func (d *Driven) ApplyPlanned(ctx context.Context, t *testing.T, config Config, 
 	return done
 }
 
-// consistent checks that what a plan knew came true.
+// consistent checks that the known values of a plan came true.
 func consistent(t *testing.T, what string, planned, got tftypes.Value) {
 	t.Helper()
 
@@ -195,7 +195,7 @@ func (d *Driven) Refresh(t *testing.T) Outcome {
 	return read
 }
 
-// ExpectEmpty checks that nothing is planned after a refresh.
+// ExpectEmpty checks that the plan after a refresh is empty.
 func (d *Driven) ExpectEmpty(t *testing.T, when string, config Config) {
 	t.Helper()
 
@@ -212,7 +212,7 @@ func (d *Driven) ExpectEmpty(t *testing.T, when string, config Config) {
 	}
 }
 
-// Import imports by an id.
+// Import imports by an ID.
 func (d *Driven) Import(t *testing.T, id string) Outcome {
 	t.Helper()
 
@@ -229,7 +229,7 @@ func (d *Driven) ImportIdentity(t *testing.T, identity Config) Outcome {
 		TypeName: d.Name, Identity: &tfprotov6.ResourceIdentityData{IdentityData: data}})
 }
 
-// Identity is what a refresh stores as the identity.
+// Identity is the identity that a refresh stores.
 func (d *Driven) Identity(t *testing.T) tftypes.Value {
 	t.Helper()
 
@@ -260,7 +260,7 @@ func (d *Driven) importBy(t *testing.T, req *tfprotov6.ImportResourceStateReques
 	return done
 }
 
-// Set gives an attribute of the state another value.
+// Set changes an attribute of the state.
 func (d *Driven) Set(t *testing.T, name string, value any) {
 	t.Helper()
 
@@ -269,7 +269,7 @@ func (d *Driven) Set(t *testing.T, name string, value any) {
 	d.State = tftypes.NewValue(d.State.Type(), fields)
 }
 
-// RefreshedPlan is the plan after a refresh, as CLIs make them.
+// RefreshedPlan is the plan after a refresh, as in the CLIs.
 func (d *Driven) RefreshedPlan(t *testing.T, config Config) Outcome {
 	t.Helper()
 	d.Refresh(t).Must(t)
@@ -277,7 +277,7 @@ func (d *Driven) RefreshedPlan(t *testing.T, config Config) Outcome {
 	return d.Plan(t, config).Must(t)
 }
 
-// Ready applies, and ends the test when that does not make the machines Ready.
+// Ready applies, and ends the test when the machines are not Ready then.
 func (d *Driven) Ready(t *testing.T, config Config) Outcome {
 	t.Helper()
 

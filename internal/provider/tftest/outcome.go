@@ -9,20 +9,20 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Outcome is what a provider answered.
+// Outcome is the answer of a provider.
 type Outcome struct {
 	Value       tftypes.Value
 	Private     []byte
 	Diagnostics []*tfprotov6.Diagnostic
 }
 
-// Failed is whether the provider told an error.
+// Failed reports whether the provider returned an error.
 func (o Outcome) Failed() bool {
 	return slices.ContainsFunc(o.Diagnostics,
 		func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError })
 }
 
-// Must ends the test when something went wrong.
+// Must ends the test after an error.
 func (o Outcome) Must(t *testing.T) Outcome {
 	t.Helper()
 
@@ -33,7 +33,7 @@ func (o Outcome) Must(t *testing.T) Outcome {
 	return o
 }
 
-// Tells checks that the diagnostics have words in them.
+// Tells checks that the diagnostics contain words.
 func (o Outcome) Tells(t *testing.T, words ...string) {
 	t.Helper()
 

@@ -22,7 +22,7 @@ import (
 // ConnectTimeout is how long ReadSilent waits for a connection.
 const ConnectTimeout = time.Minute
 
-// ReadSilent reads a data source of a provider whose machines are silent: connections to them are neither made nor
+// ReadSilent reads a data source of a provider with silent machines: connections to them are neither made nor
 // refused.
 func ReadSilent(t *testing.T, name string, config Config) (tftypes.Value, []*tfprotov6.Diagnostic) {
 	t.Helper()
@@ -138,7 +138,7 @@ func PlanBy(
 	return resp
 }
 
-// Proposed is what a CLI proposes: the configuration, and what was computed before.
+// Proposed is what a CLI proposes: the configuration, and the former computed values.
 func Proposed(t *testing.T, prior *tftypes.Value, config tftypes.Value) tftypes.Value {
 	t.Helper()
 
@@ -155,7 +155,7 @@ func Proposed(t *testing.T, prior *tftypes.Value, config tftypes.Value) tftypes.
 		t.Fatal(err)
 	}
 
-	wanted = maps.Clone(wanted) // As hands out the map of the value itself
+	wanted = maps.Clone(wanted) // As returns the map of the value itself
 
 	computed := map[string]bool{
 		"id": true, "phase": true, "operations": true, "observed": true, "version_contract": true, "platform": true,
@@ -172,14 +172,14 @@ func Proposed(t *testing.T, prior *tftypes.Value, config tftypes.Value) tftypes.
 	return tftypes.NewValue(config.Type(), wanted)
 }
 
-// Found is what a list resource found.
+// Found is a result of a list resource.
 type Found struct {
 	Display            string
 	Identity, Resource map[string]tftypes.Value
 	Said               string
 }
 
-// Query asks a list resource as `terraform query` does: the results, and what it says beside them.
+// Query asks a list resource as `terraform query` does: the results, and its other diagnostics.
 func Query(t *testing.T, provider Config, name string, config Config, include bool, limit int64) (
 	[]Found, string,
 ) {
@@ -229,7 +229,7 @@ func Query(t *testing.T, provider Config, name string, config Config, include bo
 	return results, said.String()
 }
 
-// Displays are the names of what was found.
+// Displays are the names of the results.
 func Displays(found []Found) string {
 	var names []string
 
@@ -240,7 +240,7 @@ func Displays(found []Found) string {
 	return strings.Join(names, "\n")
 }
 
-// PlanSecrets plans secrets, from nil to be created, to nil to be destroyed.
+// PlanSecrets plans secrets: from nil for a create, to nil for a destroy.
 func PlanSecrets(
 	t *testing.T, server tfprotov6.ProviderServer, prior, wanted Config, private map[string]string,
 ) *tfprotov6.PlanResourceChangeResponse {

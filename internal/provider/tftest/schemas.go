@@ -34,8 +34,7 @@ func IdentityTypeOf(t *testing.T, name string) tftypes.Type {
 	return told.IdentitySchemas[name].ValueType()
 }
 
-// selfDescription is what the provider tells a CLI about itself, for all tests: each asks many times, and none changes
-// it.
+// selfDescription is the provider's schemas, for all tests: each asks many times, and none changes it.
 var selfDescription = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaResponse, error) {
 	server, err := providerserver.NewProtocol6WithError(provider.New("test")())()
 	if err != nil {
@@ -45,7 +44,7 @@ var selfDescription = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaRespon
 	return server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
 })
 
-// Schemas returns what the provider tells a CLI about itself.
+// Schemas returns the provider's schemas as a CLI gets them.
 func Schemas(t *testing.T) *tfprotov6.GetProviderSchemaResponse {
 	t.Helper()
 
@@ -87,7 +86,7 @@ func EveryAttribute(t *testing.T, visit func(where string, a *tfprotov6.SchemaAt
 	}
 }
 
-// WalkAttributes calls visit for attributes and for all that are nested in them.
+// WalkAttributes calls visit for attributes and for all nested ones.
 func WalkAttributes(
 	where string, attributes []*tfprotov6.SchemaAttribute, visit func(string, *tfprotov6.SchemaAttribute),
 ) {

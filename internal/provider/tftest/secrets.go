@@ -15,15 +15,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// newSecrets are the bundles that every process of these tests takes for new ones, so that clusters are made with them
-// in one apply, and the processes.
+// newSecrets are the bundles that every process of these tests treats as new, so that one apply creates clusters
+// with them, and the processes.
 var newSecrets struct {
 	mu        sync.Mutex
 	bundles   []*pki.Bundle
 	processes []*providerdata.ProviderData
 }
 
-// takenForNew has every process take a bundle for a new one.
+// takenForNew makes every process treat a bundle as new.
 func takenForNew(bundle *pki.Bundle) {
 	newSecrets.mu.Lock()
 	defer newSecrets.mu.Unlock()
@@ -34,7 +34,7 @@ func takenForNew(bundle *pki.Bundle) {
 	}
 }
 
-// ParsedBundle is the secrets that a text holds.
+// ParsedBundle is the secrets in a text.
 func ParsedBundle(t *testing.T, text string) *pki.Bundle {
 	t.Helper()
 
@@ -47,7 +47,7 @@ func ParsedBundle(t *testing.T, text string) *pki.Bundle {
 // SecretsIn lists the secrets of a bundle, in every form in which they are sent.
 func SecretsIn(bundle string) []string { return clitest.SecretsIn(tf.MasksOf(bundle)) }
 
-// NewBundle is secrets of their own, which every process takes for new ones.
+// NewBundle is new secrets, which every process treats as new.
 func NewBundle(t *testing.T) string {
 	t.Helper()
 
@@ -69,9 +69,10 @@ var firstBundle = sync.OnceValues(QuickBundle)
 //go:embed testdata/test-only-service-account.key
 var serviceAccountKey []byte
 
-// QuickBundle is a new bundle with the service account key of all: making a key of RSA takes a second or more.
+// QuickBundle is a new bundle with the service account key that all share: generating an RSA key takes a second or
+// more.
 func QuickBundle() (*pki.Bundle, error) {
-	// For so old a Talos the key is not one of RSA.
+	// For so old a Talos the key is not an RSA key.
 	generated, err := talossecrets.NewBundle(talossecrets.NewFixedClock(time.Now().Add(-time.Hour)),
 		config.TalosVersion1_6)
 	if err != nil {
@@ -95,7 +96,7 @@ func MarkOf(t *testing.T, bundle string) string {
 	return parsed.Mark()
 }
 
-// RecordKeysOf are the keys that records of snapshots of the cluster of a bundle are sealed with.
+// RecordKeysOf are the keys that authenticate records of snapshots of the cluster of a bundle.
 func RecordKeysOf(t *testing.T, bundle string) [][]byte {
 	t.Helper()
 

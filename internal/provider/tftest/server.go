@@ -27,8 +27,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// QuickProviderData gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody
-// here is silent without being refused.
+// QuickProviderData has short timeouts and polls often. A request has enough time for a busy computer: in these
+// tests an unreachable server refuses connections.
 func QuickProviderData() *providerdata.ProviderData {
 	m := NewProviderData()
 	m.Interval = 10 * time.Millisecond
@@ -43,7 +43,7 @@ func QuickProviderData() *providerdata.ProviderData {
 	return m
 }
 
-// NewProviderData is the data of a process that takes the secrets of Bundle and NewBundle for new ones.
+// NewProviderData is the data of a process that treats the secrets of Bundle and NewBundle as new.
 func NewProviderData() *providerdata.ProviderData {
 	m := providerdata.NewProviderData()
 	first, err := firstBundle()
@@ -74,7 +74,7 @@ type complete interface {
 // quickProvider is what NewQuickProvider returns.
 type quickProvider struct{ complete }
 
-// NewQuickProvider is a provider with given data that makes secrets without seconds for a key.
+// NewQuickProvider is a provider with given data that generates secrets without a slow key.
 func NewQuickProvider(m *providerdata.ProviderData) providerpkg.Provider {
 	offers, ok := provider.NewOf("test", m).(complete)
 	if !ok {
@@ -164,7 +164,7 @@ func configured() (tfprotov6.ProviderServer, error) {
 	return server, Configure(server)
 }
 
-// roomyHost is a host cluster that has a place for everything. Plans ask no more of it.
+// roomyHost is a host cluster with room for everything. Plans need no more of it.
 type roomyHost struct{ containers.Host }
 
 func (roomyHost) Check(context.Context, workload.Spec) ([]preflight.Finding, error) {
@@ -173,7 +173,7 @@ func (roomyHost) Check(context.Context, workload.Spec) ([]preflight.Finding, err
 
 func (roomyHost) Close() {}
 
-// Configure gives a provider a configuration that says nothing.
+// Configure configures a provider without values.
 func Configure(server tfprotov6.ProviderServer) error {
 	config, err := nothingConfigured()
 	if err != nil {
@@ -188,7 +188,7 @@ func Configure(server tfprotov6.ProviderServer) error {
 	return err
 }
 
-// nothingConfigured is the configuration of a provider that says nothing.
+// nothingConfigured is a provider configuration without values.
 var nothingConfigured = sync.OnceValues(func() (*tfprotov6.DynamicValue, error) {
 	server, err := providerserver.NewProtocol6WithError(provider.NewOf("test", nil))()
 	if err != nil {
@@ -211,11 +211,11 @@ var nothingConfigured = sync.OnceValues(func() (*tfprotov6.DynamicValue, error) 
 	return &config, err
 })
 
-// Removing is a version of Kubernetes that removes a flag that is in use, for Server.
+// Removing is a Kubernetes version that removes a flag in use, for Server.
 const Removing = "v1.36.2"
 
-// Server is a provider for plans of one run. A plan with an upgrade to Removing finds what stands in its way; a host
-// cluster has a place for everything.
+// Server is a provider for plans of one run. A plan with an upgrade to Removing finds what blocks it; a host cluster
+// has room for everything.
 func Server(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
@@ -227,7 +227,7 @@ func Server(t *testing.T) tfprotov6.ProviderServer {
 	return server
 }
 
-// NewServer is a provider that knows only of what it plans in this test: no bundle is a new one.
+// NewServer is a provider that knows only its plans in this test: it treats no bundle as new.
 func NewServer(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 

@@ -28,7 +28,7 @@ func FieldsOf(t *testing.T, v tftypes.Value) map[string]tftypes.Value {
 	return out
 }
 
-// Decoded is a value that a provider answered; nothing is null.
+// Decoded is a value in an answer of the provider; a missing one is null.
 func Decoded(t *testing.T, typ tftypes.Type, v *tfprotov6.DynamicValue) tftypes.Value {
 	t.Helper()
 
@@ -81,7 +81,7 @@ func Number(t *testing.T, v tftypes.Value) int64 {
 	return i
 }
 
-// Plain is a value as a configuration has it.
+// Plain is a value in the form of a configuration.
 func Plain(t *testing.T, v tftypes.Value) any {
 	t.Helper()
 
@@ -122,7 +122,7 @@ func Plain(t *testing.T, v tftypes.Value) any {
 	}
 }
 
-// Without takes a key out of a configuration and returns it; path is the keys to it.
+// Without removes a key from a configuration and returns it; path is the keys to it.
 func Without(base Config, path ...string) Config {
 	at := base
 	for _, key := range path[:len(path)-1] {
@@ -203,7 +203,7 @@ type Config = map[string]any
 // Unknown stands for a value that is known after apply.
 type Unknown struct{}
 
-// ValueOf converts a configuration to a type; what is left out is null.
+// ValueOf converts a configuration to a type; missing values are null.
 func ValueOf(t *testing.T, typ tftypes.Type, v any) tftypes.Value {
 	t.Helper()
 
@@ -233,7 +233,7 @@ func ValueOf(t *testing.T, typ tftypes.Type, v any) tftypes.Value {
 	}
 }
 
-// convertedTo is a value in another type, as a reference is: what the type does not have is left out.
+// convertedTo is a value in another type, as for a reference: it drops what the type does not have.
 func convertedTo(t *testing.T, typ tftypes.Type, v tftypes.Value) tftypes.Value {
 	t.Helper()
 
@@ -288,7 +288,7 @@ func objectOrMap(t *testing.T, typ tftypes.Type, v Config) tftypes.Value {
 	return tftypes.NewValue(typ, values)
 }
 
-// Dynamic is a value as a request has it.
+// Dynamic is a value in the form of a request.
 func Dynamic(t *testing.T, v tftypes.Value) *tfprotov6.DynamicValue {
 	t.Helper()
 
@@ -300,7 +300,7 @@ func Dynamic(t *testing.T, v tftypes.Value) *tfprotov6.DynamicValue {
 	return &d
 }
 
-// IsWriteOnly reports whether a path is that of an attribute that no plan has, or in one.
+// IsWriteOnly reports whether a path is that of a write-only attribute, or in one.
 func IsWriteOnly(at *tftypes.AttributePath) bool {
 	return slices.ContainsFunc(at.Steps(), func(step tftypes.AttributePathStep) bool {
 		name, ok := step.(tftypes.AttributeName)
