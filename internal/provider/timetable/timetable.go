@@ -17,18 +17,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/timetable"
 )
 
-// Timetable is when a schedule names, in its time zone.
+// Timetable is the times of a schedule, in its time zone.
 type Timetable struct {
 	cron.Schedule
 
 	zone *time.Location
 }
 
-// DefaultZone is the time zone of schedules that name none.
+// DefaultZone is the time zone of schedules without one.
 const DefaultZone = "UTC"
 
-// Read reads a schedule as Kubernetes does. One with a time zone in it is refused: that is said in time_zone,
-// which has the validator of its own for what is no zone.
+// Read reads a schedule as Kubernetes does. It refuses one that contains a time zone: that is in time_zone, whose
+// validator reports invalid zones.
 func Read(text, zone string) (Timetable, error) {
 	parsed, err := timetable.ReadCron(text)
 	if err != nil {
@@ -49,7 +49,7 @@ func Read(text, zone string) (Timetable, error) {
 	return t, nil
 }
 
-// After is the first time the schedule names after another one.
+// After is the first scheduled time after another time.
 func (t Timetable) After(at time.Time) time.Time { return t.Next(at.In(t.zone)).UTC() }
 
 // Invalid is the error about a schedule, wherever one is given.
@@ -60,7 +60,7 @@ func Invalid(at path.Path, schedule string, err error) diag.Diagnostic {
 		`write "0 3 * * *" for every night at three, and the time zone as time_zone`)
 }
 
-// Expression accepts what Read reads.
+// Expression accepts the format of Read.
 var Expression = tf.StringCheck{
 	Allowed: "value must be a cron expression of five fields, or one such as @daily",
 	Check: func(at path.Path, value string) diag.Diagnostic {
