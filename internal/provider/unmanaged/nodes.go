@@ -1,5 +1,5 @@
-// Package unmanaged is what resources and data sources say of nodes whose machines no resource has: those of an
-// autoscaler, or of an instance group, that join by themselves.
+// Package unmanaged is the nodes whose machines belong to no resource: those of an autoscaler, or of an instance
+// group, that join by themselves.
 package unmanaged
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// node is one of them, by its name.
+// node is an unmanaged node, by name.
 type node struct {
 	Address        types.String `tfsdk:"address"`
 	Role           types.String `tfsdk:"role"`
@@ -29,7 +29,7 @@ type node struct {
 	Labels         types.Map    `tfsdk:"labels"`
 }
 
-// Attribute is the attribute observed_others of a resource that makes a cluster.
+// Attribute is the attribute observed_others of a resource that creates clusters.
 func Attribute() schema.MapNestedAttribute {
 	return tf.ComputedObjectMap("Nodes that no resource of talosop has, by their names, as the last refresh saw them: of "+
 		"autoscalers and instance groups, whose machines join by themselves. They come and go without a plan "+
@@ -45,7 +45,7 @@ func Attribute() schema.MapNestedAttribute {
 	})
 }
 
-// Described is the same with a description of its own.
+// Described is the same with another description.
 func Described(description string) schema.MapNestedAttribute {
 	attribute := Attribute()
 	attribute.MarkdownDescription = description
@@ -53,16 +53,16 @@ func Described(description string) schema.MapNestedAttribute {
 	return attribute
 }
 
-// nodeType is the type of one.
+// nodeType is the type of a node.
 func nodeType() types.ObjectType { return tf.ObjectOf(Attribute().NestedObject.Attributes) }
 
 // None is the attribute before Kubernetes was asked.
 func None() types.Map { return types.MapNull(nodeType()) }
 
-// Unknown is the attribute of a plan that makes the cluster.
+// Unknown is the attribute in a plan that creates the cluster.
 func Unknown() types.Map { return types.MapUnknown(nodeType()) }
 
-// Seen is what a snapshot shows of them; what was seen last, while the Kubernetes API does not answer.
+// Seen is the unmanaged nodes in a snapshot; last, while the Kubernetes API does not answer.
 func Seen(want cluster.Spec, have cluster.Snapshot, last types.Map) types.Map {
 	switch {
 	case have.Kubernetes.Reachable:
@@ -74,7 +74,7 @@ func Seen(want cluster.Spec, have cluster.Snapshot, last types.Map) types.Map {
 	}
 }
 
-// Of is nodes as attributes have them; null for nil, which is that nobody listed any.
+// Of is nodes as attributes; null for nil, which means that no client listed them.
 func Of(nodes []kubestate.Node) types.Map {
 	if nodes == nil {
 		return None()
@@ -101,7 +101,7 @@ func Of(nodes []kubestate.Node) types.Map {
 	return types.MapValueMust(kind, values)
 }
 
-// Recorded are the nodes that state has, ordered by name.
+// Recorded are the nodes in state, ordered by name.
 func Recorded(ctx context.Context, r *tf.Reader, seen types.Map) []kubestate.Node {
 	nodes := []kubestate.Node{}
 	records := tf.Objects[node](ctx, r, seen)

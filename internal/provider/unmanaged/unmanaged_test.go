@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// What is recorded of nodes is what a plan has to know of them.
+// The record of nodes is what a plan needs to know of them.
 func TestRecorded_isWhatWasSeen(t *testing.T) {
 	t.Parallel()
 

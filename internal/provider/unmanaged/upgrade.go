@@ -24,7 +24,7 @@ type upgrade struct {
 	MaxUnavailable types.String `tfsdk:"max_unavailable"`
 }
 
-// UpgradeAttribute is the argument upgrade_unmanaged of a resource that makes a cluster.
+// UpgradeAttribute is the argument upgrade_unmanaged of a resource that creates clusters.
 func UpgradeAttribute() schema.SingleNestedAttribute {
 	budget := rollout.MaxUnavailable()
 	budget.MarkdownDescription = "How many of the nodes may be out of service at once, as `max_unavailable` of workers " +
@@ -41,7 +41,7 @@ func UpgradeAttribute() schema.SingleNestedAttribute {
 	})
 }
 
-// selector accepts what Kubernetes takes for label selectors, but for the one of everything.
+// selector accepts label selectors of Kubernetes, except the one that selects everything.
 var selector = tf.StringCheck{
 	Allowed: "value must be a label selector",
 	Check: func(at path.Path, value string) diag.Diagnostic {
@@ -61,7 +61,7 @@ var selector = tf.StringCheck{
 	},
 }
 
-// installer accepts images that versions can be put to.
+// installer accepts images to which a version can be appended.
 var installer = tf.StringCheck{
 	Allowed: "value must be an image without a digest",
 	Check: func(at path.Path, value string) diag.Diagnostic {
@@ -75,12 +75,12 @@ var installer = tf.StringCheck{
 	},
 }
 
-// NoUpgrade is the argument where nobody gives it.
+// NoUpgrade is the argument without a value.
 func NoUpgrade() types.Object { return types.ObjectNull(upgradeType()) }
 
 func upgradeType() map[string]attr.Type { return tf.ObjectOf(UpgradeAttribute().Attributes).AttrTypes }
 
-// PutUpgrade puts the argument into a set. Mistakes are left to its validators.
+// PutUpgrade puts the argument into a set. Its validators report mistakes.
 func PutUpgrade(ctx context.Context, given types.Object, p *machineset.Set) {
 	r := &tf.Reader{}
 
