@@ -22,7 +22,7 @@ const repository = "../.."
 var (
 	codeBlock = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 	codeSpan  = regexp.MustCompile("`([^`\n]+)`")
-	// snakeCase is what attributes, types and functions are called, with a path below them or without one.
+	// snakeCase matches names of attributes, types and functions, with or without a path below them.
 	snakeCase = regexp.MustCompile(`^[a-z0-9]+(_[a-z0-9]+)+(\.[a-z0-9_]+)*$`)
 	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
@@ -31,7 +31,7 @@ var (
 	inAnchors = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
 
-// notOurs are names in the pages that belong to others, keys of maps, and values.
+// notOurs are names in the pages that are foreign, keys of maps, or values.
 var notOurs = strings.Fields(`
 	create_before_destroy depends_on error_message for_each ignore_changes policy_check replace_triggered_by
 	terraform_data terraform_remote_state
@@ -45,7 +45,7 @@ var notOurs = strings.Fields(`
 	talos_machine_configuration_apply talos_machine_secrets
 `)
 
-// pages are all texts for users by their paths from the root of the repository.
+// pages are all texts for users by path from the root of the repository.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 
@@ -66,7 +66,7 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
-// Configuration in a guide is a file below examples, which both CLIs validate; commands and YAML are parsed.
+// Configuration in a guide is a file below examples, which both CLIs validate. Commands and YAML are parsed.
 func TestGuides_codeBlocksAreValid(t *testing.T) {
 	t.Parallel()
 
@@ -110,7 +110,7 @@ func parseShell(code string) error {
 	return nil
 }
 
-// What a page calls by a name is there.
+// Every name in a page exists.
 func TestGuides_namesExist(t *testing.T) {
 	t.Parallel()
 
@@ -168,7 +168,7 @@ func schemaNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// Every link inside the repository leads to a page that is there, and to a heading of it.
+// Every link inside the repository leads to an existing page, and to an existing heading.
 func TestGuides_linksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 
@@ -199,7 +199,7 @@ func TestGuides_linksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// anchors are those of a page's headings, as GitHub and the registries make them, and its own.
+// anchors are those of a page's headings, as GitHub and the registries make them, and its explicit ones.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 

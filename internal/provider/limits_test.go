@@ -26,7 +26,7 @@ var (
 	sentenceEnd = regexp.MustCompile(`[.!?…][)\]"'*_]*(\s|$)`)
 )
 
-// sentences counts the sentences of a description; what is quoted as code ends none.
+// sentences counts the sentences of a description; text in code style ends none.
 func sentences(description string) int {
 	text := strings.TrimSpace(quotedCode.ReplaceAllString(description, "x"))
 	if text == "" {
@@ -41,7 +41,7 @@ func sentences(description string) int {
 	return len(ends)
 }
 
-// everyDescription are the descriptions of the whole provider, each with the first place that has it.
+// everyDescription are the descriptions of the whole provider, each with its first place.
 func everyDescription(t *testing.T) map[string]string {
 	t.Helper()
 
@@ -158,7 +158,7 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 	}
 }
 
-// changePhrases are all that descriptions say of what a change does to machines that run.
+// changePhrases are all phrases for the effect of a change on running machines.
 var changePhrases = []string{
 	"touches no machine",
 	"is applied without a reboot",
@@ -183,12 +183,12 @@ var changePhrases = []string{
 	"upgrades Kubernetes on the machines that run, without a reboot, one minor version after the other: see the [guide](",
 }
 
-// inOwnWords are the arguments that say in words of their own what a change does: who the machines are, and what ties
-// them to their cluster.
+// inOwnWords are the arguments that describe a change without a fixed phrase: the identity of the machines, and what
+// connects them to their cluster.
 var inOwnWords = []string{"cluster", "control_plane", "host", "hostname", "image_cache", "locked", "machines", "name",
 	"rejoin", "replica_config_patches", "replicas", "secrets", "uuid", "version_contract", "workers"}
 
-// What a change of an argument does to machines is said by a fixed phrase, the same wherever it does the same.
+// A fixed phrase describes the effect of a change on machines, the same for the same effect.
 func TestSchema_changesAreSaidByFixedPhrases(t *testing.T) {
 	t.Parallel()
 

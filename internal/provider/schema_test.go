@@ -151,8 +151,8 @@ func TestSchema_resourcesWithMachinesHaveTimeouts(t *testing.T) {
 	}
 }
 
-// The handle is the same type wherever it is whole, and what is taken of it for access is a part of that, so that one
-// resource can be given what another one exports.
+// A whole handle has the same type everywhere, and access is a part of that type, so that a resource accepts what
+// another one exports.
 func TestSchema_handlesFit(t *testing.T) {
 	t.Parallel()
 
@@ -170,7 +170,7 @@ func TestSchema_handlesFit(t *testing.T) {
 	}
 }
 
-// isPart is whether each attribute of an object is one of another one, of the same type or a part of that.
+// isPart reports whether another object has each attribute of an object, with the same type or a part of it.
 func isPart(part, whole tftypes.Type) bool {
 	p, ok := part.(tftypes.Object)
 	w, also := whole.(tftypes.Object)
@@ -188,7 +188,7 @@ func isPart(part, whole tftypes.Type) bool {
 	return true
 }
 
-// A state with a whole handle, which resources stored that take a part of it now, is read.
+// Resources that take a part of the handle read a former state with a whole one.
 func TestSchema_wholeHandlesOfStatesAreRead(t *testing.T) {
 	t.Parallel()
 
@@ -209,7 +209,7 @@ func TestSchema_wholeHandlesOfStatesAreRead(t *testing.T) {
 	}
 }
 
-// What is write-only is so wherever a resource has it, and data sources have none of it.
+// A write-only attribute is write-only in every resource, and data sources have none.
 func TestStore_keysAreWriteOnly(t *testing.T) {
 	t.Parallel()
 
@@ -227,7 +227,7 @@ func TestStore_keysAreWriteOnly(t *testing.T) {
 			}
 		}
 
-		// The handle of a cluster is cluster everywhere, also where it is write-only with all that is in it.
+		// The handle of a cluster is cluster everywhere, even where all of it is write-only.
 		if strings.HasSuffix(a.Name, "_wo") != a.WriteOnly && !strings.Contains(where+".", ".cluster.") {
 			t.Errorf("%s: write-only attributes, and no others, end in _wo", where)
 		}

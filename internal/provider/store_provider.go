@@ -81,7 +81,7 @@ func (p *talosopProvider) ValidateConfig(
 	resp.Diagnostics.Append(config.validateEndpoints()...)
 }
 
-// StoreCredentials reads the credentials of the provider's configuration.
+// storeCredentials reads the credentials of the provider's configuration.
 func (m providerModel) storeCredentials() store.Credentials {
 	r := &tf.Reader{Unknown: m.S3.IsUnknown()}
 	credentials := store.CredentialsIn(tf.Fields{Reader: r, Attributes: m.S3})
@@ -89,7 +89,7 @@ func (m providerModel) storeCredentials() store.Credentials {
 	return store.Credentials{Credentials: credentials, Unknown: r.Unknown}
 }
 
-// HostConnection reads the connection of the provider's configuration.
+// hostConnection reads the connection of the provider's configuration.
 func (m providerModel) hostConnection() machineset.HostConnection {
 	return clusterhandle.ConnectionIn(clusterhandle.Overlay{{Reader: &tf.Reader{}, Attributes: m.Host}})
 }
