@@ -246,7 +246,7 @@ func etcdIsHealthy(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	}
 }
 
-// oneIsOff switches a control plane off. The check says so, and nothing else happens.
+// oneIsOff powers a control plane off. The check reports it, and nothing else happens.
 func oneIsOff(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
 	s.ControlPlane[2].PowerOff()
@@ -272,7 +272,7 @@ func oneIsOff(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	sitetest.ExpectNoChanges(t, w, "while a control plane is off")
 }
 
-// allAreOff switches the others off, too.
+// allAreOff powers off the others, too.
 func allAreOff(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	t.Helper()
 

@@ -22,7 +22,7 @@ import (
 
 var errDialledThroughHost = errors.New("dialled through the host cluster")
 
-// countingHost is a host cluster whose connections fail with an error of its own, and which records its close.
+// countingHost is a host cluster whose connections fail with a specific error, and which records its close.
 type countingHost struct {
 	containers.Host
 

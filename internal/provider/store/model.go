@@ -73,8 +73,7 @@ func CredentialsIn(b tf.Fields) s3.Credentials {
 	}
 }
 
-// OwnKey is whether the place comes with an access key of its own, which is in
-// configurations alone.
+// OwnKey reports whether the place has its own access key, which only configurations have.
 func (p Place) OwnKey() bool { return p.Bucket.Credentials.AccessKeyID != "" }
 
 // String names the place for people, without anything secret.
