@@ -77,7 +77,7 @@ func endWithCLI(requests *provider.Requests) {
 func quiet() {
 	for _, logs := range []string{"TF_LOG_SDK", "TF_LOG_PROVIDER_TALOSOP"} {
 		if err := os.Setenv(logs, "OFF"); err != nil {
-			fmt.Fprintln(os.Stderr, err) // with logging on
+			fmt.Fprintln(os.Stderr, err) // the logs stay on
 		}
 	}
 }

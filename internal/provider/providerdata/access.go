@@ -89,7 +89,7 @@ func KubernetesOf(
 
 	for _, other := range p.Others {
 		if slices.Contains(p.Endpoints, other.Address) {
-			continue // an endpoint in a handle
+			continue // already an endpoint
 		}
 
 		options.Fallbacks = append(options.Fallbacks, machineset.HostOf(other.Address))
