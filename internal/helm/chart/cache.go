@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cache keeps values for a while, and makes each of them once for all who ask at the same time.
-// The making ends when nobody waits for it any more, not when the one who began it gives up.
+// cache keeps values for a limited time. Concurrent calls for one key share one computation.
+// The computation ends when no caller waits for it any more, not when its first caller gives up.
 type cache[K comparable, V any] struct {
 	now func() time.Time
 	// limit of the sizes of all values together; the least recently used go first.
@@ -93,7 +93,7 @@ func (c *cache[K, V]) run(
 	close(running.done)
 }
 
-// leave ends a call that nobody waits for. Whoever asks next begins anew.
+// leave ends a computation that no caller waits for. The next caller starts a new one.
 func (c *cache[K, V]) leave(key K, running *call[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

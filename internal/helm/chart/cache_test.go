@@ -94,7 +94,7 @@ func TestCache_oneCallerGivesUp(t *testing.T) {
 	}
 }
 
-// After all gave up, the next one begins anew.
+// After all callers gave up, the next one starts again.
 func TestCache_allCallersGiveUp(t *testing.T) {
 	c := newCache[string, int](10, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -169,7 +169,7 @@ func TestTransport_slowServer(t *testing.T) {
 	installable(t, p, err, "web", "1.0.0")
 }
 
-// Cancelling ends a call at once, and its request.
+// Canceling ends a call and its request at once.
 func TestStore_cancelled(t *testing.T) {
 	s, oci := serve(t), serveRegistry(t)
 	arrived, ended := make(chan struct{}, 1), make(chan struct{}, 1)
@@ -201,7 +201,7 @@ func TestStore_cancelled(t *testing.T) {
 	}
 }
 
-// A failure that passes is not shown to anybody.
+// A transient failure is retried and not reported.
 func TestTransport_transientFailures(t *testing.T) {
 	s, oci := serve(t), serveRegistry(t)
 	content := packed(t, simple("web", "1.0.0"))

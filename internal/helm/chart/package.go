@@ -31,7 +31,7 @@ type Package struct {
 	files []*loader.BufferedFile
 }
 
-// Chart reads the chart anew: Helm's actions change the one that they get.
+// Chart reads the chart again on each call, because Helm's actions change the chart that they get.
 func (p *Package) Chart() (*helmchart.Chart, error) {
 	if p.archive == nil {
 		return loader.LoadFiles(p.files)

@@ -238,7 +238,7 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// newStore is a store that reads nobody's home and hardly pauses.
+// newStore is a store that reads no home directory and hardly pauses between attempts.
 func newStore(t *testing.T, o Options) *Store {
 	t.Helper()
 	empty := t.TempDir()

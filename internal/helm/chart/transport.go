@@ -214,7 +214,7 @@ func connectionError(ctx context.Context, at string, err error) error {
 	return newError(at, err, ErrUnreachable, errTransient)
 }
 
-// withoutTLS is whether somebody answered who does not know TLS.
+// withoutTLS reports whether a server without TLS answered.
 func withoutTLS(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record)

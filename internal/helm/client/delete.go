@@ -27,8 +27,8 @@ const (
 // atOnce is how many objects of a kind are deleted at the same time.
 const atOnce = 8
 
-// unlessKept is for objects that a new manifest does not have any more: Helm leaves those alone
-// that say so (kube.Client.update). Whatever is for those that somebody chose.
+// unlessKept is for objects that a new manifest no longer has. Helm keeps objects with a keep policy
+// (kube.Client.update), and talosop keeps objects that another owner chose.
 func unlessKept(live metav1.Object) bool {
 	return live.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
 }

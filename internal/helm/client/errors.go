@@ -57,7 +57,7 @@ func (e *timeoutError) Unwrap() error { return e.error }
 // Is makes it context.DeadlineExceeded, whatever cause was given.
 func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// interruptedError is a wait that somebody ended.
+// interruptedError is a wait that the user or a context ended.
 type interruptedError struct{ cause error }
 
 func (e *interruptedError) Error() string {

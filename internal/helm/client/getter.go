@@ -60,7 +60,7 @@ func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	})
 }
 
-// kinds are those that the API serves, kept until somebody forgets them or misses one.
+// kinds are the kinds that the API serves. They are cached until a caller drops them or misses a kind.
 type kinds struct {
 	discovery.CachedDiscoveryInterface
 

@@ -86,9 +86,10 @@ func (s *Session) looked(what string) {
 	}
 }
 
-// Missing is what templates looked up that another release may bring, with [Options.WithholdSecrets]: versions of APIs,
-// such as example.com/v1, and objects, such as "configmaps default/web", that are not there; and kinds, such as
-// storageclasses, of which they looked up all objects, so that nobody knows which one they want.
+// Missing returns what templates looked up that another release may create, with [Options.WithholdSecrets]. These
+// are API versions, such as example.com/v1, and objects, such as "configmaps default/web", that do not exist. They
+// are also kinds, such as storageclasses, whose objects the templates listed, since which object they need is
+// unknown.
 func (s *Session) Missing() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

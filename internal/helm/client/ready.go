@@ -63,8 +63,8 @@ func (c *client) ready(jobs bool) check {
 	}
 }
 
-// ofIt takes the object, which is told anyway, out of what Helm's checker says of it, such as
-// "Deployment is not ready: prod/web. 0 out of 1 expected pods are ready".
+// ofIt removes the object, which is reported anyway, from a reason of Helm's checker, such as "Deployment is not
+// ready: prod/web. 0 out of 1 expected pods are ready".
 func ofIt(info *resource.Info, reason string) string {
 	said, is := strings.CutPrefix(reason, info.Mapping.GroupVersionKind.Kind+" ")
 	if !is {
@@ -184,8 +184,8 @@ func (c *client) pod(ctx context.Context, info *resource.Info) (reason string, e
 	return "it is " + string(pod.Status.Phase), nil
 }
 
-// job checks a Job that is to complete. Gone is asked about one that is not there, and of which
-// nobody says how it ended.
+// job checks a Job that has to complete. The gone callback is asked about a Job that does not exist and whose
+// result is unknown.
 func (c *client) job(
 	ctx context.Context, info *resource.Info, gone func(*resource.Info) (string, error),
 ) (reason string, err error) {
@@ -251,7 +251,7 @@ func (c *client) ended(
 	return gone(info)
 }
 
-// failed is the result of what can only be made anew.
+// failed is the result for an object that can only be recreated.
 func failed(info *resource.Info, because ...string) (reason string, err error) {
 	for _, text := range because {
 		if text != "" {

@@ -34,14 +34,14 @@ var moves = map[schema.GroupKind]string{
 
 // Build implements kube.Interface.
 //
-// The manifest of a release may be older than the cluster: a version of a kind that it has is served no
-// more, or its definition was removed. Helm then neither upgrades nor uninstalls the release ("no
-// matches for kind"). Helm builds manifests that are on the cluster without validation
-// (action.Upgrade, performUpgrade; action.Uninstall, deleteRelease; action.Configuration,
-// deleteHookByPolicy). In these, an object of a removed kind is the same object in the version that is
-// served now, or gone where its kind is, since the API deletes objects with their definition. Because a
-// rollback, and an action that was told not to validate, build what is to be like this, too, such
-// objects can be read and deleted only: to write them is the error that Helm has at once.
+// The manifest of a release may be older than the cluster: the API may no longer serve a version of a kind, or the
+// definition of the kind was removed. Helm then neither upgrades nor uninstalls the release ("no matches for
+// kind"). Helm builds the manifests of existing objects without validation (action.Upgrade, performUpgrade;
+// action.Uninstall, deleteRelease; action.Configuration, deleteHookByPolicy). In these manifests, an object of a
+// removed version is the same object in the version that is served now. An object of a removed kind is gone, since
+// the API deletes objects with their definition. A rollback, and an action with validation turned off, also build
+// the manifests that they write in this way. So such objects can be read and deleted only: a write returns the
+// error that Helm returns at once.
 func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
 	manifest, err := io.ReadAll(reader)
 	if err != nil {

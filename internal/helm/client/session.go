@@ -32,10 +32,10 @@ type Options struct {
 	// Release is its name. With it, objects that say they belong to another release now are
 	// never deleted, see [Session.Foreign].
 	Release string
-	// Redact takes secrets out of a text before anybody sees it; nil leaves texts alone.
+	// Redact removes secrets from a text before it is shown; nil leaves texts alone.
 	Redact func(string) string
-	// Progress is told what Helm logs and what is worth knowing and no error. nil is allowed; it may
-	// be called by several goroutines.
+	// Progress receives what Helm logs and other events that are not errors. It may be nil, and several goroutines
+	// may call it.
 	Progress func(string)
 	// WithholdSecrets lets templates look up no Secrets, see [Session.Withheld].
 	WithholdSecrets bool
@@ -242,7 +242,7 @@ func (s *Session) Foreign() []string {
 	return slices.Sorted(maps.Values(s.foreign))
 }
 
-// log is told what Helm logs.
+// log receives what Helm logs.
 func (s *Session) log(format string, args ...any) {
 	s.o.Progress(s.o.Redact(fmt.Sprintf(format, args...)))
 }

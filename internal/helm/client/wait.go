@@ -159,8 +159,8 @@ func (w *waiting) pass(ctx context.Context) error {
 	return nil
 }
 
-// observe asks the check about the pending objects. When nobody answers, the others are not asked
-// for: each request would take its time.
+// observe runs the check on the pending objects. When the API does not answer, it skips the remaining objects:
+// each request would take its full timeout.
 func (w *waiting) observe(ctx context.Context) error {
 	var pending []*object
 
@@ -197,8 +197,8 @@ func (w *waiting) observe(ctx context.Context) error {
 	return nil
 }
 
-// permanent marks refusals of the API as permanent that another attempt will not change. That
-// there is no such object is none: somebody may be replacing it.
+// permanent marks API refusals that a retry cannot change as permanent. "Not found" is not one of them: another
+// client may be replacing the object.
 func permanent(err error) error {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {

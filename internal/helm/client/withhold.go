@@ -17,11 +17,11 @@ var secretsPath = regexp.MustCompile(
 const onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // withholding gives the templates of a chart a client that reads no Secrets. Helm renders with the configuration
-// that it gets here, and with nothing else (Helm 3.21, action.renderResources: engine.New); its client of objects
-// has the session's (client).
+// that it gets here, and with nothing else (Helm 3.21, action.renderResources: engine.New). Helm's client of
+// objects uses the configuration of the session (client).
 //
-// No group of Kubernetes would do in its stead: rights only add up, so one that reads everything but Secrets has to
-// list what it reads, definitions of others included, and a kubeconfig that somebody gave issues no certificates.
+// A Kubernetes group cannot replace this. Rights only add up, so a group that reads everything but Secrets has to
+// list what it reads, including custom kinds. And a kubeconfig from a user issues no certificates.
 type withholding struct {
 	*getter
 
@@ -38,7 +38,7 @@ func (w withholding) ToRESTConfig() (*rest.Config, error) {
 	return config, err
 }
 
-// secretless lets nobody know more of Secrets than that there are none.
+// secretless answers requests for Secrets as if there were none.
 type secretless struct {
 	http.RoundTripper
 

@@ -60,7 +60,7 @@ func differentLines(before, after string) string {
 	)
 
 	for _, h := range hunks(olds, news) {
-		// What replaces something is told as one change, line by line.
+		// A replacement is reported as one change, line by line.
 		both := min(h.olds, h.news)
 		for i := range both {
 			if altered++; altered <= mostLines {

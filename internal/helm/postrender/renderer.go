@@ -15,9 +15,9 @@ import (
 
 // Renderer is a post-renderer for Helm's actions.
 //
-// Kustomize merges, object by object; it is not given the manifest as a whole. A whole build of kustomize
-// refuses what charts may well have, such as two objects of one name and objects with generateName,
-// reads numbers and switches otherwise than the API server, and writes anew what no patch is for.
+// Kustomize merges object by object and does not get the manifest as a whole. A full kustomize build refuses what
+// charts may contain, such as two objects of one name and objects with generateName. It also reads numbers and
+// booleans differently than the API server, and rewrites objects without a patch.
 type Renderer struct {
 	patches   []Patch
 	namespace string

@@ -11,7 +11,7 @@ func adoptable(want Wanted, have Observation) bool {
 	case !want.Intent.Create, want.Intent.Adopt:
 		return true
 	case !last.Deleted.IsZero(), last.Former != "":
-		// Nobody's: it was removed, or was to be.
+		// No release owns it: its release was removed, or was about to be.
 		return true
 	case last.Inputs == "":
 		return false

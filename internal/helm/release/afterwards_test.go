@@ -100,7 +100,7 @@ func TestApply_sweepIsForbidden(t *testing.T) {
 	same(t, "notices", outcome.Notices, []string(nil))
 }
 
-// A removal is done when the release is gone, whoever may delete its Lease.
+// A removal is done when the release is gone, even if its Lease cannot be deleted.
 func TestRemove_leaseCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 

@@ -309,7 +309,7 @@ func schemaText(text, chart string) string {
 	return strings.Join(found, "; ")
 }
 
-// What somebody reads of what a schema says.
+// Limits for the part of a schema error that is shown.
 const (
 	mostFindings   = 10
 	longestFinding = 300

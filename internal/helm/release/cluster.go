@@ -37,9 +37,9 @@ const (
 // No text that it returns or tells has one of the secrets of a spec or of options in it.
 type Cluster struct {
 	API *kubernetes.Client
-	// Progress is told what is done and waited for; nil is allowed.
+	// Progress receives each action and each wait; nil is allowed.
 	Progress func(message string, fields map[string]any)
-	// Log is told what Helm logs; nil is allowed.
+	// Log receives what Helm logs; nil is allowed.
 	Log func(message string, fields map[string]any)
 	// Slots bound how many releases are rendered and built at a time, over all that share them; nil
 	// shares with none.
@@ -54,7 +54,7 @@ type Cluster struct {
 	LockDuration time.Duration
 }
 
-// errLost ends the work on a release that somebody else took over.
+// errLost ends the work on a release that another run took over.
 var errLost = errors.New("the Lease of the release was lost to another run")
 
 // leaseOf is the name of the Lease that a release is changed under.
@@ -107,8 +107,8 @@ func (c *Cluster) open(ctx context.Context, name Name, redact func(string) strin
 	return client.Open(ctx, c.API, c.options(name, redact))
 }
 
-// openForPlan makes a session for what a plan shows of a release, whose templates look up no Secrets: who may propose
-// a chart and read a plan need not be somebody who may read the Secrets of the cluster.
+// openForPlan makes a session for the plan of a release. Its templates look up no Secrets: a user who may propose
+// a chart and read a plan may lack the right to read the Secrets of the cluster.
 func (c *Cluster) openForPlan(ctx context.Context, name Name, redact func(string) string) (*client.Session, error) {
 	o := c.options(name, redact)
 	o.WithholdSecrets = true

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// minimumBusy is how long a release that somebody else began to change is left alone at least.
+// minimumBusy is the shortest time for which a release is left alone after another client began to change it.
 const minimumBusy = 10 * time.Minute
 
 // Wanted is what [Decide] has to know of a wish.
@@ -132,13 +132,13 @@ func decideAfterEnd(have Observation, d Decision) Decision {
 	return d
 }
 
-// underWay is a revision that somebody works on, or worked on until he was killed.
+// underWay reports whether a client works on a revision, or was killed while it did.
 func underWay(r Revision) bool {
 	return strings.HasPrefix(r.Status, "pending-") || r.Status == Uninstalling
 }
 
-// abandoned is a revision under way whose process is gone: a run of talosop, when this one holds the
-// Lease, or one of somebody else that had all the time it could need.
+// abandoned reports whether the process behind a revision under way is gone. It is a run of talosop when this run
+// holds the Lease, or another client whose time has expired.
 func abandoned(want Wanted, r Revision, now time.Time) bool {
 	ours := r.Inputs != ""
 	if r.Status == Uninstalling {
@@ -167,8 +167,8 @@ func everDeployed(have Observation) bool {
 	return true
 }
 
-// wasDeployed is a revision that was rolled out once, and not removed since. One that somebody
-// else removes just now had been deployed, as a rule.
+// wasDeployed reports whether a revision was rolled out once and not removed since. A revision that another client
+// is removing counts, because it was usually deployed.
 func wasDeployed(r Revision) bool {
 	status := r.Status
 

@@ -170,8 +170,8 @@ func anyHistory(random *rand.Rand) release.Observation {
 	return have
 }
 
-// Whatever the history, Helm's own code carries every decision out, a few of them lead to the
-// release that is wanted, and a create touches nothing of anybody else's.
+// For every history, Helm's own code can carry out every decision. A few decisions lead to the wanted release, and
+// a create changes no object of another owner.
 func TestDecide_helmCarriesItOut(t *testing.T) {
 	t.Parallel()
 

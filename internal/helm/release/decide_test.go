@@ -107,7 +107,7 @@ func TestDecide_histories(t *testing.T) {
 		{"superseded", "upgrade 1", "exists", "upgrade 1"},
 		{"superseded:aaaa superseded:aaaa", "upgrade 2", "upgrade 2", "upgrade 2"},
 
-		// Somebody else's.
+		// Of another client.
 		{"~pending-install", "busy", "busy", "busy"},
 		{"deployed:aaaa ~pending-upgrade", "busy", "busy", "busy"},
 		{"deployed:aaaa ~pending-rollback", "busy", "busy", "busy"},
@@ -140,7 +140,7 @@ func TestDecide_histories(t *testing.T) {
 		{"deployed !failed", "install over 2", "install over 2", "install over 2"},
 		{"!superseded +deployed:aaaa failed", "upgrade 2", "exists", "upgrade 2"},
 
-		// What nobody writes.
+		// A status that no client writes.
 		{"unknown", "mark failed 1", "exists", "mark failed 1"},
 		{"deployed unknown:aaaa", "upgrade 1", "upgrade 1", "upgrade 1"},
 		{"deployed:aaaa unreadable", "unreadable", "unreadable", "unreadable"},
@@ -196,7 +196,7 @@ func TestDecide_repair(t *testing.T) {
 	}
 }
 
-// Without the Lease nobody knows whether the run that left a release pending is alive.
+// Without the Lease, it is unknown whether the run that left a release pending is alive.
 func TestDecide_withoutLease(t *testing.T) {
 	t.Parallel()
 

@@ -196,7 +196,7 @@ func TestChanges_includedDefinitions(t *testing.T) {
 		}))
 	}
 
-	// They are there, and nobody's, for the installation of one and the upgrade of the other.
+	// They exist and have no owner, for the installation of one release and the upgrade of the other.
 	p.apply(t, spec, chartOf("web"), release.Intent{Create: true})
 
 	spec.Options.IncludeCRDs, other.Options.IncludeCRDs = true, true
@@ -215,7 +215,7 @@ func TestChanges_includedDefinitions(t *testing.T) {
 
 	p.apply(t, spec, chartOf("web"), release.Intent{})
 
-	// Then they are somebody's.
+	// Then a release owns them.
 	_, planned := p.Render(t.Context(), other, chartOf("other"), release.Observation{})
 	_, applied := p.Apply(t.Context(), other, chartOf("other"), release.Intent{Create: true})
 
@@ -262,7 +262,7 @@ func TestDefinitions_otherObjects(t *testing.T) {
 	}
 }
 
-// A kind that nobody brings is found before anything happens, hooks included.
+// A kind that no chart defines is found before anything happens, hooks included.
 func TestApply_missingKindsAreFoundFirst(t *testing.T) {
 	t.Parallel()
 

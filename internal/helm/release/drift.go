@@ -175,10 +175,9 @@ func (c *Cluster) driftOf(ctx context.Context, object diff.Object, o DriftOption
 	return lines, nil
 }
 
-// endsByItself is whether an object that is missing may have done what it is for: the API deletes Jobs
-// that ended when their time is up, and Pods that ended when there are many or their node goes
-// (Kubernetes 1.36, ttl-after-finished and pod-garbage-collector controllers). An upgrade that makes it
-// anew would run it again each time.
+// endsByItself reports whether a missing object may have finished its work. The API deletes finished Jobs after
+// their TTL, and finished Pods when there are many or their node is gone (Kubernetes 1.36, ttl-after-finished and
+// pod-garbage-collector controllers). An upgrade that recreates such an object would run it again each time.
 func endsByItself(object diff.Object) bool {
 	spec, _ := object.Content["spec"].(map[string]any)
 

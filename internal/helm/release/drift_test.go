@@ -345,7 +345,7 @@ func TestDrift_silentAPI(t *testing.T) {
 	}
 }
 
-// Nobody waits for each object of an API that says nothing.
+// An API that does not answer costs one wait, not one for each object.
 func TestDrift_manyObjectsOfSilentAPI(t *testing.T) {
 	t.Parallel()
 

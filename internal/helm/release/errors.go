@@ -10,7 +10,7 @@ import (
 var (
 	// ErrExists is a create that finds a release that is not its own.
 	ErrExists = errors.New("the release exists already")
-	// ErrBusy is a release that somebody else is working on.
+	// ErrBusy is a release that another client is working on.
 	ErrBusy = errors.New("somebody else works on the release")
 	// ErrUnreadable is a history whose newest record cannot be read.
 	ErrUnreadable = errors.New("the newest record of the release cannot be read")
@@ -20,8 +20,8 @@ var (
 	ErrChart = errors.New("the chart has a file that cannot be read")
 	// ErrTemplate is a chart that cannot be rendered.
 	ErrTemplate = errors.New("the chart cannot be rendered")
-	// ErrMissing is a chart that cannot be rendered, and asks for what the cluster does not have and another release may
-	// bring: kinds or objects. Nobody knows whether it fails for that. Such an error is ErrTemplate too.
+	// ErrMissing is a chart that cannot be rendered and asks for kinds or objects that the cluster lacks and
+	// another release may create. Whether that is why it fails is unknown. Such an error is ErrTemplate too.
 	ErrMissing = errors.New("the templates ask for what the cluster may not have yet")
 	// ErrType is a chart that makes an object of the values that Kubernetes cannot read.
 	ErrType = errors.New("the chart makes an object that Kubernetes cannot read")
@@ -33,7 +33,7 @@ var (
 	ErrWithheld = errors.New("the templates look up a Secret, which no plan reads")
 	// ErrPatch are patches that do not fit what the chart rendered.
 	ErrPatch = errors.New("the patches cannot be applied to what the chart rendered")
-	// ErrOwned are objects that exist and belong to somebody else.
+	// ErrOwned means that objects of the chart exist and have another owner.
 	ErrOwned = errors.New("objects of the chart exist and belong to somebody else")
 )
 

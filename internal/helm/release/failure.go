@@ -183,8 +183,8 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 	}
 }
 
-// rollbackTarget is what an upgrade is taken back to when it fails: what is deployed, or else what was, as
-// Helm does (Helm 3.21, action/upgrade.go, failRelease).
+// rollbackTarget is the revision that a failed upgrade is rolled back to: the deployed one, or else the one
+// before, as in Helm (Helm 3.21, action/upgrade.go, failRelease).
 func rollbackTarget(have Observation) (former Revision, found bool) {
 	if former, found = have.Deployed(); found {
 		return former, true
@@ -203,8 +203,8 @@ func rollbackTarget(have Observation) (former Revision, found bool) {
 	return Revision{}, false
 }
 
-// keptBefore is whether a history has records that somebody wanted to keep: those of installations that
-// failed before are no such, and nothing would ever remove them.
+// keptBefore reports whether a history has records worth keeping. Records of installations that failed before do
+// not count, because nothing else removes them.
 func keptBefore(have Observation) bool {
 	return slices.ContainsFunc(have.History, func(r Revision) bool { return r.Status == Uninstalled })
 }

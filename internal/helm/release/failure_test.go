@@ -86,7 +86,7 @@ func TestRollback_toObjectNotDeletedYet(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"a=", "always=1"})
 }
 
-// What went over to another release is not taken back, and a rollback that fails hides nothing.
+// Objects that moved to another release are not rolled back, and a failed rollback hides nothing.
 func TestRollback_takesNothingFromOthers(t *testing.T) {
 	t.Parallel()
 
@@ -122,7 +122,7 @@ func TestRollback_failureLeavesUpgradeFailed(t *testing.T) {
 	spec := p.spec(map[string]any{"message": "1"})
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
-	// The proxy lets nobody change what the upgrade changed, nor delete what it brought.
+	// The proxy refuses to change what the upgrade changed and to delete what it created.
 	proxy := newFaultProxy(t, p.real)
 	refused := false
 	proxy.fault = func(call string, _ int) fault {

@@ -39,7 +39,7 @@ type faultProxy struct {
 	// fault decides about each request, the n-th from 1 on; set before the first one.
 	fault func(call string, n int) fault
 
-	// lost are the requests whose answers are lost, until they are done, which is told by done where it is set.
+	// lost counts the requests whose answers are lost, until they are done; done reports that where it is set.
 	lost sync.WaitGroup
 	done func()
 
@@ -72,7 +72,7 @@ func newFaultProxy(t *testing.T, to *kubetest.Cluster) *faultProxy {
 		switch d.pass(r.Method + " " + r.URL.Path + "?" + r.URL.RawQuery) {
 		case lose:
 			defer d.lost.Done()
-			// Whoever asked may be gone before it is done.
+			// The client may be gone before the request is done.
 			through.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))
 
 			if d.done != nil {

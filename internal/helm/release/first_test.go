@@ -30,7 +30,7 @@ func TestRollback_removesFailedInstallation(t *testing.T) {
 	same(t, "statuses", p.statuses(t, spec.Name), "")
 	same(t, "objects", p.configMaps(t), []string(nil))
 
-	// What failed before, and was left to be inspected, is nothing to keep once somebody has removed its objects.
+	// What a failed release left for inspection is not worth keeping after a user removed its objects.
 	spec.Options.RollbackOnFailure = false
 	failing("Revision 1 is left as it is")
 	same(t, "statuses", p.statuses(t, spec.Name), "failed")

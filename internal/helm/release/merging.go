@@ -14,12 +14,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 )
 
-// merging makes objects what a manifest has, whatever was done to them in between.
+// merging makes objects match a manifest, whatever changed them in between.
 //
-// Helm compares the fields of custom resources in two manifests and not with what there is, so that no
-// upgrade ever takes back what somebody changed; it can do better, but does so only where it takes
-// objects over (Helm 3.21, kube/client.go, createPatch). And it takes the deployed manifest for what
-// there is, so that fields which only a failed revision had stay for ever.
+// Helm compares the fields of custom resources in two manifests and not with the live object. So no upgrade ever
+// undoes what another client changed. Helm can compare with the live object, but does so only where it takes
+// objects over (Helm 3.21, kube/client.go, createPatch). Helm also takes the deployed manifest for the live state,
+// so fields that only a failed revision had stay for ever.
 type merging struct {
 	changing
 

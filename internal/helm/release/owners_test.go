@@ -54,7 +54,7 @@ func TestOwnership_twoReleases(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"shared=first "})
 	same(t, "statuses of the second", p.statuses(t, second.Name), "")
 
-	// It moves over when it is told to, and the first one leaves it alone from then on.
+	// It moves to the second release with the option, and the first one leaves it alone from then on.
 	second.Options.TakeOwnership = true
 	p.apply(t, second, chart, release.Intent{Create: true})
 	same(t, "objects", p.configMaps(t), []string{"shared=second "})
@@ -126,8 +126,8 @@ func TestOwnership_objectsWithoutOwner(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"shared=by hand"})
 }
 
-// A plan of an upgrade says what the apply would be refused for: what it brings and somebody else made, and what went
-// over to another release.
+// The plan of an upgrade reports what the apply would refuse: objects that another client made, and objects that
+// moved to another release.
 func TestOwnership_plansOfUpgrades(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Additions are the changes of a rendering where nothing is there yet, or nobody can be asked.
+// Additions returns the changes of a rendering when nothing exists yet, or when the cluster does not answer.
 func (r Rendering) Additions() []diff.Change {
 	return diff.Compare(nil, slices.Concat(r.Definitions, r.Objects), nil)
 }

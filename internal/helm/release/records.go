@@ -31,17 +31,17 @@ import (
 const (
 	// labelInputs has the mark of what went into a revision.
 	labelInputs = "talosop.dev/inputs"
-	// labelRevision is the number of the revision that was marked. Helm copies the labels of a
-	// record to those that anybody makes after it, and a mark counts for its own revision only
-	// (Helm 3.21, action/upgrade.go, mergeCustomLabels; action/rollback.go, prepareRollback).
+	// labelRevision is the number of the marked revision. Helm copies the labels of a record to every later
+	// record, and a mark counts for its own revision only (Helm 3.21, action/upgrade.go, mergeCustomLabels;
+	// action/rollback.go, prepareRollback).
 	labelRevision = "talosop.dev/revision"
 	// labelRemoving is the number of the revision that talosop began to uninstall.
 	labelRemoving = "talosop.dev/removing"
 	// labelFormer is the number of the revision that was begun to be uninstalled, and the status
 	// that it had before: Helm writes over it, and what was never deployed is to be installed.
 	labelFormer = "talosop.dev/former"
-	// InputsOfAnother is the mark of a revision that talosop made of one that somebody else had made, to which it took
-	// a release back.
+	// InputsOfAnother marks a revision that talosop made by rolling a release back to a revision of another
+	// client.
 	InputsOfAnother = "another"
 	// recordPrefix of the names of records (Helm 3.21, storage.HelmStorageType).
 	recordPrefix = "sh.helm.release.v1"
@@ -80,10 +80,10 @@ func versionOf(secret map[string]any) recordVersion {
 	return recordVersion{name: object.GetName(), version: object.GetResourceVersion()}
 }
 
-// observeHeld is [Cluster.Observe] under the Lease of the release, where it was observed before that: what nobody has
-// changed since is not listed again. Whoever works on a release writes its newest record, or the next one.
+// observeHeld is [Cluster.Observe] under the Lease of a release that was observed before. It does not list again
+// what has not changed since. A client that works on a release writes its newest record, or the next one.
 //
-// A list waits up to a tenth of a second for the cache of the API server to hear of the write to the Lease, a read of
+// A list waits up to a tenth of a second until the cache of the API server has the write to the Lease. A read of
 // one object does not (Kubernetes 1.36, apiserver/pkg/storage/cacher, progressRequestPeriod).
 func (c *Cluster) observeHeld(ctx context.Context, name Name, before Observation) (Observation, error) {
 	next := 1
@@ -208,8 +208,8 @@ func revisionNumber(name Name, secret string, labels map[string]string) int {
 	return 0
 }
 
-// objectsOf reads the manifest of a record, but not of one that was followed by a better one: those
-// of a long history would be many, and nobody asks for them.
+// objectsOf reads the manifest of a record, unless a better record followed. Those of a long history would be
+// many, and no caller needs them.
 func objectsOf(r *record, namespace string) ([]diff.Object, error) {
 	if r.Info.Status == helmrelease.StatusSuperseded {
 		return nil, nil
@@ -307,8 +307,8 @@ func (m *marking) expect(name Name, step Step, have Observation, maxHistory int)
 }
 
 // Query implements driver.Queryor. Helm reads a history twice before it begins, and lists wait, see
-// [Cluster.observeHeld]. A record that somebody else makes meanwhile has the name of the one that is made, and is not
-// written over.
+// [Cluster.observeHeld]. A record that another client makes meanwhile has the name of the new record, and is not
+// overwritten.
 func (m *marking) Query(labels map[string]string) ([]*helmrelease.Release, error) {
 	_, deployed := labels["status"]
 
@@ -354,9 +354,10 @@ type removing struct {
 	forgets bool
 }
 
-// Query implements driver.Queryor. Helm reads the whole history first, of which it uses the newest record unless it
-// deletes them all, and in the end what else is deployed, to make that superseded: of records that go at once nobody
-// reads that (Helm 3.21, action/uninstall.go, Run). Lists wait, see [Cluster.observeHeld].
+// Query implements driver.Queryor. Helm first reads the whole history, and uses only its newest record unless it
+// deletes them all. At the end it reads the other deployed records, to mark them superseded (Helm 3.21,
+// action/uninstall.go, Run). Records that are deleted at once do not need that. Lists wait, see
+// [Cluster.observeHeld].
 func (m *removing) Query(labels map[string]string) ([]*helmrelease.Release, error) {
 	_, deployed := labels["status"]
 
@@ -421,7 +422,7 @@ func end(r *helmrelease.Release) {
 	r.Info.Deleted = helmtime.Time{}
 
 	if formerOf(r.Labels, r.Version) == "" {
-		// Somebody else's removal. What is removed was deployed, as a rule.
+		// A removal by another client. A removed revision was usually deployed.
 		mark(r, labelFormer, formerLabel(r.Version, helmrelease.StatusDeployed))
 	}
 }

@@ -291,8 +291,7 @@ func TestApply_patchesAndHistory(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"a=web 5"})
 }
 
-// A history that does not change by what is done to it is somebody else's doing, and no reason to do
-// it for ever.
+// When a step does not change a history, another client is the cause. The run does not repeat the step for ever.
 func TestApply_sameStepTwice(t *testing.T) {
 	t.Parallel()
 

@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// What the API server quotes of an object that it refuses is Helm's description of the failed revision, which
-// helm history shows to whoever may run it.
+// When the API server refuses an object, its quote becomes Helm's description of the failed revision. Every user
+// of helm history can read it.
 func TestRecords_failureHoldsNoSecrets(t *testing.T) {
 	t.Parallel()
 

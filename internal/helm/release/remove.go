@@ -24,12 +24,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Remove uninstalls a release, with what its failed revisions left behind. It is idempotent, finishes
-// a removal that was interrupted, and a release that is gone is a success. Objects that went over to
-// another release stay, as do definitions of the crds folder, objects that say so, and the namespace.
+// Remove uninstalls a release, with what its failed revisions left behind. It is idempotent, finishes an
+// interrupted removal, and succeeds when the release is gone. Objects that moved to another release stay, as do
+// definitions of the crds folder, objects with a keep policy, and the namespace.
 //
-// The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached to begin with, [ErrBusy]
-// while somebody else works on the release, and a [FailedError] when the removal did not finish.
+// The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached to begin with, [ErrBusy] while another
+// client works on the release, and a [FailedError] when the removal did not finish.
 func (c *Cluster) Remove(ctx context.Context, name Name, o RemoveOptions) error {
 	// The Lease would be asked for until ctx ends.
 	before, err := c.Observe(ctx, name)
@@ -167,7 +167,7 @@ func uninstall(s *client.Session, name Name, o RemoveOptions) error {
 	return uninstallAgain(s, name, o, nil, nil)
 }
 
-// uninstallAgain calls Helm after an attempt that left hooks; done is told about them.
+// uninstallAgain calls Helm after an attempt that left hooks, and reports them to done.
 func uninstallAgain(
 	s *client.Session, name Name, o RemoveOptions, left []hookLeft, done func(format string, args ...any),
 ) error {

@@ -109,7 +109,7 @@ func TestRemove_failedInstallationTakenBack(t *testing.T) {
 	})
 }
 
-// An object that is on its way out is waited for, and made anew.
+// The run waits for an object that is being deleted, and recreates it.
 func TestRemove_takenBackTooLate(t *testing.T) {
 	t.Parallel()
 

@@ -102,7 +102,7 @@ func (c *Cluster) hooksLeft(ctx context.Context, name Name) ([]hookLeft, error) 
 
 		read, err := decodeRecord(object)
 		if err != nil {
-			// Whoever has to know of it has been told: such a revision is unreadable.
+			// Such a revision is unreadable, which was reported already.
 			continue
 		}
 

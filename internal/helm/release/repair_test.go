@@ -18,8 +18,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// custom is a chart with a custom resource and a ConfigMap, one field of each named by key. It fails
-// after both are there when it is told to.
+// custom is a chart with a custom resource and a ConfigMap, one field of each named by key. With the option to
+// fail, it fails after both exist.
 func custom(t *testing.T, kind string) *chart.Package {
 	t.Helper()
 

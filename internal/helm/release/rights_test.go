@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
-// Who may not do what is needed is told so at once.
+// A missing right is reported at once.
 func TestApply_forbiddenLease(t *testing.T) {
 	t.Parallel()
 
@@ -71,7 +71,7 @@ func TestApply_unreachable(t *testing.T) {
 	}
 }
 
-// An address that swallows everything, or where nobody listens, is not asked until the apply has no time left.
+// An address that swallows packets, or without a listener, is given up before the time of the apply expires.
 func TestApply_endedContext(t *testing.T) {
 	t.Parallel()
 
@@ -115,7 +115,7 @@ func silent(t *testing.T) (address string) {
 	return listener.Addr().String()
 }
 
-// Who waits for a run that was killed is told so.
+// A wait for a killed run is reported.
 func TestApply_tellsOfWaitForKilledRun(t *testing.T) {
 	t.Parallel()
 

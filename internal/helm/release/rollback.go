@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rollingBack keeps a revision failed that is rolled back from. Helm makes it superseded when the
-// rollback fails, too (Helm 3.21, action/rollback.go, performRollback), and then nobody knows any more
-// that what it brought is to be removed.
+// rollingBack keeps a revision failed when it is rolled back. Helm marks it superseded even if the rollback fails
+// (Helm 3.21, action/rollback.go, performRollback). Then it is unknown that the objects it created have to be
+// removed.
 type rollingBack struct {
 	*marking
 
@@ -46,8 +46,8 @@ func (g *regaining) Update(original, target kube.ResourceList, force bool) (*kub
 	return g.merging.Update(original, target, force)
 }
 
-// regain is the original with what is there of the target and is this release's, as it is to be. The
-// error names what is somebody else's by now.
+// regain is the part of the original that exists in the target and belongs to this release, in its wanted form.
+// The error names objects that have another owner by now.
 func (g *regaining) regain(original, target kube.ResourceList) (kube.ResourceList, error) {
 	all := slices.Clone(original)
 

@@ -21,7 +21,7 @@ type Spec struct {
 	Name
 	// Values are the user's, merged; those of the chart are not in them.
 	Values map[string]any
-	// Secrets are the texts that are shown to nobody.
+	// Secrets are texts that are never shown.
 	Secrets values.Secrets
 	// Patches change what the chart rendered.
 	Patches []postrender.Patch
@@ -170,7 +170,7 @@ type Revision struct {
 	FirstDeployed, LastDeployed, Deleted time.Time
 	// Made is when the record was made, by the clock of the cluster.
 	Made time.Time
-	// Changed is when something was last heard of whoever made the revision.
+	// Changed is when the client behind the revision last wrote something.
 	Changed time.Time
 	// Notes may hold secrets.
 	Notes string
@@ -215,7 +215,7 @@ type DriftOptions struct {
 	Release Name
 	Depth   Depth
 	Ignore  []Ignore
-	// Secrets are the texts that are shown to nobody.
+	// Secrets are texts that are never shown.
 	Secrets values.Secrets
 }
 
@@ -235,7 +235,7 @@ type RemoveOptions struct {
 	Propagation string
 	// Timeout bounds the wait for objects, and each hook; 5 min by default.
 	Timeout time.Duration
-	// Secrets are the texts that are shown to nobody.
+	// Secrets are texts that are never shown.
 	Secrets values.Secrets
 }
 
@@ -244,12 +244,12 @@ type Outcome struct {
 	// Done in the order in which it was done, each such as "recovered revision 3, which an
 	// interrupted run left pending-upgrade" or "upgraded to revision 4".
 	Done []string
-	// Notices are what somebody should know of and is no failure, such as objects of failed
-	// revisions that could not be removed.
+	// Notices are messages for the user that are not failures, such as objects of failed revisions that could not
+	// be removed.
 	Notices []string
 	// Now is the release after it, also when the apply failed and the release could be read.
 	Now Observation
-	// Unseen is that an apply failed and nobody knows what there is of the release; Now is what there was before.
+	// Unseen means that an apply failed and the state of the release is unknown; Now is the state before it.
 	Unseen bool
 	// Left is what a failed installation has left in the cluster although there is no release, each by its name.
 	Left []string

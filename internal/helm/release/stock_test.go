@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// discard ends a namespace that an apply made; nobody waits for that.
+// discard deletes a namespace that an apply made, without waiting.
 func (p *place) discard(t *testing.T, namespace string) {
 	t.Helper()
 
@@ -124,7 +124,7 @@ func TestApply_namesWhatIsLeftOfNone(t *testing.T) {
 	}
 }
 
-// A cluster that goes away in an installation leaves nobody knowing what is left.
+// When a cluster goes away during an installation, what is left is unknown.
 func TestApply_failureThatNobodySees(t *testing.T) {
 	t.Parallel()
 

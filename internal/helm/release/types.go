@@ -77,7 +77,7 @@ func described(path string, err error) string {
 		typeWanted(wrong.Type))
 }
 
-// typeFound is a type in the words of YAML. The decoder says what number it is when it does not fit.
+// typeFound is the YAML name of a type. The decoder reports which number it is when it does not fit.
 func typeFound(value string) string {
 	switch value {
 	case "bool":

@@ -18,8 +18,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// A schema reads nothing of the machine that plans, and asks nobody: only what is in it, and the metaschemas of
-// JSON Schema, which are part of the library.
+// A schema reads no file of the planning machine and sends no request. It uses only its own content and the
+// metaschemas of JSON Schema, which are part of the library.
 func TestSchema_loadsNothing(t *testing.T) {
 	t.Parallel()
 
@@ -89,8 +89,8 @@ func TestSchema_loadsNothing(t *testing.T) {
 	})
 }
 
-// Whoever may propose a chart, and read a plan, reads no Secrets of the cluster by that: not what they hold, nor
-// their annotations, which hold what kubectl applied.
+// A user who may propose a chart and read a plan cannot read the Secrets of the cluster with it. That includes
+// their content and their annotations, which hold what kubectl applied.
 func TestRender_readsNoSecrets(t *testing.T) {
 	t.Parallel()
 

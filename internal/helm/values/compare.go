@@ -150,7 +150,7 @@ func isSwitch(value any) bool {
 	return isBool || value == nil
 }
 
-// show is a value as JSON, without secrets, and not longer than somebody reads.
+// show is a value as JSON, without secrets and shortened for reading.
 func (d *differences) show(value any) string {
 	switch value := value.(type) {
 	case map[string]any:

@@ -43,12 +43,12 @@ func (e *Error) Error() string {
 	return where + ": " + e.Reason
 }
 
-// Merge puts together what a user gives, as Helm does with its -f and --set options: documents in
-// their order, then settings in theirs, then the secret documents. Mappings are merged, anything else
-// replaces what was there. Null stays, since that is how Helm is told to leave out a default of the
-// chart. Numbers have Helm's types: float64 in documents and [JSON], and int64 in settings of [Auto].
+// Merge combines what a user gives, as Helm does with its -f and --set options: documents in order, then settings
+// in order, then the secret documents. Mappings are merged; any other value replaces the earlier one. Null stays,
+// since Helm removes a default of the chart for it. Numbers have Helm's types: float64 in documents and [JSON],
+// and int64 in settings of [Auto].
 //
-// The secrets are all texts of secret documents and sensitive settings. Errors are [*Error].
+// The returned secrets are all texts of secret documents and sensitive settings. Errors are [*Error].
 func Merge(g Given) (map[string]any, Secrets, error) {
 	merged, err := mergeDocuments(g.Documents, helmNumber)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Secrets are texts that are shown to nobody. Printing them prints how many there are.
+// Secrets are texts that are never shown. Printing them prints how many there are.
 type Secrets []string
 
 // hidden stands for what is not shown.
@@ -27,10 +27,10 @@ func (s Secrets) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, 
 // MarshalJSON says how many there are, for logs.
 func (s Secrets) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// Redact takes the secrets out of a text, also where they are escaped as JSON, YAML or part of a URL or
-// encoded as base64, by themselves or in a longer text, and the longer lines of those with several.
-// Overlaps go as a whole. Texts that say little are left, or else nobody could read what remains: up to
-// 3 characters, true, false, null, and numbers of less than 4 digits.
+// Redact removes the secrets from a text. It also finds them escaped as JSON, YAML or part of a URL, and encoded
+// as base64, alone or in a longer text. It finds the longer lines of secrets with several lines. Overlapping
+// secrets are removed as a whole. To keep the rest readable, it leaves short or common texts: up to 3 characters,
+// true, false, null, and numbers of less than 4 digits.
 func (s Secrets) Redact(text string) string {
 	var spans []span
 

@@ -32,7 +32,7 @@ func (s Setting) apply(merged map[string]any) (any, error) {
 		return nil, s.wrong("the value has " + reasonOf(err))
 	}
 
-	// the reader of --set-file hands over whatever it is told to
+	// the reader of --set-file passes any content through
 	times := 0
 	reader := func([]rune) (any, error) {
 		times++
