@@ -33,7 +33,7 @@ func (s site) refusedFor(t *testing.T, spec workload.Spec, words ...string) {
 	}
 }
 
-// Objects that have our names and are not ours are told, and neither changed nor removed: somebody's own, and those of
+// Foreign objects with our names are reported, and neither changed nor removed. Their owner is another client, or
 // a cluster of the same name with other secrets.
 func TestEnsure_leavesForeignObjectsAlone(t *testing.T) {
 	t.Parallel()
@@ -165,14 +165,14 @@ func TestEnsure_sizeAndClassOfClaims(t *testing.T) {
 	fixed.Machines[0].Pod.Storage = workload.Storage{Ephemeral: true}
 	s.refusedFor(t, fixed, "StatefulSet "+s.namespace+"/fixed-batch-0", "the data would be lost")
 
-	// Whoever asks for no class takes what is there.
+	// A machine without a class accepts the existing volume.
 	fixed.Machines[0].Pod.Storage = grows.Machines[0].Pod.Storage
 	fixed.Machines[0].Pod.Storage.Class, fixed.Machines[0].Pod.Storage.Var = "", resource.MustParse("20Gi")
 	check(t, s.Ensure(t.Context(), fixed))
 	s.observe(t, fixed, quiet)
 }
 
-// stays checks that one line about a worker says what differs and is not put right, and that nothing else does.
+// stays checks that exactly one line about a worker reports a difference that is not repaired.
 func (s site) stays(t *testing.T, spec workload.Spec, words ...string) {
 	t.Helper()
 

@@ -11,8 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 )
 
-// elsewhere is the Service for the peers of a machine at another address than it is known at, which nobody has any
-// more.
+// elsewhere is the peer Service of a machine, moved to another address than its recorded one, which is now free.
 func (s site) elsewhere(t *testing.T, services clientgo.ServiceInterface) (moved *corev1.Service, former string) {
 	t.Helper()
 
@@ -20,7 +19,7 @@ func (s site) elsewhere(t *testing.T, services clientgo.ServiceInterface) (moved
 	check(t, err)
 	check(t, services.Delete(t.Context(), had.Name, metav1.DeleteOptions{}))
 
-	// Whoever has an address cannot be given it.
+	// An address that another Service holds is refused.
 	holder := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "holder"},
 		Spec: corev1.ServiceSpec{ClusterIP: had.Spec.ClusterIP, Ports: had.Spec.Ports}}
 	_, err = services.Create(t.Context(), holder, metav1.CreateOptions{})
@@ -67,7 +66,7 @@ func TestEnsure_peerAddressTheHostDoesNotGive(t *testing.T) {
 		"kubectl delete statefulset,persistentvolumeclaim -n "+s.namespace)
 	stays(t)
 
-	// Whoever may not see who has it is told so by the host, and has a Service all the same.
+	// Without the right to see the holder, the machine still gets a Service, and the host's reason is reported.
 	spec.Machines[0].PeerAddress = netip.MustParseAddr(former)
 	all := []string{"get", "list", "create", "patch", "delete"}
 	blind := site{cluster: s.cluster, namespace: s.namespace,

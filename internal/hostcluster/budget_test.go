@@ -199,8 +199,8 @@ func TestBudget_withoutTheRightToDelete(t *testing.T) {
 	}
 }
 
-// Whoever has the pods and no budgets gets machines all the same, is told, and sees no difference that no apply takes
-// away.
+// Credentials with rights for pods and none for budgets still get machines and a warning. They see no difference
+// that an apply cannot remove.
 func TestBudget_withoutTheRightToCreate(t *testing.T) {
 	t.Parallel()
 
@@ -257,7 +257,7 @@ func TestBudget_withoutTheRightToCreate(t *testing.T) {
 	}
 }
 
-// A budget of somebody else that has the name is refused, before anything is made.
+// A foreign budget with the same name is refused before anything is made.
 func TestBudget_ofSomebodyElse(t *testing.T) {
 	t.Parallel()
 

@@ -35,7 +35,7 @@ func (c *checked) quota(t *testing.T, quota corev1.ResourceQuota) {
 	})
 }
 
-// What a machine needs more of than a quota leaves is told with what it leaves; what limits do to the pod counts.
+// A machine that exceeds a quota is reported with what the quota leaves, and with the effect of limits on the pod.
 func TestCheck_exceededQuota(t *testing.T) {
 	t.Parallel()
 

@@ -87,8 +87,8 @@ func (c *checked) check(t *testing.T, s workload.Spec) []preflight.Finding {
 	return findings
 }
 
-// want is a finding that is expected: its attribute, with "?" before that of a warning and "~" before that of what may
-// yet be put right, and words of it.
+// want is an expected finding: its attribute and words of it. The prefix "?" marks a warning, and "~" a finding
+// that may still be repaired.
 type want struct{ attribute, words string }
 
 // finds says that there is what is wanted, in that order, and nothing else.
@@ -207,7 +207,7 @@ func TestCheck_limits(t *testing.T) {
 	c.finds(t, s, want{"pod.resources", "must be less than or equal to cpu limit"}, want{"pod.resources", "StatefulSet"})
 }
 
-// A policy of the host is asked, and what it says is told.
+// A policy of the host is asked, and its answer is reported.
 func TestCheck_policies(t *testing.T) {
 	t.Parallel()
 
@@ -282,7 +282,8 @@ func TestCheck_rights(t *testing.T) {
 	c.finds(t, s, want{"access", "may not list nodes."}, untold)
 }
 
-// The Roles in a namespace that somebody else is still to make come with it. What is not in a namespace does not.
+// The Roles in a namespace that another resource still has to make come with it. Rights outside the namespace do
+// not.
 func TestCheck_rightsThatComeWithTheNamespace(t *testing.T) {
 	t.Parallel()
 

@@ -269,7 +269,7 @@ func (h *Host) dialPod(ctx context.Context, s workload.Spec, pod *corev1.Pod, po
 	}}, nil
 }
 
-// exposed is a connection to a pod that did not go through the API of the host: whoever is on the way, or has taken the
+// exposed is a connection to a pod that bypasses the API of the host. Any system on the path, or with the same
 // address, may answer it.
 type exposed struct {
 	net.Conn

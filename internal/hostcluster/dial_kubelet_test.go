@@ -136,7 +136,7 @@ func (n *node) report(t *testing.T, pod *corev1.Pod, status corev1.PodStatus) *c
 
 	pod = pod.DeepCopy()
 	pod.Status = status
-	// Whoever else changed it, such as the controllers of taints, is no concern here.
+	// Other writers, such as the taint controllers, do not matter here.
 	pod.ResourceVersion = ""
 
 	reported, err := n.cluster.API().CoreV1().Pods(pod.Namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})

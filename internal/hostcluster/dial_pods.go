@@ -43,8 +43,7 @@ func newPodLists(api clientgo.Interface) *podLists {
 // listTime bounds a list that several wait for.
 const listTime = 20 * time.Second
 
-// recent is how old what is known of pods may be that are asked for with each connection; what turned out to be wrong
-// is asked for anew.
+// recent is the maximum age of cached pods for a new connection. What turned out to be wrong is requested again.
 const recent = 2 * time.Second
 
 // recent returns the pods of all machines of a cluster as they were a moment ago.

@@ -130,7 +130,7 @@ func (d *dialing) refused(t *testing.T, to string, words ...string) {
 		}
 	}
 
-	// Much less than anybody waits for a machine, and enough for a busy host.
+	// Much shorter than a wait for a machine, and long enough for a busy host.
 	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("%s took %s to be refused", to, took)
 	}
@@ -286,7 +286,7 @@ func soon(t *testing.T, condition func() bool) {
 	}))
 }
 
-// A pod that was replaced is found under its machine's name at once; its former address is nobody's.
+// A replaced pod is found under its machine's name at once; its former address has no owner.
 func TestDial_afterAReplacement(t *testing.T) {
 	d := newDialing(t)
 	old := d.pod(t, d.spec, machine("cp", 0), "10.66.5.1", map[int]string{50000: echo(t, "old")})
@@ -392,8 +392,8 @@ func TestClose_leavesNothing(t *testing.T) {
 	}
 }
 
-// Pods with the labels of a machine that its StatefulSet did not make are nobody's to talk to: neither by the machine's
-// name nor as one of the control planes that the endpoint leads to.
+// Pods with the labels of a machine that its StatefulSet did not make are ignored, both under the machine's name
+// and as control planes behind the endpoint.
 func TestDial_leavesPodsOfOthersAlone(t *testing.T) {
 	d := newDialing(t)
 

@@ -175,8 +175,8 @@ func TestDrift_isRepaired(t *testing.T) {
 	}
 }
 
-// The address at which the peers of a control plane know it stays: that of a Service that was deleted is asked for
-// again, and one that somebody else made with another address gives way. Nothing of that is drift, nor touches the pod.
+// The peer address of a control plane stays. talosop requests the address of a deleted Service again, and replaces
+// a Service that another client made with another address. None of this is drift or changes the pod.
 func TestDrift_peerAddressesStay(t *testing.T) {
 	t.Parallel()
 
@@ -194,7 +194,7 @@ func TestDrift_peerAddressesStay(t *testing.T) {
 
 	for _, again := range []func(){
 		func() {},
-		func() { // by somebody who has the labels of the old one
+		func() { // by a user with the labels of the old one
 			made, err := services.Get(t.Context(), "dev-cp-0", metav1.GetOptions{})
 			check(t, err)
 
@@ -267,8 +267,8 @@ func TestDrift_lostPodsComeBackWithTheirClaims(t *testing.T) {
 	}
 }
 
-// A template that was changed by hand is told and made right, also what was added beside talosop's own fields: by
-// Ensure as long as the pod is what is wanted, which stays.
+// A manual change of a template is reported and repaired, including fields added beside talosop's own. Ensure
+// repairs it as long as the pod matches, and the pod stays.
 func TestDrift_templateChangedByHand(t *testing.T) {
 	t.Parallel()
 
@@ -346,7 +346,7 @@ func (s site) awaitController(t *testing.T, name string) {
 	})
 }
 
-// Fields that somebody set to what they are anyhow make no drift, nor does what others keep beside ours.
+// Fields that another client set to their current values are no drift, and neither are foreign fields beside ours.
 func TestDrift_sameValuesAreNone(t *testing.T) {
 	t.Parallel()
 
@@ -359,7 +359,7 @@ func TestDrift_sameValuesAreNone(t *testing.T) {
 		`{"metadata":{"annotations":{"other":"x"}},"spec":{"template":{"spec":{"dnsPolicy":"ClusterFirst","restartPolicy":"Always"}}}}`)
 	s.patchService(t, "dev", `{"metadata":{"annotations":{"other":"x"}},"spec":{"sessionAffinity":"None"}}`)
 
-	// Whoever applies an object as it is owns all of it, defaults too.
+	// A client that applies an object unchanged owns all of it, defaults too.
 	set, err := s.cluster.API().AppsV1().StatefulSets(s.namespace).Get(t.Context(), "dev-cp-0", metav1.GetOptions{})
 	check(t, err)
 

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// A host is told by its namespace kube-system, with the names of its context and its server beside it.
+// A host is identified by its namespace kube-system, shown with the names of its context and its server.
 func TestIdentity_ofAHost(t *testing.T) {
 	t.Parallel()
 
@@ -39,7 +39,7 @@ func TestIdentity_ofAHost(t *testing.T) {
 	}
 }
 
-// Whoever may do nothing beyond a namespace is not told, and a Role in kube-system is enough to be.
+// Credentials limited to one namespace get no identity. A Role in kube-system is enough to get it.
 func TestIdentity_rights(t *testing.T) {
 	t.Parallel()
 

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Each machine has a policy that keeps the ports of Talos from strangers. It comes back when somebody takes it away, goes
-// where the ports are asked for, and with its machine; whoever may not have it does without.
+// Each machine has a policy that closes the ports of Talos to foreign pods. It is recreated after a deletion, and
+// removed where the ports are exposed and with its machine. Credentials without the right do without it.
 func TestIsolation_ofMachines(t *testing.T) {
 	t.Parallel()
 

@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// Why a pod does not run is told in the words of the host.
+// The reason why a pod does not run is the host's text.
 func TestObserve_diagnosis(t *testing.T) {
 	t.Parallel()
 
@@ -70,7 +70,7 @@ func TestObserve_diagnosis(t *testing.T) {
 	}
 }
 
-// What keeps a pod from being made is told with the StatefulSet's last event.
+// What prevents a pod is reported with the last event of the StatefulSet.
 func TestObserve_podsThatTheHostRefuses(t *testing.T) {
 	t.Parallel()
 
@@ -249,7 +249,7 @@ func (s site) localVolume(t *testing.T, claim *corev1.PersistentVolumeClaim, nod
 	t.Cleanup(func() { _ = volumes.Delete(context.WithoutCancel(t.Context()), made.Name, metav1.DeleteOptions{}) })
 }
 
-// A machine that the host has and the Spec does not is told, when it is of a pool of the Spec.
+// A machine that the host has and the Spec lacks is reported when it belongs to a pool of the Spec.
 func TestObserve_orphans(t *testing.T) {
 	t.Parallel()
 
@@ -266,7 +266,7 @@ func TestObserve_orphans(t *testing.T) {
 	}
 }
 
-// Whoever may work in one namespace and nowhere else can do everything there but make and see what is not in it.
+// Credentials for one namespace can do everything there, except to make or see objects outside of a namespace.
 func TestRights_inOneNamespaceSuffice(t *testing.T) {
 	t.Parallel()
 
@@ -291,7 +291,7 @@ func TestRights_inOneNamespaceSuffice(t *testing.T) {
 	check(t, confined.Remove(t.Context(), spec, "cp-0"))
 	check(t, confined.RemoveShared(t.Context(), spec))
 
-	// A namespace that may not be read is there, and was made by somebody else.
+	// A namespace that may not be read exists, and another client made it.
 	spec.CreateNamespace = true
 	check(t, confined.Ensure(t.Context(), spec))
 	confined.observe(t, spec, func(o workload.Observation) bool {

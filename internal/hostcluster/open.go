@@ -24,7 +24,7 @@ type Options struct {
 	InCluster bool
 	// Reach makes TCP connections to everything else: nodes, load balancers, pods, and what is not of the host.
 	Reach func(ctx context.Context, network, address string) (net.Conn, error)
-	// Progress is told what is worth knowing and no error. nil is allowed; it may be called by several goroutines.
+	// Progress receives events that are not errors. It may be nil, and several goroutines may call it.
 	Progress func(message string)
 }
 
@@ -100,7 +100,7 @@ func Open(o Options) (*Host, error) {
 		reach: o.Reach}, nil
 }
 
-// config is what client-go needs, and what leads there in the words of Identity.
+// config is what client-go needs, and the connection as Identity describes it.
 func (o Options) config() (config *rest.Config, connection string, err error) {
 	given := o.Kubeconfig.Path != "" || len(o.Kubeconfig.Content) > 0
 

@@ -22,7 +22,7 @@ func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// as is the kubeconfig of somebody with rights in a namespace and nothing else.
+// as is the kubeconfig of a user with rights in one namespace only.
 func as(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) api.Kubeconfig {
 	t.Helper()
 
@@ -52,7 +52,7 @@ func as(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ...rbac
 	return api.Kubeconfig{Content: content}
 }
 
-// granted waits until the host grants somebody rights in a namespace: it looks at roles some time after they are made.
+// granted waits until the host grants a user rights in a namespace: new roles take effect with a delay.
 func granted(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 

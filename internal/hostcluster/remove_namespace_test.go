@@ -77,7 +77,7 @@ func TestRemove_namespaceThatTalosopMade(t *testing.T) {
 	}
 }
 
-// One that somebody else made is neither labelled nor removed.
+// A namespace of another owner is neither labeled nor removed.
 func TestRemove_namespaceOfOthersStays(t *testing.T) {
 	t.Parallel()
 

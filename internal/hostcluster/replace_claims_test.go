@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// deleteClaims is what somebody does by hand. The claims stay while their pod has a node.
+// deleteClaims deletes claims as a user does by hand. The claims stay while their pod has a node.
 func (s site) deleteClaims(t *testing.T, spec workload.Spec) {
 	t.Helper()
 
@@ -78,7 +78,7 @@ func TestClaims_deletedOnesAreKeptByThePod(t *testing.T) {
 	}
 }
 
-// deleteClaim deletes one for good, although somebody holds it.
+// deleteClaim deletes one for good, although a finalizer holds it.
 func (s site) deleteClaim(t *testing.T, name string) {
 	t.Helper()
 
@@ -204,7 +204,7 @@ func TestClaims_heldOnesDelayAWipe(t *testing.T) {
 
 	had, claims := s.claims(t, spec), s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace)
 
-	// Somebody else holds one for as long as its deletion takes.
+	// Another client holds one for as long as its deletion takes.
 	held, err := claims.Get(t.Context(), "var-dev-batch-0", metav1.GetOptions{})
 	check(t, err)
 
@@ -247,7 +247,7 @@ func (s site) dropFinalizers(t *testing.T, claim *corev1.PersistentVolumeClaim) 
 	return err
 }
 
-// anew waits until a cluster runs with claims of which none is one that it had.
+// It waits until a cluster runs with new claims only.
 func (s site) anew(t *testing.T, spec workload.Spec, had map[string]metav1.Object) {
 	t.Helper()
 	s.observe(t, spec, quiet)

@@ -45,7 +45,7 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 
 		if response != nil {
-			_ = response.Body.Close() // nobody reads it
+			_ = response.Body.Close() // unread
 		}
 
 		select {

@@ -84,7 +84,7 @@ func TestRetrying_repeatsWhatIsSafe(t *testing.T) {
 	}
 }
 
-// A host that never answers is not waited for, and neither is one whose answer nobody wants any more.
+// A host that never answers is not waited for, and neither is an answer that no caller needs any more.
 func TestRetrying_contextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		way := retrying{roundTripper(func(r *http.Request) (*http.Response, error) {

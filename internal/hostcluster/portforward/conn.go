@@ -63,9 +63,9 @@ func (c *conn) readFailure(said chan<- struct{}) {
 	}
 }
 
-// receive copies what comes until the data ends, then ends the connection: a kubelet that has ended its data has nobody
-// who takes what is sent to it, and one of the five workers that it has for all streams would wait for ever
-// (moby/spdystream 0.5, connection.go handleDataFrame).
+// receive copies incoming data until it ends, then ends the connection. A kubelet whose data ended reads nothing
+// more. Further data would block one of the five workers that it has for all streams, for ever (moby/spdystream
+// 0.5, connection.go handleDataFrame).
 func (c *conn) receive(said <-chan struct{}) {
 	_, _ = io.Copy(c.far, c.data) // it ends with the stream, or with Close
 	_ = c.CloseWrite()
@@ -132,7 +132,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // CloseWrite says that nothing more will be written.
 func (c *conn) CloseWrite() error { return c.far.SetReadDeadline(time.Now()) }
 
-// Close implements net.Conn. It waits for nobody.
+// Close implements net.Conn. It does not block.
 func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil

@@ -118,7 +118,7 @@ func TestConn_deadlinesEndReads(t *testing.T) {
 			t.Errorf("%v is no timeout", err)
 		}
 
-		// Moved while somebody reads.
+		// Moved during a read.
 		if err := conn.SetReadDeadline(time.Time{}); err != nil {
 			t.Error(err)
 		}
@@ -195,7 +195,7 @@ func TestConn_writesGiveUp(t *testing.T) {
 	})
 }
 
-// What the kubelet says is the error of both ways, and the next connection to the pod begins anew.
+// The kubelet's message is the error of reads and writes, and the next connection to the pod starts fresh.
 func TestConn_tellsTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
@@ -282,8 +282,8 @@ func TestConn_ends(t *testing.T) {
 	})
 }
 
-// The end of what comes from the kubelet is the end of the whole way: what is sent to it afterwards nobody takes, which
-// would hold up other connections to the pod.
+// When the kubelet ends its data, the whole connection ends. Data sent afterwards would never be read and would
+// block other connections to the pod.
 func TestConn_writesNothingAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
@@ -310,7 +310,7 @@ func TestConn_writesNothingAfterTheEnd(t *testing.T) {
 	})
 }
 
-// A far end that went without a word is noticed, and nobody is left waiting.
+// A silent loss of the far end is noticed, and no caller keeps waiting.
 func TestSession_noticesSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)

@@ -138,7 +138,7 @@ func (f *Forwarder) connect(pod *corev1.Pod) (*session, error) {
 	conn, err := connect(ctx, f.config, target)
 	if cause := context.Cause(ctx); cause != nil {
 		if err == nil {
-			_ = conn.Close() // nobody uses it
+			_ = conn.Close() // unused
 		}
 
 		return nil, cause

@@ -48,8 +48,8 @@ func connect(ctx context.Context, config *rest.Config, target *url.URL) (httpstr
 	return conn, err
 }
 
-// connectWebSocket is client-go's portforward.NewSPDYOverWebsocketDialerForStreaming with a context, and with an end of
-// connections that have fallen silent: its pings are sent, but nobody misses their answers.
+// connectWebSocket is client-go's portforward.NewSPDYOverWebsocketDialerForStreaming with a context. It also ends
+// silent connections: client-go sends pings, but does not check for their answers.
 func connectWebSocket(ctx context.Context, config *rest.Config, target *url.URL) (httpstream.Connection, error) {
 	transport, holder, err := websocket.RoundTripperFor(config)
 	if err != nil {

@@ -111,7 +111,7 @@ func (c *checking) find(attribute, found, help string, about ...any) {
 	c.add(Finding{Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
 }
 
-// await notes what stands in the way, and what others may put right in time.
+// await records an obstacle that another resource may remove in time.
 func (c *checking) await(attribute, found, help string, about ...any) {
 	c.add(Finding{Pending: true, Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
 }
@@ -174,7 +174,7 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 	return true, nil
 }
 
-// checkIdentity says when nobody can tell the host from another one.
+// checkIdentity reports when the host cannot be distinguished from another one.
 func (c *checking) checkIdentity(ctx context.Context) error {
 	found, err := c.host.Identity(ctx)
 	if err == nil && found.UID == "" {

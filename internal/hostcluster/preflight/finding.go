@@ -11,9 +11,9 @@ import (
 type Finding struct {
 	// Warning is true for what may be fine all the same.
 	Warning bool
-	// Pending is true for what is in the way now, and what something else can still put right before the machines are
-	// made: another resource of the same apply that makes a namespace or a class, or the removal of objects that are to be
-	// replaced. A plan must not fail for it.
+	// Pending marks an obstacle that may disappear before the machines are made. Another resource of the same
+	// apply may make a namespace or a class, or objects to be replaced may be removed. A plan must not fail for
+	// it.
 	Pending bool
 	// Attribute that it is about, as a path below host: "namespace", "pod.storage.class"; pod_cidrs and service_cidrs are
 	// beside it. Empty for the host as a whole, which is about the connection.

@@ -167,7 +167,7 @@ func (c *checking) podNetworks(ctx context.Context) ([]network, error) {
 	return used, nil
 }
 
-// appendNetwork takes networks and addresses. What is neither is nothing that anybody could send to.
+// appendNetwork appends networks and addresses. Other values are skipped, because they cannot be a destination.
 func appendNetwork(used []network, text, what string, warning bool) []network {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {

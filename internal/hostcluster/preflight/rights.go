@@ -88,7 +88,7 @@ func (c *checking) needs(exists bool) []need {
 		})
 	}
 
-	// Somebody else makes the namespace, and the Roles in it.
+	// Another resource makes the namespace and the Roles in it.
 	for i := range needs {
 		needs[i].pending = !exists && !c.spec.CreateNamespace && !needs[i].Cluster
 	}

@@ -168,8 +168,8 @@ func setBody(live Object, wanted fields, template bool) (fields, error) {
 	return owned.with(wanted.part("metadata"), spec), nil
 }
 
-// ensure makes an object that does not exist and changes one that is not as it should be; body says what to apply to
-// one that exists. One that is about to go is awaited and made anew. One that is not ours is an error.
+// ensure creates an object that does not exist and repairs one that differs; body returns what to apply to an
+// existing one. It waits for an object that is being deleted and recreates it. A foreign object is an error.
 func (h *Client) ensure(
 	ctx context.Context, s Spec, k *Kind, wanted fields, live Object, body func(Object) (fields, error),
 ) (Object, error) {
@@ -207,7 +207,8 @@ func (h *Client) ensure(
 	return h.change(ctx, k, live, wants)
 }
 
-// make makes an object, and not by force: should somebody make one of its name just now, this is refused as a conflict.
+// make creates an object without force: if another client creates one of the same name meanwhile, the result is a
+// conflict.
 func (h *Client) make(ctx context.Context, k *Kind, namespace string, wanted fields) (Object, error) {
 	made, err := h.apply(ctx, k, namespace, wanted, applyMode{})
 

@@ -17,8 +17,8 @@ func (h *Client) ensureNamespace(ctx context.Context, s Spec) error {
 
 	switch {
 	case apierrors.IsForbidden(err):
-		// Whoever may work in a namespace need not be allowed to read it, and did not make it then. Without one nothing can
-		// be made in it.
+		// Credentials with rights in a namespace may lack the right to read it, and then did not make it. Without
+		// the namespace, nothing can be made in it.
 		return nil
 	case err != nil:
 		return err

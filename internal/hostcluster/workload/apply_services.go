@@ -37,7 +37,7 @@ func (s Spec) leftOutside(found *Inventory) *corev1.Service {
 	return left
 }
 
-// ensureService makes or repairs a Service. One whose address cannot become what is wanted is made anew.
+// ensureService makes or repairs a Service. It recreates one whose address cannot be changed to the wanted one.
 func (h *Client) ensureService(ctx context.Context, s Spec, service, live *corev1.Service) error {
 	turns, err := convertible(live, service)
 	if err != nil {
@@ -72,8 +72,8 @@ func (h *Client) ensureService(ctx context.Context, s Spec, service, live *corev
 	return apply(live)
 }
 
-// serviceBody is what to apply to a Service that exists. The address that the host gave it is nobody's to set; one that
-// talosop once asked for stays asked for.
+// serviceBody is what to apply to an existing Service. An address that the host assigned is not set; an address
+// that talosop once requested stays requested.
 func serviceBody(live Object, wanted fields) (fields, error) {
 	if wanted.part("spec")["clusterIP"] == corev1.ClusterIPNone {
 		return wanted, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// remakeService makes a Service anew whose address cannot become what is wanted. The one that is there stays where the
-// host says that it does not give that address, and comes back where it says so too late.
+// remakeService recreates a Service whose address cannot be changed. The old one stays if the host refuses the
+// address, and is restored if the host refuses it too late.
 func (h *Client) remakeService(ctx context.Context, s Spec, service, live *corev1.Service) error {
 	if err := h.mayGive(ctx, service); err != nil {
 		return err

@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Budget lets whoever drains nodes of the host evict one control plane at a time, nil for a resource that has none.
-// talosop's own replacements delete pods and evict none, so that it does not bound them: the planner does, which knows
-// more than readiness.
+// Budget lets a drain of host nodes evict one control plane at a time. It is nil for a resource without control
+// planes. It does not bound talosop's own replacements, which delete pods and evict none. The planner bounds
+// those, because it knows more than readiness.
 //
-// What counts is the pods that there are, each with its StatefulSet of one (Kubernetes 1.36, controller/disruption
-// getExpectedScale): the budget needs no number of machines.
+// The budget counts the existing pods, each with its StatefulSet of one (Kubernetes 1.36, controller/disruption
+// getExpectedScale). So it needs no number of machines.
 //
-// A pod that is not ready may still be a member of etcd that the quorum needs, such as one whose API server restarts,
-// and with ephemeral storage it takes its data along. So it goes when as many others are ready as are wanted to be
-// (IfHealthyBudget), and not always.
+// A pod that is not ready may still be an etcd member that the quorum needs, such as one whose API server
+// restarts. With ephemeral storage, its eviction also loses its data. So it may be evicted only while as many
+// others are ready as wanted (IfHealthyBudget), and not always.
 func (s Spec) Budget() *policyv1.PodDisruptionBudget {
 	if s.Endpoint == nil {
 		return nil
@@ -38,11 +38,11 @@ func (s Spec) Budget() *policyv1.PodDisruptionBudget {
 	}
 }
 
-// Budget is that of a Spec for the control planes that there are. A single one protects nobody, and a drain that it
-// holds would never end: a ready one is let go because one may be away, and one that is not ready only with
-// AlwaysAllow, because for a budget that wants no healthy pod the other policy allows nothing (Kubernetes 1.36,
-// registry/core/pod/storage/eviction.go). Those that leave are members of etcd to the end, so that what stays is a
-// single one when they are gone, and not before.
+// Budget is the budget of a Spec for the existing control planes. For a single one, a budget protects nothing, and
+// a drain that it blocks would never end. So a ready pod may be evicted because one may be unavailable. One that
+// is not ready needs AlwaysAllow: the other policy allows nothing when a budget wants no healthy pod (Kubernetes
+// 1.36, registry/core/pod/storage/eviction.go). Leaving control planes are etcd members until they are gone, so
+// the rest counts as a single one only after that.
 func (i *Inventory) Budget(s Spec) *policyv1.PodDisruptionBudget {
 	b := s.Budget()
 	if b == nil || i.controlPlanes(s) > 1 {
@@ -102,8 +102,8 @@ func (h *Client) easeBudget(ctx context.Context, s Spec) error {
 	return h.ensureBudget(ctx, s, found)
 }
 
-// ensureBudget makes or repairs the budget. Whoever may not have one gets a cluster without it: it protects from others
-// alone.
+// ensureBudget makes or repairs the budget. Without the right to do so, the cluster gets none: the budget only
+// protects from other clients.
 func (h *Client) ensureBudget(ctx context.Context, s Spec, found *Inventory) error {
 	wanted := found.Budget(s)
 	if wanted == nil {
@@ -143,14 +143,14 @@ func (h *Client) putBudget(ctx context.Context, s Spec, wanted, live *policyv1.P
 	return err
 }
 
-// measured says whether others gave a budget the other measure, beside which the host does not take ours: it is made
-// anew.
+// measured reports whether another client gave a budget the other measure. The host does not accept ours beside
+// it, so the budget is recreated.
 func measured(live *policyv1.PodDisruptionBudget) bool {
 	return live != nil && live.DeletionTimestamp == nil && live.Spec.MinAvailable != nil
 }
 
-// observeBudget is about the budget, as far as something can be done about it: to whoever may not make or change one it
-// is as if there were none.
+// observeBudget reports differences of the budget that can be repaired. Without the right to make or change it, it
+// counts as absent.
 func (h *Client) observeBudget(ctx context.Context, s Spec, found *Inventory, o *Observation) error {
 	wanted := found.Budget(s)
 	if wanted == nil || found.Budgets == nil {

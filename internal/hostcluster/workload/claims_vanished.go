@@ -9,25 +9,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What becomes of a machine whose claims somebody deleted. An empty claim beside the others would give it half of what
-// it had: its data without a configuration, or its configuration without data. With the latter a control plane comes
-// back while the others have a quorum: Talos removes its former member and joins as a learner, because its data
-// directory is empty (Talos 1.13, services/etcd.go, buildInitialCluster and addMember). Without that quorum, and where
-// it is the only one, it does not, and would wait for ever for what is lost. Nothing here knows which of these it is.
-// So such a claim is not made again on its own. The machine's volumes are lost, and are replaced together by
-// [Client.Wipe], when its cluster can do without them.
+// A user may delete some claims of a machine. An empty claim beside the others would keep half of its data: its
+// data without a configuration, or its configuration without data. In the second case, a control plane comes back
+// while the others have a quorum. Talos removes its former member and joins as a learner, because its data
+// directory is empty (Talos 1.13, services/etcd.go, buildInitialCluster and addMember). Without that quorum, or as
+// the only control plane, it would wait for ever for the lost data. This package cannot tell which case applies.
+// So such a claim is not recreated on its own. The machine's volumes are lost, and [Client.Wipe] replaces them
+// together when its cluster can do without them.
 //
-// That a claim was there is known by the StatefulSet, which is made after all claims of its machine and goes before any
-// of them: as long as there is one that mounts the claim, no killed run of talosop is why the claim is not there, but
-// for a wipe, which has marked the set. Where somebody deleted the StatefulSet, too, nothing tells a claim that is gone
-// from one that was never made: it is made, and empty.
+// The StatefulSet shows that a claim existed: it is created after all claims of its machine and deleted before any
+// of them. While a set mounts the claim, a killed run of talosop cannot explain a missing claim, except for a
+// wipe, which marks the set. If the StatefulSet is deleted too, a lost claim looks like one that was never made:
+// it is made, and empty.
 
-// keptPaths are those with what a machine cannot write anew. The others it fills at every start: on metal, /var has
-// them (Talos 1.13, constants.Overlays and VarSystemOverlaysPath).
+// keptPaths are the paths with data that a machine cannot write again. It fills the others at every start: on
+// metal, /var has them (Talos 1.13, constants.Overlays and VarSystemOverlaysPath).
 var keptPaths = []string{statePath, varPath}
 
-// vanished are the claims of a machine that it had data in and that are no more, or go and nobody keeps. A pod that has
-// a node may still have the volumes in use, see keepsClaims.
+// vanished returns the claims with data of a machine that are deleted, or are being deleted with nothing that
+// keeps them. A pod with a node may still use the volumes, see keepsClaims.
 func (h *Client) vanished(ctx context.Context, s Spec, m Machine, found *Inventory) (names []string, err error) {
 	set, pod := found.Sets[s.HostName(m)], found.Pods[s.PodName(m)]
 	if set == nil || set.DeletionTimestamp != nil || set.Annotations[wipeAnnotation] != "" {

@@ -14,8 +14,8 @@ type Client struct {
 	connection string
 }
 
-// NewClient prepares one. config repeats what is transient, and carries the credentials in its transport; connection
-// says what leads to the host (Identity), and progress is told what is worth knowing and no error.
+// NewClient prepares a client. config retries transient errors and carries the credentials in its transport.
+// connection describes the connection to the host (Identity), and progress receives events that are not errors.
 func NewClient(config *rest.Config, connection string, progress func(string)) (*Client, error) {
 	api, err := clientgo.NewForConfig(config)
 	if err != nil {

@@ -165,8 +165,8 @@ func podReason(pod *corev1.Pod) string {
 	}
 }
 
-// diagnoseNode says what is the matter with the node of a pod, and what to do: a pod whose kubelet does not answer
-// neither runs elsewhere nor goes, because nobody knows that it does not write to its volumes any more.
+// diagnoseNode describes the problem of a pod's node and what to do. A pod whose kubelet does not answer neither
+// moves nor goes, because it may still write to its volumes.
 func (about *surroundings) diagnoseNode(pod *corev1.Pod) (string, error) {
 	if pod.Spec.NodeName == "" {
 		return "", nil

@@ -36,7 +36,7 @@ const (
 	Changing Cause = "changing"
 	// Refused is that the host would not let an object become what is wanted.
 	Refused Cause = "refused"
-	// Readdressed Services have an address, or a kind of it, that cannot be changed: they are made anew.
+	// Readdressed Services have an address, or a kind of it, that cannot be changed: they are recreated.
 	Readdressed Cause = "readdressed"
 	// Unwanted Services lead to where nothing should lead any more.
 	Unwanted Cause = "unwanted"
@@ -86,7 +86,7 @@ func (k *Kind) refTo(namespace, name string) Ref {
 	return Ref{Kind: k.name, Namespace: namespace, Name: name}
 }
 
-// fieldDifference is one of a field of an object. By is told of what others added.
+// fieldDifference is a difference of one field of an object. by names the clients that added fields.
 func fieldDifference(of Ref, d objects.Difference, by []string) Difference {
 	return Difference{Object: of, Cause: Changed, Path: d.Keys, Before: d.Found, After: d.Wanted, By: by}
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// PodDigest tells whether two pods of a machine would be made alike, but for the tag of the image: it is a digest of
-// the template that the machine's pod would be made from. It asks nobody. It is "" for a machine that the Spec does not
-// have.
+// PodDigest identifies the pod template of a machine without the tag of its image: two pods with equal digests
+// would be made alike. It sends no request. It is "" for a machine that the Spec does not have.
 func PodDigest(s Spec, machine string) (string, error) {
 	m, ok := s.Machine(machine)
 	if !ok {

@@ -11,16 +11,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
-// How drift is found. An object is as it should be when the fields that talosop owns in it, by the host's own record of
-// who set what (metadata.managedFields), are the ones that it would set now, with the same values: a field that
-// somebody else changed belongs to them from then on, one that talosop no longer wants is still its own, and what the
-// API server filled in belongs to nobody. That takes no request beyond the lists of an observation, whatever the number
-// of machines, and needs no knowledge of defaults. Only for what seems to differ the host is asked what an apply would
-// change (a dry run), since others may own a field and have left it as it was, and since webhooks may have the last
-// word: what an apply would not change is no drift, and a webhook that rewrites an object makes no drift that never
-// ends.
+// Drift detection. An object matches when the fields that talosop owns in it have the values that talosop would
+// set now. Ownership is the host's own record (metadata.managedFields). A field that another client changed
+// belongs to that client from then on, and a field that talosop no longer wants is still its own. What the API
+// server filled in has no owner. This takes no request beyond the lists of an observation, whatever the number of
+// machines, and needs no knowledge of defaults. For an apparent difference only, talosop asks the host what an
+// apply would change (a dry run). Other clients may own a field with the same value, and webhooks may change the
+// result. What an apply would not change is no drift, so a webhook that rewrites an object causes no endless
+// drift.
 //
-// Fields that others added beside talosop's own are theirs, as everywhere with server-side apply.
+// Fields that other clients added beside talosop's own belong to them, as everywhere with server-side apply.
 
 // differs says whether an apply might change something.
 func differs(k *Kind, live Object, body fields) (bool, error) {

@@ -18,10 +18,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// A pod template is wanted as it is and nothing besides: a volume over /opt, a node selector or a sidecar that somebody
-// added lets another machine come back than was asked for, and server-side apply leaves all of that to whoever added
-// it. So it is looked for in the record of who set what; what it means is then asked of the host, which knows what is a
-// default.
+// A pod template may contain nothing besides the wanted fields. A volume over /opt, a node selector or a sidecar
+// from another client would change the machine, and server-side apply leaves such fields to their owner. So
+// talosop finds them in the record of managed fields, and asks the host what they mean, because the host knows the
+// defaults.
 
 // stays says whether a pod is what is wanted, although its StatefulSet was changed after the pod was made: with the
 // wanted template the pod is that set's again, and nothing has to be replaced. What the pod has besides is not compared
@@ -71,9 +71,9 @@ func (h *Client) templateDrift(
 	return found, nil
 }
 
-// dropAdditions makes a template that others set fields of what is wanted, as a whole. It comes before the apply, which
-// leaves them what is theirs, and is refused when that contradicts: a port that was renumbered keeps its name. A set
-// that nobody touched is not written.
+// dropAdditions removes fields of other clients from a template as a whole. It runs before the apply, which leaves
+// such fields and is refused on a contradiction: a renumbered port keeps its name. A set without such fields is
+// not written.
 func (h *Client) dropAdditions(
 	ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec,
 ) (*appsv1.StatefulSet, error) {
@@ -142,7 +142,8 @@ func addedBy(set *appsv1.StatefulSet) (makers []string, err error) {
 
 		template := within(within(all, "f:spec"), "f:template")
 
-		// What talosop wrote without an apply, and what webhooks made of an apply of its, is nobody's to keep.
+		// Fields that talosop wrote without an apply, and fields that webhooks changed in its apply, need not be
+		// kept.
 		if entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply {
 			ours = template
 		} else {

@@ -12,8 +12,8 @@ import (
 // fields are those of an object that talosop sets, as JSON has them.
 type fields map[string]any
 
-// fieldsOf is what is set in a typed object. What typed objects have though nobody set it is left out: an apply would
-// take it for set.
+// fieldsOf returns the set fields of a typed object. It drops zero values of the type, because an apply would take
+// them for set.
 func fieldsOf(k *Kind, o any) (fields, error) {
 	encoded, err := json.Marshal(o)
 	if err != nil {
@@ -53,7 +53,7 @@ func set(f map[string]any) map[string]any {
 	return f
 }
 
-// ownedFields are those of an object that talosop set and that nobody changed since, with the object's name.
+// ownedFields returns the fields that talosop set and no other client changed since, with the object's name.
 func ownedFields(k *Kind, live Object) (fields, error) {
 	owned, err := k.owned(live)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Isolation keeps the ports of Talos from all that is no machine of the cluster, nil where they are to be reached from
-// elsewhere: a pod without a configuration yet takes one from anybody. What goes through the API of the host comes from
-// the pod's own node, which a policy never keeps out. Policies only allow, so that all other ports are listed. Where
-// the network of the host enforces none, nothing is kept out.
+// Isolation closes the ports of Talos to all pods outside of the cluster. It is nil where the ports have to be
+// reachable from elsewhere. Without it, a pod without a configuration would accept one from any client. Traffic
+// through the API of the host comes from the pod's own node, which a policy never blocks. Policies only allow, so
+// all other ports are listed. Where the network of the host enforces no policies, nothing is blocked.
 //
-// The pods of an isolated cluster reach each other and nothing else, also not the DNS of the host.
+// The pods of an isolated cluster reach each other and nothing else, not even the DNS of the host.
 func (s Spec) Isolation(m Machine) *networkingv1.NetworkPolicy {
 	own := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: s.identity()}}}
 	policy := &networkingv1.NetworkPolicy{
@@ -58,8 +58,8 @@ func portsOfOthers() []networkingv1.NetworkPolicyPort {
 		ports(corev1.ProtocolTCP, trustPort+1, last), ports(corev1.ProtocolUDP, 1, last)}
 }
 
-// ensureIsolation makes or repairs the policy of a machine before it has a pod, and removes one that is not wanted any
-// more. Whoever may not have one gets the machine without.
+// ensureIsolation makes or repairs the policy of a machine before it has a pod, and removes an unwanted one.
+// Without the right to do so, the machine gets none.
 func (h *Client) ensureIsolation(ctx context.Context, s Spec, m Machine, found *Inventory) error {
 	wanted, live := s.Isolation(m), found.Policies[s.HostName(m)]
 
@@ -89,8 +89,8 @@ func (h *Client) ensureIsolation(ctx context.Context, s Spec, m Machine, found *
 	return err
 }
 
-// observeIsolation is about the policy of a machine, as far as something can be done about it: to whoever may not make
-// or change one it is as if there were none.
+// observeIsolation reports differences of a machine's policy that can be repaired. Without the right to make or
+// change it, the policy counts as absent.
 func (h *Client) observeIsolation(ctx context.Context, s Spec, m Machine, found *Inventory) ([]Difference, error) {
 	wanted, live := s.Isolation(m), found.Policies[s.HostName(m)]
 

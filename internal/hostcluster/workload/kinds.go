@@ -40,11 +40,11 @@ type Kind struct {
 	Client                     func(clientgo.Interface) rest.Interface
 	// derived objects are made and removed by the host's own controllers.
 	derived bool
-	// optional objects are done without by whoever may not see them.
+	// optional objects are skipped without the right to see them.
 	optional bool
 	empty    func() Object
 	list     func() runtime.Object
-	// owned are the fields of an object that talosop set and nobody changed since.
+	// owned returns the fields that talosop set and no other client changed since.
 	owned func(Object) (any, error)
 }
 

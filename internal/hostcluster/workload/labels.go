@@ -55,9 +55,9 @@ func (s Spec) MachineSelector(m Machine) string {
 	return labels.SelectorFromSet(s.machineSelector(m)).String()
 }
 
-// OwnPod says whether a pod is the one that the StatefulSet of a machine of the cluster makes, by its name, which no
-// two pods of a namespace have, and by its controller. Labels alone can be on anybody's pod. One without a controller
-// is taken over by the StatefulSet as soon as that sees it.
+// OwnPod reports whether the StatefulSet of a machine of the cluster made a pod. It checks the name, which is
+// unique in a namespace, and the controller, because any pod can have the labels. A StatefulSet adopts a pod
+// without a controller as soon as it sees it.
 func (s Spec) OwnPod(pod *corev1.Pod) bool {
 	set := s.Cluster + "-" + pod.Labels[LabelMachine]
 	owner := metav1.GetControllerOf(pod)

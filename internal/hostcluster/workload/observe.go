@@ -82,7 +82,7 @@ func (h *Client) Inventory(ctx context.Context, s Spec, selector string) (*Inven
 	}, nil
 }
 
-// policies are nil for whoever may not read them.
+// policies returns nil without the right to read them.
 func (h *Client) policies(
 	ctx context.Context, s Spec, options metav1.ListOptions,
 ) (map[string]*networkingv1.NetworkPolicy, error) {
@@ -94,7 +94,7 @@ func (h *Client) policies(
 	return byNames(found.Items), nil
 }
 
-// budgets are nil for whoever may not read them.
+// budgets returns nil without the right to read them.
 func (h *Client) budgets(
 	ctx context.Context, s Spec, options metav1.ListOptions,
 ) (map[string]*policyv1.PodDisruptionBudget, error) {
@@ -168,7 +168,7 @@ func (h *Client) observeShared(ctx context.Context, s Spec, found *Inventory, o 
 
 		switch {
 		case apierrors.IsForbidden(err):
-			// Then it is there: whoever may work in a namespace need not be allowed to read it.
+			// Then it exists: credentials with rights in a namespace may lack the right to read it.
 		case err != nil:
 			return err
 		case live == nil:
@@ -298,7 +298,7 @@ func (h *Client) observeServices(ctx context.Context, s Spec, m Machine, found *
 
 	if live := found.Services[s.HostName(m)+peerSuffix]; live != nil && live.DeletionTimestamp == nil &&
 		m.Role == ControlPlane {
-		// Until the host gave it an address, and where somebody took that away, there is none.
+		// Before the host assigns an address, and after another client removed it, there is none.
 		state.PeerAddress, _ = netip.ParseAddr(live.Spec.ClusterIP)
 	}
 

@@ -53,11 +53,11 @@ func (h *Client) Remove(ctx context.Context, s Spec, machine string) error {
 	return nil
 }
 
-// RemoveShared deletes what the machines of a cluster share: the Service and the budget of the control planes and,
-// where the Spec asks for its making, the namespace if talosop made it and nothing else is in it. It returns when they
-// are gone, but for a budget that the credentials may not delete, which stays and is told of. It refuses while there
-// are control planes of the cluster, whatever the Spec says of them. Workers that are left are without a cluster: they
-// stay, and so does the namespace, and the error is a [WorkersLeftError] when all else is done. Idempotent.
+// RemoveShared deletes what the machines of a cluster share: the Service and the budget of the control planes. If
+// the Spec asks to make the namespace, talosop made it and nothing else is in it, it deletes the namespace, too.
+// It returns when they are gone. A budget that the credentials may not delete stays and is reported. It refuses
+// while control planes of the cluster exist, whatever the Spec says. Workers that are left have no cluster. They
+// stay, and so does the namespace, and the error is a [WorkersLeftError] after all else is done. Idempotent.
 func (h *Client) RemoveShared(ctx context.Context, s Spec) error {
 	found, err := h.Inventory(ctx, s, s.Selector())
 	if err != nil {
@@ -234,10 +234,10 @@ func (h *Client) discard(ctx context.Context, k *Kind, o Object) (stays bool, er
 	return false, err
 }
 
-// inOrder are the objects that are ours, the claim of /var first: should this end in the middle and the machine be
-// wanted again, it is better to have its configuration and no data of etcd, with which Talos joins anew where the
-// others have a quorum (see [Client.vanished]), than data of a member that is not in etcd any more and no
-// configuration.
+// inOrder returns our objects, the claim of /var first. If the removal stops in the middle and the machine is
+// wanted again, its configuration without etcd data is the better remainder. Talos then joins again where the
+// others have a quorum (see [Client.vanished]). The data of a removed member without a configuration would not
+// help.
 func inOrder(s Spec, objects []Object) []Object {
 	ours := slices.DeleteFunc(objects, func(o Object) bool { return !s.Ours(o) })
 	first := volumeName(varPath) + "-"

@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// inEveryNamespace are what the host itself puts into each, by resource; without names, all of them: records of what
-// happened, which nobody misses, and what is only counted.
+// inEveryNamespace are the objects that the host puts into each namespace, by resource. Without names, it is all
+// of them: events, which are not needed, and objects that are only counted.
 var inEveryNamespace = map[schema.GroupResource][]string{
 	{Resource: "configmaps"}:                                {"kube-root-ca.crt", "openshift-service-ca.crt"},
 	{Resource: "serviceaccounts"}:                           {"default", "builder", "deployer"},

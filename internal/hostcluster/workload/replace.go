@@ -72,11 +72,11 @@ func (h *Client) Restart(ctx context.Context, s Spec, machine string) error {
 	return h.endPod(ctx, s, m, func(*corev1.Pod) bool { return true })
 }
 
-// Wipe deletes the claims of a machine with its pod, and makes both anew, so that the machine comes back blank, as
-// after a reset on metal. It returns when the old ones are gone and the new claims are made; all that the machine had
-// is lost. Destructive. From its first change on it is recorded in the StatefulSet that the machine is to be wiped:
-// what was interrupted is finished by the next Wipe, Replace or Ensure, and a machine never comes back with some of its
-// volumes and not the others.
+// Wipe deletes the claims of a machine with its pod and recreates both, so that the machine comes back blank, as
+// after a reset on metal. It returns when the old claims are gone and the new ones are made. Destructive: all data
+// of the machine is lost. From its first change on, the StatefulSet records that the machine has to be wiped. So
+// the next Wipe, Replace or Ensure finishes an interrupted wipe, and a machine never comes back with only some of
+// its volumes.
 func (h *Client) Wipe(ctx context.Context, s Spec, machine string) error {
 	m, found, err := h.lookAt(ctx, s, machine)
 	if err != nil {

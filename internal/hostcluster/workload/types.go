@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Role is what the machine in a pod does in its cluster, in the words of Talos's machine.type.
+// Role is the machine's role in its cluster, with the values of machine.type in Talos.
 type Role string
 
 // The two roles.
@@ -86,8 +86,8 @@ type Machine struct {
 	Pod         PodSpec
 	// Leaving is true for one that is to go.
 	Leaving bool
-	// PeerAddress is the one at which the etcd of other control planes knows this one, if that is known: its Service gets
-	// it again when it has to be made anew. See [MachineState.PeerAddress].
+	// PeerAddress is the address at which the etcd of other control planes knows this one, if known. Its Service
+	// gets the address again when it is recreated. See [MachineState.PeerAddress].
 	PeerAddress netip.Addr
 }
 
@@ -116,7 +116,8 @@ type Storage struct {
 type Observation struct {
 	// Machines by their names.
 	Machines map[string]MachineState
-	// Missing and Drift are about what machines share: objects that are not there, and fields that somebody else changed.
+	// Missing and Drift are about shared objects: objects that do not exist, and fields that another client
+	// changed.
 	Missing, Drift []Difference
 	// Orphans are machines of the same pools that the host has something of and the Spec does not name, by their names on
 	// the host without the cluster's (cp-3): an apply that was killed before it could say what it made leaves such.
@@ -149,13 +150,12 @@ type MachineState struct {
 	Outdated []Difference
 	// Drift is what else of the machine's objects differs or is missing; Ensure repairs it.
 	Drift []Difference
-	// Stays is what of the machine's claims differs and cannot be put right.
+	// Stays are differences of the machine's claims that cannot be repaired.
 	Stays []Difference
 	// Diagnosis says why the pod does not run, with the last event; empty when it does.
 	Diagnosis string
-	// VolumesLost is true when a claim of the machine can certainly never be used again: its volume does not exist any
-	// more, or is on a node that does not; or somebody deleted the claim, with what the machine had in it, and no pod
-	// keeps it.
+	// VolumesLost is true when a claim of the machine can never be used again. Its volume, or the node of the
+	// volume, no longer exists. Or the claim with the machine's data was deleted, and no pod keeps it.
 	VolumesLost bool
 }
 
