@@ -32,8 +32,8 @@ const (
 
 var _ lifecycle.KubernetesUpgrade = (*kubernetes.Client)(nil)
 
-// upgrading is the API of a cluster with one node, cp-1, which is being upgraded. Its fields
-// may be changed by whoever holds the lock.
+// upgrading is the API of a cluster with one node, cp-1, which is being upgraded. A goroutine that holds the lock
+// may change its fields.
 type upgrading struct {
 	sync.Mutex
 
@@ -375,7 +375,7 @@ func TestAwaitComponent_outOfReach(t *testing.T) {
 		t.Errorf("waited %s, want the time of Steady after the last restart", waited)
 	}
 
-	// Whoever answers there without being an API server of the cluster is not out of reach.
+	// A server that answers there, without being an API server of the cluster, is reachable.
 	stranger := newAuthority(t).apiServer(t, u.serve)
 	client = ca.clientOf(t, server.URL, stranger, func(o *api.Options) { o.Await = 2 * time.Second })
 

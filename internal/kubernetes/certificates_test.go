@@ -21,8 +21,8 @@ func shows(s *httptest.Server, cert tls.Certificate) kubestate.ServerCertificate
 		Certificate: kubestate.Certificate{NotBefore: cert.Leaf.NotBefore, NotAfter: cert.Leaf.NotAfter}}
 }
 
-// An observation has the certificates that API servers show, also where one has ended and therefore nobody lists the
-// nodes, and none that another cluster's CA signed.
+// An observation has the certificates that API servers show, even if one has expired and so no request lists the
+// nodes. It has no certificate that another cluster's CA signed.
 func TestObserve_certificates(t *testing.T) {
 	t.Parallel()
 

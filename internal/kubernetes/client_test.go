@@ -336,8 +336,8 @@ func TestObserve_staysWithTheServerThatAnswered(t *testing.T) {
 	}
 }
 
-// A server that accepts and never answers costs its share of the time, no more, and
-// the reasons of all servers are told.
+// A server that accepts and never answers costs its share of the time, no more, and the error has the reasons of
+// all servers.
 func TestObserve_isBounded(t *testing.T) {
 	t.Parallel()
 

@@ -80,8 +80,8 @@ func (h helm) patch(t *testing.T, l *living, o object, patch string) {
 	check(t, err)
 }
 
-// likeCharts are objects as charts write them: the API server normalises, defaults, or drops some
-// of each. In the first place is the folder of the test.
+// likeCharts are objects as charts write them: the API server normalizes, defaults, or drops some of each. Each
+// key starts with the folder of the test.
 var likeCharts = map[string]string{
 	"normalised": `
 apiVersion: apps/v1
@@ -186,8 +186,7 @@ status: {acceptedNames: {kind: "", plural: ""}, conditions: [], storedVersions: 
 `, plural, kind, plural, schema)
 }
 
-// What Helm made differs in nothing from its chart, however that spells it, until somebody changes
-// it.
+// An object that Helm made equals its chart, in any spelling of the chart, until another client changes it.
 func testChartObjects(t *testing.T, l *living, c *kubernetes.Client) {
 	t.Helper()
 
@@ -209,7 +208,7 @@ func testChartObjects(t *testing.T, l *living, c *kubernetes.Client) {
 	}
 }
 
-// What somebody changed is found where server-side apply refuses the chart's object, too.
+// A change by another client is found, even where server-side apply refuses the chart's object.
 func testChangedChartObjects(t *testing.T, l *living, c *kubernetes.Client) {
 	t.Helper()
 

@@ -218,7 +218,7 @@ func TestConfig_endsWithItsContext(t *testing.T) {
 		t.Errorf("a later request ends with %v", err)
 	}
 
-	// One's own context counts, too.
+	// The caller's own context counts, too.
 	own, end := context.WithCancelCause(t.Context())
 	maps = library(t, t.Context(), a.client(t, server.URL)).CoreV1().ConfigMaps("default")
 

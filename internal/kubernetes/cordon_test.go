@@ -23,7 +23,7 @@ const (
 	talosMark = "talos.dev/cordoned"
 )
 
-// A cordon is taken back by whoever made it, and by nobody else.
+// Only the client that made a cordon undoes it.
 func TestCordon_andUncordon(t *testing.T) {
 	t.Parallel()
 	onClusters(t, testCordonAndUncordon)
@@ -104,7 +104,7 @@ func testCordonAndUncordon(t *testing.T, l *living) {
 				}
 			}
 
-			// Without a cordon before, too, only what is ours is taken back.
+			// Without an earlier cordon, too, only ours is undone.
 			want := state{test.before.unschedulable && (!test.before.ours || test.before.talos), false, test.before.talos}
 
 			check(t, client.Uncordon(t.Context(), "uncordon-"+name))
@@ -124,7 +124,7 @@ func testCordonAndUncordon(t *testing.T, l *living) {
 	})
 }
 
-// Whoever finds a node cordoned reads since when, and for whom.
+// A cordoned node shows since when it is cordoned, and for which run.
 func TestCordon_saysSinceWhenAndForWhom(t *testing.T) {
 	t.Parallel()
 
@@ -202,7 +202,7 @@ func TestNoteStaged_endsWithTheBoot(t *testing.T) {
 	}
 }
 
-// Between reading a node and writing it, somebody cordons it: that cordon is theirs.
+// If another client cordons a node between our read and our write, the cordon is theirs.
 func TestCordon_thatLostARace(t *testing.T) {
 	t.Parallel()
 

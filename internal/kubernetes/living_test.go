@@ -113,7 +113,7 @@ func newLivingOf(t *testing.T, assets string, bundle *pki.Bundle) *living {
 	l.api, err = clientgo.NewForConfig(l.config())
 	check(t, err)
 
-	// Without a controller manager, nobody else makes what every pod refers to.
+	// Without a controller manager, the test makes the service account that every pod refers to.
 	_, err = l.api.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Name: "default"},
 	}, metav1.CreateOptions{})

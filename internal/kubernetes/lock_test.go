@@ -44,7 +44,7 @@ func (l *living) lease(t *testing.T) *coordinationv1.Lease {
 	return lease
 }
 
-// usurp writes somebody else into the lease.
+// usurp writes another holder into the lease.
 func (l *living) usurp(t *testing.T, holder string) {
 	t.Helper()
 
@@ -301,7 +301,7 @@ func testLockOfAForger(t *testing.T, l *living) {
 	}
 }
 
-// A lease that somebody deleted is written again.
+// A deleted lease is written again.
 func testLockDeleted(t *testing.T, l *living) {
 	t.Helper()
 
@@ -317,9 +317,8 @@ func testLockDeleted(t *testing.T, l *living) {
 	}
 }
 
-// The only control plane reboots for longer than the lock lasts. Nobody could take the
-// lock meanwhile, so the holder still has it, and whoever waits does not get it only
-// because time went by.
+// The only control plane reboots for longer than the lock lasts. No run could take the lock meanwhile, so the
+// holder still has it. A run that waits does not get it only because time passed.
 func TestLock_outlivesAnAPIThatIsGone(t *testing.T) {
 	t.Parallel()
 

@@ -136,7 +136,7 @@ func testSyncRounds(t *testing.T, l *living) {
 		slices.Sort(told)
 	}
 
-	// What somebody else has in the cluster is nobody's to prune.
+	// Objects of other clients are not pruned.
 	l.configMap(t, "theirs", "a", "1", "somebody")
 
 	sync(widget, inAddons, configMap("ours", "a", "1"), configMap("passing", "a", "1"), addons, widgetDefinition)
@@ -165,7 +165,7 @@ func testSyncRounds(t *testing.T, l *living) {
 		t.Errorf("a second run wrote: %s, told %q, want %s", got, told, versions)
 	}
 
-	// A field of somebody else's in our object stays, one of ours that changes is changed.
+	// A field of another client in our object stays, and one of ours that changes is changed.
 	ours.Data["theirs"] = "1"
 	_, err := l.api.CoreV1().ConfigMaps("kube-system").Update(t.Context(), ours,
 		metav1.UpdateOptions{FieldManager: "somebody"})
@@ -268,8 +268,8 @@ func testSyncNamesWhatIsRefused(t *testing.T, l *living) {
 func testSyncWaits(t *testing.T, l *living) {
 	t.Helper()
 
-	// Nobody has this image, so the workload does not get ready, and neither does it when it
-	// is not changed any more.
+	// This image does not exist, so the workload does not get ready, and neither does it when it is not changed
+	// any more.
 	for _, talos := range []string{ssaTalos, ssaTalos, oldTalos, oldTalos} {
 		l.options.Await = 2 * time.Second
 		err := l.client(t).SyncManifests(within(t, time.Minute),

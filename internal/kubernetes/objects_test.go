@@ -70,8 +70,8 @@ func (l *living) namespace(t *testing.T, name string) string {
 	return name
 }
 
-// What the API server fills in is no difference, nor what others set beside it; what somebody
-// changed of ours is one, with its path, and the next apply puts it right.
+// What the API server fills in is no difference, nor are fields that other clients add. A change of our fields is
+// one, with its path, and the next apply repairs it.
 func testDifferences(t *testing.T, l *living, c *kubernetes.Client) {
 	t.Helper()
 
@@ -92,7 +92,7 @@ func testDifferences(t *testing.T, l *living, c *kubernetes.Client) {
 	found, err := jobs.Get(t.Context(), "nightly", metav1.GetOptions{})
 	check(t, err)
 
-	// Somebody else's own field.
+	// A field of another client.
 	found.Spec.StartingDeadlineSeconds = new(int64(60))
 	found, err = jobs.Update(t.Context(), found, metav1.UpdateOptions{})
 	check(t, err)
@@ -225,7 +225,7 @@ func testKinds(t *testing.T, _ *living, c *kubernetes.Client) {
 	}))
 }
 
-// The contents of a namespace are what somebody made there.
+// The contents of a namespace are the objects that clients made there.
 func testContents(t *testing.T, l *living, c *kubernetes.Client) {
 	t.Helper()
 
@@ -329,7 +329,7 @@ func testJob(t *testing.T, l *living, c *kubernetes.Client) {
 	}
 }
 
-// A request that nobody answers is repeated, and tells that nothing is known.
+// A request that no server answers is retried, and reports that nothing is known.
 func testNoAnswer(t *testing.T, l *living, _ *kubernetes.Client) {
 	t.Helper()
 

@@ -194,7 +194,7 @@ func TestUpgradeChecks_onAnAPIServer(t *testing.T) {
 
 	l := newLiving(t, assets(t))
 
-	// It counts this one as deprecated; nobody knows when it goes.
+	// It counts this one as deprecated; the version of its removal is unknown.
 	_, err := l.api.CoreV1().Endpoints("default").List(t.Context(), metav1.ListOptions{})
 	check(t, err)
 

@@ -36,7 +36,7 @@ func testWatchNodes(t *testing.T, l *living) {
 	<-told
 }
 
-// quiet takes what was told so far.
+// quiet drains the reports so far.
 func quiet(told <-chan struct{}) {
 	for {
 		select {

@@ -71,11 +71,10 @@ type Options struct {
 	// Poll is how often what takes its time is asked for: a component that starts, a node that is drained, manifests
 	// that are reconciled; 1 s by default. It begins with a twentieth of that, for what is there at once.
 	Poll time.Duration
-	// Name of the run, such as the name of its resource, for whoever finds a node that it cordoned; may be empty.
+	// Name of the run, such as the name of its resource, shown on nodes that it cordoned; may be empty.
 	Name string
-	// Progress is told what is worth knowing and no error: what a drain left behind when
-	// its policy was to go on all the same, and a lock that could not be given back. nil
-	// is allowed; it may be called by several goroutines.
+	// Progress receives events that are not errors: what a drain left behind when its policy allows that, and a
+	// lock that could not be released. It may be nil, and several goroutines may call it.
 	Progress func(message string)
 }
 

@@ -30,8 +30,8 @@ const (
 	// ValidatingWebhook.timeoutSeconds), and another server has to be asked within the 30 s that
 	// go-kubernetes 0.2.41 gives a dry run.
 	longAttempt = 20 * time.Second
-	// longestAttempt is that for writing where nobody is in a hurry: the API server itself ends a
-	// request after 60 s (Kubernetes 1.36, --request-timeout), and webhooks may take 30 s each.
+	// longestAttempt is the limit for writes that are not urgent: the API server itself ends a request after 60 s
+	// (Kubernetes 1.36, --request-timeout), and webhooks may take 30 s each.
 	longestAttempt = 65 * time.Second
 )
 
@@ -64,9 +64,9 @@ type Failover struct {
 	ctx context.Context //nolint:containedctx // fluxcd/pkg/ssa 0.77 waits for definitions without the caller's context (WaitForSet)
 	// attempt bounds the silence of one server, and total, unless zero, the request as a whole.
 	attempt, total time.Duration
-	// conflicts is for who decides what to do about an object that somebody else changed in between.
+	// conflicts is for callers that handle an object that another client changed in between.
 	conflicts bool
-	// pinned is for requests that are for one server, whoever answers best.
+	// pinned is for requests to one server, even if another one answers better.
 	pinned bool
 	// faithful is for libraries that make something of a refusal: when no server has anything
 	// better, what the last one said is passed on as it is, also that it cannot answer just now.
@@ -163,7 +163,7 @@ func Ended(ctx context.Context) error {
 func (f *Failover) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := f.client.Options.Limit.refuse(r); err != nil {
 		if r.Body != nil {
-			_ = r.Body.Close() // nobody reads it
+			_ = r.Body.Close() // unused
 		}
 
 		return nil, err
@@ -316,8 +316,7 @@ func bodyOf(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// endless reports whether the answer to a request comes bit by bit for as long as somebody reads
-// it: a watch, or a log that is followed.
+// endless reports whether the answer to a request is a stream without an end: a watch, or a log that is followed.
 func endless(r *http.Request) bool {
 	query := r.URL.Query()
 
@@ -420,9 +419,9 @@ func whyEnded(ctx context.Context, err error) error {
 // apimachinery/pkg/util/managedfields/internal/structuredmerge.go Apply).
 const untyped = "failed to create typed patch object"
 
-// tryAgain is the error in an answer that is none: the server is not able to give one, or
-// somebody else changed the object in between. A PodDisruptionBudget that refuses an eviction is
-// an answer, although its code is that of a server that has too much to do.
+// tryAgain returns the error of an answer that has to be retried: the server is not able to answer, or another
+// client changed the object in between. A PodDisruptionBudget that refuses an eviction is an answer, although its
+// status code is that of an overloaded server.
 func (f *Failover) tryAgain(r *http.Request, code int, answer []byte) error {
 	if code < http.StatusBadRequest {
 		return nil

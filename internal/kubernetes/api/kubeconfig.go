@@ -25,7 +25,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Kubeconfig says how to reach a cluster, as kubectl is told. Either Path or Content is given.
+// Kubeconfig says how to reach a cluster, in the format of kubectl. Either Path or Content is given.
 type Kubeconfig struct {
 	// Path of the file; ~ is the home directory. Files that it names are relative to its folder.
 	Path string
@@ -269,7 +269,7 @@ type authenticating struct {
 	connections *http.Transport
 }
 
-// CloseIdleConnections ends connections that nobody uses.
+// CloseIdleConnections closes unused connections.
 func (a authenticating) CloseIdleConnections() { a.connections.CloseIdleConnections() }
 
 // pluginBound is how long a request may take for which a plugin makes credentials: it may have to
@@ -283,7 +283,7 @@ type interruptible struct{ http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (i interruptible) RoundTrip(r *http.Request) (*http.Response, error) {
 	return panics.Within(r.Context(), func() (*http.Response, error) { return i.RoundTripper.RoundTrip(r) },
-		func(response *http.Response) { _ = response.Body.Close() }) // nobody reads it
+		func(response *http.Response) { _ = response.Body.Close() }) // unread
 }
 
 // authenticated is rest.TransportFor with connections of our own: those of client-go are shared by

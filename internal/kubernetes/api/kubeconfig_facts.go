@@ -7,7 +7,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// KubeconfigFacts are what a kubeconfig tells without anybody being asked.
+// KubeconfigFacts are what a kubeconfig contains, without a request.
 type KubeconfigFacts struct {
 	// Server is the URL of the cluster's API.
 	Server string

@@ -16,11 +16,9 @@ import (
 // kubeadm does (Talos 1.13, constants.LabelNodeRoleControlPlane).
 const ControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// Learn takes note of the control planes among all nodes of the cluster, so that an
-// endpoint that goes away is survived where the options named none of them, or not all. What
-// a node says about its address is not trusted: whoever answers there has to show a
-// certificate of the cluster's CA. An address that makes no URL is passed over: there is nothing
-// to ask.
+// Learn records the control planes among all nodes of the cluster. So the client survives the loss of an endpoint
+// when the options named none of them, or not all. It does not trust the address of a node: the server there must
+// show a certificate of the cluster's CA. It skips an address that makes no URL.
 func (c *Client) Learn(nodes []corev1.Node) {
 	var learned []*Server
 
@@ -52,9 +50,9 @@ func (c *Client) Learn(nodes []corev1.Node) {
 	}
 }
 
-// serverOf is the API server of a control plane, by the machine's own address. given is true
-// when the options name it, in which case the port is theirs. It is nil for an address that makes no URL,
-// and for a client of a kubeconfig, which asks nobody but the server that it names.
+// serverOf is the API server of a control plane, by the machine's own address. given is true when the options name
+// it, in which case the port is theirs. It is nil for an address that makes no URL, and for a client of a
+// kubeconfig, which only asks the server that it names.
 func (c *Client) serverOf(ip string) (s *Server, given bool) {
 	for _, s := range c.given[1:] {
 		if s.host() == ip {

@@ -246,7 +246,7 @@ type Pod struct {
 	Unknown error
 }
 
-// errSecret is that nothing is told because it may have parts of a Secret.
+// errSecret withholds a reason because it may have parts of a Secret.
 var errSecret = errors.New("why is not told, because it may have parts of a Secret")
 
 // pod adds the last event to the problem of a pod, and the end of the log of the container that is the cause.

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// logLines are how many lines of a log are told, lineLength how many characters of each, and
-	// logBytes how much is read: of the last lines, the kubelet leaves out the end of what is too much.
+	// logLines is how many lines of a log are reported, lineLength how many characters of each, and logBytes how
+	// much is read. The kubelet truncates the last lines beyond that.
 	logLines   = 10
 	lineLength = 300
 	logBytes   = 64 << 10
-	// secretBytes and wordBytes are how long the content of a Secret, or a word in it, must be to
-	// be taken out of what is told: what is shorter is in many texts and says little.
+	// secretBytes and wordBytes are the minimum lengths for the content of a Secret, or a word in it, to be
+	// redacted. Shorter content occurs in many texts and reveals little.
 	secretBytes = 8
 	wordBytes   = 16
 )

@@ -75,8 +75,8 @@ func ofWorkload(object map[string]any) (statusFound, error) {
 	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(selector, found.pods)
 }
 
-// replacedByOthers takes it for done that pods of the strategy OnDelete are replaced: somebody else does so at
-// some time. To kstatus a DaemonSet like that is not ready before, and a StatefulSet whatever happens.
+// replacedByOthers treats pods of the strategy OnDelete as updated: another client replaces them at some time.
+// Otherwise kstatus reports such a DaemonSet as not ready until then, and such a StatefulSet always.
 func replacedByOthers(object map[string]any) map[string]any {
 	if strategy, _, _ := unstructured.NestedString(object, "spec", "updateStrategy", "type"); strategy != "OnDelete" {
 		return object

@@ -94,7 +94,7 @@ func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(e
 // lease states. All runs of talosop write the same one, and a lease of 68 years must not block a cluster.
 const longestDurations = 4
 
-// sighting is a lease as it was when it last changed.
+// A lease as it was when it last changed.
 type sighting struct {
 	// longest is the longest duration that counts.
 	longest time.Duration
@@ -163,7 +163,7 @@ func (h *holder) keep(ctx context.Context) {
 	}
 }
 
-// lose ends the holding of a lease that nobody renews any more.
+// lose ends the holding of a lease that is no longer renewed.
 func (h *holder) lose(cause error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,28 +26,26 @@ type Options struct {
 	// Lease is the name of the Lease, by default that of the right to disrupt machines.
 	// Locks of different Leases have nothing to do with each other.
 	Lease string
-	// Name of the run for whoever waits for it, such as the name of its resource.
+	// Name of the run, such as the name of its resource, shown to runs that wait for it.
 	Name string
 	// Duration after which a holder that went away loses the lock to the next one;
 	// whole seconds, [DefaultDuration] by default. It renews three times in it.
 	Duration time.Duration
-	// Asked, which may be nil, is told of every attempt of [Lock.Acquire]: nil when the API
-	// answered, whoever holds the lock, and else what was missing.
+	// Asked, which may be nil, receives the result of every attempt of [Lock.Acquire]: nil when the API answered,
+	// even if another run holds the lock, or else what was missing.
 	Asked func(err error)
 }
 
-// Lock is the right to disrupt machines of a cluster, or another one that is told by its
-// Lease. Across processes and computers it is the Lease kube-system/talosop in the cluster
-// itself; the runs of one process queue up for it, first come, first served.
+// Lock is the right to disrupt machines of a cluster, or another right that has its own Lease. Across processes
+// and computers it is the Lease kube-system/talosop in the cluster itself. The runs of one process queue for it,
+// first come, first served.
 //
-// A holder is taken for gone when its Lease was seen unchanged, in an API that
-// answered all the while, for as long as the Lease says, but for no longer than four durations of the run that
-// waits; clocks are never compared.
-// So an API that is gone keeps the lock where it is: nobody can take it, and when the
-// API is back the holder, who asks more often, is the first to renew. That is why a
-// failed renewal does not lose the lock. What does is another holder in the Lease. One
-// that is cut off from the API, but not from machines, does not see that; it has to ask
-// [Lock.Held] before each disruptive step.
+// A holder counts as gone when its Lease stayed unchanged for as long as the Lease says, in an API that answered
+// all the while. The limit is four durations of the run that waits; clocks are never compared. So an unreachable
+// API keeps the lock with its holder: no run can take it. When the API is back, the holder asks more often and is
+// the first to renew. That is why a failed renewal does not lose the lock, and another holder in the Lease does. A
+// run that is cut off from the API, but not from machines, does not notice that. So it has to ask [Lock.Held]
+// before each disruptive step.
 //
 // A Lock may be acquired again once it was released. It is safe for concurrent use.
 type Lock struct {
@@ -94,14 +92,13 @@ func (l *Lock) identity() string {
 	return fmt.Sprintf("%s@%s-%d-%s", l.name, host, os.Getpid(), rand.Text()[:enough])
 }
 
-// Acquire waits until the lock is free and takes it; waiting, which may be nil, is told
-// for whom, once for each holder. An API that does not answer is asked again until ctx
-// ends; the error then has the cause of ctx and what was missing.
+// Acquire waits until the lock is free and takes it. It calls waiting, which may be nil, once for each holder that
+// it waits for. It retries an API that does not answer until ctx ends; the error then has the cause of ctx and
+// what was missing.
 //
-// lost is closed when somebody else was seen to hold the lock: nothing may be
-// disrupted from then on. release gives the lock back within a few seconds, ctx may
-// have ended by then; it has to be called once, lost or not. A release that does not
-// reach the API costs the next one the lock's duration.
+// lost is closed when another holder of the lock was observed: nothing may be disrupted from then on. release
+// gives the lock back within a few seconds, even if ctx has ended. It has to be called once, lost or not. A
+// release that does not reach the API costs the next run the lock's duration.
 func (l *Lock) Acquire(
 	ctx context.Context, waiting func(holder string),
 ) (lost <-chan struct{}, release func(), err error) {
@@ -164,8 +161,8 @@ func (l *Lock) note(err error) {
 	l.asked(err)
 }
 
-// FailingSince is since when every attempt of [Lock.Acquire] failed, because the API does not answer or does not let
-// the Lease be written; zero while nobody acquires it, or the last attempt found another holder.
+// FailingSince is since when every attempt of [Lock.Acquire] failed, because the API does not answer or does not
+// let the Lease be written. It is zero while no Acquire is running, or when the last attempt found another holder.
 func (l *Lock) FailingSince() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,9 +177,9 @@ func (l *Lock) hold(h *holder) {
 	l.holder = h
 }
 
-// Held renews the lock now; nil means that nobody else can have it for its duration.
-// The error is permanent when somebody else holds it or it was not acquired. Any other
-// one means that the API did not answer, and that nobody knows.
+// Held renews the lock now; nil means that no other run can take it for its duration. The error is permanent when
+// another run holds the lock or it was not acquired. Any other error means that the API did not answer, and that
+// the holder is unknown.
 func (l *Lock) Held(ctx context.Context) error {
 	l.mu.Lock()
 	h := l.holder

@@ -18,9 +18,8 @@ import (
 )
 
 const (
-	// cordonMark is the annotation on nodes that talosop cordoned. Its value is the
-	// time and, after a space, [api.Options.Name], for whoever finds a node that was left
-	// cordoned. That it is there says whose the cordon is.
+	// cordonMark is the annotation on nodes that talosop cordoned, which shows that the cordon is its own. Its
+	// value is the time and, after a space, [api.Options.Name], to explain a node that was left cordoned.
 	cordonMark = "talosop.dev/cordoned"
 	// talosMark is the annotation on nodes that Talos cordoned, and will uncordon, by
 	// itself (Talos 1.13, constants.AnnotationCordonedKey).
@@ -48,9 +47,9 @@ func markOf(node *corev1.Node) (at time.Time, by string) {
 	return at, by
 }
 
-// Cordon makes a node unschedulable and marks it, in one update that only happens to
-// the node as it was read. A node that somebody else cordoned, a person or Talos, stays
-// as it is and gets no mark, so that [Nodes.Uncordon] leaves it alone. Idempotent.
+// Cordon makes a node unschedulable and marks it, in one update of the node as it was read. A node that another
+// client cordoned, a person or Talos, stays as it is and gets no mark, so that [Nodes.Uncordon] leaves it alone.
+// Idempotent.
 func (n *Nodes) Cordon(ctx context.Context, name string) error {
 	err := n.changeNode(ctx, name, func(node *corev1.Node) *nodePatch {
 		if node.Spec.Unschedulable {
@@ -71,10 +70,9 @@ func (n *Nodes) Cordon(ctx context.Context, name string) error {
 	return nil
 }
 
-// Uncordon makes a node schedulable and takes off the mark. Without the mark it does
-// nothing. A mark that outlived the cordon is taken off all the same: somebody else
-// uncordoned the node meanwhile, and when Talos has cordoned it since, it stays so
-// until Talos uncordons it. A node that is gone is not an error. Idempotent.
+// Uncordon makes a node schedulable and removes the mark. Without the mark it does nothing. It also removes a mark
+// that outlived the cordon: another client uncordoned the node meanwhile. If Talos has cordoned the node since, it
+// stays so until Talos uncordons it. A node that is gone is not an error. Idempotent.
 func (n *Nodes) Uncordon(ctx context.Context, name string) error {
 	err := n.changeNode(ctx, name, func(node *corev1.Node) *nodePatch {
 		_, talos := node.Annotations[talosMark]

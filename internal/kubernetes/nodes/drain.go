@@ -30,19 +30,16 @@ const (
 
 var errDrainTime = errors.New("time ran out")
 
-// Drain evicts the pods of a node and returns once they are gone. It takes what
-// kubectl drain takes with --force, --ignore-daemonsets and --delete-emptydir-data, as
-// talosctl does: everything but pods of daemon sets, mirror pods, and pods whose
-// deletion is a minute overdue. Nothing is evicted against a PodDisruptionBudget.
+// Drain evicts the pods of a node and returns once they are gone. Like talosctl, it takes what kubectl drain takes
+// with --force, --ignore-daemonsets and --delete-emptydir-data: everything but pods of daemon sets, mirror pods,
+// and pods whose deletion is a minute overdue. No eviction violates a PodDisruptionBudget.
 //
-// When pods are left after policy.Timeout (zero: when ctx ends), policy.OnTimeout
-// decides. DrainFail returns a permanent error that names them and what is in the way.
-// DrainForce deletes them, and gives them policy.Timeout once more, at most a minute,
-// to end. DrainSkip leaves them. Who stays behind then is told to [api.Options.Progress].
+// When pods are left after policy.Timeout (zero: when ctx ends), policy.OnTimeout decides. DrainFail returns a
+// permanent error that names them and the obstacle. DrainForce deletes them, and gives them policy.Timeout once
+// more, at most a minute, to end. DrainSkip leaves them and reports them to [api.Options.Progress].
 //
-// Every other error may be repeated: an API that does not answer until time runs out,
-// and the cause of ctx when it ends. Destructive for pods, safe to repeat. The node is
-// not cordoned here, nor uncordoned after an error.
+// Every other error may be retried: an API that does not answer until the time expires, and the cause of ctx when
+// it ends. Destructive for pods, safe to repeat. Drain does not cordon the node, nor uncordon it after an error.
 func (n *Nodes) Drain(ctx context.Context, node string, policy cluster.DrainPolicy) error {
 	d := &draining{api: n.api, node: node, refused: map[string]error{}}
 

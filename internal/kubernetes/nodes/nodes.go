@@ -33,7 +33,7 @@ func (n *Nodes) Observe(ctx context.Context) kubestate.State {
 	state := n.observe(ctx)
 	state.Endpoint = n.api.Endpoint()
 
-	// Also when nobody answers: that a certificate has ended is why.
+	// Also when no server answers: an expired certificate may be the reason.
 	if n.api.Options.Certificates {
 		state.Certificates = n.api.Certificates(ctx)
 	}

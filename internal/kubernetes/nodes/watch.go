@@ -12,9 +12,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// WatchNodes calls changed whenever nodes are other than they were, in what [Nodes.Observe] says of them, until the
-// context ends. A watch that ends, or that nobody answers, is begun again, and changed is called when it is: what
-// happened meanwhile is not known. It changes nothing.
+// WatchNodes calls changed whenever a node changes in what [Nodes.Observe] reports, until the context ends. A
+// watch that ends, or that no server answers, is restarted. WatchNodes then calls changed, because changes in
+// between are unknown. It changes nothing.
 func (n *Nodes) WatchNodes(ctx context.Context, changed func()) {
 	pause := time.NewTicker(n.api.Options.Poll)
 	defer pause.Stop()

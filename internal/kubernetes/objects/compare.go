@@ -15,20 +15,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
-// CompareObject tells in what the API's object differs from what is given: what
-// [Objects.ApplyObject] would change. live is nil when there is no such object. Nothing is changed.
-// What the API server fills in by itself is no difference, nor is how it spells quantities, what it
-// drops because it does not know it, and what others added beside what is given, because it says
-// itself what the object would become (a dry run). Nor is what is given as null, status, and the
-// rules of a ClusterRole that the controller makes of others.
+// CompareObject returns the differences between the API's object and the given one: what [Objects.ApplyObject]
+// would change. live is nil when there is no such object. Nothing is changed. The API server itself reports what
+// the object would become (a dry run). So its defaults, its spelling of quantities, the fields it drops as
+// unknown, and fields that other clients added are no differences. Neither are given nulls, status, and the rules
+// of a ClusterRole that the controller aggregates from others.
 //
-// Server-side apply refuses some objects that other clients can make: those with two environment
-// variables of one name, and those with fields that the API does not know. What these would become
-// is asked with an update; there, the elements of a list without names are told by their places.
+// Server-side apply refuses some objects that other clients can make: those with two environment variables of one
+// name, and those with fields that the API does not know. An update shows what these would become; there, list
+// elements without names are identified by their index.
 //
-// An object that the API would not let become what is given, because a field is immutable or a
-// webhook refuses it, gives an error with the API's reasons: that one object cannot be compared. An
-// error is [api.ErrNoAnswer] when nothing is known of the object.
+// If the API refuses the object, because a field is immutable or a webhook denies it, the error has the API's
+// reasons: that one object cannot be compared. An error is [api.ErrNoAnswer] when nothing is known of the object.
 func (o *Objects) CompareObject(
 	ctx context.Context, object map[string]any,
 ) (live map[string]any, differences []Difference, err error) {
@@ -88,8 +86,8 @@ func (a *attempt) become(
 	return wanted, err
 }
 
-// wish is what is given of an object, without what nobody can want: what the API server keeps
-// about it, the status, and null, which for most kinds is the same as nothing.
+// wish is the given object without what cannot be wanted: metadata that the API server keeps, the status, and
+// null, which for most kinds is the same as nothing.
 func wish(object map[string]any) map[string]any {
 	plain, _ := withoutNull(plainObject(object)).(map[string]any)
 

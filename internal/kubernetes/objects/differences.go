@@ -63,7 +63,7 @@ func Differences(found, wanted map[string]any) []Difference {
 	return differ(nil, nil, plainObject(found), plainObject(wanted))
 }
 
-// plainObject is an object without what nobody wants to have.
+// plainObject is an object without the fields that cannot be wanted.
 func plainObject(object map[string]any) map[string]any {
 	plain := maps.Clone(object)
 	delete(plain, "status")

@@ -26,8 +26,8 @@ type kinds struct {
 
 // served is what is known of one version of a group.
 type served struct {
-	// turn has room for the one who asks: whoever wants to know the same meanwhile waits for
-	// the answer that is under try.
+	// turn has room for one request. Concurrent callers with the same question wait for the answer that is
+	// requested under try.
 	turn chan struct{}
 	by   map[string]kind
 }
@@ -128,8 +128,8 @@ func (a *attempt) discover(version schema.GroupVersion) (map[string]kind, error)
 	return by, nil
 }
 
-// on makes a request for an object where the API serves its kind. A kind that moved, because its
-// definition was made anew, is asked for once more.
+// on makes a request for an object where the API serves its kind. If the kind moved, because its definition was
+// recreated, it asks once more.
 func (a *attempt) on(ctx context.Context, ref Reference, request func(dynamic.ResourceInterface) error) error {
 	err := a.once(ctx, ref, request)
 	if !NotServed(err) {
@@ -188,8 +188,8 @@ func (o *Objects) ServesKind(ctx context.Context, apiVersion, kind string) (bool
 	return true, nil
 }
 
-// NotServed reports whether the API has nobody for a path, unlike for an object of a kind
-// that it knows.
+// NotServed reports whether the API serves nothing at a path, as opposed to a missing object of a kind that it
+// knows.
 func NotServed(err error) bool {
 	var answer apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {

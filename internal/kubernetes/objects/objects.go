@@ -64,11 +64,10 @@ func ReferenceTo(object map[string]any) Reference {
 	return Reference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// ApplyObject makes an object what is given, with server-side apply as the field manager
-// talosop, and returns what the API has now. Fields that are not given are left to whoever set
-// them; those that were given the last time and are not any more are removed. It is idempotent,
-// repeats what no server answers for a minute (api.ErrNoAnswer), and takes over fields that others
-// manage.
+// ApplyObject makes an object match the given one, with server-side apply as the field manager talosop, and
+// returns what the API has now. It leaves fields that are not given to their owners, and removes fields that were
+// given the last time. It is idempotent, retries what no server answers for a minute (api.ErrNoAnswer), and takes
+// over fields that others manage.
 func (o *Objects) ApplyObject(ctx context.Context, object map[string]any) (map[string]any, error) {
 	var applied map[string]any
 
@@ -100,8 +99,8 @@ func (o *Objects) GetObject(ctx context.Context, ref Reference) (map[string]any,
 	return found.Object, nil
 }
 
-// CreateObject makes an object of which there must be none. Nothing is repeated: whoever calls it
-// asks first after an error whether it is there.
+// CreateObject creates an object that must not exist. It retries nothing: after an error, the caller first checks
+// whether the object exists.
 func (o *Objects) CreateObject(ctx context.Context, object map[string]any) (map[string]any, error) {
 	ref, try := ReferenceTo(object), &attempt{o, o.api.Library(ctx)}
 

@@ -267,7 +267,7 @@ func (u *Upgrade) apiServers(ctx context.Context) ([]*api.Server, error) {
 	list, err := u.api.CoreV1().Nodes().List(ctx,
 		metav1.ListOptions{ResourceVersion: "0", LabelSelector: api.ControlPlaneLabel})
 	if err != nil {
-		// There is nobody to ask.
+		// There is no server to ask.
 		return nil, fmt.Errorf("list the control planes: %w", api.WithoutURL(err))
 	}
 

@@ -46,7 +46,7 @@ func (u *Upgrade) removedRequests(ctx context.Context, steps []step, s *api.Serv
 	}
 
 	for _, r := range requests {
-		// An API may be deprecated long before anybody knows when it goes.
+		// An API may be deprecated long before the version of its removal is known.
 		removed, err := minorOf(r.RemovedIn)
 		if err != nil {
 			continue

@@ -125,8 +125,8 @@ func verdict(err error, requests *api.Failover) error {
 	}
 }
 
-// defines reports whether an error is that the API does not know a kind that the objects
-// define themselves, or knows it and has nobody yet who serves it.
+// defines reports whether an error means that the API does not know a kind that the objects define themselves, or
+// does not serve it yet.
 func defines(given []map[string]any, err error) bool {
 	var (
 		unknown *meta.NoKindMatchError

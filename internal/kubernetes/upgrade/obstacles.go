@@ -62,8 +62,8 @@ func (r RemovedResource) String() string {
 	return text
 }
 
-// RemovedRequest is an API that somebody requested since an API server started, and that a
-// version of Kubernetes removed. Who did is in the audit log of the cluster, if it keeps one.
+// RemovedRequest is an API that a client requested since an API server started, and that a version of Kubernetes
+// removes. The audit log of the cluster names the client, if there is one.
 type RemovedRequest struct {
 	Group, Version, Resource, Subresource string
 	RemovedIn                             string

@@ -134,7 +134,7 @@ func rolloutOfSet(w workload, set *appsv1.DaemonSet) *rollout {
 		unavailable: max(0, s.DesiredNumberScheduled-s.NumberAvailable),
 	}
 
-	// Of the other strategy, OnDelete, somebody else replaces the pods at some time.
+	// With the other strategy, OnDelete, another client replaces the pods at some time.
 	if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
 		r.outdated = max(0, s.DesiredNumberScheduled-s.UpdatedNumberScheduled)
 	}
