@@ -43,7 +43,7 @@ func TestObserve_atAFormerAddress(t *testing.T) {
 			s.BootID != seen.BootID
 	})
 
-	// Once nobody is there any more, both places are told.
+	// Once nothing answers any more, the error names both addresses.
 	m.PowerOff()
 
 	if got := api.Observe(t.Context()); got.Access != step.Unreachable ||

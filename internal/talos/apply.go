@@ -51,8 +51,8 @@ func (m *Machine) applyMaintenance(ctx context.Context, s *session, config []byt
 
 	switch {
 	case errors.Is(err, ErrNotAuthorised):
-		// Anybody may configure a machine in maintenance mode, so it is no longer
-		// in it: an earlier configuration was accepted.
+		// Any client may configure a machine in maintenance mode, so it has left that mode: an earlier
+		// configuration was accepted.
 		return fmt.Errorf("%w: it has a configuration already: %w", ErrInProgress, err)
 	case err != nil && !s.ambiguous(err):
 		return err

@@ -96,7 +96,7 @@ func tells(spec []byte, said step.MachineState) bool {
 		return false
 	}
 
-	// An installation that a document asks for is told from a boot by more than the status.
+	// The status alone does not distinguish an installation that a document asks for from a boot.
 	if said.Stage == step.StageInstalling {
 		return false
 	}
@@ -130,7 +130,7 @@ func (m *Machine) addresses() []string {
 	return all
 }
 
-// takes is whether somebody takes connections at an address.
+// takes reports whether an address accepts connections.
 func (o Options) takes(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeouts.Connect)
 	defer cancel()

@@ -15,11 +15,10 @@ import (
 
 // Bootstrap makes the machine the first member of a new etcd.
 //
-// On Talos (1.10 to 1.13) a second call that meets the first one, while etcd writes its
-// first data, stops etcd until the next boot; afterwards one is harmless. So the call is
-// made only when etcd waits, neither runs nor was asked before, and when its answer is
-// lost the event log tells whether it was accepted. A nil error means that etcd was told
-// to begin, in this call or in an earlier one; whether it did is a matter of observation.
+// On Talos (1.10 to 1.13) a second call that meets the first one, while etcd writes its first data, stops etcd
+// until the next boot; afterwards one is harmless. So the call is made only when etcd waits, and neither runs nor
+// was asked before. When its answer is lost, the event log shows whether it was accepted. A nil error means that
+// etcd accepted the request, in this call or in an earlier one. An observation shows whether it then bootstrapped.
 func (m *Machine) Bootstrap(ctx context.Context) error {
 	return doing(m.beginEtcd(ctx), "bootstrap etcd on %s", m.address)
 }
@@ -48,8 +47,8 @@ func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (wanted, reque
 	case requested, etcd == step.ServiceRunning, etcd == preparingWithData, etcd == failedWithData:
 		return false, requested, nil
 	case etcd == step.ServicePreparing, etcd == step.ServiceFailed:
-		// A control plane that nobody bootstraps is Preparing for half an hour,
-		// then Failed, and accepts it in both.
+		// A control plane without a bootstrap is Preparing for half an hour, then Failed, and accepts one in both
+		// states.
 		return true, false, nil
 	case etcd == "":
 		return false, false, m.withoutEtcd(ctx, s)

@@ -283,8 +283,7 @@ func TestBootstrap_once(t *testing.T) {
 	}
 }
 
-// Nobody bootstraps a control plane for half an hour: its etcd fails, and takes the
-// bootstrap all the same.
+// A control plane waits for its bootstrap for half an hour: its etcd fails, and still accepts the bootstrap.
 func TestBootstrap_ofAnEtcdThatGaveUp(t *testing.T) {
 	t.Parallel()
 

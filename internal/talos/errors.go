@@ -128,7 +128,7 @@ type statusError struct {
 func (e statusError) Error() string { return e.text }
 func (e statusError) Unwrap() error { return e.err }
 
-// isTransport recognises what the network can say, by type.
+// isTransport recognizes errors of the network, by type.
 func isTransport(err error) bool {
 	var network net.Error
 

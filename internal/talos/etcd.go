@@ -125,10 +125,9 @@ var withData = map[step.ServiceState]step.ServiceState{
 	step.ServiceFailed:    failedWithData,
 }
 
-// etcdHasData reports whether etcd's data directory holds anything, which is what
-// Talos itself looks at when it is told to bootstrap. Only an answer counts: every
-// Talos lists directories for every role that may read the rest of what is observed
-// here (List, Talos 1.10 to 1.13), so a refusal is an error, not an empty directory.
+// etcdHasData reports whether etcd's data directory holds anything. Talos itself checks this when it gets a
+// bootstrap request. Only an answer counts: every Talos lists directories for every role that may read the rest of
+// what is observed here (List, Talos 1.10 to 1.13). So a refusal is an error, not an empty directory.
 func (s *session) etcdHasData(ctx context.Context) (bool, error) {
 	entry, err := s.findFile(ctx, constants.EtcdDataPath, func(*machineapi.FileInfo) bool { return true })
 
@@ -195,8 +194,7 @@ func (s *session) unlisted(root string, err error) error {
 	return fmt.Errorf("list %s: %w", root, s.failed(err))
 }
 
-// notThere recognises the text of ENOENT. Talos passes the error of lstat on as it
-// is, with no code of its own.
+// notThere recognizes the text of ENOENT. Talos passes the error of lstat on as it is, with no code of its own.
 func notThere(text string) bool { return strings.HasSuffix(text, syscall.ENOENT.Error()) }
 
 // etcdProgress is how far the etcd of a control plane is, and whether this boot saw

@@ -103,8 +103,8 @@ func (m *Machine) CancelEtcdDowngrade(ctx context.Context) error {
 	return nil
 }
 
-// etcdVersions are those of the machine's member. Whether etcd was told to go back only shows in what it says to being
-// asked for a version further back, which is asked where the data is older than the member.
+// etcdVersions are the versions of the machine's member. Whether a downgrade of etcd is enabled shows only in its
+// answer to a request for an even older version. That request is sent where the data is older than the member.
 func (m *Machine) etcdVersions(
 	ctx context.Context, s *session, own *machineapi.EtcdMemberStatus,
 ) (etcdstate.Versions, error) {

@@ -89,8 +89,8 @@ func (m *Machine) etcdView(ctx context.Context, s *session) (etcdstate.View, err
 	return view, nil
 }
 
-// beyondAlarms are the errors of a member but for the alarms, which every member repeats as
-// errors, whoever raised them (etcd 3.6, maintenanceServer.Status).
+// beyondAlarms are the errors of a member without the alarms. Every member repeats the alarms of all members as
+// errors (etcd 3.6, maintenanceServer.Status).
 func beyondAlarms(errs []string) []string {
 	return slices.DeleteFunc(slices.Clone(errs), func(text string) bool { return strings.Contains(text, "alarm:") })
 }

@@ -10,10 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// bootstrapTrace is what Talos writes into its event log when it accepts a
-// bootstrap: it marks the etcd service, which waits to join, as finished with this
-// message (BootstrapEtcd, Talos 1.10 to 1.13). The service's own history does not
-// keep it, because the service is loaded anew right after.
+// bootstrapTrace is what Talos writes into its event log when it accepts a bootstrap: it marks the etcd service,
+// which waits to join, as finished with this message (BootstrapEtcd, Talos 1.10 to 1.13). The service's own
+// history does not keep it, because the service is reloaded right after.
 const bootstrapTrace = "Bootstrap requested"
 
 // bootstrapRequested reports whether a bootstrap was accepted in this boot. The log

@@ -30,8 +30,7 @@ type Options struct {
 	// configurations with where Credentials have less: Talos shows these to no other role. They
 	// are used for nothing else.
 	ForConfigurations Credentials
-	// Digest normalises a machine configuration and hashes it. Without it
-	// [step.MachineState] has no ConfigDigest.
+	// Digest normalizes a machine configuration and hashes it. Without it [step.MachineState] has no ConfigDigest.
 	Digest func(config []byte) (string, error)
 	// Images reads the images of Kubernetes from a machine configuration. Without it
 	// [step.MachineState] has no Images.
@@ -47,8 +46,8 @@ type Options struct {
 	// disks; empty where it can. It is asked about machines in maintenance mode that Talos is not installed on. Without
 	// it, [step.MachineState] has no DiskProblem.
 	DiskProblem func(machine string, disks []*block.Disk) (string, error)
-	// Takes says why a member that has one configuration cannot be given another, which Talos would accept and not boot
-	// with; nil where it can. Nothing is sent then. Without it nobody is asked.
+	// Takes returns why a member with one configuration cannot get another, which Talos would accept and not boot
+	// with; nil if it can. Nothing is sent on an error. Without Takes there is no such check.
 	Takes func(active, config []byte) error
 	// Port of the Talos API, 50000 by default.
 	Port int
@@ -183,12 +182,11 @@ func NewFleet(o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// Machine returns the API of a machine; it does no I/O. Machines of the same name
-// and address share their connection.
+// Machine returns the API of a machine; it does no I/O. Machines of the same name and address share their
+// connection.
 //
-// One that nobody answers for at its address is looked for at its PreviousAddress, too,
-// and counts as found there when it reports the UUID that it is known by; without one
-// only the address counts. Calls then go to where it is.
+// If nothing answers at the address of the machine, its PreviousAddress is tried, too. It counts as found there
+// when it reports its known UUID; without a UUID only the address counts. Calls then go to where it is.
 func (f *Fleet) Machine(m cluster.Machine) *Machine {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -256,8 +254,8 @@ func (m *Machine) dial(ctx context.Context) (*session, error) {
 	return s, err
 }
 
-// reach opens a session, for its caller to close: at the machine's address or, when nobody
-// answers there, at the former one.
+// reach opens a session, which the caller closes: at the machine's address or, when nothing answers there, at the
+// former one.
 func (m *Machine) reach(ctx context.Context) (*session, error) {
 	s, err := m.open(ctx, m.address)
 
@@ -306,7 +304,7 @@ func (m *Machine) openWaiting(ctx context.Context, address, known string) (*sess
 	return s, nil
 }
 
-// open opens a session to whoever is at an address, by the way of the machine.
+// open opens a session to the server at an address, by the route of the machine.
 func (m *Machine) open(ctx context.Context, address string) (*session, error) {
 	if m.asWanted().Through {
 		return m.openThrough(ctx, address)

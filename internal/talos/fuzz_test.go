@@ -31,9 +31,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
-// Whatever answers at the address of a machine, in maintenance mode or as a member that somebody else rules by now: no
-// panic, and what is made of it is in the form that decisions are made of. `go test -fuzz=FuzzObserve ./internal/talos`
-// looks for more; findings stay in testdata/fuzz. What is endless has tests of its own.
+// Any answer from the address of a machine is safe: in maintenance mode, or as a member that another client
+// controls by now. There is no panic, and the result has the form that decisions need. `go test -fuzz=FuzzObserve
+// ./internal/talos` looks for more; findings stay in testdata/fuzz. Endless answers have their own tests.
 
 // largestFuzzed in bytes keeps one input from taking long.
 const largestFuzzed = 64 << 10
@@ -85,7 +85,7 @@ func (s *answerOnce) RecvMsg(into any) error {
 	return decoded(s.answer, into)
 }
 
-// sessionOf is a session with somebody who answers, on a connection that nobody uses.
+// sessionOf is a session with a given server, on an unused connection.
 func sessionOf(idle *session, a answering, access step.Access) *session {
 	resources := cosi.NewStateClient(a)
 

@@ -26,8 +26,8 @@ type peer struct {
 	// fingerprint is the base64 SHA-256 of the certificate's public key, as
 	// Talos prints it on the console in maintenance mode.
 	fingerprint string
-	// fqdn is the machine's host name and domain, after which Talos names its
-	// certificate (members only; whoever belongs to another cluster says so without a proof).
+	// fqdn is the machine's host name and domain, after which Talos names its certificate. Only members have it; a
+	// machine of another cluster cannot prove its name.
 	fqdn string
 	// certificate is that of a member.
 	certificate kubestate.Certificate
@@ -37,9 +37,8 @@ type peer struct {
 // kubelet.registerWithFQDN the domain stays.
 func (p peer) nodeName(withDomain bool) string { return kubenames.NodeName(p.fqdn, withDomain) }
 
-// gatekeeper judges one server certificate. It stands in for the verification of
-// crypto/tls, because two kinds of servers are welcome and are told apart during
-// the handshake.
+// gatekeeper judges one server certificate. It replaces the verification of crypto/tls, because two kinds of
+// servers are accepted, and the handshake has to distinguish them.
 type gatekeeper struct {
 	host     string
 	identity identity
@@ -51,8 +50,8 @@ type gatekeeper struct {
 	chain []*x509.Certificate
 }
 
-// handshake does TLS over an established connection. Its errors are ErrForeign for
-// a peer that is somebody else, ErrUnreachable for everything that may pass.
+// handshake does TLS over an established connection. Its errors are ErrForeign for a foreign peer, and
+// ErrUnreachable for everything transient.
 func (g *gatekeeper) handshake(ctx context.Context, raw net.Conn) (*tls.Conn, error) {
 	conn := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -127,8 +126,8 @@ func (g *gatekeeper) verify(state tls.ConnectionState) error {
 	return foreignError("its certificate is not signed by the Talos CA of this cluster, so it belongs to another one")
 }
 
-// signedByCA verifies the chain without the name, so that a machine of this
-// cluster is told apart from a machine at an address its certificate lacks.
+// signedByCA verifies the chain without the name. This distinguishes a foreign machine from a machine of this
+// cluster whose certificate lacks the address.
 func (g *gatekeeper) signedByCA(chain []*x509.Certificate) error {
 	return signedBy(g.identity.roots, chain, g.now())
 }
@@ -196,8 +195,8 @@ func isUnknownAuthority(err error) bool {
 
 func (g *gatekeeper) admitMember(leaf *x509.Certificate) error {
 	if err := leaf.VerifyHostname(g.host); err != nil {
-		// The certificate is made anew when the machine learns another address
-		// or machine.certSANs changes, so this may pass.
+		// Talos renews the certificate when the machine learns another address or machine.certSANs changes, so
+		// this may be transient.
 		return fmt.Errorf("%w: its certificate is not valid for %s (add the address to machine.certSANs): %w", ErrUnreachable,
 			g.host, err)
 	}

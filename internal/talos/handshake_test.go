@@ -131,7 +131,7 @@ func TestHandshake_withoutAnAnswer(t *testing.T) {
 
 	ca := newTestCA(t)
 
-	// Its own port is taken, so that nobody else listens there meanwhile.
+	// Its own port is taken, so that no other process listens there meanwhile.
 	taken, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(listen(t, func(net.Conn) {})))
 	if err != nil {
 		t.Fatal(err)

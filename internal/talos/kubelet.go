@@ -14,14 +14,13 @@ import (
 // kubeletServiceID is the service that runs the kubelet (Talos 1.13, services/kubelet.go/ID).
 const kubeletServiceID = "kubelet"
 
-// AwaitKubelet waits until a member's kubelet runs an image, the full reference that its
-// configuration has: until Talos wants that image, has started the kubelet since it last
-// changed what it wants, and found it healthy. That holds for every image, also one of
-// the same version, and whoever set it, and when. An image that another one replaces
-// meanwhile is waited for in vain.
+// AwaitKubelet waits until a member's kubelet runs an image, the full reference that its configuration has. It
+// waits until Talos wants that image, has started the kubelet since it last changed what it wants, and found it
+// healthy. That holds for every image, also one of the same version, and for every client and time that set it. If
+// another image replaces it meanwhile, the wait fails.
 //
-// Bounded by Timeouts.Kubelet; the error says what is missing, and the last that Talos tells
-// about the service. Safe to repeat; it changes nothing.
+// Timeouts.Kubelet bounds the wait; the error says what is missing, and the last that Talos reports about the
+// service. Safe to repeat; it changes nothing.
 func (m *Machine) AwaitKubelet(ctx context.Context, image string) error {
 	err := m.within(ctx, m.fleet.options.Timeouts.Kubelet, func(ctx context.Context) error {
 		return m.readMember(ctx, func(ctx context.Context, s *session) error { return m.kubeletRuns(ctx, s, image) })
@@ -37,15 +36,13 @@ func (m *Machine) AwaitKubelet(ctx context.Context, image string) error {
 	}
 }
 
-// kubeletRuns is nil once the kubelet runs what Talos wants, and that is the image.
+// kubeletRuns returns nil once the kubelet runs what Talos wants, and that is the image.
 //
-// Talos stops the kubelet and starts it anew whenever its KubeletSpec changes (Talos 1.13,
-// k8s/kubelet_service.go/Run), and the Service is there only while it runs: every other state
-// destroys it, so it is created with each start (Talos 1.13, v1alpha1/service.go/Run). One that
-// was created after the last change therefore runs that, and one beside a KubeletSpec that
-// never changed in this boot does, too, whatever the clock was before it was set: the kubelet
-// does not start before (Talos 1.13, services/kubelet.go/Condition). Both times are the
-// machine's own.
+// Talos restarts the kubelet whenever its KubeletSpec changes (Talos 1.13, k8s/kubelet_service.go/Run). The
+// Service exists only while the kubelet runs: every other state destroys it, so each start creates it (Talos 1.13,
+// v1alpha1/service.go/Run). So a Service that was created after the last change runs that change. One beside a
+// KubeletSpec that never changed in this boot does, too, even if the clock was wrong before: the kubelet does not
+// start earlier (Talos 1.13, services/kubelet.go/Condition). Both times are the machine's own.
 func (m *Machine) kubeletRuns(ctx context.Context, s *session, image string) error {
 	spec, err := bounded(ctx, m, func(ctx context.Context) (*k8s.KubeletSpec, error) {
 		return get[*k8s.KubeletSpec](ctx, s, k8s.NamespaceName, k8s.KubeletSpecType, k8s.KubeletID)

@@ -63,8 +63,8 @@ func extension(size int) *cosi.Resource {
 	return sent
 }
 
-// Whatever answers in maintenance mode, which anybody may be who listens at the address of a machine, is heard for
-// a bounded time and with a bounded memory, and what it says brings nothing down.
+// Any client at the address of a machine may answer as in maintenance mode. It is read for a bounded time and with
+// bounded memory, and no answer causes a crash.
 func TestLimits_answersOfAnybody(t *testing.T) {
 	t.Parallel()
 

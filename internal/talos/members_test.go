@@ -118,7 +118,7 @@ func TestEtcdView_ofAllAgree(t *testing.T) {
 		t.Errorf("members %v, those that were asked %v", first.Members, own)
 	}
 
-	// Without quorum nobody leads and nobody can list; the view says so.
+	// Without quorum there is no leader and no list of members; the view says so.
 	machines[1].PowerOff()
 	machines[2].PowerOff()
 

@@ -222,8 +222,8 @@ func (m *Machine) observeImage(ctx context.Context, s *session, out *step.Machin
 	return err
 }
 
-// observeSecureBoot fills in whether the firmware verified what it started, where anybody wants to know. Containers
-// have no firmware, and say that it did not.
+// observeSecureBoot fills in whether the firmware verified what it started, if requested. Containers have no
+// firmware, and say that it did not.
 func (m *Machine) observeSecureBoot(ctx context.Context, s *session, out *step.MachineState) error {
 	if !m.fleet.options.SecureBoot {
 		return nil
@@ -243,8 +243,7 @@ func (m *Machine) observeSecureBoot(ctx context.Context, s *session, out *step.M
 	return nil
 }
 
-// observeLink fills in which link has the address of a control plane, where anybody wants to know. One whose address
-// leads through a NAT has none of it.
+// observeLink fills in which link has the address of a control plane, if requested. Behind a NAT, no link has it.
 func (m *Machine) observeLink(ctx context.Context, s *session, out *step.MachineState) error {
 	own, err := netip.ParseAddr(m.address)
 	if err != nil || !m.fleet.options.Links || m.wanted.Role != step.ControlPlane {
@@ -390,9 +389,11 @@ func (m *Machine) observeBoot(ctx context.Context, s *session, out *step.Machine
 	return err
 }
 
-// configuration fills in role, digest and the images of Kubernetes, and gives what they were read from.
+// configuration fills in role, digest and the images of Kubernetes, and returns the configuration they were read
+// from.
 //
-// Where none of that is wanted, the configuration is not read: the role is told without it, and the section is nil.
+// If none of that is requested, it does not read the configuration: the role has another source, and the section
+// is nil.
 func (m *Machine) configuration(
 	ctx context.Context, s *session, out *step.MachineState,
 ) (section *machineSection, raw []byte, err error) {

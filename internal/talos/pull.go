@@ -106,7 +106,7 @@ func (m *Machine) pull(
 		name, err = s.pull(ctx, store, image)
 		attempts--
 
-		// A machine that does not answer, and what no further attempt changes, is for whoever asked for the image.
+		// The caller handles a machine that does not answer, and an error that a retry cannot change.
 		if err == nil || attempts <= 0 || wait.IsPermanent(err) || errors.Is(err, ErrUnreachable) {
 			return nil
 		}

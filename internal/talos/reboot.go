@@ -17,17 +17,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Reboot restarts a member, after the hardware UUID was compared on a new connection,
-// and returns when the machine went down. Disruptive. A machine that is rebooting
-// already is left to it. Permanent are ErrUnsupported, ErrRejected and ErrNotAuthorised.
+// Reboot restarts a member, after it compared the hardware UUID on a new connection, and returns when the machine
+// went down. Disruptive. It leaves a machine alone that is rebooting already. Permanent are ErrUnsupported,
+// ErrRejected and ErrNotAuthorised.
 //
-// In a container Talos refuses the call, and ends all the same for a configuration that is
-// applied in mode REBOOT, be it the same one: whoever runs the container starts it again, with
-// the address and the volumes that it had. So that is what it is sent. A Talos that does not
-// take that mode any more (1.14) is ErrUnsupported.
+// In a container Talos refuses the call. But it exits for a configuration that is applied in mode REBOOT, even an
+// unchanged one. The container runtime then starts it again, with the same address and volumes. So Reboot applies
+// the configuration there. A Talos that no longer takes that mode (1.14) is ErrUnsupported.
 //
-// As with a reset, Talos answers OK even when another sequence is in its way and
-// nothing happens ("locked", Talos 1.13), which is ErrInProgress here.
+// As with a reset, Talos answers OK even when another sequence is in its way and nothing happens ("locked", Talos
+// 1.13), which is ErrInProgress here.
 func (m *Machine) Reboot(ctx context.Context, uuid string) error {
 	return doing(m.reboot(ctx, usableUUID(uuid)), "reboot %s", m.address)
 }
@@ -159,9 +158,8 @@ func idle(stage step.Stage) bool {
 	return stage == step.StageBooting || stage == step.StageRunning || stage == step.StageUnknown
 }
 
-// leftIdle tells whether the machine left the stage it was told to go down in. One
-// that stopped answering has left it, and so has one in another boot, where the one it
-// was in is known.
+// leftIdle reports whether the machine left the stage in which it was asked to go down. A machine that stopped
+// answering has left it. So has one in another boot, where the earlier boot is known.
 func (m *Machine) leftIdle(boot string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		s, _, err := m.connected(ctx)

@@ -119,8 +119,8 @@ func TestUpgrade_ofAContainerIsRefused(t *testing.T) {
 	}
 }
 
-// A container ends, and whoever runs it starts it again: with the configuration that was staged,
-// and with the data and the address that it had.
+// A container ends, and its runtime starts it again: with the configuration that was staged, and with its data and
+// address.
 func TestReboot_ofAContainer(t *testing.T) {
 	t.Parallel()
 
@@ -161,7 +161,7 @@ func TestReboot_ofAContainer(t *testing.T) {
 	}
 }
 
-// A Talos that reboots for no configuration, as from 1.14 on, leaves it to whoever runs the container.
+// From 1.14 on, Talos does not reboot for a configuration and leaves that to the container runtime.
 func TestReboot_ofAContainerThatDoesNotTakeIt(t *testing.T) {
 	t.Parallel()
 

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A control plane that does not get through to a machine, or waits for it without a word, is not asked again on the same
-// connection; what the machine itself answers, and a call that somebody gave up, is no reason to leave it.
+// A connection to a control plane that does not reach a machine, or waits for it silently, is not used again. The
+// machine's own answer, or a call that its caller gave up, is no reason to leave it.
 func TestSession_throughAControlPlane(t *testing.T) {
 	t.Parallel()
 

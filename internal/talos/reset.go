@@ -17,18 +17,15 @@ import (
 // containerMode is Talos's name of the runtime mode without disks.
 const containerMode = "container"
 
-// Reset wipes what makes the machine a member of its cluster (the partitions STATE
-// and EPHEMERAL, and those of ETCD, CRI, KUBELET and LOG where they are partitions of their
-// own) and reboots it into maintenance mode. Destructive. The installation
-// and META stay, so that the machine boots from its disk again. In a container there
-// are no partitions and Talos refuses their labels: it only stops, and whoever runs
-// the container owns its volumes.
+// Reset wipes what makes the machine a member of its cluster (the partitions STATE and EPHEMERAL, and those of
+// ETCD, CRI, KUBELET and LOG where they are partitions of their own) and reboots it into maintenance mode.
+// Destructive. The installation and META stay, so that the machine boots from its disk again. In a container there
+// are no partitions and Talos refuses their labels: it only stops, and the container runtime owns its volumes.
 //
-// Talos answers OK even when another sequence is in its way and nothing happens
-// ("locked", Talos 1.13). Reset therefore asks only a machine that is booting or
-// running, returns when that one went on to something else, and ErrInProgress when it
-// did not. A graceful reset drains the node and leaves etcd first; when leaving fails,
-// Talos reboots without having wiped anything, which only an observation shows.
+// Talos answers OK even when another sequence is in its way and nothing happens ("locked", Talos 1.13). So Reset
+// asks only a machine that is booting or running. It returns when that machine changed to another stage, and
+// ErrInProgress when it did not. A graceful reset drains the node and leaves etcd first; when leaving fails, Talos
+// reboots without having wiped anything, which only an observation shows.
 func (m *Machine) Reset(ctx context.Context, graceful bool) error {
 	return doing(m.reset(ctx, graceful), "reset %s", m.address)
 }
@@ -46,8 +43,8 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 
 	request := &machineapi.ResetRequest{Graceful: graceful, Reboot: true}
 	if version.GetPlatform().GetMode() != containerMode {
-		// A reset that fails while there is a way back boots the release before, which may keep all data. A machine that
-		// never gets ready is reset all the same: else nobody could remove it.
+		// While a rollback is possible, a failed reset boots the release before, which may keep all data. A
+		// machine that never gets ready is reset all the same: otherwise it could never be removed.
 		if err := m.settle(ctx, m.bootProved(s)); err != nil && !errors.Is(err, ErrInProgress) {
 			return err
 		}

@@ -28,10 +28,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Resources opens the resources of a member for somebody else's reads, on a connection of
-// its own, which release ends. Nothing can be changed there: Talos takes no writes from
-// clients (Talos 1.13, resources.AccessPolicy). The connection does not
-// outlive a reboot of the machine, and is not replaced; errors of the reads have no class.
+// Resources opens the resources of a member for reads of the caller, on a separate connection, which release
+// closes. Nothing can be changed there: Talos takes no writes from clients (Talos 1.13, resources.AccessPolicy).
+// The connection does not outlive a reboot of the machine, and is not replaced; errors of the reads have no class.
 func (m *Machine) Resources(ctx context.Context) (resources state.State, release func(), err error) {
 	s, err := m.reach(ctx)
 	if err != nil {

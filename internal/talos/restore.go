@@ -65,9 +65,8 @@ func (m *Machine) restore(ctx context.Context, snapshot io.Reader, confirm func(
 	return m.awaitRestored(ctx, boot)
 }
 
-// uploadSnapshot sends a snapshot to the machine, which keeps it as a file until it is told
-// to bootstrap from it. A file that is there is replaced, and an upload that ends early
-// removed (Talos 1.13, EtcdRecover).
+// uploadSnapshot sends a snapshot to the machine, which keeps it as a file until a bootstrap uses it. It replaces
+// an existing file. Talos removes an incomplete upload (Talos 1.13, EtcdRecover).
 func (m *Machine) uploadSnapshot(ctx context.Context, s *session, snapshot io.Reader) error {
 	ctx, pace := m.paced(ctx)
 	defer pace.stop()

@@ -323,7 +323,7 @@ func TestEtcdSnapshot_thatBreaksOff(t *testing.T) {
 	for name, test := range map[string]struct {
 		api   *talos.Machine
 		fault fault.Fault
-		texts []string // of which one is told: which end of a connection notices first is not said
+		texts []string // one of them is reported: which end of a connection notices first varies
 	}{
 		"cut":    {api, fault.Fault{Cut: true}, []string{"EOF", "broken pipe", "connection reset by peer"}},
 		"silent": {shortTimeouts, fault.Fault{Latency: time.Hour}, []string{"nothing moved for 200ms"}},
@@ -346,7 +346,7 @@ func TestEtcdSnapshot_thatBreaksOff(t *testing.T) {
 	}
 }
 
-// cancelling is a writer whose owner gives up.
+// A writer whose owner gives up.
 type cancelling struct{ cancel context.CancelFunc }
 
 func (w cancelling) Write(p []byte) (int, error) {

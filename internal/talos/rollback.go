@@ -64,9 +64,9 @@ func (m *Machine) sendRollback(ctx context.Context, s *session) error {
 	}
 }
 
-// DefragmentEtcd gives back the disk space that the database of the machine's member does not use, and returns when
-// that is done: seconds to minutes, in which the member answers nobody. Safe to repeat. ErrUnsupported (a worker) and
-// ErrNotAuthorised are permanent.
+// DefragmentEtcd frees the disk space that the database of the machine's member does not use, and returns when
+// that is done. The member answers no request meanwhile, which takes seconds to minutes. Safe to repeat.
+// ErrUnsupported (a worker) and ErrNotAuthorised are permanent.
 func (m *Machine) DefragmentEtcd(ctx context.Context) error {
 	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {

@@ -152,8 +152,8 @@ func (g *gate) Accept() (net.Conn, error) {
 
 func (g *gate) port() int { return g.Addr().(*net.TCPAddr).Port }
 
-// lasting is a listener whose port stays taken when its server stops, for the next one: a port that
-// was given back may be somebody else's by then.
+// lasting is a listener whose port stays taken for the next server when its server stops. Another process could
+// take a released port.
 type lasting struct{ *net.TCPListener }
 
 func newLasting(t *testing.T) lasting {

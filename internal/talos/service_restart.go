@@ -98,8 +98,8 @@ func (m *Machine) runsAnew(ctx context.Context, id string, before time.Time) err
 	})
 }
 
-// serviceIn is a service as Talos shows it while it runs, made anew with each start (Talos 1.13,
-// v1alpha1/service.go/Run); ErrGone while it does not.
+// serviceIn is a service as Talos shows it while it runs; each start creates a new one (Talos 1.13,
+// v1alpha1/service.go/Run). It is ErrGone while it does not run.
 func serviceIn(ctx context.Context, s *session, id string) (*v1alpha1.Service, error) {
 	return get[*v1alpha1.Service](ctx, s, v1alpha1.NamespaceName, v1alpha1.ServiceType, id)
 }

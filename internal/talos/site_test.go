@@ -153,7 +153,7 @@ func add(t *testing.T, simulator *sim.Simulator, options sim.MachineOptions) *si
 	return m
 }
 
-// wanted is a simulated machine in the words of the planner.
+// wanted is a simulated machine in the types of the planner.
 func wanted(m *sim.Machine) cluster.Machine {
 	return cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String(), UUID: m.UUID()}}
 }

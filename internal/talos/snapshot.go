@@ -13,10 +13,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// EtcdSnapshot streams a snapshot of the machine's etcd member: its database followed by
-// its SHA-256. Talos ends the stream without an error when reading fails half way (Talos
-// 1.13, EtcdSnapshot), so the sum has to be verified by whoever keeps it. Control plane
-// only. It is bounded by the context, and each piece by Timeouts.Stall; what the writer takes
+// EtcdSnapshot streams a snapshot of the machine's etcd member: its database followed by its SHA-256. Talos ends
+// the stream without an error when reading fails half way (Talos 1.13, EtcdSnapshot), so the caller has to verify
+// the sum. Control plane only. The context bounds it, and Timeouts.Stall bounds each piece; the time of the writer
 // does not count.
 func (m *Machine) EtcdSnapshot(ctx context.Context, to io.Writer) error {
 	return doing(m.etcdSnapshot(ctx, to), "take a snapshot of etcd on %s", m.address)

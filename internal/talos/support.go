@@ -133,9 +133,10 @@ func (a *supportArchive) Write(name string, content []byte) error {
 // Close implements bundle.Archive.
 func (a *supportArchive) Close() error { return nil }
 
-// withheld are types of resources, as their definitions are called, that hold secrets and that Talos 1.13 or 1.14 does
-// not take for sensitive: the bootstrap token is in a manifest (pkg/controllers/k8s/internal/k8stemplates/kubelet.go),
-// the environment, manifests, arguments and files are of a user's configuration, and META is what anybody wrote there.
+// withheld are types of resources, as their definitions are called, that hold secrets and that Talos 1.13 or 1.14
+// does not mark as sensitive. The bootstrap token is in a manifest
+// (pkg/controllers/k8s/internal/k8stemplates/kubelet.go). The environment, manifests, arguments and files come
+// from a user's configuration, and any client may write META.
 var withheld = func() []string {
 	var names []string
 

@@ -108,9 +108,9 @@ func (m *Machine) openThrough(ctx context.Context, address string) (*session, er
 	return nil, failed
 }
 
-// openBy opens a session through a control plane. Its peer is the machine, for which the control plane vouches: it only
-// passes calls on to whoever shows a certificate of the CA of the cluster for the address (Talos 1.13 and 1.14,
-// internal/app/apid/pkg/backend), so that nothing in maintenance mode is reached in this way.
+// openBy opens a session through a control plane. Its peer is the machine, for which the control plane vouches: it
+// only forwards calls to a machine with a certificate of the cluster's CA for the address (Talos 1.13 and 1.14,
+// internal/app/apid/pkg/backend). So this route reaches nothing in maintenance mode.
 func (m *Machine) openBy(ctx context.Context, w way, id identity) (*session, error) {
 	s, _, err := m.fleet.options.connect(ctx, w, id, "")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// shielded is a cluster of two control planes and a worker whose configured API nobody else reaches, and a record of
-// what was dialed.
+// shielded is a cluster of two control planes and a worker whose configured API is reached only through them, and
+// a record of what was dialed.
 type shielded struct {
 	simulator     *sim.Simulator
 	owner         owner

@@ -15,25 +15,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Upgrade installs Talos from an image on a member, after the hardware UUID was compared
-// on a new connection, and reboots it. Disruptive. It returns when the machine went
-// down; whether it came back with the new version only an observation shows, because
-// Talos goes back to the old one when the new one does not come up.
+// Upgrade installs Talos from an image on a member, after it compared the hardware UUID on a new connection, and
+// reboots it. Disruptive. It returns when the machine went down. Only an observation shows whether the machine
+// came back with the new version, because Talos rolls back when the new one does not start.
 //
-// Since Talos 1.13 pulling, installing and rebooting are calls of their own, and an
-// installer that refuses is told before anything reboots. All of it is safe to repeat,
-// also after a run that was killed between installing and rebooting. Before, it is one
-// call that pulls at first and answers then; Talos's own check of etcd is kept on, and a
-// refusal of the installer shows only after the reboot, in the version.
+// Since Talos 1.13 pulling, installing and rebooting are separate calls, and a refusal of the installer is known
+// before the reboot. All of it is safe to repeat, also after a run that was killed between installing and
+// rebooting. Older versions have one call that first pulls and then answers. It keeps Talos's own check of etcd,
+// and a refusal of the installer shows only after the reboot, in the version.
 //
-// Permanent are ErrRejected with the installer's last words, ErrGone (no such image),
-// ErrUnsupported (a container, a machine that runs without being installed) and
-// ErrNotAuthorised. ErrInProgress is another upgrade under way, ErrQuorum an etcd that
-// would not survive, or a machine whose last upgrade has not proved itself yet (bootProved). Bounded by
-// Timeouts.Upgrade.
+// Permanent are ErrRejected with the installer's last words, ErrGone (no such image), ErrUnsupported (a container,
+// a machine that runs without being installed) and ErrNotAuthorised. ErrInProgress is another upgrade under way.
+// ErrQuorum is an etcd that would not survive, or a machine whose last upgrade has not proved itself yet
+// (bootProved). Timeouts.Upgrade bounds it.
 //
-// confirm is asked between the two, for what may have changed while the installer ran; its
-// error keeps the machine up, with the new Talos installed for its next boot.
+// Upgrade calls confirm between installation and reboot, for changes while the installer ran. Its error keeps the
+// machine up, with the new Talos installed for its next boot.
 func (m *Machine) Upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error {
 	return doing(m.upgrade(ctx, image, usableUUID(uuid), confirm), "upgrade %s with %s", m.address, image)
 }

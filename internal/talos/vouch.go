@@ -8,15 +8,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// vouched is a connection whose way anybody may have put himself into, to a machine that can also be reached by one
-// that is trusted, for those that cannot prove yet who they are.
+// vouched is a connection over a path that an attacker may control, to a machine that is also reachable over a
+// trusted route. It is for machines that cannot prove their identity yet.
 type vouched interface {
 	// Beside makes another connection to the same machine, by the trusted way.
 	Beside(ctx context.Context) (net.Conn, error)
 }
 
-// vouch compares the certificate of a machine in maintenance mode, which anybody can make, with the one that is shown
-// by the trusted way, where there is one. What proved itself with the CA of the cluster needs nobody else's word.
+// vouch compares the certificate of a machine in maintenance mode, which any server can make, with the one on the
+// trusted route, if there is one. A machine with a certificate of the cluster's CA needs no such proof.
 func (g *gatekeeper) vouch(ctx context.Context, raw net.Conn) error {
 	way, ok := raw.(vouched)
 	if !ok || g.peer.access != step.Maintenance {

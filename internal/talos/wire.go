@@ -27,8 +27,8 @@ type wire struct {
 }
 
 const (
-	// mostOfAnybody is how many bytes of one connection are heard of a machine in maintenance mode, which anybody may
-	// be who listens at its address: a thousand times what it takes to describe one. A next connection begins anew.
+	// mostOfAnybody limits the bytes that are read of one connection in maintenance mode, where any server at the
+	// address may answer. It is a thousand times what describes a machine. The next connection starts from zero.
 	mostOfAnybody = 16 << 20
 	// longestOfAnybody is the largest message that is taken of one, in bytes.
 	longestOfAnybody = 1 << 20
