@@ -234,7 +234,7 @@ type hostLook struct {
 	ended chan struct{}
 	Seen  workload.Observation
 	err   error
-	// cut is set when whoever looked was called off, which says nothing about the host.
+	// cut is set when the caller canceled the observation, which says nothing about the host.
 	cut bool
 }
 

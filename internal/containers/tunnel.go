@@ -27,8 +27,8 @@ type Tunnel struct {
 	active sync.WaitGroup
 }
 
-// OpenTunnel begins to listen. Nothing is dialled before somebody connects. warn is told of connections that could not
-// be made, and leave is called at the end. Close has to be called.
+// OpenTunnel begins to listen. It dials only when a client connects. warn receives connections that could not be
+// made, and leave is called at the end. Close has to be called.
 func OpenTunnel(
 	ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), leave func(),
 	warn func(ctx context.Context, message string, err error), targets ...string,
