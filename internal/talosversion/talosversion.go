@@ -20,8 +20,9 @@ type Release struct {
 	// Stepwise is whether an upgrade pulls, installs and boots by calls of their own, LifecycleService and ImageService
 	// (since Talos 1.13).
 	Stepwise bool
-	// NeverReboots is whether ApplyConfiguration neither reboots nor refuses what takes a reboot, so that nobody but the
-	// client knows that one is missing (since Talos 1.14, machined/internal/server/v1alpha1, ApplyConfiguration).
+	// NeverReboots is whether ApplyConfiguration neither reboots nor refuses a change that needs a reboot, so only
+	// the client knows that one is missing (since Talos 1.14, machined/internal/server/v1alpha1,
+	// ApplyConfiguration).
 	NeverReboots bool
 	// OwnVolumes is whether the data of etcd and the directories of containerd, kubelet and logs may be partitions of
 	// their own, which a reset wipes only when it names them (since Talos 1.14, block/internal/volumes/volumeconfig).
