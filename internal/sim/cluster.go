@@ -152,8 +152,7 @@ func (b *boot) joined() *cluster {
 	return b.cluster
 }
 
-// RepeatReports lets the kubelet of a node make its mirror pods again, after somebody changed or
-// deleted one.
+// RepeatReports lets the kubelet of a node recreate its mirror pods after another client changed or deleted one.
 func (c *cluster) RepeatReports(node string) {
 	c.world.Update(func() {
 		for _, b := range c.boots {

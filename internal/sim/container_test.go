@@ -225,5 +225,5 @@ func TestContainer_volumes(t *testing.T) {
 
 		return err
 	})
-	check(t, m.AwaitReady(within(t, time.Minute))) // nobody bootstraps etcd: its data was there
+	check(t, m.AwaitReady(within(t, time.Minute))) // without a bootstrap of etcd: its data was there
 }

@@ -10,8 +10,8 @@
 // to maintenance when it is reset. Stages are derived from the published events, as
 // Talos derives them, so that a client which follows events and one which reads
 // MachineStatus see the same story. A machine that is upgraded runs what the image's
-// reference says (Simulator.SetImage says otherwise), keeps the way back until it was
-// ready once, and takes it when its new system fails to boot.
+// reference says (Simulator.SetImage says otherwise), can roll back until it was
+// ready once, and rolls back when its new system fails to boot.
 //
 // What it is for: tests and the demonstration. Time is a parameter (Delays), every
 // call is recorded (Simulator.Calls), every call can be made to fail, streams of bytes in

@@ -27,14 +27,14 @@ type endpoints struct {
 	balancers map[netip.AddrPort]*process.Forwarder // nil while dropped
 }
 
-// Endpoint returns a Kubernetes endpoint URL on a loopback address of its own, which is a
-// virtual IP for the cluster that is configured with it; each call returns another.
+// Endpoint returns a Kubernetes endpoint URL on its own loopback address, which is a virtual IP for the cluster
+// that is configured with it; each call returns another.
 //
 // A virtual IP is at one control-plane machine at a time, and the API answers there only while that machine's
-// kube-apiserver does. It moves when its holder's etcd or kubelet stops, not when only the kube-apiserver is replaced
-// or crashes: the election is between the etcd members, and nobody asks for a kube-apiserver that answers (Talos 1.13,
-// network/operator/vip.go: campaign; the status of static pods that it watches goes away with the kubelet, and it takes
-// part again although the kubelet does not run). See LoadBalancer for an endpoint without such gaps.
+// kube-apiserver does. It moves when its holder's etcd or kubelet stops, not when only the kube-apiserver is
+// replaced or crashes: the election is between the etcd members and does not check the kube-apiserver (Talos 1.13,
+// network/operator/vip.go: campaign). The status of static pods that it watches disappears with the kubelet, and
+// the machine takes part again even without a running kubelet. See LoadBalancer for an endpoint without such gaps.
 func (s *Simulator) Endpoint() (string, error) {
 	addr, err := s.addrs.NextEndpoint()
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Simulator) RestoreEndpoint(endpoint string) error {
 func (s *Simulator) EndpointHolder(endpoint string) *Machine {
 	at, err := endpointOf(endpoint)
 	if err != nil {
-		return nil // nobody has what is no endpoint
+		return nil // no machine has an address that is no endpoint
 	}
 
 	s.world.Lock()

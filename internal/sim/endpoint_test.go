@@ -28,8 +28,8 @@ func asked(t *testing.T, p *sim.Poller, failed bool) {
 	})
 }
 
-// A load balancer passes on to whoever answers: while the API servers of a cluster are
-// replaced one by one, nobody notices.
+// A load balancer forwards to any server that answers: clients notice nothing while the API servers of a cluster
+// are replaced one by one.
 func TestEndpoint_loadBalancerAlwaysAnswers(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
 	cps := addMachines(t, simulator, "cp", 3)

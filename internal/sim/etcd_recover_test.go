@@ -113,7 +113,7 @@ func (c *testCluster) awaitEtcd(m *sim.Machine, state, text string) {
 	})
 }
 
-// blank wipes a control plane and configures it anew; its etcd waits then.
+// blank wipes a control plane and configures it again; its etcd waits then.
 func (c *testCluster) blank(m *sim.Machine) {
 	c.t.Helper()
 	m.Wipe()

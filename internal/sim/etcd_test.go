@@ -195,7 +195,7 @@ func TestEtcd_keepsItsQuorum(t *testing.T) {
 		t.Errorf("remove of an unknown member: %v", unknown)
 	}
 
-	// With one of three down nobody else may go, but the dead one may.
+	// With one of three down no other member may go, but the dead one may.
 	cps[0].PowerOff()
 	err = talos.EtcdRemoveMemberByID(t.Context(),
 		&machine.EtcdRemoveMemberByIDRequest{MemberId: ids[cps[1].Address().String()]})

@@ -116,7 +116,7 @@ func TestFault_crashAndHangKeepTheMachineAway(t *testing.T) {
 	check(t, m.AwaitReady(within(t, time.Minute)))
 }
 
-// Whoever notices a crash by the call that it costs may switch the machine on again while it still goes down.
+// A client that notices a crash by its failed call may switch the machine on again while it still goes down.
 func TestPowerOn_duringACrash(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
@@ -141,7 +141,7 @@ func TestPowerOn_duringACrash(t *testing.T) {
 	check(t, m.AwaitStage(within(t, time.Minute), sim.StageUnknown))
 }
 
-// The power goes, whoever has connected and says nothing: gRPC gives him two minutes for the handshake.
+// Power-off does not wait for a silent connection: gRPC gives it two minutes for the handshake.
 func TestPowerOff_waitsForNoHandshake(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]

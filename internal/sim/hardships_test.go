@@ -324,8 +324,8 @@ func TestBootstrap_timeNotInSync(t *testing.T) {
 	check(t, m.AwaitReady(within(t, time.Minute)))
 }
 
-// A machine that dies between the addition of its member and the start of etcd leaves a
-// member without a name, which nobody removes and which is in its own way.
+// A machine that dies between the addition of its member and the start of etcd leaves a member without a name.
+// Nothing removes that member, and it blocks the machine itself.
 func TestEtcdJoin_memberWithoutName(t *testing.T) {
 	t.Parallel()
 

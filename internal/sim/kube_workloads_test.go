@@ -121,7 +121,7 @@ func rollsOut(t *testing.T, opts sim.Options) {
 	check(t, workers[0].AwaitReady(within(t, time.Minute)))
 	expectPods(t, kube, [3]int32{3, 3, 3}, [3]int32{2, 2, 2})
 
-	// An image that nobody has stops the roll-out at the first pod, until it is there.
+	// A missing image stops the rollout at the first pod, until it exists.
 	check(t, simulator.SetImage("registry.k8s.io/x:2", images.Image{Missing: true}))
 	setTemplate(t, kube, template("registry.k8s.io/x:2"))
 	expectPods(t, kube, [3]int32{3, 1, 2}, [3]int32{2, 1, 1})

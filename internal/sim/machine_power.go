@@ -89,8 +89,8 @@ func (m *Machine) HangNextReboot() {
 	m.hang = true
 }
 
-// ChooseOtherEntry is somebody at the console who restarts the machine and chooses the other entry in its boot menu.
-// That counts for one boot: the default stays what it was.
+// ChooseOtherEntry is a user at the console who restarts the machine and chooses the other entry in its boot menu.
+// That counts for one boot: the default stays.
 func (m *Machine) ChooseOtherEntry() error {
 	m.PowerOff()
 

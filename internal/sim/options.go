@@ -37,7 +37,7 @@ type Options struct {
 	OnlyEtcd bool
 	// OnCall is asked before every call is served; see Simulator.SetOnCall.
 	OnCall func(fault.Call) error
-	// Observe is told about every finished call, in the order of finishing.
+	// Observe receives every finished call, in the order of finishing.
 	Observe func(fault.Call)
 	// Log receives what machines do (stages, etcd, children), one line at a time.
 	Log func(format string, args ...any)

@@ -153,7 +153,7 @@ func TestTalosctl_lifecycle(t *testing.T) {
 	ctl.away(cps, worker)
 }
 
-// maintenance is what a machine that nobody owns answers.
+// maintenance is what a machine without an owner answers.
 func (c *talosctl) maintenance(m *sim.Machine) {
 	c.t.Helper()
 

@@ -14,9 +14,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// awaitInstallation is where a boot of Talos 1.14 waits on a machine that is not installed, and whose configuration has
-// no install section: until its document for an unattended installation is carried out, or somebody installs it by a
-// call. The stage stays booting (Talos 1.14, v1alpha1_sequencer.go, Install and Boot).
+// awaitInstallation is where a boot of Talos 1.14 waits on a machine that is not installed, and whose
+// configuration has no install section. It waits until its document for an unattended installation is carried out,
+// or a client installs it with a call. The stage stays booting (Talos 1.14, v1alpha1_sequencer.go, Install and
+// Boot).
 func (b *boot) awaitInstallation(ctx context.Context) error {
 	for !b.m.Installed() {
 		changed := b.Changed.Next()

@@ -122,7 +122,7 @@ func (b *Block) Take(addr netip.Addr) (netip.Addr, error) {
 	return addr, ErrExhausted
 }
 
-// Free makes a machine's address available again, to whoever asks for just that one, or when there is no other.
+// Free makes a machine's address available again, for a request of just that one, or when there is no other.
 func (b *Block) Free(addr netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 )
 
-// maintenanceTLS is the configuration of a machine nobody owns yet: a certificate of
-// an authority made for this boot, and no question about the client's.
+// maintenanceTLS is the configuration of a machine without an owner: a certificate of an authority made for this
+// boot, and no request for the client's.
 func (s *Server) maintenanceTLS() (*tls.Config, error) {
 	ca, err := certs.SelfSigned("talos")
 	if err != nil {

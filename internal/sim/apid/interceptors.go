@@ -103,8 +103,8 @@ func (i *interceptors) streamUntil(
 	})
 }
 
-// serve records a call, lets faults strike, authorizes and runs the handler, which is told of
-// a fault that is to strike in the middle.
+// serve records a call, applies faults, authorizes and runs the handler, which receives a fault that strikes in
+// the middle.
 func (i *interceptors) serve(
 	ctx context.Context, call *fault.Call, fullMethod string, handler func(fault.Fault) error,
 ) (err error) {

@@ -45,8 +45,8 @@ type Host interface {
 	// Register registers the services that the machine has, or those of the maintenance server
 	// before Talos 1.13.
 	Register(srv *grpc.Server, legacyMaintenance bool)
-	// Joined says whether the machine knows its cluster, and Trust who signs a worker's certificate,
-	// nil while nobody does; the world is held.
+	// Joined says whether the machine knows its cluster, and Trust who signs a worker's certificate, nil while
+	// there is no signer; the world is held.
 	Joined() bool
 	Trust() *certs.Authority
 	// Members are the members of the cluster that the machine shows, nil while it shows none.

@@ -27,7 +27,7 @@ func (c *ModelCluster) elect() {
 
 	c.Leader = nil
 
-	// Whoever the others know how to reach has the most of them behind it.
+	// A member that the others know how to reach has the most of them behind it.
 	for _, findable := range []bool{true, false} {
 		for _, m := range c.members {
 			if m.findable() == findable && c.leads(m) {

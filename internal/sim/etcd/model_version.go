@@ -10,9 +10,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// agreedVersion is what the members agree about: the minor version of the cluster, and the one that it was told to go
-// back to. Both change as etcd's own do (etcd 3.6 and 3.7, server/etcdserver/version: Manager and Monitor; tried with
-// 3.7.1 beside 3.6.8).
+// agreedVersion is what the members agree on: the minor version of the cluster, and the target of a requested
+// downgrade. Both change as etcd's own do (etcd 3.6 and 3.7, server/etcdserver/version: Manager and Monitor; tried
+// with 3.7.1 beside 3.6.8).
 type agreedVersion struct {
 	cluster, target string
 	follow          time.Duration
@@ -26,7 +26,7 @@ func (c *ModelCluster) due() string {
 
 	for _, m := range c.members {
 		if !m.running {
-			return c.version.cluster // whoever does not answer may run anything
+			return c.version.cluster // a member that does not answer may run anything
 		}
 
 		if minor := etcdstate.MinorOf(m.server); lowest == "" || versions.Older(minor, lowest) {

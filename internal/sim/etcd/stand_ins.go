@@ -8,7 +8,7 @@ import (
 // StandIns are addresses of the site at which real members of etcd listen for their peers, in place of what they
 // announce and no process can listen at.
 type StandIns struct {
-	Take func() (netip.Addr, error) // finds an address that nobody has
+	Take func() (netip.Addr, error) // finds a free address
 
 	mu   sync.Mutex
 	to   map[netip.Addr]netip.Addr // what is announced

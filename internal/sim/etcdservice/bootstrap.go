@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
-// Bootstrap starts the service anew, to make the first member of a new cluster.
+// Bootstrap restarts the service, to make the first member of a new cluster.
 func (s *Service) Bootstrap(req *machine.BootstrapRequest) error {
 	// The service that waits to join is stopped, and marked finished so that the boot
 	// sequence stops waiting for it. Clients can see this event.
@@ -72,7 +72,7 @@ func (s *Service) recoverEtcd(skipHashCheck bool) (etcd.Node, error) {
 	return node, err
 }
 
-// errNoSnapshotFile is what etcd says of a snapshot that nobody uploaded.
+// errNoSnapshotFile is the error of etcd for a snapshot that was not uploaded.
 var errNoSnapshotFile = errors.New("stat " + constants.EtcdRecoverySnapshotPath + ": no such file or directory")
 
 // ErrDataExists ends a bootstrap on a machine that has etcd data.

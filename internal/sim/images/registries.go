@@ -143,8 +143,8 @@ func (r *Registries) Installs(key string) (sys System, ok bool) {
 	return sys, true
 }
 
-// isInstaller recognises the name of an installer image at any registry: "installer",
-// "metal-installer", "metal-installer-secureboot", "installer-base".
+// isInstaller recognizes the name of an installer image at any registry: "installer", "metal-installer",
+// "metal-installer-secureboot", "installer-base".
 func isInstaller(element string) bool {
 	return slices.Contains(strings.Split(element, "-"), "installer")
 }

@@ -249,8 +249,8 @@ func (k *realKube) use(version string) (*apiProcess, error) {
 	return p, nil
 }
 
-// release takes back a use. A process that no machine needs is stopped once another one
-// answers; the last one stays, because what it takes to start is seconds of a processor.
+// release ends a use. A process that no machine needs is stopped once another one answers. The last one stays,
+// because its start takes seconds of a processor.
 func (k *realKube) release(p *apiProcess) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -27,9 +27,8 @@ type noDefaults struct{}
 // Default implements runtime.ObjectDefaulter.
 func (noDefaults) Default(runtime.Object) {}
 
-// serveApply is server-side apply with the code of the kube-apiserver. Fields that an
-// applier set once and leaves out now are removed. Changes that do not come by apply are
-// not recorded as anybody's.
+// serveApply is server-side apply with the code of the kube-apiserver. It removes fields that an applier set once
+// and leaves out now. Changes without apply are recorded for no manager.
 func (s *standIn) serveApply(w http.ResponseWriter, r *http.Request, t target, body []byte) {
 	dryRun := r.URL.Query().Get("dryRun") != ""
 

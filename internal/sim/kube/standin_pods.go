@@ -241,7 +241,7 @@ func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
 
 	now, err := s.pod(t)
 	if err != nil || now.UID != obj.GetUID() {
-		return // somebody deleted it by force
+		return // another client deleted it by force
 	}
 
 	if err := s.Store.Remove(t.kind, t.namespace, t.name); err != nil && !apierrors.IsNotFound(err) {
@@ -275,7 +275,7 @@ func (s *standIn) collectPods(node string) {
 	})
 
 	for _, pod := range pods {
-		// Somebody else may have deleted it in between, which is as good.
+		// If another client deleted it in between, that is fine.
 		_ = s.Store.Remove(kindOf("pods"), pod.GetNamespace(), pod.GetName())
 	}
 }

@@ -281,7 +281,7 @@ func (s *standIn) serveDelete(w http.ResponseWriter, r *http.Request, t target) 
 	if t.name == "" {
 		items, _ := s.Store.List(t.kind, t.namespace, objects.Selector{})
 		for _, obj := range items {
-			// Somebody else may have deleted it in between, which is as good.
+			// If another client deleted it in between, that is fine.
 			_ = s.Store.Remove(t.kind, obj.GetNamespace(), obj.GetName())
 		}
 

@@ -247,7 +247,7 @@ func (kl *Kubelet) applyNode(ctx context.Context, version string, ready, begins 
 
 	switch {
 	case apierrors.IsNotFound(err) && !begins:
-		// Somebody deleted it. A kubelet registers again only when it starts.
+		// Another client deleted it. A kubelet registers again only when it starts.
 		return &corev1.Node{}, nil
 	case apierrors.IsNotFound(err):
 		node = kl.newNode()
@@ -400,7 +400,7 @@ func (kl *Kubelet) Want(image, version string) {
 	}
 }
 
-// Restart lets the kubelet start anew with what it runs with.
+// Restart restarts the kubelet with its current configuration.
 func (kl *Kubelet) Restart() { kl.rendered.Ring() }
 
 // ErrNoServer is why a load balancer cuts a connection.

@@ -32,7 +32,7 @@ type podReport struct {
 	event   *podEvent
 
 	restarts int32 // of its containers in this boot
-	repeated int   // somebody deleted or changed the mirror pod
+	repeated int   // another client deleted or changed the mirror pod
 }
 
 // podEvent is a warning about a pod.
@@ -47,7 +47,7 @@ func (kl *Kubelet) report(id string, r podReport) {
 	})
 }
 
-// RepeatReports lets the mirror pods follow once more, after somebody changed them. Callers hold world.
+// RepeatReports reports the mirror pods once more, after another client changed them. Callers hold world.
 func (kl *Kubelet) RepeatReports() {
 	for _, run := range kl.staticPods {
 		run.shown.repeated++

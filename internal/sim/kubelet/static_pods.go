@@ -235,8 +235,7 @@ func (kl *Kubelet) pullForPod(ctx context.Context, id string, pod *corev1.Pod, f
 // errImagePull is a kubelet's reason for a failed pull (Kubernetes 1.36, kubelet/images/types.go).
 const errImagePull = "ErrImagePull"
 
-// retirePod takes a static pod's mirror pod away that is not wanted any more; one that is
-// only replaced is reported anew.
+// retirePod removes the mirror pod of an unwanted static pod; one that is only replaced is reported again.
 func (kl *Kubelet) retirePod(id string) {
 	kl.World.Update(func() {
 		if run := kl.staticPodRun(id); run.wanted == nil {

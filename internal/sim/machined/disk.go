@@ -24,7 +24,7 @@ type Storage struct {
 	// Entry is what the boot loader starts by default, fallback the boot entry beside
 	// it; nil when there is none.
 	Entry, fallback *images.System
-	// chosen is the entry that somebody chose in the boot menu, for one boot; else nil.
+	// chosen is the entry that a user chose in the boot menu, for one boot; else nil.
 	chosen *images.System
 	// Config is /system/state/config.yaml on STATE, nil when there is none.
 	Config []byte
@@ -75,7 +75,7 @@ func (d *Storage) Flip() error {
 	return nil
 }
 
-// Choose is somebody choosing the other entry in the boot menu, for the next boot alone: the default stays.
+// Choose is a user who chooses the other entry in the boot menu, for the next boot alone: the default stays.
 func (d *Storage) Choose() error {
 	if d.fallback == nil {
 		return errors.New("there is one boot entry")

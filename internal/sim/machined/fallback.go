@@ -4,7 +4,7 @@ import (
 	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
 )
 
-// confirmUpgrade drops the way back once a boot was running and ready (Talos 1.13,
+// confirmUpgrade drops the rollback entry once a boot was running and ready (Talos 1.13,
 // DropUpgradeFallbackController): from then on a failure reboots into the same system.
 func (b *Boot) confirmUpgrade() {
 	if b.confirmed.CompareAndSwap(false, true) && b.Platform == Metal {

@@ -25,8 +25,7 @@ func (m *Hardware) Meta() map[uint8]string {
 	return maps.Clone(m.Disk.meta)
 }
 
-// SetMeta writes to META as somebody else than the client under test would, and
-// reports whether there was space.
+// SetMeta writes to META as another client than the one under test would, and reports whether there was space.
 func (m *Hardware) SetMeta(key uint8, value string) bool {
 	m.metaMu.Lock()
 	defer m.metaMu.Unlock()

@@ -7,8 +7,8 @@ type Platform int
 const (
 	// Metal installs to a disk, reboots, and has hardware information.
 	Metal Platform = iota
-	// Container has no disks and no installation, refuses reboots, and is off after a reset or a configuration
-	// that needs a reboot: its process exits, and whoever runs containers decides what follows.
+	// Container has no disks and no installation, and refuses reboots. It is off after a reset or a configuration
+	// that needs a reboot: its process exits, and the container runtime decides what follows.
 	Container
 )
 

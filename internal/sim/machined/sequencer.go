@@ -100,7 +100,7 @@ func (s *sequencer) Run(
 		err = ctx.Err()
 	}
 
-	// A boot that ends here has nobody left to hear it, except with Reboot FORCE.
+	// A boot that ends here reports to no client any more, except with Reboot FORCE.
 	if errors.Is(err, ErrBootEnds) {
 		return err
 	}

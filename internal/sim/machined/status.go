@@ -68,8 +68,8 @@ func (b *Boot) conditions() (runtime.MachineStage, []runtime.UnmetCondition) {
 	return stage, unmet
 }
 
-// RefreshStatus writes the MachineStatus resource and, when it changed, publishes the
-// event and wakes whoever waits for the machine.
+// RefreshStatus writes the MachineStatus resource and, when it changed, publishes the event and wakes the waiting
+// clients.
 func (b *Boot) RefreshStatus() {
 	b.statusMu.Lock()
 	defer b.statusMu.Unlock()

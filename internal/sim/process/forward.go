@@ -62,7 +62,7 @@ func (f *Forwarder) track(conn net.Conn, used *atomic.Int64) bool {
 	defer f.mu.Unlock()
 
 	if f.closed {
-		_ = conn.Close() // nobody is left to tell
+		_ = conn.Close() // no caller is left to report to
 
 		return false
 	}

@@ -32,7 +32,8 @@ type Delays struct {
 	// EtcdHealth is the period of the check of etcd's health that everything but etcd itself
 	// goes by (Talos: 20 seconds). Zero means that every change is seen at once.
 	EtcdHealth time.Duration
-	// EtcdVersion is how long etcd takes to follow what its members run, or a downgrade that it was told (four seconds).
+	// EtcdVersion is how long etcd takes to follow the versions of its members, or a requested downgrade (four
+	// seconds).
 	EtcdVersion time.Duration
 	// EtcdMember is how long a member that is to leave waits for etcd to be healthy (Talos:
 	// three minutes).
