@@ -22,8 +22,8 @@ type Archive struct {
 	// Mark tells this cluster from all others, those of its name included: 8 to 64 digits
 	// of lower-case hexadecimal. It is part of the keys.
 	Mark string
-	// RecordKeys authenticate records: the first one signs, and each of them verifies. They are secrets of the cluster
-	// that nobody has who merely may write to the store. Without any, nothing is authentic.
+	// RecordKeys authenticate records: the first one signs, and each of them verifies. They are secrets of the
+	// cluster that a client with write access to the store does not have. Without any, no record is authentic.
 	RecordKeys [][]byte
 	// Scratch is the folder for temporary files; empty for that of the system. Taking needs
 	// some percent of the size of the database there, fetching all of it. The files have no
@@ -54,8 +54,8 @@ func (a Archive) valid() error {
 type Entry struct {
 	store.Object
 	Name Name
-	// Record is nil when there is none: whoever stored the snapshot was killed before it
-	// was recorded, or somebody removed it. The snapshot is whole nevertheless.
+	// Record is nil when there is none: the run that stored the snapshot was killed before it wrote the record, or
+	// the record was removed. The snapshot is complete nevertheless.
 	Record *Record
 	// RecordErr is an ErrRecord when there is a record that says nothing reliable, ErrUntrusted when no key of the
 	// cluster wrote it, and why not when it could not be read; Record is nil.
@@ -169,10 +169,9 @@ func (a Archive) Confirm(ctx context.Context, key string, size int64, checksum s
 	}
 }
 
-// Sweep removes what killed runs left half stored of this cluster and began before that time,
-// by the store's clock, and returns how many. Whoever calls it knows that no run that takes
-// a snapshot of this cluster began before it and still does; other clusters of the folder
-// are left alone.
+// Sweep removes incomplete objects of this cluster that killed runs began before a time, by the store's clock, and
+// returns how many. The caller guarantees that no running snapshot of this cluster began before it. Other clusters
+// of the folder are left alone.
 func (a Archive) Sweep(ctx context.Context, before time.Time) (int, error) {
 	if err := a.valid(); err != nil {
 		return 0, err

@@ -22,10 +22,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-// What somebody tries who may write the bucket and has no key of the cluster. All that is no secret is known to this
-// person: names, marks, public recipients, what records look like, and how to make an etcd of one's own.
+// Attacks by a client that may write the bucket and has no key of the cluster. The attacker knows all that is no
+// secret: names, marks, public recipients, what records look like, and how to make a custom etcd.
 
-// attacked is a bucket with a real snapshot, and somebody else's of another etcd to put in its place.
+// attacked is a bucket with a real snapshot, and a foreign one of another etcd to put in its place.
 type attacked struct {
 	backup.Archive
 
@@ -33,7 +33,7 @@ type attacked struct {
 	folder string
 	record backup.Record
 	keys   backup.Keys
-	// forged is the snapshot of somebody else, as it is stored, and what its record says.
+	// forged is the foreign snapshot, as it is stored, and what its record says.
 	forged       []byte
 	forgedRecord string
 }
@@ -54,7 +54,7 @@ func underAttack(t *testing.T, sealed, other string) attacked {
 		t.Fatal(err)
 	}
 
-	// Nobody but the cluster has its keys.
+	// Only the cluster has its keys.
 	elsewhere = keyless(elsewhere)
 
 	theirs, err := elsewhere.Take(t.Context(),
@@ -167,7 +167,7 @@ func TestFetch_refusesASnapshotOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// Whoever gives what opens an encrypted snapshot does not get one that is not encrypted.
+// With the key of an encrypted snapshot, Fetch refuses one that is not encrypted.
 func TestFetch_refusesPlainDataForEncrypted(t *testing.T) {
 	t.Parallel()
 
@@ -190,7 +190,7 @@ func TestFetch_refusesPlainDataForEncrypted(t *testing.T) {
 	}
 }
 
-// A public recipient is public: whoever knows it can encrypt for it. A passphrase is not.
+// A recipient is public: any client that knows it can encrypt for it. A passphrase is secret.
 func TestFetch_trustsAPassphraseAndNoRecipient(t *testing.T) {
 	t.Parallel()
 
@@ -338,7 +338,7 @@ func TestFetch_boundsTheHeadOfAnArchive(t *testing.T) {
 	a.refused("a passphrase that costs 2 GiB", a.record.Key, backup.Keys{Passphrase: "correct horse"}, "work factor")
 }
 
-// The listing of a folder has an end, whatever somebody puts there.
+// The listing of a folder is bounded, whatever is stored there.
 func TestStoreList_boundsAFolder(t *testing.T) {
 	t.Parallel()
 
@@ -378,7 +378,7 @@ func threeReal(t *testing.T) (a attacked, keys []string) {
 	return a, keys
 }
 
-// Whoever may put objects, and may not delete any, cannot make a retention delete the real ones.
+// A client that may put objects, and may not delete any, cannot make a retention delete the real ones.
 func TestRetain_isNotMovedByForgedSnapshots(t *testing.T) {
 	t.Parallel()
 
@@ -432,7 +432,7 @@ func TestRetain_isNotMovedByForgedSnapshots(t *testing.T) {
 	}
 }
 
-// A snapshot that somebody replaced is none any more, and does not stand in for an older one.
+// A replaced snapshot counts no more, and does not stand in for an older one.
 func TestRetain_doesNotCountAReplacedSnapshot(t *testing.T) {
 	t.Parallel()
 

@@ -33,7 +33,7 @@ const (
 	secretsStep = "age --decrypt --identity key.txt --output secrets.yaml snapshot.secrets.yaml.age"
 )
 
-// folder is where somebody follows the guide.
+// folder is where a user follows the guide.
 type folder string
 
 func (f folder) path(name string) string { return filepath.Join(string(f), name) }

@@ -274,7 +274,7 @@ func TestStoreList_skipsFoldersOfOthers(t *testing.T) {
 		t.Errorf("%d were swept (%v)", swept, err)
 	}
 
-	// What cannot be read of the folder itself is told.
+	// A read error of the folder itself is reported.
 	if objects, err := s.List(t.Context(), "x/prod/"); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("listed %v (%v), want that a folder cannot be read", objects, err)
 	}

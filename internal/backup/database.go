@@ -5,7 +5,7 @@ import "errors"
 // ErrDamaged is a database whose pages do not fit together.
 var ErrDamaged = errors.New("the database of the snapshot is damaged")
 
-// Database is what a snapshot holds, in the words of `etcdutl snapshot status`.
+// Database is the content of a snapshot, with the fields of `etcdutl snapshot status`.
 type Database struct {
 	// Revision is etcd's when the snapshot was taken.
 	Revision int64 `json:"revision"`

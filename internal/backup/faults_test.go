@@ -88,7 +88,7 @@ func TestS3_keepsNothingWhereTheServerFails(t *testing.T) {
 	}
 }
 
-// A server that takes requests and does not answer holds nobody beyond the deadline.
+// A server that takes requests and does not answer blocks no call beyond the deadline.
 func TestS3_keepsNothingWhereTheServerStalls(t *testing.T) {
 	t.Parallel()
 
@@ -117,7 +117,7 @@ func TestS3_keepsNothingWhereTheServerStalls(t *testing.T) {
 	}
 }
 
-// A server that stops reading holds nobody until the deadline: another connection is tried.
+// A server that stops reading does not block a call until the deadline: another connection is tried.
 func TestS3_givesUpAServerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 

@@ -37,16 +37,16 @@ func (s *Snapshot) Size() int64 { return s.size }
 // Close removes the opened snapshot.
 func (s *Snapshot) Close() error { return s.file.Close() }
 
-// Fetch opens and verifies the snapshot of a key. It need not be one of this package: what
-// `talosctl etcd snapshot` wrote is one, too. The archive needs no cluster for it. One of a
-// cluster with another mark is ErrForeign, unless the archive has no mark, and is not read.
-// What does not bear out is ErrIncomplete or ErrDamaged, an encrypted one without the right
-// key ErrLocked, one that should be encrypted and is not ErrPlain, one that differs from its
-// record or the given sum store.ErrDiffers, and one that nothing vouches for UntrustedError.
+// Fetch opens and verifies the snapshot of a key. It need not be one of this package: a file of `talosctl etcd
+// snapshot` is valid, too, and the archive needs no cluster for it. A snapshot of a cluster with another mark is
+// ErrForeign and is not read, unless the archive has no mark. A snapshot that fails verification is ErrIncomplete
+// or ErrDamaged, and an encrypted one without the right key is ErrLocked. One that should be encrypted and is not
+// is ErrPlain. One that differs from its record or the given sum is store.ErrDiffers. One without any proof is an
+// UntrustedError.
 //
-// Whoever may write to the store can write a snapshot, its record and all that can be computed without a secret. So
-// what vouches is one of: the record, authenticated with a key of the cluster; Keys.SHA256; or Keys.Passphrase, unless
-// the name is one of this package, which has a record.
+// A client with write access to the store can write a snapshot, its record and all that can be computed without a
+// secret. So the proof is one of: the record, authenticated with a key of the cluster; Keys.SHA256; or
+// Keys.Passphrase, unless the name is one of this package, which has a record.
 func (a Archive) Fetch(ctx context.Context, key string, keys Keys) (_ *Snapshot, err error) {
 	o, err := a.opening(ctx, key, keys)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a Archive) admit(key string, record *Record) error {
 	return Belongs(key, record, a.Mark)
 }
 
-// errNotOurs is a record that bears out and that anybody can have written.
+// errNotOurs is a record that matches but that any client can have written.
 var errNotOurs = errors.New("none of its keys wrote the record beside it")
 
 // ErrUntrusted is what UntrustedError is.
@@ -85,7 +85,7 @@ var ErrUntrusted = errors.New("no key of this cluster vouches for the snapshot")
 
 // UntrustedError is a snapshot that nothing vouches for. It was not unpacked.
 type UntrustedError struct {
-	// SHA256 of the stored bytes, which vouches for them once somebody gives it.
+	// SHA256 of the stored bytes, which proves them when the caller gives it.
 	SHA256 string
 	// doubt is why.
 	doubt error
@@ -136,7 +136,7 @@ func (a Archive) opening(ctx context.Context, key string, keys Keys) (opening, e
 		return o, err
 	}
 
-	// A record that nobody vouches for is not believed where somebody vouches for the snapshot.
+	// A record without proof is not believed when a given sum proves the snapshot.
 	if keys.SHA256 != "" {
 		record = o.record
 	}
@@ -161,7 +161,7 @@ func (a Archive) opening(ctx context.Context, key string, keys Keys) (opening, e
 	return o, nil
 }
 
-// vouched is whether somebody vouches for a snapshot that was opened so. The sums are compared in the end.
+// vouched reports whether there is proof for a snapshot that was opened so. The sums are compared at the end.
 func (o opening) vouched(opened unsealed) bool {
 	return o.record != nil || o.keys.SHA256 != "" || opened.secret && !o.recordable
 }

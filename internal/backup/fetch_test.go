@@ -79,7 +79,7 @@ func TestFetch_opensASnapshotOfTalosctl(t *testing.T) {
 
 	same(t, snapshot)
 
-	// Whoever restores has to say which one it is, and is told how.
+	// A restore has to name the snapshot, and the error says how.
 	var untrusted *backup.UntrustedError
 	if _, err = a.Fetch(t.Context(), "db.snapshot", backup.Keys{}); !errors.As(err, &untrusted) ||
 		untrusted.SHA256 != known.SHA256 {

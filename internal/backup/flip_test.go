@@ -60,7 +60,7 @@ func (s stored) fetch(t *testing.T, data []byte) error {
 
 	keys := s.keys
 	if !s.recorded {
-		keys.SHA256 = sumOf(data) // somebody means just these bytes
+		keys.SHA256 = sumOf(data) // exactly these bytes are wanted
 	}
 
 	snapshot, err := s.Fetch(t.Context(), s.record.Key, keys)

@@ -98,7 +98,7 @@ func resummed(data []byte) []byte {
 	return data
 }
 
-// opens fetches an object that somebody vouches for, and checks that what opens is what is there.
+// opens fetches an object that is proved, and checks that the opened content is the stored one.
 func opens(t *testing.T, scratch string, data []byte, keys backup.Keys) {
 	t.Helper()
 
@@ -187,7 +187,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte{})
 
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// Once as it is, and once with the sum that goes with it, as anybody can write it.
+		// Once as it is, and once with the matching sum, as any client can write it.
 		for _, data := range []string{string(data), retold(string(data), "\x00", "")} {
 			a := backup.Archive{Store: inMemory{objects: map[string][]byte{key + ".json": []byte(data)}}, Mark: ours,
 				RecordKeys: recordKeys}

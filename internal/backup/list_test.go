@@ -69,7 +69,7 @@ func TestList_goesOnAfterABadRecord(t *testing.T) {
 		}
 	}
 
-	// Whoever gives up is not told of doubts.
+	// A canceled call reports no doubts.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 

@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-// Facts are recorded with a snapshot, as whoever takes it knows them.
+// Facts are recorded with a snapshot, as the run that takes it knows them.
 type Facts struct {
 	Member            string `json:"member,omitempty"`
 	TalosVersion      string `json:"talos_version,omitempty"`
@@ -42,7 +42,7 @@ type Record struct {
 	// Secrets are those stored beside the snapshot, if any.
 	Secrets Secrets `json:"secrets,omitzero"`
 
-	// Authentic is whether a key of the cluster wrote this. Anybody can write all others.
+	// Authentic is whether a key of the cluster wrote this. Any client can write all others.
 	Authentic bool `json:"-"`
 }
 
@@ -66,12 +66,12 @@ var errLarge = errors.New("the object is too large")
 // recordLimit is more bytes than any record has.
 const recordLimit = 1 << 16
 
-// recordSum is what follows the members of a record: the SHA-256 of all bytes before it.
-// Nobody rewrites a record, so it covers the text and not its meaning.
+// recordSum is what follows the members of a record: the SHA-256 of all bytes before it. Records are never
+// rewritten, so it covers the text and not its meaning.
 const recordSum = ",\n  \"sum\": \"%x\"\n}\n"
 
-// recordMAC is what comes before that: the HMAC-SHA256 of all bytes before it, with a key of the cluster. The sum tells
-// a damaged record from one that somebody else wrote.
+// recordMAC is what comes before that: the HMAC-SHA256 of all bytes before it, with a key of the cluster. The sum
+// distinguishes a damaged record from a foreign one.
 const recordMAC = ",\n  \"mac\": \"%x\""
 
 // macOf authenticates the members of a record.
@@ -164,8 +164,8 @@ func Unrecorded(err error) bool {
 	return errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDenied)
 }
 
-// moved gives the record of a copied snapshot its own keys: whoever removes the copy must not
-// remove what it was copied from. Secrets that were not copied are none of the copy.
+// moved gives the record of a copied snapshot its own keys: removing the copy must not remove the original.
+// Secrets that were not copied are not part of the copy.
 func (a Archive) moved(ctx context.Context, record *Record, key string) error {
 	record.Key = key
 

@@ -22,12 +22,11 @@ type Retention struct {
 	MinAge time.Duration
 }
 
-// Expired returns the keys of the snapshots that go, oldest first. Only those of that mark
-// are counted and only they go, and the newest of them stays, whatever is asked for. Age is
-// that of the name, because a copied file or a replicated bucket has younger objects, and never newer than the object,
-// because the store knows better. One of the future is neither counted nor goes. The
-// snapshot with the key current, the one just taken or empty, is the newest whatever its name
-// says: the clock of whoever took an earlier one may have been ahead. It never goes.
+// Expired returns the keys of the expired snapshots, oldest first. Only snapshots with that mark count and expire,
+// and the newest of them always stays. The age comes from the name, because a copied file or a replicated bucket
+// has younger objects. It is never newer than the object, because the store knows better. A snapshot of the future
+// neither counts nor expires. The snapshot with the key current, the one just taken or empty, counts as the newest
+// whatever its name says: the clock behind an earlier one may have been ahead. It never expires.
 func (r Retention) Expired(objects []store.Object, mark, current string, now time.Time) []string {
 	var own []Stored
 
@@ -99,11 +98,11 @@ type Retained struct {
 	Uncounted []string
 }
 
-// Retain removes the snapshots that a retention lets go. The
-// one with the key current stays in any case: that just taken, or that a state has; empty for
-// none. Only what the cluster has recorded, and is as it was recorded, counts: whoever may put objects into
-// the store, and delete none, would have real ones deleted with names that are newer. The one with the key current
-// counts without a record, and not with one that it differs from.
+// Retain removes the snapshots that a retention lets go. The snapshot with the key current always stays: the one
+// just taken, or the one in a state; empty for none. Only snapshots that the cluster recorded, and that match
+// their record, count. Otherwise a client that may put objects into the store, and delete none, could have real
+// ones deleted with newer names. The one with the key current counts without a record, and not with one that it
+// differs from.
 func (a Archive) Retain(ctx context.Context, r Retention, current string, now time.Time) (Retained, error) {
 	objects, err := a.objects(ctx)
 	if err != nil {

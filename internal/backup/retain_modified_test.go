@@ -116,7 +116,7 @@ func TestRetain_keepsGoodOnes(t *testing.T) {
 			}
 		}
 
-		// A file of somebody else.
+		// A file of another client.
 		_, err := s.Put(t.Context(), key(ours, -9*time.Hour, "zzzzzz"), bytes.NewReader([]byte("foreign")))
 		must(t, err)
 

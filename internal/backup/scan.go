@@ -28,8 +28,8 @@ type scan struct {
 	metas  [2]meta
 
 	body    []byte // of the note that is written, kept for its memory
-	partial []byte // of a page that has not come to its end
-	spans   []span // pages whose overflow has not come to its end
+	partial []byte // of a page that is not complete yet
+	spans   []span // pages whose overflow is not complete yet
 	held    int    // bytes that spans will have
 
 	bad    error // about the first pages: nothing can be read

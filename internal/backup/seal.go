@@ -32,15 +32,15 @@ var (
 var (
 	// ErrLocked is a snapshot that the given keys do not open.
 	ErrLocked = errors.New("the snapshot is encrypted for other keys")
-	// ErrPlain is a snapshot that should be encrypted: anybody can have written it.
+	// ErrPlain is a snapshot that should be encrypted and is not: any client can have written it.
 	ErrPlain = errors.New("the snapshot is not encrypted")
 )
 
 const (
 	// headLimit in bytes is some hundred recipients. age reads all of them before it knows whether one is meant.
 	headLimit = 256 << 10
-	// mostWork is the scrypt work factor of a passphrase: 2^18, 256 MiB and a second, is what age writes, and 2^20 takes
-	// four times that. age reads 2^22 if it is not told otherwise, and whoever wrote the archive chooses.
+	// mostWork is the scrypt work factor of a passphrase: age writes 2^18, which takes 256 MiB and a second; 2^20
+	// takes four times that. By default, age reads up to 2^22, and the author of the archive chooses.
 	mostWork = 20
 )
 
@@ -59,11 +59,12 @@ type Sealing struct {
 
 // Keys opens what was sealed. Snapshots that are not encrypted need none, and with any of these they are ErrPlain.
 type Keys struct {
-	// Identities of age, such as AGE-SECRET-KEY-1... They vouch for nothing: anybody can encrypt for a public key.
+	// Identities of age, such as AGE-SECRET-KEY-1... They prove nothing: any client can encrypt for a public key.
 	Identities []string
-	// Passphrase vouches for what no record of the cluster can be beside, since nobody else can encrypt with it.
+	// Passphrase proves snapshots that cannot have a record of the cluster, since no other client can encrypt with
+	// it.
 	Passphrase string
-	// SHA256 of the stored bytes in hexadecimal, as whoever restores knows it; it vouches for them. Empty for none.
+	// SHA256 of the stored bytes in hexadecimal, from the user who restores; it proves them. Empty for none.
 	SHA256 string
 }
 
@@ -187,7 +188,7 @@ func (c closing) Close() error {
 type unsealed struct {
 	io.ReadCloser
 
-	// secret is whether a passphrase opened it, which nobody else knows.
+	// secret is whether a passphrase opened it, which no other client knows.
 	secret bool
 }
 

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// die takes or fetches a snapshot, and waits for its end at the point it was told.
+// die takes or fetches a snapshot, and waits at the given point to be killed.
 func die(ctx context.Context) error {
 	a := backup.Archive{Cluster: "prod", Mark: ours, RecordKeys: recordKeys, Scratch: os.Getenv(victimScratch)}
 

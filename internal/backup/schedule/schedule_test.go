@@ -107,8 +107,7 @@ func TestCronJob_environmentIsThatOfTalosBackup(t *testing.T) {
 	}
 }
 
-// Path style is asked for in the words of each version of talos-backup; the old ones cannot
-// compress.
+// Each version of talos-backup has its own setting for path style; the old ones cannot compress.
 func TestImage_versions(t *testing.T) {
 	t.Parallel()
 
@@ -284,8 +283,8 @@ func TestExpired_isOldestFirst(t *testing.T) {
 	}
 }
 
-// Whoever may put objects, and may not delete any, cannot make a retention delete the real ones, whatever the names say:
-// today's are all of today.
+// A client that may put objects, and may not delete any, cannot make a retention delete the real ones, whatever
+// the names say: today's are all of today.
 func TestExpired_isNotMovedByForgedSnapshots(t *testing.T) {
 	t.Parallel()
 

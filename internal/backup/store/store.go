@@ -20,8 +20,8 @@ var (
 	ErrExists = errors.New("there is an object of this key already")
 	// ErrDiffers is an object that is not what was written.
 	ErrDiffers = errors.New("the store holds other bytes than were written")
-	// ErrTooLarge is an object, a listing or an answer that is larger than any that belongs there: whoever may write to
-	// a store, or answer for it, must not decide how much memory, disk and time reading costs.
+	// ErrTooLarge is an object, a listing or an answer that is larger than any valid one. A client with write
+	// access to a store, or a server in its place, must not decide how much memory, disk and time reading costs.
 	ErrTooLarge = errors.New("the store holds more than is read")
 )
 

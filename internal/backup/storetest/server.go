@@ -142,8 +142,8 @@ func (b *Server) AnotherProxy(t testing.TB) *httptest.Server {
 // ports that were handed out by this process.
 var ports atomic.Uint32
 
-// FreeAddress is one that nothing listens on and that the system gives to nobody: the
-// connections of all tests take ports from 32768 on (Linux, ip_local_port_range).
+// FreeAddress is an address without a listener that the system assigns to no connection: the connections of all
+// tests take ports from 32768 on (Linux, ip_local_port_range).
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 
