@@ -93,7 +93,7 @@ func (p *Prober) askJob(ctx context.Context, check healthcheck.Check, left *erro
 	return errors.Join(err, failed)
 }
 
-// create makes a job. An interrupt does not cut it off: a job whose making nobody saw would be cleared away by nobody.
+// create makes a job. An interrupt does not cancel it: a job whose creation is unconfirmed would never be removed.
 func (p *Prober) create(ctx context.Context, job map[string]any) (map[string]any, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err

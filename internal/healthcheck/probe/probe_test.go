@@ -236,7 +236,7 @@ func TestPass_ofURLs(t *testing.T) {
 	}
 }
 
-// All checks are asked, what is waited for is told, and each that does not pass is named.
+// Pass runs all checks, reports what it waits for, and names each failed check.
 func TestPass_namesEachThatDoesNotPass(t *testing.T) {
 	t.Parallel()
 
