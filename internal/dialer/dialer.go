@@ -126,5 +126,5 @@ func (d *Dialer) first(ctx context.Context, address string) (net.Conn, error) {
 	// A proxy may say nothing for ever, and its dialer waits for it.
 	return panics.Within(ctx, func() (net.Conn, error) {
 		return talosdialer.ForProxyURL(d.options.ProxyURL)(ctx, address)
-	}, func(conn net.Conn) { _ = conn.Close() }) // nobody uses it
+	}, func(conn net.Conn) { _ = conn.Close() }) // unused
 }

@@ -128,7 +128,7 @@ func (d *Dialer) connected(ctx context.Context) (*ssh.Client, error) {
 	go func() {
 		defer close(ended)
 
-		_ = client.Wait() // why it ended is what the connections through it are told
+		_ = client.Wait() // the connections through it return the reason
 		d.forget(client)
 	}()
 	go keepAlive(client, ended)
@@ -297,7 +297,7 @@ func withDeadlines(channel net.Conn) net.Conn {
 	near, far := net.Pipe()
 
 	pass := func(to io.WriteCloser, from io.Reader) {
-		_, _ = io.Copy(to, from) // its end is that of the connection, whoever ended it
+		_, _ = io.Copy(to, from) // either end may close the connection
 		_ = channel.Close()
 		_ = far.Close()
 	}
