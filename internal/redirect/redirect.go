@@ -55,11 +55,11 @@ func (t Refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(r)
 }
 
-// Left reports whether a redirect leads to another origin than that of the first request, or an earlier one did. A
-// server that was redirected to also chooses the URL of the way back.
+// Left reports whether this redirect, or an earlier one, leads to another origin than that of the first request. A
+// foreign server also chooses the URL of a redirect to the first origin.
 //
-// It is for http.Client.CheckRedirect: net/http copies the headers of the first request to every further one, so what
-// one redirect removes is there again at the next.
+// It is for http.Client.CheckRedirect: net/http copies the headers of the first request to every further one, so a
+// header removed for one redirect is back at the next.
 func Left(next *http.Request, via []*http.Request) bool {
 	for _, earlier := range via[1:] {
 		if !SameOrigin(via[0].URL, earlier.URL) {

@@ -33,7 +33,7 @@ func TestSameOrigin(t *testing.T) {
 	}
 }
 
-// Once a redirect led to another origin, the way back counts as one that leads there, too.
+// Once a redirect led to another origin, a redirect to the first origin counts as foreign, too.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 
