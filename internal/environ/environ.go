@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Switch is whether a variable switches something on, in the words of [strconv.ParseBool]. Unset it is off. Any other
-// value is an error, an empty one too: ignoring it would leave off what its author wants on.
+// Switch reports whether a variable is true, by the rules of [strconv.ParseBool]. Unset it is off. Any other value
+// is an error, an empty one too: ignoring it would leave off what its author wants on.
 func Switch(name string) (bool, error) {
 	value, set := os.LookupEnv(name)
 	if !set {
