@@ -78,8 +78,8 @@ func Backoff(ctx context.Context, first, longest time.Duration, condition func(c
 	}
 }
 
-// Over reports whether ctx has ended, or its deadline has passed: the timers of connections may be a moment ahead of
-// its own. An error of such a moment says that time ran out, and nothing of who was asked.
+// Over reports whether ctx has ended, or its deadline has passed: the timers of connections may be a moment ahead
+// of its own. An error of such a moment only says that the time expired, and nothing about the server.
 func Over(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 
