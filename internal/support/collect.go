@@ -52,7 +52,7 @@ type Request struct {
 	Missing []Missing
 	// Patience is how long one machine may take; 5 min by default.
 	Patience time.Duration
-	// Tell is told of each machine that is done.
+	// Tell receives a line for each machine that is done.
 	Tell func(line string)
 }
 
