@@ -20,7 +20,7 @@ const OperationLifetime = 15 * time.Minute
 // Access is what one kind of operation needs of a cluster: credentials that are made for it have these roles and
 // rights, and no others.
 type Access struct {
-	// Operation in the words of the guide to credentials.
+	// Operation is the name of the operation in the guide to credentials.
 	Operation string
 	// Talos are the roles of its client of the Talos API, none where it asks no machine. Part has others for one part of
 	// what it does.
@@ -48,9 +48,10 @@ func (a Access) ForPart() Access {
 	return Access{Operation: a.Operation, Talos: a.Part.Roles, Kubernetes: KubernetesAccess{None: true}}
 }
 
-// KubernetesAccess is what an operation may do at the Kubernetes API. Only the group system:masters has rights in every
-// cluster: rights of another one are objects of the cluster, which a plan must not make and somebody may remove.
-// Operations that do not change what runs there have that group, too, and a client that sends no more than this.
+// KubernetesAccess is what an operation may do at the Kubernetes API. Only the group system:masters has rights in
+// every cluster. Rights of another group are objects of the cluster, which a plan must not make and another client
+// may remove. Operations that do not change workloads have that group, too, and a client that sends only what they
+// need.
 type KubernetesAccess struct {
 	// None is no client at all, and All no limit.
 	None, All bool

@@ -42,7 +42,7 @@ func otherBundle(t *testing.T) *Bundle {
 	return bundle
 }
 
-// What is not a cluster's alone is told from what is, however a person has edited it.
+// Content of one cluster alone is distinguished from other content, even after a manual edit.
 func TestOnlyKubeconfigOf_oneCluster(t *testing.T) {
 	bundle, other := testBundle(t), otherBundle(t)
 	own := bundle.Authority("kubernetes").Fingerprint

@@ -41,7 +41,7 @@ type Bundle struct {
 	// still accepted, and rotated the kinds whose present key took the place of another one.
 	next, previous spareKeys
 	rotated        []rotation.Kind
-	// former are the keys that were dropped last: nobody trusts them but who has a machine on record that works with one.
+	// former are the keys that were dropped last: they are trusted only where a recorded machine works with one.
 	former spareKeys
 	// others are bundles of the same cluster whose keys are known, too.
 	others []*Bundle

@@ -13,8 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/role"
 )
 
-// Credentials are what a client needs to prove itself and to recognise the server. They print without
-// their contents.
+// Credentials are what a client needs to prove itself and to verify the server. They print without their contents.
 type Credentials struct {
 	// CA is the PEM certificate of the authority that signed both sides. While machines may accept another one, too, those
 	// of the others follow it.
@@ -94,8 +93,8 @@ func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duratio
 
 type signer func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error)
 
-// mintAll signs with each of the authorities, the present one first. Of the others, those that have ended are left out:
-// nobody takes what they signed.
+// mintAll signs with each of the authorities, the present one first. It leaves out other authorities that have
+// expired: no server accepts what they signed.
 func (b *Bundle) mintAll(
 	authorities []*talosx509.PEMEncodedCertificateAndKey, ttl time.Duration,
 	by func(*talosx509.PEMEncodedCertificateAndKey) signer,

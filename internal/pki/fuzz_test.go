@@ -188,7 +188,7 @@ func FuzzCredentialFiles(f *testing.F) {
 			return
 		}
 
-		// What has no authority of the cluster in it is of somebody else.
+		// Content without an authority of the cluster is foreign.
 		if OnlyTalosconfigOf(data, strings.Repeat("0", len(ofTalos))) || OnlyKubeconfigOf(data) {
 			t.Error("a file is taken for one of no cluster")
 		}

@@ -67,7 +67,7 @@ func Parse(data []byte) (*Bundle, error) {
 	return bundle, nil
 }
 
-// checkShape recognises the files that are most often mistaken for a secrets bundle.
+// checkShape recognizes the files that are most often mistaken for a secrets bundle.
 func checkShape(document *yaml.Node) error {
 	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
 		return errors.New("expected the YAML mapping that `talosctl gen secrets` writes")

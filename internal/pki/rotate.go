@@ -102,9 +102,9 @@ func (p spareKeys) has(kind rotation.Kind) bool {
 	}
 }
 
-// Rotate is the bundle one step further (see Advance), with next keys of some kinds, which nobody works with yet. What
-// the cluster is known by stays, and so do the authority of etcd and all that backups need. A kind that is being turned
-// over is ErrRotating: a machine may carry a key of which nothing would be left.
+// Rotate returns the bundle one step further (see Advance), with next keys of some kinds, which no machine uses
+// yet. It keeps the identity of the cluster, the authority of etcd and all that backups need. A kind that is
+// already being rotated is ErrRotating: a machine may carry a key that the bundle would lose.
 func (b *Bundle) Rotate(kinds ...rotation.Kind) (*Bundle, error) {
 	out := b.Advance()
 
@@ -220,9 +220,9 @@ func newToken() string {
 	return text[:6] + "." + text[6:22]
 }
 
-// Following is the bundle for machines whose state has another one of the cluster. An authority that this state does
-// not know is accepted only: until the state is stored with the bundle, nobody who has the state alone could recognise
-// a machine that works with it.
+// Following is the bundle for machines whose state has another bundle of the cluster. An authority that this state
+// does not know is only accepted, not used. Until the bundle is stored in the state, a client with the state alone
+// could not recognize a machine that works with that authority.
 func (b *Bundle) Following(state *Bundle) *Bundle {
 	if state == nil || state.Mark() != b.Mark() {
 		return b
@@ -326,8 +326,8 @@ func (b *Bundle) Identity() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Unknown are the authorities that a machine works with and the bundle does not have: nobody who has the bundle alone
-// could recognise what they sign.
+// Unknown are the authorities that a machine works with and the bundle does not have. A client with the bundle
+// alone could not verify what they sign.
 func (b *Bundle) Unknown(carried rotation.Keys) []rotation.Kind {
 	var kinds []rotation.Kind
 

@@ -107,7 +107,7 @@ func TestRotate_exchangesOneKindAndKeepsTheFormerKey(t *testing.T) {
 	}
 }
 
-// What is to come is in the bundle, and so in state, before anybody works with it.
+// The next key is in the bundle, and so in state, before any machine works with it.
 func TestRotate_keepsTheNextKeyBesideThePresentOne(t *testing.T) {
 	before := testBundle(t)
 
