@@ -82,9 +82,9 @@ func (r Reference) WithTag(tag string) Reference {
 	return r
 }
 
-// Installer recognises the references that Installer.Reference writes and those of older factory paths
-// (<registry>/installer/<schematic>:<version>), at any registry, so that mirrors of the factory are
-// understood. ok is false for all others, which may be installers of unknown content.
+// Installer recognizes the references that Installer.Reference writes and those of older factory paths
+// (<registry>/installer/<schematic>:<version>), at any registry, so mirrors of the factory work. ok is false for
+// all others, which may be installers of unknown content.
 func (r Reference) Installer() (installer Installer, ok bool) {
 	if r.Tag == "" || checkVersion(r.Tag) != nil {
 		return Installer{}, false

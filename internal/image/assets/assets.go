@@ -1,8 +1,8 @@
-// Package assets names what an Image Factory makes of a schematic: images to boot and to install from. Pure: nobody is
-// asked whether there is such an image.
+// Package assets names what an Image Factory makes of a schematic: images to boot and to install from. Pure: it
+// does not check whether an image exists.
 //
-// Which platform has which images is in a table of the machinery library (platforms, 1.14); where the factory serves
-// them is in docs/api.md of siderolabs/image-factory (v1.5.0): /image/<schematic>/<version>/<file>, and
+// A table of the machinery library says which platform has which images (platforms, 1.14). The paths are in
+// docs/api.md of siderolabs/image-factory (v1.5.0): /image/<schematic>/<version>/<file>, and
 // /pxe/<schematic>/<version>/<platform>-<arch> for scripts of iPXE.
 package assets
 

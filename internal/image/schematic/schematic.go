@@ -1,13 +1,14 @@
-// Package schematic reads what an Image Factory puts into images of Talos, and computes its id as the factory does.
+// Package schematic reads what an Image Factory puts into images of Talos, and computes its id as the factory
+// does.
 //
-// A schematic is a YAML document (docs/api.md of siderolabs/image-factory, POST /schematics). The factory decodes it,
-// refuses fields that it does not know, writes it again with its fields in a fixed order and without those that are
-// empty, and takes the SHA-256 of that text as the id (pkg/schematic of the same repository, v1.4.0). So the id follows
-// from the content alone, whoever writes it and however; an Enterprise factory puts the caller into `owner`, which is
+// A schematic is a YAML document (docs/api.md of siderolabs/image-factory, POST /schematics). The factory decodes
+// it and refuses unknown fields. It encodes it again, with its fields in a fixed order and without empty ones, and
+// takes the SHA-256 of that text as the id (pkg/schematic of the same repository, v1.4.0). So the id depends on
+// the content alone, not on its author or format. An Enterprise factory puts the caller into `owner`, which is
 // part of the content, and so of the id.
 //
-// The package is pure. That an id can be computed does not mean that a factory can make its images: it has to have been
-// given the content once.
+// The package is pure. A computed id does not mean that a factory can make its images: the factory has to receive
+// the content once.
 package schematic
 
 import (
@@ -127,8 +128,8 @@ func (s Schematic) Content() (string, error) {
 	return string(encoded), nil
 }
 
-// ambiguous are texts that YAML 1.1 takes for truths and numbers of base 60. Every version of the YAML library that
-// factories use writes them in double quotes, but for 4.0.0-rc.6, which takes single ones.
+// ambiguous are texts that YAML 1.1 reads as booleans and numbers of base 60. Every version of the YAML library
+// that factories use writes them in double quotes, but for 4.0.0-rc.6, which takes single ones.
 var ambiguous = regexp.MustCompile(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|` +
 	`[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
 
