@@ -69,7 +69,7 @@ func putUnattendedInstall(known []config.Document, install Install) ([]config.Do
 // linksOfDisks are where udev names disks by what they are.
 const linksOfDisks = "/dev/disk/"
 
-// expression finds the disk in the words of Talos 1.14; zero when there is no disk.
+// expression is the disk selector of Talos 1.14; zero when there is no disk.
 func (i Install) expression() (cel.Expression, error) {
 	switch {
 	case i.DiskSelector != nil:

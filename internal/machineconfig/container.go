@@ -14,18 +14,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// Talos in a container is part of a machine that belongs to somebody else. It validates a configuration as ever,
-// and refuses only one in which hostDNS does not forward kube-dns to the host (Talos 1.13, v1alpha1_validation.go);
-// everything else that makes no sense there is accepted and has no effect (Talos 1.13, v1alpha1_sequencer.go, and the
+// Talos in a container runs on a machine with another owner. It validates a configuration as usual, and refuses
+// only one in which hostDNS does not forward kube-dns to the host (Talos 1.13, v1alpha1_validation.go). Other
+// settings that do not apply there are accepted and have no effect (Talos 1.13, v1alpha1_sequencer.go, and the
 // controllers that run in mode container):
 //
 //   - machine.install, disks, volumes, encryption, the image cache: there are no disks, the volumes are mounted.
 //   - machine.sysctls, sysfs, kernel and its modules, udev: the kernel is the host's.
-//   - time synchronisation: the clock is the host's.
+//   - time synchronization: the clock is the host's.
 //   - META, UKI and kernel arguments: nothing boots.
 //
-// Addresses and routes are the container runtime's. A shared address (VIP) is announced where nobody listens, so the
-// API server needs a Service instead.
+// Addresses and routes are the container runtime's. A shared address (VIP) is announced where no system listens,
+// so the API server needs a Service instead.
 
 // The networks of pods and services in a cluster of containers, where nothing else is asked for. The cluster lives
 // in pods of another one, which most likely uses the defaults of Kubernetes; traffic to a network that both have
@@ -74,10 +74,10 @@ func (m Machine) within(c Cluster) Machine {
 // containerInterface is the one that container runtimes bring a container to its network with.
 const containerInterface = "eth0"
 
-// putContainer makes a generated configuration one for a container. Nothing is installed; before contract v1.12
-// Talos is told to leave the network interface to the runtime, as talosctl's docker provisioner does (Talos 1.13,
-// provision/providers/docker/node.go). What tunnels lead to, such as those of kubectl port-forward, is called
-// localhost where they begin.
+// putContainer adapts a generated configuration to a container. Nothing is installed. Before contract v1.12, Talos
+// gets the setting to leave the network interface to the runtime, as talosctl's docker provisioner does (Talos
+// 1.13, provision/providers/docker/node.go). Tunnels, such as those of kubectl port-forward, call their target
+// localhost.
 func (g *Generator) putContainer(known []config.Document, main *v1alpha1.Config) {
 	main.MachineConfig.MachineInstall = nil
 
@@ -98,19 +98,20 @@ func (g *Generator) putContainer(known []config.Document, main *v1alpha1.Config)
 // loopback is the interface that an address is put on which leads to the container from outside alone.
 const loopback = "lo"
 
-// putPeerAddress lets the etcd of a container be known by an address that stays, whichever the container has. Members
-// know each other by addresses, and the others learn a new one from a member that has quorum (Talos 1.13,
-// etcd/advertised_peer.go). All that get another one at once would look for each other where nobody is, for good.
+// putPeerAddress gives the etcd of a container a stable address, whichever address the container has. Members know
+// each other by addresses, and the others learn a new one from a member that has quorum (Talos 1.13,
+// etcd/advertised_peer.go). If all members got other addresses at once, they would never find each other again.
 //
-//   - etcd is announced at an address that the machine has (etcd/spec.go), so that it is put on the loopback interface.
-//     This is the form of all contracts: Talos 1.13 still takes it, and a document for the interface would replace what
-//     a patch says of it.
-//   - Without listenSubnets etcd would listen where it is announced, and what is sent there arrives at the address of
-//     the container. The networks are all, as where nothing is announced; a list is an address of each kind that the
-//     machine has (etcd/spec.go), and etcd takes another one only when it starts (system/services/etcd.go).
-//   - The node is not to be known by it: addresses of nodes are taken out of validSubnets from left to right, and a
-//     list that takes out alone is empty (k8s/nodeip.go, siderolabs/net FilterIPs). The networks before it are the ones
-//     that Talos would choose (k8s/nodeip_config.go).
+//   - etcd is announced at an address that the machine has (etcd/spec.go), so the address is put on the loopback
+//     interface. This form works with all contracts: Talos 1.13 still takes it, and a document for the interface
+//     would replace what a patch says of it.
+//   - Without listenSubnets etcd would listen where it is announced, and what is sent there arrives at the address
+//     of the container. The networks are all, as without an announced address. A list is an address of each kind
+//     that the machine has (etcd/spec.go), and etcd takes another one only when it starts
+//     (system/services/etcd.go).
+//   - The node must not use the address: addresses of nodes are taken out of validSubnets from left to right, and
+//     a list with exclusions alone is empty (k8s/nodeip.go, siderolabs/net FilterIPs). The networks before it are
+//     the ones that Talos would choose (k8s/nodeip_config.go).
 func (g *Generator) putPeerAddress(known []config.Document, main *v1alpha1.Config, address netip.Addr) {
 	own := netip.PrefixFrom(address, address.BitLen()).String()
 

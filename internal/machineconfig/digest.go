@@ -69,7 +69,7 @@ func Digest(cfg []byte) (string, error) {
 // document is one document of a configuration as data. All but the content is shared, and not to be changed.
 type document struct {
 	id identity
-	// content is decoded YAML, normalised by the machinery library where it can load the document.
+	// content is decoded YAML, normalized by the machinery library where it can load the document.
 	content any
 	// provider is the loaded document, with all it says; nil when the library cannot load it.
 	provider config.Provider

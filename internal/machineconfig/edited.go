@@ -30,7 +30,7 @@ type edited struct {
 	// roots are the documents by kind, and places where they are among the chunks.
 	roots  map[string]*yaml.Node
 	places map[string]int
-	// changed are the kinds of those that are written anew.
+	// changed are the kinds of the documents that are encoded again.
 	changed map[string]bool
 }
 
@@ -109,7 +109,7 @@ func (e edited) putList(at places.Spot, elements []*yaml.Node) error {
 	return nil
 }
 
-// encode writes the documents anew that were changed, among the others, which stay as they are.
+// encode encodes the changed documents, and keeps the others as they are.
 func (e edited) encode() ([]byte, error) {
 	anew := map[int][]byte{}
 

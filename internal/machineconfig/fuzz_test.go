@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
-// Whatever configuration a machine says that it has, and whatever patch somebody writes: no panic, digests that agree
-// with differences, and no secret in what is shown. `go test -fuzz=FuzzDiff ./internal/machineconfig` looks for more;
+// For every configuration that a machine reports, and every patch of a user: no panic, digests that agree with
+// differences, and no secret in what is shown. `go test -fuzz=FuzzDiff ./internal/machineconfig` looks for more;
 // findings stay in testdata/fuzz.
 
 // largestFuzzed in bytes keeps one input from taking long.
@@ -118,8 +118,8 @@ func FuzzReencoded(f *testing.F) {
 	})
 }
 
-// reencoded checks that a configuration is the same one when the machinery library has written it anew, as a machine
-// does before it shows it.
+// reencoded checks that the machinery library does not change a configuration when it encodes it again, as a
+// machine does before it shows it.
 func reencoded(t *testing.T, cfg []byte, digest string) {
 	t.Helper()
 

@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// ErrKeyUnknown says that a machine is to carry a key that nobody has.
+// ErrKeyUnknown means that a machine needs a key that is not available.
 var ErrKeyUnknown = errors.New("a key that is needed is neither in the secrets nor on the machine")
 
 // Keys reads which keys a configuration carries. Errors do not quote it.
@@ -93,8 +93,8 @@ func authorityID(text string) string {
 	return rotation.AuthorityID(decoded)
 }
 
-// identifier makes identifiers of what is secret itself. They are keyed with a secret of the cluster, so that a token
-// which somebody chose cannot be guessed from what a node shows.
+// identifier returns identifiers for secrets. A secret of the cluster is their key, so a token chosen by a user
+// cannot be guessed from what a node shows.
 func (e edited) identifier() func(text string) string {
 	key := e.scalar(places.ClusterSecret.In(e.has))
 

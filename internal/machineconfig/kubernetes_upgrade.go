@@ -78,12 +78,12 @@ func KubernetesPath(from, to KubernetesVersion, releases []KubernetesVersion) []
 	return append(path, to)
 }
 
-// CheckKubernetesUpgrade says why a cluster cannot get from one version of Kubernetes to another by way of releases,
-// see KubernetesReleases: because it would be a downgrade (ErrMinorDowngrade, ErrPatchDowngrade), and otherwise because
-// the provider does not know a step of that way (ErrKubernetesNotKnown), because Talos does not support a version on it
-// (ErrKubernetesUnsupported), or both, as FieldErrors of their own. from is the version of the component that is
-// furthest behind, so that an upgrade which did not finish can be taken back. talos is the version that the machines
-// run when Kubernetes is upgraded; nothing is said about one that is not Known.
+// CheckKubernetesUpgrade returns why a cluster cannot get from one version of Kubernetes to another through
+// releases, see KubernetesReleases. The reason may be a downgrade (ErrMinorDowngrade, ErrPatchDowngrade).
+// Otherwise the provider does not know a step on the path (ErrKubernetesNotKnown), Talos does not support a
+// version on it (ErrKubernetesUnsupported), or both, as separate FieldErrors. from is the version of the component
+// that is furthest behind, so that an unfinished upgrade can be undone. talos is the version that the machines run
+// during the upgrade of Kubernetes; a version that is not Known is not checked.
 func CheckKubernetesUpgrade(from, to KubernetesVersion, releases []KubernetesVersion, talos TalosVersion) error {
 	if to.LT(from.Version) {
 		return downgraded(from, to)
@@ -226,10 +226,11 @@ func inWords(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// CheckImagesFollow says which images of a machine, those of the version to, keep it from passing other versions on the
-// way: of an image that is pinned by a digest, or whose tag is not that version, nobody knows what it is called at
-// another one (see cluster.ImageAt). It asks nothing of a path of one step. Errors are FieldErrors that wrap
-// ErrImagesDoNotFollow, one for every component; their Field is kubernetes_version, as images are set by patches.
+// CheckImagesFollow returns which images of a machine, those of the version to, keep it from passing other
+// versions on the path. An image that is pinned by a digest, or whose tag is not that version, has no known name
+// at another version (see cluster.ImageAt). It requires nothing for a path of one step. Errors are FieldErrors
+// that wrap ErrImagesDoNotFollow, one for every component; their Field is kubernetes_version, as images are set by
+// patches.
 func CheckImagesFollow(images map[string]string, to KubernetesVersion, path []KubernetesVersion) error {
 	if len(path) < 2 {
 		return nil

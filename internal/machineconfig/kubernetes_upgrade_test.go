@@ -72,7 +72,7 @@ func TestKubernetesPath_ends(t *testing.T) {
 	}
 }
 
-// A version that somebody mistyped is refused like any other that is too new, and costs no more.
+// A mistyped version is refused like any other that is too new, and costs no more.
 func TestKubernetesReleases_end(t *testing.T) {
 	to := kubernetesOf(t, "v1.18446744073709551615.0")[0]
 	if releases := KubernetesReleases(to, nil); len(releases) > 100 || releases[0].String() != "v1.28.0" {

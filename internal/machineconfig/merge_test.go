@@ -94,7 +94,7 @@ func TestMerge_ofPatches(t *testing.T) {
 		t.Error(err)
 	}
 
-	// Nothing is in it that nobody said.
+	// It contains only what was given.
 	want := "machine:\n    certSANs:\n        - a.test\n        - b.test\n    network:\n        interfaces:\n" +
 		"            - interface: eth0\n              mtu: 1400\n              dhcp: true\n" +
 		"            - interface: eth1\n              dhcp: false\n    sysctls:\n        b: \"2\"\n---\n"

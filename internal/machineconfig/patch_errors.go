@@ -13,7 +13,7 @@ import (
 const patchShape = "YAML documents with machine or cluster, or with apiVersion and kind; or a JSON 6902 list of " +
 	"operations"
 
-// shapeMistake recognises content that cannot be a document of a configuration.
+// shapeMistake recognizes content that cannot be a document of a configuration.
 func shapeMistake(node *yaml.Node) *FieldError {
 	mistake := &FieldError{Allowed: patchShape, Err: ErrNotPatch}
 

@@ -33,7 +33,7 @@ func newRawDocument(c chunk) (rawDocument, error) {
 			return raw, nil
 		}
 
-		// Content on the line of the separator: write it anew rather than take it apart.
+		// Content on the line of the separator: encode it again instead of splitting it.
 		encoded, err := encodeNode(c.node)
 		if err != nil {
 			return rawDocument{}, fmt.Errorf("encode document %s: %w", raw.identity, err)
@@ -52,7 +52,7 @@ func newRawDocument(c chunk) (rawDocument, error) {
 func (r rawDocument) decode() (map[string]any, error) {
 	var content map[string]any
 	if err := yaml.Unmarshal([]byte(r.text), &content); err != nil {
-		// Not wrapped: the library quotes values, and nobody knows which of this kind are secret.
+		// Not wrapped: the library quotes values, and which of this kind are secret is unknown.
 		return nil, fmt.Errorf("decode document %s: not a mapping of names", r.identity)
 	}
 

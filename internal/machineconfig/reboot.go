@@ -81,7 +81,7 @@ func NeedsReboot(before, after []byte, talos string) (bool, []string, error) {
 
 	fields, err := rules.differing(old, updated)
 	if rules.decidedHere && errors.Is(err, ErrUnknownForm) {
-		// Nobody would say that a reboot is missing.
+		// A missing reboot would not be reported.
 		fields, err = []string{mainDocument}, nil
 	}
 

@@ -136,7 +136,7 @@ type RegistryTLS struct {
 // Role is what a machine does in its cluster.
 type Role string
 
-// The roles, in the words of Talos (machine.type).
+// The roles, with the values of machine.type in Talos.
 const (
 	ControlPlane Role = "controlplane"
 	Worker       Role = "worker"
@@ -179,7 +179,8 @@ type Machine struct {
 	Install Install
 	// System is what is said of its volumes, of the isolation of workloads, and of the images that it runs.
 	System system.Settings
-	// TalosVersion is what the machine is to run. What it does not know is a mistake; empty means that nobody asks.
+	// TalosVersion is the version that the machine has to run. A setting that it does not know is an error; empty
+	// disables the check.
 	TalosVersion string
 	// PoolSettings are those of the pool the machine belongs to, Settings its own. They go before those of the cluster:
 	// see setting.Merge.

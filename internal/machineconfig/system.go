@@ -30,7 +30,7 @@ func checkSystem(found *problems, c Cluster, m Machine, s strictness) {
 	}
 }
 
-// duplicateVolume finds a volume that one patch has twice. What a patch deletes it may give anew.
+// duplicateVolume finds a volume that one patch has twice. A patch may add a volume again after deleting it.
 func duplicateVolume(chunks []chunk) string {
 	var documents []system.Name
 

@@ -101,7 +101,7 @@ func TestContract_mustNotBeNewerThanMachines(t *testing.T) {
 	}
 }
 
-// The kinds that Talos 1.13 documents. One that is not recognised would pass through unchecked.
+// The kinds that Talos 1.13 documents. An unknown kind would pass unchecked.
 func TestIsKnown_everyKindOfTalos(t *testing.T) {
 	for _, kind := range []string{
 		"HostnameConfig", "ResolverConfig", "TimeSyncConfig", "StaticHostConfig", "LinkConfig", "LinkAliasConfig",

@@ -14,10 +14,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/textkeys"
 )
 
-// Parse reads a configuration, or a part of one: its documents by the names that plans call them, "v1alpha1" for the
-// main one, "kind" or "kind/name" for others. Texts, numbers, truths, lists, maps with texts as keys, and nil are all
-// there is in them; what looks like a date stays a text. Errors are *machineconfig.FieldError of "config" and quote no
-// values.
+// Parse reads a configuration, or a part of one. It returns its documents by the names that plans use: "v1alpha1"
+// for the main one, "kind" or "kind/name" for others. It contains only strings, numbers, booleans, lists, maps
+// with string keys, and nil; what looks like a date stays a string. Errors are *machineconfig.FieldError of
+// "config" and quote no values.
 func Parse(config string) (parsed map[string]any, err error) {
 	// The YAML library panics on some malformed input.
 	defer func() {

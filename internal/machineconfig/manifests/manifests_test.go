@@ -54,7 +54,7 @@ const inline = `cluster:
         stringData: {token: %q}
 `
 
-// Each setting that Talos makes manifests of is told by the name of what it is for, and others are not.
+// Each setting from which Talos makes manifests is reported with the name of its purpose, and others are not.
 func TestChanges_namesWhatManifestsAreMadeOf(t *testing.T) {
 	t.Parallel()
 

@@ -1,8 +1,8 @@
-// Package remainder says what the configuration of a machine has beyond the one that settings make of it, as patches:
-// what an import writes down, so that nothing of a cluster that another tool made is lost. Pure.
+// Package remainder returns what the configuration of a machine has beyond the one from its settings, as patches.
+// An import writes these patches, so that nothing of a cluster from another tool is lost. Pure.
 //
-// A difference is a value that is added, one that is taken out, or both where one takes the place of another: Talos
-// merges lists by appending. What is secret, or often is, is left out and named: nobody asked for it to be shown.
+// A difference is an added value, a removed value, or both where one value replaces another: Talos merges lists by
+// appending. Values that are secret, or often are, are left out and named, because they must not be shown.
 package remainder
 
 import (

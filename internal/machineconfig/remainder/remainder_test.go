@@ -136,7 +136,7 @@ func TestPatches_ofEveryContract(t *testing.T) {
 		"cluster: {allowSchedulingOnControlPlanes: true, proxy: {disabled: true}, coreDNS: {disabled: true}}",
 	}
 
-	// From v1.14 on what the cluster and Kubernetes are told are documents.
+	// From v1.14 on, the settings of the cluster and of Kubernetes are documents.
 	documents := []string{"apiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {v: \"3\"}\n---\n" +
 		"apiVersion: v1alpha1\nkind: KubeProxyConfig\nenabled: false\n"}
 	active := generate(t, machineconfig.ControlPlane, "v1.14", documents...)
@@ -161,7 +161,7 @@ func TestPatches_ofEveryContract(t *testing.T) {
 	}
 }
 
-// What is secret, or often is, is in no patch, with what it belongs to; its places are told.
+// Values that are secret, or often are, are in no patch, with the settings around them; their paths are reported.
 func TestOf_leavesSecretsOut(t *testing.T) {
 	t.Parallel()
 

@@ -1,10 +1,11 @@
-// Package system has what is said of the system of one machine beside its cluster: the volumes that Talos keeps its own
-// data on and the keys they are encrypted with, whether workloads are isolated from it, and which images it runs.
+// Package system has the settings of the system of one machine, beside those of its cluster. They are the volumes
+// for Talos's own data and their encryption keys, whether workloads are isolated from the system, and which images
+// it runs.
 //
-// Each is a document of the configuration, or a field of the main one where the version contract is older. What cannot
-// be taken back on a disk that has data is decided here as well: whether a volume is a directory or a partition, and
-// whether it is encrypted, is fixed when it is made, and of the keys one has to stay. So is what each release of Talos
-// knows of it. Pure.
+// Each is a document of the configuration, or a field of the main one where the version contract is older. The
+// package also decides what cannot be undone on a disk with data. Whether a volume is a directory or a partition,
+// and whether it is encrypted, is fixed when it is made, and one of the keys has to stay. The package also knows
+// what each release of Talos supports. Pure.
 package system
 
 import (

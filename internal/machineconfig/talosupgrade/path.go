@@ -14,11 +14,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
-// Releases are the releases that machines pass on their way to a version when they come from further away than the
-// minor version beside it, lowest first: one for every minor version that there is, but its own. Those that are
-// chosen go before the newest patch this build knows, because what is wrong with an upgrade path is put right in its
-// patch releases; of a minor version it does not know, the first release is
-// passed, of which nothing is known but that it must exist.
+// Releases are the releases that machines pass on their way to a version that is more than one minor version away,
+// lowest first. There is one for every minor version in between. Chosen releases take precedence over the newest
+// patch that this build knows, because patch releases repair problems of an upgrade path. Of a minor version that
+// this build does not know, the path has the first release, of which only its existence is certain.
 func Releases(to machineconfig.TalosVersion, chosen []machineconfig.TalosVersion) []machineconfig.TalosVersion {
 	var releases []machineconfig.TalosVersion
 
