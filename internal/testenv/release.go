@@ -1,8 +1,9 @@
-// Package testenv says which tests run on every change (make test), and which only before a release (make test-all).
+// Package testenv says which tests run on every change (make test), and which only before a release (make
+// test-all).
 //
-// Every behaviour has a test that runs on every change, in the lowest layer that can show it. What runs before a
-// release alone is what that test leaves out: the other CLI, every call of a matrix where a change takes samples, a
-// long walk through several behaviours that each have a shorter test.
+// Every behavior has a test that runs on every change, in the lowest layer that can show it. What runs only before
+// a release is what that test leaves out: the other CLI, every call of a matrix where a change takes samples, a
+// long walk through several behaviors that each have a shorter test.
 package testenv
 
 import (

@@ -1,6 +1,6 @@
-// Package gateway has the ways into a private network for tests: an SSH server that forwards connections, and proxies.
-// They know names that nothing else resolves, as servers inside of such a network do, so that whoever gets to one of
-// these came through here. What was connected to is recorded.
+// Package gateway has routes into a private network for tests: an SSH server that forwards connections, and
+// proxies. Like servers inside of such a network, they resolve names that nothing else resolves. So a client that
+// reaches one of these names came through here. The package records all targets of connections.
 package gateway
 
 import (
@@ -88,7 +88,7 @@ func (n *Network) listen(tb testing.TB, serve func(net.Conn)) net.Addr {
 	})
 
 	tb.Cleanup(func() {
-		_ = listener.Close() // nobody connects any more
+		_ = listener.Close() // no client connects any more
 
 		mu.Lock()
 		for _, conn := range open {

@@ -60,7 +60,7 @@ func (n *Network) Jump(tb testing.TB) *JumpHost {
 	return j
 }
 
-// Logins are how often somebody logged in.
+// Logins is the number of logins.
 func (j *JumpHost) Logins() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

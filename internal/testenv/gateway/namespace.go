@@ -17,7 +17,7 @@ type Namespace struct {
 	Outside string
 }
 
-// NewNamespace makes one that ends with the test, which is skipped where nobody may.
+// NewNamespace makes one that ends with the test, which is skipped where the right to make one is missing.
 func NewNamespace(tb testing.TB) Namespace {
 	tb.Helper()
 

@@ -37,7 +37,7 @@ func (n *Network) HTTP(tb testing.TB) string {
 
 		request, err := http.ReadRequest(bufio.NewReader(conn))
 		if err != nil {
-			return // nobody asked
+			return // no request came
 		}
 
 		if user, password, ok := (&http.Request{Header: http.Header{

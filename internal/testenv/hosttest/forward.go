@@ -166,8 +166,8 @@ func join(ctx context.Context, conn net.Conn, data io.ReadWriter) {
 
 		close(asked)
 
-		// What is under way by then holds up other streams where nobody takes it, as real kubelets do; in tests that would be
-		// chance.
+		// Unread data that is under way by then blocks other streams, as in real kubelets; in tests that would
+		// depend on timing.
 		_, _ = io.Copy(io.Discard, data)
 	}()
 

@@ -273,7 +273,7 @@ func (r *run) once(s *slot) error {
 	}
 }
 
-// stop ends the machine of a pod that is to end within its grace period, or at once when nobody waits for that.
+// stop stops the machine of a pod within its grace period, or at once when no caller waits for that.
 func (r *run) stop(m *sim.Machine) {
 	defer m.PowerOff()
 

@@ -237,7 +237,7 @@ func TestNodes_thatAreLost(t *testing.T) {
 		t.Error("a pod on a lost node is reached")
 	}
 
-	s.delete(lost) // which nobody confirms
+	s.delete(lost) // unconfirmed
 	must(t, s.ReturnNode(t.Context(), node))
 	next := s.podThat("dev-cp-0", after(pod))
 

@@ -52,7 +52,7 @@ func TestAttach_cniMakesNodesReady(t *testing.T) {
 	})
 }
 
-// TestAwait_withoutACluster: a test that attaches to a site without a cluster is told so.
+// TestAwait_withoutACluster checks the error of a test that attaches to a site without a cluster.
 func TestAwait_withoutACluster(t *testing.T) {
 	Require(t)
 

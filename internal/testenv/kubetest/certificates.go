@@ -13,7 +13,7 @@ import (
 // authority signs the certificates of servers.
 type authority struct{ *certs.Authority }
 
-// newAuthority makes an authority that nobody else has.
+// newAuthority makes a new, unique authority.
 func newAuthority(t testing.TB, name string) authority {
 	t.Helper()
 

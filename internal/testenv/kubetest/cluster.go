@@ -209,7 +209,7 @@ func (c *Cluster) Client(t testing.TB, o api.Options) *kubernetes.Client {
 	return client
 }
 
-// Namespace makes a namespace for a test, which is told to end with it; nobody waits for that.
+// Namespace makes a namespace for a test and deletes it with the test, without waiting.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 

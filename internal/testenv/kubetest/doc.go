@@ -57,7 +57,7 @@
 //
 // # Faults
 //
-// A [Proxy] stands between whoever is tested and the Kubernetes API. To show that a process may be killed
+// A [Proxy] stands between the client under test and the Kubernetes API. To show that a process may be killed
 // at any time, let it die at each request in turn:
 //
 //	for n := 1; ; n++ {

@@ -87,7 +87,7 @@ func (g *gate) Requests(prefix string) int {
 	return len(g.Seen(func(c Call) bool { return strings.HasPrefix(c.Path, prefix) }))
 }
 
-// Forget begins to count anew.
+// Forget restarts the count.
 func (g *gate) Forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -165,7 +165,7 @@ func (l *life) address() string {
 		return l.HostIP
 	}
 
-	// Nobody connects to it; that it is not the only one of its kind does not matter.
+	// No client connects to it, so it need not be unique.
 	return fmt.Sprintf("10.244.%d.%d", l.pod.UID[0], l.pod.UID[1])
 }
 

@@ -18,9 +18,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
-// Proxy is a way to the Kubernetes API of a cluster that counts requests, lets some of them fail
-// ([Proxy.Fail] and what is beside it), and can be as if the process that asks had died. Whoever
-// comes through it is an administrator.
+// Proxy is a route to the Kubernetes API of a cluster that counts requests and lets some of them fail
+// ([Proxy.Fail] and what is beside it). It can also act as if its client had died. Every client of the proxy is an
+// administrator.
 type Proxy struct {
 	gate
 
@@ -141,11 +141,10 @@ func (p *Proxy) Client(t testing.TB, o api.Options) *kubernetes.Client {
 	return p.cluster.Client(t, o)
 }
 
-// Die lets the cluster see no more of whoever asks than if its process were killed at the n-th
-// request from now on that fits, of all for nil. That request still gets through, but for its
-// answer, when done is true, and does not otherwise. All connections end. The channel is closed
-// then, for a test that ends the operation: what asks does not know that it is dead.
-// Fail(nil) brings it back to life.
+// Die hides all later requests from the cluster, as if the client were killed at the n-th matching request from
+// now on; nil matches all. With done, that request still gets through, without its answer; otherwise it does not.
+// All connections end. The channel is closed then, for a test that ends the operation: the client does not know
+// that it is dead. Fail(nil) ends this state.
 func (p *Proxy) Die(n int, fits func(Call) bool, done bool) <-chan struct{} {
 	dead := make(chan struct{})
 	count, struck := 0, false
