@@ -93,8 +93,8 @@ func TestAccExamples_validate(t *testing.T) {
 	}
 }
 
-// addFormer has something in the place of providers whose resources only leave the state of whoever migrates from
-// them: it is installed and started, and nothing of its schema is asked for.
+// addFormer adds a stand-in for providers whose resources a migration only removes from the state. It is installed
+// and started, and its schema is not used.
 func addFormer(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 

@@ -170,8 +170,9 @@ func (p *Process) stop() {
 	}
 }
 
-// providers returns the provider processes of the workspace that still run. They are told by their program, which is
-// the workspace's own, because one whose CLI is gone has another parent. Linux only: elsewhere there are none.
+// providers returns the provider processes of the workspace that still run. They are identified by their program,
+// which is unique to the workspace, because a process whose CLI is gone has another parent. Linux only: elsewhere
+// there are none.
 func (p *Process) providers() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

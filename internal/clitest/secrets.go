@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// SecretsIn is what secrets are recognised by in texts: the longest line of each.
+// SecretsIn returns what identifies secrets in texts: the longest line of each.
 func SecretsIn(masks []string) []string {
 	var secrets []string
 
 	for _, mask := range masks {
-		// The longest line of a key is enough to recognise it by; those at its ends may be short, or a heading.
+		// The longest line of a key is enough to find it; the first and last lines may be short, or a heading.
 		longest := func(a, b string) int { return len(a) - len(b) }
 		lines := strings.Split(strings.TrimSpace(mask), "\n")
 
