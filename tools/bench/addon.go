@@ -22,10 +22,10 @@ const rounds = 5
 // of its objects has, and its removal.
 type parts [3]time.Duration
 
-// addon measures the life of a release beside that by the real helm CLI, of the same chart on the same cluster: by what
-// talosop does for it alone, and by runs of a CLI from start to end, refresh and plan included, beside runs of the CLI
-// for a resource that needs no cluster. Nobody waits for pods; a removal waits until all objects are gone, which that
-// by helm does not.
+// addon measures the life of a release beside that by the real helm CLI, of the same chart on the same cluster. It
+// measures talosop's own work alone. It also measures CLI runs from start to end, refresh and plan included,
+// beside CLI runs for a resource that needs no cluster. No run waits for pods. A removal waits until all objects
+// are gone, which that by helm does not.
 func addon(tb testing.TB, _ int) []figure {
 	tb.Helper()
 

@@ -1,7 +1,7 @@
-// Command schema prints the provider's schema as `terraform providers schema -json` does, from the provider in this
-// module and with no CLI. The documentation is generated from it: a CLI leaves out what it does not know itself
-// (Terraform before 1.14 and OpenTofu know no actions or list resources), so the pages would depend on whoever
-// generated them last.
+// Command schema prints the provider's schema as `terraform providers schema -json` does, from the provider in
+// this module and with no CLI. The documentation is generated from it. A CLI leaves out what it does not know
+// (Terraform before 1.14 and OpenTofu know no actions or list resources), so the pages would depend on the CLI
+// that generated them.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// allowed are the licences that go with MPL-2.0, each by words that only its text has.
+// allowed are the licenses that go with MPL-2.0, each by words that only its text has.
 var allowed = []struct{ name, words string }{
 	{"MPL-2.0", "mozilla public license version 2.0"},
 	{"Apache-2.0", "apache license version 2.0"},
@@ -18,8 +18,8 @@ var allowed = []struct{ name, words string }{
 	{"Unlicense", "this is free and unencumbered software released into the public domain"},
 }
 
-// refused are words of licences that ask more of whoever passes the provider on, also where they stand beside an
-// allowed one. The text of MPL-2.0 names those of GNU as possible further licences.
+// refused are words of licenses that ask more of a distributor of the provider, even beside an allowed license.
+// The text of MPL-2.0 names those of GNU as possible further licenses.
 var refused = []string{
 	"gnu general public license", "gnu lesser general public license", "gnu library general public license",
 	"gnu affero general public license", "business source license", "server side public license", "commons clause",
@@ -35,7 +35,7 @@ func allowedNames() []string {
 	return slices.Compact(names)
 }
 
-// classify tells which licence a text is.
+// classify returns the license of a text.
 func classify(text string) (string, error) {
 	words := plainWords(text)
 	name := ""

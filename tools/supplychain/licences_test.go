@@ -78,7 +78,7 @@ func TestLicences_ofAModule(t *testing.T) {
 	}
 }
 
-// Another system would bring modules that nobody looked at.
+// Another system would add modules that were not checked.
 func TestReleased_asGoreleaserBuilds(t *testing.T) {
 	t.Parallel()
 

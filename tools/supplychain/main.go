@@ -1,6 +1,6 @@
-// Command supplychain lists the licences of everything that is linked into the provider, on any system that it is
-// released for, and fails for a module without one or with one that is not allowed. It needs no network: the texts are
-// those in the module cache.
+// Command supplychain lists the licenses of everything that is linked into the provider, on any system that it is
+// released for, and fails for a module without one or with one that is not allowed. It needs no network: the texts
+// are those in the module cache.
 package main
 
 import (
@@ -109,7 +109,7 @@ func linkedModules(ctx context.Context) ([]*module, error) {
 	return slices.SortedFunc(maps.Values(all), func(a, b *module) int { return strings.Compare(a.name, b.name) }), nil
 }
 
-// licenceFile is what files with the text of a licence are called.
+// The names of files with the text of a license.
 var licenceFile = regexp.MustCompile(`(?i)^(un)?li[cs]en[cs]e([.-].*)?$|^copying([.-].*)?$`)
 
 // aside are files that say nothing of code that is linked.
@@ -117,7 +117,7 @@ var aside = map[string]string{
 	"LICENSE.docs": "of the documentation",
 }
 
-// licences are those of the module and of code from elsewhere that it has in folders that are linked.
+// The licenses of the module and of third-party code that it has in folders that are linked.
 func (m *module) licences() ([]string, error) {
 	var (
 		found    = map[string]bool{}

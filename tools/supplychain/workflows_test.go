@@ -173,7 +173,7 @@ func TestWorkflows_mayOnlyRead(t *testing.T) {
 			t.Errorf("%s runs on nothing that could be read", file)
 		}
 
-		// They run with the secrets of the repository what somebody proposes.
+		// They run proposed changes with the secrets of the repository.
 		for _, event := range []string{"pull_request_target", "workflow_run"} {
 			if _, ok := w.On[event]; ok {
 				t.Errorf("%s runs on %s", file, event)
@@ -234,8 +234,8 @@ func TestRelease_comesAfterTheTestsAndWithProvenance(t *testing.T) {
 	}
 }
 
-// What is built is for every system that licences are looked at for, the same wherever it is built, with checksums that are
-// signed and a list of what is in it; each push builds it, unsigned. TestAccSnapshot_installsAndRuns builds it twice.
+// The build covers every system whose licenses are checked, and is reproducible, with signed checksums and a list
+// of its content. Each push builds it, unsigned. TestAccSnapshot_installsAndRuns builds it twice.
 func TestRelease_isWholeAndReproducible(t *testing.T) {
 	t.Parallel()
 
@@ -308,7 +308,7 @@ func TestRelease_isWholeAndReproducible(t *testing.T) {
 	}
 }
 
-// A module that nobody looks after would keep what is known to be vulnerable.
+// A module without updates would keep known vulnerabilities.
 func TestDependabot_looksAfterEveryModule(t *testing.T) {
 	t.Parallel()
 

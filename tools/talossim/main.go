@@ -245,6 +245,6 @@ func (p *printer) printf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	// Output that nobody reads is no reason to stop the machines.
+	// Unread output is no reason to stop the machines.
 	_, _ = fmt.Fprintf(p.out, format, args...)
 }
