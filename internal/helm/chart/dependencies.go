@@ -65,7 +65,8 @@ func values(of map[string]*helmchart.Chart) []*helmchart.Chart {
 	return all
 }
 
-// groupOf is what one dependency is made of: an archive or a folder below charts; empty for other files.
+// groupOf is the part of a file name that identifies its dependency: an archive or a folder below charts; empty
+// for other files.
 func groupOf(name string) string {
 	rest, ok := strings.CutPrefix(name, chartsFolder)
 	if !ok || strings.HasSuffix(name, ".prov") || strings.HasPrefix(rest, "_") || strings.HasPrefix(rest, ".") {

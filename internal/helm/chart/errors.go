@@ -30,9 +30,9 @@ var (
 )
 
 var (
-	// errGone is a 404 or 410; what it means depends on what was asked for.
+	// errGone is a 404 or 410; its meaning depends on the request.
 	errGone = errors.New("not found")
-	// errTransient is an ErrUnreachable that may be gone a moment later.
+	// errTransient is an ErrUnreachable that a retry may fix.
 	errTransient = errors.New("try again")
 	// errMismatch is an ErrDamaged that a newer index may explain.
 	errMismatch = errors.New("other content than expected")
@@ -50,7 +50,7 @@ func newError(text string, cause error, kinds ...error) error {
 	return &sourceError{text: text, kinds: kinds, cause: cause}
 }
 
-// Error says what is wrong.
+// Error describes the problem.
 func (e *sourceError) Error() string {
 	if e.cause == nil {
 		return e.text
@@ -84,7 +84,7 @@ func redact(err error, from Source) error {
 	before := err.Error()
 	text := before
 	for _, secret := range []string{from.Password, from.ClientKey} {
-		// Anything holds what is as short as that, by chance.
+		// A text this short occurs by chance.
 		if len(secret) <= 3 {
 			continue
 		}

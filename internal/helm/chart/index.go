@@ -95,7 +95,7 @@ func readPart(name string, body []byte) (*catalog, error) {
 	return read, nil
 }
 
-// entriesHead makes what splitIndex says of a chart an index.
+// entriesHead turns the part of a chart from splitIndex into an index.
 const entriesHead = "apiVersion: v1\nentries:\n"
 
 // splitIndex cuts an index in YAML, as all tools write it, into the charts and what is beside them.

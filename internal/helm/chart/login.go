@@ -47,8 +47,8 @@ func (s *Store) openRegistry(from Source) (*registryReader, error) {
 		return nil, err
 	}
 	login := &auth.Client{
-		// The library compares a redirect only with the request before it, so that the second redirect of another server
-		// got the credentials again (oras-go 2.6, registry/remote/auth/client.go, send).
+		// The library compares a redirect only with the request before it. So the second redirect of a foreign
+		// server got the credentials again (oras-go 2.6, registry/remote/auth/client.go, send).
 		Client:     &http.Client{Transport: transport, CheckRedirect: withoutCredentials},
 		Credential: credential,
 		Cache:      auth.NewCache(),

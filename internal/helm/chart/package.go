@@ -22,7 +22,7 @@ type Package struct {
 	AppVersion string
 	// KubeVersion is the range of Kubernetes versions that the chart is for, empty for any.
 	KubeVersion string
-	// Deprecated is what the chart says of itself.
+	// Deprecated is whether the chart marks itself as deprecated.
 	Deprecated bool
 
 	// archive is the package, nil for a folder.
@@ -46,7 +46,7 @@ type download struct {
 	// name of the file, which is what a provenance file calls it.
 	name    string
 	archive []byte
-	// pin is what was expected; what was not is empty.
+	// pin is what the caller expected; empty fields were not expected.
 	pin Pin
 	// provenance reads the provenance file, or returns errGone.
 	provenance func(context.Context) ([]byte, error)
@@ -78,7 +78,7 @@ func (p download) open(from Source) (*Package, error) {
 	return opened, nil
 }
 
-// checkExpected compares a chart with what the index or the registry said of it.
+// checkExpected compares a chart with its entry in the index or the registry.
 func checkExpected(p download, have *helmchart.Metadata) error {
 	if p.pin.Version == "" || have.Name == p.pin.Name && sameVersion(have.Version, p.pin.Version) {
 		return nil
@@ -159,7 +159,7 @@ func digestOf(content []byte) string {
 
 var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// normalDigest is the digest in the one way in which we write it, empty when it is none of SHA-256.
+// normalDigest is a digest in our single format, empty when it is no SHA-256.
 func normalDigest(text string) string {
 	plain := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), digestPrefix)
 	if !hexDigest.MatchString(plain) {
@@ -168,7 +168,7 @@ func normalDigest(text string) string {
 	return digestPrefix + plain
 }
 
-// contentKind says what is there in place of a package.
+// contentKind describes content that is no package.
 func contentKind(content []byte) string {
 	start := strings.ToLower(strings.TrimSpace(string(content[:min(len(content), 256)])))
 	switch {

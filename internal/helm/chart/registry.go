@@ -73,8 +73,8 @@ func (s *Store) artifact(ctx context.Context, from Source) (*artifact, error) {
 	return found, err
 }
 
-// choose finds the version that helm would (registry/client.go, ValidateReference), and where helm asks for
-// a tag alone, such as for "1.2", also one in that range.
+// choose finds the version that helm would (registry/client.go, ValidateReference). Where helm accepts only a tag,
+// such as "1.2", choose also accepts a version in that range.
 func (r *registryReader) choose(ctx context.Context) (*artifact, error) {
 	want := r.from.constraint()
 	if r.ref.tag != "" {

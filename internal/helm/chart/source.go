@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Source is where a chart comes from.
+// Source is the location of a chart.
 type Source struct {
 	// Chart is its name in the repository; without one an oci:// reference, the URL of a package,
 	// or the path of a folder or a package.
@@ -26,8 +26,8 @@ type Source struct {
 	// Username and Password of the repository, sent to another host only with PassCredentials.
 	Username, Password string
 	PassCredentials    bool
-	// CA that the server's certificate is of, beside those of the system; ClientCertificate and
-	// ClientKey for servers that ask for them. PEM.
+	// CA that signed the server's certificate, in addition to those of the system. ClientCertificate and ClientKey
+	// are for servers that require them. PEM.
 	CA, ClientCertificate, ClientKey string
 	// InsecureSkipTLSVerify trusts any certificate; PlainHTTP uses none (OCI).
 	InsecureSkipTLSVerify, PlainHTTP bool
@@ -39,7 +39,7 @@ type Source struct {
 	Keyring string
 }
 
-// Pin is what a source stands for at a time.
+// Pin is what a source resolved to at one time.
 type Pin struct {
 	Name, Version string
 	// Digest of the package, such as sha256:0f…; empty when the repository does not say and the
@@ -65,7 +65,7 @@ func (from Source) InRegistry() bool {
 		from.Repository == "" && strings.HasPrefix(from.Chart, ociScheme)
 }
 
-// kind tells the kinds of sources apart, and refuses what is none.
+// kind distinguishes the kinds of sources, and refuses an unknown one.
 func (from Source) kind() (sourceKind, error) {
 	chart, repository := from.Chart, from.Repository
 	if chart == "" {

@@ -132,7 +132,7 @@ func (s *Store) fetch(ctx context.Context, from Source) (*Package, error) {
 	return got.open(from)
 }
 
-// download brings a package, whatever chart it is.
+// download fetches the package of any chart.
 func (s *Store) download(ctx context.Context, from Source) (download, error) {
 	at, err := from.kind()
 	if err != nil {

@@ -36,8 +36,8 @@ func (from Source) access() access {
 
 func (a access) hasCredentials() bool { return a.username != "" || a.password != "" }
 
-// elsewhere is the source of what is on another server: what is said of how the one of from is spoken to counts there
-// only when it is to be passed on.
+// elsewhere is the source for content on another server. Settings of the connection to the server of from apply
+// there only when they are to be passed on.
 func (from Source) elsewhere() Source {
 	if !from.PassCredentials {
 		from.Username, from.Password = "", ""
@@ -134,7 +134,7 @@ func (a access) tls() (*tls.Config, error) {
 	return settings, nil
 }
 
-// guard ends requests of which nothing is heard for a while.
+// guard ends requests without an answer for a while.
 type guard struct {
 	base  http.RoundTripper
 	stall time.Duration
@@ -180,8 +180,8 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 		b.heard()
 	}
 	if err != nil {
-		// Also an orderly end is none after we hung up: a server may well finish what it was
-		// about to send when it sees that, and the half would pass for the whole.
+		// After we hung up, even a clean end does not count: a server may finish what it was sending, and half of
+		// the content would pass for all of it.
 		err = b.explain(err)
 	}
 	return n, err
@@ -192,7 +192,7 @@ func (b *guardedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// connectionError classifies an error of a connection. at is what was asked for.
+// connectionError classifies an error of a connection. at is the requested address.
 func connectionError(ctx context.Context, at string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", at, ctx.Err())
@@ -302,7 +302,7 @@ func (s *Store) getOnce(ctx context.Context, a access, at, origin *url.URL, limi
 
 const userAgent = "terraform-provider-talosop"
 
-// limitRedirects is what http.Client does when it is given nothing else.
+// limitRedirects does what http.Client does by default.
 func limitRedirects(_ *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("more than 10 redirects")

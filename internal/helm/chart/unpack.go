@@ -52,11 +52,12 @@ func newRoom() *room {
 const (
 	// deepest is how many packages may be within each other.
 	deepest = 8
-	// headerSize is what a file takes in an archive beside its content, about: its header, and what fills its last block.
+	// headerSize is about what a file takes in an archive beside its content: its header, and the padding of its
+	// last block.
 	headerSize = 4 << 10
 )
 
-// unpack counts what comes out of an archive.
+// unpack counts the unpacked content of an archive.
 func (r *room) unpack(archive []byte, depth int) error {
 	if depth > deepest {
 		return fmt.Errorf("%w: packages within packages, more than %d deep", errFull, deepest)
@@ -120,7 +121,7 @@ func (r *room) inspect(name string, file *bufio.Reader, depth int) error {
 	}
 	content = bytes.TrimPrefix(content, byteOrderMark)
 	if isPackage {
-		// What is no package takes what was counted until that shows. If Helm unpacks it, Helm says what is wrong with it.
+		// Content that is no package counts until that shows. If Helm unpacks it, Helm reports the problem.
 		if err := r.unpack(content, depth+1); errors.Is(err, errFull) || errors.Is(err, expansion.ErrTooLarge) {
 			return err
 		}

@@ -9,19 +9,19 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// client is Helm's client of a cluster, with waits and deletions that are the session's own.
+// client is Helm's client of a cluster, with waits and deletions of the session.
 //
-// Of Helm's (3.21, kube.Client) it uses what makes requests and returns: Create, and the half of
-// Update that creates and patches, repeat a conflict five times within 50 ms (createResource:
-// retry.DefaultRetry); Build, Get and IsReachable repeat nothing. Wait, WaitWithJobs, WaitForDelete,
-// WatchUntilReady and WaitAndGetCompletedPodPhase start from context.Background, the last two with
-// watches, and are not used. Neither are the logs of hooks (kube.InterfaceLogs), which would be
-// read to the end just to be thrown away; what a hook that failed had to say is in the error.
+// It uses the parts of Helm's client (3.21, kube.Client) that make requests and return. Create, and the half of
+// Update that creates and patches, retry a conflict five times within 50 ms (createResource: retry.DefaultRetry).
+// Build, Get and IsReachable retry nothing. Wait, WaitWithJobs, WaitForDelete, WatchUntilReady and
+// WaitAndGetCompletedPodPhase start from context.Background, the last two with watches, and are not used. Neither
+// are the logs of hooks (kube.InterfaceLogs), which Helm would read to the end and drop. The error of a failed
+// hook has its output.
 //
-// After a hook that failed, Helm writes to the log of the process, past the redaction, why it could
-// not delete the hook or show its log (3.21, action/hooks.go, execHook). Both are without content of
-// objects: manifests were built before, so that only errors of reads, deletions and waits remain, which
-// name objects and what the API says of them; and without kube.InterfaceLogs no log is asked for.
+// After a failed hook, Helm writes to the log of the process, past the redaction, why it could not delete the hook
+// or show its log (3.21, action/hooks.go, execHook). Both texts have no content of objects. Manifests were built
+// before, so only errors of reads, deletions and waits remain, which name objects and quote the API. And without
+// kube.InterfaceLogs Helm requests no log.
 type client struct {
 	s    *Session
 	helm *kube.Client
@@ -63,10 +63,10 @@ func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force b
 	return c.update(original, target, force, c.helm.UpdateThreeWayMerge)
 }
 
-// update has Helm create and patch, and deletes what is left of the original by itself: Helm's own
-// deletion does not check whose an object is, and only logs what it could not delete, which from then
-// on no manifest has any more (kube.Client.update). The result is never nil, since the actions
-// read it after an error (action.Upgrade, releasingUpgrade: results.Created).
+// update has Helm create and patch, and deletes the remaining objects of the original itself. Helm's own deletion
+// does not check the owner of an object. It also only logs what it could not delete, and no later manifest has
+// those objects (kube.Client.update). The result is never nil, since the actions read it after an error
+// (action.Upgrade, releasingUpgrade: results.Created).
 func (c *client) update(
 	original, target kube.ResourceList, force bool,
 	update func(original, target kube.ResourceList, force bool) (*kube.Result, error),
@@ -104,7 +104,7 @@ func (c *client) DeleteWithPropagationPolicy(
 	return &kube.Result{Deleted: deleted}, nil
 }
 
-// identity tells objects apart as Helm does (kube.ResourceList, isMatchingInfo).
+// identity identifies objects as Helm does (kube.ResourceList, isMatchingInfo).
 type identity struct{ group, kind, namespace, name string }
 
 func identify(info *resource.Info) identity {

@@ -27,17 +27,17 @@ const (
 // atOnce is how many objects of a kind are deleted at the same time.
 const atOnce = 8
 
-// unlessKept is for objects that a new manifest no longer has. Helm keeps objects with a keep policy
-// (kube.Client.update), and talosop keeps objects that another owner chose.
+// unlessKept is for objects that a new manifest no longer has: Helm keeps those with a keep policy
+// (kube.Client.update). whatever is for objects that the caller chose to delete.
 func unlessKept(live metav1.Object) bool {
 	return live.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
 }
 
 func whatever(metav1.Object) bool { return false }
 
-// deleteEach deletes objects kind by kind, in their order as Helm does (kube.batchPerform), goes on
-// after errors, and returns those that are deleted or were gone. Objects that belong to another
-// release by now stay: they went over to it, and this one just does not know.
+// deleteEach deletes objects kind by kind, in their order as Helm does (kube.batchPerform). It continues after
+// errors, and returns the objects that are deleted or were gone. Objects that belong to another release by now
+// stay: they moved to it, and this release does not know.
 func (c *client) deleteEach(resources kube.ResourceList, policy metav1.DeletionPropagation,
 	keep func(metav1.Object) bool) (
 	deleted kube.ResourceList, err error,
@@ -105,8 +105,9 @@ func (c *client) deleteOne(
 		left, err := helper.DeleteWithOptions(info.Namespace, info.Name, &metav1.DeleteOptions{
 			PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(uid)),
 		})
-		// The server answers with a Status when nothing is left of the object, and else with what is: of some kinds also
-		// when it is gone (Kubernetes 1.36, registry/generic/registry/store.go, finalizeDelete).
+		// The server answers with a Status when nothing is left of the object, or else with the rest of it. For
+		// some kinds it sends the object even when it is gone (Kubernetes 1.36,
+		// registry/generic/registry/store.go, finalizeDelete).
 		if _, none := left.(*metav1.Status); none && err == nil {
 			c.s.rememberGone(info)
 		}
@@ -140,8 +141,7 @@ func (c *client) isForeign(info *resource.Info, live metav1.Object) bool {
 	return true
 }
 
-// remember which object was deleted, so that one of its name that comes after it is not taken for
-// it.
+// remember records which object was deleted, to distinguish it from a later one of the same name.
 func (s *Session) remember(info *resource.Info, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +159,8 @@ func (s *Session) rememberGone(info *resource.Info) {
 	s.gone[identify(info)] = true
 }
 
-// isForeignOrDeleted reports whether an object is not to be waited for because it was foreign or is known to be gone,
-// and which object of its name was deleted.
+// isForeignOrDeleted reports whether to skip the wait for an object, because it is foreign or known to be gone. It
+// also returns which object of its name was deleted.
 func (s *Session) isForeignOrDeleted(info *resource.Info) (over bool, deleted types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

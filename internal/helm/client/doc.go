@@ -1,14 +1,12 @@
-// Package client makes what Helm's actions need of a cluster, bound to a context.
+// Package client provides what Helm's actions need of a cluster, bound to a context.
 //
-// Helm's actions take no context, or return at its end and go on behind (action.Install,
-// RunWithContext: performInstallCtx leaves its goroutine to itself, Helm 3.21). A [Session] turns
-// that around: the actions are called with plain Run, and every request that they make ends with
-// the context of the session, every wait is the session's own, and only the records of releases
-// may still be written for a short grace, so that an interrupted run is recorded as failed. When
-// Run has returned, nothing goes on. What no context ends is the rendering itself, which may look up
-// names of hosts where a release allows that (Helm 3.21, engine.Engine.EnableDNS); the resolver's own
-// timeout bounds it.
+// Helm's actions take no context, or return at its end and continue in the background (action.Install,
+// RunWithContext: performInstallCtx leaves its goroutine running, Helm 3.21). A [Session] changes that. It calls
+// the actions with plain Run. Every request of theirs ends with the context of the session, and every wait is the
+// session's own. Only the records of releases may still be written for a short grace period, so that an
+// interrupted run is recorded as failed. When Run has returned, nothing runs any more. The exception is the
+// rendering, which no context ends. It may look up host names where a release allows that (Helm 3.21,
+// engine.Engine.EnableDNS); the resolver's own timeout bounds it.
 //
-// Sessions share [Slots]: how many of them render and build at a time, and what their clusters
-// said of the kinds that they serve.
+// Sessions share [Slots]: how many of them render and build at a time, and the kinds that their clusters serve.
 package client

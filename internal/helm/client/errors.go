@@ -54,7 +54,7 @@ type timeoutError struct{ error }
 
 func (e *timeoutError) Unwrap() error { return e.error }
 
-// Is makes it context.DeadlineExceeded, whatever cause was given.
+// Is makes it context.DeadlineExceeded, for every cause.
 func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // interruptedError is a wait that the user or a context ended.
@@ -70,7 +70,7 @@ func (e *interruptedError) Error() string {
 
 func (e *interruptedError) Unwrap() error { return e.cause }
 
-// Is makes it context.Canceled, whatever cause was given.
+// Is makes it context.Canceled, for every cause.
 func (e *interruptedError) Is(target error) bool { return target == context.Canceled }
 
 // ending is why a context ended, for those who waited in it.

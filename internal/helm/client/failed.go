@@ -79,7 +79,7 @@ type redactedError struct {
 func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.error }
 
-// Redacted is an error whose text redact has gone over.
+// Redacted is an error whose text was passed through redact.
 func Redacted(err error, redact func(string) string) error {
 	if text := redact(err.Error()); text != err.Error() {
 		return &redactedError{err, text}

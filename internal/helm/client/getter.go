@@ -70,7 +70,7 @@ type kinds struct {
 // Fresh is asked by the mapper when it does not find a kind, to ask again if it is not.
 func (k *kinds) Fresh() bool { return k.asked.since() < freshness }
 
-// asked remembers when the API was asked for its kinds.
+// asked remembers when the API last returned its kinds.
 type asked struct {
 	*discovery.DiscoveryClient
 
@@ -102,9 +102,8 @@ func (a *asked) since() time.Duration {
 // factory is kubectl's without its validation.
 type factory struct{ cmdutil.Factory }
 
-// Validator checks nothing. kubectl's would list every definition of the cluster and read the
-// OpenAPI document of each group in a manifest, some ten MiB each once decoded, and all that for
-// the question whether the API server validates by itself what it is sent
-// (kubectl 0.36, validation.paramVerifyingSchema); every server since Kubernetes 1.25 does, and
-// then kubectl validates nothing either. What the server finds comes back as a warning.
+// Validator checks nothing. kubectl's validator would list every definition of the cluster and read the OpenAPI
+// document of each group in a manifest, some ten MiB each once decoded. It does that only to learn whether the API
+// server validates requests itself (kubectl 0.36, validation.paramVerifyingSchema). Every server since Kubernetes
+// 1.25 does, and then kubectl validates nothing either. What the server finds comes back as a warning.
 func (factory) Validator(string) (validation.Schema, error) { return validation.NullSchema{}, nil }

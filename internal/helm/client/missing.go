@@ -31,7 +31,8 @@ func (t *lookups) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// lookup is what a template asks for: the kinds of a version where resource is empty, all objects where name is.
+// lookup is a lookup of a template: of the kinds of a version where resource is empty, of all objects where name
+// is empty.
 type lookup struct{ version, resource, namespace, name string }
 
 // lookupOf reads the path of a request, such as /apis/apps/v1/namespaces/default/deployments/web.

@@ -94,7 +94,7 @@ func (c *client) noneReady(ctx context.Context, info *resource.Info) (reason str
 	return "", nil
 }
 
-// namespaceGone is a permanent error when the namespace of an object goes or is gone.
+// namespaceGone returns a permanent error when the namespace of an object is being deleted or is gone.
 func (c *client) namespaceGone(ctx context.Context, info *resource.Info) error {
 	if info.Namespace == "" {
 		return nil
@@ -106,7 +106,7 @@ func (c *client) namespaceGone(ctx context.Context, info *resource.Info) error {
 	case apierrors.IsNotFound(err):
 		return wait.Permanent(fmt.Errorf("the namespace %s is gone", info.Namespace))
 	case err != nil:
-		// Who may not read namespaces waits until the timeout.
+		// Without the right to read namespaces, the wait lasts until the timeout.
 		return nil //nolint:nilerr // the reason that counts is that of the object
 	case namespace.DeletionTimestamp != nil:
 		return wait.Permanent(fmt.Errorf("the namespace %s is being deleted", info.Namespace))
@@ -142,7 +142,7 @@ func (c *client) served(versioned runtime.Object) (reason string, err error) {
 	return "", nil
 }
 
-// hook checks what a hook made.
+// hook checks an object of a hook.
 func (c *client) hook(ctx context.Context, info *resource.Info) (reason string, err error) {
 	switch kube.AsVersioned(info).(type) {
 	case *batchv1.Job:
@@ -262,7 +262,7 @@ func failed(info *resource.Info, because ...string) (reason string, err error) {
 	return "it has failed" + reason, wait.Permanent(fmt.Errorf("%s failed%s", reference(info), reason))
 }
 
-// deleted checks an object that is to go.
+// deleted checks an object that is being deleted.
 func (c *client) deleted(ctx context.Context, info *resource.Info) (reason string, err error) {
 	over, uid := c.s.isForeignOrDeleted(info)
 	if over {

@@ -11,20 +11,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
-// bound is the transport of everything that a session asks: nothing goes out after the context
-// ended, although Helm's requests come with contexts that never do (Helm 3.21, kube.Client and
-// storage/driver.Secrets; cli-runtime 0.36, resource.Helper). What is under way ends by the
-// configuration that it is made of (kubernetes.Client.Config).
+// bound is the transport of all requests of a session: none is sent after the context ended. Helm's requests have
+// contexts that never end (Helm 3.21, kube.Client and storage/driver.Secrets; cli-runtime 0.36, resource.Helper).
+// The configuration behind it ends the running requests (kubernetes.Client.Config).
 //
-// A request that is refused because there are too many was not processed, whatever it is for, and
-// client-go repeats it where the server says when (client-go 0.36, rest.checkWait). It sleeps in
-// a context of Helm's meanwhile, and most of what servers say does not get here (kubernetes, soon),
-// so it is repeated here.
+// A request that is refused because there are too many was not processed, and client-go retries it after the time
+// that the server gives (client-go 0.36, rest.checkWait). It sleeps in a context of Helm meanwhile, and most such
+// answers do not get here (kubernetes, soon). So bound retries the request itself.
 //
-// The lists of kinds at /api and /apis are asked for with the tag that the server gave the last time,
-// and a server that has nothing new says so in an answer of no size. So they are never stale,
-// and an action that forgets what it knows of them, as each of Helm's does (action.Configuration,
-// getCapabilities), costs next to nothing, whatever the number of sessions.
+// Requests for the lists of kinds at /api and /apis have the tag of the last answer, and a server without news
+// answers with an empty body. So the lists are never stale. An action that drops them, as each of Helm's does
+// (action.Configuration, getCapabilities), costs next to nothing, whatever the number of sessions.
 type bound struct {
 	http.RoundTripper
 

@@ -37,13 +37,12 @@ type Options struct {
 	// Progress receives what Helm logs and other events that are not errors. It may be nil, and several goroutines
 	// may call it.
 	Progress func(string)
-	// WithholdSecrets lets templates look up no Secrets, see [Session.Withheld].
+	// WithholdSecrets keeps templates from looking up Secrets, see [Session.Withheld].
 	WithholdSecrets bool
 	// Slots are shared with other sessions of the process; nil shares with none.
 	Slots *Slots
-	// Grace is how long records of releases may be written after the context ended, 20 s by
-	// default. Pause is between two observations of objects that are waited for, and before a request that was
-	// one too many is repeated, 1 s by default.
+	// Grace is how long records of releases may be written after the context ended, 20 s by default. Pause is the
+	// time between two observations in a wait, and before a rate-limited request is retried, 1 s by default.
 	Grace, Pause time.Duration
 }
 
@@ -70,10 +69,10 @@ type Session struct {
 	foreign map[identity]string
 	deleted map[identity]types.UID
 	gone    map[identity]bool
-	// withheld is what a template was not given, missing what another release may bring of what it looked up.
+	// withheld is what a template did not get; missing is what it looked up and another release may create.
 	withheld string
 	missing  []string
-	// told are the notes that were given, each once.
+	// told are the notes that were reported, each once.
 	told map[string]bool
 }
 
@@ -247,7 +246,7 @@ func (s *Session) log(format string, args ...any) {
 	s.o.Progress(s.o.Redact(fmt.Sprintf(format, args...)))
 }
 
-// note tells something once.
+// note reports a text once.
 func (s *Session) note(text string) {
 	s.mu.Lock()
 	told := s.told[text]

@@ -11,8 +11,8 @@ import (
 // defaultSlots is how many sessions work at a time, unless told otherwise.
 const defaultSlots = 3
 
-// Slots bound how many sessions of a process render and build at a time, which takes some
-// hundred MiB for a large chart, and keep what the sessions share. Safe for concurrent use.
+// Slots bound how many sessions of a process render and build at a time, which takes some hundred MiB for a large
+// chart. They also hold the data that sessions share. Safe for concurrent use.
 type Slots struct {
 	taken chan struct{}
 
@@ -65,7 +65,7 @@ func (s *Slots) keep(key string, c catalog) {
 	s.catalogs[key] = c
 }
 
-// place is what one session has of the slots.
+// place is the slot of one session.
 type place struct {
 	slots *Slots
 
@@ -123,7 +123,7 @@ func (p *place) take(ctx context.Context) error {
 	return nil
 }
 
-// leave reports whether there was a slot to give back.
+// leave reports whether there was a slot to release.
 func (p *place) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

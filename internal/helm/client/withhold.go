@@ -13,7 +13,7 @@ import (
 var secretsPath = regexp.MustCompile(
 	`/(?:api/v1|apis/[^/]+/[^/]+)/(?:namespaces/([^/]+)/)?secrets(?:/([^/]+))?(?:/|$)`)
 
-// onlyMetadata asks for objects without what they hold.
+// onlyMetadata requests objects without their content.
 const onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // withholding gives the templates of a chart a client that reads no Secrets. Helm renders with the configuration
@@ -71,7 +71,7 @@ func (t *secretless) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, t.s.withhold(namespace + "/" + name)
 }
 
-// withhold remembers what was not read.
+// withhold records what was not read.
 func (s *Session) withhold(what string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -141,7 +141,7 @@ func fieldsOf(after Object, differences []objects.Difference, redact func(string
 
 const hidden = "(sensitive)"
 
-// hide what is there.
+// hide replaces a value.
 func hide(value string) string {
 	if value == "" {
 		return ""

@@ -34,7 +34,7 @@ func shared[E comparable](a, b []E) int {
 	return min(len(a), len(b))
 }
 
-// part is what is around a place of a long value.
+// part is the text around an index of a long value.
 func part(value string, at int) string {
 	runes := []rune(value)
 	if from := min(at, len(runes)) - before; len(runes) > longestValue && from > 0 {
@@ -108,7 +108,7 @@ func quoted(line string) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// hunk is where lines were replaced: how many of which, and by how many of which.
+// hunk is a replacement of lines: where, how many old ones, and how many new ones.
 type hunk struct{ from, olds, at, news int }
 
 // hunks are the differences of two texts, as few lines as possible. Of very long texts they are one.

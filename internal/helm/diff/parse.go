@@ -122,9 +122,9 @@ func appendObjects(objects []Object, content map[string]any, namespace string) (
 	return objects, nil
 }
 
-// Items are the objects in a list, with the kind and version that it gives them, as the API's own decoder has it
-// (apimachinery 0.36, unstructured, detectList and decodeToList). One whose items are null has none: templates leave
-// that where they render nothing.
+// Items are the objects in a list, with the kind and version of the list, as the API's own decoder returns them
+// (apimachinery 0.36, unstructured, detectList and decodeToList). A list whose items are null has none: templates
+// that render nothing leave null.
 func Items(list map[string]any) (items []map[string]any, isList bool, err error) {
 	kind, _ := list["kind"].(string)
 	value, there := list["items"]

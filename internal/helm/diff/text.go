@@ -58,8 +58,8 @@ func (c Change) lines() []string {
 	return lines
 }
 
-// String is such as `spec.replicas: 1 -> 2`. Of long values it shows where they begin to differ, of texts of
-// several lines which lines do, and of long lists what came and went.
+// String returns a text such as `spec.replicas: 1 -> 2`. For long values it shows where they begin to differ. For
+// multi-line texts it shows the changed lines, and for long lists the added and removed elements.
 func (f Field) String() string {
 	switch {
 	case strings.Contains(f.Path, "annotations.checksum/"):

@@ -12,13 +12,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 )
 
-// document is one of what was rendered.
+// document is one rendered document.
 type document struct {
 	// text as it was rendered, with the line that separates it from the one before and its comments.
 	text string
 	// objects of it: one, or the items of a list. Nil for those that were deleted.
 	objects []map[string]any
-	// list around the items, nil when there is none.
+	// list contains the items, nil when there is none.
 	list    map[string]any
 	changed bool
 }

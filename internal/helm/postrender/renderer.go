@@ -76,7 +76,7 @@ func (c compiled) apply(documents []*document, namespace string) error {
 
 // edit is one change of the objects that match.
 type edit struct {
-	// what is to match, for people, and of which kind, if that is known.
+	// what is the readable target of the patch, and kind is its kind, if known.
 	what, kind string
 	matches    func(head) bool
 	// change gives the object as it is to be, nil to delete it.

@@ -13,14 +13,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
-// Apply makes a release what is wanted, whatever state its history is in, and does nothing where
-// it is that already. It holds the Lease of the release meanwhile, and may be called again after any
-// error, and after its process was killed: it goes on from what is there.
+// Apply brings a release into the wanted state, from any history, and does nothing where it already is. It holds
+// the Lease of the release meanwhile. It may be called again after any error, and after its process was killed: it
+// continues from the existing state.
 //
-// The error is a [FailedError] when the release was begun to be changed, one of the errors of this
-// package when it was not, or [kubernetes.ErrNoAnswer] when the cluster could not be reached for
-// [Cluster.UnreachableTimeout]; the outcome is worth reading in both cases. When ctx ends, Helm's record of
-// the revision that is under way is made failed within [Cluster.Grace], and nothing goes on.
+// The error is a [FailedError] when a change of the release began, and another error of this package when it did
+// not. It is [kubernetes.ErrNoAnswer] when the cluster could not be reached for [Cluster.UnreachableTimeout]. The
+// outcome is useful in every case. When ctx ends, Helm's record of the current revision is marked failed within
+// [Cluster.Grace], and nothing continues.
 func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *chart.Package, intent Intent) (Outcome, error) {
 	r := &run{
 		cluster: c, spec: spec, chart: chart, outcome: Outcome{Unseen: true},
@@ -28,7 +28,7 @@ func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *chart.Package, in
 			Timeout: spec.Options.Timeout},
 	}
 
-	// The Lease would be asked for until ctx ends.
+	// The request for the Lease would be retried until ctx ends.
 	before, err := c.observeRetrying(ctx, spec.Name)
 	if err == nil {
 		err = c.holding(ctx, spec.Name, func(ctx context.Context) error { return r.converge(ctx, before) })
@@ -134,7 +134,7 @@ func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
 	}
 }
 
-// done takes note of what was done.
+// done records a finished action.
 func (r *run) done(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.outcome.Done = append(r.outcome.Done, text)
@@ -170,7 +170,7 @@ func (r *run) observeAfterFailure(ctx context.Context) {
 	}
 }
 
-// markFailed ends a revision whose process is gone.
+// markFailed marks a revision failed whose process is gone.
 func (r *run) markFailed(s *client.Session, d Decision) error {
 	if err := endRevision(s, r.spec.Name, d); err != nil {
 		return err

@@ -114,12 +114,12 @@ func (a *attempt) run() (err error) {
 	return err
 }
 
-// install is Helm's action. The definitions of the chart are not its business: it takes a file of them
-// for installed when one of them is (Helm 3.21, action/install.go, installCRDs).
+// install is Helm's action. It does not handle the definitions of the chart: Helm takes a file of them for
+// installed when one of them is (Helm 3.21, action/install.go, installCRDs).
 //
-// Helm is never told to do without OpenAPI validation, here or in an upgrade: the API server does that, the
-// session's client does not (session, factory.Validator), and manifests that are not to be validated may
-// have kinds that the cluster has no more (session, client.Build), which is for those of before.
+// It never turns off OpenAPI validation, here or in an upgrade. The API server validates, and the session's client
+// does not (package client, factory.Validator). Manifests without validation may have kinds that the cluster no longer
+// has (package client, client.Build), which is for those of earlier revisions.
 func (a *attempt) install() *action.Install {
 	o, i := a.spec.Options, action.NewInstall(a.cfg)
 	i.ReleaseName, i.Namespace, i.Replace = a.spec.Name.Name, a.spec.Namespace, a.step == InstallOver
@@ -162,7 +162,7 @@ func (a *attempt) upgrade() *action.Upgrade {
 // rendered is the post-renderer of every attempt. It remembers what comes out, which Helm keeps to
 // itself when it stops after that.
 type rendered struct {
-	// before is put in front of what the chart rendered.
+	// before precedes what the chart rendered.
 	before    []byte
 	patches   helmpostrender.PostRenderer
 	namespace string
@@ -254,7 +254,7 @@ func (a *attempt) incompatible(version string) error {
 		ErrKubernetes, a.chart.Name(), a.chart.Metadata.Version, wanted, version)
 }
 
-// invalid is what the schema of the chart says of the values.
+// invalid returns what the schema of the chart reports about the values.
 func (a *attempt) invalid() error {
 	if a.spec.Options.SkipSchemaValidation {
 		return nil
@@ -272,9 +272,9 @@ func (a *attempt) invalid() error {
 	return nil
 }
 
-// schemaText makes one line of what Helm says of values, which is the name of the chart on a line of
-// its own, a list, and more of that for each dependency (Helm 3.21, chartutil/jsonschema.go,
-// ValidateAgainstSchema). Long ones are cut: a schema may quote itself.
+// schemaText makes one line of Helm's report about values: the name of the chart on its own line, a list, and the
+// same for each dependency (Helm 3.21, chartutil/jsonschema.go, ValidateAgainstSchema). Long reports are cut: a
+// schema may quote itself.
 func schemaText(text, chart string) string {
 	var (
 		found []string

@@ -75,7 +75,7 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 		Lease: leaseOf(name), Name: "addon " + name.String(), Duration: c.LockDuration,
 		Asked: func(err error) {
 			if apierrors.IsForbidden(err) {
-				// Else it would be asked for until ctx ends.
+				// Otherwise the request would be retried until ctx ends.
 				cancel(fmt.Errorf("a release is changed under a Lease in the namespace %s: %w", metav1.NamespaceSystem, err))
 			}
 		},
@@ -128,7 +128,7 @@ func (c *Cluster) options(name Name, redact func(string) string) client.Options 
 	}
 }
 
-// tell reports progress; the text has no secrets.
+// tell reports progress; the text contains no secrets.
 func (c *Cluster) tell(name Name, text string) {
 	if c.Progress != nil {
 		c.Progress(redactWithoutObjects(func(text string) string { return text })(text),

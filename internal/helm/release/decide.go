@@ -11,10 +11,10 @@ import (
 // minimumBusy is the shortest time for which a release is left alone after another client began to change it.
 const minimumBusy = 10 * time.Minute
 
-// Wanted is what [Decide] has to know of a wish.
+// Wanted is what [Decide] needs to know of the wanted release.
 type Wanted struct {
 	Name Name
-	// Inputs is the mark of what is to go in ([Inputs]).
+	// Inputs identifies the wanted inputs ([Inputs]).
 	Inputs string
 	Intent Intent
 	// Held is whether the release's Lease is held: then no other run of talosop is alive.
@@ -23,12 +23,12 @@ type Wanted struct {
 	Timeout time.Duration
 }
 
-// Step is what is to be done with a release.
+// Step is one step of work on a release.
 type Step string
 
 // The steps. Each is one call of one of Helm's actions, or one write of a record.
 const (
-	// Nothing is to be done.
+	// Nothing means that no step is needed.
 	Nothing Step = "nothing"
 	// Install a release that has no history.
 	Install Step = "install"
@@ -37,7 +37,7 @@ const (
 	InstallOver Step = "install over"
 	// Upgrade from a revision.
 	Upgrade Step = "upgrade"
-	// MarkFailed ends a revision whose process is gone, which Helm by itself never does.
+	// MarkFailed marks a revision failed whose process is gone. Helm itself never does that.
 	MarkFailed Step = "mark failed"
 	// Refuse to touch the release.
 	Refuse Step = "refuse"
@@ -55,7 +55,7 @@ type Decision struct {
 	Text string
 }
 
-// Error is what a refusal says.
+// Error is the text of a refusal.
 func (d Decision) Error() error {
 	if d.Step != Refuse {
 		return nil
@@ -64,12 +64,12 @@ func (d Decision) Error() error {
 	return fmt.Errorf("%w: %s", d.Reason, d.Text)
 }
 
-// Decide says what is to be done next with a release: one step, after which it is observed again.
+// Decide returns the next step for a release. The release is observed again after each step.
 //
-// The steps are such that Helm carries them out. It upgrades from a history whose newest revision is
-// not pending, if any is deployed or the newest one is failed or superseded (Helm 3.21,
-// action/upgrade.go, prepareUpgrade). It installs over a history whose newest revision is
-// uninstalled or failed (action/install.go, availableName). All others have to be ended first.
+// Helm can carry out every step. It upgrades from a history whose newest revision is not pending, if any is
+// deployed or the newest one is failed or superseded (Helm 3.21, action/upgrade.go, prepareUpgrade). It installs
+// over a history whose newest revision is uninstalled or failed (action/install.go, availableName). Any other
+// history first needs a step that ends its newest revision.
 func Decide(want Wanted, have Observation, now time.Time) Decision {
 	last, exists := have.Last()
 
@@ -96,7 +96,7 @@ func Decide(want Wanted, have Observation, now time.Time) Decision {
 	case PendingInstall, PendingUpgrade, PendingRollback:
 		d.Step, d.Text = MarkFailed, "an interrupted run left it "+last.Status
 	case Uninstalling:
-		// What is left of it is gone on from: its data may be all that matters.
+		// The run continues with the rest of it: its data may matter most.
 		d.Step, d.Text = MarkFailed, "its removal was interrupted"
 	case Uninstalled:
 		d.Step, d.Text = InstallOver, "it was uninstalled"
@@ -142,7 +142,7 @@ func underWay(r Revision) bool {
 func abandoned(want Wanted, r Revision, now time.Time) bool {
 	ours := r.Inputs != ""
 	if r.Status == Uninstalling {
-		// The mark tells who made a revision, not who removes it.
+		// The mark shows who made a revision, not who removes it.
 		ours = r.Removing
 	}
 
@@ -184,7 +184,7 @@ func wasDeployed(r Revision) bool {
 	return status == Deployed || status == Superseded
 }
 
-// begins is whether what is before a revision tells nothing of it.
+// begins reports whether earlier revisions say nothing about a revision.
 func begins(r Revision) bool {
 	removed := !r.Deleted.IsZero() && r.Status != Uninstalling
 

@@ -60,8 +60,8 @@ func (a *attempt) collect(pkg *chart.Package) error {
 	return err
 }
 
-// given are the values of a step, where it is asked for with those of the revision before, and
-// with the defaults that a chart had then (Helm 3.21, action/upgrade.go, reuseValues).
+// given are the values of a step. Where the spec reuses values, they include those of the revision before, with
+// the defaults of its chart (Helm 3.21, action/upgrade.go, reuseValues).
 func (a *attempt) given(to *helmchart.Chart) (map[string]any, error) {
 	values := tree.CloneMap(a.spec.Values)
 	if a.step != Upgrade || a.spec.Options.Reuse == ReuseNothing {
@@ -132,10 +132,9 @@ func joined(a, b map[string]string) map[string]string {
 	return all
 }
 
-// define brings the definitions of the chart before its objects need them. As in Helm an installation
-// brings those that are missing; with UpgradeCRDs, and when they are a part of the release, all are
-// made what the chart has, in upgrades too, but for those that belong to another release. None is ever
-// deleted.
+// define creates the definitions of the chart before its objects need them. As in Helm, an installation creates
+// the missing ones. With UpgradeCRDs, and when they are part of the release, all are changed to match the chart,
+// also in upgrades, except those of another release. None is ever deleted.
 func (r *run) define(ctx context.Context, a *attempt) error {
 	o := r.spec.Options
 	all := o.IncludeCRDs || o.UpgradeCRDs && !o.SkipCRDs
@@ -191,7 +190,7 @@ func (r *run) defineOne(ctx context.Context, d diff.Object, evenIfThere bool) er
 
 		return nil
 	case r.spec.Options.IncludeCRDs:
-		// Else Helm refuses what exists before the release does.
+		// Otherwise Helm refuses objects that exist before the release does.
 		content = ownedBy(r.spec.Name, content, map[string]string{kube.ResourcePolicyAnno: kube.KeepPolicy})
 	}
 

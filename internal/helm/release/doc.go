@@ -1,8 +1,6 @@
-// Package release keeps Helm releases on a cluster what they are wanted to be.
+// Package release keeps Helm releases on a cluster in their wanted state.
 //
-// What is to be done with a release is decided by [Decide] from what is wanted and from Helm's
-// own history of it, without any I/O; [Cluster] observes and acts. Charts come from package
-// charts, values from package values; what Helm's actions need of a cluster is made by package
-// session, which binds all of it to a context, so that nothing goes on in the background when
-// an operation ends.
+// [Decide] decides the next step from the wanted release and Helm's own history, without any I/O; [Cluster]
+// observes and acts. Charts come from package chart, and values from package values. Package client provides what
+// Helm's actions need of a cluster, bound to a context, so nothing runs in the background when an operation ends.
 package release

@@ -15,17 +15,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Drift tells in what the objects of a revision differ from what they should be, one line for each,
-// such as "Deployment prod/web is missing" or `ConfigMap prod/settings: data.mode is "b" instead of
-// "a"`. Only fields that the manifest has count, and the API server says itself what an apply would
-// make of them (a dry run). Objects that went over to another release, and those of hooks, are left
-// out; so are those that are missing because they end by themselves: Jobs with a
-// ttlSecondsAfterFinished, and Pods whose restartPolicy is Never or OnFailure. Nothing of a Secret is
-// shown.
+// Drift returns the differences between the objects of a revision and their wanted form, one line for each, such
+// as "Deployment prod/web is missing" or `ConfigMap prod/settings: data.mode is "b" instead of "a"`. Only fields
+// of the manifest count, and the API server itself computes what an apply would change (a dry run). Drift skips
+// objects that moved to another release, and those of hooks. It also skips missing objects that end by themselves:
+// Jobs with a ttlSecondsAfterFinished, and Pods whose restartPolicy is Never or OnFailure. It shows no content of
+// a Secret.
 //
-// The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached. Another one names the
-// objects that could not be compared, such as those of an API of its own that gives no answer; the
-// lines are those of all others then.
+// The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached. Another error names the objects that
+// could not be compared, such as those of an aggregated API that does not answer; the lines then cover all others.
 func (c *Cluster) Drift(ctx context.Context, revision Revision, o DriftOptions) ([]string, error) {
 	if o.Depth == DepthRelease {
 		return nil, nil
@@ -65,7 +63,7 @@ func (c *Cluster) Drift(ctx context.Context, revision Revision, o DriftOptions) 
 	return slices.Compact(lines), redactError(err, o.Secrets.Redact)
 }
 
-// findings are what a comparison for drift has found so far.
+// findings are the results of a comparison for drift so far.
 type findings struct {
 	mu     sync.Mutex
 	lines  []string
@@ -77,8 +75,8 @@ type findings struct {
 	silence, left int
 }
 
-// leave is whether an object need not be asked for, because as many as are asked for at a time got no
-// answer one after the other: each would take its time.
+// leave reports whether to skip an object, because a full batch of objects in a row got no answer: each would take
+// its full timeout.
 func (f *findings) leave() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +90,7 @@ func (f *findings) leave() bool {
 	return true
 }
 
-// add takes what was found of one object.
+// add adds the result for one object.
 func (f *findings) add(lines []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +132,7 @@ func (f *findings) all(ctx context.Context) ([]string, error) {
 	return f.lines, errors.Join(f.failed...)
 }
 
-// driftOf is what is wrong with one object.
+// driftOf returns the drift of one object.
 func (c *Cluster) driftOf(ctx context.Context, object diff.Object, o DriftOptions, ignored []string) ([]string, error) {
 	var (
 		live        map[string]any

@@ -31,7 +31,7 @@ var (
 	ErrSchema = errors.New("the schema of the chart refers to what is outside of it")
 	// ErrWithheld is a chart that looks up Secrets, which only an apply lets it read.
 	ErrWithheld = errors.New("the templates look up a Secret, which no plan reads")
-	// ErrPatch are patches that do not fit what the chart rendered.
+	// ErrPatch are patches that do not match the rendered chart.
 	ErrPatch = errors.New("the patches cannot be applied to what the chart rendered")
 	// ErrOwned means that objects of the chart exist and have another owner.
 	ErrOwned = errors.New("objects of the chart exist and belong to somebody else")

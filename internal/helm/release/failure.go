@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
-// failed says why a step failed, and does about it what was asked for.
+// failed reports why a step failed, and cleans up as requested.
 func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Observation, cause error) error {
 	if a.marks.made == 0 {
 		return r.refused(ctx, a, have, cause)
@@ -270,7 +270,7 @@ func (r *run) endPending(ctx context.Context) {
 	}
 }
 
-// endRevision makes a revision failed whose process is gone.
+// endRevision marks a revision failed whose process is gone.
 func endRevision(s *client.Session, name Name, d Decision) error {
 	records := s.Configuration().Releases
 

@@ -14,8 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 )
 
-// missing adds to the failure of a template what the chart asks for that the cluster does not have, and that another
-// release may bring before the apply: whether the failure goes away with it only the apply knows.
+// missing adds to the failure of a template what the chart asks for, the cluster lacks, and another release may
+// create before the apply. Only the apply knows whether that fixes the failure.
 func (a *attempt) missing(s *client.Session, refused error) error {
 	wanted := s.Missing()
 
@@ -30,7 +30,7 @@ func (a *attempt) missing(s *client.Session, refused error) error {
 	return fmt.Errorf("%w (%s): %w", ErrMissing, some(wanted), refused)
 }
 
-// some lists the first of what is missing.
+// some lists the first missing names.
 func some(names []string) string {
 	const most = 5
 
@@ -54,8 +54,8 @@ func asksForVersions(chart *helmchart.Chart) bool {
 	}) || slices.ContainsFunc(chart.Dependencies(), asksForVersions)
 }
 
-// versionsIn are the versions of APIs that the templates and the default values of a chart name, but for those of
-// Kubernetes itself, which no release brings.
+// versionsIn are the API versions that the templates and the default values of a chart name, except those of
+// Kubernetes itself, which no release creates.
 func versionsIn(chart *helmchart.Chart) []string {
 	var found []string
 

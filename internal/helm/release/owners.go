@@ -114,8 +114,8 @@ func newOwner(live map[string]any, name Name) string {
 	return foreignOwner(live, name)
 }
 
-// existing are the objects that are there, but for those that no removal removes, and those that the
-// installation of a release has brought that was tried since then; the zero time is none.
+// existing are the existing objects. It skips those that no removal removes, and those that the installation of a
+// release created since a time; the zero time skips none.
 func (c *Cluster) existing(
 	ctx context.Context, name Name, objects []diff.Object, since time.Time,
 ) (found []string, err error) {

@@ -16,7 +16,7 @@ func (r *run) prepare(ctx context.Context, a *attempt, have Observation) error {
 	}
 
 	if last, _ := have.Last(); a.step == InstallOver || last.Former != "" {
-		// What is on its way out would be taken over, and then be gone.
+		// An object that is being deleted would be adopted, and then be gone.
 		if err := r.cluster.awaitGone(ctx, r.spec.Name, last.Objects, r.spec.Options.Timeout, leaving); err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (r *run) namespace(ctx context.Context) error {
 
 	switch {
 	case apierrors.IsForbidden(err):
-		// Who may work in a namespace only has one.
+		// A user with rights in one namespace only has that namespace already.
 		return nil
 	case err != nil || live != nil:
 		return err

@@ -37,7 +37,7 @@ func (c *Cluster) Changes(
 	return l.changes, redactError(err, spec.Secrets.Redact)
 }
 
-// comparison compares what is wanted with what is there.
+// comparison compares the wanted objects with the existing ones.
 type comparison struct {
 	cluster *Cluster
 	spec    Spec
@@ -138,7 +138,7 @@ func (l *comparison) add(changes ...diff.Change) {
 	l.changes = append(l.changes, changes...)
 }
 
-// object compares one object with what the cluster has.
+// object compares one object with the cluster's.
 func (l *comparison) object(ctx context.Context, o diff.Object, content map[string]any) error {
 	live, differences, err := l.cluster.API.CompareObject(ctx, content)
 
@@ -193,8 +193,8 @@ func (l *comparison) dropped(live map[string]any, o diff.Object, content map[str
 	return found
 }
 
-// definition is one of the crds folder, which is made what the chart has only where that is asked for, and
-// never where it is another release's.
+// definition is one of the crds folder. It is changed to match the chart only on request, and never where another
+// release owns it.
 func (l *comparison) definition(ctx context.Context, d diff.Object) error {
 	live, err := l.cluster.API.GetObject(ctx, referenceTo(d))
 

@@ -283,12 +283,12 @@ func changed(r *record, labels map[string]string) time.Time {
 type marking struct {
 	driver.Driver
 
-	// inputs is the mark of what goes in.
+	// inputs identifies the inputs.
 	inputs string
 	// made is the revision that was made, 0 when none was.
 	made int
-	// none is whether the release has no record, and newest which one is all of its history that counts, as they were
-	// observed under its Lease; neither is to ask for the history.
+	// none is whether the release has no record. newest is the one record of its history that counts. Both were
+	// observed under its Lease, and save a request for the history.
 	none   bool
 	newest string
 }
@@ -400,7 +400,7 @@ func formerLabel(revision int, status helmrelease.Status) string {
 	return fmt.Sprintf("%d.%s", revision, status)
 }
 
-// formerOf is what the labels say of a revision.
+// formerOf returns what the labels record about a revision.
 func formerOf(labels map[string]string, revision int) string {
 	former, ours := strings.CutPrefix(labels[labelFormer], formerLabel(revision, ""))
 	if !ours {

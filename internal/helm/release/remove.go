@@ -31,7 +31,7 @@ import (
 // The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached to begin with, [ErrBusy] while another
 // client works on the release, and a [FailedError] when the removal did not finish.
 func (c *Cluster) Remove(ctx context.Context, name Name, o RemoveOptions) error {
-	// The Lease would be asked for until ctx ends.
+	// The request for the Lease would be retried until ctx ends.
 	before, err := c.Observe(ctx, name)
 	if err == nil {
 		err = c.holding(ctx, name, func(ctx context.Context) error { return c.remove(ctx, name, before, o) })
@@ -90,8 +90,8 @@ func (c *Cluster) remove(ctx context.Context, name Name, before Observation, o R
 	return c.forget(ctx, name, have)
 }
 
-// dismantle removes all objects. The records stay until they are gone, so that an interrupted
-// removal knows what is left.
+// dismantle removes all objects. The records stay until the objects are gone, so that an interrupted removal knows
+// the rest.
 func (c *Cluster) dismantle(ctx context.Context, name Name, have Observation, o RemoveOptions) error {
 	last, _ := have.Last()
 	gone := last.Objects
@@ -137,9 +137,9 @@ func (c *Cluster) hooksInTheWay(ctx context.Context, name Name, last Revision) (
 	return c.hooksLeft(ctx, name)
 }
 
-// beside are the objects that other revisions than the newest one may have left, such as those of the
-// deployed one when the newest one failed; Helm removes those of the newest one only (Helm 3.21,
-// action/uninstall.go, deleteRelease).
+// beside are the objects that revisions other than the newest one may have left, such as those of the deployed one
+// when the newest one failed. Helm removes only those of the newest one (Helm 3.21, action/uninstall.go,
+// deleteRelease).
 func beside(have Observation) []diff.Object {
 	last, _ := have.Last()
 	known := map[diff.Key]bool{}
@@ -212,7 +212,7 @@ type deletions struct {
 // hookError is a removal that did not begin because a hook before it failed.
 type hookError struct{ error }
 
-// Unwrap gives what Helm says of it.
+// Unwrap returns Helm's error.
 func (e *hookError) Unwrap() error { return e.error }
 
 // DeleteWithPropagationPolicy implements kube.InterfaceDeletionPropagation.

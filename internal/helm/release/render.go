@@ -18,13 +18,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
-// Render shows what a chart becomes on the cluster: a dry run of the installation or upgrade that an
-// apply would make. It changes nothing. Objects of kinds that the cluster does not have are not
-// checked: definitions may come with the chart, or with another one before it.
+// Render shows what a chart becomes on the cluster: a dry run of the installation or upgrade that an apply would
+// make. It changes nothing. It does not check objects of kinds that the cluster does not have: their definitions
+// may come with the chart, or with an earlier one.
 //
 // The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrSchema], [ErrTemplate], [ErrType], [ErrPatch] or
-// [ErrOwned] where that is certain, [ErrMissing] for a chart that asks for what the cluster does not have, and
-// [ErrWithheld] for one that looks up a Secret that exists; every other one may go away by itself.
+// [ErrOwned] where that is certain. It is [ErrMissing] for a chart that asks for what the cluster does not have,
+// and [ErrWithheld] for one that looks up a Secret that exists. Every other error may be transient.
 func (c *Cluster) Render(ctx context.Context, spec Spec, chart *chart.Package, have Observation) (Rendering, error) {
 	rendering, err := c.render(ctx, spec, chart, have)
 
@@ -104,7 +104,7 @@ func (a *attempt) forecast(have Observation) {
 	case d.Step == Upgrade, d.Step == Nothing:
 		a.step, a.from = Upgrade, d.Revision
 	default:
-		// Helm renders no upgrade of what is pending; what it was given is all that can be known.
+		// Helm renders no upgrade of a pending release; its inputs are all that can be known.
 		a.step, a.from, a.asUpgrade = Install, last.Number, everDeployed(have)
 	}
 }

@@ -37,20 +37,20 @@ func changingOf(client kube.Interface) (changing, error) {
 	return able, nil
 }
 
-// renewing is a client that deletes what a revision that failed has left and what would stand in the
-// way of the next one for ever, at the moment when Helm is about to make it.
+// renewing is a client that deletes leftovers of a failed revision that would block the next one for ever, at the
+// moment when Helm is about to create the object.
 //
-// A hook is created and never patched, and one that failed stays unless its policy says otherwise:
-// without before-hook-creation every later attempt ends with "already exists" (Helm 3.21,
-// action/hooks.go, execHook). A Job that failed is not run again by a patch, and most of one cannot be
-// patched (Kubernetes 1.36, batch/validation, ValidateJobSpecUpdate).
+// A hook is created and never patched, and a failed one stays unless its policy says otherwise. Without
+// before-hook-creation every later attempt ends with "already exists" (Helm 3.21, action/hooks.go, execHook). A
+// patch does not run a failed Job again, and most of a Job cannot be patched (Kubernetes 1.36, batch/validation,
+// ValidateJobSpecUpdate).
 type renewing struct {
 	changing
 
 	name    Name
 	timeout time.Duration
 	hooks   []hookLeft
-	// jobs is whether those are to be run again that failed.
+	// jobs is whether failed Jobs run again.
 	jobs bool
 	done func(format string, args ...any)
 }
@@ -186,7 +186,7 @@ func (c *renewing) UpdateThreeWayMerge(original, target kube.ResourceList, force
 	return c.changing.UpdateThreeWayMerge(original, target, force)
 }
 
-// hook says why an object is to go that is in the way of a hook.
+// hook returns why an object that blocks a hook has to be deleted.
 func (c *renewing) hook(info *resource.Info, live *unstructured.Unstructured) string {
 	for _, h := range c.hooks {
 		if h.is(info) && h.made(live) {
@@ -197,7 +197,7 @@ func (c *renewing) hook(info *resource.Info, live *unstructured.Unstructured) st
 	return ""
 }
 
-// job says why a Job of the release is to go.
+// job returns why a Job of the release has to be deleted.
 func (c *renewing) job(_ *resource.Info, live *unstructured.Unstructured) string {
 	if owner, _ := ownerOf(live.Object); owner != c.name || !hasFailed(live) {
 		return ""
@@ -208,7 +208,7 @@ func (c *renewing) job(_ *resource.Info, live *unstructured.Unstructured) string
 
 // hasFailed is whether a Job has ended without success (batch/v1, JobFailed).
 func hasFailed(job *unstructured.Unstructured) bool {
-	// What has no such conditions has not failed.
+	// A Job without such conditions has not failed.
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
 
 	return slices.ContainsFunc(conditions, func(condition any) bool {
@@ -279,7 +279,7 @@ func objectOf(info *resource.Info) diff.Object {
 	return diff.Object{Kind: info.Mapping.GroupVersionKind.Kind, Namespace: info.Namespace, Name: info.Name}
 }
 
-// remove waits as the session does: others have its slot meanwhile.
+// remove waits as the session does: other sessions use its slot meanwhile.
 func (c *renewing) remove(info *resource.Info) error {
 	list := kube.ResourceList{info}
 

@@ -27,9 +27,9 @@ func (b *rollingBack) Update(key string, r *helmrelease.Release) error {
 	return b.marking.Update(key, r)
 }
 
-// regaining is the client of a rollback, which goes back to objects that the revision before has no
-// more, and that are there all the same: it failed before Helm deleted them. Helm takes that for
-// an error (Helm 3.21, kube/client.go, update).
+// regaining is the client of a rollback. The target may have objects that are not in the revision before and still
+// exist, because that revision failed before Helm deleted them. Helm treats that as an error (Helm 3.21,
+// kube/client.go, update).
 type regaining struct {
 	*merging
 

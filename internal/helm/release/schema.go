@@ -11,8 +11,8 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// schemaAddress is where Helm places the schema of a chart, so that what a schema refers to relatively is a file at
-// the root of this machine (Helm 3.21, chartutil/jsonschema.go, ValidateAgainstSingleSchema).
+// schemaAddress is where Helm places the schema of a chart. So a relative reference in a schema is a file at the
+// root of this machine (Helm 3.21, chartutil/jsonschema.go, ValidateAgainstSingleSchema).
 const schemaAddress = "file:///values.schema.json"
 
 // wholeSchemas refuses a chart with a schema that Helm would load more for: a chart may neither read files of the
@@ -61,8 +61,7 @@ func outside(schema []byte) (refused string) {
 	return loader.refused
 }
 
-// refusing loads nothing, and remembers what it was asked for first. The library has the metaschemas of JSON Schema
-// itself.
+// refusing loads nothing, and records the first request. The library itself has the metaschemas of JSON Schema.
 type refusing struct{ refused string }
 
 // Load implements jsonschema.URLLoader.

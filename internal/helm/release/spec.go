@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
-// Name tells the releases of a cluster apart.
+// Name identifies a release of a cluster.
 type Name struct{ Namespace, Name string }
 
 // String is such as kube-system/cilium.
@@ -23,12 +23,12 @@ type Spec struct {
 	Values map[string]any
 	// Secrets are texts that are never shown.
 	Secrets values.Secrets
-	// Patches change what the chart rendered.
+	// Patches change the rendered chart.
 	Patches []postrender.Patch
 	Options Options
 }
 
-// Options are what Helm is asked for beside chart and values.
+// Options are Helm's options beside chart and values.
 type Options struct {
 	// CreateNamespace makes the namespace when there is none. It is never removed.
 	CreateNamespace bool
@@ -191,11 +191,11 @@ type Depth string
 
 // Depths of drift detection.
 const (
-	// DepthObjects compares every object with what it should be.
+	// DepthObjects compares every object with its wanted form.
 	DepthObjects Depth = "objects"
 	// DepthPresence checks whether every object is there.
 	DepthPresence Depth = "presence"
-	// DepthRelease asks for no objects.
+	// DepthRelease reads no objects.
 	DepthRelease Depth = "release"
 )
 
@@ -241,8 +241,8 @@ type RemoveOptions struct {
 
 // Outcome is what an apply did.
 type Outcome struct {
-	// Done in the order in which it was done, each such as "recovered revision 3, which an
-	// interrupted run left pending-upgrade" or "upgraded to revision 4".
+	// Done are the finished actions in order, such as "recovered revision 3, which an interrupted run left
+	// pending-upgrade" or "upgraded to revision 4".
 	Done []string
 	// Notices are messages for the user that are not failures, such as objects of failed revisions that could not
 	// be removed.

@@ -19,10 +19,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 )
 
-// mistyped is an error that names the first field of objects whose value has another type than Kubernetes reads there.
-// Its server decodes with the same types and the same decoder, and its own error says nothing of where, or quotes the
-// whole object (apimachinery 0.36, serializer/json, Decode; apiserver/pkg/endpoints/handlers/patch.go). Of kinds that
-// others define only what all have is known.
+// mistyped is an error that names the first field of objects whose value does not have the type that Kubernetes
+// expects. The server decodes with the same types and the same decoder. But its own error does not say where, or
+// quotes the whole object (apimachinery 0.36, serializer/json, Decode; apiserver/pkg/endpoints/handlers/patch.go).
+// Of custom kinds, only the common fields are known.
 func mistyped(objects []diff.Object) error {
 	for _, o := range objects {
 		decode := decoderOf(o)
@@ -64,7 +64,7 @@ func decoderOf(o diff.Object) func(map[string]any) error {
 	}
 }
 
-// described is what is wrong with a field.
+// described is the problem of a field.
 func described(path string, err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -114,7 +114,7 @@ type finder struct {
 	text   string
 }
 
-// in is the path of the field in what the object has, empty when none is found.
+// in is the path of the field in the object, empty when it is not found.
 func (f finder) in(object map[string]any) string {
 	return f.below(object, func(value any) map[string]any {
 		whole, _ := value.(map[string]any)

@@ -298,7 +298,7 @@ func recordedNumber(number json.Number) any {
 	return recorded(exact)
 }
 
-// encode is JSON, in which the keys are sorted.
+// encode returns JSON with sorted keys.
 func encode(value any) string {
 	if float, ok := value.(float64); ok && (math.IsInf(float, 0) || math.IsNaN(float)) {
 		return fmt.Sprint(float)

@@ -116,8 +116,8 @@ func checkKeys(node *nodes.Node) error {
 // linePattern finds the last line that a text names: the one before it is where the construct began.
 var linePattern = regexp.MustCompile(`^.*line (\d+)`)
 
-// problems are what the parsers may say: texts of libyaml, which hold nothing of the document, and how
-// they are put here. Errors beside these quote what they stumbled over.
+// problems are the known errors of the parsers: texts of libyaml, which contain nothing of the document, and how
+// they are shown. Other errors quote the document.
 var problems = []struct{ text, reason string }{
 	{"found a tab character", "a tab, where YAML wants spaces"},
 	{"found character that cannot start any token",
@@ -167,7 +167,7 @@ func lineOf(err error, before string) int {
 	return number
 }
 
-// documentError says what a parser found without what it quotes, since that may be a secret.
+// documentError is the error of a parser without its quotes, which may be secret.
 func documentError(err error) error {
 	found := &Error{Reason: "is not YAML that Helm can read"}
 

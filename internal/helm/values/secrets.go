@@ -15,13 +15,13 @@ import (
 // Secrets are texts that are never shown. Printing them prints how many there are.
 type Secrets []string
 
-// hidden stands for what is not shown.
+// hidden replaces secret values.
 const hidden = "(sensitive)"
 
 // String says how many there are.
 func (s Secrets) String() string { return strconv.Itoa(len(s)) + " secrets" }
 
-// Format prints no secrets, whatever the verb.
+// Format prints no secrets, for every verb.
 func (s Secrets) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.String()) }
 
 // MarshalJSON says how many there are, for logs.
@@ -103,7 +103,7 @@ func formsOf(secret string) []form {
 	return slices.Compact(forms)
 }
 
-// longLine is how long a line of a secret has to be to be one by itself.
+// longLine is the minimum length of a secret's line to be redacted alone.
 const longLine = 8
 
 func encodingsOf(text string) []form {
@@ -166,7 +166,7 @@ func escaped(text string, html bool) form {
 	return form(quoted[1 : len(quoted)-1])
 }
 
-// trivial says whether a text tells nothing, and may well stand for something else.
+// trivial reports whether a text reveals nothing, and may have another meaning.
 func trivial(text string) bool {
 	switch strings.ToLower(text) {
 	case "true", "false", "null":
@@ -194,7 +194,7 @@ func leaves(found Secrets, value any) Secrets {
 	case json.Number:
 		found = append(found, value.String())
 
-		// What no float64 holds is in no values.
+		// A number that no float64 represents is in no values.
 		if exact, err := exactNumber(value.String()); err == nil {
 			found = append(found, textsOf(exact)...)
 		}

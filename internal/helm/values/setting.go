@@ -78,7 +78,7 @@ func (s Setting) parse() (any, error) {
 }
 
 func (s Setting) parseText(parse func(string) (map[string]any, error)) (any, error) {
-	// a key that no value has; whatever comes beside it was cut off the value at a comma
+	// a key that no value has; any other key was cut off the value at a comma
 	const key = "\x00"
 
 	parsed, err := parse(key + "=" + s.Value)
