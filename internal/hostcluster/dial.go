@@ -17,16 +17,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Dial returns a way to make TCP connections to the machines of a cluster from wherever talosop runs. It understands
-// what machines are called inside: [Spec.Address] and its shorter forms, also those of machines that other resources of
-// the cluster have, the endpoint's host ([Spec.EndpointHost]), and the addresses of the cluster's pods, by which etcd
-// and Kubernetes know their members. Anything else is dialled as it is.
+// Dial returns a function that makes TCP connections to the machines of a cluster from any computer that runs
+// talosop. It accepts the names inside the cluster: [Spec.Address] and its shorter forms, also of machines of
+// other resources of the cluster. It also accepts the endpoint's host ([Spec.EndpointHost]), and the addresses of
+// the cluster's pods, by which etcd and Kubernetes know their members. Any other address is dialed unchanged.
 //
-// A machine whose pod does not run is refused at once with the reason; nothing is waited for. Errors are of type
-// [*net.OpError]. The endpoint is any control plane: one that is ready before one that only runs.
+// A machine whose pod does not run is refused at once with the reason, without a wait. Errors are of type
+// [*net.OpError]. The endpoint is any control plane: a ready one before one that only runs.
 //
-// What goes through the host's API is accepted before it is known whether anything listens: that it does not is then
-// the error of the first read.
+// A connection through the host's API is accepted before it is known whether anything listens. If nothing does,
+// the first read returns the error.
 func (h *Host) Dial(s workload.Spec) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, to string) (net.Conn, error) {
 		host, port, err := net.SplitHostPort(to)
@@ -64,9 +64,9 @@ func (h *Host) dialHost(ctx context.Context, s workload.Spec, network, host, por
 	}
 }
 
-// target is what a host name or an address means.
+// target is the meaning of a host name or an address.
 type target struct {
-	// elsewhere is what is not of the cluster.
+	// elsewhere is true for an address outside of the cluster.
 	elsewhere bool
 	// endpoint is any control plane.
 	endpoint bool
@@ -153,7 +153,7 @@ func (h *Host) dialMachine(ctx context.Context, s workload.Spec, t target, port 
 
 	pod, err := list.running(s, t)
 	if err == nil && s.Forwards() && !h.forwards.Connected(pod.UID) {
-		// The host forwards to names, whichever pod has them.
+		// The host forwards to names, for every pod that has them.
 		if list, err = h.pods.current(ctx, s); err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ type podLists struct {
 
 type clusterKey struct{ namespace, selector string }
 
-// podList is what is known, or being asked for since it was begun.
+// podList is a list of pods that is known or being requested.
 type podList struct {
 	begun time.Time
 	done  chan struct{}
@@ -130,7 +130,7 @@ func (l *podList) isDone() bool {
 	}
 }
 
-// failed is false for one that is under way.
+// failed is false while the request is under way.
 func (l *podList) failed() bool { return l.isDone() && l.err != nil }
 
 func (p *podLists) see(key clusterKey, pods []corev1.Pod) {
@@ -166,7 +166,7 @@ func (l *podList) ip(ip string) *corev1.Pod {
 	return l.find(func(p *corev1.Pod) bool { return !hasEnded(p) && slices.Contains(workload.PodIPs(p), ip) })
 }
 
-// find prefers pods that are not on their way out.
+// find prefers pods that are not being deleted.
 func (l *podList) find(fits func(*corev1.Pod) bool) *corev1.Pod {
 	var found *corev1.Pod
 
@@ -179,7 +179,7 @@ func (l *podList) find(fits func(*corev1.Pod) bool) *corev1.Pod {
 	return found
 }
 
-// controlPlanes are the pods of them, what is ready first.
+// controlPlanes are the pods of control planes, ready ones first.
 func (l *podList) controlPlanes() []*corev1.Pod {
 	var pods []*corev1.Pod
 

@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// addressTime is what one of several addresses has to answer.
+// addressTime is the time that one of several addresses has to answer.
 const addressTime = 3 * time.Second
 
 // dialService makes a connection to what the Service of a pod's machine has outside.

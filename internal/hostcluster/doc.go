@@ -1,4 +1,4 @@
-// Package hostcluster opens a Kubernetes cluster that Talos machines run on as pods, the host, and gives connections to
-// the machines from wherever talosop runs. What there is for a machine is made and observed by package workload, what
-// is asked of the host before anything is made is in package preflight.
+// Package hostcluster opens the host, a Kubernetes cluster that runs Talos machines as pods. It connects to the
+// machines from any computer that runs talosop. Package workload makes and observes the objects of a machine;
+// package preflight has the checks before anything is made.
 package hostcluster

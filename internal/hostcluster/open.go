@@ -22,7 +22,8 @@ type Options struct {
 	Kubeconfig api.Kubeconfig
 	// InCluster takes the service account of the pod that talosop itself runs in.
 	InCluster bool
-	// Reach makes TCP connections to everything else: nodes, load balancers, pods, and what is not of the host.
+	// Reach makes TCP connections to everything else: nodes, load balancers, pods, and addresses outside of the
+	// host.
 	Reach func(ctx context.Context, network, address string) (net.Conn, error)
 	// Progress receives events that are not errors. It may be nil, and several goroutines may call it.
 	Progress func(message string)

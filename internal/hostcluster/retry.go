@@ -84,7 +84,7 @@ func (t retrying) bounded(r *http.Request) (*http.Response, error) {
 	timer.Stop()
 
 	if err != nil {
-		// What the transport says of a context that ended is not why.
+		// The transport's error for an ended context is not the cause.
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
@@ -104,7 +104,7 @@ func (t retrying) bounded(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// endingBody frees what a request holds once its answer is read.
+// endingBody frees the resources of a request once its answer is read.
 type endingBody struct {
 	io.Reader
 	io.Closer

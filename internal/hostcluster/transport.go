@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
-// pingAfter is how long a connection with a request under way may be silent before it has to show that it lives.
+// pingAfter is how long a connection with a running request may be silent before it is pinged.
 const pingAfter = 10 * time.Second
 
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // that is how net/http is told of no proxy

@@ -82,7 +82,7 @@ func (c *conn) receive(said <-chan struct{}) {
 	c.end(nil)
 }
 
-// send copies what is written until CloseWrite or Close.
+// send copies written data until CloseWrite or Close.
 func (c *conn) send() {
 	defer close(c.sent)
 

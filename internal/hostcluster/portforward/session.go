@@ -82,7 +82,7 @@ func connectSPDY(ctx context.Context, config *rest.Config, target *url.URL) (htt
 		return nil, err
 	}
 
-	// The transport adds credentials to whatever goes through it.
+	// The transport adds credentials to every request.
 	client := &http.Client{Transport: redirect.Refusing{RoundTripper: transport}}
 	conn, _, err := spdy.NegotiateStreaming(upgrader, client, request, protocol)
 
@@ -132,7 +132,7 @@ func (s *session) close() {
 	_ = s.conn.Close() // of a connection that may have broken
 }
 
-// retire lets no more streams begin.
+// retire allows no new streams.
 func (s *session) retire() {
 	s.mu.Lock()
 	s.retired = true

@@ -25,11 +25,11 @@ type denial struct {
 	err    error
 }
 
-// checkAdmission has the host try to make one machine of each shape, without storing anything: the standards of the
-// namespace, limits, quotas, policies and webhooks are all asked then. Quotas are compared with one object at a time;
-// that all machines together need more than is left is said by the event of the StatefulSet whose pod does not come,
-// and a larger quota lets the apply go on. It does so where the namespace is there; in one that is to be made, Talos is
-// allowed to run by a label, and there are no quotas.
+// checkAdmission has the host try to make one machine of each shape, without storing anything. This asks the
+// standards of the namespace, limits, quotas, policies and webhooks. Quotas are compared with one object at a
+// time. If all machines together need more, the event of the StatefulSet without a pod says so, and a larger quota
+// lets the apply continue. The check runs where the namespace exists. In a namespace that is to be made, a label
+// allows Talos to run, and there are no quotas.
 func (c *checking) checkAdmission(ctx context.Context) error {
 	if c.found == nil {
 		return nil
@@ -125,7 +125,7 @@ func (c *checking) podOf(m workload.Machine) *corev1.Pod {
 	return wanted
 }
 
-// wantedObject is one that is to be made.
+// wantedObject is an object that is to be made.
 type wantedObject struct {
 	kind   *workload.Kind
 	object workload.Object
@@ -177,7 +177,7 @@ func isVerdict(err error) bool {
 		code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
 }
 
-// deny says what the host refuses.
+// deny records what the host refuses.
 func (c *checking) deny(d denial) {
 	if apierrors.IsNotFound(d.err) && c.namespace == nil {
 		c.await(attributeNamespace, "The host has no namespace %s.",
@@ -213,7 +213,7 @@ func (c *checking) deny(d denial) {
 	note := c.find
 
 	// There is no other sign of it (Kubernetes 1.36, apiserver/pkg/admission/plugin/resourcequota/controller.go
-	// checkRequest). What is replaced gives back what it uses.
+	// checkRequest). A replaced object frees what it uses.
 	if apierrors.IsForbidden(d.err) && strings.Contains(d.err.Error(), "exceeded quota") {
 		note, help = c.await, "Let the machines need less, have the quota raised, or choose another namespace."
 	}

@@ -15,14 +15,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Check looks for all that would keep the machines of a Spec from being made, before anything is. It changes nothing:
-// what only the host can say, such as what its policies refuse, it is asked for with requests that it carries out but
-// for the storing of the result.
+// Check finds all that would prevent the machines of a Spec, before anything is made. It changes nothing. What
+// only the host knows, such as refusals of its policies, it learns with dry-run requests.
 //
-// The Spec has the machines that are wanted, and none that are to go. What was found is returned together: what is sure
-// to stand in the way, what does for now, and warnings; machines that exist are not checked again. What the credentials
-// may not read is one warning, since it may be fine. The error is that the host did not answer, from which nothing
-// follows.
+// The Spec has the wanted machines, and none that are to be removed. All findings are returned together: certain
+// obstacles, present obstacles, and warnings; existing machines are not checked again. What the credentials may
+// not read is one warning, since it may be fine. The error means that the host did not answer, which proves
+// nothing.
 func Check(ctx context.Context, h *workload.Client, s workload.Spec) ([]Finding, error) {
 	c := &checking{host: h, spec: s, allowed: map[right]bool{}}
 
@@ -52,18 +51,18 @@ func Check(ctx context.Context, h *workload.Client, s workload.Spec) ([]Finding,
 type checking struct {
 	host *workload.Client
 	spec workload.Spec
-	// allowed is what the user may do.
+	// allowed are the rights of the user.
 	allowed map[right]bool
 	// namespace that the machines will be in, nil when it is not there, or may not be read.
 	namespace *corev1.Namespace
-	// found is what is in it.
+	// found is the content of the namespace.
 	found *workload.Inventory
 	// priorities are the priority classes that are missing.
 	priorities []string
 
 	mu       sync.Mutex
 	findings []Finding
-	// unseen is what the user may not read.
+	// unseen is what the user has no right to read.
 	unseen []string
 }
 
@@ -106,7 +105,7 @@ func (c *checking) add(f Finding) {
 	c.findings = append(c.findings, f)
 }
 
-// find notes what stands in the way, whatever else happens.
+// find records an obstacle, whatever else happens.
 func (c *checking) find(attribute, found, help string, about ...any) {
 	c.add(Finding{Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
 }

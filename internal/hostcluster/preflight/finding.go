@@ -9,7 +9,7 @@ import (
 // Finding is something about a host that keeps machines from being made there, or that is worth knowing before they
 // are.
 type Finding struct {
-	// Warning is true for what may be fine all the same.
+	// Warning is true for a finding that may be harmless.
 	Warning bool
 	// Pending marks an obstacle that may disappear before the machines are made. Another resource of the same
 	// apply may make a namespace or a class, or objects to be replaced may be removed. A plan must not fail for
@@ -48,7 +48,7 @@ func (f Finding) String() string {
 	return text
 }
 
-// weight orders findings: what is sure to stand in the way, what does for now, and what may be fine.
+// weight orders findings: certain obstacles, present obstacles, and harmless ones.
 func (f Finding) weight() int {
 	switch {
 	case f.Warning:
@@ -60,7 +60,7 @@ func (f Finding) weight() int {
 	}
 }
 
-// arranged puts what stands in the way first, and takes out what was found twice.
+// arranged sorts obstacles first, and removes duplicates.
 func arranged(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.weight(), b.weight()), strings.Compare(a.Attribute, b.Attribute),

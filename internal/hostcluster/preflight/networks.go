@@ -17,15 +17,15 @@ import (
 type network struct {
 	prefix netip.Prefix
 	what   string
-	// warning is true for what an overlap with need not break.
+	// warning is true for a network whose overlap need not break anything.
 	warning bool
 }
 
 // podSample is how many pods are read: where pods have addresses that no node says, a few show where from.
 const podSample = 200
 
-// checkNetworks compares the networks of the Talos cluster with the host's. What a pod of the one sends to an address
-// that both have is caught by the inner kube-proxy or pod network, and never gets to the other.
+// checkNetworks compares the networks of the Talos cluster with the host's. Where they overlap, the inner
+// kube-proxy or pod network catches traffic for the host, which never arrives there.
 func (c *checking) checkNetworks(ctx context.Context) error {
 	if len(c.spec.PodCIDRs)+len(c.spec.ServiceCIDRs) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (c *checking) checkNetworks(ctx context.Context) error {
 		used = append(used, more...)
 	}
 
-	// What breaks comes before what may.
+	// Certain failures come before possible ones.
 	breaks := slices.DeleteFunc(slices.Clone(used), func(n network) bool { return n.warning })
 	used = append(breaks, slices.DeleteFunc(used, func(n network) bool { return !n.warning })...)
 

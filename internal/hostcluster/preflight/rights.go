@@ -25,20 +25,20 @@ func (r right) String() string {
 	return r.Resource + "." + r.group
 }
 
-// need is what is done with a resource.
+// need is an operation on a resource.
 type need struct {
 	group, Resource string
 	verbs           []string
-	// Cluster is true for what is not in a namespace.
+	// Cluster is true for a resource outside of a namespace.
 	Cluster bool
-	// attribute that makes it needed, and what else could be done.
+	// attribute that makes it necessary, and the alternative.
 	attribute, otherwise string
 	// pending is true for rights that may come with a namespace, warning for those without which there are machines all
 	// the same.
 	pending, warning bool
 }
 
-// rightsAtOnce are asked for at a time.
+// rightsAtOnce is the number of concurrent requests.
 const rightsAtOnce = 8
 
 // needs are what talosop does on a host. Applying an object takes the right to patch it, and that to create it where
@@ -58,7 +58,8 @@ func (c *checking) needs(exists bool) []need {
 
 	needs = append(needs, claims)
 
-	// Whatever the way in, what a pod is before it has a configuration is asked through the API of the host.
+	// For every kind of access, the request to a pod before it has a configuration goes through the API of the
+	// host.
 	needs = append(needs, need{Resource: "pods/portforward", verbs: []string{"create"}, attribute: attributeAccess})
 
 	if c.spec.Access == workload.NodePort {
@@ -155,7 +156,7 @@ func (c *checking) ask(ctx context.Context, n need, verb string) error {
 	return nil
 }
 
-// judge says what of a need the user lacks.
+// judge reports which rights of a need the user lacks.
 func (c *checking) judge(n need) {
 	var lacking []string
 
@@ -187,7 +188,7 @@ func (c *checking) judge(n need) {
 		strings.Join(lacking, ", "), right{group: n.group, Resource: n.Resource}, place)
 }
 
-// mayList says whether it can be seen what there is.
+// mayList reports whether the user may list the objects.
 func (c *checking) mayList() bool {
 	return c.allowed[right{"apps", "statefulsets", "list"}] && c.allowed[right{"", "services", "list"}] &&
 		c.allowed[right{"", "pods", "list"}] &&

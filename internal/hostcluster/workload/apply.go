@@ -17,21 +17,22 @@ import (
 const (
 	// machinesAtOnce are worked on at a time.
 	machinesAtOnce = 8
-	// lookEvery is the pause between two looks at what is about to be gone, or to be seen by a controller.
+	// lookEvery is the pause between two checks for an object that is being deleted, or that a controller has to
+	// see.
 	lookEvery = 250 * time.Millisecond
 )
 
-// Ensure makes what the machines of a Spec are to have on the host and does not have, and repairs what was changed by
-// others: labels, Services, the number of replicas, the size of claims, but not the template of a StatefulSet that
-// exists, since that is a disruption ([Client.Replace]), unless the pod is what is wanted and the template alone is
-// not. A StatefulSet that is gone is made again, and takes the claims that are there. A claim with data of a machine is
-// not made again beside the others as long as there is the machine's StatefulSet to tell that it was there
-// ([MachineState.VolumesLost]). It disrupts no machine and is idempotent: what is right is not written. The wiping of a
-// machine that was interrupted is finished.
+// Ensure creates the missing objects of a Spec's machines on the host, and repairs what other clients changed:
+// labels, Services, the number of replicas, the size of claims. It does not change the template of an existing
+// StatefulSet, since that is a disruption ([Client.Replace]), unless the pod matches and only the template
+// differs. It recreates a missing StatefulSet, which takes the existing claims. While the StatefulSet proves that
+// a machine's claim with data existed, Ensure does not recreate that claim beside the others
+// ([MachineState.VolumesLost]). It disrupts no machine and is idempotent: it does not write what matches. It
+// finishes an interrupted wipe of a machine.
 //
-// An object that has the name of one of ours and is not ours is an error that says whose it is, and is left alone, as
-// is what cannot be changed: a claim that should shrink or move to another class. Such errors are final
-// (wait.IsPermanent). All machines are worked on before the errors of some are returned.
+// A foreign object with the name of one of ours is an error that names its owner, and is left alone. So is what
+// cannot be changed: a claim that should shrink or move to another class. Such errors are final
+// (wait.IsPermanent). Ensure works on all machines before it returns errors.
 func (h *Client) Ensure(ctx context.Context, s Spec) error {
 	found, err := h.Inventory(ctx, s, s.Selector())
 	if err != nil {
@@ -105,7 +106,7 @@ func (h *Client) ensureMachine(ctx context.Context, s Spec, m Machine, found *In
 	return err
 }
 
-// ensureBeside makes what a machine needs besides its StatefulSet.
+// ensureBeside makes a machine's objects beside its StatefulSet.
 func (h *Client) ensureBeside(ctx context.Context, s Spec, m Machine, found *Inventory) error {
 	if err := h.ensureClaims(ctx, s, m, found, func(*corev1.PersistentVolumeClaim) bool { return true }); err != nil {
 		return err
@@ -147,8 +148,8 @@ func (h *Client) ensureSet(
 	return set, nil
 }
 
-// setBody is what to apply to a StatefulSet that exists. What can never be changed stays what it is, and so does,
-// unless it is asked for, what of the template is ours.
+// setBody is what to apply to an existing StatefulSet. Immutable fields keep their values, and so do our fields of
+// the template, unless requested.
 func setBody(live Object, wanted fields, template bool) (fields, error) {
 	owned, err := ownedFields(SetKind, live)
 	if err != nil {

@@ -167,8 +167,8 @@ func (i *Inventory) conflicts(s Spec) error {
 	return wait.Permanent(errors.Join(errs...))
 }
 
-// Conflicts are what is wanted of the volumes of one machine and can never be had. A claim that others let grow beyond
-// what is wanted is none.
+// Conflicts are wanted properties of the volumes of one machine that are impossible. A claim that other clients
+// enlarged beyond its wanted size is no conflict.
 func (i *Inventory) Conflicts(s Spec, m Machine) (conflicts []Difference) {
 	if set := i.Sets[s.HostName(m)]; set != nil && ephemeral(set) != m.Pod.Storage.Ephemeral {
 		before, after := claimedStorage, ephemeralStorage

@@ -115,10 +115,10 @@ func (h *Client) putPorts(
 	return became, nil
 }
 
-// convertible says whether the API lets a Service become another: one with an address never becomes one without or the
-// other way round or with another one, and a load balancer stays with its class, and with one (Kubernetes 1.36,
-// core/validation validateUpgradeDowngradeClusterIPs and validateLoadBalancerClassField). A class that others chose
-// where none is wanted is left. There is nothing in the way of what is not there or about to go.
+// convertible reports whether the API lets a Service become another. A Service with an address cannot lose or
+// change it, one without cannot get one, and a load balancer keeps its class (Kubernetes 1.36, core/validation
+// validateUpgradeDowngradeClusterIPs and validateLoadBalancerClassField). A class of another client stays where
+// none is wanted. A Service that does not exist, or is being deleted, is no obstacle.
 func convertible(live, wanted *corev1.Service) (bool, error) {
 	if live == nil || live.DeletionTimestamp != nil {
 		return true, nil

@@ -49,10 +49,9 @@ func (h *Client) remakeService(ctx context.Context, s Spec, service, live *corev
 	return err
 }
 
-// mayGive is an error where it is known before that the host does not give a Service the address that it is to have. An
-// attempt that changes nothing finds out about the host's networks alone (Kubernetes 1.36, core/service/ipallocator
-// allocateService returns before it looks whether an address is free), so that others are looked for where that is
-// allowed.
+// mayGive is an error where the host certainly refuses the address of a Service. A dry run only checks the host's
+// networks (Kubernetes 1.36, core/service/ipallocator allocateService returns before it checks whether an address
+// is free). So mayGive also lists other Services where that is allowed.
 func (h *Client) mayGive(ctx context.Context, service *corev1.Service) error {
 	address := service.Spec.ClusterIP
 	if address == "" || address == corev1.ClusterIPNone {

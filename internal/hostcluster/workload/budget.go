@@ -55,8 +55,8 @@ func (i *Inventory) Budget(s Spec) *policyv1.PodDisruptionBudget {
 	return b
 }
 
-// controlPlanes counts those that a Spec is to keep and those that have a pod or are to get one, whether the Spec names
-// them or not.
+// controlPlanes counts the control planes that a Spec keeps and those that have or get a pod, even if the Spec
+// does not name them.
 func (i *Inventory) controlPlanes(s Spec) int {
 	machines := map[string]bool{}
 
@@ -83,7 +83,7 @@ func (i *Inventory) controlPlanes(s Spec) int {
 	return len(machines)
 }
 
-// easeBudget lets the budget follow when a control plane is removed. Where there is none it is left at that.
+// easeBudget adjusts the budget to the removal of a control plane. Without a budget it does nothing.
 func (h *Client) easeBudget(ctx context.Context, s Spec) error {
 	wanted := s.Budget()
 	if wanted == nil {

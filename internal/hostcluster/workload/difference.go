@@ -22,7 +22,7 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Cause is what is the matter with an object.
+// Cause is the problem of an object.
 type Cause string
 
 // The causes of differences.
@@ -34,7 +34,7 @@ const (
 	Changed Cause = "changed"
 	// Changing objects were written while they were compared.
 	Changing Cause = "changing"
-	// Refused is that the host would not let an object become what is wanted.
+	// Refused means that the host refuses the wanted change of an object.
 	Refused Cause = "refused"
 	// Readdressed Services have an address, or a kind of it, that cannot be changed: they are recreated.
 	Readdressed Cause = "readdressed"
@@ -46,7 +46,8 @@ const (
 	Wiping Cause = "wiping"
 	// OtherTemplate pods were made from another template than their StatefulSet has now.
 	OtherTemplate Cause = "other template"
-	// Going claims were deleted, and stay until the pod that uses them goes. Vanished ones went with what was in them.
+	// Going claims were deleted, and stay until the pod that uses them is gone. Vanished ones are gone with their
+	// data.
 	Going    Cause = "going"
 	Vanished Cause = "vanished"
 	// VolumeLost and VolumeUnreachable claims have a volume that does not exist, or that is on a node that does not.
@@ -66,13 +67,13 @@ type Difference struct {
 	Cause  Cause
 	// Path of a field, by its keys; one in brackets is an element of a list, by its name.
 	Path []string
-	// Before and After are what was found and what is wanted, empty for what is not there.
+	// Before and After are the found and the wanted value, empty for a missing one.
 	Before, After string
 	// By are those who set what differs, where that is known.
 	By []string
 	// Of is what else the cause is about: the name of a StatefulSet, of a volume, or of a machine.
 	Of string
-	// Reason is what the host says.
+	// Reason is the host's reason.
 	Reason string
 }
 

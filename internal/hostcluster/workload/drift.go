@@ -32,8 +32,8 @@ func differs(k *Kind, live Object, body fields) (bool, error) {
 	return !owned.equal(body), nil
 }
 
-// differences says in what an object differs from what an apply of body would make of it, and which of that is of the
-// pod template. An object that the host would not let become that is one difference, with the host's reason.
+// differences returns the differences between an object and the result of an apply of body, and which of them are
+// in the pod template. If the host refuses that apply, it is one difference with the host's reason.
 func (h *Client) differences(
 	ctx context.Context, k *Kind, live Object, body fields,
 ) (template, others []Difference, err error) {

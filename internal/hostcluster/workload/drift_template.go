@@ -39,7 +39,7 @@ func (s Spec) stays(m Machine, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 		equality.Semantic.DeepDerivative(wanted.Annotations, pod.Annotations)
 }
 
-// templateDrift says in what a template that others set fields of differs from what is wanted.
+// templateDrift returns the differences of a template in which other clients set fields.
 func (h *Client) templateDrift(
 	ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec, makers []string,
 ) (found []Difference, err error) {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Identity tells a host cluster from all others, whatever leads there.
+// Identity identifies a host cluster, whatever route leads there.
 type Identity struct {
 	// UID is that of the namespace kube-system, which stays as long as the cluster. It is empty where the credentials
 	// may not read it.

@@ -157,7 +157,7 @@ func (h *Client) get(ctx context.Context, k *Kind, namespace, name string) (Obje
 	return found, nil
 }
 
-// applyMode is how far an apply goes.
+// applyMode limits the effect of an apply.
 type applyMode struct {
 	// force takes fields from their owners.
 	force, dryRun bool
@@ -183,8 +183,8 @@ func (h *Client) apply(ctx context.Context, k *Kind, namespace string, body fiel
 	return became, err
 }
 
-// remove deletes one object, and no other that has its name by then. What is gone is fine. The host ends what the
-// object owns in the background.
+// remove deletes one object, and no later one of the same name. A missing object is fine. The host deletes
+// dependents in the background.
 func (h *Client) remove(ctx context.Context, k *Kind, o metav1.Object) error {
 	uid, background := o.GetUID(), metav1.DeletePropagationBackground
 

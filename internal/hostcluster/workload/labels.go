@@ -21,18 +21,18 @@ const (
 	managedBy = "talosop"
 	appName   = "talos"
 
-	// wipeAnnotation of a StatefulSet says that the wiping of its machine has begun and is to be finished, whatever
-	// became of the process that began it.
+	// wipeAnnotation of a StatefulSet records that a wipe of its machine has begun and has to be finished, even if
+	// its process was killed.
 	wipeAnnotation = "talosop.dev/wipe"
 )
 
-// identity is what tells the cluster's objects from those of others.
+// identity are the labels that identify the cluster's objects.
 func (s Spec) identity() map[string]string {
 	return map[string]string{LabelCluster: s.Cluster, LabelMark: s.Mark}
 }
 
-// labels of what the machines of the cluster share. What the user gave does not replace what talosop finds its objects
-// by.
+// labels of the objects that machines of the cluster share. Labels of the user cannot replace those by which
+// talosop finds its objects.
 func (s Spec) labels() map[string]string {
 	return merged(s.Labels, s.identity(), map[string]string{LabelManagedBy: managedBy, LabelName: appName})
 }

@@ -46,8 +46,8 @@ func (s Spec) EndpointServices() []*corev1.Service {
 	}
 
 	inside := s.endpointService(s.Cluster, corev1.ServiceTypeClusterIP)
-	// A worker serves nothing before trustd of a control plane has signed its certificate, and the first place where it
-	// looks for one is the endpoint (Talos 1.13, k8s/static_endpoint.go and secrets/api.go).
+	// A worker serves nothing before trustd of a control plane has signed its certificate, and it first tries the
+	// endpoint (Talos 1.13, k8s/static_endpoint.go and secrets/api.go).
 	inside.Spec.Ports = append(inside.Spec.Ports, servicePort(trustPortName, trustPort))
 
 	if s.Endpoint.Inside() {
@@ -99,15 +99,15 @@ func (s Spec) MachineService(m Machine) *corev1.Service {
 	return service
 }
 
-// peerService gives a control plane an address that outlives its pods, nil for a worker. The members of etcd know each
-// other by addresses, and learn a new one only from a member that has quorum (Talos 1.13, etcd/advertised_peer.go):
-// those that all get other pods at once, when their host restarts, would never find each other again. Its address is
-// [MachineState.PeerAddress].
+// peerService gives a control plane an address that outlives its pods, nil for a worker. The members of etcd know
+// each other by addresses, and learn a new one only from a member that has quorum (Talos 1.13,
+// etcd/advertised_peer.go). If all members got new pods at once, when their host restarts, they would never find
+// each other again. Its address is [MachineState.PeerAddress].
 //
-// It is a Service beside that of the machine, whose kind follows the way in: that one has no address, or opens what it
-// has to the outside. The machine announces the address for all that it serves (Talos 1.13,
-// cluster/local_affiliate.go), so all of that is behind it, whether the pod is ready or not. The ports are numbers:
-// names would have to be declared in the pod.
+// It is separate from the machine's Service, whose kind depends on the access: that one has no address, or exposes
+// it. The machine announces the address for all that it serves (Talos 1.13, cluster/local_affiliate.go). So the
+// Service forwards all of that, whether the pod is ready or not. The ports are numbers: names would have to be
+// declared in the pod.
 func (s Spec) peerService(m Machine) *corev1.Service {
 	if m.Role != ControlPlane {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Inventory is what a namespace has that is ours, by name.
+// Inventory has our objects of a namespace, by name.
 type Inventory struct {
 	Sets     map[string]*appsv1.StatefulSet
 	Pods     map[string]*corev1.Pod
@@ -27,7 +27,7 @@ type Inventory struct {
 	Policies map[string]*networkingv1.NetworkPolicy
 }
 
-// Inventory lists what a selector matches: a request for each kind, whatever the number of machines.
+// Inventory lists what a selector matches: one request for each kind, whatever the number of machines.
 func (h *Client) Inventory(ctx context.Context, s Spec, selector string) (*Inventory, error) {
 	var (
 		sets     *appsv1.StatefulSetList
@@ -246,7 +246,7 @@ func (h *Client) serviceDrift(
 	return drift, true, err
 }
 
-// observeMachine puts together what there is of a machine.
+// observeMachine combines all observations of a machine.
 func (h *Client) observeMachine(
 	ctx context.Context, s Spec, m Machine, found *Inventory, about *surroundings,
 ) (MachineState, error) {
@@ -305,7 +305,7 @@ func (h *Client) observeServices(ctx context.Context, s Spec, m Machine, found *
 	return nil
 }
 
-// describe takes over what a pod says about itself.
+// describe copies the state from a pod.
 func (state *MachineState) describe(pod *corev1.Pod) {
 	state.Pod, state.PodUID, state.Node = pod.Name, string(pod.UID), pod.Spec.NodeName
 

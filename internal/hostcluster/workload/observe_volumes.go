@@ -104,9 +104,9 @@ func (about *surroundings) lost(s Spec, m Machine, found *Inventory) (lost []Dif
 	return lost, nil
 }
 
-// nodeGone says whether a volume is bound to single nodes, none of which exists. It is certain of nothing else: nodes
-// come and go in the zone of a volume, other labels are given to nodes by the storage itself, and a host that shows no
-// node at all has some.
+// nodeGone reports whether a volume is bound to single nodes, none of which exists. It is true only when that is
+// certain. Nodes come and go in the zone of a volume, the storage adds other labels to nodes, and a host that
+// shows no node still has some.
 func nodeGone(selector *corev1.NodeSelector, nodes map[string]*corev1.Node) bool {
 	if len(nodes) == 0 || len(selector.NodeSelectorTerms) == 0 {
 		return false
@@ -119,7 +119,7 @@ func nodeGone(selector *corev1.NodeSelector, nodes map[string]*corev1.Node) bool
 			})
 		}
 
-		// All of a term is to be met (Kubernetes 1.36, corev1.NodeSelectorTerm), so that one part that cannot be met is
+		// All parts of a term must match (Kubernetes 1.36, corev1.NodeSelectorTerm), so one impossible part is
 		// enough.
 		if !gone(corev1.LabelHostname, term.MatchExpressions) && !gone(metav1.ObjectNameField, term.MatchFields) {
 			return false

@@ -11,11 +11,12 @@ const (
 	// ContainerName of Talos in its pod.
 	ContainerName = "talos"
 
-	// graceSeconds is what a pod has to end. On SIGTERM machined runs its shutdown sequence without a drain (Talos 1.13,
-	// v1alpha1_controller.go ListenForEvents): it waits for the kubelet's own graceful shutdown (30 s each for its
-	// finalizers and its pods, constants.KubeletShutdownGracePeriod), stops the pods of the pod network and then the
-	// others (30 s each), ends the services, etcd among them (15 s), and syncs the file systems (30 s). A pod that is done
-	// sooner is gone sooner; one that is killed earlier takes etcd with it in the middle of a write.
+	// graceSeconds is the time of a pod to shut down. On SIGTERM machined runs its shutdown sequence without a
+	// drain (Talos 1.13, v1alpha1_controller.go ListenForEvents). It waits for the kubelet's own graceful shutdown
+	// (30 s each for its finalizers and its pods, constants.KubeletShutdownGracePeriod). It stops the pods of the
+	// pod network and then the others (30 s each), ends the services, etcd among them (15 s), and syncs the file
+	// systems (30 s). A pod that shuts down faster is gone earlier; one that is killed too early stops etcd in the
+	// middle of a write.
 	graceSeconds = 240
 )
 
@@ -43,7 +44,7 @@ func (s Spec) StatefulSet(m Machine) *appsv1.StatefulSet {
 	}
 }
 
-// PodName is what the StatefulSet controller calls the pod.
+// PodName is the pod's name from the StatefulSet controller.
 func (s Spec) PodName(m Machine) string { return s.HostName(m) + podSuffix }
 
 // podSuffix is what a StatefulSet puts behind its name for its first pod.

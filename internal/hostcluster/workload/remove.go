@@ -159,9 +159,9 @@ func (i *Inventory) all() (objects []Object) {
 	return objects
 }
 
-// clear deletes the objects of some kinds that are ours and that a selector matches, and returns when there are none.
-// That is asked again and again, so that what a controller makes meanwhile goes, too. What is optional and may not be
-// deleted stays.
+// clear deletes our objects of some kinds that a selector matches, and returns when there are none. It checks
+// repeatedly, to delete what a controller makes meanwhile, too. Optional objects without the right to delete them
+// stay.
 func (h *Client) clear(ctx context.Context, s Spec, selector string, kinds ...*Kind) error {
 	var pod *corev1.Pod
 
@@ -256,8 +256,8 @@ func inOrder(s Spec, objects []Object) []Object {
 	return ours
 }
 
-// list is what a selector matches of a kind. What only the host's own controllers make need not be readable, because
-// they remove it, nor what is not made without the right to read it.
+// list returns the objects of a kind that a selector matches. It skips unreadable objects that only the host's own
+// controllers make, because they remove them, and objects that are not made without the right to read them.
 func (h *Client) list(ctx context.Context, k *Kind, namespace, selector string) ([]Object, error) {
 	list := k.list()
 

@@ -63,8 +63,8 @@ func (h *Client) removeNamespace(ctx context.Context, s Spec) error {
 	return h.awaitGone(ctx, namespaceKind, live)
 }
 
-// somethingIn names the first thing in a namespace that the host did not put there by itself, empty when there is none.
-// What may not be listed might be there, and counts.
+// somethingIn names the first object in a namespace that the host did not make itself, empty when there is none.
+// Objects that may not be listed might exist, and count.
 func (h *Client) somethingIn(ctx context.Context, namespace string) (string, error) {
 	lists, err := h.API().Discovery().ServerPreferredNamespacedResources()
 
@@ -120,11 +120,11 @@ func (h *Client) somethingIn(ctx context.Context, namespace string) (string, err
 	return other, group.Wait()
 }
 
-// listsAtOnce bounds the requests under way for one namespace.
+// listsAtOnce bounds the concurrent requests for one namespace.
 const listsAtOnce = 8
 
-// besides names one object of a kind in a namespace that is not one of the host's own, of which there are less than are
-// asked for.
+// besides names one object of a kind in a namespace that is not one of the host's own. The limit of the request
+// exceeds the number of the host's own.
 func besides(ctx context.Context, objects metadata.ResourceInterface, resource string, own []string) (string, error) {
 	found, err := objects.List(ctx, metav1.ListOptions{Limit: int64(len(own) + 1)})
 

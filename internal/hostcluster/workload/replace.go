@@ -11,12 +11,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Replace gives a machine's StatefulSet the wanted template and deletes its pod when that was made from another one,
-// which is how a machine gets another version of Talos. It returns when that pod is gone; the host makes the next one.
-// The pod is ended as Talos wants it, within its grace period. Disruptive, and idempotent: a pod that is already right
-// stays, and what was interrupted anywhere is finished by the next call. Claims are kept. Errors are final
-// (wait.IsPermanent) for what [Client.Ensure] refuses, for a machine that the Spec does not have, and for one whose
-// claims were deleted: its pod is all that keeps them, and stays.
+// Replace gives a machine's StatefulSet the wanted template, and deletes its pod when another template made it.
+// This is how a machine gets another version of Talos. It returns when that pod is gone; the host makes the next
+// one. The pod shuts down as Talos requires, within its grace period. Disruptive, and idempotent: a matching pod
+// stays, and the next call finishes what was interrupted. Claims are kept. Errors are final (wait.IsPermanent) for
+// what [Client.Ensure] refuses, and for a machine that the Spec does not have. They are also final for a machine
+// with deleted claims: only its pod keeps them, so it stays.
 func (h *Client) Replace(ctx context.Context, s Spec, machine string) error {
 	m, found, err := h.lookAt(ctx, s, machine)
 	if err != nil {

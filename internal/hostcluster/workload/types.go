@@ -32,7 +32,7 @@ const (
 	Pod          Access = "pod"
 )
 
-// Spec is what the machines of one resource are to have on the host cluster.
+// Spec is the wanted state of one resource's machines on the host cluster.
 type Spec struct {
 	// Cluster is the name of the Talos cluster, a DNS label.
 	Cluster string
@@ -44,7 +44,7 @@ type Spec struct {
 	CreateNamespace bool
 	// Domain of the host cluster's DNS, such as cluster.local.
 	Domain string
-	// Access is the way in.
+	// Access is how the machines are reached.
 	Access Access
 	// Endpoint is the Service in front of the control planes; nil for a resource that has none.
 	Endpoint *EndpointService
@@ -59,7 +59,7 @@ type Spec struct {
 	Machines []Machine
 }
 
-// EndpointService is what is in front of the control planes.
+// EndpointService is the Service in front of the control planes.
 type EndpointService struct {
 	// Type of the Service through which the Kubernetes API is reached; empty for ClusterIP. TalosAPI opens the ports of
 	// Talos there, too.
@@ -84,14 +84,14 @@ type Machine struct {
 	Image       string
 	PullSecrets []string
 	Pod         PodSpec
-	// Leaving is true for one that is to go.
+	// Leaving is true for a machine that is to be removed.
 	Leaving bool
 	// PeerAddress is the address at which the etcd of other control planes knows this one, if known. Its Service
 	// gets the address again when it is recreated. See [MachineState.PeerAddress].
 	PeerAddress netip.Addr
 }
 
-// PodSpec is what can be chosen of a machine's pod.
+// PodSpec has the options for a machine's pod.
 type PodSpec struct {
 	Resources     corev1.ResourceRequirements
 	Storage       Storage
@@ -119,8 +119,8 @@ type Observation struct {
 	// Missing and Drift are about shared objects: objects that do not exist, and fields that another client
 	// changed.
 	Missing, Drift []Difference
-	// Orphans are machines of the same pools that the host has something of and the Spec does not name, by their names on
-	// the host without the cluster's (cp-3): an apply that was killed before it could say what it made leaves such.
+	// Orphans are machines of the same pools that exist on the host and are not in the Spec, by their names on the
+	// host without the cluster's (cp-3). A killed apply that could not record its machines leaves them.
 	Orphans []string
 }
 
@@ -146,7 +146,8 @@ type MachineState struct {
 	Node string
 	// Ready is the pod's condition.
 	Ready bool
-	// Outdated is what the pod's template has other than what is wanted; a pod that is replaced gets what is wanted.
+	// Outdated are the differences between the pod's template and the wanted one; a replaced pod gets the wanted
+	// one.
 	Outdated []Difference
 	// Drift is what else of the machine's objects differs or is missing; Ensure repairs it.
 	Drift []Difference
