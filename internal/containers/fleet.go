@@ -25,7 +25,7 @@ import (
 // cable stand on metal: it says whether a machine exists and which boot it is in, and it is what
 // restarts, replaces and removes it. All else is asked of the machine's own Talos.
 
-// Host is what is asked of a host cluster.
+// Host is the interface to a host cluster.
 type Host interface {
 	Identity(ctx context.Context) (workload.Identity, error)
 	Check(ctx context.Context, spec workload.Spec) ([]preflight.Finding, error)
@@ -92,7 +92,7 @@ func (m *containerMachine) Observe(ctx context.Context) step.MachineState {
 	state := m.Machine.Observe(ctx)
 	asked := time.Now()
 
-	// What the machine said may come from after a restart that the first look did not show yet.
+	// The machine's answer may be from after a restart that the first observation did not show yet.
 	if m.Watch.changed(m.Name, pod.Container) {
 		again, err := m.Watch.Look(ctx, asked)
 		if err != nil {
@@ -148,10 +148,9 @@ func (m *containerMachine) Upgrade(ctx context.Context, image, _ string, confirm
 	return m.change(func() error { return m.Watch.Host.Replace(ctx, WithImage(m.Watch.Spec, m.Name, image), m.Name) })
 }
 
-// Reboot restarts Talos in the pod, which keeps its address, and gives it a new pod of the same
-// kind where Talos does not take that. A configuration that was staged is in its volume, and is what
-// the machine begins with in either case. Without volumes a new pod would be a blank machine, so
-// that it then is a permanent error.
+// Reboot restarts Talos in the pod, which keeps its address. Where Talos does not support that, Reboot replaces
+// the pod. A staged configuration is in its volume, and the machine starts with it in either case. Without volumes
+// a new pod would be a blank machine, so the error is permanent then.
 func (m *containerMachine) Reboot(ctx context.Context, uuid string) error {
 	return m.change(func() error {
 		err := m.Machine.Reboot(ctx, uuid)
@@ -222,7 +221,7 @@ type hostWatch struct {
 	fresh, limit time.Duration
 
 	Mu sync.Mutex
-	// last is the newest look, which may be under way.
+	// last is the newest observation, which may be under way.
 	last *hostLook
 	// containers are those that machines answered from last, and versions the Talos in them.
 	containers, Versions map[string]string

@@ -17,9 +17,9 @@ func (e *OtherHostError) Error() string {
 		e.Found.String()
 }
 
-// Recorded is a host that is asked and told nothing unless it is the one that was recorded: all else ends with an
-// [OtherHostError]. Where the credentials may not read what tells hosts apart, it is taken for the recorded one as long
-// as it has any machine of the spec, which are marked by their secrets. A zero identity allows every host.
+// Recorded is a host that refuses all calls with an [OtherHostError] unless it is the recorded one. Where the
+// credentials may not read its identity, it counts as the recorded one while it has any machine of the spec, which
+// are marked by their secrets. A zero identity allows every host.
 func Recorded(h Host, recorded workload.Identity, spec workload.Spec) Host {
 	if recorded.UID == "" {
 		return h
@@ -35,7 +35,8 @@ type recordedHost struct {
 	spec     workload.Spec
 
 	mu sync.Mutex
-	// told is whether the host said what it is, found what that is, and refused why it is the wrong one.
+	// told is whether the host returned its identity, found is that identity, and refused is why it is the wrong
+	// host.
 	told    bool
 	found   workload.Identity
 	refused error

@@ -19,7 +19,7 @@ type Tunnel struct {
 	listener net.Listener
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	targets  []string
-	// Leave lets go of what the tunnel leads through.
+	// Leave releases what the tunnel uses.
 	Leave func()
 
 	warn   func(ctx context.Context, message string, err error)
@@ -77,7 +77,7 @@ func (t *Tunnel) serve(ctx context.Context) {
 	}
 }
 
-// run does a part of the work of a tunnel beside what else is done.
+// run does a part of the tunnel's work in the background.
 func (t *Tunnel) run(ctx context.Context, work func()) {
 	t.active.Go(func() {
 		if err := panics.Call(work); err != nil {
@@ -104,7 +104,7 @@ func (t *Tunnel) carry(ctx context.Context, near net.Conn) {
 
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		t.active.Go(func() {
-			// That one side goes away is how connections end.
+			// Connections usually end because one side closes.
 			_, _ = io.Copy(way[0], way[1])
 			ended <- struct{}{}
 		})
