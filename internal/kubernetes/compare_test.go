@@ -80,8 +80,8 @@ func (h helm) patch(t *testing.T, l *living, o object, patch string) {
 	check(t, err)
 }
 
-// likeCharts are objects as charts write them: the API server normalizes, defaults, or drops some of each. Each
-// key starts with the folder of the test.
+// likeCharts are objects as charts write them: the API server normalizes, defaults, or drops some of each. Their
+// %s is the namespace of the test.
 var likeCharts = map[string]string{
 	"normalised": `
 apiVersion: apps/v1

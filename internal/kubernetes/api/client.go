@@ -43,7 +43,7 @@ type Options struct {
 	// OwnerKeys authenticate the owner marks on nodes: the first one signs, and each of them verifies. Without one no mark
 	// counts, and none can be written.
 	OwnerKeys [][]byte
-	// Limit is what is sent beside reads; nil is no limit.
+	// Limit restricts requests other than reads; nil is no limit.
 	Limit *Limit
 	// EndpointOutOfReach is for an endpoint that cannot be reached from here: the fallbacks are asked first.
 	EndpointOutOfReach bool
@@ -56,7 +56,7 @@ type Options struct {
 	// StaticPods lets an observation include the pods of the control plane: before
 	// anything is changed it has to be known that they run.
 	StaticPods bool
-	// Certificates lets an observation include the certificates that API servers show.
+	// Certificates adds the certificates that API servers show to an observation.
 	Certificates bool
 	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
 	// request to one server, 5 s; Call a request as a whole, 10 s.
@@ -65,8 +65,8 @@ type Options struct {
 	// the time without progress of the workloads among them; 5 min by default, as in talosctl
 	// upgrade-k8s.
 	Await time.Duration
-	// Steady is how long the container of an API server that cannot be asked on its node's own
-	// address has to run, without a restart, before that counts as running; 1 min by default.
+	// Steady is how long the container of an API server that cannot be reached at its node's own address has to
+	// run, without a restart, to count as running; 1 min by default.
 	Steady time.Duration
 	// Poll is how often what takes its time is asked for: a component that starts, a node that is drained, manifests
 	// that are reconciled; 1 s by default. It begins with a twentieth of that, for what is there at once.
@@ -243,13 +243,12 @@ func newTransport(o Options, tlsConfig *tls.Config) *http.Transport {
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 1,
 		IdleConnTimeout:     time.Minute,
-		// A machine that goes away says nothing to its connections.
+		// A machine that goes down does not close its connections.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: o.Attempt},
 	}
 }
 
-// pingAfter is how long a connection with a request under way may be silent before it has to
-// show that it lives.
+// pingAfter is how long a connection with a running request may be silent before it is pinged.
 const pingAfter = 10 * time.Second
 
 // userAgent is what the API server's audit log shows.

@@ -44,7 +44,8 @@ func (u unechoed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// sentWith are the secrets of a header Authorization: a token, or what is said of a user, encoded and not.
+// sentWith are the secrets of an Authorization header: a token, or a user's name and password, encoded and
+// decoded.
 func sentWith(header string) []string {
 	kind, given, _ := strings.Cut(header, " ")
 	if given == "" {

@@ -49,8 +49,8 @@ type endpointAnswer struct {
 	cause string
 }
 
-// noteEndpoint keeps what came of a request to a server, if that is the endpoint. What an API server says by itself is
-// an answer, whatever it says; an error of a load balancer is none. A request that its context ended tells nothing.
+// noteEndpoint records the result of a request to a server, if that is the endpoint. Any answer of an API server
+// itself counts; an error of a load balancer does not. A request that its context ended says nothing.
 func (c *Client) noteEndpoint(r *http.Request, s *Server, response *http.Response, answer []byte, err error) {
 	if s != c.given[0] || r.Context().Err() != nil {
 		return

@@ -25,10 +25,9 @@ import (
 )
 
 const (
-	// longAttempt bounds the silence of one server in a request of a library. An admission
-	// webhook has 10 s unless it asks for more (Kubernetes 1.36,
-	// ValidatingWebhook.timeoutSeconds), and another server has to be asked within the 30 s that
-	// go-kubernetes 0.2.41 gives a dry run.
+	// longAttempt bounds the silence of one server in a request of a library. An admission webhook has 10 s by
+	// default (Kubernetes 1.36, ValidatingWebhook.timeoutSeconds), and another server has to be asked within the
+	// 30 s that go-kubernetes 0.2.41 gives a dry run.
 	longAttempt = 20 * time.Second
 	// longestAttempt is the limit for writes that are not urgent: the API server itself ends a request after 60 s
 	// (Kubernetes 1.36, --request-timeout), and webhooks may take 30 s each.
@@ -38,16 +37,15 @@ const (
 // ErrNoAnswer is a request that no API server answered: nothing is known of its object.
 var ErrNoAnswer = errors.New("the Kubernetes API gives no answer")
 
-// Config is a configuration for libraries that speak to the API by themselves, such as Helm. Each
-// of their requests goes to the servers of the client in turn until one answers, whatever context
-// the library gives it, and ends when ctx ends: the error then is its cause. Answers are passed on
-// as they are, refusals too. A request that no server answers gives an error that is
-// [ErrNoAnswer], also below what the library wraps around it; one that creates something is not
-// sent to another server once it may have reached one. Bodies of any size pass, as long as they
-// make progress; watches and logs that are followed do without a bound.
+// Config is a configuration for libraries with their own requests to the API, such as Helm. Each request goes to
+// the servers of the client in turn until one answers, whatever context the library gives it. It ends when ctx
+// ends: the error then is its cause. Answers are passed on unchanged, refusals too. A request that no server
+// answers gives an error that is [ErrNoAnswer], also below the library's own error. A request that creates
+// something is not sent to another server once it may have reached one. Bodies of any size pass, as long as they
+// make progress; watches and followed logs have no such bound.
 //
-// Requests are not limited in number, warnings of the API are dropped, and no credentials are in
-// it: they are behind its transport. It does no I/O itself.
+// The number of requests is not limited, warnings of the API are dropped, and it contains no credentials: they are
+// behind its transport. It does no I/O itself.
 func (c *Client) Config(ctx context.Context) *rest.Config { return c.Faithful(ctx).Config() }
 
 // Failover is the http.RoundTripper of all requests: each goes to the servers of the client in turn
@@ -336,8 +334,8 @@ func (s *stream) Close() error {
 	return s.ReadCloser.Close()
 }
 
-// exchange makes a request to one server and reads the whole answer, so that a connection
-// that is lost on the way is an error, too. It ends when nothing moves for the time given.
+// exchange makes a request to one server and reads the whole answer, so that a lost connection is an error, too.
+// It ends when there is no progress for the given time.
 func (s *Server) exchange(
 	r *http.Request, body []byte, bound time.Duration,
 ) (response *http.Response, answer []byte, err error) {
@@ -391,7 +389,7 @@ func (s *Server) exchange(
 // net/http decompresses to up to a thousand times its size.
 const largestAnswer = 256 << 20
 
-// noticed tells when something was read.
+// noticed reports each read.
 type noticed struct {
 	io.Reader
 	moved func()
@@ -427,7 +425,7 @@ func (f *Failover) tryAgain(r *http.Request, code int, answer []byte) error {
 		return nil
 	}
 
-	// A proxy in between answers in words of its own.
+	// A proxy in between answers with its own text.
 	verdict := apierrors.NewGenericServerResponse(code, r.Method, schema.GroupResource{}, "", "", 0, true)
 
 	status := statusIn(answer)

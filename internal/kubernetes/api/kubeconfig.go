@@ -33,7 +33,7 @@ type Kubeconfig struct {
 	Content []byte
 	// Context to use, the current context of the file by default.
 	Context string
-	// Static refuses a user whose credentials come from a command or from a file of their own.
+	// Static refuses a user whose credentials come from a command or a separate file.
 	Static bool
 }
 
@@ -140,7 +140,7 @@ func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 
 	file, err := clientcmd.Load(content)
 	if err != nil {
-		// What the parser says can quote the file.
+		// The parser's error can quote the file.
 		return nil, errors.New("it is not YAML of a kubeconfig, with clusters, users and contexts")
 	}
 
@@ -174,7 +174,7 @@ func expand(path string) (string, error) {
 	return filepath.Join(home, rest), nil
 }
 
-// choose is what the file says about the context that is asked for.
+// choose returns the entries of the requested context.
 func (k Kubeconfig) choose(file *clientcmdapi.Config) (*rest.Config, error) {
 	name := cmp.Or(k.Context, file.CurrentContext)
 

@@ -14,9 +14,9 @@ import (
 type Limit struct {
 	// Writes are the resources that may be written, such as leases.
 	Writes []string
-	// Secrets lets Secrets be read.
+	// Secrets allows reads of Secrets.
 	Secrets bool
-	// DryRuns lets the API be asked what a write would change.
+	// DryRuns allows dry runs of writes.
 	DryRuns bool
 }
 
@@ -27,7 +27,7 @@ var ErrBeyondLimit = errors.New("this operation may not do that in Kubernetes")
 var requested = regexp.MustCompile(
 	`^/(?:api/[^/]+|apis/[^/]+/[^/]+)/(?:watch/)?(?:namespaces/[^/]+/)?([^/]+)(?:/[^/]+(?:/([^/]+))?)?`)
 
-// connections are reads by their method that do what the other end of them lets them do.
+// connections are reads by their method that give access to what is at their other end.
 var connections = []string{"exec", "attach", "portforward", "proxy"}
 
 // refuse is why a request may not be sent, nil where it may.

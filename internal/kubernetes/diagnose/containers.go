@@ -18,8 +18,7 @@ import (
 // could not be pulled may be there at the next attempt.
 var hopeless = []string{"InvalidImageName", "ErrImageNeverPull"}
 
-// Runs is nil when a pod of one container runs an image and is ready; else the error says
-// what is missing.
+// Runs is nil when a pod of one container runs an image and is ready; otherwise the error names what is missing.
 func Runs(pod *corev1.Pod, image string) error {
 	switch {
 	case pod.DeletionTimestamp != nil:

@@ -47,14 +47,14 @@ type NotReady struct {
 	Event string
 }
 
-// NotReady diagnoses the objects that are not ready: Deployments, StatefulSets, DaemonSets, ReplicaSets and
-// Jobs with the pod that is nearest to the cause, its last event and, where a container ended or does not get
-// ready, the last lines of its log; without such a pod, with the last event about who makes the pods, such as
-// a quota that is used up. Other kinds that are diagnosed are Pods, PersistentVolumeClaims, Services of type
-// LoadBalancer, APIServices and CustomResourceDefinitions; all others are taken for ready. An object that is
-// not there, and one that cannot be read, is not ready.
+// NotReady diagnoses the objects that are not ready. Deployments, StatefulSets, DaemonSets, ReplicaSets and Jobs
+// come with the pod nearest to the cause and its last event. If a container ended or does not get ready, the last
+// lines of its log are added. Without such a pod, the last event about the pods' controller is added, such as an
+// exceeded quota. Other diagnosed kinds are Pods, PersistentVolumeClaims, Services of type LoadBalancer,
+// APIServices and CustomResourceDefinitions; all others count as ready. A missing or unreadable object is not
+// ready.
 //
-// It only reads, and takes 30 s at most. What the Secrets contain that a pod is given is taken out.
+// It only reads, and takes 30 s at most. The content of Secrets that a pod gets is redacted.
 func (d *Diagnosis) NotReady(ctx context.Context, refs []objects.Reference) []NotReady {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
 	defer cancel()

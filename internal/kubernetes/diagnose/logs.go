@@ -37,7 +37,7 @@ func (d *Diagnosis) logOf(ctx context.Context, pod *corev1.Pod, problem podProbl
 	}
 
 	if len(log) >= logBytes {
-		// It was cut, maybe in the midst of what must not be told.
+		// It was cut, maybe in the middle of a secret.
 		log = log[:bytes.LastIndexAny(log, " \t\n")+1]
 	}
 

@@ -51,7 +51,7 @@ func Worst(pods []corev1.Pod) (*corev1.Pod, string) {
 	return pod, problem.text
 }
 
-// problemOf says what is the matter with a pod.
+// problemOf returns the problem of a pod.
 func problemOf(pod *corev1.Pod) podProblem {
 	scheduled, ready := podCondition(pod, corev1.PodScheduled), podCondition(pod, corev1.PodReady)
 	container := containerProblem(pod)

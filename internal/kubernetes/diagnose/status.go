@@ -18,7 +18,7 @@ import (
 
 const deploymentKind, podKind, replicaSetKind, jobKind = "Deployment", "Pod", "ReplicaSet", "Job"
 
-// statusFound is what the status of an object says.
+// statusFound is the result from the status of an object.
 type statusFound struct {
 	// reason why it is not ready, empty for an object that is.
 	reason string
@@ -30,9 +30,9 @@ type statusFound struct {
 
 type statusFunc func(object map[string]any) (statusFound, error)
 
-// statusOf is nil for kinds whose status does not say whether they are ready. kstatus knows no APIService, is
-// content with a Job that runs and a Service without a load balancer, and says of a Pod neither which
-// container it is nor how it ended.
+// statusOf is nil for kinds whose status does not show whether they are ready. kstatus knows no APIService, and
+// accepts a running Job and a Service without a load balancer. For a Pod it reports neither the container nor how
+// it ended.
 func statusOf(ref objects.Reference) statusFunc {
 	return map[schema.GroupKind]statusFunc{
 		{Group: appsv1.GroupName, Kind: deploymentKind}:               ofWorkload,
@@ -48,7 +48,7 @@ func statusOf(ref objects.Reference) statusFunc {
 	}[schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()]
 }
 
-// computed is what kstatus makes of an object.
+// computed is the result of kstatus for an object.
 func computed(object map[string]any) (found statusFound, err error) {
 	is, err := status.Compute(&unstructured.Unstructured{Object: object})
 	if err == nil && is.Status != status.CurrentStatus {

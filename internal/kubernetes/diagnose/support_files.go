@@ -15,9 +15,9 @@ import (
 // redacted stands in the place of the values of variables of containers.
 const redacted = "(sensitive value)"
 
-// SupportFiles are the nodes and the pods of kube-system as files of YAML, without what may be secret in them, under
-// the names that talosctl support gives them (go-talos-support 0.3.1, collectors.go/GetKubernetesCollectors). Those
-// that could be had come with an error, too.
+// SupportFiles are the nodes and the pods of kube-system as YAML files, without possible secrets, under the names
+// that talosctl support gives them (go-talos-support 0.3.1, collectors.go/GetKubernetesCollectors). An error still
+// comes with the files that could be read.
 func (d *Diagnosis) SupportFiles(ctx context.Context) (map[string][]byte, error) {
 	nodes, unlisted := d.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	pods, unlistedPods := d.api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})

@@ -34,7 +34,7 @@ func (n NotReady) Why() string {
 	}
 }
 
-// blamed is what is said of who makes the pods.
+// blamed is the text about the pods' controller.
 func (n NotReady) blamed() string {
 	what := "no pod of it has a problem"
 	if n.NoPods {

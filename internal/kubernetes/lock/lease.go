@@ -31,9 +31,8 @@ const (
 
 // holder is one holding of the lease.
 //
-// client-go's leaderelection is not it: it gives up for good when a renewal was not
-// possible for a while, which is any reboot of a single control plane, and it is bound
-// to one API server.
+// client-go's leaderelection does not fit: it gives up for good when it cannot renew for a while, which happens in
+// any reboot of a single control plane. And it is bound to one API server.
 type holder struct {
 	leases   coordinationv1client.LeaseInterface
 	progress func(message string)

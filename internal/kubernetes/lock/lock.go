@@ -123,7 +123,7 @@ func (l *Lock) Acquire(
 			api.WithoutURL(err))
 	}
 
-	// What is under way when ctx ends is still to be finished under the lock.
+	// Work that is under way when ctx ends still has to finish under the lock.
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
 

@@ -35,7 +35,7 @@ func marked(node *corev1.Node) bool {
 	return is
 }
 
-// markOf is what the mark of a node says.
+// markOf reads the mark of a node.
 func markOf(node *corev1.Node) (at time.Time, by string) {
 	when, by, _ := strings.Cut(node.Annotations[cordonMark], " ")
 

@@ -50,9 +50,8 @@ func (n *Nodes) Drain(ctx context.Context, node string, policy cluster.DrainPoli
 	return nil
 }
 
-// draining is one drain. It has no goroutines and does not outlive its context, which
-// is why kubectl's own loop is not used, besides that it keeps to itself why a pod is
-// not evicted.
+// draining is one drain. It has no goroutines and does not outlive its context. kubectl's own loop does, and it
+// hides why a pod is not evicted.
 type draining struct {
 	api  *api.Client
 	node string
@@ -252,7 +251,7 @@ func (d *draining) budgets(ctx context.Context, namespace string) ([]policyv1.Po
 func covers(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 
-	// The API server lets no selector in that cannot be read.
+	// The API server accepts no invalid selector.
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 

@@ -24,11 +24,10 @@ type Nodes struct{ api *api.Client }
 // New is for the cluster of a client; it does no I/O.
 func New(c *api.Client) *Nodes { return &Nodes{c} }
 
-// Observe lists the nodes, with one request, ordered by name, and with two more the pods of the control plane on them
-// and kube-proxy's image, if [api.Options.StaticPods] asks for it; the certificates of API servers, if
-// [api.Options.Certificates] does. An API that does not answer, or refuses, is
-// described by Reachable and Cause. The list may be a moment old: it comes from the API server's cache, which costs
-// etcd nothing.
+// Observe lists the nodes, with one request, ordered by name. If [api.Options.StaticPods] asks for it, two more
+// requests add their pods of the control plane and kube-proxy's image. [api.Options.Certificates] adds the
+// certificates of API servers. An API that does not answer, or refuses, is described by Reachable and Cause. The
+// list may be slightly old: it comes from the API server's cache, which costs etcd nothing.
 func (n *Nodes) Observe(ctx context.Context) kubestate.State {
 	state := n.observe(ctx)
 	state.Endpoint = n.api.Endpoint()
@@ -77,7 +76,7 @@ func (n *Nodes) observe(ctx context.Context) kubestate.State {
 	return state
 }
 
-// Of is what a decision needs of a node.
+// Of returns what a decision needs of a node.
 func Of(node *corev1.Node) kubestate.Node {
 	_, controlPlane := node.Labels[api.ControlPlaneLabel]
 

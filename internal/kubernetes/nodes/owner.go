@@ -15,14 +15,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// ownerMark is the annotation with the id of the resource that owns the machine of a node, and after a space the proof
-// that a holder of the secrets bundle wrote it.
+// ownerMark is the annotation with the id of the resource that owns the machine of a node, and after a space the
+// proof that a holder of the secrets bundle wrote it.
 //
-// The proof is needed because a kubelet can write every annotation of its own node (Kubernetes, Node authorizer and
-// NodeRestriction), and a holder of the cluster token gets a certificate of any kubelet (Talos 1.14,
-// k8stemplates/csr.go: such requests are approved). The proof is about the name and the UID of the Node object, so that
-// a mark copied from another node, or from an object that was deleted, proves nothing. The API server chooses the UID,
-// and a kubelet cannot delete its node.
+// The proof is needed because a kubelet can write every annotation of its own node (Kubernetes, Node authorizer
+// and NodeRestriction). And a holder of the cluster token gets a certificate of any kubelet (Talos 1.14,
+// k8stemplates/csr.go: such requests are approved). The proof covers the name and the UID of the Node object. So a
+// mark copied from another node, or from a deleted object, proves nothing. The API server chooses the UID, and a
+// kubelet cannot delete its node.
 const ownerMark = "talosop.dev/owner"
 
 // errNoOwnerKey is a client without [api.Options.OwnerKeys].

@@ -56,8 +56,8 @@ func (n *Nodes) observeStaticPods(ctx context.Context, nodes []kubestate.Node) e
 	return nil
 }
 
-// kubeProxy is the image of the DaemonSet that Talos's bootstrap manifests make of kube-proxy
-// (Talos 1.13, k8s/templates.go); empty where there is none.
+// kubeProxy is the image of the kube-proxy DaemonSet in Talos's bootstrap manifests (Talos 1.13,
+// k8s/templates.go); empty where there is none.
 func (n *Nodes) kubeProxy(ctx context.Context) (string, error) {
 	daemons, err := n.api.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, string(kubenames.KubeProxy),
 		metav1.GetOptions{ResourceVersion: "0"})

@@ -56,7 +56,7 @@ func (o *Objects) CompareObject(
 	}
 }
 
-// compareAttempts is how often an object is compared that changes meanwhile.
+// compareAttempts is how often the comparison of a changing object is tried.
 const compareAttempts = 3
 
 // become asks what an object would be after it was changed to what is given.

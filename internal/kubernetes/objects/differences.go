@@ -16,7 +16,7 @@ type Difference struct {
 	// Keys lead to the field; one in brackets is an element of a list, by its name. Path is the same for people.
 	Keys []string
 	Path string
-	// Found and Wanted are JSON, empty for what is not there.
+	// Found and Wanted are JSON, empty for a missing value.
 	Found, Wanted string
 }
 
@@ -53,8 +53,7 @@ func PathOf(keys []string) string {
 // longestDifference is how much of a difference a person reads.
 const longestDifference = 160
 
-// bookkeeping is what the API server keeps about an object, and changes with every request or
-// by itself.
+// bookkeeping are the fields that the API server manages itself, and that may change with every request.
 var bookkeeping = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"}
 
 // Differences compares an object to what it should be, field by field, in the order of their paths. What
@@ -136,7 +135,7 @@ func byName(list any) (map[string]any, bool) {
 	return named, len(named) == len(elements)
 }
 
-// elementName is such as [main], empty for what has no name.
+// elementName is such as [main], empty for an element without a name.
 func elementName(element any) string {
 	object, ok := element.(map[string]any)
 	if !ok {

@@ -16,15 +16,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
-// kinds remembers where the API serves kinds, so that an object does not cost a request for that.
-// What it knows it takes for true until a path is not served; what it does not know it asks for
-// each time, because a definition may have come meanwhile.
+// kinds remembers where the API serves kinds, so that an object does not cost a request for that. It trusts an
+// entry until a path is not served. It asks for a missing entry each time, because a definition may have come
+// meanwhile.
 type kinds struct {
 	mu sync.Mutex
 	of map[schema.GroupVersion]*served
 }
 
-// served is what is known of one version of a group.
+// served are the known kinds of one version of a group.
 type served struct {
 	// turn has room for one request. Concurrent callers with the same question wait for the answer that is
 	// requested under try.
@@ -119,7 +119,7 @@ func (a *attempt) discover(version schema.GroupVersion) (map[string]kind, error)
 	by := map[string]kind{}
 
 	for i := range list.APIResources {
-		// Subresources have kinds of their own, or that of what they are a part of.
+		// Subresources have their own kinds, or that of their parent.
 		if r := &list.APIResources[i]; !strings.Contains(r.Name, "/") {
 			by[r.Kind] = kind{plural: r.Name, namespaced: r.Namespaced}
 		}

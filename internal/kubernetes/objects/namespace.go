@@ -24,9 +24,9 @@ var everyNamespace = []Reference{
 	{APIVersion: "v1", Kind: "ConfigMap", Name: "kube-root-ca.crt"},
 }
 
-// ContentsOf lists what is in a namespace, but for what Kubernetes puts into each, what goes with
-// its owner, what is being deleted already, and events. It repeats what no server answers for a
-// minute: the objects of a kind that was defined just now cannot be listed for a moment.
+// ContentsOf lists the objects in a namespace. It skips those that Kubernetes puts into each namespace, those that
+// are deleted with their owner or being deleted already, and events. It retries what no server answers for a
+// minute: objects of a new kind cannot be listed for a moment.
 func (o *Objects) ContentsOf(ctx context.Context, namespace string) ([]Reference, error) {
 	var contents []Reference
 

@@ -19,8 +19,8 @@ const (
 	// objectManager is the field manager of objects that are talosop's own. Those of Talos
 	// have Talos's, see [Objects.SyncManifests].
 	objectManager = "talosop"
-	// objectPause is between two requests for an object that is to come or to go, and between two that no
-	// server answers, after shortPause at first.
+	// objectPause is the time between two requests in a wait for an object, and between two that no server
+	// answers, after shortPause at first.
 	objectPause = 500 * time.Millisecond
 	shortPause  = 20 * time.Millisecond
 	// objectBound is how long a request that no server answers is repeated.

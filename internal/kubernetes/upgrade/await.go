@@ -19,19 +19,18 @@ import (
 // lastEventTimeout bounds the request for the last event after a wait that was in vain.
 const lastEventTimeout = 5 * time.Second
 
-// AwaitComponent waits until a component of Kubernetes runs on a node with an image, which
-// is the full reference that the machine's configuration has, for [api.Options.Await].
+// AwaitComponent waits until a component of Kubernetes runs on a node with an image, for [api.Options.Await]. The
+// image is the full reference in the machine's configuration.
 //
-// A component of the control plane is its mirror pod: the image is in its specification, its container runs and it is
-// Ready. The API server has to tell the version of the image on the node's own address as well, which no status can be
-// late about; where that address cannot be reached from here, the pod's status decides, which [api.Options.Progress] is
-// told, once it was the same for [api.Options.Steady]. The kubelet is its Node: the version of the image, and Ready, if
-// any node of the cluster is. An image whose tag is no version is not compared with one. kube-proxy runs on no node of
-// its own, there is nothing to wait for.
+// A component of the control plane is its mirror pod: its specification has the image, its container runs and it
+// is Ready. The API server also has to report the version of the image at the node's own address, because a status
+// may be late. Where that address cannot be reached from here, the pod's status decides once it was the same for
+// [api.Options.Steady], and [api.Options.Progress] receives that. The kubelet is its Node: the version of the
+// image, and Ready, if any node of the cluster is. An image whose tag is no version is not compared with one.
+// kube-proxy runs on no node of its own, so there is nothing to wait for.
 //
-// The error names the pod, the node, what is missing and the last event. It is permanent
-// where waiting is no use: an image reference that the kubelet cannot read, or one that it
-// may not pull. Safe to repeat.
+// The error names the pod, the node, what is missing and the last event. It is permanent where waiting does not
+// help: an image reference that the kubelet cannot parse, or may not pull. Safe to repeat.
 func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component kubenames.Component, image string) error {
 	if component == kubenames.KubeProxy {
 		return nil
@@ -71,7 +70,7 @@ type awaited struct {
 
 func (a *awaited) pod() string { return string(a.component) + "-" + a.node }
 
-// failed says what was waited for.
+// failed is the error of the wait.
 func (a *awaited) failed(err error, event string) error {
 	if err == nil {
 		return nil
@@ -147,7 +146,7 @@ func (a *awaited) staticPod(ctx context.Context) error {
 	return a.apiServer(ctx)
 }
 
-// containerOf tells one run of a pod's container from another.
+// containerOf identifies one run of a pod's container.
 func containerOf(pod *corev1.Pod) string {
 	id := string(pod.UID)
 
@@ -158,10 +157,9 @@ func containerOf(pod *corev1.Pod) string {
 	return id
 }
 
-// apiServer is nil once the API server of the node tells the version, or when it is out of
-// reach and its container has run for long enough: its pod has no probes, so it is Ready as
-// soon as the process runs, and a server that starts, or crashes again and again, refuses
-// connections, too (Talos 1.13, k8s/control_plane_static_pod.go).
+// apiServer is nil once the API server of the node reports the version, or when it is unreachable and its
+// container has run for long enough. Its pod has no probes, so it is Ready as soon as the process runs. A server
+// that starts, or crashes repeatedly, refuses connections, too (Talos 1.13, k8s/control_plane_static_pod.go).
 func (a *awaited) apiServer(ctx context.Context) error {
 	node, err := a.upgrade.nodes.Node(ctx, a.node, "")
 	if err != nil {

@@ -14,10 +14,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
-// deprecatedRequests is the metric by which an API server says which deprecated APIs clients
-// requested since it started, with the labels group, version, resource, subresource and
-// removed_release (Kubernetes 1.36, k8s.io/apiserver/pkg/endpoints/metrics
-// deprecatedRequestGauge; it is stable).
+// deprecatedRequests is the metric of an API server for the deprecated APIs that clients requested since it
+// started. Its labels are group, version, resource, subresource and removed_release (Kubernetes 1.36,
+// k8s.io/apiserver/pkg/endpoints/metrics deprecatedRequestGauge; it is stable).
 const deprecatedRequests = "apiserver_requested_deprecated_apis"
 
 // maxMetric is more than a line of metrics has.

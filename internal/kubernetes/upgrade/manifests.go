@@ -30,26 +30,23 @@ import (
 // (go-kubernetes 0.2.41, ssa Manager.Apply).
 const syncBound = 3 * time.Minute
 
-// SyncManifests brings the bootstrap manifests of Talos, decoded JSON objects, to the
-// cluster and waits for what it changed to be reconciled, for [api.Options.Await], and for the
-// Deployments and DaemonSets among them, changed or not, to be rolled out, as long as they
-// make progress: at most [api.Options.Await] without any. A DaemonSet misses nothing on nodes that
-// are not ready, and where no node is ready no workload is waited for. talosVersion is that of
-// the oldest control plane.
+// SyncManifests applies the bootstrap manifests of Talos, decoded JSON objects, to the cluster. It waits for
+// [api.Options.Await] until its changes are reconciled. It also waits for the rollout of all Deployments and
+// DaemonSets among them, as long as they make progress: at most [api.Options.Await] without any. Nodes that are
+// not ready do not count for a DaemonSet, and without a ready node it waits for no workload. talosVersion is that
+// of the oldest control plane.
 //
-// From Talos 1.13 on it is what talosctl upgrade-k8s does by default (Talos 1.13,
-// cmd/talosctl/cmd/talos/upgrade-k8s.go): server-side apply as the field manager of Talos,
-// with the inventory of Talos, adopting objects that are in no inventory; objects with
-// immutable fields that differ are not recreated; what is in the inventory and not among the
-// manifests is deleted, or with keep left where it is and in the inventory; the wait ends early
-// when an object other than a workload cannot be reconciled. For older ones objects are created
-// or updated, nothing is deleted, and only workloads are waited for.
+// From Talos 1.13 on it does what talosctl upgrade-k8s does by default (Talos 1.13,
+// cmd/talosctl/cmd/talos/upgrade-k8s.go). It uses server-side apply as the field manager of Talos, with the
+// inventory of Talos, and adopts objects that are in no inventory. It does not recreate objects with different
+// immutable fields. It deletes objects of the inventory that are not among the manifests; with keep they stay, in
+// the inventory too. The wait ends early when an object other than a workload cannot be reconciled. For older
+// versions it creates or updates objects, deletes nothing, and waits for workloads only.
 //
-// Every request goes to the API server that answers. When none does the error may be repeated,
-// and so may that about a workload that is not rolled out, since the next call waits for it
-// again. Everything else is permanent: the API refuses an object, or one that is no workload
-// is not reconciled in time. The error names it. Idempotent: what is as it should be is neither
-// written nor waited for. Destructive for what it prunes.
+// Every request goes to the API server that answers. When none does the error may be retried. So may the error
+// about an unfinished rollout, since the next call waits for it again. Every other error is permanent: the API
+// refuses an object, or an object other than a workload is not reconciled in time. The error names it. Idempotent:
+// it neither writes nor waits for what matches. Destructive for what it prunes.
 func (u *Upgrade) SyncManifests(
 	ctx context.Context, objects []map[string]any, talosVersion string, keep bool,
 ) error {
@@ -92,9 +89,8 @@ func (u *Upgrade) syncManifests(ctx context.Context, objects []map[string]any, a
 		changed = changed.Union(some)
 
 		if defines(objects, err) {
-			// The API server serves a kind a moment after it took the definition, and a mapper
-			// that read discovery before does not do so again (client-go 0.36,
-			// memCacheClient.Fresh).
+			// The API server serves a kind shortly after it accepts the definition, and a mapper that read
+			// discovery before does not read it again (client-go 0.36, memCacheClient.Fresh).
 			return plain(err)
 		}
 
@@ -260,8 +256,8 @@ func (u *Upgrade) updateManifests(
 	}
 }
 
-// reconciled waits for objects as syncManifestsSSA does. Where the API is gone for a while it
-// goes on; what is not reconciled when time is up is a permanent error.
+// reconciled waits for objects as syncManifestsSSA does. It continues while the API is unreachable; an object that
+// is not reconciled in time is a permanent error.
 func (u *Upgrade) reconciled(ctx context.Context, objects object.ObjMetadataSet) error {
 	end := time.Now().Add(u.api.Options.Await)
 

@@ -126,7 +126,7 @@ func (o *Obstacles) sort() {
 	slices.SortFunc(o.Requests, func(a, b RemovedRequest) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// compareSettings orders settings whatever the nodes are.
+// compareSettings orders settings independently of the nodes.
 func compareSettings(a, b RemovedSetting) int {
 	return cmp.Or(strings.Compare(a.Component, b.Component), strings.Compare(a.Kind, b.Kind),
 		strings.Compare(a.Name, b.Name),

@@ -50,8 +50,8 @@ func (u *Upgrade) rolledOut(ctx context.Context, workloads []workload) error {
 	}
 }
 
-// progress keeps how near to its end each workload came, so that pods which come and go are
-// none.
+// progress records how near to its end each workload came, so that pods which come and go do not count as
+// progress.
 type progress map[workload]nearest
 
 type nearest struct {
@@ -71,8 +71,8 @@ func (p progress) note(r *rollout) bool {
 	return true
 }
 
-// behind returns the workloads that are not as they should be, whether any of all came
-// nearer to that, and an error that says what is missing or cannot be known.
+// behind returns the workloads that are not rolled out, whether any made progress, and an error that names what is
+// missing or unknown.
 func (u *Upgrade) behind(
 	ctx context.Context, workloads []workload, seen progress,
 ) (behind []*rollout, nearer bool, err error) {

@@ -101,7 +101,7 @@ func (u *Upgrade) rollout(ctx context.Context, w workload) (*rollout, error) {
 	return r, nil
 }
 
-// counts is what the status of a workload tells.
+// counts reads the status of a workload.
 func (u *Upgrade) counts(ctx context.Context, w workload) (*rollout, error) {
 	var (
 		set        *appsv1.DaemonSet
@@ -178,7 +178,7 @@ func replicas(given *int32) int32 {
 	return *given
 }
 
-// describe says what is missing.
+// describe names what is missing.
 func (r *rollout) describe() {
 	if r.epoch.observed < r.epoch.generation {
 		r.unmet = "its controller has not seen the change yet"
