@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// ImageAt is an image of one version of Kubernetes with the tag that it has at another: the
-// version at the beginning of its tag is exchanged, what follows it (-slim, -fat) stays. An
-// image whose tag is not that version, or that is pinned by a digest, stays what it is,
-// since the user chose it whatever the version.
+// ImageAt is an image of one version of Kubernetes with its tag at another version: it replaces the version at the
+// beginning of the tag, and keeps the suffix (-slim, -fat). It keeps an image whose tag is not that version, or
+// that is pinned by a digest, since the user chose it for every version.
 func ImageAt(image, version, other string) string {
 	name, tag, ok := cutTag(image)
 	if !ok || !strings.HasPrefix(tag, version) {
