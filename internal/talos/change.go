@@ -11,9 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// changing opens a new session for a call that changes the machine, checks that the
-// machine answers in the expected way and that its hardware UUID is the one that is
-// known. Whatever follows on the session reaches this very machine.
+// changing opens a new session for a call that changes the machine. It checks that the machine answers in the
+// expected mode and has its known hardware UUID. Every later call of the session reaches this very machine.
 func (m *Machine) changing(ctx context.Context, access step.Access, uuid string) (*session, error) {
 	s, err := m.dial(ctx)
 	if err != nil {
@@ -54,7 +53,7 @@ func (m *Machine) known(uuid string) cluster.Machine {
 	return meant
 }
 
-// knownUUID is the hardware UUID the machine was asked for with.
+// knownUUID is the hardware UUID in the request for the machine.
 func (m *Machine) knownUUID() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +61,7 @@ func (m *Machine) knownUUID() string {
 	return usableUUID(m.uuid)
 }
 
-// asWanted is the machine as it was last asked for.
+// asWanted is the machine as it was last requested.
 func (m *Machine) asWanted() cluster.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,8 +82,8 @@ func (m *Machine) settle(ctx context.Context, check func(context.Context) error)
 	return m.within(ctx, m.fleet.options.Timeouts.Settle, check)
 }
 
-// within waits until a check has no error, or the time for it is over. A check that has begun is not cut short
-// by that, so that what it meets is the machine and not the end of the time. The error carries the last reason.
+// within waits until a check has no error, or its time has expired. The deadline does not cut a running check
+// short, so its error is about the machine and not about the deadline. The error carries the last reason.
 func (m *Machine) within(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
 	defer cancel()

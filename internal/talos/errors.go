@@ -36,7 +36,7 @@ var (
 	// ErrInProgress: the machine is busy, or not far enough, for the call. Later
 	// it may be accepted.
 	ErrInProgress = errors.New("in progress")
-	// ErrGone: what was asked for does not exist.
+	// ErrGone: the requested object does not exist.
 	ErrGone = errors.New("gone")
 	// ErrRejected: Talos refuses the request as it is; repeating it is useless.
 	ErrRejected = errors.New("rejected")
@@ -53,8 +53,8 @@ var classes = []error{
 	ErrInProgress, ErrGone, ErrRejected, ErrUnsupported, ErrQuorum,
 }
 
-// Classify returns the class of an error of this package or of a gRPC error, and
-// nil for one that belongs to none (an error in Talos itself, mostly code Unknown).
+// Classify returns the class of an error of this package or of a gRPC error, and nil for one without a class (an
+// error in Talos itself, mostly code Unknown).
 func Classify(err error) error {
 	if err == nil {
 		return nil
@@ -160,7 +160,7 @@ func foreignError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrForeign, fmt.Sprintf(format, args...))
 }
 
-// Windows has numbers of its own for what the rest calls ECONNREFUSED, ENETUNREACH and EHOSTUNREACH (winsock2.h).
+// Windows has its own numbers for ECONNREFUSED, ENETUNREACH and EHOSTUNREACH (winsock2.h).
 const wsaRefused, wsaNoNetwork, wsaNoHost = syscall.Errno(10061), syscall.Errno(10051), syscall.Errno(10065)
 
 // refuses is whether an error says that a host refuses connections, or that no route leads to it.

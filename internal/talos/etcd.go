@@ -47,7 +47,7 @@ func (m *Machine) EtcdMembers(ctx context.Context) ([]etcdstate.Member, error) {
 	return members, nil
 }
 
-// etcdMembers asks whichever control plane's etcd the machine picks.
+// etcdMembers asks the etcd of any control plane that the machine picks.
 func (s *session) etcdMembers(ctx context.Context) ([]etcdstate.Member, error) {
 	return s.listEtcdMembers(ctx, false)
 }
@@ -110,10 +110,9 @@ func (s *session) service(ctx context.Context, id string) (*machineapi.ServiceIn
 	return nil, nil
 }
 
-// The states of an etcd that has the data of an earlier boot and is Preparing to
-// start with it, as after every reboot, or Failed to. To the planner they must not
-// look like one that waits to be bootstrapped: the machine may hold the cluster's
-// data.
+// The states of an etcd with the data of an earlier boot: Preparing to start with it, as after every reboot, or
+// Failed to. The planner must not take them for one that waits for its bootstrap: the machine may hold the
+// cluster's data.
 const (
 	preparingWithData step.ServiceState = "Preparing to start with the data it has"
 	failedWithData    step.ServiceState = "Failed to start with the data it has"

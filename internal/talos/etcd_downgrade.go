@@ -21,11 +21,11 @@ const (
 	downgradeInvalid  = "etcdserver: invalid downgrade target version"
 )
 
-// DowngradeEtcd tells etcd, through the machine's member, to take its data back to a minor version such as 3.6, and
-// returns once the data of this member is for it; that takes about four seconds (etcd 3.7, monitorVersionInterval),
-// and the other members do the same meanwhile. Nothing restarts. It is safe to repeat. ErrQuorum is an etcd without a
-// leader; ErrRejected (another version can be gone back to), ErrUnsupported (a worker) and ErrNotAuthorised are
-// permanent.
+// DowngradeEtcd asks etcd, through the machine's member, to downgrade its data to a minor version such as 3.6. It
+// returns once the data of this member has that version. That takes about four seconds (etcd 3.7,
+// monitorVersionInterval), and the other members do the same meanwhile. Nothing restarts. It is safe to repeat.
+// ErrQuorum is an etcd without a leader. ErrRejected (only another version is possible), ErrUnsupported (a worker)
+// and ErrNotAuthorised are permanent.
 func (m *Machine) DowngradeEtcd(ctx context.Context, to string) error {
 	return doing(m.downgradeEtcd(ctx, to), "downgrade etcd to %s through %s", to, m.address)
 }
@@ -135,7 +135,7 @@ func (s *session) goesBack(ctx context.Context, data string) (bool, error) {
 	case strings.Contains(err.Error(), downgradeUnderWay):
 		return true, nil
 	case strings.Contains(err.Error(), downgradeInvalid), errors.Is(err, ErrRejected), errors.Is(err, ErrNotAuthorised):
-		// Its version changes right now, or it is one that Talos does not ask for, or who asks only reads.
+		// Its version changes right now, Talos does not request that version, or the caller only reads.
 		return false, nil
 	default:
 		return false, fmt.Errorf("ask whether etcd goes back: %w", err)

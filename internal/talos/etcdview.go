@@ -14,11 +14,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// EtcdView is etcd as this machine's member sees it, from three calls side by side, and a fourth
-// while its data is for an older etcd than it runs. The
-// member has to answer for itself. One that knows no leader cannot list members or
-// alarms; the view then has none, and says why in its errors. On a worker it is
-// ErrUnsupported.
+// EtcdView is etcd as this machine's member sees it, from three concurrent calls, and a fourth while its data is
+// for an older etcd than it runs. The member has to answer for itself. A member without a leader cannot list
+// members or alarms; the view then has none, and its errors say why. On a worker it is ErrUnsupported.
 func (m *Machine) EtcdView(ctx context.Context) (etcdstate.View, error) {
 	var view etcdstate.View
 

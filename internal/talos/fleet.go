@@ -37,10 +37,9 @@ type Options struct {
 	Images func(config []byte) (kubenames.Images, error)
 	// Keys reads which keys a machine configuration carries. Without it [step.MachineState] has no Keys.
 	Keys func(config []byte) (rotation.Keys, error)
-	// RebootFor lists the fields for which a machine, given by its name and the version of
-	// Talos that it runs, has to reboot to go from its active configuration to the wanted one; none when it takes the
-	// change at once. It is asked when the digests of the two differ. Without it
-	// [step.MachineState] has no RebootFor.
+	// RebootFor lists the fields for which a machine, given by its name and its version of Talos, has to reboot to
+	// change from its active configuration to the wanted one. It lists none when the machine applies the change at
+	// once. It is called when the digests of the two differ. Without it [step.MachineState] has no RebootFor.
 	RebootFor func(machine, talos string, active []byte) ([]string, error)
 	// DiskProblem says why the wanted configuration of a machine, given by its name, cannot install Talos on one of its
 	// disks; empty where it can. It is asked about machines in maintenance mode that Talos is not installed on. Without
@@ -54,26 +53,23 @@ type Options struct {
 	// Endpoints are where machines are reached, host:port by their addresses, where that is not Port of the address. Their
 	// certificates are for their addresses all the same.
 	Endpoints map[string]string
-	// ControlPlanes are the addresses of those that pass calls on to machines that are reached through them
+	// ControlPlanes are the addresses of the control planes that proxy to other machines
 	// ([cluster.Machine].Through), in the order in which they are tried.
 	ControlPlanes []string
 	// Dial makes TCP connections; by default directly, without regard to proxies.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// TrustNodeNames lets an observation take a member's certificate for its hardware:
-	// when it names the node that was recorded for the machine, the recorded UUID is
-	// reported again instead of being asked for. The certificate is signed by the CA of
-	// the cluster for this address and this name, so no machine but one of the cluster's
-	// own can show it, and at worst a machine that took over another one's name and
-	// address is reported with the UUID of the former. That is good enough to say what
-	// runs where. It is not to decide what may be changed, so leave it off for a fleet
-	// that feeds the planner; a call that changes a machine compares the UUID that the
-	// machine itself reports in either case. For the same reason the id of the boot is
-	// left out then.
+	// TrustNodeNames lets an observation take a member's certificate for its hardware: when it names the node that
+	// was recorded for the machine, the observation reports the recorded UUID without a request. The CA of the
+	// cluster signed the certificate for this address and this name, so only a machine of the cluster can show it.
+	// At worst, a machine that took over another one's name and address is reported with the UUID of the former.
+	// That is good enough to show what runs where, but not to decide what may be changed. So leave it off for a
+	// fleet that feeds the planner. A call that changes a machine always compares the UUID that the machine itself
+	// reports. For the same reason the id of the boot is left out then.
 	TrustNodeNames bool
 	// Restores lets an observation find out when the etcd of a control plane began as a restored
 	// snapshot.
 	Restores bool
-	// SecureBoot lets an observation read whether the firmware verified what it started.
+	// SecureBoot lets an observation read whether the firmware verified the boot.
 	SecureBoot bool
 	// Links lets an observation read which link of a control plane has its address.
 	Links bool
@@ -103,15 +99,14 @@ type Timeouts struct {
 	// Kubelet bounds what a kubelet takes to run with another image, the download of one
 	// that is not there included; 5 min.
 	Kubelet time.Duration
-	// Stall bounds how long a machine may take over the next piece of a snapshot of etcd, in
-	// either direction, and over writing the last one to its disk; 2 min.
+	// Stall bounds how long a machine may take for the next piece of a snapshot of etcd, in either direction, and
+	// to write the last one to its disk; 2 min.
 	Stall time.Duration
 	// Restore bounds what a machine takes to verify a snapshot of etcd, once it has it, and
 	// to begin with its data; 10 min.
 	Restore time.Duration
-	// Settle is how long the effect of a change is looked for: the end of
-	// maintenance mode after a configuration, the trace of a bootstrap whose
-	// answer was lost, the begin of a reset or of a reboot; 15 s.
+	// Settle is how long a call looks for its effect: the end of maintenance mode after a configuration, the trace
+	// of a bootstrap whose answer was lost, the start of a reset or of a reboot; 15 s.
 	Settle time.Duration
 	// Poll is the pause between two checks for an effect; 250 ms.
 	Poll time.Duration
@@ -229,11 +224,11 @@ type Machine struct {
 
 	mu      sync.Mutex
 	session *session
-	// uuid the machine is known to have; empty when none is.
+	// uuid is the known UUID of the machine; empty when unknown.
 	uuid string
-	// nodeName is what the machine last called its Kubernetes node.
+	// nodeName is the last name of the machine's Kubernetes node.
 	nodeName string
-	// wanted is what the machine was last asked for with.
+	// wanted is the last request for the machine.
 	wanted cluster.Machine
 	parsed parsedConfig
 }
@@ -266,7 +261,7 @@ func (m *Machine) reach(ctx context.Context) (*session, error) {
 		if elsewhere == nil {
 			s, err = found, nil
 		} else {
-			// Who is at the former address says nothing about the machine.
+			// The server at the former address says nothing about the machine.
 			err = fmt.Errorf("%w; nor is it at %s, where it was before: %s", err, former, elsewhere.Error())
 		}
 	}
@@ -348,7 +343,7 @@ func (m *Machine) keepKnown(ctx context.Context, s *session, known string) error
 	return err
 }
 
-// connected returns the session that is there, else a new one. reused tells which.
+// connected returns the existing session, or else a new one. reused is true for the existing one.
 func (m *Machine) connected(ctx context.Context) (s *session, reused bool, err error) {
 	m.mu.Lock()
 	s = m.session

@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// peer is what the handshake told about the machine at the other end.
+// peer is what the handshake showed about the machine at the other end.
 type peer struct {
 	access step.Access
 	// fingerprint is the base64 SHA-256 of the certificate's public key, as
@@ -46,7 +46,7 @@ type gatekeeper struct {
 	fingerprint string
 	now         func() time.Time
 	peer        peer
-	// chain is what a member showed.
+	// chain is the certificate chain of a member.
 	chain []*x509.Certificate
 }
 
@@ -89,7 +89,7 @@ func handshakeError(err error) error {
 		return alert.verdict()
 	}
 
-	// Connections that end half-way (EOF) are what a restarting API looks like.
+	// A restarting API ends connections half-way (EOF).
 	return fmt.Errorf("%w: TLS handshake: %w", ErrUnreachable, err)
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Info is what a machine tells about itself, in maintenance mode or as a member.
+// Info is what a machine reports about itself, in maintenance mode or as a member.
 type Info struct {
 	// Access is Maintenance or Member.
 	Access step.Access
@@ -72,11 +72,11 @@ type Extension struct {
 	Name, Version string
 }
 
-// Inspect asks the machine at an address about itself: authenticated when it is a
-// member of the cluster of the credentials, else in maintenance mode. It changes
-// nothing, needs no fleet and is bounded by Options.Timeouts.Observe. The fingerprint is that of [cluster.Wanted], and
-// may be empty. The error is of a class. With ErrForeign, the access of what looks
-// like a member of another cluster is Foreign, and its host name and fingerprint are what it shows, without a proof.
+// Inspect asks the machine at an address about itself: authenticated when it is a member of the cluster of the
+// credentials, else in maintenance mode. It changes nothing, needs no fleet and is bounded by
+// Options.Timeouts.Observe. The fingerprint is that of [cluster.Wanted], and may be empty. The error has a class.
+// With ErrForeign, the access of an apparent member of another cluster is Foreign, and its host name and
+// fingerprint are unproven.
 func Inspect(ctx context.Context, address, fingerprint string, o Options) (Info, error) {
 	id, err := o.Credentials.parse()
 	if err != nil {

@@ -18,18 +18,16 @@ import (
 	configured "github.com/talosop/terraform-provider-talosop/internal/machineconfig/manifests"
 )
 
-// Manifests are the objects of the bootstrap manifests of a control plane, in the order of
-// the manifests' IDs, which begin with a priority: those that Talos renders and the extra
-// ones of the configuration, which Talos downloads (cni.urls, externalCloudProvider,
-// extraManifests) or takes from it (inlineManifests). The objects are decoded JSON, with all
-// numbers as float64.
+// Manifests are the objects of the bootstrap manifests of a control plane, in the order of the manifests' IDs,
+// which begin with a priority. They are those that Talos renders, and the extra ones of the configuration, which
+// Talos downloads (cni.urls, externalCloudProvider, extraManifests) or takes from it (inlineManifests). The
+// objects are decoded JSON, with all numbers as float64.
 //
-// Since what is missing may be pruned from the cluster, it is ErrInProgress as long as Talos
-// is not done: when nothing is rendered, when kube-proxy is enabled and not rendered, or
-// rendered with another image than kubeProxy where that is not empty, when it is not what
-// configuration says, where that is given, and when an extra manifest is not there. That may
-// last, if its URL answers no more: Talos has what it downloaded in memory, and downloads
-// again after each boot (Talos 1.13, ExtraManifestController).
+// A missing manifest may be pruned from the cluster, so the error is ErrInProgress until Talos is done. Talos is
+// not done when nothing is rendered, when kube-proxy is enabled and not rendered, or rendered with another image
+// than kubeProxy where that is not empty. Nor is it done when the configuration differs from the given one, or an
+// extra manifest is missing. A missing extra manifest may last, if its URL no longer answers: Talos keeps
+// downloads in memory, and downloads again after each boot (Talos 1.13, ExtraManifestController).
 func (m *Machine) Manifests(ctx context.Context, kubeProxy string, configuration []byte) ([]map[string]any, error) {
 	var objects []map[string]any
 
@@ -53,7 +51,7 @@ func (m *Machine) manifests(
 		return nil, err
 	}
 
-	// What is wanted is read after what is there, so that a change in between is waited for.
+	// The wanted state is read after the present one, so that a change in between is waited for.
 	rendered, err := bounded(ctx, m, s.renderedManifests)
 	if err != nil {
 		return nil, err
@@ -128,10 +126,9 @@ func (s *session) manifests(ctx context.Context) ([]*k8s.Manifest, error) {
 	}), nil
 }
 
-// complete is an error when an extra manifest is not among the manifests, or nothing else is.
-// Talos puts an extra one there once it has its content, as <priority>-<name>, and takes all
-// that it rendered away while it has no secrets to render with (Talos 1.13,
-// extra_manifest.go/process and manifest.go/Run).
+// complete is an error when an extra manifest is not among the manifests, or nothing else is. Talos adds an extra
+// one once it has its content, as <priority>-<name>. It removes all rendered ones while it has no secrets to
+// render with (Talos 1.13, extra_manifest.go/process and manifest.go/Run).
 func complete(manifests []*k8s.Manifest, extra []k8s.ExtraManifest) error {
 	there := map[resource.ID]bool{}
 	for _, manifest := range manifests {

@@ -34,8 +34,8 @@ func (m *Machine) forfeitLeadership(ctx context.Context) error {
 		return err
 	}
 
-	// To a single member Talos answers with an error that only its text tells from
-	// others, while to one that does not lead it answers OK.
+	// For a single member, only the text of Talos's error distinguishes it from others. For a member that does not
+	// lead, Talos answers OK.
 	members, err := bounded(ctx, m, s.etcdMembers)
 	if err != nil {
 		return etcdRefused(err)
@@ -155,7 +155,7 @@ func (m *Machine) etcdCall(ctx context.Context, s *session, call func(context.Co
 	return s.etcdFailed(call(ctx))
 }
 
-// memberGone tells whether a member is in the list no more.
+// memberGone checks that a member is no longer in the list.
 func (m *Machine) memberGone(id string) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		members, err := bounded(ctx, m, s.etcdMembers)

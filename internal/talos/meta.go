@@ -119,10 +119,10 @@ func (m *Machine) observeMeta(ctx context.Context, s *session, out *step.Machine
 	return err
 }
 
-// bootProved is nil once a machine has no boot entry to go back to. Until then any sequence that fails makes the
-// other entry the default, and the next installer writes over the release that runs (seen on Talos 1.13, emulated
-// metal; machined main.go, revert.go). Talos drops that entry when it was running and ready
-// (runtime/drop_upgrade_fallback.go). An installer writes it past the running system, so that a machine that was
+// bootProved is nil once a machine has no boot entry to roll back to. Until then any failed sequence makes the
+// other entry the default, and the next installer overwrites the running release (seen on Talos 1.13, emulated
+// metal; machined main.go, revert.go). Talos drops that entry once the boot was running and ready
+// (runtime/drop_upgrade_fallback.go). An installer writes it past the running system, so a machine that was
 // installed and not booted shows none.
 func (m *Machine) bootProved(s *session) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -163,9 +163,9 @@ func (s *session) meta(ctx context.Context) (map[uint8]string, error) {
 	return held, nil
 }
 
-// observeUUID fills in the hardware UUID: the recorded one of a machine that proved by
-// its certificate to be the node it was recorded for, where that is enough, else the
-// one that the machine reports. The certificate of one behind a control plane is not seen.
+// observeUUID fills in the hardware UUID. Where that is enough, it is the recorded one of a machine whose
+// certificate proves its node name. Otherwise it is the one that the machine reports. The certificate of a machine
+// behind a control plane is not seen.
 func (m *Machine) observeUUID(ctx context.Context, s *session, out *step.MachineState) error {
 	if recorded := m.asWanted(); m.fleet.options.TrustNodeNames && recorded.NodeName != "" && s.relay == "" {
 		uuid := usableUUID(recorded.UUID)

@@ -66,8 +66,8 @@ func (m *Machine) Observe(ctx context.Context) step.MachineState {
 	return out
 }
 
-// elsewhere is the address of a session when that is not the machine's and the machine is
-// not reached at its own, as it may be by now. Nothing under way is disturbed by that.
+// elsewhere is the address of a session when it is not the machine's own and the machine is not reachable there.
+// It disturbs no running call.
 func (m *Machine) elsewhere(ctx context.Context, s *session) string {
 	if s.address == m.address || s.address == m.asWanted().WaitsAt {
 		return ""
@@ -212,7 +212,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (step.MachineSt
 	return out, m.observeEtcd(ctx, s, &out)
 }
 
-// observeImage fills in what the booted image was made of.
+// observeImage fills in the source of the booted image.
 func (m *Machine) observeImage(ctx context.Context, s *session, out *step.MachineState) error {
 	image, err := bounded(ctx, m, s.booted)
 	if image != nil {
@@ -267,8 +267,8 @@ func (m *Machine) observeLink(ctx context.Context, s *session, out *step.Machine
 	return nil
 }
 
-// observeInstallation tells the installation of a document, in which the stage stays booting, from a boot (since Talos
-// 1.14, runtime/unattended_install.go), and why it does not get on.
+// observeInstallation distinguishes the installation of a document, in which the stage stays booting, from a boot
+// (since Talos 1.14, runtime/unattended_install.go), and why it makes no progress.
 func (m *Machine) observeInstallation(ctx context.Context, s *session, out *step.MachineState) error {
 	if out.Stage != step.StageBooting || !talosversion.Of(out.TalosVersion).InstallsUnattended {
 		return nil
@@ -342,9 +342,9 @@ func (m *Machine) observeEtcdFailure(ctx context.Context, s *session, out *step.
 	return err
 }
 
-// observeNodeName finds the name of the Kubernetes node. A settled machine is taken
-// at its last word or, where this run never asked and its configuration was read, at its
-// certificate, so that reading a running cluster costs no call for it.
+// observeNodeName finds the name of the Kubernetes node. For a settled machine it uses the last known name. If
+// this run never asked and read the configuration, it uses the certificate. So reading a running cluster costs no
+// call for it.
 func (m *Machine) observeNodeName(
 	ctx context.Context, s *session, section *machineSection, out *step.MachineState,
 ) error {

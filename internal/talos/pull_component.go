@@ -13,18 +13,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// PullComponent makes a member fetch the image of a component of Kubernetes into the store
-// that the component runs from, so that its upgrade does not wait for the download. It is
-// safe to repeat: an image that is there is not fetched again. Nothing keeps it there until
-// it is used: Talos removes an unused one from the store of the kubelet after an hour
-// (Talos 1.13, ImageGCController), and the kubelet one of pods when the disk is full.
+// PullComponent makes a member pull the image of a component of Kubernetes into the component's image store, so
+// that its upgrade does not wait for the download. It is safe to repeat: an existing image is not pulled again.
+// The image may be removed before its use: Talos removes an unused one from the store of the kubelet after an hour
+// (Talos 1.13, ImageGCController), and the kubelet removes one of pods when the disk is full.
 //
-// For kube-proxy it does nothing, as talosctl: its pods run on every node, whose kubelets
-// fetch it when the manifests change. Nor does it for a Talos without such a call.
+// For kube-proxy it does nothing, as talosctl: its pods run on every node, whose kubelets pull it when the
+// manifests change. It also does nothing on a Talos without such a call.
 //
-// An image that the registry does not have is a permanent ErrGone; ErrRejected,
-// ErrUnsupported (no component that a machine runs) and ErrNotAuthorised are permanent too.
-// Bounded by Timeouts.Pull.
+// An image that the registry does not have is a permanent ErrGone; ErrRejected, ErrUnsupported (no component that
+// a machine runs) and ErrNotAuthorised are permanent too. Bounded by Timeouts.Pull.
 func (m *Machine) PullComponent(ctx context.Context, component kubenames.Component, image string) error {
 	if component == kubenames.KubeProxy {
 		return nil
@@ -60,8 +58,8 @@ func (m *Machine) pullComponent(ctx context.Context, component kubenames.Compone
 		err = m.pullAtOnce(ctx, s, store.GetNamespace(), image)
 	}
 
-	// To pull ahead saves time and nothing else, so a machine without the call goes
-	// without (Talos 1.13, talos_managed.go/prePullImages).
+	// An early pull only saves time, so a machine without the call skips it (Talos 1.13,
+	// talos_managed.go/prePullImages).
 	if errors.Is(err, ErrUnsupported) {
 		return nil
 	}
@@ -69,9 +67,9 @@ func (m *Machine) pullComponent(ctx context.Context, component kubenames.Compone
 	return err
 }
 
-// componentStore is where a component finds its image: in the containerd on the disk, from
-// whose namespace "system" Talos runs the kubelet (Talos 1.13, services/kubelet.go/PreFunc),
-// and from whose namespace "k8s.io" the kubelet runs static pods by CRI like all others.
+// componentStore is the image store of a component, in the containerd on the disk. Talos runs the kubelet from its
+// namespace "system" (Talos 1.13, services/kubelet.go/PreFunc), and the kubelet runs static pods by CRI from its
+// namespace "k8s.io", like all others.
 func componentStore(component kubenames.Component) (*common.ContainerdInstance, error) {
 	switch {
 	case component == kubenames.Kubelet:

@@ -57,9 +57,8 @@ func (m *Machine) reboot(ctx context.Context, uuid string) error {
 // errNoReboot is the refusal of a platform that cannot reboot.
 var errNoReboot = fmt.Errorf("%w: no reboot", ErrUnsupported)
 
-// restartContainer lets Talos in a container end for a new start. What is applied is what it
-// would start with anyhow: the configuration that was staged, else the one that it runs with.
-// Where the machine is no container its refusal stands.
+// restartContainer makes Talos in a container exit for a new start. It applies the configuration of that start:
+// the staged one, or else the active one. Where the machine is no container, the refusal is returned.
 func (m *Machine) restartContainer(ctx context.Context, s *session, refusal error) error {
 	version, err := bounded(ctx, m, s.version)
 	if err != nil {
@@ -189,7 +188,7 @@ func (m *Machine) leftIdle(boot string) func(context.Context) error {
 	}
 }
 
-// bootIDFile is where Linux tells the boot it is in.
+// bootIDFile is where Linux shows the id of its boot.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
 // bootID returns the id of the boot that the machine is in. It needs the role os:admin.

@@ -14,10 +14,9 @@ import (
 // hidden stands in the place of what an error must not show.
 const hidden = "(redacted)"
 
-// redacted takes out of an error what Talos quotes from a configuration. A change
-// that needs a reboot is explained by a diff in clear text, an unknown key by the
-// lines around it (Talos 1.13), and both can hold keys and tokens. The class of the
-// error stays, its text is rebuilt.
+// redacted removes from an error what Talos quotes from a configuration. Talos explains a change that needs a
+// reboot with a clear-text diff, and an unknown key with the lines around it (Talos 1.13). Both can contain keys
+// and tokens. The class of the error stays, and its text is rebuilt.
 func redacted(err error, config []byte) error {
 	if err == nil {
 		return nil
@@ -26,8 +25,7 @@ func redacted(err error, config []byte) error {
 	return redactedError{text: redactText(err.Error(), config), class: Classify(err), transport: isTransport(err)}
 }
 
-// redactedError keeps the class of an error and nothing else of it, so that no
-// unwrapping brings the text back.
+// redactedError keeps only the class of an error, so that no unwrapping restores the text.
 type redactedError struct {
 	text      string
 	class     error

@@ -172,7 +172,7 @@ const schematicName = "schematic"
 // internal/pkg/extensions/kernel_modules.go).
 const kernelModules = "modules.dep"
 
-// bootedImage is what the image that was booted was made of.
+// bootedImage is the source of the booted image.
 type bootedImage struct {
 	// schematic is empty for an image that no factory made.
 	schematic string
@@ -274,7 +274,7 @@ func (s *session) machineConfig(ctx context.Context, id resource.ID) ([]byte, er
 	return spec.GetYamlMarshalled(), nil
 }
 
-// machineSection is what is read of a configuration here.
+// machineSection is the part of a configuration that is read here.
 type machineSection struct {
 	Type    string `yaml:"type"`
 	Kubelet struct {
@@ -292,8 +292,9 @@ func (s machineSection) role() step.Role {
 	return step.Worker
 }
 
-// machineSectionOf finds the machine section in a configuration of any number of documents, with what has a document of
-// its own in its stead (KubeNodeConfig, since Talos 1.14). The error never quotes the configuration.
+// machineSectionOf finds the machine section in a configuration of any number of documents. Settings with a
+// separate document replace those of the section (KubeNodeConfig, since Talos 1.14). The error never quotes the
+// configuration.
 func machineSectionOf(configuration []byte) (machineSection, error) {
 	if err := expansion.CheckYAML(configuration); err != nil {
 		return machineSection{}, fmt.Errorf("the configuration of the machine: %w", err)

@@ -13,19 +13,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Restore is [Machine.Bootstrap] with the data of a snapshot, which is the database of a
-// member followed by its SHA-256. It takes the same care, sends the snapshot only to a
-// machine whose etcd waits, and bootstraps only what it sent to its end, once confirm has no
-// error against it. A nil error means
-// that etcd runs on that data, or has data since an earlier boot.
+// Restore is [Machine.Bootstrap] with the data of a snapshot, which is the database of a member followed by its
+// SHA-256. It takes the same care. It sends the snapshot only to a machine whose etcd waits, and bootstraps only a
+// complete upload, once confirm returns no error. A nil error means that etcd runs on that data, or has data since
+// an earlier boot.
 //
-// Talos verifies and restores after it answered (Talos 1.13, recoverFromSnapshot), so that
-// the outcome is waited for, in a repeated call too. A snapshot that Talos does not take is
-// a permanent error with Talos's words, and so is a machine that restarts meanwhile: a
-// database with missing pages ends machined itself (bbolt 1.4, Tx.Check). Verify the
-// snapshot first: what a failed restoration leaves in the data directory has to be reset.
+// Talos verifies and restores after it answered (Talos 1.13, recoverFromSnapshot). So the call waits for the
+// outcome, and so does a repeated call. A snapshot that Talos refuses is a permanent error with Talos's reason,
+// and so is a machine that restarts meanwhile: a database with missing pages ends machined itself (bbolt 1.4,
+// Tx.Check). Verify the snapshot first: the leftovers of a failed restore in the data directory need a reset.
 //
-// Each piece is bounded by Timeouts.Stall, the outcome by Timeouts.Restore.
+// Timeouts.Stall bounds each piece, and Timeouts.Restore bounds the outcome.
 func (m *Machine) Restore(ctx context.Context, snapshot io.Reader, confirm func(context.Context) error) error {
 	return doing(m.restore(ctx, snapshot, confirm), "restore etcd on %s", m.address)
 }
@@ -186,7 +184,7 @@ func (m *Machine) etcdOf(ctx context.Context, boot string) (*session, *machineap
 	return s, etcd, err
 }
 
-// refusal says what Talos says of a snapshot, and what is to be done about it.
+// refusal returns Talos's reason for refusing a snapshot, and what to do about it.
 func (m *Machine) refusal(ctx context.Context, s *session, said string) (refusal, err error) {
 	data, err := bounded(ctx, m, s.etcdHasData)
 
@@ -198,8 +196,8 @@ func (m *Machine) refusal(ctx context.Context, s *session, said string) (refusal
 			"etcd refused the snapshot and left data of it, which Talos never bootstraps over: %s; "+
 				"reset the machine, then apply again with another snapshot", said)), nil
 	case notThere(said):
-		// An upload that broke off ends on the machine when that notices, and then removes
-		// the file even where a later upload has written it (EtcdRecover, Talos 1.13).
+		// The machine notices a broken upload late, and then removes the file even if a later upload has written
+		// it (EtcdRecover, Talos 1.13).
 		return fmt.Errorf("%w: the snapshot was removed by an earlier upload that broke off: %s", ErrInProgress, said), nil
 	default:
 		return wait.Permanent(fmt.Errorf("etcd refused the snapshot: %s; apply again with another one", said)), nil

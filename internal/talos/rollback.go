@@ -13,11 +13,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Rollback makes a member start with the Talos of its other boot entry, which is the one before its last upgrade, after
-// the hardware UUID was compared on a new connection, and returns when the machine went down, or was not seen to in
-// time. Disruptive, and not safe to repeat: a second one goes forward again. ErrInProgress is a machine in any other
-// sequence, which Talos would interrupt (Talos 1.13, MachineService.Rollback, WithTakeover). Permanent are
-// ErrUnsupported (a container, or no system disk), ErrRejected (no other entry) and ErrNotAuthorised.
+// Rollback makes a member start with the Talos of its other boot entry, which is the one before its last upgrade,
+// after it compared the hardware UUID on a new connection. It returns when the machine went down, or when that was
+// not observed in time. Disruptive, and not safe to repeat: a second one undoes the first. ErrInProgress is a
+// machine in any other sequence, which Talos would interrupt (Talos 1.13, MachineService.Rollback, WithTakeover).
+// Permanent are ErrUnsupported (a container, or no system disk), ErrRejected (no other entry) and
+// ErrNotAuthorised.
 func (m *Machine) Rollback(ctx context.Context, uuid string) error {
 	return doing(m.rollback(ctx, usableUUID(uuid)), "roll back Talos on %s", m.address)
 }

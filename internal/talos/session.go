@@ -55,8 +55,8 @@ type known struct {
 // kept is an answer that holds for as long as a connection does.
 type kept[T comparable] struct{ answer atomic.Pointer[T] }
 
-// once is what is kept, or else what the call answers. Nothing is kept of a machine behind a control plane, nor a zero
-// answer: early in a boot there may be none yet.
+// once returns the cached value, or else the answer of the call. It caches nothing of a machine behind a control
+// plane, and no zero answer: early in a boot there may be none yet.
 func once[T comparable](
 	ctx context.Context, s *session, k *kept[T], call func(context.Context) (T, error),
 ) (T, error) {

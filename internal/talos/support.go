@@ -34,7 +34,7 @@ import (
 func (m *Machine) SupportFiles(
 	ctx context.Context, file func(name string, content []byte) error,
 ) (missing map[string]error, err error) {
-	// Nothing is read twice over: what was handed over stays.
+	// Nothing is read twice: earlier results stay.
 	s, err := m.dial(ctx)
 	if err == nil {
 		err = s.expect(step.Member)
@@ -155,7 +155,7 @@ var withheld = func() []string {
 	return names
 }()
 
-// withoutSpecs leaves of resources in YAML what they are called.
+// withoutSpecs keeps only the names of resources in YAML.
 func withoutSpecs(content []byte) ([]byte, error) {
 	var out bytes.Buffer
 

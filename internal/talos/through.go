@@ -22,7 +22,7 @@ import (
 // and streams as they are (Talos 1.13 and 1.14, internal/app/apid/pkg/director).
 const nodeMetadata = "node"
 
-// way is how a session gets to a machine.
+// way is the route of a session to a machine.
 type way struct {
 	// address of the machine.
 	address string
@@ -33,7 +33,7 @@ type way struct {
 // first is the address that is connected to.
 func (w way) first() string { return cmp.Or(w.relay, w.address) }
 
-// named is an error with the control plane in between.
+// named adds the name of the control plane to an error.
 func (w way) named(err error) error {
 	if w.relay == "" {
 		return err
@@ -66,8 +66,8 @@ func (w way) options() []grpc.DialOption {
 	}
 }
 
-// relays are control planes that pass calls on, in the order in which they are tried: one that did not get through to a
-// machine is tried last the next time, so that what waits for a silent one does so once.
+// relays are the control planes that proxy calls, in the order in which they are tried. One that did not reach a
+// machine is tried last the next time, so the wait for a silent one happens once.
 type relays struct {
 	mu    sync.Mutex
 	order []string
@@ -117,7 +117,7 @@ func (m *Machine) openBy(ctx context.Context, w way, id identity) (*session, err
 		return nil, w.named(err)
 	}
 
-	// Apid in maintenance mode answers itself, whatever machine a call names.
+	// Apid in maintenance mode answers itself, for every machine that a call names.
 	if err := s.expect(step.Member); err != nil {
 		s.close()
 

@@ -12,15 +12,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// TryConfig makes a configuration the active one of a member, on a new connection,
-// after the hardware UUID was compared on it. Talos goes back to the one before when
-// revert is over, unless [Machine.ApplyConfig] keeps it until then; a reboot ends the
-// trial too. A change that would need a reboot is ErrRejected. ErrRejected,
-// ErrUnsupported and ErrNotAuthorised are permanent.
+// TryConfig makes a configuration the active one of a member, on a new connection, after it compared the hardware
+// UUID there. Talos restores the previous one after revert, unless [Machine.ApplyConfig] keeps the new one before;
+// a reboot ends the trial too. A change that would need a reboot is ErrRejected. ErrRejected, ErrUnsupported and
+// ErrNotAuthorised are permanent.
 //
-// Talos takes the active configuration for the one to go back to (RollbackToConfigAfter,
-// Talos 1.13), so that a trial repeated within its time would never end. A configuration
-// that is active already is therefore not sent again: the call is safe to repeat.
+// Talos restores the configuration that is active at the call (RollbackToConfigAfter, Talos 1.13). So a trial that
+// is repeated within its time would never end. A configuration that is active already is therefore not sent again:
+// the call is safe to repeat.
 func (m *Machine) TryConfig(ctx context.Context, config []byte, uuid string, revert time.Duration) error {
 	return doing(m.tryConfig(ctx, config, usableUUID(uuid), revert), "try configuration on %s", m.address)
 }
@@ -48,7 +47,7 @@ func (m *Machine) tryConfig(ctx context.Context, config []byte, uuid string, rev
 	return m.orSettled(ctx, s, final(err), m.runsWith(config))
 }
 
-// runsWith tells whether a configuration is the active one.
+// runsWith checks whether a configuration is the active one.
 func (m *Machine) runsWith(config []byte) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		active, err := bounded(ctx, m, s.activeConfig)

@@ -11,7 +11,7 @@ import (
 // vouched is a connection over a path that an attacker may control, to a machine that is also reachable over a
 // trusted route. It is for machines that cannot prove their identity yet.
 type vouched interface {
-	// Beside makes another connection to the same machine, by the trusted way.
+	// Beside makes another connection to the same machine, over the trusted route.
 	Beside(ctx context.Context) (net.Conn, error)
 }
 

@@ -37,11 +37,10 @@ const (
 // errTooMuch ends a connection to a machine that says more than one in maintenance mode has to say.
 var errTooMuch = fmt.Errorf("it sent more than %d MiB in maintenance mode", mostOfAnybody>>20)
 
-// greeted waits for the first words of the server, which gRPC servers say without
-// being asked. With TLS 1.3 they are the verdict on the client certificate: the
-// client's handshake ends before that. Reading them before anything is written
-// matters, because a refusing server closes at once, and a write to a closed
-// connection throws the unread refusal away.
+// greeted waits for the first bytes of the server, which gRPC servers send unprompted. With TLS 1.3 they show
+// whether the server accepts the client certificate: the client's handshake ends before that. They have to be read
+// before anything is written, because a refusing server closes at once, and a write to a closed connection
+// discards the unread refusal.
 func (w *wire) greeted(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = w.Conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
