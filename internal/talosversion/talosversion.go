@@ -1,6 +1,5 @@
-// Package talosversion is the one table of what releases of Talos can do, as far as talosop has to know it: what a
-// machine is asked, and what is decided here in its place, follows from the version that the machine runs, and not from
-// the machinery library that this build was made with. Pure.
+// Package talosversion is the one table of what releases of Talos can do, as far as talosop needs it. Requests and
+// decisions follow from the version that the machine runs, and not from the machinery library of this build. Pure.
 package talosversion
 
 import (
@@ -24,14 +23,15 @@ type Release struct {
 	// the client knows that one is missing (since Talos 1.14, machined/internal/server/v1alpha1,
 	// ApplyConfiguration).
 	NeverReboots bool
-	// OwnVolumes is whether the data of etcd and the directories of containerd, kubelet and logs may be partitions of
-	// their own, which a reset wipes only when it names them (since Talos 1.14, block/internal/volumes/volumeconfig).
+	// OwnVolumes is whether the data of etcd and the directories of containerd, kubelet and logs may be separate
+	// partitions, which a reset wipes only when it names them (since Talos 1.14,
+	// block/internal/volumes/volumeconfig).
 	OwnVolumes bool
 	// PullsOnce is whether a machine tries a registry a single time, and says so at once when it does not answer (since
 	// Talos 1.14, internal/pkg/containers/image/pull.go; before, Talos itself tried again).
 	PullsOnce bool
-	// InstallsUnattended is whether an installation may be a document of the configuration, which is carried out while
-	// the machine is in stage booting (since Talos 1.14, runtime/unattended_install.go).
+	// InstallsUnattended is whether an installation may be a document of the configuration, which Talos carries
+	// out in stage booting (since Talos 1.14, runtime/unattended_install.go).
 	InstallsUnattended bool
 }
 
@@ -48,7 +48,7 @@ var releases = []Release{
 	},
 }
 
-// Oldest and Newest are the bounds of what is known.
+// Oldest and Newest are the oldest and the newest known release.
 func Oldest() Release { return releases[0] }
 
 // Newest is the last release that is known.
