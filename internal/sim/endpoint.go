@@ -44,9 +44,8 @@ func (s *Simulator) Endpoint() (string, error) {
 	return "https://" + netip.AddrPortFrom(addr, kube.EndpointPort).String(), nil
 }
 
-// LoadBalancer returns a Kubernetes endpoint URL like Endpoint, where a load balancer
-// passes every connection on to a machine whose kube-apiserver answers, of the cluster
-// that is configured with it.
+// LoadBalancer returns a Kubernetes endpoint URL like Endpoint. A load balancer there forwards every connection to
+// a machine whose kube-apiserver answers, of the cluster that is configured with it.
 func (s *Simulator) LoadBalancer() (string, error) {
 	addr, err := s.addrs.NextEndpoint()
 	if err != nil {

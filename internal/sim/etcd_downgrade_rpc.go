@@ -27,7 +27,7 @@ func (a *api) EtcdDowngradeValidate(
 	return &machine.EtcdDowngradeValidateResponse{Messages: []*machine.EtcdDowngradeValidate{{ClusterDowngrade: of}}}, nil
 }
 
-// EtcdDowngradeEnable tells etcd to go back.
+// EtcdDowngradeEnable starts a downgrade of etcd.
 func (a *api) EtcdDowngradeEnable(
 	ctx context.Context, req *machine.EtcdDowngradeEnableRequest,
 ) (*machine.EtcdDowngradeEnableResponse, error) {

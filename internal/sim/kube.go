@@ -128,10 +128,10 @@ func (c *cluster) Addresses() []netip.Addr {
 	return all
 }
 
-// Advertised is what others know an address by.
+// Advertised is the address under which others know an address.
 func (c *cluster) Advertised(addr netip.Addr) netip.Addr { return c.sim.advertised(addr) }
 
-// SansAt are what the machine at an address is to be called besides, and the address that others know it by.
+// SansAt are additional names of the machine at an address, and the address that others know it by.
 func (c *cluster) SansAt(host string) []string {
 	m := c.sim.find(func(m *Machine) bool { return m.Address().String() == host })
 	if m == nil {

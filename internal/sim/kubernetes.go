@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// kubernetes returns a way to the cluster's API, waiting for one.
+// kubernetes returns a client of the cluster's API, and waits for one.
 func (b *boot) kubernetes(ctx context.Context) (*kube.Client, error) {
 	var k *kube.Client
 
@@ -24,7 +24,7 @@ func (b *boot) kubernetes(ctx context.Context) (*kube.Client, error) {
 	return k, err
 }
 
-// anyKubernetes returns a way to the cluster's API, nil if there is none right now.
+// anyKubernetes returns a client of the cluster's API, nil if there is none right now.
 func (b *boot) anyKubernetes() *kube.Client {
 	b.World.Lock()
 	defer b.World.Unlock()

@@ -252,7 +252,7 @@ func (b *boot) rebootSequence(force bool) func(*machined.SequenceRun) error {
 	}
 }
 
-// shutdownSequence is what the Shutdown RPC runs.
+// shutdownSequence is the sequence of the Shutdown RPC.
 func (b *boot) shutdownSequence(force bool) func(*machined.SequenceRun) error {
 	return func(r *machined.SequenceRun) error {
 		b.kubelet.BeginCordon(r.Ctx)

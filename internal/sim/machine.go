@@ -218,7 +218,7 @@ func (m *Machine) system() images.System {
 	return m.nextSystem()
 }
 
-// nextSystem is what a boot would start now; world is held.
+// nextSystem is the system that a boot would start now; world is held.
 func (m *Machine) nextSystem() images.System {
 	if entry := m.Disk.Boots(); entry != nil {
 		return *entry

@@ -125,13 +125,12 @@ func (m *Machine) Wipe() {
 	m.RemoveFile(snapshot)
 }
 
-// Move gives the machine another free address of the site's network, the next one when
-// addr is not set, as a new DHCP lease would. It cuts the power meanwhile: the new
-// address holds from the next boot on, and a machine that was on boots at once. UUID,
-// disk and node stay what they were. A real machine takes a new lease without a reboot;
-// what follows is the same: its certificate, its Kubernetes node and the client URL of
-// its etcd member from their next start, which here is the same boot, the peer URL as
-// soon as the member is healthy (Talos 1.13, etcd.AdvertisedPeerController).
+// Move gives the machine another free address of the site's network, the next one when addr is not set, as a new
+// DHCP lease would. It cuts the power meanwhile: the new address holds from the next boot on, and a machine that
+// was on boots at once. UUID, disk and node stay. A real machine takes a new lease without a reboot. The rest is
+// the same. Its certificate, its Kubernetes node and the client URL of its etcd member change with their next
+// start, which here is the same boot. The peer URL changes as soon as the member is healthy (Talos 1.13,
+// etcd.AdvertisedPeerController).
 func (m *Machine) Move(addr netip.Addr) error {
 	addr, err := m.sim.addrs.Take(addr)
 	if err != nil {

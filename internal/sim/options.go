@@ -43,7 +43,7 @@ type Options struct {
 	Log func(format string, args ...any)
 }
 
-// DefaultTalosVersion is what machines run when nothing else is said.
+// DefaultTalosVersion is the default version of machines.
 const DefaultTalosVersion = "v1.13.0"
 
 func (o Options) withDefaults() Options {

@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// Poller asks a Kubernetes API for its version over and over, each time on a connection
-// of its own, as long as a test wants to know whether it can be reached.
+// Poller asks a Kubernetes API for its version repeatedly, each time on a new connection, as long as a test needs
+// to know whether it is reachable.
 type Poller struct {
 	client *http.Client
 	url    string

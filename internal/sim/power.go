@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
-// notInContainer refuses what a container cannot do.
+// notInContainer refuses calls that a container does not support.
 func (b *boot) notInContainer() error {
 	if b.m.Platform == machined.Container {
 		return status.Error(codes.FailedPrecondition, "method is not supported in container mode")
@@ -34,7 +34,7 @@ func (a *api) Reboot(_ context.Context, req *machine.RebootRequest) (*machine.Re
 	return &machine.RebootResponse{Messages: []*machine.Reboot{{ActorId: actor}}}, nil
 }
 
-// Shutdown stops the machine; it takes over whatever sequence runs.
+// Shutdown stops the machine; it takes over any running sequence.
 func (a *api) Shutdown(_ context.Context, req *machine.ShutdownRequest) (*machine.ShutdownResponse, error) {
 	if err := a.b.notInContainer(); err != nil {
 		return nil, err

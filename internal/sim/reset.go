@@ -89,9 +89,10 @@ func (b *boot) checkUserDisk(device string) error {
 	return fmt.Errorf("reset user disk failed: device %s wasn't found", device)
 }
 
-// checkVolume finds a system volume. Directories, which all of them are in containers, have no location. Up to Talos
-// 1.13 a reset that names one is refused. From 1.14 on it is wiped with the volume that it lies on, which has to be
-// named as well, and in a container there is none (v1alpha1_server.go, Reset; system/volumes.go, FindBackingVolume).
+// checkVolume finds a system volume. Directories have no location; in containers all volumes are directories. Up
+// to Talos 1.13 a reset that names one is refused. From 1.14 on it is wiped with the volume below it, which has to
+// be named as well, and in a container there is none (v1alpha1_server.go, Reset; system/volumes.go,
+// FindBackingVolume).
 func (b *boot) checkVolume(label string, ephemeral bool) error {
 	directory := slices.Contains(machined.OwnVolumes, label) && (b.Since(1, 14) || label == "ETCD")
 	known := label == "STATE" || label == "EPHEMERAL" || label == "META" || directory

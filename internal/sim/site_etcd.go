@@ -45,9 +45,8 @@ func (b *boot) atLeast(delay, least time.Duration) time.Duration {
 	return delay
 }
 
-// EtcdMembers returns the names of the etcd members that a healthy member of any
-// cluster of the site lists, learners with the suffix " (learner)", sorted. It is
-// meant for tests' assertions; clients ask a machine.
+// EtcdMembers returns the sorted names of the etcd members that a healthy member of any cluster of the site lists.
+// Learners have the suffix " (learner)". It is meant for tests' assertions; clients ask a machine.
 func (s *Simulator) EtcdMembers(ctx context.Context) ([]string, error) {
 	var names []string
 

@@ -38,7 +38,7 @@ func (a *api) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse
 	return &machine.VersionResponse{Messages: []*machine.Version{v}}, nil
 }
 
-// Hostname returns the hostname, empty while there is none.
+// Hostname returns the hostname, empty before there is one.
 func (a *api) Hostname(context.Context, *emptypb.Empty) (*machine.HostnameResponse, error) {
 	return &machine.HostnameResponse{Messages: []*machine.Hostname{{Hostname: a.b.Hostname()}}}, nil
 }
@@ -118,7 +118,7 @@ func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListS
 	return nil
 }
 
-// storageServer lists disks the old way.
+// storageServer lists disks through the old API.
 type storageServer struct {
 	storage.UnimplementedStorageServiceServer
 

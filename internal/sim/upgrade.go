@@ -125,7 +125,7 @@ func (a *api) Upgrade(ctx context.Context, req *machine.UpgradeRequest) (*machin
 		return nil, fmt.Errorf("error validating installer image %q: %w", req.GetImage(), err)
 	}
 
-	// Talos 1.13.0 asks etcd whatever is to be preserved, 1.13.5 does not.
+	// Talos 1.13.0 asks etcd with and without preserve, 1.13.5 does not.
 	if b.ControlPlane() && !req.GetForce() && (!req.GetPreserve() || !b.SincePatch(1, 13, 5)) {
 		if err := b.checkEtcdForUpgrade(ctx); err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ func (s *Simulator) SetOnVersions(hook func(running []Versions)) {
 	s.tellVersions()
 }
 
-// tellVersions tells the hook; world is held.
+// tellVersions notifies the hook; world is held.
 func (s *Simulator) tellVersions() {
 	if s.onVersions == nil {
 		return

@@ -36,7 +36,7 @@ var manifestTemplates = sync.OnceValue(func() *template.Template {
 		"manifests/*.yaml"))
 })
 
-// manifestValues are what the manifests are rendered from.
+// manifestValues are the values for rendering the manifests.
 type manifestValues struct {
 	k8s.BootstrapManifestsConfigSpec
 
@@ -153,7 +153,7 @@ func parseManifest(r io.Reader) ([]k8s.SingleManifest, error) {
 // flannelImage is the one of Talos 1.13; that of 1.14 has another tag and is deployed in the same way.
 const flannelImage = "ghcr.io/siderolabs/flannel:v0.28.5"
 
-// manifestsConfig is what the configuration says about the manifests.
+// manifestsConfig is the part of the configuration about the manifests.
 func manifestsConfig(cfg talosconfig.Config) k8s.BootstrapManifestsConfigSpec {
 	network, proxy, dns := cfg.K8sNetworkConfig(), cfg.K8sProxyConfig(), cfg.K8sCoreDNSConfig()
 

@@ -52,7 +52,7 @@ func (s *Server) written(log string) []string {
 	return slices.Clone(s.wrote[log])
 }
 
-// Dmesg is what the kernel wrote, and Talos into its log.
+// Dmesg returns the kernel log, with the log of Talos.
 func (s *Server) Dmesg(_ *machine.DmesgRequest, stream grpc.ServerStreamingServer[common.Data]) error {
 	lines := append([]string{"kern: info: [0.000000]: Command line: talos.platform=" + s.b.Platform.String()},
 		s.written("dmesg")...)
@@ -102,7 +102,7 @@ func send(stream grpc.ServerStreamingServer[common.Data], lines []string) error 
 	return stream.Send(&common.Data{Bytes: []byte(strings.Join(lines, "\n") + "\n")})
 }
 
-// Containers are those of static pods, where Kubernetes is asked for.
+// Containers are those of static pods, for requests of Kubernetes containers.
 func (s *Server) Containers(
 	_ context.Context, req *machine.ContainersRequest,
 ) (*machine.ContainersResponse, error) {

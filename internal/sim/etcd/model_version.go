@@ -16,7 +16,7 @@ import (
 type agreedVersion struct {
 	cluster, target string
 	follow          time.Duration
-	// since is from when on something else is due.
+	// since is when the next change became due.
 	since time.Time
 }
 
@@ -46,7 +46,7 @@ func (c *ModelCluster) due() string {
 	}
 }
 
-// followVersions lets happen what is due by now; the world is locked.
+// followVersions applies the changes that are due by now; the world is locked.
 func (c *ModelCluster) followVersions() {
 	due := c.due()
 	ended := c.version.target != "" && c.version.cluster == c.version.target && c.allRun(c.version.target)

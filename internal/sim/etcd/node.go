@@ -80,7 +80,7 @@ type Node interface {
 	Downgrade(ctx context.Context, action, version string) (string, error)
 }
 
-// etcd's texts that callers tell apart.
+// Error texts of etcd that callers distinguish.
 var (
 	ErrMemberNotFound  = errors.New("etcdserver: member not found")
 	ErrUnhealthy       = errors.New("etcdserver: unhealthy cluster")

@@ -95,7 +95,7 @@ func (m *realMember) RaftSnapshots() (map[string]time.Time, error) {
 	made := map[string]time.Time{}
 
 	for _, entry := range entries {
-		// One that goes meanwhile is none.
+		// A file that disappears meanwhile does not count.
 		if info, err := entry.Info(); err == nil {
 			made[entry.Name()] = info.ModTime()
 		}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// StandIns are addresses of the site at which real members of etcd listen for their peers, in place of what they
-// announce and no process can listen at.
+// StandIns are addresses of the site at which real members of etcd listen for their peers. They replace announced
+// addresses at which no process can listen.
 type StandIns struct {
 	Take func() (netip.Addr, error) // finds a free address
 
@@ -15,7 +15,7 @@ type StandIns struct {
 	from map[netip.Addr]netip.Addr // by what is announced
 }
 
-// Of is what a stand-in is announced as.
+// Of returns the announced address of a stand-in.
 func (s *StandIns) Of(standIn netip.Addr) (announced netip.Addr, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

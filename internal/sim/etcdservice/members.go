@@ -21,8 +21,8 @@ func (s *Service) otherMembers() []etcd.Node {
 	return slices.DeleteFunc(s.host.ClusterMembers(), func(n etcd.Node) bool { return n == s.Node() })
 }
 
-// AnyMember is what a client of all control-plane addresses ends up talking to: a
-// healthy member, or else one whose error tells what is wrong.
+// AnyMember is the member that a client of all control-plane addresses reaches: a healthy one, or else one whose
+// error says what is wrong.
 func (s *Service) AnyMember(ctx context.Context) (etcd.Node, error) {
 	nodes := s.host.ClusterMembers()
 	for _, node := range nodes {

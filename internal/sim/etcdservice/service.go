@@ -150,8 +150,8 @@ func (s *Service) etcdData(
 	}
 
 	if bootstrap != nil {
-		// The process is on its way now. If it is stopped, it has written its data
-		// all the same: that is how a second Bootstrap ends etcd for good.
+		// The process starts now. If it is stopped, it has still written its data: that is how a second Bootstrap
+		// ends etcd for good.
 		waited := timing.Pause(ctx, s.Delays.EtcdStart/2)
 
 		if s.Ctx.Err() != nil {
@@ -170,9 +170,8 @@ func (s *Service) etcdData(
 	return node, true, err
 }
 
-// watchMember keeps the service's health and the EtcdMember resource as up to date as the
-// period of its check lets them be (Talos 1.13, services/etcd.go HealthSettings): whatever
-// happens to etcd, what they say is that old.
+// watchMember updates the service's health and the EtcdMember resource once per period of its check (Talos 1.13,
+// services/etcd.go HealthSettings). So they lag behind etcd by that period.
 func (s *Service) watchMember(ctx context.Context, node etcd.Node) {
 	defer machined.Remove(s.Boot, etcdres.NewMember(etcdres.NamespaceName, etcdres.LocalMemberID))
 	defer s.setEtcdUp(false)
@@ -211,7 +210,7 @@ func (s *Service) watchMember(ctx context.Context, node etcd.Node) {
 	}
 }
 
-// noteHealth writes down what a check of the member's health found.
+// noteHealth records the result of a check of the member's health.
 func (s *Service) noteHealth(ctx context.Context, node etcd.Node, err error) {
 	s.Services.SetHealth("etcd", err)
 

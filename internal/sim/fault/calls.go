@@ -47,7 +47,7 @@ type Call struct {
 	// mode.
 	Client     string
 	ClientEnds time.Time
-	// Detail says what was asked for: a resource, an apply mode, a path. Never secrets.
+	// Detail is the object of the call: a resource, an apply mode, a path. Never secrets.
 	Detail string
 	// Code is the outcome; codes.Unknown with Done false while the call is running.
 	Code codes.Code
@@ -109,7 +109,7 @@ func (l *Log) Begin(c Call) (Call, error) {
 	return c, hook(c)
 }
 
-// End records the outcome of a call and tells the observer.
+// End records the outcome of a call and notifies the observer.
 func (l *Log) End(c Call, err error) {
 	c.Done = true
 	c.Duration = time.Since(c.Time)
@@ -137,7 +137,7 @@ func NewLog(onCall func(Call) error, observe func(Call)) *Log {
 	return &Log{onCall: onCall, observe: observe}
 }
 
-// All returns what was recorded, in order of arrival.
+// All returns all records, in order of arrival.
 func (l *Log) All() []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +145,7 @@ func (l *Log) All() []Call {
 	return slices.Clone(l.entries)
 }
 
-// Forget empties the record; numbering goes on.
+// Forget empties the record; numbering continues.
 func (l *Log) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package images is what the container registries of a simulated site have, and what a machine has pulled of it.
+// Package images has the images in the container registries of a simulated site, and those that a machine has
+// pulled.
 package images
 
 import (
@@ -26,13 +27,13 @@ type Image struct {
 	Unavailable bool
 	// InstallFails lets the installer exit with an error. Nothing on the disk changes.
 	InstallFails bool
-	// BootFails lets the installation succeed and every boot of what it installed
-	// fail, so that Talos goes back to what ran before (see Machine.Panic).
+	// BootFails lets the installation succeed and every boot of the installed system fail, so that Talos rolls
+	// back to the previous one (see Machine.Panic).
 	BootFails bool
-	// BootHangs lets the installation succeed, and every boot of what it installed stop before META is read: no Talos
-	// answers, and nothing goes back (see Machine.ChooseOtherEntry).
+	// BootHangs lets the installation succeed, and every boot of the installed system stop before META is read: no
+	// Talos answers, and nothing rolls back (see Machine.ChooseOtherEntry).
 	BootHangs bool
-	// Version and Schematic replace what the reference says.
+	// Version and Schematic override those of the reference.
 	Version, Schematic string
 }
 
@@ -48,7 +49,7 @@ func NewRegistries() *Registries {
 	return &Registries{images: map[string]Image{}, digests: map[string]string{}}
 }
 
-// Set says what is under a reference.
+// Set stores an image under a reference.
 func (r *Registries) Set(reference string, img Image) error {
 	ref, err := image.ParseReference(reference)
 	if err != nil {

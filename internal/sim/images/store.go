@@ -137,7 +137,7 @@ func (s *Store) Pull(
 	return s.Fetch(ctx, space, reference, s.pull, progress)
 }
 
-// PullForClient is pullImage that a client asked for.
+// PullForClient is pullImage for a request of a client.
 func (s *Store) PullForClient(
 	ctx context.Context, space Space, reference string, progress func(done, total int64),
 ) (string, error) {

@@ -74,7 +74,7 @@ func (p *Parts) NewRealKube(site Site, group any) (Backend, error) {
 	return k, nil
 }
 
-// writePKI writes what a kube-apiserver of Talos has, from the configuration.
+// writePKI writes the certificates and keys of Talos's kube-apiserver, from the configuration.
 func (k *realKube) writePKI() error {
 	cluster, front := k.site.Config.K8sAPIServerCAConfig(), k.site.Config.K8sAggregatorCAConfig()
 

@@ -146,7 +146,7 @@ func (s *realServer) Also(l net.Listener) func() {
 	dialer := &net.Dialer{Timeout: process.DialTimeout}
 	f := process.Forward(l, func() (net.Conn, error) { return dialer.DialContext(k.ctx, "tcp4", s.process.addr.String()) })
 
-	// A kube-apiserver that gets a signal lets requests under way finish.
+	// A kube-apiserver that gets a signal lets running requests finish.
 	return func() {
 		ctx, cancel := context.WithTimeout(k.ctx, drainTime)
 		defer cancel()

@@ -24,12 +24,11 @@ type Machines interface {
 	AwaitKubelet(ctx context.Context, node string) error
 	// RepeatReports lets the kubelet of a node make its mirror pods again.
 	RepeatReports(node string)
-	// SansAt are what the machine at an address is to be called besides, and the address
-	// that others know it by.
+	// SansAt are additional names of the machine at an address, and the address that others know it by.
 	SansAt(host string) []string
 	// Addresses are those of all machines of the site.
 	Addresses() []netip.Addr
-	// Advertised is what others know an address by.
+	// Advertised is the address under which others know an address.
 	Advertised(addr netip.Addr) netip.Addr
 }
 
@@ -56,13 +55,13 @@ type Backend interface {
 
 // Server is the kube-apiserver of one machine.
 type Server interface {
-	// also answers on another listener, which is the cluster endpoint's address while the
-	// machine holds it, until stop is called, which closes l and cuts its connections.
+	// Also answers on another listener, which is the cluster endpoint's address while the machine holds it. A call
+	// of stop ends that, closes l and cuts its connections.
 	Also(l net.Listener) (stop func())
 	// ready says whether the server answers: what its /readyz says.
 	Ready(ctx context.Context) error
-	// config is the way to this very server for the simulator itself, with all rights.
-	// The caller may change what it gets.
+	// Config is a configuration for this very server, with all rights, for the simulator itself. The caller may
+	// change it.
 	Config() *rest.Config
 	// stop closes the machine's listener and cuts its connections. The server is not
 	// used again.

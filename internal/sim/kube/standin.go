@@ -56,8 +56,8 @@ func NewStandIn(site Site, group any) (Backend, error) {
 	return s, nil
 }
 
-// certificates issues server certificates for the address a connection came in on,
-// besides the names that are configured for all machines and those of the one at that address.
+// certificates issues server certificates for the address of a connection, in addition to the names that are
+// configured for all machines and those of the one at that address.
 func certificates(site Site, ca *certs.Authority, sans []string) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	issued := timing.NewOnceMap[string, *tls.Certificate]()
 
@@ -81,7 +81,7 @@ func certificates(site Site, ca *certs.Authority, sans []string) func(*tls.Clien
 	}
 }
 
-// servingNames are what every API server is called, and what else it is to be.
+// servingNames are the names of every API server, with additional ones.
 func servingNames(sans []string) (names []string, ips []net.IP) {
 	names = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
 	ips = []net.IP{net.IPv4(127, 0, 0, 1)}

@@ -24,7 +24,7 @@ var statusMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 func writeJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	// The peer is gone if this fails.
+	// The client is gone if this fails.
 	_ = json.NewEncoder(w).Encode(body)
 }
 
@@ -139,7 +139,7 @@ func resources(group, version string) metav1.APIResourceList {
 	return list
 }
 
-// wantsTable says whether the client (kubectl get) asks for a table.
+// wantsTable reports whether the client (kubectl get) asks for a table.
 func wantsTable(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "as=Table") }
 
 func writeObject(w http.ResponseWriter, r *http.Request, k objectspkg.Kind, obj *unstructured.Unstructured) {
@@ -172,7 +172,7 @@ func writeList(
 	})
 }
 
-// initialEventsEnd tells informers that they have seen everything there was.
+// initialEventsEnd tells informers that the initial list is complete.
 func initialEventsEnd(k objectspkg.Kind, version int) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetAPIVersion(k.APIVersion())
@@ -227,7 +227,7 @@ func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, s
 	s.followChanges(r.Context(), t, sel, version, send, flusher)
 }
 
-// followChanges sends what changes after a version, until the client goes.
+// followChanges sends the changes after a version, until the client disconnects.
 func (s *standIn) followChanges(
 	ctx context.Context, t target, sel objectspkg.Selector, version int,
 	send func(string, *unstructured.Unstructured) bool, flusher http.Flusher,

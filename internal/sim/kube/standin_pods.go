@@ -253,7 +253,7 @@ func (s *standIn) endPod(ctx context.Context, obj *unstructured.Unstructured) {
 	}
 }
 
-// gracePeriod is what a kube-apiserver makes of a request to delete a pod.
+// gracePeriod is the grace period that a kube-apiserver derives from a request to delete a pod.
 func gracePeriod(pod *corev1.Pod, options metav1.DeleteOptions) int64 {
 	switch {
 	case pod.Spec.NodeName == "", pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:

@@ -23,7 +23,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
-// target is what a request path names.
+// target is the object or list at a request path.
 type target struct {
 	kind        objects.Kind
 	namespace   string

@@ -24,7 +24,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
-// drainTime bounds what a stopping API server waits for requests under way.
+// drainTime bounds how long a stopping API server waits for running requests.
 const drainTime = 2 * time.Second
 
 // StandInServer is the stand-in as the kube-apiserver of one machine.
@@ -58,7 +58,7 @@ func (s *standIn) Serve(l net.Listener, version string, cfg config.Provider) (Se
 		MinVersion: tls.VersionTLS12,
 		ClientAuth: tls.RequestClientCert,
 		NextProtos: []string{"h2", "http/1.1"},
-		// Addresses join and leave, so each gets a certificate of its own when it is asked for.
+		// Addresses join and leave, so each gets its own certificate on request.
 		GetCertificate: certificates(s.site, ca, append(cfg.K8sAPIServerConfig().CertSANs(),
 			cfg.K8sClusterConfig().ClusterEndpoint().Hostname())),
 	}
@@ -142,7 +142,7 @@ func (s *StandInServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveObjects is what a request that may do all gets.
+// serveObjects handles an authorized request.
 func (s *StandInServer) serveObjects(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.serveDiscovery(w, r):

@@ -17,8 +17,8 @@ import (
 
 const nodeRolePrefix = "node-role.kubernetes.io/"
 
-// table is the form in which kubectl asks for what it prints. Nodes have the columns
-// of a kube-apiserver, everything else name and age.
+// table is the response format that kubectl requests for printing. Nodes have the columns of a kube-apiserver,
+// everything else name and age.
 func table(k objects.Kind, items []*unstructured.Unstructured, version string) metav1.Table {
 	t := metav1.Table{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},

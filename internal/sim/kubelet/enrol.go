@@ -43,10 +43,9 @@ func (kl *Kubelet) forgetCertificate() {
 	})
 }
 
-// enrol gets the kubelet its client certificate, once in the life of EPHEMERAL: with the
-// bootstrap token of the configuration it asks the API server that it reaches, and a
-// controller manager approves and signs (Talos 1.13, k8s/kubelet_service.go writePKI and
-// k8stemplates/csr.go). It tries until ctx ends.
+// enrol gets the kubelet its client certificate, once in the life of EPHEMERAL. It sends a request with the
+// bootstrap token of the configuration to a reachable API server, and a controller manager approves and signs it
+// (Talos 1.13, k8s/kubelet_service.go writePKI and k8stemplates/csr.go). It retries until ctx ends.
 func (kl *Kubelet) enrol(ctx context.Context) error {
 	for {
 		k, err := kl.host.Kubernetes(ctx)

@@ -1,5 +1,5 @@
-// Package kubelet is the kubelet of a simulated machine: its start and its certificate, the node that it registers,
-// reports and loses, the static pods and their mirror pods, and the cordon that machined asks for.
+// Package kubelet is the kubelet of a simulated machine. It has its start and its certificate, the node that it
+// registers and reports, the static pods and their mirror pods, and the cordon that machined requests.
 package kubelet
 
 import (
@@ -164,9 +164,9 @@ func (kl *Kubelet) keepNode(ctx context.Context, version string, first bool) {
 	<-ctx.Done()
 }
 
-// startKubelet brings the kubelet's service up, after a delay. It is given up when the image
-// does not exist, as in Talos (Talos 1.13, containers/image.Pull and system/service_runner.go),
-// and with every change of what is to run.
+// startKubelet starts the kubelet's service after a delay. It gives up when the image does not exist, as in Talos
+// (Talos 1.13, containers/image.Pull and system/service_runner.go), and with every change of the wanted
+// configuration.
 func (kl *Kubelet) startKubelet(
 	ctx context.Context, cfg kubeletConfig, changed <-chan struct{}, delay time.Duration,
 ) bool {
@@ -291,7 +291,7 @@ func (kl *Kubelet) newNode() *corev1.Node {
 	return node
 }
 
-// fillStatus writes what the kubelet reports about the machine.
+// fillStatus writes the kubelet's report about the machine.
 func (kl *Kubelet) fillStatus(node *corev1.Node, version string, ready bool) {
 	id := strings.ReplaceAll(kl.UUID(), "-", "")
 
@@ -323,9 +323,8 @@ func (kl *Kubelet) fillStatus(node *corev1.Node, version string, ready bool) {
 	kube.SetCondition(node, condition)
 }
 
-// LoseNode is the node controller: a node whose kubelet stopped posting becomes Unknown
-// after a while, and its pods not ready, unless the kubelet or a later boot of the machine
-// has reported again.
+// LoseNode is the node controller: a node whose kubelet stopped reporting becomes Unknown after a while, and its
+// pods not ready, unless the kubelet or a later boot of the machine has reported again.
 func (kl *Kubelet) LoseNode() {
 	ctx := kl.Site()
 
@@ -342,7 +341,7 @@ func (kl *Kubelet) LoseNode() {
 		}
 	}
 
-	// A kubelet that comes back corrects what the API says of its pods (Kubernetes 1.36,
+	// A kubelet that restarts corrects the API's status of its pods (Kubernetes 1.36,
 	// kubelet/status/status_manager.go needsReconcile).
 	kl.World.Update(kl.RepeatReports)
 }
@@ -371,14 +370,13 @@ func (kl *Kubelet) kubeletRuns() bool {
 	return kl.Starts > 0 || kl.host.LaterRuns()
 }
 
-// kubeletConfig is what a kubelet is started with.
+// kubeletConfig is the start configuration of a kubelet.
 type kubeletConfig struct {
 	image   string
 	version string // of the KubeletSpec resource
 }
 
-// kubeletWanted is what the kubelet is to run with, and a channel that is closed when
-// that changes.
+// kubeletWanted is the wanted configuration of the kubelet, and a channel that is closed when it changes.
 func (kl *Kubelet) kubeletWanted() (kubeletConfig, <-chan struct{}) {
 	changed := kl.rendered.Next()
 
@@ -388,7 +386,7 @@ func (kl *Kubelet) kubeletWanted() (kubeletConfig, <-chan struct{}) {
 	return kl.wanted, changed
 }
 
-// Want is what the kubelet is to run with from now on; a change restarts it.
+// Want sets the kubelet's image and version from now on; a change restarts it.
 func (kl *Kubelet) Want(image, version string) {
 	kl.Mu.Lock()
 	changed := kl.wanted.version != version

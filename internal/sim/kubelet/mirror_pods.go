@@ -22,8 +22,7 @@ const (
 	configSource = "kubernetes.io/config.source"
 )
 
-// podReport is what a kubelet has to say about a static pod; the zero value is that
-// there is none.
+// podReport is a kubelet's report about a static pod; the zero value means that there is none.
 type podReport struct {
 	pod     *corev1.Pod // as machined served it
 	ready   bool
@@ -38,7 +37,7 @@ type podReport struct {
 // podEvent is a warning about a pod.
 type podEvent struct{ reason, message string }
 
-// report lets the mirror pod follow.
+// report updates the mirror pod.
 func (kl *Kubelet) report(id string, r podReport) {
 	kl.World.Update(func() {
 		run := kl.staticPodRun(id)

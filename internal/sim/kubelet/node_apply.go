@@ -22,9 +22,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// Apply brings labels, annotations and taints of the configuration to the node, as Talos does while a machine runs, and
-// takes off those that it put there before (Talos 1.14, k8s/node_apply.go). It tries until it succeeds, ctx ends, or
-// another call takes its place.
+// Apply sets labels, annotations and taints of the configuration on the node, as Talos does while a machine runs,
+// and removes those that it set before (Talos 1.14, k8s/node_apply.go). It retries until it succeeds, ctx ends, or
+// another call replaces it.
 func (kl *Kubelet) Apply(ctx context.Context) {
 	own := kl.applies.Add(1)
 
@@ -81,7 +81,7 @@ func (kl *Kubelet) apply(ctx context.Context) error {
 	return err
 }
 
-// configure gives a node what the configuration says.
+// configure sets the configured fields of a node.
 func (kl *Kubelet) configure(node *corev1.Node) error {
 	cfg := kl.Config().K8sNodeConfig()
 

@@ -52,7 +52,7 @@ func (kl *Kubelet) SetStaticPod(id string, pod *corev1.Pod) {
 	}
 }
 
-// podHash is what a kubelet takes for a static pod's UID.
+// podHash is what a kubelet uses as the UID of a static pod.
 func podHash(pod *corev1.Pod) string {
 	content, err := json.Marshal(pod)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 )
 
-// namespaces of Talos resources, with what they are for.
+// namespaces of Talos resources, with their purpose.
 var namespaces = map[string]string{
 	v1alpha1.NamespaceName:        "Talos v1alpha1 subsystems glue resources.",
 	clusterres.NamespaceName:      "Cluster configuration and discovery resources.",

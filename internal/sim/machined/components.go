@@ -10,10 +10,9 @@ var ErrComponentBroken = errors.New("the process exited with code 1")
 // component is one version of a component of Kubernetes.
 type component struct{ name, version string }
 
-// BreakComponent lets a component of Kubernetes ("kube-apiserver", "kube-controller-manager",
-// "kube-scheduler" or "kubelet") crash on this machine whenever it runs in that version
-// (such as "v1.36.2", the tag of its image), until MendComponent. One that runs crashes.
-// Calling it again changes nothing.
+// BreakComponent makes a component of Kubernetes ("kube-apiserver", "kube-controller-manager", "kube-scheduler" or
+// "kubelet") crash on this machine whenever it runs in that version (such as "v1.36.2", the tag of its image),
+// until MendComponent. A running one crashes at once. Calling it again changes nothing.
 func (m *Hardware) BreakComponent(name, version string) {
 	m.World.Update(func() {
 		if m.breaks == nil {

@@ -21,8 +21,7 @@ type Storage struct {
 	SystemDisk string
 	// dead: the whole disk was wiped; nothing is left to boot from.
 	Dead bool
-	// Entry is what the boot loader starts by default, fallback the boot entry beside
-	// it; nil when there is none.
+	// Entry is the boot loader's default, and fallback the other boot entry; nil when there is none.
 	Entry, fallback *images.System
 	// chosen is the entry that a user chose in the boot menu, for one boot; else nil.
 	chosen *images.System
@@ -89,7 +88,7 @@ func (d *Storage) Choose() error {
 // Boots is the entry that the next boot starts, nil where there is nothing on the disk.
 func (d *Storage) Boots() *images.System { return cmp.Or(d.chosen, d.Entry) }
 
-// TakeChoice forgets what was chosen in the boot menu.
+// TakeChoice clears the choice in the boot menu.
 func (d *Storage) TakeChoice() { d.chosen = nil }
 
 // TakeStaged reads the image of a staged upgrade from META and forgets it, so that it
@@ -174,7 +173,7 @@ func (m *Hardware) RemoveFile(path string) {
 	}
 }
 
-// SnapshotFile is where /var/lib/etcd.snapshot is, empty when there is none.
+// SnapshotFile is the path of /var/lib/etcd.snapshot, empty when there is none.
 func (m *Hardware) SnapshotFile() string {
 	m.World.Lock()
 	defer m.World.Unlock()

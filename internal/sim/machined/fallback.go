@@ -12,9 +12,8 @@ func (b *Boot) confirmUpgrade() {
 	}
 }
 
-// Fail is the end of machined: without a way on, it goes back to the previous boot
-// entry if the current one has not proved itself yet, and reboots (Talos 1.13,
-// machined main.go handle, revert.go).
+// Fail is the end of machined after a fatal error. It rolls back to the previous boot entry if the current one has
+// not proved itself yet, and reboots (Talos 1.13, machined main.go handle, revert.go).
 func (b *Boot) Fail(err error) {
 	b.World.Logf("%s: %v", b.name, err)
 

@@ -12,8 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 )
 
-// Hardware is a machine without power: what it is called, where it is, and what is on its
-// disk.
+// Hardware is a machine without power: its name, its address, and the content of its disk.
 type Hardware struct {
 	World    *world.World
 	name     string
@@ -25,7 +24,7 @@ type Hardware struct {
 	Disks    []Disk
 	// extensions are those in the images of schematics.
 	extensions map[string][]string
-	// advertise tells the address by which others know one.
+	// advertise returns the address under which others know an address.
 	advertise func(netip.Addr) netip.Addr
 
 	secureBoot atomic.Bool // in the firmware
@@ -39,7 +38,7 @@ type Hardware struct {
 	timeLost bool               // no time server answers
 }
 
-// Description is what a machine is made with.
+// Description describes a machine to be made.
 type Description struct {
 	Name, UUID string
 	Address    netip.Addr
@@ -49,7 +48,7 @@ type Description struct {
 	Disks      []Disk
 	// Extensions are the system extensions in the images of schematics, by their ids.
 	Extensions map[string][]string
-	// Advertise tells the address by which others know one.
+	// Advertise returns the address under which others know an address.
 	Advertise func(netip.Addr) netip.Addr
 	// Config is on its STATE partition from the beginning.
 	Config []byte

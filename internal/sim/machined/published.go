@@ -76,7 +76,7 @@ func (b *Boot) NodeID() string {
 	return b.Disk.NodeID
 }
 
-// PublishHardware writes what does not depend on a configuration.
+// PublishHardware writes the resources that do not depend on a configuration.
 func (b *Boot) PublishHardware() error {
 	m := b.Hardware
 
@@ -238,7 +238,7 @@ func (b *Boot) publishConfig() error {
 	return nil
 }
 
-// publishCluster writes what the cluster section of the configuration says.
+// publishCluster writes the cluster section of the configuration.
 func (b *Boot) publishCluster() {
 	cfg := b.Config()
 

@@ -114,7 +114,7 @@ func equalStatus(a, b runtime.MachineStatusSpec) bool {
 		slices.Equal(a.Status.UnmetConditions, b.Status.UnmetConditions)
 }
 
-// SetNode records what the kubelet knows about its node.
+// SetNode records the kubelet's state of its node.
 func (b *Boot) SetNode(ctx context.Context, seen, ready, unschedulable bool) {
 	if ctx.Err() != nil {
 		return

@@ -11,7 +11,7 @@ import (
 // configuration disables the time, count as in sync. FindTime undoes it.
 func (m *Hardware) LoseTime() { m.setTimeLost(true) }
 
-// FindTime lets time servers answer the machine, which is the default.
+// FindTime makes time servers answer the machine, which is the default.
 func (m *Hardware) FindTime() { m.setTimeLost(false) }
 
 func (m *Hardware) setTimeLost(lost bool) {

@@ -114,7 +114,7 @@ func (s *Store) fill(tx *bolt.Tx) error {
 	return nil
 }
 
-// ReadSnapshot takes over what a snapshot holds.
+// ReadSnapshot loads the content of a snapshot.
 func (s *Store) ReadSnapshot(snapshot string) (err error) {
 	db, err := bolt.Open(snapshot, 0o400, &bolt.Options{ReadOnly: true})
 	if err != nil {

@@ -56,7 +56,7 @@ func (f *Forwarder) accept() {
 	}
 }
 
-// track remembers a connection so that stop can cut it.
+// track registers a connection so that stop can cut it.
 func (f *Forwarder) track(conn net.Conn, used *atomic.Int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,7 +2,7 @@ package timing
 
 import "sync"
 
-// Bell tells goroutines that something changed. The zero value is ready.
+// Bell notifies goroutines of changes. The zero value is ready.
 type Bell struct {
 	mu   sync.Mutex
 	rung chan struct{}

@@ -104,10 +104,10 @@ func TestDelays() Delays {
 	}
 }
 
-// CriticalPath is the least time from applied configurations to Ready nodes for a
-// cluster of that many metal control-plane machines and any number of workers whose
-// configurations were all applied at once: the sum of what cannot overlap. Learners
-// are admitted one at a time (etcd's own limit), everything else runs side by side.
+// CriticalPath is the least time from applied configurations to Ready nodes for a cluster of that many metal
+// control-plane machines and any number of workers whose configurations were all applied at once. It is the sum of
+// the delays that cannot overlap. Learners are admitted one at a time (etcd's own limit), everything else runs
+// concurrently.
 func (d Delays) CriticalPath(controlPlanes int) time.Duration {
 	first := d.Pull + d.Install + d.Shutdown + d.Reboot + d.Boot + d.Pull + d.EtcdStart
 	nodes := d.APIServer + max(d.StaticPodStart, d.NodeRegister) + d.NodeReady

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Gate holds what a machine does until a test lets it go on. The zero value and nil are open.
+// Gate blocks a machine until a test lets it continue. The zero value and nil are open.
 type Gate struct {
 	mu      sync.Mutex
 	opening chan struct{} // nil when the gate is open
 }
 
-// Shut lets nothing more pass. It may be called again.
+// Shut blocks everything from now on. It may be called again.
 func (g *Gate) Shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -21,7 +21,7 @@ func (g *Gate) Shut() {
 	}
 }
 
-// Open lets everything pass. It may be called again.
+// Open unblocks everything. It may be called again.
 func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
