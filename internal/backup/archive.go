@@ -57,8 +57,8 @@ type Entry struct {
 	// Record is nil when there is none: the run that stored the snapshot was killed before it wrote the record, or
 	// the record was removed. The snapshot is complete nevertheless.
 	Record *Record
-	// RecordErr is an ErrRecord when there is a record that says nothing reliable, ErrUntrusted when no key of the
-	// cluster wrote it, and why not when it could not be read; Record is nil.
+	// RecordErr is an ErrRecord when the record is unreliable, ErrUntrusted when no key of the cluster wrote it,
+	// and the reason when it could not be read; Record is nil.
 	RecordErr error
 }
 
@@ -135,8 +135,8 @@ func (a Archive) objects(ctx context.Context) ([]store.Object, error) {
 	return a.Store.List(ctx, a.folder()+"/"+namePrefix)
 }
 
-// Remove deletes a snapshot with what is stored beside it. It is idempotent. The record
-// goes last: a snapshot without one is none that a retention removes.
+// Remove deletes a snapshot with the objects stored beside it. It is idempotent. The record goes last: a retention
+// does not remove a snapshot without one.
 func (a Archive) Remove(ctx context.Context, key string) error {
 	if name, ok := ParseKey(key); !ok || name.Mark != a.Mark {
 		return fmt.Errorf("%s is no snapshot of this cluster", key)
@@ -151,9 +151,9 @@ func (a Archive) Remove(ctx context.Context, key string) error {
 	return nil
 }
 
-// Confirm asks the store whether it still holds a snapshot as it was recorded, without
-// reading it where the store knows the sums of its objects: nil, store.ErrNotFound or
-// store.ErrDiffers. Where no checksum was recorded, only the size is compared.
+// Confirm asks the store whether it still holds a snapshot as it was recorded, and returns nil, store.ErrNotFound
+// or store.ErrDiffers. It does not read the snapshot where the store knows the sums of its objects. Without a
+// recorded checksum, it compares only the size.
 func (a Archive) Confirm(ctx context.Context, key string, size int64, checksum string) error {
 	object, err := a.Store.Head(ctx, key)
 

@@ -31,7 +31,7 @@ type Snapshot struct {
 // EtcdRecover), from the beginning. Any number may be read, side by side, until Close.
 func (s *Snapshot) Reader() io.Reader { return io.NewSectionReader(s.file, 0, s.size) }
 
-// Size of what a Reader gives in bytes.
+// Size is the number of bytes that a Reader returns.
 func (s *Snapshot) Size() int64 { return s.size }
 
 // Close removes the opened snapshot.
@@ -68,7 +68,7 @@ func (a Archive) Fetch(ctx context.Context, key string, keys Keys) (_ *Snapshot,
 	return snapshot, nil
 }
 
-// admit refuses what is of another cluster.
+// admit refuses a snapshot of another cluster.
 func (a Archive) admit(key string, record *Record) error {
 	if a.Mark == "" {
 		return nil
@@ -93,7 +93,7 @@ type UntrustedError struct {
 
 func (u *UntrustedError) Error() string { return fmt.Sprintf("%s: %s", ErrUntrusted, u.doubt) }
 
-// Unwrap makes it ErrUntrusted, and what is wrong with the record.
+// Unwrap returns ErrUntrusted, and the problem of the record.
 func (u *UntrustedError) Unwrap() []error { return []error{ErrUntrusted, u.doubt} }
 
 // mostUnpacked in bytes is twice what etcd suggests at most for its database (8 GiB, etcd 3.6, "System limits"): etcd

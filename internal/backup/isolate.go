@@ -20,9 +20,10 @@ import (
 // connecting are the keys of Kubernetes that connect a cluster which is restored elsewhere to the one that the snapshot
 // was taken of. A slash at the end stands for all keys below. Kubernetes and Talos create all of them again.
 var connecting = []string{
-	// Talos asks for members of etcd at the addresses in default/kubernetes, so that a control plane which joins would
-	// join the running cluster (Talos 1.13, internal/pkg/etcd/endpoints.go), and pods reach the API server there with
-	// tokens that the running cluster accepts. API servers fill it from their master leases, which outlive a restore.
+	// Talos looks for members of etcd at the addresses in default/kubernetes, so a joining control plane would
+	// join the running cluster (Talos 1.13, internal/pkg/etcd/endpoints.go). And pods reach the API server there
+	// with tokens that the running cluster accepts. API servers fill it from their master leases, which outlive a
+	// restore.
 	"/registry/masterleases/",
 	"/registry/services/endpoints/default/kubernetes",
 	"/registry/endpointslices/default/kubernetes",
@@ -59,7 +60,7 @@ func (s *Snapshot) Isolate(ctx context.Context) (deleted []string, err error) {
 		return nil, fmt.Errorf("delete keys from the snapshot: %w", err)
 	}
 
-	// bbolt lets its file grow ahead of what it uses, which is no part of a snapshot.
+	// bbolt grows its file ahead of its use. The unused end is no part of a snapshot.
 	if err := s.file.Truncate(size); err != nil {
 		return nil, fmt.Errorf("cut the changed snapshot: %w", err)
 	}

@@ -21,7 +21,7 @@ const stem = `^` + namePrefix + `(\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}Z)-([0-9a-f
 
 var (
 	stems = regexp.MustCompile(stem)
-	// names of snapshots say, too, what they were sealed with.
+	// names of snapshots also show how they were sealed.
 	names = regexp.MustCompile(stem + `db(\.zst)?(\.age)?$`)
 )
 
@@ -29,7 +29,7 @@ var (
 // the same.
 const timeFormat = "2006-01-02T15-04-05Z"
 
-// Name is what the key of a snapshot says.
+// Name is the content of a snapshot's key.
 type Name struct {
 	At   time.Time
 	Mark string
@@ -68,7 +68,7 @@ func ParseKey(key string) (name Name, ok bool) {
 	return Name{At: at, Mark: parts[2], Compressed: parts[4] != "", Encrypted: parts[5] != ""}, true
 }
 
-// markOf is the mark in the key of a snapshot or of what is stored beside one.
+// markOf is the mark in the key of a snapshot or of an object stored beside one.
 func markOf(key string) string {
 	parts := stems.FindStringSubmatch(path.Base(key))
 	if parts == nil {

@@ -32,7 +32,7 @@ const (
 	maxDepth = 64
 )
 
-// meta is what one of the two first pages says.
+// meta is the content of one of the two first pages.
 type meta struct {
 	size                       uint32
 	root, freelist, high, txid uint64
@@ -71,7 +71,7 @@ func parseMeta(id uint64, data []byte) (meta, error) {
 	}
 }
 
-// entry is what a leaf page holds.
+// entry is the content of a leaf page.
 type entry struct {
 	key, value []byte
 	both       []byte // the value follows its key

@@ -46,7 +46,7 @@ type Record struct {
 	Authentic bool `json:"-"`
 }
 
-// Secrets are what is stored sealed beside a snapshot. SHA256 is that of the stored bytes.
+// Secrets are the sealed secrets stored beside a snapshot. SHA256 is that of the stored bytes.
 type Secrets struct {
 	Key    string `json:"key"`
 	SHA256 string `json:"sha256"`

@@ -93,8 +93,8 @@ type Retained struct {
 	Left int
 	// Removed are the keys of those that went.
 	Removed []string
-	// Uncounted are the keys of what is named like a snapshot of this cluster, and is none that it recorded: it
-	// neither counts nor goes.
+	// Uncounted are the keys of objects that are named like a snapshot of this cluster, and that it did not
+	// record. They neither count nor expire.
 	Uncounted []string
 }
 

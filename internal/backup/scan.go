@@ -10,14 +10,13 @@ import (
 	"io"
 )
 
-// scan is an io.Writer that follows a database page by page as it comes. What the check of
-// the whole needs of a page goes to a file of notes, some percent of the database, so that
-// no copy of a database is needed to check it and memory does not grow with it: 8 bytes for
-// each page apart. bbolt's own Tx.Check trusts what it follows: a damaged page ends the process
-// from a goroutine of bbolt's, where no caller can recover.
+// scan is an io.Writer that follows a database page by page as it arrives. It writes what the final check needs to
+// a file of notes, some percent of the database. So the check needs no copy of the database, and memory grows only
+// by 8 bytes for each page. bbolt's own Tx.Check trusts what it follows: a damaged page ends the process from a
+// goroutine of bbolt's, where no caller can recover.
 //
-// Whether a page is in use is known only at the end, and pages that are free still have what
-// they had. So each page that says to be one is noted, and may be wrong without harm.
+// Only at the end is it known whether a page is in use, and free pages still have their old content. So scan notes
+// each page that claims to be one, and may be wrong without harm.
 type scan struct {
 	file   *scratch
 	notes  *bufio.Writer
@@ -36,7 +35,7 @@ type scan struct {
 	failed error // about the notes
 }
 
-// span is a page with what it overflows into.
+// span is a page with its overflow pages.
 type span struct {
 	id     uint64
 	data   []byte
@@ -140,8 +139,8 @@ const (
 	leafNote    = 'l' // what matters of a leaf without buckets
 	damagedNote = 'd' // why the page is none
 	noteHead    = 9   // kind, bytes of the page, bytes that follow
-	// mostNotes are how many bytes of notes there may be for one of the database. A page that is in use is noted once,
-	// with its first and last key beside each other, and a free one may still say that it overflows.
+	// mostNotes limits the bytes of notes for one byte of the database. A used page is noted once, with its first
+	// and last key beside each other, and a free one may still claim to overflow.
 	mostNotes = 4
 )
 
@@ -172,7 +171,7 @@ func (s *scan) note(id uint64, data []byte) {
 	}
 }
 
-// noted is what is written down of a page; a summary goes to the buffer.
+// noted is the note of a page; a summary goes to the buffer.
 func noted(data, buffer []byte) (kind byte, body []byte) {
 	switch flags := binary.LittleEndian.Uint16(data[8:]); flags {
 	case branchPage, freelistPage:
@@ -254,7 +253,7 @@ func (s *summary) appended(data []byte) []byte {
 	return data
 }
 
-// decodedSummary reads what was encoded in this process.
+// decodedSummary decodes what this process encoded.
 func decodedSummary(data []byte) summary {
 	s := summary{
 		count: binary.LittleEndian.Uint32(data), sum: binary.LittleEndian.Uint32(data[4:]),

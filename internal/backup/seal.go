@@ -15,14 +15,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-// Names of what was done to a stored snapshot, as records and keys give them.
+// Names of the compression and encryption of a stored snapshot, as in records and keys.
 const (
 	Zstd = "zstd"
 	Age  = "age"
 )
 
-// How streams begin. They are opened by these and not by their names, so that a file that
-// was renamed, or made by hand with the command lines of zstd and age, opens too.
+// The first bytes of streams. They decide how to open a stream, not its name. So a renamed file, or one made by
+// hand with the command lines of zstd and age, opens too.
 var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}       // RFC 8878, 3.1.1
 	ageMagic  = []byte("age-encryption.org/v1\n")    // C2SP age, "Header"
@@ -184,7 +184,7 @@ func (c closing) Close() error {
 	return err
 }
 
-// unsealed reads a snapshot of what was stored.
+// unsealed reads a snapshot from stored bytes.
 type unsealed struct {
 	io.ReadCloser
 

@@ -34,7 +34,7 @@ func (r Request) sealedSecrets() ([]byte, error) {
 		return nil, errors.New("secrets are stored with encryption only: give recipients of age or a passphrase")
 	}
 
-	// What was encrypted must be small enough to be read again.
+	// Encrypted secrets must be small enough to be read again.
 	if len(r.Secrets) > secretsLimit/2 {
 		return nil, fmt.Errorf("the secrets have %d bytes, more than any bundle", len(r.Secrets))
 	}

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// errStopped ends a stream whose reader has gone without an error of its own.
+// errStopped ends a stream whose reader is gone without its own error.
 var errStopped = errors.New("nobody reads the snapshot any more")
 
 // ended is how the writing side of a pipe ended.

@@ -16,7 +16,7 @@ import (
 // Source streams a snapshot of a member of etcd.
 type Source func(ctx context.Context, to io.Writer) error
 
-// Request is a snapshot that is to be taken.
+// Request is a request for a snapshot.
 type Request struct {
 	// At is the time in the key.
 	At      time.Time
@@ -90,8 +90,7 @@ func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
 	}, nil
 }
 
-// accompany stores what is beside a snapshot: the secrets, and last the record, which names
-// them.
+// accompany stores the objects beside a snapshot: the secrets, and last the record, which names them.
 func (a Archive) accompany(ctx context.Context, record *Record, secrets []byte) error {
 	if secrets != nil {
 		object, err := a.Store.Put(ctx, secretsKey(record.Key), bytes.NewReader(secrets))

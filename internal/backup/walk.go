@@ -177,7 +177,7 @@ func (w *walk) branch(found page, within bounds, depth int, visit func(page, bou
 	return nil
 }
 
-// buckets goes through all of them; the root has nothing else.
+// buckets walks all buckets; the root has nothing else.
 func (w *walk) buckets(root uint64) error {
 	err := w.tree(root, bounds{}, 0, func(found page, within bounds, depth int) error {
 		if found.kind == leafNote {

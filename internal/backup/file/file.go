@@ -65,7 +65,7 @@ func (s Store) Put(ctx context.Context, key string, body io.Reader) (object stor
 	return object, nil
 }
 
-// confirmed reads what the folder has now and compares it with what was written.
+// confirmed reads the stored file and compares it with what was written.
 func (s Store) confirmed(ctx context.Context, key string, size int64, sum string) (store.Object, error) {
 	object, err := s.Head(ctx, key)
 	if err != nil {

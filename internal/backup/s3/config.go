@@ -72,7 +72,7 @@ type Role struct {
 	Endpoint string
 }
 
-// Encryption is what the server is asked to do, besides what was encrypted before it came.
+// Encryption is the server-side encryption, in addition to our own.
 type Encryption struct {
 	// Algorithm is AES256, aws:kms, aws:kms:dsse or empty for what the bucket does.
 	Algorithm string
@@ -257,9 +257,9 @@ func (c Config) httpClient() (*awshttp.BuildableClient, error) {
 	}), nil
 }
 
-// staying is a client that follows no redirect to another origin. That of the SDK follows those of status 307 and 308,
-// and its second redirect of another server gets the token of a session again (aws-sdk-go-v2 1.47, aws/transport/http,
-// limitedRedirect). A signature is for the host that was asked, so that no other server takes it.
+// staying is a client that follows no redirect to another origin. The SDK's own follows those of status 307 and
+// 308. Its second redirect to a foreign server gets the token of a session again (aws-sdk-go-v2 1.47,
+// aws/transport/http, limitedRedirect). A signature is for the requested host, so no other server accepts it.
 //
 // It wraps the client of a loaded configuration: AWS_CA_BUNDLE needs the SDK's own.
 func staying(client aws.HTTPClient) aws.HTTPClient {

@@ -34,7 +34,7 @@ type reading struct {
 	cuts  int   // in a row, without worth of bytes in between
 }
 
-// open asks for the rest of the object.
+// open requests the rest of the object.
 func (r *reading) open() error {
 	span := fmt.Sprintf("bytes=%d-", r.next)
 	if r.end > 0 {
@@ -66,7 +66,7 @@ func (r *reading) open() error {
 		return errors.Join(fmt.Errorf("read %s: the server does not say how much it sends", r.key), out.Body.Close())
 	}
 
-	// A range may reach past the object; what the server says it sends is what must come.
+	// A range may reach past the object; the announced length is what must arrive.
 	r.body, r.etag, r.end = paced(ctx, out.Body, cancel, r.store.config.stall()), out.ETag,
 		r.next+aws.ToInt64(out.ContentLength)
 

@@ -27,7 +27,7 @@ type Store struct {
 // then none can be made.
 func (s *Store) Region() string { return s.client.Options().Region }
 
-// Head asks for size, checksum and time of an object.
+// Head requests size, checksum and time of an object.
 func (s *Store) Head(ctx context.Context, key string) (store.Object, error) {
 	head, err := s.head(ctx, key)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *Store) Head(ctx context.Context, key string) (store.Object, error) {
 	return described(key, head), nil
 }
 
-// described is an object as the server tells of it. One that was put there by something else
-// may have a sum of another kind, which tells it from ours.
+// described is an object as the server describes it. An object of another client may have a sum of another kind,
+// which distinguishes it from ours.
 func described(key string, head *s3.HeadObjectOutput) store.Object {
 	object := store.Object{Key: key, Size: aws.ToInt64(head.ContentLength), Modified: aws.ToTime(head.LastModified)}
 

@@ -207,8 +207,8 @@ func (s *Store) cleanedUp(ctx context.Context, key string, sent *upload, failed 
 	return errors.Join(errs...)
 }
 
-// denied is true for a request that a server would not have from this caller, so that there
-// is nothing to look for and no right to.
+// denied is true for a request that a server refused to this caller, so that there is no object to look for and no
+// right to.
 func denied(err error) bool {
 	var answer *awshttp.ResponseError
 
@@ -218,7 +218,7 @@ func denied(err error) bool {
 		(answer.HTTPStatusCode() == http.StatusUnauthorized || answer.HTTPStatusCode() == http.StatusForbidden)
 }
 
-// upload is a body on its way: it knows what was sent.
+// upload is a body that is being sent: it knows what was sent.
 type upload struct {
 	ctx   context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled, and it lives for one call
 	from  io.Reader

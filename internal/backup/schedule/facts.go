@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Facts are what the cluster tells of a schedule's runs, those on demand included.
+// Facts are the cluster's facts about a schedule's runs, those on demand included.
 type Facts struct {
 	// LastRun is when the last run was due or began, LastSuccess when the last good one ended; zero for never.
 	LastRun, LastSuccess time.Time

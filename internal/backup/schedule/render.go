@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Labels and annotations of what is made.
+// Labels and annotations of the objects.
 const (
 	// Label has the name of the schedule, on everything but the namespace.
 	Label = "talosop.dev/etcd-backup-schedule"

@@ -10,16 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The image that is known to do all that a Spec says. v0.1.0-beta.3, the newest release, cannot compress, and some
-// servers refuse its S3 client (talos-backup commit 0b3984d). This is a build of the main branch, as every commit has
-// one (talos-backup issue 52), and the one that github.com/hcloud-k8s/terraform-hcloud-kubernetes runs by default
+// The image that supports all of a Spec. v0.1.0-beta.3, the newest release, cannot compress, and some servers
+// refuse its S3 client (talos-backup commit 0b3984d). This is a build of the main branch, as every commit has one
+// (talos-backup issue 52), and the one that github.com/hcloud-k8s/terraform-hcloud-kubernetes runs by default
 // (variables.tf, talos_backup_version).
 const (
 	DefaultRepository = "ghcr.io/siderolabs/talos-backup"
 	DefaultTag        = "v0.1.0-beta.3-3-g38dad7c"
 )
 
-// Role is what Talos has to grant.
+// Role is the role that Talos has to grant.
 const Role = "os:etcd:backup"
 
 // LongestName is how long the name of a schedule may be: Kubernetes adds eleven characters for the names of Jobs
@@ -83,7 +83,7 @@ func (i Image) Compresses() bool { return !old.MatchString(i.Tag) }
 // talosop_etcd_backup has it.
 func (s Spec) Folder() string { return path.Join(s.Bucket.Prefix, s.Cluster, s.Name) }
 
-// stem is what the names of the snapshots begin with.
+// stem is the prefix of the snapshots' names.
 func (s Spec) stem() string { return s.Cluster + "-" + s.Mark }
 
 // KeyPrefix is what the keys of the snapshots begin with, up to their time.

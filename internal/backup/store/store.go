@@ -18,7 +18,7 @@ var (
 	ErrDenied = errors.New("the store does not allow it")
 	// ErrExists is a key that has an object already; it was not touched.
 	ErrExists = errors.New("there is an object of this key already")
-	// ErrDiffers is an object that is not what was written.
+	// ErrDiffers is an object that differs from what was written.
 	ErrDiffers = errors.New("the store holds other bytes than were written")
 	// ErrTooLarge is an object, a listing or an answer that is larger than any valid one. A client with write
 	// access to a store, or a server in its place, must not decide how much memory, disk and time reading costs.
@@ -39,7 +39,7 @@ func Full(prefix string, objects int) error {
 		MostObjects, prefix)
 }
 
-// Object is what a store says of an object.
+// Object is what a store reports about an object.
 type Object struct {
 	Key  string
 	Size int64 // bytes
@@ -62,7 +62,7 @@ type Store interface {
 	// of the body is left, or the error says what is. A taken key is ErrExists. Two calls
 	// must not share a key at the same time. An error of body is found by errors.Is.
 	Put(ctx context.Context, key string, body io.Reader) (Object, error)
-	// Head tells of one object, or ErrNotFound.
+	// Head describes one object, or returns ErrNotFound.
 	Head(ctx context.Context, key string) (Object, error)
 	// Open reads an object or a part of it, or ErrNotFound, or ErrDenied where the store knows
 	// of rights. A reading that ends early ends
@@ -72,8 +72,7 @@ type Store interface {
 	List(ctx context.Context, prefix string) ([]Object, error)
 	// Delete removes an object. It is idempotent: a missing one is removed.
 	Delete(ctx context.Context, key string) error
-	// Sweep removes what killed calls of Put left of keys that begin with prefix, where meant
-	// is true for the key and the time when the call began, and returns how many. What it is
-	// meant for must not be a Put that still runs.
+	// Sweep removes what killed calls of Put left of keys that begin with prefix, where meant is true for the key
+	// and the time when the call began, and returns how many. meant must be false for a Put that still runs.
 	Sweep(ctx context.Context, prefix string, meant func(key string, begun time.Time) bool) (int, error)
 }

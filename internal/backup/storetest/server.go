@@ -39,7 +39,7 @@ const (
 	Bucket    = "etcd"
 )
 
-// Fault is what the proxy does to a request.
+// Fault is the proxy's fault for a request.
 type Fault int
 
 // The faults.
@@ -363,7 +363,7 @@ func IsPut(r *http.Request) bool {
 	return r.Method == http.MethodPut && r.URL.RawQuery == "x-id=PutObject"
 }
 
-// IsHead asks for an object without its content.
+// IsHead reports whether a request is for an object without its content.
 func IsHead(r *http.Request) bool { return r.Method == http.MethodHead }
 
 // IsGet is a download.
