@@ -26,14 +26,14 @@ type Object struct {
 	Condition string
 	// CEL is an expression over the variable object.
 	CEL string
-	// JSONPath is a template as kubectl has it, and Value what it has to give.
+	// JSONPath is a template as in kubectl, and Value its expected result.
 	JSONPath, Value string
 }
 
-// HTTP is about what a URL answers.
+// HTTP is a check of a URL's response.
 type HTTP struct {
 	URL string
-	// Status that is expected, and Contains what the body has to have; empty for anything.
+	// Status is the expected status, and Contains is the text that the body must contain; empty for any.
 	Status   int
 	Contains string
 	// CA that signed the certificate of the server, in PEM; empty for those of the system.

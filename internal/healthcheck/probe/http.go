@@ -19,7 +19,7 @@ import (
 // mostBody is how much of an answer is read.
 const mostBody = 1 << 20
 
-// askURL is nil when a URL answers what is expected.
+// askURL is nil when a URL returns the expected response.
 func askURL(ctx context.Context, check healthcheck.HTTP) error {
 	client, err := clientOf(check)
 	if err != nil {

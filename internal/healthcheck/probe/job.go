@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// jobLabel tells which check a job is of.
+	// jobLabel names the check of a job.
 	jobLabel = "talosop.dev/health-check"
 	// cleared is how long it may take to ask for a job, or for its removal.
 	cleared = 15 * time.Second

@@ -68,7 +68,7 @@ func healthy(ctx context.Context, check healthcheck.Object, object map[string]an
 }
 
 func conditionIsTrue(object map[string]any, kind string) error {
-	// An object without conditions has none that is true; what is no list is none.
+	// An object without conditions has no true one; a value that is no list counts as none.
 	conditions, _, _ := unstructured.NestedSlice(object, "status", "conditions")
 
 	for _, element := range conditions {

@@ -22,7 +22,7 @@ type Cluster interface {
 	GetObject(ctx context.Context, ref objects.Reference) (map[string]any, error)
 	// ListObjects lists those of a kind; a namespace is one, or all.
 	ListObjects(ctx context.Context, ref objects.Reference, selector string) ([]map[string]any, error)
-	// CreateObject makes an object of which there must be none.
+	// CreateObject creates an object that must not exist.
 	CreateObject(ctx context.Context, object map[string]any) (map[string]any, error)
 	// RequestDeletion removes an object with what depends on it, and does not wait until it is gone.
 	RequestDeletion(ctx context.Context, ref objects.Reference, uid string) error
