@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Options say by which way connections are made. Without any they are direct.
+// Options are the routes of connections. Without any they are direct.
 type Options struct {
 	// ProxyURL is a proxy, such as socks5://10.0.0.5:1080; see [ProxySchemes].
 	ProxyURL string
@@ -69,7 +69,7 @@ func CheckProxyURL(text string) error {
 	return nil
 }
 
-// String names the way without its secrets, to follow "by way of" in a message.
+// String names the route without its secrets, to follow "by way of" in a message.
 func (d *Dialer) String() string {
 	var ways []string
 
@@ -95,7 +95,7 @@ func withoutUser(proxy string) string {
 	return parsed.String()
 }
 
-// Dial connects to host:port over TCP. Its errors name the way.
+// Dial connects to host:port over TCP. Its errors name the route.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" {
 		return nil, fmt.Errorf("connect by way of %s: the network is %q, allowed is tcp", d, network)
