@@ -147,7 +147,7 @@ func (g *Group) begun() *errgroup.Group {
 	return g.group
 }
 
-// Go runs work beside what else runs.
+// Go runs work concurrently.
 func (g *Group) Go(work func() error) {
 	g.begun().Go(func() error {
 		err := Do(work)
