@@ -1,11 +1,11 @@
 // Package support makes a support bundle of a cluster: one file with what a bug report needs, as talosctl support
 // collects it, without secrets.
 //
-// What is secret is kept out three times over. Machines are asked with the role that Talos shows no sensitive resource,
-// beside the machine configuration, which is redacted as plans are. Resources that Talos does not take for sensitive
-// and that hold secrets all the same lose their content where they are read. And every text loses the secrets of the
-// cluster and of the configurations of its machines, in whatever form, and what looks like a key, a token or a
-// password.
+// Three measures keep secrets out. First, machines are asked with a role to which Talos shows no sensitive
+// resource; the machine configuration is added, redacted as in plans. Second, resources that Talos does not mark
+// as sensitive and that hold secrets lose their content when they are read. Third, every text loses the secrets of
+// the cluster and of the configurations of its machines, in every form, and everything that looks like a key, a
+// token or a password.
 package support
 
 import (
@@ -35,7 +35,7 @@ type Machine interface {
 	SupportFiles(ctx context.Context, file func(name string, content []byte) error) (missing map[string]error, err error)
 }
 
-// Request is what a bundle is made of.
+// Request is the input for a bundle.
 type Request struct {
 	// Path of the file, and whether it may take the place of one that is there.
 	Path      string
@@ -56,7 +56,7 @@ type Request struct {
 	Tell func(line string)
 }
 
-// Missing is what a bundle has not got.
+// Missing is a part that a bundle lacks.
 type Missing struct {
 	// From is a machine or a part of the cluster, and What of it is missing; empty when that is all.
 	From, What string
@@ -281,7 +281,7 @@ func (c *collection) tell(line string) {
 	}
 }
 
-// about tells people what the bundle has, and what not.
+// about describes what the bundle contains, and what it lacks.
 func (c *collection) about() string {
 	out := fmt.Sprintf("Support bundle of the cluster %q, made by talosop at %s.\n\n"+
 		"What is secret is taken out: %q stands in its place. Logs are what programs wrote:\n"+

@@ -120,5 +120,5 @@ func (a *archive) commit(ctx context.Context, path string, overwrite bool) error
 	return err
 }
 
-// discard removes what is left beside the bundle.
+// discard removes the temporary file.
 func (a *archive) discard(context.Context) error { return a.file.Discard() }

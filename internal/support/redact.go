@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// hidden stands in the place of what a bundle must not have.
+// hidden replaces what a bundle must not contain.
 const hidden = machineconfig.Sensitive
 
 // shortestSecret keeps short words, which are part of many texts, out of what is looked for.
@@ -96,7 +96,7 @@ func formsOf(secret string) []string {
 	return forms
 }
 
-// patterns are what looks secret, with what is left of it.
+// patterns are the forms of possible secrets, with the part that stays.
 var patterns = []struct {
 	look *regexp.Regexp
 	left string
@@ -117,7 +117,7 @@ var named = regexp.MustCompile(
 	`(?i)([\w.-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?))` +
 		`(["']?\s*[:=]\s*["']?)([^\s"',;&}]{6,})`)
 
-// encodedPEM is what may be a key in PEM in Base64.
+// encodedPEM matches what may be a PEM key in Base64.
 var encodedPEM = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/]+=*`)
 
 // redact takes secrets out of a text.
