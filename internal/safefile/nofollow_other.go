@@ -2,5 +2,5 @@
 
 package safefile
 
-// noFollow is nothing where the system has no such flag: what was opened is compared with what is at the name.
+// noFollow is zero where the system has no such flag: the opened file is compared with the one at the name.
 const noFollow = 0

@@ -1,6 +1,6 @@
-// Package safefile writes files that other users and programs cannot redirect or read. A file appears under its name
-// once it is whole and on the disk, links at its name are never followed, and only its owner may read it. Names that
-// come from elsewhere cannot leave their folder.
+// Package safefile writes files that other users and programs cannot redirect or read. A file appears under its
+// name once it is complete and on the disk, links at its name are never followed, and only its owner may read it.
+// Names from other sources cannot leave their folder.
 package safefile
 
 import (
@@ -99,7 +99,7 @@ func (p *Pending) finish() (fs.FileMode, error) {
 	return p.mode, nil
 }
 
-// Discard removes what is left beside the name. It may be called again.
+// Discard removes the temporary file. It may be called again.
 func (p *Pending) Discard() error {
 	closed := p.Close()
 	if errors.Is(closed, os.ErrClosed) {
@@ -166,7 +166,7 @@ func Append(name string) (_ *os.File, err error) {
 	return file, nil
 }
 
-// regular is what is at a name, or ErrIrregular, or fs.ErrNotExist.
+// regular is the file at a name, or ErrIrregular, or fs.ErrNotExist.
 func regular(name string) (fs.FileInfo, error) {
 	info, err := os.Lstat(name)
 
