@@ -59,7 +59,7 @@ func short(d time.Duration) string {
 // String says when the window is open; empty where it always is.
 func (w Window) String() string { return w.text }
 
-// IsZero is whether there is none.
+// IsZero reports whether there is none.
 func (w Window) IsZero() bool { return w.begins == nil }
 
 // At is whether a window is open at a time, and when it opens otherwise; zero where it never does.
