@@ -3,7 +3,7 @@
 // The package is pure.
 package tree
 
-// Clone is a copy that shares no maps and lists with what it is made of.
+// Clone is a copy that shares no maps and lists with its original.
 func Clone(content any) any {
 	switch content := content.(type) {
 	case map[string]any:
