@@ -22,7 +22,7 @@ const (
 	UUIDOverride uint8 = 0x0f
 )
 
-// Missing lists the keys in which META does not hold what is wanted, in order.
+// Missing lists the keys of META without the wanted value, in order.
 func Missing(want, held map[uint8]string) []uint8 {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(want)), func(key uint8) bool {
 		value, ok := held[key]
