@@ -13,7 +13,7 @@ import (
 const (
 	// mostOfAliases in bytes is what aliases may add to a text: anchors of people save a few KB.
 	mostOfAliases = 16 << 20
-	// nodeSize in bytes is about what a decoded list, mapping or scalar takes beside its text.
+	// nodeSize in bytes is about what a decoded list, mapping or scalar takes in addition to its text.
 	nodeSize = 64
 )
 
