@@ -6,7 +6,7 @@ import "time"
 const (
 	// RoleAdmin may do everything at the Talos API.
 	RoleAdmin = "os:admin"
-	// RoleReader reads what is no secret there.
+	// RoleReader reads everything there that is not secret.
 	RoleReader = "os:reader"
 	// RoleBackup takes snapshots of etcd.
 	RoleBackup = "os:etcd:backup"
@@ -32,7 +32,7 @@ type Access struct {
 
 // Part is a part of an operation that needs other roles of Talos than the rest of it.
 type Part struct {
-	// Of is what the roles are for.
+	// Of is the purpose of the roles.
 	Of    string
 	Roles []string
 }
@@ -53,10 +53,10 @@ func (a Access) ForPart() Access {
 // may remove. Operations that do not change workloads have that group, too, and a client that sends only what they
 // need.
 type KubernetesAccess struct {
-	// None is no client at all, and All no limit.
+	// None means no client at all, and All no limit.
 	None, All bool
-	// Writes are the resources that are written beside reads, DryRuns is whether the API is asked what a write would
-	// change, and Secrets whether Secrets are read.
+	// Writes are the resources that are written in addition to reads. DryRuns is whether the API is asked what a
+	// write would change, and Secrets whether Secrets are read.
 	Writes  []string
 	DryRuns bool
 	Secrets bool

@@ -1,15 +1,14 @@
-// Package pki holds the one thing a Talos cluster cannot get back once it is lost: its secrets bundle.
+// Package pki holds the one thing that a Talos cluster cannot recover: its secrets bundle.
 //
-// A bundle is four certificate authorities (the Talos API, Kubernetes, etcd and the aggregation layer), the
-// key that signs service account tokens, the tokens machines join with, and the keys that encrypt Secrets in
-// etcd and identify the cluster to the discovery service. Every machine configuration is made from it and
-// every administrator credential is signed by it. It is generated once; a change of version or name never
-// makes a new one, because machines that carry the old authorities would refuse the new ones.
+// A bundle is four certificate authorities (the Talos API, Kubernetes, etcd and the aggregation layer), the key
+// that signs service account tokens, the tokens machines join with, and the keys that encrypt Secrets in etcd and
+// identify the cluster to the discovery service. Every machine configuration is made from it and it signs every
+// administrator credential. It is generated once. A change of version or name never makes a new one, because
+// machines that carry the old authorities would refuse the new ones.
 //
 // The package does no I/O. It reads the file that `talosctl gen secrets` writes and the configuration of a
 // control-plane machine, writes that same file back byte for byte, and mints short-lived client credentials
-// offline. Values that carry keys print as a short description, so that a stray %v or a log field cannot
-// leak them.
+// offline. Values with keys print as a short description, so that a stray %v or a log field cannot leak them.
 package pki
 
 import (
@@ -28,17 +27,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// clockSkew is how far the start of validity of everything signed here lies in the past. Machines compare it
-// with their own clock, which before the first time synchronisation may well run behind, and refuse a
-// certificate that is not valid yet.
+// clockSkew is how far in the past the validity of every certificate begins. Machines compare it with their own
+// clock, which may be slow before the first time synchronization, and refuse a certificate that is not valid yet.
 const clockSkew = time.Hour
 
 // Bundle is the secrets of one cluster. It is immutable and safe for concurrent use; copies share the same
 // secrets. It prints without them. Make one with Generate, Parse or FromMachineConfig.
 type Bundle struct {
 	secrets *secrets.Bundle
-	// next are the keys that are to take the place of the present ones, previous those whose place they took and that are
-	// still accepted, and rotated the kinds whose present key took the place of another one.
+	// next are the keys that will replace the present ones. previous are the replaced keys that are still
+	// accepted, and rotated the kinds whose present key replaced another one.
 	next, previous spareKeys
 	rotated        []rotation.Kind
 	// former are the keys that were dropped last: they are trusted only where a recorded machine works with one.
@@ -71,8 +69,9 @@ func newBundle(s *secrets.Bundle) *Bundle {
 	return &Bundle{secrets: s}
 }
 
-// YAML encodes the bundle as `talosctl gen secrets` does, with next and previous keys beside where there are any. The result
-// is deterministic, and parsing and encoding it again gives the same bytes. It contains every secret of the cluster.
+// YAML encodes the bundle as `talosctl gen secrets` does, and adds next and previous keys where there are any. The
+// result is deterministic, and parsing and encoding it again gives the same bytes. It contains every secret of the
+// cluster.
 func (b *Bundle) YAML() ([]byte, error) {
 	var content any = b.secrets
 	if b.Rotates() {
@@ -110,13 +109,14 @@ func (b *Bundle) Digest() string {
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
 }
 
-// RecordKeys are what records of backups are authenticated with: the first one signs, and each of them verifies. They
-// are derived from the secrets that encrypt Secrets in etcd, and from no other, because
+// RecordKeys are the keys that authenticate records of backups: the first one signs, and each of them verifies.
+// They are derived only from the secrets that encrypt Secrets in etcd, because
 //
-//   - they are as long of use as the snapshot: without the secret that its Secrets are encrypted with, a snapshot
-//     cannot be restored, so that a bundle that lacks the key has no use for the record either. Authorities, the
-//     service account key and tokens are exchanged while the snapshots that were taken before stay good;
-//   - control planes alone have them. The secret and the token of the cluster (discovery, joining) are on every worker.
+//   - they are useful for as long as the snapshot. A snapshot cannot be restored without the secret that encrypts
+//     its Secrets, so a bundle that lacks the key has no use for the record either. Authorities, the service
+//     account key and tokens are replaced while earlier snapshots stay good;
+//   - only control planes have them. The secret and the token of the cluster (discovery, joining) are on every
+//     worker.
 //
 // A bundle that gets another such secret keeps the former one for as long as snapshots of its time are kept: Parse
 // accepts both kinds beside each other, and each gives a key.

@@ -162,7 +162,7 @@ func validateOnce(data []byte, parsed *secrets.Bundle, rotated *Bundle) error {
 	return nil
 }
 
-// validate reports everything that is wrong with s, each problem on a line of its own, after what is known already.
+// validate reports every problem of s, each on its own line, after the known ones.
 func validate(s *secrets.Bundle, known ...error) error {
 	problems := append(missingParts(s), known...)
 

@@ -80,7 +80,7 @@ func (b *Bundle) Turning() []rotation.Kind {
 	return slices.DeleteFunc(rotation.Kinds(), func(k rotation.Kind) bool { return !b.next.has(k) && !b.previous.has(k) })
 }
 
-// kinds are those of which there is a key.
+// kinds are the kinds with a key.
 func (p spareKeys) kinds() []rotation.Kind {
 	return slices.DeleteFunc(rotation.Kinds(), func(k rotation.Kind) bool { return !p.has(k) })
 }
@@ -446,7 +446,7 @@ func kindName(kind rotation.Kind) string {
 	return strings.ReplaceAll(strings.ToLower(string(kind)), " ", "_")
 }
 
-// checkSpare says what is wrong with the keys beside the present ones.
+// checkSpare returns the problems of the keys beside the present ones.
 func (b *Bundle) checkSpare() []error {
 	return slices.Concat(b.next.check("next"), b.previous.check("previous"), b.former.check("former"))
 }
