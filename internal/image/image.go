@@ -34,7 +34,7 @@ const (
 // ErrInvalidReference is wrapped by every error about an image reference that cannot be read.
 var ErrInvalidReference = errors.New("invalid image reference")
 
-// Installer names an installer image by what is in it.
+// Installer names an installer image by its content.
 type Installer struct {
 	// Version is the Talos version, such as "v1.13.0". Required.
 	Version string

@@ -28,7 +28,7 @@ const (
 	DefaultArchitecture = platforms.ArchAmd64
 )
 
-// Image is what an image is made of.
+// Image is the input for an image.
 type Image struct {
 	// Version is the Talos version with its v, Schematic an id.
 	Version, Schematic string
@@ -49,11 +49,11 @@ type Assets struct {
 	PXE string
 }
 
-// PartError is what is wrong with one part of an image.
+// PartError is the problem of one part of an image.
 type PartError struct {
 	// Field is "platform", "architecture", "secure_boot", "talos_version" or "factory_url".
 	Field string
-	// Found is what is there, and Allowed what may be.
+	// Found is the given value, and Allowed the allowed ones.
 	Found, Allowed string
 }
 

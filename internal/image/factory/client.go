@@ -1,6 +1,6 @@
-// Package factory asks an Image Factory: which versions it has, which extensions, what a schematic is, and it gives it
-// schematics. The calls are those of docs/api.md of siderolabs/image-factory (v1.5.0); authentication, which Enterprise
-// factories ask for, is none of it.
+// Package factory is a client of an Image Factory. It reads versions, extensions and schematics, and uploads
+// schematics. The calls are those of docs/api.md of siderolabs/image-factory (v1.5.0), without the authentication
+// that Enterprise factories require.
 package factory
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// ErrNotFound says that the factory does not have what it was asked for.
+// ErrNotFound means that the factory does not have the requested object.
 var ErrNotFound = errors.New("the Image Factory does not have it")
 
 // longestAnswer is more than any answer has: the list of extensions is some 30 KiB.

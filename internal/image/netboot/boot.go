@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Boot is what a machine boots over the network.
+// Boot is the network boot of a machine.
 type Boot struct {
-	// Kernel is the URL of the kernel, or of the whole image where it is signed for Secure Boot (UKI), which has the
-	// initramfs in it: Initramfs is empty then.
+	// Kernel is the URL of the kernel. For Secure Boot it is the whole signed image (UKI), which contains the
+	// initramfs: Initramfs is empty then.
 	Kernel, Initramfs string
 	// Cmdline are the arguments of the kernel.
 	Cmdline string

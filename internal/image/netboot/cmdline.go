@@ -65,8 +65,8 @@ func Cmdline(i assets.Image, content schematic.Schematic) (line string, ok bool)
 	return With(cmdline.String(), content.Customization.ExtraKernelArgs)
 }
 
-// With is a command line with more arguments. As in a schematic, those of console and talos.platform take the place of
-// the ones before, and one that begins with a dash is taken away.
+// With is a command line with more arguments. As in a schematic, arguments console and talos.platform replace
+// earlier ones, and an argument with a leading dash is removed.
 func With(line string, args []string) (longer string, ok bool) {
 	cmdline := procfs.NewCmdline(line)
 

@@ -30,7 +30,7 @@ import (
 
 // Schematic is the content. Its fields are in the order in which the factory writes them, on which the id depends.
 type Schematic struct {
-	// Owner is who may use it, in an Enterprise factory.
+	// Owner is the account that may use it, in an Enterprise factory.
 	Owner         string        `yaml:"owner,omitempty"`
 	Overlay       Overlay       `yaml:"overlay,omitempty"`
 	Customization Customization `yaml:"customization"`
@@ -182,8 +182,8 @@ func Same(a, b string) bool {
 	return errA == nil && errB == nil && idA == idB
 }
 
-// LooksLikeID is whether a text is meant as an id and not as content, which is a mapping and so has a colon, or is
-// empty braces.
+// LooksLikeID reports whether a text is meant as an id and not as content. Content is a mapping and so has a
+// colon, or is empty braces.
 func LooksLikeID(text string) bool { return wordPattern.MatchString(text) }
 
 var (
@@ -192,7 +192,7 @@ var (
 	fieldPattern = regexp.MustCompile(`field ([A-Za-z0-9_.-]+) not found`)
 )
 
-// reasonOf is what may be said of an error of the YAML library, which quotes values: where, and which field.
+// reasonOf is the safe part of an error of the YAML library, which quotes values: the position and the field.
 func reasonOf(err error) string {
 	reason := "it is not YAML of that form"
 	if field := fieldPattern.FindStringSubmatch(err.Error()); field != nil {
