@@ -94,7 +94,7 @@ func (g *Generator) putPlatform(known []config.Document, main *v1alpha1.Config, 
 	return known, nil
 }
 
-// putInstall says what is installed where: in the main document, or from contract v1.14 in one of its own.
+// putInstall writes what to install and where: in the main document, or from contract v1.14 in a separate one.
 func (g *Generator) putInstall(
 	known []config.Document, main *v1alpha1.MachineConfig, install Install,
 ) ([]config.Document, error) {

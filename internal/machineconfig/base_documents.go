@@ -20,13 +20,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// From contract v1.14 almost everything about Kubernetes and the installation has documents of its own, and a field of
-// the main document beside its document is an error (machinery 1.14, config/generate). The generator of the library
-// makes most of them; here is what it has no options for, or makes otherwise.
+// From contract v1.14 almost everything about Kubernetes and the installation has separate documents, and a field
+// of the main document beside its document is an error (machinery 1.14, config/generate). The generator of the
+// library makes most of them. This file makes those that it has no options for, or makes differently.
 
-// putEncryption writes every key for Secrets of Kubernetes. In the main document the library writes one alone, of
-// secretbox, and in the document of its own it writes a key of aescbc as one of secretbox (machinery 1.14,
-// config/generate/init.go and kubernetes.go). Talos gives the document to the API server as it is.
+// putEncryption writes every key for Secrets of Kubernetes. The library writes only a key of secretbox in the main
+// document, and in the separate document it writes a key of aescbc as one of secretbox (machinery 1.14,
+// config/generate/init.go and kubernetes.go). Talos gives the document to the API server unchanged.
 func putEncryption(known []config.Document, main *v1alpha1.Config, b *pki.Bundle) {
 	if !main.Machine().Type().IsControlPlane() {
 		return
@@ -51,7 +51,8 @@ func putEncryption(known []config.Document, main *v1alpha1.Config, b *pki.Bundle
 	}
 }
 
-// putUnattendedInstall makes the document of an installation. Without a disk there is none, and a patch may give it.
+// putUnattendedInstall makes the document of an installation. Without a disk there is none, and a patch may add
+// it.
 func putUnattendedInstall(known []config.Document, install Install) ([]config.Document, error) {
 	match, err := install.expression()
 	if err != nil || match.IsZero() {
@@ -66,7 +67,7 @@ func putUnattendedInstall(known []config.Document, install Install) ([]config.Do
 	return append(known, document), nil
 }
 
-// linksOfDisks are where udev names disks by what they are.
+// linksOfDisks are the links of udev that name disks by their properties.
 const linksOfDisks = "/dev/disk/"
 
 // expression is the disk selector of Talos 1.14; zero when there is no disk.

@@ -52,7 +52,7 @@ func (g *Generator) patchedUpTo(m Machine, scope, n int) (*documents, error) {
 	return shorter.patched(m)
 }
 
-// valid says whether a configuration is valid, whichever patches it has.
+// valid reports whether a configuration is valid, with any patches.
 func (g *Generator) valid(d *documents, m Machine) bool {
 	facts := factsOf(d.known)
 	if g.contradiction(d, m) != "" || facts.overlap() != "" || len(facts.addressesInNetworks()) > 0 ||

@@ -15,9 +15,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// NewChecker is a Generator with secrets of its own that are thrown away, which reports what is wrong with the settings
-// of a cluster and its machines. It is for plans in which the secrets are not known yet; what is wrong does not depend
-// on them. What it generates must not be used. Errors are FieldErrors.
+// NewChecker is a Generator with temporary secrets, which reports the errors in the settings of a cluster and its
+// machines. It is for plans in which the secrets are not known yet; the errors do not depend on them. What it
+// generates must not be used. Errors are FieldErrors.
 func NewChecker(c Cluster) (*Generator, error) {
 	throwaway, err := throwawayBundle()
 	if err != nil {

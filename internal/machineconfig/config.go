@@ -14,7 +14,7 @@ type Config struct {
 	Digest string
 	// Warnings are what Talos would warn about when the configuration is applied. They contain no secrets.
 	Warnings []string
-	// Facts are what the configuration says that decisions read.
+	// Facts are the facts in the configuration that decisions need.
 	Facts Facts
 	// Ineffective is what patches and settings say without effect. It is shared, and not to be changed.
 	Ineffective []*FieldError
@@ -31,7 +31,7 @@ func (c Config) GoString() string { return c.String() }
 // Format writes the same description for every verb, so that no format string reaches the secrets.
 func (c Config) Format(f fmt.State, _ rune) { describe(f, c.String()) }
 
-// MarshalJSON encodes the description: structured loggers encode what they are given.
+// MarshalJSON encodes the description, because structured loggers encode their values.
 func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }
 
 // String describes the cluster without its patches and registry credentials, which may be secret.

@@ -154,7 +154,7 @@ func putSANs(known []config.Document, names []string) {
 	}
 }
 
-// withNames is a new list with what it did not have.
+// withNames is a new list with the missing names added.
 func withNames(list, names []string) []string {
 	out := slices.Clone(list)
 

@@ -34,7 +34,7 @@ type Change struct {
 	Kind ChangeKind
 	// Old and New are the values, Sensitive, or empty where there is none.
 	Old, New string
-	// element is the element of a list that comes or goes with the value; empty when there is none.
+	// element is the list element that is added or removed with the value; empty when there is none.
 	element fieldpath.Path
 }
 
@@ -52,8 +52,8 @@ func (c Change) String() string {
 	}
 }
 
-// Brief is the change on one line without what is unlikely to be asked for: values show where they are settings of
-// the machine, and never in what may carry secrets.
+// Brief is the change on one line with the most useful parts only: it shows values of settings of the machine, and
+// never values that may carry secrets.
 func (c Change) Brief() string {
 	where := c.Path.String()
 	if c.Document != mainDocument {
@@ -156,11 +156,11 @@ func PutBack(cfg []byte, places []fieldpath.Place) ([]Change, error) {
 	return changes, nil
 }
 
-// Diff lists what changes between two configurations, by document and path, in a fixed order. Comments, the order of
-// documents and keys, ways of writing the same value and the images of Kubernetes are no changes; see Digest. Two
-// configurations of the same Digest have no differences. What Talos counts as secret shows as Sensitive, and so does
-// what often carries secrets (files, environments, manifests, extension services, passwords in URLs) and every value of
-// a document this build does not know.
+// Diff lists the changes between two configurations, by document and path, in a fixed order. Comments, the order
+// of documents and keys, spellings of the same value and the images of Kubernetes are no changes; see Digest. Two
+// configurations of the same Digest have no differences. Values that Talos counts as secret show as Sensitive. So
+// do values that often carry secrets (files, environments, manifests, extension services, passwords in URLs) and
+// every value of an unknown document.
 func Diff(before, after []byte) ([]Change, error) {
 	old, err := readable(before, load)
 	if err != nil {
@@ -218,7 +218,7 @@ func changesOf(old, updated values) []Change {
 	}
 
 	slices.SortFunc(changes, func(a, b Change) int {
-		// The main document first: everything else is by name.
+		// The main document first, then the others by name.
 		return cmp.Or(
 			cmp.Compare(rank(a.Document), rank(b.Document)), cmp.Compare(a.Document, b.Document),
 			fieldpath.Compare(a.Path, b.Path),
@@ -248,7 +248,7 @@ func rank(document string) int {
 	return 1
 }
 
-// value is what is compared and what may be shown of it.
+// value is a compared value and the part of it that may be shown.
 type value struct {
 	place fieldpath.Place
 	exact any
@@ -263,7 +263,7 @@ func (v value) nothingIn(others values) bool {
 // values are those of a configuration, by the text of their places.
 type values map[string]value
 
-// newElement is the way to the element of a list, around a place, of which there is nothing among the values.
+// newElement is the path of a new list element around a place.
 func (v values) newElement(place fieldpath.Place) fieldpath.Path {
 	for i, step := range place.Path {
 		if _, listed := step.(int); !listed || i == len(place.Path)-1 {

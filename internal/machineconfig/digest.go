@@ -158,7 +158,7 @@ func contentOf(provider config.Provider, source chunk) (any, error) {
 type Document struct {
 	// APIVersion, Kind and Name are its identity; the main one has no kind.
 	APIVersion, Kind, Name string
-	// Content is what it says beside that, without the keys that are turned over.
+	// Content is the rest of it, without the keys that are rotated.
 	Content map[string]any
 	// Hidden is whether the value at a path is secret, or often is.
 	Hidden func(fieldpath.Path) bool

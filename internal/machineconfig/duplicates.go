@@ -8,10 +8,10 @@ import (
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// A patch appends to lists (machinery 1.14, config/merge). Talos passes the configurations of Kubernetes' components on
-// as they are, and a component does not start when something is twice in one of the lists below. Lists of Talos itself
-// are not among them: its own validation reads those, and kubelet's validSubnets, for example, may name a network twice
-// (siderolabs/net, FilterIPs).
+// A patch appends to lists (machinery 1.14, config/merge). Talos passes the configurations of Kubernetes'
+// components on unchanged, and a component does not start with a duplicate in one of the lists below. Lists of
+// Talos itself are not among them. Its own validation reads those, and kubelet's validSubnets, for example, may
+// name a network twice (siderolabs/net, FilterIPs).
 
 // uniqueList is a list that a component refuses where something is in it twice.
 type uniqueList struct {
@@ -121,7 +121,7 @@ func duplicateIn(component, part string, configuration map[string]any, lists []u
 	return ""
 }
 
-// twice is what a list at a path has twice.
+// twice is the duplicate in a list at a path.
 func twice(value any, path []string, key string) string {
 	if len(path) == 0 {
 		return twiceIn(value, key)

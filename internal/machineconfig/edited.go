@@ -215,8 +215,8 @@ func putScalar(node *yaml.Node, path []string, value string) error {
 // machine has it. They are not understood here either.
 var errMerged = errors.New("merged keys (<<)")
 
-// plainNode is a copy of a node in which nothing is shared, so that a change in one place is none in another: aliases
-// are written out. Comments are left behind.
+// plainNode is a copy of a node without shared parts, so that a change in one place changes no other: aliases are
+// written out. It drops comments.
 func plainNode(node *yaml.Node) (*yaml.Node, error) {
 	if holds(node, func(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!merge" }) {
 		return nil, errMerged

@@ -21,17 +21,16 @@ var (
 	ErrInvalidConfig = errors.New("invalid machine configuration")
 )
 
-// FieldError is one mistake in the settings of a cluster or machine. It names the field, so that the
-// message can be shown at the attribute it came from, and says what was found, what is allowed and what to
-// do. It never contains a secret.
+// FieldError is one error in the settings of a cluster or machine. It names the field, so that the message can be
+// shown at its attribute, and has what was found, what is allowed and what to do. It never contains a secret.
 type FieldError struct {
 	// Field is the path of the setting in the names of the provider's attributes: "endpoint",
 	// "cni.urls[0]", `registries.mirrors["docker.io"].endpoints[1].url`. Settings of a Machine start with
 	// "machine.", the patches of its pool are "pool.patches[n]". Empty when no single setting is at fault.
 	Field string
-	// Found is what is there, quoted when it is a value.
+	// Found is the given value, quoted.
 	Found string
-	// Allowed describes what may be there.
+	// Allowed describes the allowed values.
 	Allowed string
 	// Fix is what to do about it; may be empty.
 	Fix string
@@ -119,7 +118,7 @@ func FieldErrors(err error) []*FieldError {
 	return nil
 }
 
-// problems collects mistakes, so that all of them are reported at once.
+// problems collects errors, so that all of them are reported at once.
 type problems []error
 
 func (p *problems) add(field, found, allowed, fix string) {

@@ -9,8 +9,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-// Facts are what a finished configuration says, after all patches: the main document and documents of their own count
-// alike. Decisions read them, because an attribute is only one way to write configuration. They contain no secrets.
+// Facts are the facts in a finished configuration, after all patches: the main document and separate documents
+// count alike. Decisions use them, because an attribute is only one way to write configuration. They contain no
+// secrets.
 type Facts struct {
 	// NodeName is the name that the Kubernetes node of the machine gets; empty when Talos or the platform makes it.
 	NodeName string
@@ -76,8 +77,8 @@ func nodeName(p coreconfig.Provider) string {
 	return kubenames.NodeName(hostname.Hostname(), node.RegisterWithFQDN())
 }
 
-// cniOf is the pod network in either form. In documents, flannel has one of its own, a custom pod network is an
-// external manifest that talosctl and talosop call custom-cni, and without both there is none (machinery 1.14,
+// cniOf is the pod network in either form. In documents, flannel has a separate one, and a custom pod network is
+// an external manifest that talosctl and talosop call custom-cni. Without both there is none (machinery 1.14,
 // config/generate/kubernetes.go).
 func cniOf(p coreconfig.Provider) string {
 	if p.K8sFlannelCNIConfig() != nil {

@@ -49,9 +49,9 @@ func NewGenerator(c Cluster, b *pki.Bundle) (*Generator, error) {
 	return &Generator{cluster: c, contract: contract, input: input, bundle: b}, nil
 }
 
-// Machine makes the configuration of one machine and checks it as Talos would. The bytes depend on the
-// arguments alone. Mistakes are reported as FieldErrors, all those of the machine's settings at once, but
-// only the first of patches, since later ones build upon earlier ones.
+// Machine makes the configuration of one machine and checks it as Talos would. The bytes depend on the arguments
+// alone. Errors are FieldErrors: all those of the machine's settings at once, but only the first of patches, since
+// later ones build upon earlier ones.
 func (g *Generator) Machine(m Machine) (Config, error) {
 	m = m.within(g.cluster)
 

@@ -13,12 +13,12 @@ import (
 // enabledKey is the switch of documents of components.
 const enabledKey = "enabled"
 
-// Images reads the images of Kubernetes that a configuration names, by component: those that a machine of its role
-// runs, and of these only the ones that are not disabled. A configuration without a main document names none.
+// Images reads the images of Kubernetes that a configuration names, by component: those of enabled components that
+// a machine of its role runs. A configuration without a main document names none.
 //
-// A component that runs and whose image is not written is left out as well: Talos takes its own default then, of the
+// It also leaves out a running component without an image. Talos then uses its own default, of the
 // DefaultKubernetesVersion that the machine's Talos was built with (machinery 1.13, KubeletConfig.Image and the
-// like in types/v1alpha1), and no other version of the library knows which that is. Errors do not quote the
+// like in types/v1alpha1), and no other version of the library knows that default. Errors do not quote the
 // configuration.
 func Images(cfg []byte) (kubenames.Images, error) {
 	e, err := edit(cfg)
@@ -39,10 +39,10 @@ func Images(cfg []byte) (kubenames.Images, error) {
 }
 
 // WithImages is a configuration with other images of Kubernetes, by component; see Images. Components that are not
-// given keep the image they have, and those that the machine has not, by its role or because they are disabled, are
-// passed over. Nothing but these fields is different in the result, so that it has the Digest of cfg: other documents
-// stay as they are written, and the main one loses its comments. When nothing is to be changed the result is cfg
-// itself. Errors do not quote the configuration.
+// given keep their image. Components that the machine lacks, by its role or because they are disabled, are
+// skipped. Only these fields differ in the result, so that it has the Digest of cfg. Other documents stay
+// unchanged, and the main one loses its comments. Without a change the result is cfg itself. Errors do not quote
+// the configuration.
 func WithImages(cfg []byte, images kubenames.Images) ([]byte, error) {
 	e, err := edit(cfg)
 	if err != nil {
@@ -107,7 +107,7 @@ func (e edited) image(f places.Fact) (at places.Spot, runs bool) {
 	return f.Main, len(f.Off.Path) == 0 || off == nil || !truth(off, false)
 }
 
-// truth reads a boolean; what is none, and Talos refuses, is taken for fallback.
+// truth reads a boolean; any other value, which Talos refuses, counts as fallback.
 func truth(node *yaml.Node, fallback bool) bool {
 	var value bool
 	if node.Decode(&value) != nil {

@@ -137,7 +137,7 @@ func matches(match *cel.Expression, disk *block.Disk) (bool, error) {
 	return found, nil
 }
 
-// describeDisks lists disks with what tells them apart.
+// describeDisks lists disks with their distinguishing properties.
 func describeDisks(disks []*block.Disk) string {
 	var found []string
 

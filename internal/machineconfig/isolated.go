@@ -13,10 +13,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// An isolated cluster has the secrets of another one that runs, as a restore rehearsal does. Machines of both would
-// find each other through discovery (by the cluster's id and secret, which are the same) or through an endpoint that
-// they share, and a control plane joins the etcd that it finds (Talos 1.13, cluster.DiscoveryServiceController and
-// services/etcd.go). So an isolated cluster has no discovery, and the endpoint of its settings alone.
+// An isolated cluster has the secrets of another, running cluster, as a restore rehearsal does. Machines of both
+// would find each other through discovery (by the cluster's id and secret, which are the same) or through a shared
+// endpoint. And a control plane joins the etcd that it finds (Talos 1.13, cluster.DiscoveryServiceController and
+// services/etcd.go). So an isolated cluster has no discovery, and only the endpoint of its settings.
 
 // checkIsolated refuses settings that contradict isolation.
 func checkIsolated(found *problems, c Cluster) {

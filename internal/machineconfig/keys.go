@@ -199,7 +199,7 @@ func (s *keySource) addText(text string) {
 	}
 }
 
-// put exchanges what is another one.
+// put replaces keys that differ.
 func (s *keySource) put(e edited, keys rotation.Keys) error {
 	has := e.keys()
 	signs := e.scalar(e.ofTalos().key()) != ""
@@ -247,7 +247,7 @@ func (s *keySource) put(e edited, keys rotation.Keys) error {
 	return e.putAnnotation(keys)
 }
 
-// putTrust exchanges an authority and what is accepted beside it. signs is whether the machine has the key, too.
+// putTrust replaces an authority and the accepted ones. signs is whether the machine has the key, too.
 func (s *keySource) putTrust(e edited, at authority, has, want rotation.Trust, signs bool) error {
 	accepted := want.Accepted.IDs()
 
@@ -311,7 +311,7 @@ func (s *keySource) putAccepted(e edited, at authority, ids []string) error {
 	return e.putList(at.accepted, elements)
 }
 
-// putAnnotation tells what a machine carries, where its configuration tells it at all.
+// putAnnotation records which keys a machine carries, where its configuration records them.
 func (e edited) putAnnotation(keys rotation.Keys) error {
 	at := places.CarriedKeys.In(e.has)
 	if e.scalar(at) == "" {
@@ -348,7 +348,7 @@ func putAccepted(known []config.Document, main *v1alpha1.Config, b *pki.Bundle, 
 	}
 }
 
-// annotated is a configuration that tells what it carries.
+// annotated is a configuration that records its keys.
 func annotated(cfg []byte, b *pki.Bundle) ([]byte, error) {
 	if !b.Rotates() {
 		return cfg, nil

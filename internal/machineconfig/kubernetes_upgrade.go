@@ -22,7 +22,8 @@ var (
 	ErrMinorDowngrade = errors.New("older minor version of Kubernetes")
 	// ErrPatchDowngrade says that the version is an older release of the same minor, which has to be allowed.
 	ErrPatchDowngrade = errors.New("older release of Kubernetes")
-	// ErrKubernetesNotKnown says that this build does not know the way to the version, whatever Talos does.
+	// ErrKubernetesNotKnown means that this build does not know the path to the version, even if Talos supports
+	// it.
 	ErrKubernetesNotKnown = errors.New("upgrade of Kubernetes that this version of the provider does not know")
 	// ErrKubernetesUnsupported says that Talos does not run the version, or one that is passed on the way to it.
 	ErrKubernetesUnsupported = errors.New("version of Kubernetes that this Talos does not support")
@@ -34,15 +35,15 @@ var (
 // compatibility/talos110).
 const minKubernetesMinor = 28
 
-// latestKubernetesPatches are the newest releases of each minor version of Kubernetes when this build was made, as the
-// Go module proxy listed k8s.io/kubernetes in November 2026. An upgrade across several minors passes them. It listed
-// none of 1.28, which nothing passes: it is the oldest that a cluster comes from.
+// latestKubernetesPatches are the newest releases of each minor version of Kubernetes when this build was made, as
+// the Go module proxy listed k8s.io/kubernetes in November 2026. An upgrade across several minors passes them. It
+// lists none of 1.28, because no upgrade passes it: it is the oldest version at the start of an upgrade.
 var latestKubernetesPatches = map[uint64]uint64{29: 6, 30: 14, 31: 14, 32: 13, 33: 13, 34: 4, 35: 4, 36: 3, 37: 2}
 
-// KubernetesReleases are the releases that a cluster passes on its way to a version when it comes from further away
-// than the minor version before it, lowest first: one for every older minor version that Talos and this build know.
-// Those that are chosen go before the newest patch this build knows; of a minor version without one, the first release
-// is passed, of which nothing is known but that it must exist.
+// KubernetesReleases are the releases that a cluster passes on its way to a version that is more than one minor
+// version away, lowest first. There is one for every older minor version that Talos and this build know. Chosen
+// releases take precedence over the newest patch that this build knows. Of a minor version without a known patch,
+// the path has the first release, of which only its existence is certain.
 func KubernetesReleases(to KubernetesVersion, chosen []KubernetesVersion) []KubernetesVersion {
 	var releases []KubernetesVersion
 
@@ -59,9 +60,10 @@ func KubernetesReleases(to KubernetesVersion, chosen []KubernetesVersion) []Kube
 	return releases
 }
 
-// KubernetesPath lists the versions that a cluster passes to get from one version to another, the last one included, as
-// Kubernetes is upgraded from one minor version to the next: a release of each minor in between, and then to. Nothing
-// when it is there already. Whether that way can be gone is the question of CheckKubernetesUpgrade.
+// KubernetesPath lists the versions that a cluster passes from one version to another, the last one included.
+// Kubernetes is upgraded from one minor version to the next, so there is a release of each minor in between, and
+// then to. The list is empty when the cluster is there already. CheckKubernetesUpgrade checks whether the path is
+// possible.
 func KubernetesPath(from, to KubernetesVersion, releases []KubernetesVersion) []KubernetesVersion {
 	if from.EQ(to.Version) {
 		return nil
@@ -160,7 +162,7 @@ func newestKnownMinor() uint64 {
 	return minor
 }
 
-// checkSupported goes the way with the machines' Talos, up to the first version that it does not run.
+// checkSupported follows the path with the machines' Talos, up to the first version that it does not support.
 func checkSupported(to KubernetesVersion, path []KubernetesVersion, talos TalosVersion) error {
 	for _, next := range path {
 		var unsupported *FieldError

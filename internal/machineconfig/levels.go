@@ -53,7 +53,7 @@ func (g *Generator) putSettings(known []config.Document, main *v1alpha1.Config, 
 	return c.Documents
 }
 
-// checkSettings reports mistakes in the settings of one level.
+// checkSettings reports errors in the settings of one level.
 func checkSettings(found *problems, l level, c Cluster, worker bool, s strictness) {
 	target := setting.Target{Container: c.Container, Worker: worker, FindsLinks: c.FindsLinks,
 		Partial: s == partial}

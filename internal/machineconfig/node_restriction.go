@@ -34,8 +34,8 @@ func (f Facts) refusedByKubernetes(m Machine) []string {
 	return refused
 }
 
-// warnOfNodeRestriction adds what NodeRestriction keeps from the node of a worker to what has no effect, where it is
-// said: in settings, else in a patch.
+// warnOfNodeRestriction reports which settings of a worker's node NodeRestriction blocks, at their source: in
+// settings, or else in a patch.
 func (g *Generator) warnOfNodeRestriction(d *documents, facts Facts, m Machine) {
 	refused := facts.refusedByKubernetes(m)
 

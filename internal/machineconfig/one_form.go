@@ -30,7 +30,7 @@ import (
 type form struct {
 	places.Fact
 
-	// keeps is where the document stays beside the field.
+	// keeps reports where the document stays beside the field.
 	keeps func(*v1alpha1.Config) bool
 }
 
@@ -71,7 +71,7 @@ type twoForms struct {
 	generated []config.Document
 }
 
-// oneForm makes what was generated give way to what patches write in the other form.
+// oneForm replaces generated settings that patches write in the other form.
 func (g *Generator) oneForm(d *documents, m Machine) ([]config.Document, *v1alpha1.Config, error) {
 	f := &twoForms{main: d.known.RawV1Alpha1().DeepCopy(), documents: slices.Clone(d.known.Documents()),
 		was: d.generated.RawV1Alpha1(), generated: d.generated.Documents()}
@@ -105,7 +105,7 @@ func (g *Generator) oneForm(d *documents, m Machine) ([]config.Document, *v1alph
 	return f.documents, f.main, f.settleInstall(m.Install, g.contract)
 }
 
-// settle lets a field that was generated give way to a document, and a document to a field.
+// settle replaces a generated field by a document, and a document by a field.
 func (f *twoForms) settle(setting form) error {
 	now, was := places.Field(f.main, setting.Main.Path, false), places.Field(f.was, setting.Main.Path, false)
 	if !now.IsValid() {

@@ -18,7 +18,7 @@ type patch struct {
 	// merge has the documents of known kinds, unknown the others.
 	merge   configpatcher.StrategicMergePatch
 	unknown []rawDocument
-	// contents are what the patch writes of documents of known kinds.
+	// contents are the patch's changes of documents of known kinds.
 	contents []content
 }
 
@@ -99,7 +99,7 @@ func multiDocumentError(field string) error {
 	}
 }
 
-// parsePatch reads a patch and reports mistakes as FieldErrors of field.
+// parsePatch reads a patch and reports errors as FieldErrors of field.
 func parsePatch(field, text string) (*patch, error) {
 	if path := strings.TrimSpace(text); looksLikePath(path) {
 		return nil, &FieldError{

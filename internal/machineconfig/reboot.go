@@ -62,10 +62,10 @@ func rulesOf(talos string) rebootRules {
 // sequencer, startAllServices).
 const etcdSection = "cluster.etcd"
 
-// NeedsReboot says whether a running machine of a Talos version has to reboot for a configuration in place of the one
-// it has, and which fields make it so, as paths of the main document or names of others. An empty version is that of a
-// machine that has not said it: Talos says itself then what takes a reboot. It compares as Talos does, where an empty
-// section is not the same as none.
+// NeedsReboot reports whether a running machine of a Talos version has to reboot for a configuration in place of
+// its present one. It also returns the responsible fields, as paths of the main document or names of others. An
+// empty version is that of a machine whose version is unknown: Talos itself then reports what needs a reboot. It
+// compares as Talos does, where an empty section is not the same as none.
 func NeedsReboot(before, after []byte, talos string) (bool, []string, error) {
 	rules := rulesOf(talos)
 

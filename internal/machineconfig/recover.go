@@ -22,16 +22,16 @@ import (
 // ErrNotRecoverable says that settings cannot be read back from a configuration.
 var ErrNotRecoverable = errors.New("no settings can be read from the configuration")
 
-// SettingsOf reads settings back from the configuration of a machine, the reverse of Generate. What is Talos's
-// own default is left at its zero value. Patches cannot be told from settings: where patches or registries were
-// used, the settings make another configuration, and it is for the caller to say what is missing.
+// SettingsOf reads settings back from the configuration of a machine, the reverse of Generate. Talos's own
+// defaults stay at their zero values. Patches cannot be distinguished from settings: where patches or registries
+// were used, the settings make another configuration, and the caller has to report what is missing.
 //
-// The contract is the newest one with which the settings make the very configuration, the images of Kubernetes aside,
-// else the newest whose form it has. The version of Kubernetes is that of the kubelet, which an upgrade reaches last;
-// what images the machine has besides is for Images to tell. Errors do not quote the configuration.
+// The contract is the newest one with which the settings make exactly this configuration, the images of Kubernetes
+// aside, or else the newest one of its form. The version of Kubernetes is that of the kubelet, which an upgrade
+// reaches last; Images returns the other images of the machine. Errors do not quote the configuration.
 //
-// Of the settings that several levels may have, those in levels are read, as the machine's own, without entries of maps
-// that often are secrets by their names.
+// Of the settings that several levels may have, it reads those in levels, as the machine's own, without map
+// entries whose names suggest a secret.
 func SettingsOf(cfg []byte, bundle *pki.Bundle, levels ...*setting.Setting) (Cluster, Machine, error) {
 	provider, err := knownIn(cfg)
 	if err != nil {
@@ -167,7 +167,7 @@ func recoverMachine(p coreconfig.Provider) Machine {
 		}
 
 		if s.Size != nil {
-			// The matcher keeps what was written, and shows it only here.
+			// The matcher keeps the original text, and shows it only here.
 			if written, err := s.Size.MarshalYAML(); err == nil {
 				m.Install.DiskSelector.Size, _ = written.(string)
 			}
@@ -177,8 +177,8 @@ func recoverMachine(p coreconfig.Provider) Machine {
 	return m
 }
 
-// kubeletVersion is the tag of the kubelet's image, which is how Talos knows the version of Kubernetes, without the
-// variant of the image (Talos 1.13, pkg/cluster/kubernetes, extractKubeletVersionSuffix) and without a digest.
+// kubeletVersion is the tag of the kubelet's image, from which Talos derives the version of Kubernetes, without
+// the variant of the image (Talos 1.13, pkg/cluster/kubernetes, extractKubeletVersionSuffix) and without a digest.
 func kubeletVersion(p coreconfig.Provider) string {
 	image := places.Value[string](p.Documents(), places.KubeletImage)
 	if image == nil {

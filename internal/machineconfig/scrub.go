@@ -41,7 +41,7 @@ func newScrubber(provider config.Provider, needed bool) (scrubber, error) {
 		}
 	}
 
-	// A secret may contain another one: the longest goes first.
+	// A secret may contain another one: the longest comes first.
 	slices.SortFunc(s.secrets, func(a, b string) int { return len(b) - len(a) })
 
 	return s, nil
@@ -101,7 +101,7 @@ func Redacted(cfg []byte) (string, error) {
 	for i, d := range documents {
 		var unread error
 
-		// What is written and not what it means: what is not as Talos writes it is hidden.
+		// The text counts and not its meaning: a form that Talos does not write is hidden.
 		d.content, unread = decodeNode(d.node)
 		hidden, unloaded := hiddenPaths(d)
 		root, unplain := plainNode(d.node)

@@ -38,7 +38,7 @@ type Cluster struct {
 	CNI CNI
 	// KubeProxy is false where kube-proxy is left out, for pod networks that replace it. Nil means that Talos deploys it.
 	KubeProxy *bool
-	// AllowSchedulingOnControlPlanes lets ordinary pods run on control-plane machines.
+	// AllowSchedulingOnControlPlanes allows ordinary pods on control-plane machines.
 	AllowSchedulingOnControlPlanes bool
 	// Discovery switches the discovery service on or off. Nil means on, unless AirGapped. It sends
 	// encrypted data about members to discovery.talos.dev; nothing but KubeSpan needs it.
@@ -125,7 +125,7 @@ type RegistryAuth struct {
 
 // RegistryTLS is how machines know a registry, and the certificate they show it. It prints redacted.
 type RegistryTLS struct {
-	// CA is a PEM certificate to trust beside the public ones.
+	// CA is a PEM certificate to trust in addition to the public ones.
 	CA string
 	// ClientCertificate and ClientKey are PEM; both or none.
 	ClientCertificate, ClientKey string
@@ -133,7 +133,7 @@ type RegistryTLS struct {
 	InsecureSkipVerify bool
 }
 
-// Role is what a machine does in its cluster.
+// Role is the role of a machine in its cluster.
 type Role string
 
 // The roles, with the values of machine.type in Talos.
@@ -142,7 +142,7 @@ const (
 	Worker       Role = "worker"
 )
 
-// Mode is what a machine runs on.
+// Mode is the platform of a machine.
 type Mode string
 
 // The modes. The zero value means Metal.
@@ -153,7 +153,7 @@ const (
 	Container Mode = "container"
 )
 
-// Machine is what one machine has for itself.
+// Machine has the settings of one machine.
 type Machine struct {
 	// Role is required.
 	Role Role
@@ -162,13 +162,13 @@ type Machine struct {
 	// Hostname is a static host name; one that a patch sets takes its place, and so does `auto: stable`. Empty means one
 	// derived from the machine's identity by Talos.
 	Hostname string
-	// CertSANs are further addresses and names of this machine alone, in the certificates of its Talos API and, on a
-	// control plane, of its API server: a container is reached by a name of its own.
+	// CertSANs are additional addresses and names of this machine alone, in the certificates of its Talos API and,
+	// on a control plane, of its API server: a container has its own name.
 	CertSANs []string
-	// PeerAddress of a control plane in a container leads to it whatever address the container has, such as that of a
-	// Service of a host cluster: its etcd is known to the others by it, see container.go. It has to be there from the
-	// first configuration on, because a running etcd does not take it. Not valid means the address of the container. All
-	// other machines have none.
+	// PeerAddress of a control plane in a container reaches it at any address of the container, such as that of a
+	// Service of a host cluster. Its etcd is known to the others by it, see container.go. It must be set from the
+	// first configuration on, because a running etcd does not take it. Not valid means the address of the
+	// container. All other machines have none.
 	PeerAddress netip.Addr
 	// Link is the one that has the address of the machine, which has the virtual IP where no other one is given. Empty
 	// while it is not known.
@@ -177,7 +177,7 @@ type Machine struct {
 	EndpointAddress netip.Addr
 	// Install says where Talos is installed. A container has none.
 	Install Install
-	// System is what is said of its volumes, of the isolation of workloads, and of the images that it runs.
+	// System has the settings of its volumes, of the isolation of workloads, and of its images.
 	System system.Settings
 	// TalosVersion is the version that the machine has to run. A setting that it does not know is an error; empty
 	// disables the check.
@@ -191,7 +191,7 @@ type Machine struct {
 	PoolPatches, Patches, ProvidedPatches []string
 }
 
-// Install says where and what a machine installs.
+// Install is what a machine installs and where.
 type Install struct {
 	// Disk is the device, such as /dev/sda or a link under /dev/disk/by-id. Disk or DiskSelector is needed
 	// on Metal, unless a patch gives one.

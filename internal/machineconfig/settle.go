@@ -11,7 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 )
 
-// settle lets what was generated give way to what the patches set. It runs after the patches, because a patch may
+// settle replaces generated settings by those of the patches. It runs after the patches, because a patch may
 // delete or change what was generated.
 func (g *Generator) settle(d *documents, m Machine) error {
 	main := d.known.RawV1Alpha1()

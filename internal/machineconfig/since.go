@@ -106,7 +106,7 @@ func (g *Generator) tooNew(d *documents, m Machine) error {
 	return mistake
 }
 
-// newerResult is the mistake of JSON 6902 operations: what they write is seen in their result alone.
+// newerResult is the error of JSON 6902 operations: their effect shows in their result alone.
 func newerResult(d *documents, talos TalosVersion) error {
 	final, err := mainContent(d.known)
 	if err != nil {

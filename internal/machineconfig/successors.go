@@ -13,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// refusal is the mistake of a patch that sets a part of the main document which a document has taken the place of, one
-// that is generated, or of another patch.
+// refusal is the error of a patch that sets a part of the main document which a document has replaced, a generated
+// one or that of another patch.
 func refusal(f places.Fact, field string, generated bool, contract string) *FieldError {
 	var instead []string
 

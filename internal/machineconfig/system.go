@@ -59,7 +59,7 @@ func VolumeChanges(before, after []byte) ([]system.Change, error) {
 	return system.Changes(old, updated), nil
 }
 
-// knownIn is what the machinery library knows of a configuration.
+// knownIn is the part of a configuration that the machinery library knows.
 func knownIn(cfg []byte) (coreconfig.Provider, error) {
 	documents, err := load(cfg)
 	if err != nil {

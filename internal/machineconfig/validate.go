@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 )
 
-// strictness is whether a setting that is missing is a mistake.
+// strictness is whether a missing setting is an error.
 type strictness bool
 
 const (

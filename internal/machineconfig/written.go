@@ -15,7 +15,7 @@ import (
 // omitempty), and such a field would change what it is merged into.
 type writtenFields map[identity]map[string]any
 
-// content is what one source writes of a document.
+// content is the part of a document that one source writes.
 type content struct {
 	identity
 

@@ -1,6 +1,6 @@
-// Package corpus is small patches of machine configurations, with what Talos does with each and what talosop has to
-// decide, and the verdicts of the machinery library of each release on them. It is for tests: they compare what talosop
-// decides with both.
+// Package corpus is small patches of machine configurations, with the effect of each in Talos, the decision
+// expected of talosop, and the verdicts of the machinery library of each release. Tests compare talosop's
+// decisions with both.
 package corpus
 
 import (
@@ -56,7 +56,7 @@ func (i Input) PatchFor(contract string) string {
 	return strings.ReplaceAll(i.Patch, "TALOS_VERSION", TalosVersion(contract))
 }
 
-// Mistake is what is reported of a refused patch.
+// Mistake is the expected report of a refused patch.
 type Mistake struct {
 	// Reason is not-yaml, not-patch, multi-document, unknown-field, or invalid.
 	Reason string
@@ -176,7 +176,7 @@ func Verdicts() (map[string]Verdict, error) {
 	return all, json.Unmarshal(verdicts, &all)
 }
 
-// Key is by what a verdict is found.
+// Key is the key of a verdict.
 func Key(i Input, contract string, role machineconfig.Role) string {
 	return fmt.Sprintf("%s %s %s", i.Name, contract, role)
 }

@@ -26,7 +26,7 @@ type Source struct {
 	Name string
 	// Objects are those of an inline manifest, such as "ConfigMap kube-system/metrics". Those of others only Talos knows.
 	Objects []string
-	// key tells it from others, whose names may read alike, and content is all that the manifests are made of.
+	// key identifies it even if names are similar, and content is all that the manifests are made of.
 	key, content string
 }
 

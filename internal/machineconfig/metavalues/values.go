@@ -1,4 +1,5 @@
-// Package metavalues checks values of META that users write: which keys are theirs, and what a value has to be. Pure.
+// Package metavalues checks values of META that users write: which keys they may use, and which values are valid.
+// Pure.
 package metavalues
 
 import (

@@ -50,10 +50,10 @@ func (s Spot) Covers(path fieldpath.Path) bool {
 type Fact struct {
 	// Main is where the main document says it; it has no path where nothing of the main document does.
 	Main Spot
-	// Document is where a document of its own says it; it has no kind where there is none.
+	// Document is the place in a separate document; it has no kind where there is none.
 	Document Spot
-	// Beside is the kind of the document beside which the part of the main one is refused, or has no effect (machinery
-	// 1.14, V1Alpha1ConflictValidate of the documents and v1alpha1_k8s_bridge.go).
+	// Beside is the kind of the document beside which the part of the main one is refused, or has no effect
+	// (machinery 1.14, V1Alpha1ConflictValidate of the documents and v1alpha1_k8s_bridge.go).
 	Beside string
 	// Instead is where users say it when that is not, or not only, Document.
 	Instead string
@@ -79,7 +79,7 @@ func (f Fact) Of(kind string) (at Spot, ok bool) {
 	return f.Document, f.Document.Kind == kind
 }
 
-// In is where a configuration says it: in the document of its own where that is there, else in the main one.
+// In is the place of the fact in a configuration: the separate document where it exists, or else the main one.
 func (f Fact) In(has func(kind string) bool) Spot {
 	if f.Document.Kind != "" && has(f.Document.Kind) {
 		return f.Document

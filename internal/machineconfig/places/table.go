@@ -35,7 +35,7 @@ func in(kind, path string) Spot {
 	return Spot{kind, slices.DeleteFunc(strings.Split(path, "."), func(key string) bool { return key == "" })}
 }
 
-// nowhere is what has no document of its own.
+// nowhere is for facts without a separate document.
 var nowhere Spot
 
 func refused(f *Fact) { f.Beside = f.Document.Kind }
@@ -55,7 +55,7 @@ func under(key string) func(*Fact) {
 	return func(f *Fact) { f.Main, f.Document = f.Main.Under(key), f.Document.Under(key) }
 }
 
-// What a machine belongs to, and the keys that it carries.
+// The identity of a machine's cluster, and the keys that it carries.
 var (
 	MachineType           = fact("machine.type", nowhere)
 	MachineToken          = fact("machine.token", nowhere)
@@ -104,7 +104,7 @@ var (
 	NodeAnnotations = fact("machine.nodeAnnotations", in(k8s.KubeNodeConfig, "annotations"), refused)
 	NodeTaints      = fact("machine.nodeTaints", in(k8s.KubeNodeConfig, "taints"), refused, plain)
 	NodeSubnets     = fact("machine.kubelet.nodeIP.validSubnets", in(k8s.KubeNodeConfig, "nodeIP.validSubnets"))
-	// CarriedKeys is where a node tells which keys its machine carries.
+	// CarriedKeys is where a node shows which keys its machine carries.
 	CarriedKeys = fact("machine.nodeAnnotations", NodeAnnotations.Document, under(rotation.Annotation), rotated)
 )
 

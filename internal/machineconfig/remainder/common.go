@@ -27,7 +27,7 @@ func Common(all ...Remainder) Remainder {
 			shared.adds = intersection(shared.adds, outside(own.adds, subtract(own.deletes, shared.deletes)))
 		}
 
-		// A document of its own is written in one place.
+		// A separate document is written in one place.
 		if !shared.empty() && shared.isNew == d.isNew {
 			common.documents[name] = shared
 		}
@@ -36,7 +36,7 @@ func Common(all ...Remainder) Remainder {
 	return common
 }
 
-// Without is what is left of a remainder beside what it has in common with others.
+// Without is a remainder without the part that it has in common with others.
 func (r Remainder) Without(common Remainder) Remainder {
 	rest := Remainder{documents: map[string]document{}, Hidden: r.Hidden}
 
@@ -98,7 +98,7 @@ func subtract(a, b map[string]any) map[string]any {
 	return rest
 }
 
-// outside is what is added beside what is taken out.
+// outside are the added values that do not replace removed ones.
 func outside(adds, deletes map[string]any) map[string]any {
 	if isGone(deletes) {
 		return nil

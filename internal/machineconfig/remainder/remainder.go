@@ -31,13 +31,13 @@ type document struct {
 
 	// isNew is true where settings make no such document.
 	isNew bool
-	// deletes has what is taken out, as a patch says it, and adds what is put in afterwards.
+	// deletes has the removed values, in the form of a patch, and adds those that are added afterwards.
 	deletes, adds map[string]any
 }
 
 func (d document) empty() bool { return !d.isNew && len(d.deletes) == 0 && len(d.adds) == 0 }
 
-// gone is how a patch takes a value out.
+// gone is how a patch removes a value.
 func gone() map[string]any { return map[string]any{"$patch": "delete"} }
 
 func isGone(value any) bool { return reflect.DeepEqual(value, any(gone())) }
@@ -177,7 +177,7 @@ func (c *comparison) maps(path fieldpath.Path, before, after map[string]any) (de
 	return deletes, adds
 }
 
-// put keeps what is below a key, unless it is nothing.
+// put keeps the values below a key, unless they are empty.
 func put(deletes, adds map[string]any, key string) func(innerDeletes, innerAdds map[string]any) {
 	return func(innerDeletes, innerAdds map[string]any) {
 		if len(innerDeletes) > 0 {
@@ -240,8 +240,8 @@ func repository(image string) string {
 	return strings.TrimSuffix(image, ":"+tag)
 }
 
-// shown is a value without what is hidden of it; nil when nothing is left. What a hidden value stands beside is left
-// out with it: half a login is none. So is a list that has one.
+// shown is a value without its hidden parts; nil when nothing is left. The values beside a hidden one are left out
+// with it, because half a login is useless. So is a list with a hidden element.
 func (c *comparison) shown(path fieldpath.Path, value any) any {
 	switch value := value.(type) {
 	case map[string]any:

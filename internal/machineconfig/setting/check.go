@@ -7,7 +7,7 @@ import (
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// Problem is one mistake in settings, as machineconfig.FieldError has it.
+// Problem is one error in settings, with the fields of machineconfig.FieldError.
 type Problem struct{ Field, Found, Allowed, Fix string }
 
 type problems []Problem
@@ -30,7 +30,7 @@ type Target struct {
 	Partial bool
 }
 
-// Check reports all mistakes in the settings of one level.
+// Check reports all errors in the settings of one level.
 func (v Values) Check(t Target) []Problem {
 	var found problems
 

@@ -56,7 +56,7 @@ var KubeletExtraArgs = define(definition[map[string]string]{
 })
 
 // ownKubeletArguments are those that Talos refuses, so that its kubelet does not start (Talos 1.14,
-// k8s/kubelet_spec.go, MergeDenied), and the one that would give the node another name than the machine has.
+// k8s/kubelet_spec.go, MergeDenied), and the one that would make the node's name differ from the machine's.
 var ownKubeletArguments = []string{"bootstrap-kubeconfig", "cert-dir", "config", "container-runtime",
 	"container-runtime-endpoint", "hostname-override", "kubeconfig"}
 

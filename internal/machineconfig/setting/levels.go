@@ -8,7 +8,7 @@ type levels[T any] interface {
 	merge(general, own T) T
 	// common is what two values have alike; ok is false where that is nothing.
 	common(a, b T) (alike T, ok bool)
-	// without is what a level has to say beside a general value to get all; ok is false where that is nothing.
+	// without is what a level has to add to a general value to get all; ok is false where that is nothing.
 	without(all, general T) (rest T, ok bool)
 }
 
@@ -72,7 +72,7 @@ func Merge(all ...Values) Values {
 	return merged
 }
 
-// Common is what all machines have alike, which is nothing where there are none.
+// Common is what all machines have in common, which is empty for no machines.
 func Common(all ...Values) Values {
 	var common Values
 
@@ -98,8 +98,8 @@ func Common(all ...Values) Values {
 	return common
 }
 
-// Own is what a machine has for itself beside what is general, so that both together are all that it has. General
-// is what Common returned for it.
+// Own is what a machine has in addition to the general values, so that both together are all of its values.
+// General is the result of Common for it.
 func (v Values) Own(general Values) Values {
 	var rest Values
 

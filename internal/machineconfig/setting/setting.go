@@ -38,7 +38,7 @@ type Setting struct {
 	isEmpty func(value any) bool
 }
 
-// definition is what a setting of type T is made of.
+// definition defines a setting of type T.
 type definition[T any] struct {
 	name                 string
 	controlPlanes, metal bool
@@ -46,7 +46,7 @@ type definition[T any] struct {
 	put func(c *Config, value T)
 	// read is the reverse of put: what Talos, and the generator of the library, say by themselves is left out.
 	read func(c Config) T
-	// check reports mistakes in a value.
+	// check reports errors in a value.
 	check func(value T, found *problems, t Target)
 	// empty is whether a value says nothing.
 	empty  func(value T) bool

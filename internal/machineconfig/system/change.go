@@ -23,7 +23,7 @@ type Change struct {
 	What, Why string
 }
 
-// kept is what of a volume cannot be another one later.
+// kept are the properties of a volume that cannot change later.
 type kept struct {
 	system    bool
 	partition bool
@@ -33,18 +33,18 @@ type kept struct {
 	made string
 }
 
-// Changes lists the changes from one configuration to another that machines which have their volumes refuse, or would
+// Changes lists the changes from one configuration to another that machines with existing volumes refuse, or would
 // not boot with:
 //
-//   - A volume of the system stays a directory or a partition ("the backing … cannot be changed after creation", Talos
-//     1.14, VolumeConfig.RuntimeValidate).
-//   - A volume of a user that is made as something else (volumeType) is another one under its name: what the former one
-//     holds stays where it is, and a disk with something on it is not formatted (Talos 1.14,
+//   - A volume of the system stays a directory or a partition ("the backing … cannot be changed after creation",
+//     Talos 1.14, VolumeConfig.RuntimeValidate).
+//   - A user's volume with another volumeType is another volume under its name: the data of the former one stays
+//     where it is, and a disk with data is not formatted (Talos 1.14,
 //     block/internal/volumes/volumeconfig/user_volumes.go, format.go).
 //   - A volume is not encrypted in place, nor decrypted ("block dev type mismatch", "volume is encrypted, but no
 //     encryption config provided", Talos 1.14, block/internal/volumes, encrypt.go and format.go).
-//   - With other keys it is opened by one that is in the configuration and on the disk, and the others follow (Talos
-//     1.14, internal/pkg/encryption, Open and syncKeys): one has to stay, in its slot.
+//   - With other keys it is opened by one that is in the configuration and on the disk, and the others follow
+//     (Talos 1.14, internal/pkg/encryption, Open and syncKeys): one has to stay, in its slot.
 func Changes(before, after coreconfig.Provider) []Change {
 	var changes []Change
 
@@ -212,9 +212,9 @@ func ofVolume(kind, name string) bool {
 // Name is what identifies a document.
 type Name struct{ Kind, Name string }
 
-// Duplicate is the first volume that documents of two kinds give, which are mounted below the same name (Talos 1.14,
-// user, existing and external volumes in /var/mnt). Of two documents of one kind and name Talos makes one.
-// Empty when there is none.
+// Duplicate is the first volume that documents of two kinds define, which are mounted below the same name (Talos
+// 1.14, user, existing and external volumes in /var/mnt). Talos merges two documents of one kind and name. Empty
+// when there is none.
 func Duplicate(documents []Name) string {
 	seen := map[Name]string{}
 

@@ -211,9 +211,8 @@ func (s Settings) verification() config.Document {
 	return document
 }
 
-// ImageCacheVolume asks for the partition the image cache is copied to. Talos makes it only when there is a
-// document for it, and its defaults (system disk, 500 MiB to 1 GiB) are raised by a patch of the same kind
-// and name.
+// ImageCacheVolume requests the partition to which the image cache is copied. Talos makes it only when there is a
+// document for it, and a patch of the same kind and name raises its defaults (system disk, 500 MiB to 1 GiB).
 func ImageCacheVolume() config.Document {
 	volume := block.NewVolumeConfigV1Alpha1()
 	volume.MetaName = constants.ImageCachePartitionLabel

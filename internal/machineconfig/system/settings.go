@@ -109,7 +109,7 @@ func number(slot string) int {
 // lastSlot is that of LUKS2, which has 32.
 const lastSlot = 31
 
-// provisioned reports whether the volume says where it is, or how large: what makes one of its own of it.
+// provisioned reports whether the volume sets its location or its size, which makes it a separate volume.
 func (v Volume) provisioned() bool {
 	return v.MinSize != "" || v.MaxSize != "" || v.Grow != nil || v.DiskSelector != ""
 }

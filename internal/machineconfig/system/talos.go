@@ -100,7 +100,7 @@ func (s Settings) CheckTalos(minor uint64) []Problem {
 	return found
 }
 
-// CheckContract reports what has no place in configurations of a contract.
+// CheckContract reports settings that configurations of a contract do not support.
 func (s Settings) CheckContract(contract *coreconfig.VersionContract) []Problem {
 	var found problems
 

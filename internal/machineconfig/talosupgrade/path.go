@@ -46,9 +46,9 @@ func latestPatch(minor uint64) uint64 {
 	return 0
 }
 
-// Path lists the versions that a machine passes to get from one version to another, the last one included, as
-// Talos is upgraded from one minor version to the next: a release of each minor in between, and then to. Nothing
-// when it is there already.
+// Path lists the versions that a machine passes from one version to another, the last one included. Talos is
+// upgraded from one minor version to the next, so there is a release of each minor in between, and then to. The
+// list is empty when the machine is there already.
 func Path(from, to machineconfig.TalosVersion, releases []machineconfig.TalosVersion) []machineconfig.TalosVersion {
 	if from.EQ(to.Version) {
 		return nil
@@ -94,9 +94,8 @@ func Check(from, to machineconfig.TalosVersion) error {
 	return target.UpgradeableFrom(host)
 }
 
-// LosesEtcd reports whether a control plane that goes back to an older Talos would be left with data of etcd that the
-// older one's etcd does not read: the one of another minor version (an etcd is downgraded by a call of its own,
-// EtcdDowngradeEnable, before that).
+// LosesEtcd reports whether a control plane that downgrades Talos would have data of etcd that the older etcd does
+// not read: data of another minor version. A separate call before that downgrades etcd (EtcdDowngradeEnable).
 func LosesEtcd(from, to machineconfig.TalosVersion) bool {
 	return talosversion.OfMinor(to.Minor).EtcdMinor < talosversion.OfMinor(from.Minor).EtcdMinor
 }
@@ -156,7 +155,7 @@ func read(field, text string) (machineconfig.TalosVersion, error) {
 	return version, err
 }
 
-// passed reads the releases that are chosen, each of which has to be of another minor version between two.
+// passed reads the chosen releases, each of which has to be of another minor version in between.
 func passed(from, to machineconfig.TalosVersion, chosen []string) ([]machineconfig.TalosVersion, error) {
 	var via []machineconfig.TalosVersion
 
