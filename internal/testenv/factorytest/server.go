@@ -66,7 +66,7 @@ func New(tb testing.TB) *Factory {
 	return f
 }
 
-// Requests are what the factory was asked, in order.
+// Requests are the requests to the factory, in order.
 func (f *Factory) Requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

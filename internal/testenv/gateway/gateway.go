@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Network is what is behind a gateway.
+// Network is the network behind a gateway.
 type Network struct {
 	mu     sync.Mutex
 	hosts  map[string]string
@@ -31,7 +31,7 @@ func (n *Network) At(address string) *Network {
 	return n
 }
 
-// Dialed are the addresses that were asked for, host:port, in order.
+// Dialed are the requested addresses, host:port, in order.
 func (n *Network) Dialed() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

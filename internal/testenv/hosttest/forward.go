@@ -109,7 +109,7 @@ func (n *node) pipe(ctx context.Context, pod *corev1.Pod, p *pair) {
 	port := p.data.Headers().Get(corev1.PortHeader)
 
 	if err := n.connect(ctx, pod, port, p.data); err != nil {
-		// the asker may be gone
+		// the client may be gone
 		_, _ = fmt.Fprintf(p.errors, "error forwarding port %s to pod %s, uid %s: %v", port, pod.Name, pod.UID, err)
 		_ = p.data.Reset()
 		_ = p.errors.Reset()

@@ -17,7 +17,7 @@ import (
 // pollPeriod is the pause between two observations of something that is about to come.
 const pollPeriod = 50 * time.Millisecond
 
-// watch lets kubelets follow pods, and load balancers Services.
+// watch makes kubelets follow pods, and load balancers follow Services.
 func (h *Host) watch(core coreinformers.Interface) error {
 	pods, services := handler(h.sync), handler(h.expose)
 	pods.DeleteFunc = h.dropped
@@ -42,7 +42,7 @@ func handler[T any](see func(T)) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{AddFunc: only, UpdateFunc: func(_, o any) { only(o) }}
 }
 
-// sync tells the kubelet of a pod's node what has become of the pod.
+// sync passes the new state of a pod to the kubelet of its node.
 func (h *Host) sync(pod *corev1.Pod) {
 	n := h.nodeOf(func(n *node) bool { return n.name == pod.Spec.NodeName })
 	if n == nil || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
@@ -66,7 +66,7 @@ func (h *Host) sync(pod *corev1.Pod) {
 	r.see(pod)
 }
 
-// dropped tells the kubelet that the object of a pod is gone.
+// dropped reports a deleted pod object to the kubelet.
 func (h *Host) dropped(o any) {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj

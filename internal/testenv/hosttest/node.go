@@ -67,7 +67,7 @@ func (h *Host) AddNode(ctx context.Context) (string, error) {
 	return n.name, h.setNodeStatus(ctx, n.name, func(status *corev1.NodeStatus) { *status = n.status() })
 }
 
-// status is what the kubelet reports of its node.
+// status is the kubelet's report about its node.
 func (n *node) status() corev1.NodeStatus {
 	resources := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
@@ -94,7 +94,7 @@ func (n *node) status() corev1.NodeStatus {
 	}
 }
 
-// power starts the kubelet; admit gives it its pods.
+// power starts the kubelet; admit assigns its pods.
 func (n *node) power() error {
 	n.ctx, n.cancel = context.WithCancel(n.host.ctx)
 	n.runs = map[types.UID]*run{}
@@ -114,7 +114,7 @@ func (n *node) stop() {
 	n.server.CloseClientConnections()
 }
 
-// gone waits until nothing of the node runs any more.
+// gone waits until the node has completely stopped.
 func (n *node) gone() {
 	n.stop()
 	n.server.Close()

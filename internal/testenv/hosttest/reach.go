@@ -37,7 +37,7 @@ func (h *Host) expose(service *corev1.Service) {
 		changed := service.DeepCopy()
 		changed.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: address}}
 
-		// One that changed meanwhile is seen again.
+		// A Service that changed meanwhile is handled again.
 		_, err := h.API().CoreV1().Services(service.Namespace).UpdateStatus(h.ctx, changed, metav1.UpdateOptions{})
 		if err != nil && h.ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			h.log("give service %s/%s an address: %v", service.Namespace, service.Name, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubelet"
 )
 
-// containerName is that of the container in which Talos runs.
+// containerName is the name of the container in which Talos runs.
 const containerName = "talos"
 
 const (
@@ -71,7 +71,7 @@ func newRun(n *node, pod *corev1.Pod) *run {
 	return r
 }
 
-// see takes note of what the API has of the pod.
+// see records the API's state of the pod.
 func (r *run) see(pod *corev1.Pod) {
 	r.pod.Store(pod)
 
@@ -113,7 +113,7 @@ func talosOf(pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// idle is a pod that is none of ours.
+// idle is a foreign pod.
 func (r *run) idle() error {
 	r.phase, r.container.Ready = corev1.PodRunning, true
 	r.starts()

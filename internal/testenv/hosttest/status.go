@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubelet"
 )
 
-// status is what the kubelet reports of a pod.
+// status is the kubelet's report about a pod.
 func (r *run) status(pod *corev1.Pod) *corev1.PodStatus {
 	return kubelet.Report{Phase: r.phase, Begun: r.begun, HostIP: r.node.address.String(), PodIP: r.address,
 		Container: r.container.Container}.Status(pod)

@@ -91,7 +91,7 @@ const (
 //go:embed all:samples
 var samples embed.FS
 
-// sampleVersion is what the Chart.yaml of samples say.
+// sampleVersion is the version in the Chart.yaml of samples.
 const sampleVersion = "0.0.0-sample"
 
 // Files of a sample by their paths, for tests that need one that differs a little. The

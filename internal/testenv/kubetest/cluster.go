@@ -56,11 +56,10 @@ type Cluster struct {
 	why error // the reason why it is not up
 }
 
-// Attach lets charts get ready in the cluster of a simulated site with real parts
-// (sim.Options.Assets), until the test ends. It returns at once, and begins as soon as
-// a control plane is configured and its Kubernetes API answers, so that it can be called before
-// whatever makes the cluster. The site has one cluster; of its own accord the simulator
-// reports no status of workloads any more.
+// Attach makes charts get ready in the cluster of a simulated site with real parts (sim.Options.Assets), until the
+// test ends. It returns at once, and begins as soon as a control plane is configured and its Kubernetes API
+// answers. So it can be called before the cluster is made. The site has one cluster; the simulator itself reports
+// no status of workloads any more.
 func Attach(t testing.TB, simulator *sim.Simulator) *Cluster {
 	t.Helper()
 

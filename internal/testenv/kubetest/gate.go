@@ -41,13 +41,13 @@ func (c Call) Changes() bool { return c.Method != http.MethodGet && c.Method != 
 // having been looked at.
 type Fault int
 
-// The faults beside statuses.
+// The faults other than statuses.
 const (
-	// Passed is none.
+	// Passed is no fault.
 	Passed Fault = iota
 	// Cut ends the connection before the request is looked at.
 	Cut
-	// Lost ends the connection instead of the answer: what was asked for was done.
+	// Lost ends the connection instead of the answer: the request was carried out.
 	Lost
 	// Halved ends the connection in the middle of the answer's body.
 	Halved
@@ -97,7 +97,7 @@ func (g *gate) Forget() {
 
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// As a whole beforehand: what is done all the same must not end with the connection.
+	// Read the whole body first: a request that is carried out must not end with the connection.
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the asker is gone
@@ -142,7 +142,7 @@ func (g *gate) judge(r *http.Request, body []byte) Fault {
 	return g.fault(call)
 }
 
-// lose does what a request asks for, without an answer. Reads do nothing, and watches do not end.
+// lose carries out a request without an answer. Reads do nothing, and watches do not end.
 func (g *gate) lose(r *http.Request) {
 	if r.Method != http.MethodGet {
 		g.next.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))

@@ -22,8 +22,8 @@ import (
 // tick is how often the stand-in looks at what informers have.
 const tick = 50 * time.Millisecond
 
-// kubelets are kubelets and provisioner of a cluster. Pods that are to end are
-// removed by the simulator. Nodes that are none of the site's have kubelets of their own.
+// kubelets are kubelets and provisioner of a cluster. The simulator removes pods that are being deleted. Nodes
+// outside of the site have their own kubelets.
 type kubelets struct {
 	api clientgo.Interface
 	sim *sim.Simulator
@@ -32,7 +32,7 @@ type kubelets struct {
 	pods   corelisters.PodLister
 	nodes  corelisters.NodeLister
 	claims corelisters.PersistentVolumeClaimLister
-	// volumes and classes of what is provisioned.
+	// volumes and classes for provisioning.
 	volumes corelisters.PersistentVolumeLister
 	classes storagelisters.StorageClassLister
 
@@ -40,7 +40,7 @@ type kubelets struct {
 	logs logServers
 }
 
-// run is what is known of a pod beside its object.
+// run is the state of a pod beside its object.
 type run struct {
 	begun time.Time // of its node
 	told  map[string]bool
@@ -96,7 +96,7 @@ func (k *kubelets) look(ctx context.Context) {
 			continue
 		}
 
-		// What changed meanwhile is looked at again soon.
+		// An object that changed meanwhile is handled again soon.
 		if err := k.runPod(ctx, pod, nodes); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
 			!apierrors.IsNotFound(err) {
 			k.log("stand-in of the kubelet: pod %s/%s: %v", pod.Namespace, pod.Name, err)

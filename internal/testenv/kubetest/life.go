@@ -19,22 +19,22 @@ const (
 	// FailAnnotation lets the containers end, with a status and a last log line:
 	// "exit code 3: no such table". Those of a Deployment are restarted for ever.
 	FailAnnotation = "kubetest/fail"
-	// NeverReadyAnnotation lets the containers run, and fail their readiness probes.
+	// NeverReadyAnnotation makes the containers run, and fail their readiness probes.
 	NeverReadyAnnotation = "kubetest/never-ready"
-	// HangAnnotation lets a pod never begin; one that is to end begins, and never ends.
+	// HangAnnotation makes a pod never start; a pod that would complete starts, and never ends.
 	HangAnnotation = "kubetest/hang"
 	// DelayAnnotation is how long a pod takes to begin, such as 2s.
 	DelayAnnotation = "kubetest/delay"
-	// MissingImageAnnotation lets the images of a pod be in no registry.
+	// MissingImageAnnotation makes the images of a pod missing in every registry.
 	MissingImageAnnotation = "kubetest/missing-image"
-	// LogAnnotation is what the containers of a pod log.
+	// LogAnnotation is the log of the containers of a pod.
 	LogAnnotation = "kubetest/log"
 	// CNIAnnotation says that a pod brings the network of its node.
 	CNIAnnotation = "kubetest/cni"
 )
 
 const (
-	// jobTime is how long a pod runs that is to end.
+	// jobTime is the run time of a pod that completes.
 	jobTime = 200 * time.Millisecond
 	// restartTime is the time between two starts of a container that ends.
 	restartTime = time.Second
@@ -71,7 +71,7 @@ func scripted(pod *corev1.Pod, annotation string) bool {
 	return ok && value != "false"
 }
 
-// ends says whether a pod is to end by itself, as those of Jobs are.
+// ends reports whether a pod completes by itself, as those of Jobs do.
 func ends(pod *corev1.Pod) bool { return pod.Spec.RestartPolicy != corev1.RestartPolicyAlways }
 
 // lifeOf follows from the script of a pod and the time since it has its node.
@@ -128,7 +128,7 @@ func (l *life) wait(reason, message string) { l.Container.State = kubelet.Waitin
 
 func (l *life) warn(reason, message string) { l.event = &warning{reason, message} }
 
-// missImage is what a kubelet says of an image that no registry has (Kubernetes 1.36,
+// missImage is a kubelet's message about an image that no registry has (Kubernetes 1.36,
 // kubelet/images/image_manager.go).
 func (l *life) missImage(age time.Duration) {
 	image := l.pod.Spec.Containers[0].Image

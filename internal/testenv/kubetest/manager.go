@@ -22,7 +22,7 @@ const (
 	schedulerName = "kube-scheduler"
 )
 
-// schedulerConfig lets the scheduler try again soon.
+// schedulerConfig makes the scheduler retry soon.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}

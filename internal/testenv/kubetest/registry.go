@@ -13,8 +13,8 @@ import (
 	"helm.sh/helm/v3/pkg/registry"
 )
 
-// Registry is an OCI registry with TLS that holds charts. [Registry.Fail] and what is beside it say
-// what becomes of requests, and what they were.
+// Registry is an OCI registry with TLS that holds charts. [Registry.Fail] and the related methods make requests
+// fail and return them.
 type Registry struct {
 	gate
 

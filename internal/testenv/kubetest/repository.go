@@ -18,12 +18,12 @@ import (
 
 // ServerOptions of repositories and registries.
 type ServerOptions struct {
-	// Username and Password that are asked for; none when empty.
+	// Username and Password are required; none when empty.
 	Username, Password string
 }
 
-// Repository is a chart repository with TLS. [Repository.Fail] and what is beside it say what
-// becomes of requests, and what they were.
+// Repository is a chart repository with TLS. [Repository.Fail] and the related methods make requests fail and
+// return them.
 type Repository struct {
 	gate
 
@@ -97,7 +97,7 @@ func (r *Repository) index(t testing.TB) {
 	}
 }
 
-// replaceFile does it at once: requests are served meanwhile.
+// replaceFile replaces a file atomically: requests are served meanwhile.
 func replaceFile(t testing.TB, path string, content []byte) {
 	t.Helper()
 
