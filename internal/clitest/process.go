@@ -84,7 +84,7 @@ func (p *Process) Wait() Result {
 // Done is closed when the command has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Output is what the command wrote so far.
+// Output is the command's output so far.
 func (p *Process) Output() string { return p.stdout.String() + p.stderr.String() }
 
 // Interrupt sends SIGINT to the CLI alone, as `kill -INT` does. (A Ctrl-C in a terminal reaches the provider too, which
@@ -187,7 +187,7 @@ func (p *Process) providers() []int {
 			continue
 		}
 
-		// A process that ended meanwhile has no link any more.
+		// A process that ended meanwhile no longer has a link.
 		exe, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
 		if err == nil && exe == p.provider {
 			pids = append(pids, pid)

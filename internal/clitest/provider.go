@@ -26,8 +26,8 @@ func (w *Workspace) AddProvider(source, version, program string) {
 	}
 }
 
-// UseArchive has the CLI of a workspace install the provider from the archive of a release, in place of the one that
-// was built for the tests.
+// UseArchive makes the CLI of a workspace install the provider from the archive of a release, instead of the test
+// build.
 func (w *Workspace) UseArchive(archive string) {
 	w.t.Helper()
 
@@ -118,9 +118,9 @@ func pin(binary, path string) error {
 	return os.WriteFile(path, content, 0o700)
 }
 
-// writeMirror lays the provider into a filesystem mirror below dir and returns the text of a CLI configuration that
-// installs from it and from nowhere else. A mirror, unlike dev_overrides, goes through init, locks and the checksums,
-// as at a user's.
+// writeMirror puts the provider into a filesystem mirror below dir and returns the text of a CLI configuration
+// that installs only from it. Unlike dev_overrides, a mirror uses init, locks and the checksums, as on a user's
+// machine.
 func writeMirror(dir, provider string) (string, error) {
 	if err := mirrored(dir, source, Version, provider); err != nil {
 		return "", err

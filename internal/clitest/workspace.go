@@ -30,12 +30,12 @@ type Workspace struct {
 	// trace is the file with the log of the commands; "" until it is asked for.
 	trace string
 
-	// shown is what the CLI said of the state file of that content.
+	// shown is the CLI's output for the state file of that content.
 	shown   *tfjson.State
 	shownOf []byte
 }
 
-// Result is what a command left behind.
+// Result is the result of a command.
 type Result struct {
 	Args   []string
 	Exit   int // -1 when the command was killed by a signal
@@ -138,8 +138,8 @@ func (w *Workspace) CopyFrom(dir string) {
 	}
 }
 
-// Example lays a folder below examples into the workspace where it is there, with the modules that examples share, and
-// returns the workspace of that folder.
+// Example copies a folder below examples into the workspace, with the modules that examples share, and returns the
+// workspace of that folder.
 func (w *Workspace) Example(examples, folder string) *Workspace {
 	w.t.Helper()
 
@@ -301,8 +301,8 @@ func (w *Workspace) Resources() []string {
 	return addresses
 }
 
-// KeepTrace lets every later command log at level TRACE. That costs a tenth of the processor time of a test of the CLIs
-// (40 s instead of 36 for five of them), so that only tests that read the log ask for it.
+// KeepTrace makes every later command log at level TRACE. That costs a tenth of the processor time of a test of
+// the CLIs (40 s instead of 36 for five of them), so only tests that read the log use it.
 func (w *Workspace) KeepTrace() *Workspace {
 	w.trace = filepath.Join(w.home, "trace.log")
 	w.env = append(w.env, "TF_LOG=TRACE", "TF_LOG_PATH="+w.trace)
