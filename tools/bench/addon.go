@@ -129,7 +129,7 @@ type releases struct {
 	chart   string
 }
 
-// measure takes turns, so that what else the machine does is of no side.
+// measure alternates between the sides, so that other load on the machine favors neither.
 func (r *releases) measure(ways ...func() parts) (medians []parts) {
 	r.tb.Helper()
 

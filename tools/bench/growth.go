@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// siteVariables are what a configuration knows of a site.
+// siteVariables are the variables of a site in a configuration.
 const siteVariables = `
 variable "endpoint" { type = string }
 variable "control_planes" { type = map(string) }
@@ -102,7 +102,7 @@ resource "talosop_machine" "worker" {
 }
 `
 
-// variables are what such a configuration says of a site.
+// variables are the values of such a configuration for a site.
 type variables struct {
 	tb testing.TB
 
@@ -126,7 +126,7 @@ func newVariables(tb testing.TB, s *sim.Simulator, size int) *variables {
 		Workers: addresses(tb, s, "worker", size-3)}
 }
 
-// addresses adds machines, and tells where they are, by their names.
+// addresses adds machines, and returns their addresses, by name.
 func addresses(tb testing.TB, s *sim.Simulator, prefix string, n int) map[string]string {
 	tb.Helper()
 
@@ -163,7 +163,7 @@ type life struct {
 	size      int
 }
 
-// growth tells what each change of one talosop_cluster of that many machines costs.
+// growth measures each change of one talosop_cluster of that many machines.
 func growth(tb testing.TB, size int) []figure {
 	tb.Helper()
 
@@ -237,7 +237,7 @@ func (l *life) grow(site *variables, more int) {
 	l.measure(fmt.Sprintf("growth by %d", more), "apply", "-auto-approve")
 }
 
-// measure runs a command of the CLI, which has to end well, and adds what it took.
+// measure runs a command of the CLI, which has to succeed, and adds its cost.
 func (l *life) measure(name string, command ...string) {
 	l.tb.Helper()
 	l.sim.ForgetCalls()

@@ -1,17 +1,16 @@
 // Command bench measures what talosop promises about time and memory, on
-// simulated machines and under a real CLI, and prints one table that names the
+// simulated machines and under a real CLI. It prints one table that names the
 // machine and the versions:
 //
 //	make bench
 //	go run ./tools/bench -only growth -machines 100,500,1000
 //	go run ./tools/bench -only peer -machines 20,100,500
 //
-// Create is compared with the critical path of the machines' own delays, a rolling
-// upgrade with the waves that its budget allows, the life of an addon with that by
-// the real helm, a plan is measured in calls, wall time and the provider's peak
-// memory. growth is the life of one talosop_cluster by its size, machines that of as
-// many talosop_machine; peer and start have the official provider beside, which
-// `tools/testbed/build foreign` builds.
+// It compares a create with the critical path of the machines' own delays, a rolling upgrade with the waves that
+// its budget allows, and the life of an addon with that by the real helm. It measures a plan in calls, wall time
+// and the provider's peak memory. growth is the life of one talosop_cluster by its size, and machines that of as
+// many talosop_machine. peer and start compare with the official provider, which `tools/testbed/build foreign`
+// builds.
 package main
 
 import (

@@ -26,8 +26,8 @@ func slow() timing.Delays {
 	}
 }
 
-// create measures an apply of 3 control planes and 5 workers, from the start of
-// the CLI to its end, against the critical path of the machines' delays.
+// create measures an apply of 3 control planes and 5 workers, from the start of the CLI to its end, against the
+// critical path of the machines' delays.
 func create(tb testing.TB, _ int) []figure {
 	tb.Helper()
 
@@ -51,8 +51,8 @@ const (
 	newer  = "v1.13.2"
 )
 
-// roll measures the upgrade of 50 workers of which a fifth may be out of service, from
-// the start of the CLI to its end, against the waves that takes.
+// roll measures the upgrade of 50 workers, a fifth of which may be out of service, from the start of the CLI to
+// its end, against the required waves.
 func roll(tb testing.TB, _ int) []figure {
 	tb.Helper()
 

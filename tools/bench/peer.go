@@ -63,7 +63,7 @@ resource "talos_machine_configuration_apply" "worker" {
 }
 `
 
-// took is what a command took, on one side.
+// took is the cost of a command, on one side.
 type took struct {
 	wall, cpu   time.Duration
 	connections int
@@ -73,9 +73,9 @@ type took struct {
 // peerRounds is how often each side is measured, in turn.
 const peerRounds = 3
 
-// peer measures the same cluster of simulated machines under this provider and the official one, in turn, and gives the
-// medians of the wall times and their ratio. A create of ours ends when all machines are Ready, theirs when the
-// configurations are sent. The official provider is built by `tools/testbed/build foreign`.
+// peer measures the same cluster of simulated machines under this provider and the official one, in turn, and
+// returns the medians of the wall times and their ratio. Our create ends when all machines are Ready, theirs when
+// the configurations are sent. `tools/testbed/build foreign` builds the official provider.
 func peer(tb testing.TB, size int) []figure {
 	tb.Helper()
 

@@ -87,7 +87,7 @@ func newWorkspace(tb testing.TB) *clitest.Workspace {
 	return w
 }
 
-// upgradeWorkers writes a configuration in which the workers have another Talos.
+// upgradeWorkers writes a configuration with another version of Talos for the workers.
 func (s *site) upgradeWorkers(version, maxUnavailable string) {
 	at := strings.Index(s.config, "resource \"talosop_worker\"")
 	workers := strings.Replace(s.config[at:], sim.DefaultTalosVersion, version, 1)

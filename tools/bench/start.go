@@ -27,8 +27,8 @@ const (
 	megabyte = 1e6
 )
 
-// start tells what the provider takes before it does anything, beside the official one: the time in which a CLI has its
-// schema, its memory meanwhile, and the size of the program with what each large dependency is of that.
+// start measures the cost of the provider before it does anything, beside the official one: the time until a CLI
+// has its schema, its memory meanwhile, and the size of the program with the share of each large dependency.
 func start(tb testing.TB, _ int) []figure {
 	tb.Helper()
 

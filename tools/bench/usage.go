@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// usage is what the providers of a workspace took.
+// usage is the resource usage of the providers of a workspace.
 type usage struct {
 	// mib is the most resident memory that one of them had.
 	mib int
@@ -90,7 +90,7 @@ func highWater(proc string) int {
 // tick is the unit of processor time in /proc (USER_HZ, proc(5)).
 const tick = 10 * time.Millisecond
 
-// processorTime is what a process took of the processors, in user mode and in the kernel; zero when it is gone.
+// processorTime is the processor time of a process, in user mode and in the kernel; zero when it is gone.
 func processorTime(proc string) time.Duration {
 	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
 	if err != nil {

@@ -42,9 +42,9 @@ func Write(find func(context.Context) ([]byte, error)) {
 	}
 }
 
-// Run runs a program in a copy of a release, from the folder of the provider. The files of the program are added to the
-// copy by their paths in it, so that it may use packages that are internal to the library; folder is that of the main
-// package.
+// Run runs a program in a copy of a release, from the folder of the provider. It adds the files of the program to
+// the copy by their paths in it, so that the program may use packages that are internal to the library; folder is
+// that of the main package.
 func Run(
 	ctx context.Context, release string, files map[string][]byte, folder string, input io.Reader,
 ) ([]byte, error) {

@@ -72,7 +72,7 @@ type module struct {
 	folders map[string]bool
 }
 
-// linkedModules asks Go what the provider is made of, its own module and the standard library aside.
+// linkedModules asks Go for the modules of the provider, its own module and the standard library aside.
 func linkedModules(ctx context.Context) ([]*module, error) {
 	const format = "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}{{end}}"
 

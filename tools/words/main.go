@@ -63,13 +63,13 @@ func main() {
 	}
 }
 
-// rule is words that are denied, and what is better.
+// rule is a denied word, and its better form.
 type rule struct {
 	words  *regexp.Regexp
 	better string
 }
 
-// denyList is what no file may have in it.
+// denyList are the words that no file may contain.
 type denyList struct {
 	prose []rule
 	// names are the words of identifiers, in lower case.
