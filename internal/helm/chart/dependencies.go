@@ -102,13 +102,13 @@ func subcharts(files []*loader.BufferedFile) (map[string]*helmchart.Chart, error
 	return read, nil
 }
 
-// meets says whether a chart is the declared one, in a version that will do.
+// meets reports whether a chart is the declared one, in a version that will do.
 func meets(have *helmchart.Metadata, declared *helmchart.Dependency) bool {
 	return have.Name == declared.Name && satisfies(have.Version, declared.Version)
 }
 
-// replaced says whether a chart is one of those that are fetched: it is declared, but in other
-// versions, or it comes from another folder.
+// replaced reports whether a chart is replaced by a fetched one: it is declared, but in other versions, or it
+// comes from another folder.
 func replaced(have *helmchart.Metadata, declared []*helmchart.Dependency) bool {
 	named := false
 	for _, one := range declared {
@@ -123,7 +123,7 @@ func replaced(have *helmchart.Metadata, declared []*helmchart.Dependency) bool {
 	return named
 }
 
-// dependency brings one dependency, as files below charts.
+// dependency returns one dependency, as files below charts.
 func (s *Store) dependency(
 	ctx context.Context, from Source, one *helmchart.Dependency, left *room,
 ) ([]*loader.BufferedFile, *helmchart.Chart, error) {

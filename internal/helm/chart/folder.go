@@ -18,7 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// isFolder says whether a chart on disk is a folder.
+// isFolder reports whether a chart on disk is a folder.
 func isFolder(from Source) (bool, error) {
 	info, err := os.Stat(from.Chart)
 	switch {
@@ -70,7 +70,7 @@ func (s *Store) fromFile(ctx context.Context, from Source) (download, error) {
 	}, nil
 }
 
-// folder reads a chart that is no package, with its dependencies.
+// folder reads an unpacked chart, with its dependencies.
 func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -160,7 +160,7 @@ func (c *catalog) size() int64 {
 	return sum
 }
 
-// choose takes the version that helm would.
+// choose picks the version that helm would.
 func (c *catalog) choose(from Source, host string) (indexed, error) {
 	versions, ok := c.versions[from.Chart]
 	if !ok {

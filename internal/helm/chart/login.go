@@ -67,7 +67,7 @@ func withoutCredentials(next *http.Request, via []*http.Request) error {
 	return limitRedirects(next, via)
 }
 
-// credential takes the given credentials, or those of helm's and docker's files, in helm's order
+// credential returns the given credentials, or those of helm's and docker's files, in helm's order
 // (registry/client.go, NewClient; cli/environment.go for HELM_REGISTRY_CONFIG).
 func (s *Store) credential(from Source, host string) (auth.CredentialFunc, error) {
 	if from.access().hasCredentials() {
@@ -96,7 +96,7 @@ func (s *Store) credential(from Source, host string) (auth.CredentialFunc, error
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		credential, err := found(ctx, host)
 		if err != nil {
-			// A program that keeps credentials for helm or docker may fail.
+			// A credential helper of helm or docker may fail.
 			return credential, newError("the credentials for "+host+" that helm or docker keep cannot be read", err,
 				ErrCredentials)
 		}

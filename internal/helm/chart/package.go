@@ -106,7 +106,7 @@ func describe(from string, read *helmchart.Chart, want string) (*Package, error)
 	}, nil
 }
 
-// satisfies says whether a version is the wanted one or in the wanted range; without one any is.
+// satisfies reports whether a version is the wanted one or in the wanted range; without one any is.
 func satisfies(have, want string) bool {
 	if want == "" || have == want {
 		return true

@@ -240,7 +240,7 @@ func (r *registryReader) pin(ctx context.Context, manifest ocispec.Manifest) (Pi
 	return Pin{Name: meta.Name, Version: meta.Version}, nil
 }
 
-// artifactKind says what something is that is no chart.
+// artifactKind describes an artifact that is no chart.
 func artifactKind(m ocispec.Manifest) string {
 	switch {
 	case m.ArtifactType != "":

@@ -93,7 +93,7 @@ func (s *Store) fromEntry(ctx context.Context, from Source, chosen entry) (downl
 	return s.downloadAt(from.access(), chosen.at, chosen.origin, archive, chosen.pin), nil
 }
 
-// fromURL brings a package that no index speaks of.
+// fromURL downloads a package that is in no index.
 func (s *Store) fromURL(ctx context.Context, from Source) (download, error) {
 	at, err := url.Parse(from.Chart)
 	if err != nil {

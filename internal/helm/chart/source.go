@@ -59,7 +59,7 @@ const (
 
 const ociScheme = "oci://"
 
-// InRegistry is whether a source is an OCI registry.
+// InRegistry reports whether a source is an OCI registry.
 func (from Source) InRegistry() bool {
 	return strings.HasPrefix(from.Repository, ociScheme) ||
 		from.Repository == "" && strings.HasPrefix(from.Chart, ociScheme)

@@ -33,8 +33,8 @@ type Options struct {
 	Stall time.Duration
 }
 
-// Store resolves and fetches charts, each once for all who ask. It keeps what it fetched in
-// memory, within bounds, and nothing on disk. It is safe for concurrent use.
+// Store resolves and fetches charts, each once for all callers. It caches what it fetched in memory, within
+// bounds, and nothing on disk. It is safe for concurrent use.
 type Store struct {
 	options Options
 	// pause before a request is repeated; it doubles.

@@ -134,7 +134,7 @@ func (r *room) inspect(name string, file *bufio.Reader, depth int) error {
 	return nil
 }
 
-// isParsed is whether Helm parses a file before it renders anything, wherever in a chart it is.
+// isParsed reports whether Helm parses a file before it renders anything, wherever in a chart it is.
 func isParsed(name string) bool {
 	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	switch path.Base(name) {

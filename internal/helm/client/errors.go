@@ -19,7 +19,7 @@ type NotReadyError struct {
 	Hook bool
 }
 
-// NotReady is an object that is not as it should be.
+// NotReady is an object that is not ready.
 type NotReady struct {
 	Object objects.Reference
 	// Text names it with the reason, such as "Deployment default/web: ...". Below the first line there may be
@@ -49,7 +49,7 @@ func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
 // Unwrap is the cause.
 func (e *NotReadyError) Unwrap() error { return e.Cause }
 
-// timeoutError is a time that is over.
+// timeoutError is an expired timeout.
 type timeoutError struct{ error }
 
 func (e *timeoutError) Unwrap() error { return e.error }

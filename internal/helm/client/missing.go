@@ -63,7 +63,7 @@ func lookupOf(path string) (at lookup, is bool) {
 	return at, true
 }
 
-// String is such as "configmaps default/web", or the version of the API whose kinds are asked for.
+// String returns a text such as "configmaps default/web", or the version of the API whose kinds are looked up.
 func (l lookup) String() string {
 	switch {
 	case l.resource == "":

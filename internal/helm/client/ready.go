@@ -162,7 +162,7 @@ func (c *client) deletedEarly(info *resource.Info) (string, error) {
 	return "", nil
 }
 
-// pod checks a Pod that is to succeed.
+// pod checks a Pod that has to succeed.
 func (c *client) pod(ctx context.Context, info *resource.Info) (reason string, err error) {
 	pod, err := c.s.clients.CoreV1().Pods(info.Namespace).Get(ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -219,8 +219,7 @@ var ends = []string{
 	batchv1.JobReasonFailedIndexes, batchv1.JobReasonMaxFailedIndexesExceeded,
 }
 
-// ended checks a Job that is gone, as one with a ttlSecondsAfterFinished is soon after its end, by the
-// events of it.
+// ended checks a Job that is gone by its events. One with a ttlSecondsAfterFinished is deleted soon after its end.
 func (c *client) ended(
 	ctx context.Context, info *resource.Info, gone func(*resource.Info) (string, error),
 ) (reason string, err error) {

@@ -79,7 +79,7 @@ func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, erro
 	return list, nil
 }
 
-// splitRemoved takes the objects of removed kinds out of a manifest.
+// splitRemoved removes the objects of removed kinds from a manifest.
 func (c *client) splitRemoved(manifest []byte) (present []byte, removed []*unstructured.Unstructured, err error) {
 	if err := expansion.CheckYAML(manifest); err != nil {
 		return nil, nil, fmt.Errorf("read the manifest: %w", err)

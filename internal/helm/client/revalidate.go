@@ -31,7 +31,7 @@ type bound struct {
 	pause time.Duration
 }
 
-// attempts of a request that is one too many.
+// attempts for a rate-limited request.
 const attempts = 30
 
 // RoundTrip implements http.RoundTripper.

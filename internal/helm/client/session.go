@@ -64,8 +64,8 @@ type Session struct {
 	// failure is the last wait that failed, unrecorded why a record was not written, by its key.
 	failure    *NotReadyError
 	unrecorded map[string]error
-	// foreign are the objects that stay, each with its text; deleted those that were, as they
-	// were, and gone those of which nothing is left. All by identity.
+	// foreign are the objects that stay, each with its text. deleted are the deleted objects in their last form,
+	// and gone those of which nothing is left. All by identity.
 	foreign map[identity]string
 	deleted map[identity]types.UID
 	gone    map[identity]bool

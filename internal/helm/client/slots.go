@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// defaultSlots is how many sessions work at a time, unless told otherwise.
+// defaultSlots is how many sessions work at a time by default.
 const defaultSlots = 3
 
 // Slots bound how many sessions of a process render and build at a time, which takes some hundred MiB for a large

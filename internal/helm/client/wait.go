@@ -32,7 +32,7 @@ type check func(ctx context.Context, info *resource.Info) (reason string, err er
 type waiting struct {
 	c     *client
 	check check
-	// hook is whether what is waited for is a hook of the chart.
+	// hook is whether the awaited object is a hook of the chart.
 	hook bool
 	all  []*object
 	// pending are those that were not ready when they were observed.
@@ -134,9 +134,9 @@ func (c *client) await(resources kube.ResourceList, timeout time.Duration, w wai
 	})
 }
 
-// pass observes what was not ready the last time, and, once all of that is, at everything once
-// more: what was ready first may not be so any more. Helm observes all objects each time, and stops at
-// the first that is not ready, so that it cannot tell of the others (kube.waiter).
+// pass observes the objects that were not ready, and, once all of them are, all objects once more: the first ones
+// may no longer be ready. Helm observes all objects each time, and stops at the first that is not ready, so it
+// cannot report the others (kube.waiter).
 func (w *waiting) pass(ctx context.Context) error {
 	again := len(w.pending) < len(w.all)
 

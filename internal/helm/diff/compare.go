@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
-// Verb is what becomes of an object.
+// Verb is the change of an object.
 type Verb string
 
 // What becomes of objects.
@@ -154,7 +154,7 @@ func (k Key) isSecret() bool { return k.Group == "" && k.Kind == "Secret" }
 
 const annotations = "metadata.annotations"
 
-// ofSecret is whether a path leads to what a Secret keeps secret. kubectl notes all of it in an annotation.
+// ofSecret reports whether a path is in the secret part of a Secret. kubectl copies all of it to an annotation.
 func ofSecret(path string) bool {
 	top, _, _ := strings.Cut(path, ".")
 

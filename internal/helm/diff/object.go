@@ -19,7 +19,7 @@ type Object struct {
 	Content map[string]any
 }
 
-// String is such as "Deployment kube-system/metrics-server".
+// String returns a text such as "Deployment kube-system/metrics-server".
 func (o Object) String() string {
 	name := o.Name
 

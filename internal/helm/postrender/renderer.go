@@ -26,8 +26,8 @@ type Renderer struct {
 // New makes a post-renderer of patches, which are applied in their order.
 func New(patches []Patch) *Renderer { return &Renderer{patches: patches, namespace: "default"} }
 
-// In says in which namespace objects are that name none: that of the release. It is "default" otherwise, as
-// in kustomize.
+// In sets the namespace of objects that name none: that of the release. It is "default" otherwise, as in
+// kustomize.
 func (r *Renderer) In(namespace string) *Renderer {
 	return &Renderer{patches: r.patches, namespace: namespace}
 }
@@ -79,7 +79,7 @@ type edit struct {
 	// what is the readable target of the patch, and kind is its kind, if known.
 	what, kind string
 	matches    func(head) bool
-	// change gives the object as it is to be, nil to delete it.
+	// change returns the changed object, nil to delete it.
 	change func(object map[string]any) (map[string]any, error)
 }
 

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/resid"
 )
 
-// head is what an object is selected by.
+// head are the fields that select an object.
 type head struct {
 	group, version, kind, namespace, name string
 	labels, annotations                   labels.Set
@@ -38,13 +38,13 @@ func (h head) in(namespace string) head {
 	return h
 }
 
-// is whether both are the same object.
+// is reports whether both are the same object.
 func (h head) is(other head) bool {
 	return h.group == other.group && h.version == other.version && h.kind == other.kind &&
 		h.namespace == other.namespace && h.name == other.name
 }
 
-// String is such as Deployment apps/web.
+// String returns a text such as Deployment apps/web.
 func (h head) String() string { return h.kind + " " + h.namespace + "/" + h.name }
 
 // selector matches as the one of kustomize does, whose regular expressions it uses.

@@ -52,7 +52,7 @@ type run struct {
 	brought []brought
 }
 
-// converge observes, decides and takes the first step, until there is none left. The release was observed before.
+// converge observes, decides and takes the first step, until none is left. The release was observed before.
 func (r *run) converge(ctx context.Context, earlier Observation) error {
 	var before []Decision
 
@@ -109,8 +109,8 @@ func (r *run) take(ctx context.Context, d Decision, have Observation) error {
 	return r.deploy(ctx, s, d, have)
 }
 
-// guard lets an upgrade change nothing that another release took over meanwhile, and takes note of
-// what is there before an installation.
+// guard prevents an upgrade from changing objects that another release took over meanwhile, and records the
+// existing objects before an installation.
 func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
 	if a.step != Upgrade {
 		a.rendered.check = func(objects []diff.Object) (err error) {
@@ -217,7 +217,7 @@ func (r *run) deploy(ctx context.Context, s *client.Session, d Decision, have Ob
 	return nil
 }
 
-// redactError keeps secrets out of the text of an error.
+// redactError removes secrets from the text of an error.
 func redactError(err error, redact func(string) string) error {
 	if err == nil {
 		return nil

@@ -24,7 +24,7 @@ import (
 type attempt struct {
 	spec Spec
 	step Step
-	// from is the revision that is upgraded from or installed over.
+	// from is the revision at the start of an upgrade or below an installation.
 	from  int
 	chart *helmchart.Chart
 	crds  []diff.Object
@@ -159,8 +159,8 @@ func (a *attempt) upgrade() *action.Upgrade {
 	return u
 }
 
-// rendered is the post-renderer of every attempt. It remembers what comes out, which Helm keeps to
-// itself when it stops after that.
+// rendered is the post-renderer of every attempt. It records the rendered manifest, which Helm does not return
+// when it stops after that.
 type rendered struct {
 	// before precedes what the chart rendered.
 	before    []byte
@@ -224,8 +224,8 @@ func hooksOf(hooks []*helmrelease.Hook, namespace string) ([]diff.Object, error)
 	return all, nil
 }
 
-// rejection says why Helm did not even begin, which it does in words only: what it asks for is asked
-// again, in its order (Helm 3.21, action/install.go, RunWithContext).
+// rejection returns why Helm did not even begin. Helm reports that only as text, so rejection repeats Helm's
+// checks in order (Helm 3.21, action/install.go, RunWithContext).
 func (a *attempt) rejection(ctx context.Context, err error) error {
 	caps := a.cfg.Capabilities
 

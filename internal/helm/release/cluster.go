@@ -24,7 +24,7 @@ const (
 	leasePrefix = "talosop-addon-"
 	// atOnce is how many objects are observed side by side.
 	atOnce = 8
-	// defaultPause is between two observations of something that is waited for.
+	// defaultPause is the time between two observations in a wait.
 	defaultPause = time.Second
 	// defaultUnreachableTimeout is for an API that is starting.
 	defaultUnreachableTimeout = time.Minute

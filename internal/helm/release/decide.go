@@ -46,12 +46,12 @@ const (
 // Decision is the next step, and why. It is comparable.
 type Decision struct {
 	Step Step
-	// Revision that is upgraded from, installed over, ended or in the way, and its status.
+	// Revision at the start of an upgrade, below an installation, to be ended or in the way, and its status.
 	Revision int
 	Status   string
 	// Reason is one of the errors of this package, with Refuse.
 	Reason error
-	// Text says why, and with Refuse what to do.
+	// Text is the reason, and with Refuse what to do.
 	Text string
 }
 
@@ -149,7 +149,7 @@ func abandoned(want Wanted, r Revision, now time.Time) bool {
 	return ours && want.Held || now.Sub(r.Changed) > max(want.Timeout, minimumBusy)
 }
 
-// everDeployed is whether a release was deployed since it was last installed: nothing before that
+// everDeployed reports whether a release was deployed since it was last installed: nothing before that
 // tells anything of what exists. The revision of an installation is known by its times, which are
 // the same (Helm 3.21, action/install.go, createRelease; upgrades and rollbacks take the first
 // time over). A history that does not go back that far is that of a release that was upgraded.

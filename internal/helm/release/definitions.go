@@ -163,7 +163,7 @@ func (r *run) define(ctx context.Context, a *attempt) error {
 	return r.cluster.API.AwaitEstablished(ctx, names)
 }
 
-// defines is whether the definitions of the chart are managed.
+// defines reports whether the definitions of the chart are managed.
 func (a *attempt) defines(upgrade bool) bool {
 	o := a.spec.Options
 

@@ -277,7 +277,7 @@ func (i Ignore) Check() error {
 	return nil
 }
 
-// covers is whether a path is the one of a pattern, or below it.
+// covers reports whether a path is the one of a pattern, or below it.
 func covers(pattern, at string) bool {
 	want, have := fieldsOf(pattern), fieldsOf(at)
 

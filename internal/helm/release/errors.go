@@ -14,9 +14,9 @@ var (
 	ErrBusy = errors.New("somebody else works on the release")
 	// ErrUnreadable is a history whose newest record cannot be read.
 	ErrUnreadable = errors.New("the newest record of the release cannot be read")
-	// ErrKubernetes is a chart that is for other versions of Kubernetes.
+	// ErrKubernetes is a chart for other versions of Kubernetes.
 	ErrKubernetes = errors.New("the chart does not support the cluster's version of Kubernetes")
-	// ErrChart is a chart with a file that is not what Kubernetes can have, whatever the values are.
+	// ErrChart is a chart with a file that Kubernetes cannot have, with any values.
 	ErrChart = errors.New("the chart has a file that cannot be read")
 	// ErrTemplate is a chart that cannot be rendered.
 	ErrTemplate = errors.New("the chart cannot be rendered")
@@ -48,7 +48,7 @@ type FailedError struct {
 	// Diagnosis lists the objects that are not ready, each with its reason, last event and last log
 	// lines.
 	Diagnosis []string
-	// Next is what became of the release, and what to do.
+	// Next is the state of the release, and what to do.
 	Next string
 }
 

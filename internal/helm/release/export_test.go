@@ -12,7 +12,7 @@ func Mistyped(objects []diff.Object) error { return mistyped(objects) }
 // LeaseOf names the Lease of a release.
 func LeaseOf(name Name) string { return leaseOf(name) }
 
-// Covers is whether a pattern of ignored fields means a field.
+// Covers reports whether a pattern of ignored fields means a field.
 func Covers(pattern, path string) bool { return covers(pattern, path) }
 
 // SchemaText makes one line of what Helm says of values.

@@ -77,7 +77,7 @@ func (r *run) foreignObjects(ctx context.Context, a *attempt, have Observation, 
 	return r.cluster.conflicts(ctx, r.spec.Name, brings)
 }
 
-// cause is Helm's reason, with the wait that it is about, of which Helm keeps the text at best.
+// cause is Helm's reason, with the failed wait, of which Helm keeps only the text.
 func (a *attempt) cause(ctx context.Context, s *client.Session, cause error) error {
 	if failure := s.Failure(); failure != nil {
 		if before, found := strings.CutSuffix(cause.Error(), failure.Error()); found {
@@ -135,8 +135,8 @@ func (r *run) diagnose(ctx context.Context, s *client.Session, a *attempt) []str
 	return found
 }
 
-// undo takes a failed upgrade back to what was deployed, and a failed installation away, unless what
-// was there before would go with it. It says what became of the release.
+// undo rolls a failed upgrade back to the deployed revision, and removes a failed installation, unless that would
+// delete earlier objects. It returns the state of the release.
 func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 	const left = "It is left as it is, because %s. Apply again to try once more."
 

@@ -156,7 +156,7 @@ func (c *Cluster) others(ctx context.Context, objects []diff.Object, belongs fun
 	return owned(slices.Compact(texts)...)
 }
 
-// shared splits objects into those that a revision had already, and those that are new.
+// shared splits objects into those that a revision had already, and new ones.
 func shared(objects []diff.Object, had []diff.Object) (both, brought []diff.Object) {
 	known := map[diff.Key]bool{}
 	for _, o := range had {

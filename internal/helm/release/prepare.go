@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 )
 
-// prepare brings what has to be there before Helm begins. All of it may be repeated.
+// prepare creates what has to exist before Helm begins. All of it may be repeated.
 func (r *run) prepare(ctx context.Context, a *attempt, have Observation) error {
 	if err := r.namespace(ctx); err != nil {
 		return err

@@ -348,8 +348,8 @@ type removing struct {
 
 	// former are the statuses that records had when Helm read them, which it changes then.
 	former map[string]helmrelease.Status
-	// newest is the record of the revision that is uninstalled, where that is known and the history is kept; forgets
-	// is whether it goes all the same in the end.
+	// newest is the record of the uninstalled revision, where that is known and the history is kept. forgets is
+	// whether the record is still deleted at the end.
 	newest  string
 	forgets bool
 }
@@ -428,7 +428,7 @@ func end(r *helmrelease.Release) {
 }
 
 func mark(r *helmrelease.Release, label, value string) {
-	// Records share their labels with those that they were made from.
+	// Records share their labels with their originals.
 	r.Labels = maps.Clone(r.Labels)
 	if r.Labels == nil {
 		r.Labels = map[string]string{}

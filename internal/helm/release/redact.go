@@ -8,9 +8,9 @@ import (
 // quotesObject finds the lines of a text that are about a Secret, or that quote a whole object of any kind.
 var quotesObject = regexp.MustCompile(`\bSecret\b|\{\\*"(apiVersion|kind|metadata)\\*":`)
 
-// redactWithoutObjects redacts a text, and takes out of its lines the objects that the API server quotes when it
-// refuses them (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go, applyPatchToObject): what a template
-// made of a secret is no text that is known as one.
+// redactWithoutObjects redacts a text, and removes from its lines the objects that the API server quotes when it
+// refuses them (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go, applyPatchToObject). A template may
+// have transformed a secret, so that its text is unknown.
 func redactWithoutObjects(redact func(string) string) func(string) string {
 	return func(text string) string {
 		lines := strings.Split(redact(text), "\n")

@@ -204,7 +204,7 @@ func uninstallAgain(
 type deletions struct {
 	changing
 
-	// begun is whether the hooks before them have run.
+	// begun is whether the hooks before the objects have run.
 	begun bool
 	errs  []error
 }
@@ -226,7 +226,7 @@ func (d *deletions) DeleteWithPropagationPolicy(
 	return result, errs
 }
 
-// ours is an object that is still the release's and is to go.
+// ours reports whether an object still belongs to the release.
 func ours(live map[string]any, name Name) bool {
 	owner, _ := ownerOf(live)
 
@@ -234,7 +234,7 @@ func ours(live map[string]any, name Name) bool {
 		Object: live}).GetAnnotations()[kube.ResourcePolicyAnno] != kube.KeepPolicy
 }
 
-// leaving is an object that is being deleted.
+// leaving reports whether an object is being deleted.
 func leaving(live map[string]any, _ Name) bool {
 	return (&unstructured.Unstructured{Object: live}).GetDeletionTimestamp() != nil
 }

@@ -146,7 +146,7 @@ func (a *attempt) beforehand() map[diff.Key]bool {
 	return all
 }
 
-// definable is whether an apply may make them its own.
+// definable reports whether an apply may adopt the definitions.
 func (r *run) definable(ctx context.Context, a *attempt) error {
 	if !r.spec.Options.IncludeCRDs {
 		return nil
@@ -277,7 +277,7 @@ func renderOffline(ctx context.Context, spec Spec, chart *chart.Package, kuberne
 	return a.rendering()
 }
 
-// offline is what helm template does (Helm 3.21, cmd/helm/template.go).
+// offline does what helm template does (Helm 3.21, cmd/helm/template.go).
 func (a *attempt) offline(version *chartutil.KubeVersion) *action.Install {
 	o, i := a.spec.Options, action.NewInstall(a.cfg)
 	i.ReleaseName, i.Namespace, i.SkipCRDs = a.spec.Name.Name, a.spec.Namespace, true

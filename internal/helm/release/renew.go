@@ -125,7 +125,7 @@ func (c *Cluster) hooksLeft(ctx context.Context, name Name) ([]hookLeft, error) 
 	return left, nil
 }
 
-// mayBeLeft is whether a revision has begun a hook, and then failed. The begin is recorded before the
+// mayBeLeft reports whether a revision has begun a hook, and then failed. The begin is recorded before the
 // object is made.
 func mayBeLeft(status helmrelease.Status, h *helmrelease.Hook) bool {
 	unfinished := status == helmrelease.StatusFailed || status == helmrelease.StatusUninstalling || status.IsPending()
@@ -141,7 +141,7 @@ func (h hookLeft) is(info *resource.Info) bool {
 		(key.Namespace == info.Namespace || info.Namespace == "")
 }
 
-// made is whether an object is certain to be what the revision made: Helm does not write on hooks whose
+// made reports whether an object is certain to be what the revision made: Helm does not write on hooks whose
 // they are. Charts do, in labels mostly; and nothing that was there before the revision is of it.
 func (h hookLeft) made(live *unstructured.Unstructured) bool {
 	if _, others := ownerOf(live.Object); others || live.GetCreationTimestamp().Time.Before(h.since) {
@@ -206,7 +206,7 @@ func (c *renewing) job(_ *resource.Info, live *unstructured.Unstructured) string
 	return "which had failed, to make it anew"
 }
 
-// hasFailed is whether a Job has ended without success (batch/v1, JobFailed).
+// hasFailed reports whether a Job has ended without success (batch/v1, JobFailed).
 func hasFailed(job *unstructured.Unstructured) bool {
 	// A Job without such conditions has not failed.
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
@@ -235,7 +235,7 @@ func (c *renewing) clear(
 	return nil
 }
 
-// concerns is whether an object is relevant.
+// concerns reports whether an object is relevant.
 func (c *renewing) concerns(info *resource.Info) bool {
 	return c.jobs && info.Mapping.GroupVersionKind.GroupKind() == jobKind ||
 		slices.ContainsFunc(c.hooks, func(h hookLeft) bool { return h.is(info) })

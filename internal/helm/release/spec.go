@@ -13,7 +13,7 @@ import (
 // Name identifies a release of a cluster.
 type Name struct{ Namespace, Name string }
 
-// String is such as kube-system/cilium.
+// String returns a text such as kube-system/cilium.
 func (n Name) String() string { return n.Namespace + "/" + n.Name }
 
 // Spec is a release as it is wanted.
@@ -56,7 +56,7 @@ type Options struct {
 	EnableDNS bool
 	// SubNotes renders the notes of subcharts too.
 	SubNotes bool
-	// Reuse says what becomes of the values of the revision before.
+	// Reuse is how the values of the revision before are used.
 	Reuse Reuse
 	// MaxHistory is how many revisions are kept, 0 for all.
 	MaxHistory int
@@ -74,7 +74,7 @@ type Reuse string
 
 // What becomes of the values of the revision before.
 const (
-	// ReuseNothing takes the given values alone.
+	// ReuseNothing uses only the given values.
 	ReuseNothing Reuse = ""
 	// ReuseValues takes them, and the defaults of the chart of that time, below the given ones.
 	ReuseValues Reuse = "reuse"
@@ -86,14 +86,14 @@ const (
 type Rendering struct {
 	// Objects of the release, and those of its hooks, which come and go.
 	Objects, Hooks []diff.Object
-	// Definitions of the crds folder that an apply manages: it brings those that are missing, and
-	// with UpgradeCRDs makes all what the chart has. With IncludeCRDs they are among the objects.
+	// Definitions of the crds folder that an apply manages: it creates missing ones, and with UpgradeCRDs changes
+	// all to match the chart. With IncludeCRDs they are among the objects.
 	Definitions []diff.Object
 	// AppVersion and Notes as the chart has them. Notes may hold secrets.
 	AppVersion, Notes string
 }
 
-// Observation is a release as its cluster has it.
+// Observation is the state of a release in its cluster.
 type Observation struct {
 	// History of the release, oldest first; empty when there is none.
 	History []Revision
@@ -149,11 +149,11 @@ const (
 // Revision is one entry of Helm's history of a release.
 type Revision struct {
 	Number int
-	// Status as Helm has it, such as deployed or pending-upgrade.
+	// Status is Helm's status, such as deployed or pending-upgrade.
 	Status string
 	// Inputs is the mark of what went in ([Inputs]), empty when talosop did not make it.
 	Inputs string
-	// Removing is whether it was talosop that began to uninstall it.
+	// Removing is whether talosop began to uninstall it.
 	Removing bool
 	// Former is the status that it had before it was begun to be uninstalled, which then was not
 	// finished; empty when that is not known.
@@ -176,7 +176,7 @@ type Revision struct {
 	Notes string
 }
 
-// Intent is what an apply is for.
+// Intent is the purpose of an apply.
 type Intent struct {
 	// Create takes no release for granted: one that exists is only taken over with Adopt, or when it
 	// is what an earlier run with the same wish made or began.
@@ -186,7 +186,7 @@ type Intent struct {
 	Repair bool
 }
 
-// Depth says how closely drift is detected.
+// Depth is how closely drift is detected.
 type Depth string
 
 // Depths of drift detection.
@@ -223,8 +223,8 @@ type DriftOptions struct {
 type RemoveOptions struct {
 	// KeepHistory leaves Helm's records, with the status uninstalled.
 	KeepHistory bool
-	// newest is the record of the revision that is removed, with KeepHistory; forgets is whether the records go all
-	// the same, after the objects that Helm does not know of.
+	// newest is the record of the removed revision, with KeepHistory. forgets is whether the records are still
+	// deleted, after the objects that Helm does not know.
 	newest  string
 	forgets bool
 	// DisableHooks runs no hooks.
@@ -239,7 +239,7 @@ type RemoveOptions struct {
 	Secrets values.Secrets
 }
 
-// Outcome is what an apply did.
+// Outcome is the result of an apply.
 type Outcome struct {
 	// Done are the finished actions in order, such as "recovered revision 3, which an interrupted run left
 	// pending-upgrade" or "upgraded to revision 4".

@@ -16,11 +16,11 @@ import (
 type brought struct {
 	diff.Object
 
-	// made is whether an object of this name is what the apply made.
+	// made reports whether the apply made an object of this name.
 	made func(live *unstructured.Unstructured) bool
 }
 
-// bring takes note of an object that was made now.
+// bring records an object that was made now.
 func (r *run) bring(o diff.Object) {
 	r.brought = append(r.brought, brought{o, func(*unstructured.Unstructured) bool { return true }})
 }

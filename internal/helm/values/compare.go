@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Equal says whether two releases have the same values. Integers are compared exactly, and as float64
-// with other numbers, which is what Helm's record of a release gives back.
+// Equal reports whether two releases have the same values. Integers are compared exactly, and as float64 with
+// other numbers, which Helm's record of a release returns.
 func Equal(a, b map[string]any) bool { return same(recorded(a), recorded(b)) }
 
 // Restored are the values of Helm's record of a release with the integers of known ones that the record
@@ -143,7 +143,7 @@ func (d *differences) line(path string, before, after any) string {
 // telling finds names of secrets.
 var telling = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|private_?key|api_?key|access_?key`)
 
-// isSwitch is whether a value is too small to be a secret.
+// isSwitch reports whether a value is too small to be a secret.
 func isSwitch(value any) bool {
 	_, isBool := value.(bool)
 

@@ -78,8 +78,7 @@ func checkShape(text string) error {
 	}
 }
 
-// checkKeys finds keys that are there twice. Aliases are not followed: what they stand for is checked
-// where it is written.
+// checkKeys finds duplicate keys. It does not follow aliases, because their target is checked where it is written.
 func checkKeys(node *nodes.Node) error {
 	if node.Kind == nodes.MappingNode {
 		seen := map[string]bool{}

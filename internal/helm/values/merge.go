@@ -84,7 +84,7 @@ func Merge(g Given) (map[string]any, Secrets, error) {
 	return merged, secrets.compact(), nil
 }
 
-// Same says whether documents, merged in their order, have the same values as others. Integers of up to
+// Same reports whether documents, merged in their order, have the same values as others. Integers of up to
 // 64 bits are compared as they are written: Helm rounds those beyond 2^53 to the same float64, so that
 // templates see no difference. Documents that cannot be read are never the same.
 func Same(documents, others []string) bool {

@@ -127,9 +127,9 @@ func encodingsOf(text string) []form {
 	return append(forms, insideBase64(raw)...)
 }
 
-// insideBase64 is what a text always becomes within a longer one that is encoded as base64, such as
-// user:password: each character stands for 6 bits, and those that are the text's alone depend on
-// where it begins in a group of 3 bytes. Those at its ends tell at most 4 bits of it.
+// insideBase64 is the constant part of a text within a longer one that is encoded as base64, such as
+// user:password. Each character stands for 6 bits, and the text's own characters depend on its position in a group
+// of 3 bytes. Those at its ends reveal at most 4 bits of it.
 func insideBase64(text []byte) []form {
 	if len(text) < shortestInside {
 		return nil
