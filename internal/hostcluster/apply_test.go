@@ -156,7 +156,7 @@ func (s site) observe(t *testing.T, spec workload.Spec, wants func(workload.Obse
 	return seen
 }
 
-// quiet says whether everything is there, runs, and is as it should be.
+// quiet reports whether everything is there, runs, and is as it should be.
 func quiet(o workload.Observation) bool {
 	for _, m := range o.Machines {
 		if !m.Exists || !m.Complete || !m.Ready || len(m.Outdated)+len(m.Drift) > 0 || m.Diagnosis != "" || m.VolumesLost {

@@ -101,7 +101,7 @@ func (h *Host) target(ctx context.Context, s workload.Spec, host string) (target
 		return target{}, err
 	}
 
-	// Of a machine that is on its way, or out, there is no pod; a single word may be anything.
+	// A machine that is being made or removed has no pod; a single word may be anything.
 	if list.machine(machine) == nil && (!full || !isMachine(machine)) {
 		return target{elsewhere: true}, nil
 	}
@@ -131,7 +131,7 @@ func (h *Host) targetOfIP(ctx context.Context, s workload.Spec, ip string) (targ
 	return target{machine: pod.Labels[workload.LabelMachine], ip: ip}, nil
 }
 
-// isMachine says whether a label has the form of a machine's: a pool and a number.
+// isMachine reports whether a label has the form of a machine's: a pool and a number.
 func isMachine(label string) bool {
 	i := strings.LastIndexByte(label, '-')
 	if i <= 0 {

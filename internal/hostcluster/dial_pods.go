@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// podLists keeps the pods of clusters for a moment: a run asks for them with each connection it makes, fifty at once.
+// podLists caches the pods of clusters briefly: a run requests them with each connection, fifty at once.
 type podLists struct {
 	api clientgo.Interface
 
@@ -100,7 +100,7 @@ func (p *podLists) begin(ctx context.Context, s workload.Spec, earliest time.Tim
 	go func() {
 		defer close(l.done)
 
-		// The others go on waiting when who came first does not.
+		// The other callers continue to wait when the first one gives up.
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), listTime,
 			fmt.Errorf("no answer within %s", listTime))
 		defer cancel()
@@ -148,7 +148,7 @@ func (p *podLists) see(key clusterKey, pods []corev1.Pod) {
 	}
 }
 
-// had says whether a pod of the cluster has or had an address.
+// had reports whether a pod of the cluster has or had an address.
 func (p *podLists) had(s workload.Spec, ip string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,7 +232,7 @@ func fit(pod *corev1.Pod) error {
 	return nil
 }
 
-// notRunning says why the container of a pod does not run, empty when it does.
+// notRunning returns why the container of a pod does not run, empty when it does.
 func notRunning(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {

@@ -42,7 +42,7 @@ func (s site) patchClaim(t *testing.T, name, patch string) {
 	check(t, err)
 }
 
-// saying tells whether one line has all the words.
+// saying reports whether one line has all the words.
 func saying[T any](said []T, words ...string) bool {
 	for _, d := range said {
 		line := fmt.Sprint(d)

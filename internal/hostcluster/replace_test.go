@@ -186,7 +186,7 @@ func (s site) killAtEveryCall(t *testing.T, o operation) {
 	}
 }
 
-// kill says whether the operation had so many requests that it was killed.
+// kill reports whether the operation had so many requests that it was killed.
 func (s site) kill(t *testing.T, o operation, n int) (killed bool) {
 	spec := s.spec(fmt.Sprintf("%s%d", o.name, n), 0, 1)
 	o.before(t, s, &spec)

@@ -121,7 +121,7 @@ func (b endingBody) Close() error {
 	return b.Closer.Close()
 }
 
-// worthRepeating says whether a request may go better the next time, and does no harm when it does.
+// worthRepeating reports whether a request may go better the next time, and does no harm when it does.
 func worthRepeating(r *http.Request, response *http.Response, err error) bool {
 	if r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
 		return false
@@ -145,7 +145,7 @@ func worthRepeating(r *http.Request, response *http.Response, err error) bool {
 			response.StatusCode)
 }
 
-// cut says whether a connection was, while an answer was awaited.
+// cut reports whether a connection was lost before its answer.
 func cut(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF)

@@ -49,9 +49,9 @@ func newConn(s *session, port string, data, failure httpstream.Stream, refused f
 	return c
 }
 
-// readFailure waits for the kubelet to say what went wrong. That nothing listens on a port is nothing against the
-// session, a sandbox that is gone is, and only the text tells them apart: the next connection gets a new session, and
-// this one's others go on.
+// readFailure waits for the kubelet's error. A port without a listener does not affect the session, but a sandbox
+// that is gone does, and only the text distinguishes them. The next connection gets a new session, and other
+// connections of this one continue.
 func (c *conn) readFailure(said chan<- struct{}) {
 	defer close(said)
 
@@ -129,7 +129,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, c.failed(err, &net.OpError{Op: "forward", Net: "tcp", Addr: c.RemoteAddr(), Err: syscall.EPIPE})
 }
 
-// CloseWrite says that nothing more will be written.
+// CloseWrite ends the written data.
 func (c *conn) CloseWrite() error { return c.far.SetReadDeadline(time.Now()) }
 
 // Close implements net.Conn. It does not block.

@@ -89,7 +89,7 @@ func (f *Forwarder) Dial(ctx context.Context, pod *corev1.Pod, port string) (net
 	}
 }
 
-// Connected says whether a pod has a session that can be used.
+// Connected reports whether a pod has a session that can be used.
 func (f *Forwarder) Connected(pod types.UID) bool { return f.usable(pod) != nil }
 
 func (f *Forwarder) usable(pod types.UID) *session {

@@ -162,7 +162,7 @@ func (c *checking) dryRun(ctx context.Context, k *workload.Kind, o workload.Obje
 		Body(o).Do(ctx).Error()
 }
 
-// isVerdict says whether an error is what the host thinks of an object, and not that it has no time or is gone. A
+// isVerdict reports whether an error is what the host thinks of an object, and not that it has no time or is gone. A
 // webhook that does not answer is one, too: it would not answer later either.
 func isVerdict(err error) bool {
 	var status apierrors.APIStatus
@@ -229,7 +229,7 @@ func (c *checking) level() string {
 	return c.namespace.Labels[workload.EnforceLabel]
 }
 
-// aboutResources says whether fields of a pod that the host cannot take are those of resources.
+// aboutResources reports whether the host refused fields of a pod's resources.
 func aboutResources(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -119,7 +119,7 @@ func (c *checking) warn(attribute, found, help string, about ...any) {
 	c.add(Finding{Warning: true, Attribute: attribute, Found: fmt.Sprintf(found, about...), Help: help})
 }
 
-// unseenIf notes what the credentials may not read, and says whether that is why there is an error.
+// unseenIf records what the credentials may not read, and reports whether that is the reason for an error.
 func (c *checking) unseenIf(err error, what string) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
@@ -133,7 +133,7 @@ func (c *checking) unseenIf(err error, what string) bool {
 	return true
 }
 
-// checkNamespace says whether there is one. When it may not be read, it is taken to be there.
+// checkNamespace reports whether there is one. When it may not be read, it is taken to be there.
 func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) {
 	name := c.spec.Namespace
 	found, err := c.host.API().CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})

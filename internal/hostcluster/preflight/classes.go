@@ -43,7 +43,7 @@ func (c *checking) checkClasses(ctx context.Context) error {
 	return nil
 }
 
-// classless says whether a priority class is known to be missing.
+// classless reports whether a priority class is known to be missing.
 func (c *checking) classless(name string) bool { return slices.Contains(c.priorities, name) }
 
 // named are the names that machines have, each once, and none that is empty.

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Finding is something about a host that keeps machines from being made there, or that is worth knowing before they
-// are.
+// Finding is a fact about a host that prevents machines there, or that is useful to know before.
 type Finding struct {
 	// Warning is true for a finding that may be harmless.
 	Warning bool

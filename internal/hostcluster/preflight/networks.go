@@ -70,7 +70,7 @@ func (c *checking) compare(attribute, what string, own []netip.Prefix, used []ne
 	}
 }
 
-// serviceNetworks are those of Services: what the host says since 1.33, or what its own API has.
+// serviceNetworks are the networks of Services: what the host reports since 1.33, or the address of its own API.
 func (c *checking) serviceNetworks(ctx context.Context) ([]network, error) {
 	var used []network
 
@@ -107,7 +107,7 @@ func (c *checking) serviceNetworks(ctx context.Context) ([]network, error) {
 	return used, nil
 }
 
-// nodeNetworks are those that nodes give addresses to pods from, and the addresses of the nodes.
+// nodeNetworks are the networks of the nodes' pods, and the addresses of the nodes.
 func (c *checking) nodeNetworks(ctx context.Context) ([]network, error) {
 	nodes, err := c.host.API().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if c.unseenIf(err, "nodes") {

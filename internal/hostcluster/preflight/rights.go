@@ -16,7 +16,7 @@ import (
 // right is something that a user may or may not do.
 type right struct{ group, Resource, verb string }
 
-// String is such as "apps/statefulsets".
+// String returns a text such as "apps/statefulsets".
 func (r right) String() string {
 	if r.group == "" {
 		return r.Resource
@@ -41,8 +41,9 @@ type need struct {
 // rightsAtOnce is the number of concurrent requests.
 const rightsAtOnce = 8
 
-// needs are what talosop does on a host. Applying an object takes the right to patch it, and that to create it where
-// there is none (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go withAuthorization).
+// needs are talosop's operations on a host. Applying an object needs the right to patch it, and the right to
+// create it where it does not exist (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go
+// withAuthorization).
 func (c *checking) needs(exists bool) []need {
 	all := []string{"get", "list", "create", "patch", "delete"}
 	needs := []need{
@@ -97,8 +98,8 @@ func (c *checking) needs(exists bool) []need {
 	return needs
 }
 
-// checkRights asks for each right on its own: a list of them, which the host can give as well, is not complete with all
-// ways to authorise (Kubernetes 1.36, SelfSubjectRulesReview status.incomplete).
+// checkRights requests each right separately. The host can also list them, but the list is not complete with every
+// authorizer (Kubernetes 1.36, SelfSubjectRulesReview status.incomplete).
 func (c *checking) checkRights(ctx context.Context, exists bool) error {
 	needs := c.needs(exists)
 	asked := append(needs[:len(needs):len(needs)], need{Resource: "pods", verbs: []string{"create"}})

@@ -240,8 +240,8 @@ func (h *Client) change(ctx context.Context, k *Kind, live Object, body fields) 
 	return became, nil
 }
 
-// final marks an error that repeating does not cure: the host read what it was asked for and refused it. A quota
-// that is used up and a namespace that is about to end are refusals that pass.
+// final marks an error that a retry cannot fix: the host read the request and refused it. A used-up quota and a
+// namespace that is being deleted are transient refusals.
 func final(err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return wait.Permanent(err)
@@ -271,7 +271,7 @@ func (h *Client) awaitGone(ctx context.Context, k *Kind, o Object) error {
 	return nil
 }
 
-// OrNil is an interface that is nil when the pointer is.
+// OrNil is a nil interface for a nil pointer.
 func OrNil[T any, P interface {
 	*T
 	Object

@@ -51,7 +51,7 @@ func (h *Client) ensureClaim(
 	return err
 }
 
-// keepsClaims says whether a pod keeps the claims that were deleted: one that has no node uses none (Kubernetes 1.36,
+// keepsClaims reports whether a pod keeps deleted claims: one without a node uses none (Kubernetes 1.36,
 // controller/volume/pvcprotection podUsesPVC).
 func keepsClaims(pod *corev1.Pod) bool { return pod != nil && pod.Spec.NodeName != "" }
 
@@ -109,7 +109,7 @@ func requested(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 	return claim.Spec.Resources.Requests[corev1.ResourceStorage]
 }
 
-// grows says whether a claim is to, and can by now.
+// grows reports whether a claim has to grow, and can by now.
 func grows(live, wanted *corev1.PersistentVolumeClaim) bool {
 	had := requested(live)
 
@@ -211,7 +211,7 @@ func claimConflicts(live, wanted *corev1.PersistentVolumeClaim, m Machine) (conf
 	return conflicts
 }
 
-// ephemeral says whether the data of a StatefulSet's machine is in its pod.
+// ephemeral reports whether the data of a StatefulSet's machine is in its pod.
 func ephemeral(set *appsv1.StatefulSet) bool {
 	for _, volume := range set.Spec.Template.Spec.Volumes {
 		if volume.Name == volumeName(varPath) {

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// ensureNamespace makes the namespace where that is asked for. One that others made is used as it is.
+// ensureNamespace makes the namespace if requested. It uses an existing one of another owner unchanged.
 func (h *Client) ensureNamespace(ctx context.Context, s Spec) error {
 	if !s.CreateNamespace {
 		return nil
@@ -54,8 +54,7 @@ func (h *Client) ensureNamespace(ctx context.Context, s Spec) error {
 	return err
 }
 
-// namespaceBody keeps what a namespace was made with: the labels that the user gave then can be those of another
-// cluster.
+// namespaceBody keeps the original labels of a namespace: those of the user then may be those of another cluster.
 func namespaceBody(live Object, s Spec) (fields, error) {
 	owned, err := ownedFields(namespaceKind, live)
 	if err != nil {

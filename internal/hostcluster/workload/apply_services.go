@@ -87,7 +87,7 @@ func serviceBody(live Object, wanted fields) (fields, error) {
 	return wanted.with(wanted.part("metadata"), map[string]any{"clusterIP": owned.part("spec")["clusterIP"]}), nil
 }
 
-// putPorts replaces the ports of a Service that is ours as a whole. Those that stay keep their node ports.
+// putPorts replaces all ports of one of our Services. Unchanged ports keep their node ports.
 func (h *Client) putPorts(
 	ctx context.Context, live *corev1.Service, ports []corev1.ServicePort,
 ) (*corev1.Service, error) {

@@ -55,11 +55,11 @@ func unlessForbidden(err error) error {
 	return err
 }
 
-// explain says why a machine's pod does not run, and whether its volumes are lost.
+// explain returns why a machine's pod does not run, and whether its volumes are lost.
 func (about *surroundings) explain(
 	ctx context.Context, s Spec, m Machine, found *Inventory, vanished []string, state *MachineState,
 ) error {
-	// One that is ready needs no other request.
+	// A ready pod needs no other request.
 	if state.Ready || !state.Exists {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (about *surroundings) explain(
 	return err
 }
 
-// diagnose says why the pod of a machine does not run, empty when it does, or when nothing of it is meant to.
+// diagnose returns why the pod of a machine does not run, empty when it does, or when nothing of it is meant to.
 func (about *surroundings) diagnose(ctx context.Context, s Spec, m Machine, found *Inventory) (string, error) {
 	set, pod := found.Sets[s.HostName(m)], found.Pods[s.PodName(m)]
 
@@ -253,7 +253,7 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 	return nil
 }
 
-// lastEnd says how a container ended before, for one that is started over and over.
+// lastEnd returns how a container ended before, for one that restarts repeatedly.
 func lastEnd(status *corev1.ContainerStatus) string {
 	if status.LastTerminationState.Terminated == nil {
 		return ""

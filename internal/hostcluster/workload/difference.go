@@ -13,7 +13,7 @@ import (
 // Ref names an object of the host.
 type Ref struct{ Kind, Namespace, Name string }
 
-// String is such as "Service prod/dev-cp-0".
+// String returns a text such as "Service prod/dev-cp-0".
 func (r Ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -69,9 +69,9 @@ type Difference struct {
 	Path []string
 	// Before and After are the found and the wanted value, empty for a missing one.
 	Before, After string
-	// By are those who set what differs, where that is known.
+	// By are the clients that set the different fields, where known.
 	By []string
-	// Of is what else the cause is about: the name of a StatefulSet, of a volume, or of a machine.
+	// Of is another subject of the cause: the name of a StatefulSet, of a volume, or of a machine.
 	Of string
 	// Reason is the host's reason.
 	Reason string
@@ -92,7 +92,7 @@ func fieldDifference(of Ref, d objects.Difference, by []string) Difference {
 	return Difference{Object: of, Cause: Changed, Path: d.Keys, Before: d.Found, After: d.Wanted, By: by}
 }
 
-// ofTemplate says whether a difference is of the pod template of a StatefulSet: it takes effect with the next pod.
+// ofTemplate reports whether a difference is of the pod template of a StatefulSet: it takes effect with the next pod.
 func (d Difference) ofTemplate() bool {
 	return d.Object.Kind == SetKind.name && len(d.Path) > 1 && d.Path[0] == "spec" && d.Path[1] == "template"
 }

@@ -22,7 +22,7 @@ import (
 //
 // Fields that other clients added beside talosop's own belong to them, as everywhere with server-side apply.
 
-// differs says whether an apply might change something.
+// differs reports whether an apply might change something.
 func differs(k *Kind, live Object, body fields) (bool, error) {
 	owned, err := ownedFields(k, live)
 	if err != nil {
@@ -74,8 +74,8 @@ func (h *Client) differences(
 	return template, others, nil
 }
 
-// refused says whether the host answered, and that it would not do what it was asked: the answer is about the object,
-// and asking again gives the same.
+// refused reports whether the host answered with a refusal: the answer is about the object, and a retry gives the
+// same.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 

@@ -23,7 +23,7 @@ import (
 // talosop finds them in the record of managed fields, and asks the host what they mean, because the host knows the
 // defaults.
 
-// stays says whether a pod is what is wanted, although its StatefulSet was changed after the pod was made: with the
+// stays reports whether a pod is what is wanted, although its StatefulSet was changed after the pod was made: with the
 // wanted template the pod is that set's again, and nothing has to be replaced. What the pod has besides is not compared
 // here. Should it come from a template, the pod is one of another template as soon as the set has the wanted one.
 func (s Spec) stays(m Machine, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
@@ -171,7 +171,7 @@ func within(of map[string]any, key string) map[string]any {
 	return part
 }
 
-// beyond says whether a set of fields (Kubernetes: FieldsV1, a map for each, "." for the thing itself) has some that
+// beyond reports whether a set of fields (Kubernetes: FieldsV1, a map for each, "." for the thing itself) has some that
 // another has not.
 func beyond(theirs, ours map[string]any) bool {
 	for key := range theirs {

@@ -21,7 +21,7 @@ func foreign(s Spec, k *Kind, o metav1.Object, h fmt.Stringer) error {
 	return fmt.Errorf("%s exists on %s and is not this cluster's: %s. It was not touched; %s", k.Of(o), h, Whose(o), help)
 }
 
-// LostLabels says whether talosop made an object that nothing tells whose it is.
+// LostLabels reports whether talosop made an object whose owner is unknown.
 func LostLabels(o metav1.Object) bool {
 	return o.GetLabels()[LabelMark] == "" &&
 		slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
@@ -29,7 +29,7 @@ func LostLabels(o metav1.Object) bool {
 		})
 }
 
-// Whose is what an object itself says about that.
+// Whose is the owner according to the object itself.
 func Whose(o metav1.Object) string {
 	labels := o.GetLabels()
 	makers := make([]string, 0, len(o.GetManagedFields()))
@@ -58,7 +58,7 @@ func Whose(o metav1.Object) string {
 	}
 }
 
-// held says why an object that was deleted is still there.
+// held returns why a deleted object still exists.
 func held(o metav1.Object) string {
 	switch {
 	case o.GetDeletionTimestamp() == nil:

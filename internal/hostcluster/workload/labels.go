@@ -66,7 +66,7 @@ func (s Spec) OwnPod(pod *corev1.Pod) bool {
 		(owner == nil || owner.Kind == SetKind.name && owner.Name == set)
 }
 
-// Ours says whether an object is the cluster's.
+// Ours reports whether an object is the cluster's.
 func (s Spec) Ours(o metav1.Object) bool {
 	return labels.SelectorFromSet(s.identity()).Matches(labels.Set(o.GetLabels()))
 }

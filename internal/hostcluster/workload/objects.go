@@ -81,8 +81,8 @@ func (s Spec) endpointService(name string, kind corev1.ServiceType) *corev1.Serv
 // names end with numbers.
 func (s Spec) ExternalName() string { return s.Cluster + "-external" }
 
-// MachineService gives a machine its name in the host's DNS and, where that is the way in, an address outside. It has
-// its pod whether that is ready or not: a machine in maintenance mode is not, and has to be configured.
+// MachineService gives a machine its name in the host's DNS and, depending on the access, an external address. It
+// includes pods that are not ready: a machine in maintenance mode is not, and has to be configured.
 func (s Spec) MachineService(m Machine) *corev1.Service {
 	service := s.service(s.HostName(m), s.machineLabels(m), corev1.ServiceTypeClusterIP, s.machineSelector(m), m.Role)
 	service.Spec.PublishNotReadyAddresses = true

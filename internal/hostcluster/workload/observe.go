@@ -402,13 +402,13 @@ func (h *Client) compareSet(ctx context.Context, set, live *appsv1.StatefulSet, 
 	return nil
 }
 
-// otherTemplate says whether a pod was made from another template than its StatefulSet has. Which that is is known only
-// once the controller has seen it; until then nothing is said.
+// otherTemplate reports whether a pod was made from another template than its StatefulSet has. The template is
+// known only once the controller has seen it; until then the result is false.
 func otherTemplate(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	return taken(set) && pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision
 }
 
-// taken says whether the controller of StatefulSets has seen the set as it is.
+// taken reports whether the controller of StatefulSets has seen the set as it is.
 func taken(set *appsv1.StatefulSet) bool {
 	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
 }

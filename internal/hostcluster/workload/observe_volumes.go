@@ -129,7 +129,7 @@ func nodeGone(selector *corev1.NodeSelector, nodes map[string]*corev1.Node) bool
 	return true
 }
 
-// isNode says whether there is a node of a name or of a host name.
+// isNode reports whether there is a node of a name or of a host name.
 func isNode(name string, nodes map[string]*corev1.Node) bool {
 	for _, node := range nodes {
 		if node.Name == name || node.Labels[corev1.LabelHostname] == name {

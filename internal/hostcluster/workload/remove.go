@@ -218,7 +218,8 @@ func (h *Client) clear(ctx context.Context, s Spec, selector string, kinds ...*K
 	return err
 }
 
-// discard deletes an object that is not about to go. What is optional stays where it may not be deleted.
+// discard deletes an object that is not being deleted yet. An optional object stays without the right to delete
+// it.
 func (h *Client) discard(ctx context.Context, k *Kind, o Object) (stays bool, err error) {
 	if o.GetDeletionTimestamp() != nil {
 		return false, nil

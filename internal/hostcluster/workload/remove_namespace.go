@@ -29,8 +29,7 @@ var inEveryNamespace = map[schema.GroupResource][]string{
 	{Group: "discovery.k8s.io", Resource: "endpointslices"}: nil,
 }
 
-// removeNamespace deletes a namespace that talosop made when there is nothing else in it. When that is not certain it
-// stays.
+// removeNamespace deletes a namespace that talosop made when nothing else is in it. In doubt, the namespace stays.
 func (h *Client) removeNamespace(ctx context.Context, s Spec) error {
 	live, err := h.get(ctx, namespaceKind, "", s.Namespace)
 

@@ -52,7 +52,7 @@ func (h *Client) Replace(ctx context.Context, s Spec, machine string) error {
 		return err
 	}
 
-	// A pod that is deleted before the controller has seen the template may come back from the old one.
+	// A pod that is deleted before the controller has seen the template may be recreated from the old one.
 	if set, err = h.awaitTaken(ctx, set); err != nil {
 		return err
 	}
@@ -118,7 +118,8 @@ func (h *Client) wipe(ctx context.Context, s Spec, m Machine, live *appsv1.State
 	return err
 }
 
-// beginWipe marks the StatefulSet and lets it have no pod: one that is made while the claims go would hold them.
+// beginWipe marks the StatefulSet and scales it to zero: a pod that is made while the claims are deleted would
+// hold them.
 func (h *Client) beginWipe(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet) error {
 	marked := s.StatefulSet(m)
 	marked.Annotations = merged(marked.Annotations, map[string]string{wipeAnnotation: "true"})
@@ -235,14 +236,14 @@ func (h *Client) renewClaims(ctx context.Context, s Spec, m Machine) error {
 		func(live *corev1.PersistentVolumeClaim) bool { return live == nil || live.DeletionTimestamp != nil })
 }
 
-// awaitPodGone says why a pod does not go, which is its node as a rule.
+// awaitPodGone returns why a pod does not go, which is its node as a rule.
 func (h *Client) awaitPodGone(ctx context.Context, s Spec, pod *corev1.Pod) error {
 	err := h.awaitGone(ctx, PodKind, pod)
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
 
-	// What there was of time is up, and why is what helps.
+	// The deadline has passed, and the reason is what helps.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
 	defer cancel()
 

@@ -48,14 +48,14 @@ type Spec struct {
 	Access Access
 	// Endpoint is the Service in front of the control planes; nil for a resource that has none.
 	Endpoint *EndpointService
-	// Isolated keeps the pods from all that is not of the cluster: they connect to each other alone.
+	// Isolated limits the pods to connections among each other.
 	Isolated bool
 	// Labels and Annotations are put on every object.
 	Labels, Annotations map[string]string
 	// PodCIDRs and ServiceCIDRs are the networks of the Talos cluster, which must not be the host's; they are
 	// only checked by preflight.Check.
 	PodCIDRs, ServiceCIDRs []netip.Prefix
-	// Machines of the resource, wanted ones and those that are to go.
+	// Machines of the resource, both wanted ones and those to be removed.
 	Machines []Machine
 }
 
@@ -69,7 +69,7 @@ type EndpointService struct {
 	LoadBalancerClass string
 }
 
-// Inside is whether it is reached from inside of the host alone.
+// Inside reports whether it is reached from inside of the host alone.
 func (e EndpointService) Inside() bool { return e.Type == "" || e.Type == corev1.ServiceTypeClusterIP }
 
 // Machine is one machine and the pod that it runs in.
@@ -103,9 +103,9 @@ type PodSpec struct {
 
 // Storage is where a machine keeps its data.
 type Storage struct {
-	// Class of the claims; empty takes the host cluster's default.
+	// Class of the claims; empty is the default of the host cluster.
 	Class string
-	// Ephemeral keeps the data in the pod: a pod that goes takes its machine's data along.
+	// Ephemeral keeps the data in the pod: it is deleted with the pod.
 	Ephemeral bool
 	// State is the size of /system/state, Var that of /var (images, etcd, logs), Other that of each of /etc/cni,
 	// /etc/kubernetes and /usr/libexec/kubernetes.
@@ -128,7 +128,7 @@ type Observation struct {
 type MachineState struct {
 	// Exists is whether there is any of the machine's StatefulSet, pod and claims.
 	Exists bool
-	// Complete is whether everything that the machine needs is there.
+	// Complete is whether everything that the machine needs exists.
 	Complete bool
 	// Pod is the name of its pod, PodUID tells one pod from the next. Empty without a pod.
 	Pod, PodUID string
@@ -149,7 +149,7 @@ type MachineState struct {
 	// Outdated are the differences between the pod's template and the wanted one; a replaced pod gets the wanted
 	// one.
 	Outdated []Difference
-	// Drift is what else of the machine's objects differs or is missing; Ensure repairs it.
+	// Drift are other differences and missing objects of the machine; Ensure repairs them.
 	Drift []Difference
 	// Stays are differences of the machine's claims that cannot be repaired.
 	Stays []Difference
@@ -194,7 +194,7 @@ func merged(of ...map[string]string) map[string]string {
 	return out
 }
 
-// Forwards says whether connections go through the host's API.
+// Forwards reports whether connections go through the host's API.
 func (s Spec) Forwards() bool { return s.Access == PortForward || s.Access == "" }
 
 // NameOf takes off what names of Services have behind, as resolvers of pods in the namespace would add it:
