@@ -114,7 +114,7 @@ func (m *containerMachine) Observe(ctx context.Context) step.MachineState {
 // HostSilent is the cause of machines that the host says nothing about.
 func HostSilent(err error) string { return "the host cluster does not answer: " + err.Error() }
 
-// onHost adds what the host knows of a machine to what its Talos said.
+// onHost adds the host's state of a machine to the state from its Talos.
 func onHost(state step.MachineState, pod workload.MachineState) step.MachineState {
 	state.BootID, state.VolumesLost = pod.Container, pod.VolumesLost
 	state.Current = pod.Exists && len(pod.Outdated) == 0
@@ -138,8 +138,8 @@ func onHost(state step.MachineState, pod workload.MachineState) step.MachineStat
 // PullImage does nothing: the host pulls an image for a pod that is to run with it.
 func (m *containerMachine) PullImage(context.Context, string) error { return nil }
 
-// Upgrade gives the machine a pod with another image, and with what else its pod is wanted to
-// have. It returns when the old pod is gone; the volumes stay.
+// Upgrade gives the machine a pod with another image, and with the other wanted settings of its pod. It returns
+// when the old pod is gone; the volumes stay.
 func (m *containerMachine) Upgrade(ctx context.Context, image, _ string, confirm func(context.Context) error) error {
 	if err := confirm(ctx); err != nil {
 		return err
@@ -214,7 +214,7 @@ func WithImage(spec workload.Spec, machine, image string) workload.Spec {
 // hostWatch looks at the host for all machines of a run at once. It is safe for concurrent use.
 type hostWatch struct {
 	Host Host
-	// Spec has all machines of the run, those that are to go among them.
+	// Spec has all machines of the run, including those to be removed.
 	Spec workload.Spec
 	// fresh is how old an observation may be that serves another machine, and limit what one
 	// may take.
