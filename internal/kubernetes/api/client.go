@@ -38,7 +38,7 @@ type Options struct {
 	// Former are credentials of the other CAs in CA, while the CA of the cluster is turned over: of each only CA, Cert and
 	// Key are used, for servers whose own certificate that CA signed.
 	Former []Options
-	// Cluster is what tells the cluster from others; by default that is its CA.
+	// Cluster identifies the cluster; by default that is its CA.
 	Cluster string
 	// OwnerKeys authenticate the owner marks on nodes: the first one signs, and each of them verifies. Without one no mark
 	// counts, and none can be written.
@@ -68,8 +68,8 @@ type Options struct {
 	// Steady is how long the container of an API server that cannot be reached at its node's own address has to
 	// run, without a restart, to count as running; 1 min by default.
 	Steady time.Duration
-	// Poll is how often what takes its time is asked for: a component that starts, a node that is drained, manifests
-	// that are reconciled; 1 s by default. It begins with a twentieth of that, for what is there at once.
+	// Poll is the time between requests in a wait, such as for a component, a drain, or reconciliation; 1 s by
+	// default. It begins with a twentieth of that.
 	Poll time.Duration
 	// Name of the run, such as the name of its resource, shown on nodes that it cordoned; may be empty.
 	Name string

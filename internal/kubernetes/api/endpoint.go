@@ -43,7 +43,7 @@ func (c *Client) AskEndpoint(ctx context.Context) kubestate.Endpoint {
 	return seen
 }
 
-// endpointAnswer is what came of the last request to the endpoint.
+// endpointAnswer is the result of the last request to the endpoint.
 type endpointAnswer struct {
 	asked bool
 	cause string

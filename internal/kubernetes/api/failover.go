@@ -362,7 +362,7 @@ func (s *Server) exchange(
 	out.Host, out.URL.Scheme, out.URL.Host = "", base.Scheme, base.Host
 
 	if r.Body != nil {
-		// A server that is about to end a connection refuses what it has not read yet.
+		// A server that is about to close a connection refuses what it has not read yet.
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&noticed{bytes.NewReader(body), moved}), nil }
 		out.Body = io.NopCloser(&noticed{bytes.NewReader(body), moved})
 	}

@@ -90,7 +90,7 @@ func newFromKubeconfig(k Kubeconfig, o Options) (*Client, error) {
 		return nil, errors.New("the server of its cluster is not a URL")
 	}
 
-	// What cannot be read is said now, and the CA tells clusters apart.
+	// Unreadable files are reported now, and the CA identifies the cluster.
 	checked := rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(checked); err != nil {
 		return nil, err
@@ -217,8 +217,8 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (*rest.Config, error) {
 	return config, nil
 }
 
-// checkUser refuses a user that runs commands or reads files, where that is not allowed: who writes the kubeconfig
-// would choose them.
+// checkUser refuses a user that runs commands or reads files, where that is not allowed: the author of the
+// kubeconfig would choose them.
 func (k Kubeconfig) checkUser(name string, user *clientcmdapi.AuthInfo) error {
 	var source string
 

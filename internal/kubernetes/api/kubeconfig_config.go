@@ -35,7 +35,7 @@ func (k Kubeconfig) config() (config *rest.Config, context string, err error) {
 		return nil, "", err
 	}
 
-	// What cannot be read is said now.
+	// Unreadable files are reported now.
 	if err := rest.LoadTLSFiles(rest.CopyConfig(config)); err != nil {
 		return nil, "", err
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Limit is what a client sends beside reads. Anything else is [ErrBeyondLimit] and reaches no server: no group of
-// Kubernetes stands for it, because a new cluster has none that may read but not write.
+// Limit is what a client sends in addition to reads. Any other request is [ErrBeyondLimit] and reaches no server.
+// A Kubernetes group cannot replace it, because a new cluster has none that may read but not write.
 type Limit struct {
 	// Writes are the resources that may be written, such as leases.
 	Writes []string

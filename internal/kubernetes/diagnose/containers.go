@@ -69,7 +69,7 @@ func running(s *corev1.ContainerStatus) error {
 	}
 }
 
-// lastEnd says how a container ended before, for one that is started over and over.
+// lastEnd returns how a container ended before, for one that restarts repeatedly.
 func lastEnd(s *corev1.ContainerStatus) string {
 	if s == nil || s.LastTerminationState.Terminated == nil {
 		return ""

@@ -37,9 +37,9 @@ type NotReady struct {
 	Reason string
 	// Unknown is why there is no reason, or nothing more than the reason.
 	Unknown error
-	// Pod is the one that is nearest to the cause, nil when there is none.
+	// Pod is the pod nearest to the cause, nil when there is none.
 	Pod *Pod
-	// Events is what the last event is about when no pod is to blame: the object or who makes its pods.
+	// Events is the subject of the last event when no pod is the cause: the object or the controller of its pods.
 	Events objects.Reference
 	// NoPods is that there is no pod at all.
 	NoPods bool
@@ -86,7 +86,7 @@ func (d *Diagnosis) NotReady(ctx context.Context, refs []objects.Reference) []No
 	return found
 }
 
-// object is nil for one that is ready.
+// object returns nil for a ready object.
 func (d *Diagnosis) object(ctx context.Context, ref objects.Reference) *NotReady {
 	statusOf := statusOf(ref)
 	if statusOf == nil {
@@ -130,7 +130,7 @@ func (d *Diagnosis) object(ctx context.Context, ref objects.Reference) *NotReady
 	return n
 }
 
-// blame adds the pod of a workload that is nearest to the cause, or else who makes its pods.
+// blame adds the workload's pod nearest to the cause, or else the controller of its pods.
 func (d *Diagnosis) blame(ctx context.Context, n *NotReady, selector *metav1.LabelSelector) {
 	pods, err := d.PodsOf(ctx, n.Object.Namespace, selector)
 	if err != nil {

@@ -65,7 +65,7 @@ func shortened(line string) string {
 	return line
 }
 
-// maskOf returns what takes out of a text what the Secrets contain that a pod is given.
+// maskOf returns a function that redacts the content of a pod's Secrets in a text.
 func (d *Diagnosis) maskOf(ctx context.Context, pod *corev1.Pod) (func(text string) string, error) {
 	var masks []string
 

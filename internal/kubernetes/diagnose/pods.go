@@ -44,7 +44,7 @@ func worst(pods []corev1.Pod) (*corev1.Pod, podProblem) {
 	return pod, found
 }
 
-// Worst is the pod of several that is nearest to the cause, and what is the matter with it.
+// Worst is the pod nearest to the cause, and its problem.
 func Worst(pods []corev1.Pod) (*corev1.Pod, string) {
 	pod, problem := worst(pods)
 
@@ -92,7 +92,7 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 	return condition(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 }
 
-// containerProblem is that of the container of a pod that is nearest to a cause.
+// containerProblem is the problem of the pod's container nearest to a cause.
 func containerProblem(pod *corev1.Pod) (found podProblem) {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		waits, ended, last := s.State.Waiting, s.State.Terminated, s.LastTerminationState.Terminated
@@ -115,7 +115,7 @@ func containerProblem(pod *corev1.Pod) (found podProblem) {
 		case waits != nil && last != nil && last.Message == "":
 			problem.container, problem.previous = s.Name, true
 		case ended != nil && ended.Message == "":
-			// The kubelet puts the end of the log into the message of a container that asks for it.
+			// On request, the kubelet puts the end of the log into the message of a container.
 			problem.container = s.Name
 		}
 

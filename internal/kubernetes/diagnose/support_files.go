@@ -59,13 +59,13 @@ func encode(files map[string][]byte, name string, object any) (err error) {
 	return err
 }
 
-// plain takes out who set which field, and copies of whole objects.
+// plain removes the managed fields, and copies of whole objects.
 func plain(m *metav1.ObjectMeta) {
 	m.ManagedFields = nil
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
 }
 
-// hideValues takes out the values of variables, some of which are passwords.
+// hideValues removes the values of variables, some of which are passwords.
 func hideValues(spec *corev1.PodSpec) {
 	hide := func(variables []corev1.EnvVar) {
 		for i := range variables {

@@ -44,7 +44,7 @@ func (n NotReady) blamed() string {
 	return fmt.Sprintf("%s; last event about %s %s: %s", what, n.Events.Kind, n.Events.Name, n.Event)
 }
 
-// String is such as "pod web-1: container main waits: CrashLoopBackOff; last event: …".
+// String returns a text such as "pod web-1: container main waits: CrashLoopBackOff; last event: …".
 func (p *Pod) String() string { return fmt.Sprintf("pod %s: %s", p.Name, p.why()) }
 
 func (p *Pod) why() string {
@@ -66,7 +66,7 @@ func (p *Pod) why() string {
 	}
 }
 
-// Because puts the reason that Kubernetes gives in words behind a sentence.
+// Because appends Kubernetes' reason to a sentence.
 func Because(reason, message string) string {
 	switch {
 	case reason == "" && message == "":

@@ -146,7 +146,7 @@ func (l *Lock) Acquire(
 	}), nil
 }
 
-// note keeps since when attempts fail.
+// note records since when attempts fail.
 func (l *Lock) note(err error) {
 	l.mu.Lock()
 

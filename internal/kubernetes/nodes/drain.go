@@ -91,8 +91,7 @@ func (d *draining) run(ctx context.Context, policy cluster.DrainPolicy) error {
 	}
 }
 
-// round lets remove act on each pod that is not terminating yet. It is nil when the
-// node is empty.
+// round calls remove for each pod that is not terminating yet. It is nil when the node is empty.
 func (d *draining) round(ctx context.Context, remove func(context.Context, *corev1.Pod) error) error {
 	pods, err := d.pods(ctx)
 	if err != nil {
@@ -199,7 +198,7 @@ func (d *draining) describe(ctx context.Context, pods []corev1.Pod) string {
 	return fmt.Sprintf("%d pods are left: %s", len(names), strings.Join(names, ", "))
 }
 
-// reason says why a pod is still there. The API names the budget in the way only in
+// reason returns why a pod is still there. The API names the budget in the way only in
 // prose, so it is looked up.
 func (d *draining) reason(
 	ctx context.Context, pod *corev1.Pod, budgets map[string][]policyv1.PodDisruptionBudget,

@@ -74,7 +74,7 @@ func (n *Nodes) kubeProxy(ctx context.Context) (string, error) {
 	}
 }
 
-// PodReady reports whether a pod says that it is ready.
+// PodReady reports whether a pod's condition Ready is true.
 func PodReady(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {

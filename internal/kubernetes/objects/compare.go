@@ -128,8 +128,8 @@ func withoutNull(value any) any {
 	}
 }
 
-// overlay puts what is given over what is there: field by field, and lists by the names of their
-// elements or, if they have none and are equally long, by their places.
+// overlay merges the given object over the live one: field by field, and lists by the names of their elements or,
+// without names and with equal lengths, by index.
 func overlay(live, given any) any {
 	switch given := given.(type) {
 	case map[string]any:

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// DefinitionKind is the kind of what brings other kinds.
+// DefinitionKind is the kind of definitions of custom kinds.
 const DefinitionKind = "CustomResourceDefinition"
 
 // AwaitEstablished waits until CustomResourceDefinitions, by their names, are established, and the API

@@ -11,7 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Difference is a field of an object that is not what it should be.
+// Difference is a field of an object that differs from its wanted value.
 type Difference struct {
 	// Keys lead to the field; one in brackets is an element of a list, by its name. Path is the same for people.
 	Keys []string
@@ -20,7 +20,7 @@ type Difference struct {
 	Found, Wanted string
 }
 
-// String is such as `spec.schedule is "0 4 * * *" instead of "0 3 * * *"`. What is long is left
+// String returns a text such as `spec.schedule is "0 4 * * *" instead of "0 3 * * *"`. What is long is left
 // out.
 func (d Difference) String() string {
 	switch {

@@ -110,8 +110,8 @@ func (a *attempt) namespacedKinds() (map[schema.GroupVersionKind]schema.GroupVer
 	return kinds, nil
 }
 
-// AwaitNamespace waits for a namespace that is being deleted to be gone. It reports whether there
-// is one after that.
+// AwaitNamespace waits until a namespace that is being deleted is gone. It reports whether the namespace exists
+// after that.
 func (o *Objects) AwaitNamespace(ctx context.Context, name string) (object map[string]any, err error) {
 	ref := Reference{APIVersion: "v1", Kind: "Namespace", Name: name}
 

@@ -48,7 +48,7 @@ type attempt struct {
 // *meta.NoKindMatchError.
 type Reference struct{ APIVersion, Kind, Namespace, Name string }
 
-// String is such as "CronJob backups/nightly".
+// String returns a text such as "CronJob backups/nightly".
 func (r Reference) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name

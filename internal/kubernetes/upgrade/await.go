@@ -55,7 +55,7 @@ func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component kub
 	return a.failed(err, a.lastEvent(ctx))
 }
 
-// awaited is a component that is waited for.
+// awaited is a component in a wait.
 type awaited struct {
 	upgrade     *Upgrade
 	node, image string
@@ -223,8 +223,7 @@ func (u *Upgrade) steadies(container string) {
 	u.steadied[container] = true
 }
 
-// isVersion reports whether a component that tells a version is the one that is waited for:
-// what comes after the patch is the builder's.
+// isVersion reports whether a component's version is the awaited one: the builder adds what comes after the patch.
 func (a *awaited) isVersion(told string) bool {
 	release, ok := kubenames.ReleaseOf(told)
 

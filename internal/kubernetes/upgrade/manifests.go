@@ -70,8 +70,8 @@ func (u *Upgrade) SyncManifests(
 	return nil
 }
 
-// applyFunc brings objects to the cluster and returns those it changed that are waited for
-// because of that, also beside an error.
+// applyFunc applies objects to the cluster. It returns the changed ones that have to be waited for, also with an
+// error.
 type applyFunc func(ctx context.Context, requests *api.Failover,
 	objects []*unstructured.Unstructured) (object.ObjMetadataSet, error)
 
@@ -161,7 +161,7 @@ func (e *objectError) Error() string {
 }
 func (e *objectError) Unwrap() error { return e.err }
 
-// plain takes the heading off that go-retry puts over a single error.
+// plain removes the heading that go-retry puts over a single error.
 func plain(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), "1 error(s) occurred:\n\t", ""))
 }

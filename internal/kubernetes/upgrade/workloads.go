@@ -50,7 +50,7 @@ type rollout struct {
 	// outdated pods are to be replaced, unavailable ones to become available, and left ones
 	// of an earlier template to end.
 	outdated, unavailable, left int32
-	// unmet says what is missing in words; empty for a workload that is as it should be.
+	// unmet describes what is missing; empty for a workload that is rolled out.
 	unmet string
 	// set is the DaemonSet.
 	set *appsv1.DaemonSet
