@@ -7,7 +7,7 @@ import (
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 )
 
-// RestrictedLabel says whether the admission plugin NodeRestriction keeps a kubelet from giving its own node a label
+// RestrictedLabel reports whether the admission plugin NodeRestriction keeps a kubelet from giving its own node a label
 // (Kubernetes 1.36, plugin/pkg/admission/noderestriction, getModifiedLabels and admitNode).
 func RestrictedLabel(key string) bool {
 	namespace, _, qualified := strings.Cut(key, "/")
