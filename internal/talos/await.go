@@ -89,7 +89,7 @@ func (m *Machine) awaitStatus(ctx context.Context, said step.MachineState) error
 	}
 }
 
-// tells is whether a status is another one than a machine said.
+// tells reports whether a status differs from the machine's last one.
 func tells(spec []byte, said step.MachineState) bool {
 	var status runtimeapi.MachineStatusSpec
 	if len(spec) == 0 || proto.Unmarshal(spec, &status) != nil {

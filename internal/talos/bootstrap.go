@@ -37,7 +37,7 @@ func (m *Machine) beginEtcd(ctx context.Context) error {
 	return m.bootstrap(ctx, s, &machineapi.BootstrapRequest{})
 }
 
-// wantsBootstrap says whether etcd waits for a bootstrap, and whether this boot saw one.
+// wantsBootstrap reports whether etcd waits for a bootstrap, and whether this boot saw one.
 func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (wanted, requested bool, err error) {
 	etcd, requested, err := m.etcdProgress(ctx, s)
 
@@ -57,8 +57,8 @@ func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (wanted, reque
 	}
 }
 
-// withoutEtcd says why a machine has no etcd service: a worker never has one, a
-// control plane gets it during its boot.
+// withoutEtcd returns why a machine has no etcd service: a worker never has one, a control plane gets it during
+// its boot.
 func (m *Machine) withoutEtcd(ctx context.Context, s *session) error {
 	raw, err := bounded(ctx, m, s.activeConfig)
 	if err != nil {

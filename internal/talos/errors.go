@@ -137,7 +137,7 @@ func isTransport(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// doing says what an error ended; nil stays nil.
+// doing adds the failed operation to an error; nil stays nil.
 func doing(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -155,7 +155,7 @@ func final(err error) error {
 	return err
 }
 
-// foreignError says who answers instead of the machine that was meant.
+// foreignError describes the machine that answers instead of the expected one.
 func foreignError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrForeign, fmt.Sprintf(format, args...))
 }
@@ -163,7 +163,7 @@ func foreignError(format string, args ...any) error {
 // Windows has its own numbers for ECONNREFUSED, ENETUNREACH and EHOSTUNREACH (winsock2.h).
 const wsaRefused, wsaNoNetwork, wsaNoHost = syscall.Errno(10061), syscall.Errno(10051), syscall.Errno(10065)
 
-// refuses is whether an error says that a host refuses connections, or that no route leads to it.
+// refuses reports whether an error says that a host refuses connections, or that no route leads to it.
 func refuses(err error) bool {
 	return slices.ContainsFunc([]syscall.Errno{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, wsaRefused,
 		wsaNoNetwork, wsaNoHost}, func(refusal syscall.Errno) bool { return errors.Is(err, refusal) })

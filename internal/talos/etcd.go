@@ -235,7 +235,7 @@ func (m *Machine) etcdProgress(ctx context.Context, s *session) (etcd step.Servi
 	return etcd, false, nil
 }
 
-// etcdFailure is what Talos says of an etcd service that failed; empty of any other.
+// etcdFailure is Talos's message about a failed etcd service; empty otherwise.
 func (s *session) etcdFailure(ctx context.Context) (string, error) {
 	service, err := s.service(ctx, etcdServiceID)
 	if err != nil || step.ServiceState(service.GetState()) != step.ServiceFailed {

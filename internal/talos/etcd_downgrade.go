@@ -68,7 +68,7 @@ func (m *Machine) enableEtcdDowngrade(ctx context.Context, s *session, to string
 	return s.failed(err)
 }
 
-// etcdDataIs tells whether the data of the machine's member is for a version.
+// etcdDataIs reports whether the data of the machine's member is for a version.
 func (m *Machine) etcdDataIs(version string) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		own, err := bounded(ctx, m, s.etcdStatus)

@@ -96,8 +96,7 @@ type Timeouts struct {
 	// Leave bounds what a machine takes to leave etcd; 9 min. Talos waits up to 3 min
 	// for its own member, and 5 min for an etcd that is not well (Talos 1.13).
 	Leave time.Duration
-	// Kubelet bounds what a kubelet takes to run with another image, the download of one
-	// that is not there included; 5 min.
+	// Kubelet bounds how long a kubelet takes to run with another image, including its download; 5 min.
 	Kubelet time.Duration
 	// Stall bounds how long a machine may take for the next piece of a snapshot of etcd, in either direction, and
 	// to write the last one to its disk; 2 min.

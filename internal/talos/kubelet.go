@@ -71,8 +71,8 @@ func (m *Machine) kubeletRuns(ctx context.Context, s *session, image string) err
 	return works(service, kubeletServiceID)
 }
 
-// kubeletNews is the last that Talos tells about the kubelet's service; what cannot be read
-// is said instead. It has time of its own, since that of ctx may be up.
+// kubeletNews is Talos's last message about the kubelet's service, or the error of reading it. It has its own
+// timeout, since ctx may have ended.
 func (m *Machine) kubeletNews(ctx context.Context) string {
 	ctx, cancel := m.callContext(context.WithoutCancel(ctx))
 	defer cancel()

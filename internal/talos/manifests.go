@@ -201,8 +201,8 @@ func manifestName(e k8s.ExtraManifest) string {
 	return configured.WithoutSecrets(e.URL)
 }
 
-// proxyRendered is an error unless a DaemonSet kube-proxy is among the objects that has the
-// image, whichever that is when none is named.
+// proxyRendered is an error unless the objects contain a DaemonSet kube-proxy with the image; an empty image
+// matches any.
 func proxyRendered(objects []map[string]any, image string) error {
 	var images []string
 

@@ -303,8 +303,8 @@ func settled(have *step.MachineState) bool {
 	return have.Stage == step.StageRunning && have.Ready
 }
 
-// observeEtcd asks a control plane that is on its way how far its etcd is, and where that is
-// wanted what it began as: in this order, because a member that runs has its first snapshot.
+// observeEtcd asks a booting control plane about the progress of its etcd, and on request about its origin. The
+// order matters, because a running member has its first snapshot.
 func (m *Machine) observeEtcd(ctx context.Context, s *session, out *step.MachineState) (err error) {
 	if out.Role != step.ControlPlane {
 		return nil
@@ -463,7 +463,7 @@ func (m *Machine) observeStaged(ctx context.Context, s *session, out *step.Machi
 	return nil
 }
 
-// wantsConfigurations is whether anything is wanted of machine configurations.
+// wantsConfigurations reports whether any part of machine configurations is requested.
 func (o Options) wantsConfigurations() bool {
 	return o.Digest != nil || o.Images != nil || o.RebootFor != nil
 }

@@ -44,8 +44,8 @@ type session struct {
 	unanswered atomic.Bool
 }
 
-// known is what the machine said that cannot change before its next boot, which no connection to the machine itself
-// outlives. The UUID is none of it: META overrides it at once.
+// known are the machine's answers that cannot change before its next boot; no connection to the machine itself
+// outlives a boot. The UUID is not among them: META overrides it at once.
 type known struct {
 	boot    kept[string]
 	image   kept[*bootedImage]
@@ -219,7 +219,7 @@ func (s *session) ready(ctx context.Context) error {
 func (s *session) lost(fallback error) error {
 	err := s.wire.broken()
 	if err == nil || errors.Is(err, net.ErrClosed) {
-		// gRPC itself closed it, because the server said good-bye.
+		// gRPC itself closed it, because the server ended the connection.
 		err = fallback
 	}
 

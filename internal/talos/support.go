@@ -108,7 +108,7 @@ func (s *session) dependencies(ctx context.Context, asked *client.Client) ([]byt
 	return out.Bytes(), err
 }
 
-// supportArchive takes the files of collectors.
+// supportArchive receives the files of collectors.
 type supportArchive struct {
 	file func(name string, content []byte) error
 	// err is why a file was not taken.

@@ -95,7 +95,7 @@ func (s *shielded) wanted(m *sim.Machine) cluster.Machine {
 	return through
 }
 
-// reached tells whether anything was dialed at a machine.
+// reached reports whether anything was dialed at a machine.
 func (s *shielded) reached(m *sim.Machine) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
