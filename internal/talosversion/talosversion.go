@@ -16,8 +16,8 @@ type Release struct {
 	// EtcdMinor is the minor version of etcd 3 that control planes run unless another image is configured
 	// (DefaultEtcdVersion of the machinery of that release). No etcd reads the data of a newer minor version.
 	EtcdMinor uint64
-	// Stepwise is whether an upgrade pulls, installs and boots by calls of their own, LifecycleService and ImageService
-	// (since Talos 1.13).
+	// Stepwise is whether an upgrade pulls, installs and boots with separate calls, LifecycleService and
+	// ImageService (since Talos 1.13).
 	Stepwise bool
 	// NeverReboots is whether ApplyConfiguration neither reboots nor refuses a change that needs a reboot, so only
 	// the client knows that one is missing (since Talos 1.14, machined/internal/server/v1alpha1,
@@ -60,8 +60,8 @@ func (r Release) String() string { return fmt.Sprintf("v1.%d", r.Minor) }
 // Known are all minor versions that are known, oldest first.
 func Known() []Release { return slices.Clone(releases) }
 
-// OfMinor is what Talos 1.<minor> can do. One that is newer than all that are known is taken to be like the newest of
-// them, one that is older like the oldest.
+// OfMinor is what Talos 1.<minor> can do. A version newer than all known ones counts as the newest of them, and an
+// older one as the oldest.
 func OfMinor(minor uint64) Release {
 	for _, r := range slices.Backward(releases) {
 		if r.Minor <= minor {
