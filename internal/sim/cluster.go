@@ -163,7 +163,7 @@ func (c *cluster) RepeatReports(node string) {
 	})
 }
 
-// signs says whether a controller manager of the cluster runs; world is held.
+// signs reports whether a controller manager of the cluster runs; world is held.
 func (c *cluster) signs() bool {
 	for _, b := range c.boots {
 		if b.kubelet.PodReady(k8s.ControllerManagerID) {

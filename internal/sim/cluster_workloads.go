@@ -88,7 +88,7 @@ func awaitChange(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// canPull says whether the registries have every image of a pod.
+// canPull reports whether the registries have every image of a pod.
 func (s *Simulator) canPull(pod *corev1.PodSpec) bool {
 	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
 		ref, err := image.ParseReference(container.Image)

@@ -331,7 +331,7 @@ func (b *boot) behindEndpoint() *kube.Client {
 	return nil
 }
 
-// isMachine says whether the host is the address of a machine; mu is held.
+// isMachine reports whether the host is the address of a machine; mu is held.
 func (s *Simulator) isMachine(host string) bool {
 	return slices.ContainsFunc(s.machines, func(m *Machine) bool { return m.Address().String() == host })
 }

@@ -33,7 +33,7 @@ func (t kubeTrust) takes(ca []byte) bool {
 	})
 }
 
-// knows says whether the kubelet of a machine and an API server take each other's certificates. world is held.
+// knows reports whether the kubelet of a machine and an API server take each other's certificates. world is held.
 func (b *boot) knows(server *boot) bool {
 	own := b.m.Disk.EnrolledBy
 

@@ -230,7 +230,7 @@ func (i *interceptors) unknownService(fullMethod string) error {
 	return nil
 }
 
-// legacyMaintenance says whether this listener is the small maintenance server that
+// legacyMaintenance reports whether this listener is the small maintenance server that
 // Talos had before 1.13.
 func (i *interceptors) legacyMaintenance() bool {
 	return i.personality == fault.Maintenance && i.s.Before113()

@@ -115,7 +115,7 @@ func (e *Model) Join(_ context.Context, h Host, via Node) (Node, error) {
 // Close implements [Backend].
 func (e *Model) Close() error { return nil }
 
-// serving says whether the member can be asked; the world is locked.
+// serving reports whether the member can be asked; the world is locked.
 func (m *modelMember) serving() error {
 	switch {
 	case !m.running:

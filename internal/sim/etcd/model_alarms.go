@@ -17,7 +17,7 @@ const (
 	Corrupt = machine.EtcdMemberAlarm_CORRUPT
 )
 
-// alarmed says whether any member raised the alarm; the world is locked.
+// alarmed reports whether any member raised the alarm; the world is locked.
 func (c *ModelCluster) alarmed(kind Alarm) bool {
 	return slices.ContainsFunc(c.alarms, func(a *machine.EtcdMemberAlarm) bool { return a.GetAlarm() == kind })
 }

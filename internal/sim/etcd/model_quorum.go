@@ -40,7 +40,7 @@ func (c *ModelCluster) elect() {
 	}
 }
 
-// leads says whether enough voters run and are in touch with a member.
+// leads reports whether enough voters run and are in touch with a member.
 func (c *ModelCluster) leads(leader *modelMember) bool {
 	if !leader.running || leader.learner || !c.has(leader) {
 		return false
@@ -58,7 +58,7 @@ func (c *ModelCluster) leads(leader *modelMember) bool {
 	return behind >= all/2+1
 }
 
-// findable says whether the member is where the cluster looks for it.
+// findable reports whether the member is where the cluster looks for it.
 func (m *modelMember) findable() bool { return m.peer == m.announced }
 
 // reaches says whether two members are in touch: either dials the other where the cluster says that it is, and what one
@@ -118,7 +118,7 @@ func (c *ModelCluster) removable(member *modelMember) error {
 	return nil
 }
 
-// Led says whether the cluster has a leader.
+// Led reports whether the cluster has a leader.
 func (c *ModelCluster) Led() bool {
 	c.world.Lock()
 	defer c.world.Unlock()

@@ -70,7 +70,7 @@ func (c Call) String() string {
 	return strings.Join(append(parts, "("+string(c.Personality)+")", outcome), " ")
 }
 
-// Mutates says whether the call can change a machine or a cluster. Reads of any kind
+// Mutates reports whether the call can change a machine or a cluster. Reads of any kind
 // and refused writes to resources do not.
 func (c Call) Mutates() bool { return slices.Contains(mutatingMethods, c.Method) }
 

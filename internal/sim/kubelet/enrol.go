@@ -16,7 +16,7 @@ import (
 // errUnauthorized is what an API server answers to a bootstrap token that it does not know.
 var errUnauthorized = errors.New("Unauthorized")
 
-// Enrolled says whether the kubelet has a client certificate. It is on EPHEMERAL.
+// Enrolled reports whether the kubelet has a client certificate. It is on EPHEMERAL.
 func (kl *Kubelet) Enrolled() bool {
 	kl.World.Lock()
 	defer kl.World.Unlock()
@@ -73,7 +73,7 @@ func (kl *Kubelet) enrol(ctx context.Context) error {
 	}
 }
 
-// knownToken says whether the API server takes the machine's bootstrap token.
+// knownToken reports whether the API server takes the machine's bootstrap token.
 func (kl *Kubelet) knownToken(ctx context.Context, k *kube.Client) error {
 	token := kl.Config().Cluster().Token()
 

@@ -212,7 +212,7 @@ func (kl *Kubelet) startKubelet(
 	return ctx.Err() == nil
 }
 
-// networked says whether pods get a network here.
+// networked reports whether pods get a network here.
 func (kl *Kubelet) networked() bool {
 	kl.World.Lock()
 	defer kl.World.Unlock()
@@ -362,7 +362,7 @@ func (kl *Kubelet) reportLost(ctx context.Context) error {
 	return err
 }
 
-// kubeletRuns says whether the kubelet is up, in this boot or in the next, and may report the node at any moment.
+// kubeletRuns reports whether the kubelet is up, in this boot or in the next, and may report the node at any moment.
 func (kl *Kubelet) kubeletRuns() bool {
 	kl.World.Lock()
 	defer kl.World.Unlock()

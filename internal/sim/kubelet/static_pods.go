@@ -258,10 +258,10 @@ func imageTag(image string) string {
 	return tag
 }
 
-// RunsStaticPods says whether there were static pods to run in this boot; the world is held.
+// RunsStaticPods reports whether there were static pods to run in this boot; the world is held.
 func (kl *Kubelet) RunsStaticPods() bool { return kl.staticPods != nil }
 
-// PodReady says whether a static pod is ready; the world is held.
+// PodReady reports whether a static pod is ready; the world is held.
 func (kl *Kubelet) PodReady(id string) bool {
 	run := kl.staticPods[id]
 

@@ -28,7 +28,7 @@ func (m *Hardware) MendComponent(name, version string) {
 	m.World.Update(func() { delete(m.breaks, component{name, version}) })
 }
 
-// Broken says whether a component of a version crashes on the machine.
+// Broken reports whether a component of a version crashes on the machine.
 func (b *Boot) Broken(name, version string) bool {
 	b.World.Lock()
 	defer b.World.Unlock()

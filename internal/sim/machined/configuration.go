@@ -26,7 +26,7 @@ func (b *Boot) OSAuthority() *talosx509.PEMEncodedCertificateAndKey {
 	return b.Config().Machine().Security().IssuingCA()
 }
 
-// Discovery says whether the configuration lets machines see each other as members.
+// Discovery reports whether the configuration lets machines see each other as members.
 func (b *Boot) Discovery() bool {
 	if b.InMaintenance() {
 		return false
@@ -35,7 +35,7 @@ func (b *Boot) Discovery() bool {
 	return len(b.Config().DiscoveryServiceConfigs()) > 0 || b.Config().Cluster().Discovery().Enabled()
 }
 
-// CNIReadies says whether a control plane installs a CNI; without one nodes stay NotReady.
+// CNIReadies reports whether a control plane installs a CNI; without one nodes stay NotReady.
 func (b *Boot) CNIReadies() bool {
 	cfg := b.Config()
 
@@ -57,7 +57,7 @@ func (b *Boot) Config() config.Provider {
 // Complete tells a configuration Talos can boot with from none or a partial one.
 func Complete(cfg config.Provider) bool { return cfg != nil && cfg.RawV1Alpha1() != nil }
 
-// InMaintenance says whether the machine still waits for a complete configuration.
+// InMaintenance reports whether the machine still waits for a complete configuration.
 func (b *Boot) InMaintenance() bool {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -74,7 +74,7 @@ func (b *Boot) MachineType() machine.Type {
 	return b.Config().Machine().Type()
 }
 
-// ControlPlane says whether the configuration makes the machine part of the control plane.
+// ControlPlane reports whether the configuration makes the machine part of the control plane.
 func (b *Boot) ControlPlane() bool { return b.MachineType().IsControlPlane() }
 
 // SetActive makes cfg the active configuration and lets everything that depends on

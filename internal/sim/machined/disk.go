@@ -196,7 +196,7 @@ func (m *Hardware) InstallCNI() {
 	m.World.Update(func() { m.Disk.CNI = true })
 }
 
-// Configured says whether the machine would boot with a configuration.
+// Configured reports whether the machine would boot with a configuration.
 func (m *Hardware) Configured() bool {
 	m.World.Lock()
 	defer m.World.Unlock()

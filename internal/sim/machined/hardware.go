@@ -90,7 +90,7 @@ func (m *Hardware) UUID() string { return m.uuid }
 // the same: no signature is looked at.
 func (m *Hardware) SetSecureBoot(on bool) { m.secureBoot.Store(on) }
 
-// Installed says whether Talos is on the machine's disk.
+// Installed reports whether Talos is on the machine's disk.
 func (m *Hardware) Installed() bool {
 	m.World.Lock()
 	defer m.World.Unlock()

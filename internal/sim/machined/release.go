@@ -14,10 +14,10 @@ func (b *Boot) KernelBoot() string {
 	return b.kernel
 }
 
-// Before113 says whether the machine runs a release with the old maintenance server.
+// Before113 reports whether the machine runs a release with the old maintenance server.
 func (b *Boot) Before113() bool { return !b.Since(1, 13) }
 
-// Since says whether the machine runs at least a release (pre-releases of it included).
+// Since reports whether the machine runs at least a release (pre-releases of it included).
 // A version that cannot be read counts as the newest.
 func (b *Boot) Since(major, minor uint64) bool {
 	v, err := semver.ParseTolerant(b.TalosVersion())

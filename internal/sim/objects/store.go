@@ -308,7 +308,7 @@ func ParseSelector(label, field string) (Selector, error) {
 	return Selector{Labels: l, Fields: f}, nil
 }
 
-// Matches says whether an object is selected.
+// Matches reports whether an object is selected.
 func (s Selector) Matches(obj *unstructured.Unstructured) bool {
 	if s.Labels == nil {
 		return true

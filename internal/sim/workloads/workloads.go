@@ -222,7 +222,7 @@ func mayMiss(deployment *appsv1.Deployment, wanted int32) int32 {
 	return int32(missing) //nolint:gosec // at most the number of replicas
 }
 
-// suits says whether a node takes a pod, be it cordoned or not.
+// suits reports whether a node takes a pod, be it cordoned or not.
 func suits(node *corev1.Node, pod *corev1.PodSpec) bool {
 	if !labels.SelectorFromSet(pod.NodeSelector).Matches(labels.Set(node.Labels)) {
 		return false
@@ -240,7 +240,7 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 		(t.Operator == corev1.TolerationOpExists || t.Value == taint.Value)
 }
 
-// runs says whether the pods of a node run: its kubelet lives, and has a network for them
+// runs reports whether the pods of a node run: its kubelet lives, and has a network for them
 // if they need one.
 func runs(node *corev1.Node, pod *corev1.PodSpec) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
