@@ -36,7 +36,7 @@ var marks = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 // folder is where the cluster's keys are.
 func (a Archive) folder() string { return path.Join(a.Prefix, a.Cluster) }
 
-// valid keeps keys apart that a slash would join.
+// valid refuses keys that a slash would merge.
 func (a Archive) valid() error {
 	switch {
 	case a.Cluster == "" || strings.Contains(a.Cluster, "/"):

@@ -80,7 +80,7 @@ func (a Archive) admit(key string, record *Record) error {
 // errNotOurs is a record that matches but that any client can have written.
 var errNotOurs = errors.New("none of its keys wrote the record beside it")
 
-// ErrUntrusted is what UntrustedError is.
+// ErrUntrusted is the class of UntrustedError.
 var ErrUntrusted = errors.New("no key of this cluster vouches for the snapshot")
 
 // UntrustedError is a snapshot that nothing vouches for. It was not unpacked.
@@ -109,7 +109,7 @@ type opening struct {
 	doubt  error
 	// denied is set when the store does not let the record be read.
 	denied error
-	// encrypted is what says that it is; empty for nothing.
+	// encrypted is the sign that it is encrypted; empty for none.
 	encrypted string
 	// recordable is whether a record belongs beside it.
 	recordable bool
@@ -274,7 +274,7 @@ func (o opening) tooLarge(what string, most int64) error {
 // ErrOtherSum is a snapshot with another SHA-256 than the one that was given.
 var ErrOtherSum = errors.New("the SHA-256 is not the one that was given")
 
-// compare says whether the stored bytes are those that were recorded and meant.
+// compare reports whether the stored bytes are the recorded and wanted ones.
 func (o opening) compare(got string) error {
 	if o.record != nil && got != o.record.SHA256 {
 		return fmt.Errorf("%w: SHA-256 %s instead of %s", store.ErrDiffers, got, o.record.SHA256)

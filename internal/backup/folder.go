@@ -47,7 +47,7 @@ func (f Folder) Keep(ctx context.Context, at time.Time, take func(context.Contex
 	}
 }
 
-// verified streams a snapshot and says whether it was whole.
+// verified streams a snapshot and reports whether it was complete.
 func verified(ctx context.Context, take Source, to io.Writer) error {
 	v := newVerifier()
 

@@ -40,7 +40,7 @@ var connecting = []string{
 	"/registry/leases/kube-system/talosop",
 }
 
-// connects is whether a key is one of them.
+// connects reports whether a key is one of them.
 func connects(key string) bool {
 	return slices.ContainsFunc(connecting, func(one string) bool {
 		return key == one || strings.HasSuffix(one, "/") && strings.HasPrefix(key, one)

@@ -53,7 +53,7 @@ type Secrets struct {
 }
 
 var (
-	// ErrRecord is a record that is not as it was written.
+	// ErrRecord is a record that was changed after it was written.
 	ErrRecord = errors.New("the record of the snapshot is damaged")
 	// ErrForeign is a snapshot of a cluster with other secrets: those of Kubernetes in it are
 	// encrypted and its tokens signed with keys that only the other cluster has.
@@ -97,8 +97,7 @@ func (r Record) encoded(keys [][]byte) ([]byte, error) {
 	return fmt.Appendf(data, recordSum, sha256.Sum256(data)), nil
 }
 
-// decoded is the record of what was stored. Members that it does not know are those of a
-// later version.
+// decoded decodes a record. Unknown members are those of a later version.
 func decoded(data []byte, keys [][]byte) (*Record, error) {
 	end := len(data) - len(fmt.Sprintf(recordSum, [sha256.Size]byte{}))
 	if end < 0 || !bytes.Equal(data[end:], fmt.Appendf(nil, recordSum, sha256.Sum256(data[:end]))) {
@@ -115,7 +114,7 @@ func decoded(data []byte, keys [][]byte) (*Record, error) {
 	return &record, nil
 }
 
-// authentic is whether one of the keys wrote the members of a record, which a MAC follows.
+// authentic reports whether one of the keys wrote the members of a record, which a MAC follows.
 func authentic(data []byte, keys [][]byte) bool {
 	end := len(data) - len(fmt.Sprintf(recordMAC, [sha256.Size]byte{}))
 	if end < 0 {
@@ -157,9 +156,9 @@ func (a Archive) Recorded(ctx context.Context, key string) (*Record, error) {
 	return record, nil
 }
 
-// Unrecorded is whether an error of Recorded leaves open that the snapshot has no record:
-// there is none, or the store does not let it be read. Of an object that is missing AWS says
-// so only to who may list the bucket (s3:ListBucket); all others it answers 403 (GetObject).
+// Unrecorded reports whether an error of Recorded leaves open that the snapshot has no record: there is none, or
+// the store does not allow reading it. AWS reports a missing object only to users who may list the bucket
+// (s3:ListBucket); for all others it answers 403 (GetObject).
 func Unrecorded(err error) bool {
 	return errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDenied)
 }

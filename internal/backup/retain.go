@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-// Retention says which snapshots are kept. The zero value keeps all.
+// Retention is which snapshots are kept. The zero value keeps all.
 type Retention struct {
 	// Count of the newest snapshots that are kept; 0 keeps all.
 	Count int
@@ -87,11 +87,11 @@ func (r Retention) expired(own []Stored, current string, now time.Time) []string
 	return expired
 }
 
-// Retained is what came of a retention.
+// Retained is the result of a retention.
 type Retained struct {
 	// Left are the snapshots that count.
 	Left int
-	// Removed are the keys of those that went.
+	// Removed are the keys of the removed snapshots.
 	Removed []string
 	// Uncounted are the keys of objects that are named like a snapshot of this cluster, and that it did not
 	// record. They neither count nor expire.

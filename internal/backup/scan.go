@@ -87,7 +87,7 @@ func (s *scan) Write(p []byte) (int, error) {
 	return n, s.failed
 }
 
-// page takes the next page into account.
+// page adds the next page.
 func (s *scan) page(data []byte) {
 	id := uint64(len(s.index))
 	s.index = append(s.index, 0)
@@ -113,7 +113,7 @@ func (s *scan) page(data []byte) {
 	}
 }
 
-// overflow gives a page to those before it that go on in it.
+// overflow assigns a page to the earlier ones that overflow into it.
 func (s *scan) overflow(data []byte) {
 	waiting := s.spans[:0]
 

@@ -57,9 +57,9 @@ func (r Request) sealedSecrets() ([]byte, error) {
 	return sealed.Bytes(), nil
 }
 
-// Secrets opens the secrets that were stored beside the snapshot of a key. There are none:
-// store.ErrNotFound. The keys do not open them: ErrLocked. They are not those that were
-// recorded: store.ErrDiffers.
+// Secrets opens the secrets that were stored beside the snapshot of a key. Without secrets, the error is
+// store.ErrNotFound. With the wrong keys it is ErrLocked. If the secrets are not the recorded ones, it is
+// store.ErrDiffers.
 func (a Archive) Secrets(ctx context.Context, key string, keys Keys) ([]byte, error) {
 	record, err := a.Recorded(ctx, key)
 	if err != nil && !Unrecorded(err) {

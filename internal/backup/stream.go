@@ -16,7 +16,7 @@ var errStopped = errors.New("nobody reads the snapshot any more")
 // ended is how the writing side of a pipe ended.
 type ended struct {
 	err error
-	// alone is true when nothing had told it to.
+	// alone is true when nothing stopped it.
 	alone bool
 }
 

@@ -14,7 +14,7 @@ const (
 	sumSize = sha256.Size
 )
 
-// ErrIncomplete is a stream that is no whole snapshot.
+// ErrIncomplete is a stream that is no complete snapshot.
 var ErrIncomplete = errors.New("the snapshot is not complete")
 
 // verifier is an io.Writer that follows a snapshot and knows in the end whether it is

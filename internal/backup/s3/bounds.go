@@ -27,7 +27,7 @@ func endless(pages int) error {
 	return fmt.Errorf("%w: the server has more than %d pages of the listing", store.ErrTooLarge, mostPages)
 }
 
-// boundedAnswers is for requests whose answer the SDK keeps in memory.
+// boundedAnswers is for requests whose answer the SDK reads into memory.
 func boundedAnswers(o *s3.Options) { o.HTTPClient = boundedClient{o.HTTPClient} }
 
 type boundedClient struct{ s3.HTTPClient }

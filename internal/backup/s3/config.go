@@ -227,8 +227,7 @@ func skewed(err error) aws.Ternary {
 	return aws.TrueTernary
 }
 
-// distrusted keeps a certificate that is not trusted from being asked for again; to the SDK
-// it is a broken connection.
+// distrusted prevents retries with an untrusted certificate; to the SDK it is a broken connection.
 func distrusted(err error) aws.Ternary {
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {

@@ -61,7 +61,7 @@ func (e *HeaderError) Error() string {
 // Unwrap is the answer of the server.
 func (e *HeaderError) Unwrap() error { return e.Err }
 
-// classified gives an error its verb and object, and what the other stores call it.
+// classified adds the verb and the object to an error, and its class in package store.
 func (s *Store) classified(verb, key string, err error) error {
 	if err == nil {
 		return nil

@@ -17,14 +17,13 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// Store keeps each object as one of a bucket.
+// Store stores each object in a bucket.
 type Store struct {
 	client *s3.Client
 	config Config
 }
 
-// Region that requests are made for; empty when neither Config nor the environment has one, and
-// then none can be made.
+// Region of the requests; empty when neither Config nor the environment has one, and then no request is possible.
 func (s *Store) Region() string { return s.client.Options().Region }
 
 // Head requests size, checksum and time of an object.

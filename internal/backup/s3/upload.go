@@ -212,8 +212,7 @@ func (s *Store) cleanedUp(ctx context.Context, key string, sent *upload, failed 
 func denied(err error) bool {
 	var answer *awshttp.ResponseError
 
-	// Not 404: that is also the answer to a completion that is repeated because that to the first,
-	// which worked, was lost.
+	// Not 404: a repeated completion also gets that when the first one succeeded and its answer was lost.
 	return errors.As(err, &answer) &&
 		(answer.HTTPStatusCode() == http.StatusUnauthorized || answer.HTTPStatusCode() == http.StatusForbidden)
 }

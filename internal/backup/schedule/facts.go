@@ -29,7 +29,7 @@ type Failure struct {
 	Job, Reason string
 }
 
-// String is such as "2026-01-02T03:04:05Z Job nightly-29123: BackoffLimitExceeded", and empty for none.
+// String returns a text such as "2026-01-02T03:04:05Z Job nightly-29123: BackoffLimitExceeded", and empty for none.
 func (f Failure) String() string {
 	if f.Job == "" {
 		return ""

@@ -76,7 +76,7 @@ func (Credentials) GoString() string { return "credentials" }
 // old matches v0.1.0-beta.3 and what was built before it. No build after it and no tag of another image does.
 var old = regexp.MustCompile(`^v0\.1\.0-(((alpha\.\d+|beta\.[0-2])(-|@|$))|beta\.3(@|$))`)
 
-// Compresses is whether the image knows ENABLE_COMPRESSION. Others store the snapshot as it is.
+// Compresses reports whether the image knows ENABLE_COMPRESSION. Others store the snapshot as it is.
 func (i Image) Compresses() bool { return !old.MatchString(i.Tag) }
 
 // Folder is what the keys of a schedule's snapshots begin with, without the slash behind it. No other schedule and no
@@ -106,7 +106,7 @@ func (s Spec) TimeOf(key string) (at time.Time, ok bool) {
 	return at, err == nil
 }
 
-// IsRecipient is whether a text is a key that talos-backup encrypts for: X25519 ones alone
+// IsRecipient reports whether a text is a key that talos-backup encrypts for: X25519 ones alone
 // (pkg/encryption/encryption.go).
 func IsRecipient(text string) bool {
 	_, err := age.ParseX25519Recipient(text)
