@@ -55,7 +55,7 @@ func TestSwitch_isTheOnlyReader(t *testing.T) {
 	}
 }
 
-// readsVariable is whether an expression is a call of os.Getenv.
+// readsVariable reports whether an expression is a call of os.Getenv.
 func readsVariable(e ast.Expr) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
@@ -67,7 +67,7 @@ func readsVariable(e ast.Expr) bool {
 	return ok && f.Sel.Name == "Getenv"
 }
 
-// isSwitch is whether an expression is a text that switches something on or off.
+// isSwitch reports whether an expression is a text that switches something on or off.
 func isSwitch(e ast.Expr) bool {
 	literal, ok := e.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
