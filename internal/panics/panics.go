@@ -1,6 +1,6 @@
-// Package panics turns a panic into an error, also that of a goroutine, which ends the process otherwise: a provider
-// that is gone has stored no state of what it did. The error names functions and a type, and no value: what a program
-// panics over may be a secret.
+// Package panics turns a panic into an error, also that of a goroutine, which otherwise ends the process: a
+// provider that crashed has stored no state of its changes. The error names functions and a type, and no value,
+// because the value of a panic may be a secret.
 package panics
 
 import (
@@ -100,7 +100,7 @@ func of(value any) *Error {
 	counters := make([]uintptr, 128)
 	frames := runtime.CallersFrames(counters[:runtime.Callers(1, counters)])
 
-	// Above the panic is what recovers it.
+	// Frames above the panic recover it.
 	var functions []string
 
 	for {
@@ -120,7 +120,7 @@ func of(value any) *Error {
 	}
 }
 
-// Group is an errgroup whose panics are those of who waits for it. The zero value is ready.
+// Group is an errgroup that passes its panics to the goroutine that waits for it. The zero value is ready.
 type Group struct {
 	// group is nil before the first use of a zero value.
 	group *errgroup.Group
