@@ -58,7 +58,7 @@ type Request struct {
 
 // Missing is a part that a bundle lacks.
 type Missing struct {
-	// From is a machine or a part of the cluster, and What of it is missing; empty when that is all.
+	// From is a machine or a part of the cluster, and What is its missing part; empty when all is missing.
 	From, What string
 	Cause      error
 }
@@ -123,7 +123,7 @@ func (c *collection) miss(m Missing) {
 	c.missing = append(c.missing, m)
 }
 
-// missAll takes the place of what is known to be missing of the same machine.
+// missAll replaces the missing parts of the same machine.
 func (c *collection) missAll(m Missing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *collection) missAll(m Missing) {
 }
 
 func (c *collection) run(ctx context.Context) error {
-	// The secrets of all of them are known before the first text is written: one machine may tell those of another.
+	// All secrets are known before the first text is written: one machine may show those of another.
 	configurations, err := c.configurations(ctx)
 	if err != nil {
 		return err
@@ -196,7 +196,8 @@ func (c *collection) each(ctx context.Context, call func(ctx context.Context, na
 	return errors.Join(calls.Wait(), context.Cause(ctx))
 }
 
-// configurations are those of the machines, redacted; from then on, texts lose what is secret in them.
+// configurations are the redacted configurations of the machines; from then on, their secrets are removed from
+// texts.
 func (c *collection) configurations(ctx context.Context) (map[string]string, error) {
 	secrets, all := slices.Clone(c.Secrets), map[string]string{}
 

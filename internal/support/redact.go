@@ -17,10 +17,10 @@ import (
 // hidden replaces what a bundle must not contain.
 const hidden = machineconfig.Sensitive
 
-// shortestSecret keeps short words, which are part of many texts, out of what is looked for.
+// shortestSecret excludes short words, which occur in many texts.
 const shortestSecret = 8
 
-// redactor takes out of texts what is known to be secret, and what looks as if it were.
+// redactor removes known and likely secrets from texts.
 type redactor struct{ known *strings.Replacer }
 
 // newRedactor knows secrets in each form that they are written in.
@@ -50,10 +50,10 @@ func newRedactor(secrets []string) redactor {
 // bootstrapToken is one of Kubernetes.
 var bootstrapToken = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 
-// encodedLine is a line that is nothing but encoded, such as those of a key.
+// encodedLine is a line of encoded data only, such as in a key.
 var encodedLine = regexp.MustCompile(`^[A-Za-z0-9+/=_.-]{24,}$`)
 
-// isBinary is whether a text is no text, such as a key that is all random bytes: those may be line breaks, too.
+// isBinary reports whether a text is no text, such as a key that is all random bytes: those may be line breaks, too.
 func isBinary(text string) bool {
 	return !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && !unicode.IsSpace(r)
@@ -112,7 +112,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`\b(talos\.config[a-z._]*|siderolink\.api)=[^\s"']+`), "${1}=" + hidden},
 }
 
-// named is a value beside a name that says that it is secret.
+// named is a value whose name marks it as secret.
 var named = regexp.MustCompile(
 	`(?i)([\w.-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?))` +
 		`(["']?\s*[:=]\s*["']?)([^\s"',;&}]{6,})`)
