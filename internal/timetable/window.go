@@ -62,7 +62,7 @@ func (w Window) String() string { return w.text }
 // IsZero reports whether there is none.
 func (w Window) IsZero() bool { return w.begins == nil }
 
-// At is whether a window is open at a time, and when it opens otherwise; zero where it never does.
+// At reports whether a window is open at a time, and when it opens otherwise; zero where it never does.
 func (w Window) At(now time.Time) (open bool, opens time.Time) {
 	if w.IsZero() {
 		return true, time.Time{}
