@@ -154,7 +154,7 @@ func (b *Bundle) controlPlaneKeys(purpose string) [][]byte {
 	return keys
 }
 
-// SameCluster is whether two bundles, as Parse reads them, are known to be of one cluster.
+// SameCluster reports whether two bundles, as Parse reads them, are known to be of one cluster.
 func SameCluster(a, b string) bool {
 	if a == "" || b == "" {
 		return false

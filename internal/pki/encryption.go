@@ -59,7 +59,7 @@ func (b *Bundle) CurrentDigest() string {
 	return out.Digest()
 }
 
-// DropsEncryptionKey is whether a bundle of the same cluster has a key for Secrets that b lacks.
+// DropsEncryptionKey reports whether a bundle of the same cluster has a key for Secrets that b lacks.
 func (b *Bundle) DropsEncryptionKey(was *Bundle) bool {
 	return slices.ContainsFunc(was.EncryptionKeys(), func(k EncryptionKey) bool {
 		return !slices.Contains(b.EncryptionKeys(), k)

@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// ErrRotating says that a key is to be turned over that is being turned over already.
+// ErrRotating means that a key to be rotated is being rotated already.
 var ErrRotating = errors.New("it is being turned over already")
 
 // spareKeys are keys beside the present ones of a bundle: those that are to take their place, or those whose place they
@@ -37,7 +37,8 @@ type spareCerts struct {
 	OS                *talosx509.PEMEncodedCertificateAndKey `yaml:"os,omitempty"`
 }
 
-// file is what YAML writes: the file of `talosctl gen secrets`, and what only a bundle has whose keys are turned over.
+// file is the output of YAML: the file of `talosctl gen secrets`, and the additional parts of a bundle with
+// rotated keys.
 type file struct {
 	Bundle   *secrets.Bundle `yaml:",inline"`
 	Next     *spareKeys      `yaml:"next,omitempty"`
@@ -72,7 +73,7 @@ func (b *Bundle) file() file {
 // Rotated are the kinds of keys whose present one took the place of another one, in the order of [rotation.Kinds].
 func (b *Bundle) Rotated() []rotation.Kind { return slices.Clone(b.rotated) }
 
-// Rotates is whether keys are turned over, or ever were: machines may carry others than the present ones.
+// Rotates reports whether keys are or were rotated: machines may carry others than the present ones.
 func (b *Bundle) Rotates() bool { return len(b.rotated) > 0 || len(b.Turning()) > 0 }
 
 // Turning are the kinds that are being turned over: there is a next key, or the former one is still accepted.
@@ -166,7 +167,7 @@ func (b *Bundle) addRotated(kinds ...rotation.Kind) {
 	})
 }
 
-// over are these keys, and those of others where there is none of a kind.
+// over are these keys, and the others for missing kinds.
 func (p spareKeys) over(others spareKeys) spareKeys {
 	return spareKeys{
 		Certs: spareCerts{
@@ -281,7 +282,7 @@ func (b *Bundle) copy() *Bundle {
 		rotated: b.rotated, others: b.others}
 }
 
-// everyOf lists what a bundle has of one kind, the present one first, those that took its place in others last.
+// everyOf lists a bundle's keys of one kind, the present one first, and those that replaced it elsewhere last.
 func (b *Bundle) everyOf(
 	of func(*secrets.Certs) *talosx509.PEMEncodedCertificateAndKey,
 	spare func(spareKeys) *talosx509.PEMEncodedCertificateAndKey,
@@ -357,8 +358,8 @@ func (b *Bundle) Next() Accepted { return b.next.authorities() }
 // Previous are the authorities whose place the present ones took and that machines still accept.
 func (b *Bundle) Previous() Accepted { return b.previous.authorities() }
 
-// Beside are the identifiers of the authorities that clients trust beside the present one of that name, which is one of
-// those of Authorities.
+// Beside are the identifiers of the authorities that clients trust beside the present one of that name, which is
+// one of those of Authorities.
 func (b *Bundle) Beside(name string) []string {
 	next, previous := b.Next(), b.Previous()
 	all := map[string][][]byte{
@@ -413,7 +414,7 @@ func (b *Bundle) Keyring() Keyring {
 	return ring
 }
 
-// decodeSpare reads what only a bundle has whose keys are turned over. known is whether the part is one of these.
+// decodeSpare reads the additional parts of a bundle with rotated keys. known is whether the part is one of these.
 func (b *Bundle) decodeSpare(name string, value *yaml.Node) (known bool, err error) {
 	switch name {
 	case "next", "previous", "former":
