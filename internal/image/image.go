@@ -108,7 +108,7 @@ var (
 	platformPattern  = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 )
 
-// CheckSchematic says why id cannot be the id of a schematic.
+// CheckSchematic returns why id cannot be the id of a schematic.
 func CheckSchematic(id string) error {
 	if !schematicPattern.MatchString(id) {
 		return fmt.Errorf("schematic id %q: want the 64 lower-case hex digits the Image Factory gives", id)

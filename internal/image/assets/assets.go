@@ -74,7 +74,7 @@ func all() []platforms.Platform {
 	return append([]platforms.Platform{platforms.MetalPlatform()}, platforms.CloudPlatforms()...)
 }
 
-// Check says what is wrong with the parts of an image that are given; those that are empty are not known yet.
+// Check returns the error of the given parts of an image; empty parts are not known yet.
 func (i Image) Check() *PartError {
 	if _, err := i.base(); err != nil {
 		return &PartError{"factory_url", fmt.Sprintf("%q", i.Factory), "a URL such as " + PublicFactory}

@@ -36,14 +36,14 @@ type Schematic struct {
 	Customization Customization `yaml:"customization"`
 }
 
-// Overlay is what single-board computers need.
+// Overlay is for single-board computers.
 type Overlay struct {
 	Image   string         `yaml:"image"`
 	Name    string         `yaml:"name"`
 	Options map[string]any `yaml:"options,omitempty"`
 }
 
-// Customization is what differs from plain Talos.
+// Customization is the difference from plain Talos.
 type Customization struct {
 	EmbeddedMachineConfiguration string                    `yaml:"embeddedMachineConfiguration,omitempty"`
 	ExtraKernelArgs              []string                  `yaml:"extraKernelArgs,omitempty"`
