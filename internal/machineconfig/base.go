@@ -188,7 +188,7 @@ func (c CNI) config() *v1alpha1.CNIConfig {
 	return config
 }
 
-// kubeProxy is whether Talos deploys kube-proxy.
+// kubeProxy reports whether Talos deploys kube-proxy.
 func (c Cluster) kubeProxy() bool { return c.KubeProxy == nil || *c.KubeProxy }
 
 // discovery is whether the discovery service is used: as asked, and otherwise wherever it can be reached. An isolated

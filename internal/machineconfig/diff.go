@@ -79,7 +79,7 @@ func (c Change) Brief() string {
 // longestPlain is the number of characters that a value has at most to be shown beside its place.
 const longestPlain = 48
 
-// plain is whether the values of a change are shown.
+// plain reports whether the values of a change are shown.
 func (c Change) plain() bool {
 	shown := func(text string) bool { return text != Sensitive && len(text) <= longestPlain }
 	if c.New == "" || !shown(c.Old) || !shown(c.New) {
@@ -89,7 +89,7 @@ func (c Change) plain() bool {
 	return places.Plain(c.documentKind(), c.Path)
 }
 
-// Renames is whether a change gives the machine another host name.
+// Renames reports whether a change gives the machine another host name.
 func (c Change) Renames() bool {
 	return places.Hostname.Covers(c.documentKind(), c.Path)
 }
@@ -255,7 +255,7 @@ type value struct {
 	shown string
 }
 
-// nothingIn is whether a value stands for a document without any, which has some among others.
+// nothingIn reports whether a value stands for a document without any, which has some among others.
 func (v value) nothingIn(others values) bool {
 	return len(v.place.Path) == 0 && others.has(v.place.Document, nil)
 }
@@ -278,7 +278,7 @@ func (v values) newElement(place fieldpath.Place) fieldpath.Path {
 	return nil
 }
 
-// has is whether there is a value at a path or below it.
+// has reports whether there is a value at a path or below it.
 func (v values) has(document string, path fieldpath.Path) bool {
 	for _, value := range v {
 		if value.place.Document == document && value.place.Path.StartsWith(path...) {
@@ -325,7 +325,7 @@ func readable(cfg []byte, load func([]byte) ([]document, error)) (values, error)
 	return all, nil
 }
 
-// identifies is whether a value is of the identity of a document.
+// identifies reports whether a value is of the identity of a document.
 func (d document) identifies(path fieldpath.Path) bool {
 	return d.id.kind != "" && len(path) == 1 && slices.Contains([]any{"apiVersion", "kind", "name"}, path[0])
 }

@@ -164,7 +164,7 @@ type Document struct {
 	Hidden func(fieldpath.Path) bool
 }
 
-// HasImage is whether a document has the image of a component of Kubernetes at a path.
+// HasImage reports whether a document has the image of a component of Kubernetes at a path.
 func (d Document) HasImage(path fieldpath.Path) bool {
 	return slices.ContainsFunc(places.Images(), func(f places.Fact) bool { return f.Covers(d.Kind, path) })
 }

@@ -36,7 +36,7 @@ func (d InstallDisk) String() string {
 	return d.path
 }
 
-// Is says whether it is the disk of these settings.
+// Is reports whether it is the disk of these settings.
 func (d InstallDisk) Is(i Install) bool {
 	if d.match == nil {
 		return d.path == i.Disk && i.DiskSelector == nil

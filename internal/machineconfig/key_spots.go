@@ -36,7 +36,7 @@ func (a authority) certificate() places.Spot {
 
 func (a authority) key() places.Spot { return a.issuing.Under("key") }
 
-// isPEM is whether keys are texts of PEM at a spot, as they are in documents of their own. The main document has
+// isPEM reports whether keys are texts of PEM at a spot, as they are in documents of their own. The main document has
 // base64 of it.
 func isPEM(at places.Spot) bool { return at.Kind != "" }
 

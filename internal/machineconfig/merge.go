@@ -124,7 +124,7 @@ func (d *documents) isWhole() bool {
 		main.MachineConfig.MachineToken != ""
 }
 
-// deletes is whether a patch takes something away. What cannot be read does not.
+// deletes reports whether a patch takes something away. What cannot be read does not.
 func deletes(text string) bool {
 	chunks, err := split(text)
 	if err != nil {

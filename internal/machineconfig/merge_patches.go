@@ -207,7 +207,7 @@ func appended(present, change []any) []any {
 	return list
 }
 
-// isSelected is whether an element of a list has the values of a deletion.
+// isSelected reports whether an element of a list has the values of a deletion.
 func isSelected(element any, selector map[string]any) bool {
 	content, ok := element.(map[string]any)
 

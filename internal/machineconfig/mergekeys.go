@@ -41,7 +41,7 @@ func withoutMergeKeys(field string, chunks []chunk) ([]chunk, error) {
 	return chunks, nil
 }
 
-// mergesMappings is whether all merge keys have mappings, or lists of mappings.
+// mergesMappings reports whether all merge keys have mappings, or lists of mappings.
 func mergesMappings(node *yaml.Node) bool {
 	for i, inner := range node.Content {
 		merged := node.Kind == yaml.MappingNode && i%2 == 1 && node.Content[i-1].ShortTag() == mergeTag

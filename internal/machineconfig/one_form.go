@@ -147,7 +147,7 @@ func (f *twoForms) drop(is func(config.Document) bool) error {
 	return nil
 }
 
-// isGenerated is whether a document is as it was generated.
+// isGenerated reports whether a document is as it was generated.
 func (f *twoForms) isGenerated(document config.Document) (bool, error) {
 	for _, before := range f.generated {
 		if identityOf(before) != identityOf(document) {

@@ -22,7 +22,7 @@ type patch struct {
 	contents []content
 }
 
-// addsDocuments says whether the patch may turn a configuration of one document into one of several.
+// addsDocuments reports whether the patch may turn a configuration of one document into one of several.
 func (p *patch) addsDocuments() bool {
 	if len(p.unknown) > 0 {
 		return true

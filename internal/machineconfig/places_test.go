@@ -75,7 +75,7 @@ func sampled(t *testing.T, at places.Spot, among []places.Fact, values ...any) s
 	return parts[0]
 }
 
-// isPart is whether one of some facts is about a part of what is at a spot, and the value is in that.
+// isPart reports whether one of some facts is about a part of what is at a spot, and the value is in that.
 func (s sample) isPart(of places.Spot, facts []places.Fact) bool {
 	return slices.ContainsFunc(facts, func(f places.Fact) bool {
 		at, ok := f.Of(of.Kind)

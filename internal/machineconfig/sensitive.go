@@ -10,7 +10,7 @@ import (
 
 var secretWords = []string{"password", "passphrase", "secret", "token"}
 
-// oftenSecret says whether the value at a path of a document often is a secret.
+// oftenSecret reports whether the value at a path of a document often is a secret.
 func oftenSecret(kind string, path fieldpath.Path) bool {
 	if len(path) == 0 {
 		return false
@@ -28,7 +28,7 @@ func oftenSecret(kind string, path fieldpath.Path) bool {
 // of the table names, too.
 func ofEnvironment(key any) bool { return key == "env" || key == "environment" || key == "variables" }
 
-// namesSecret says whether a name is one that secrets often have.
+// namesSecret reports whether a name is one that secrets often have.
 func namesSecret(name string) bool {
 	name = strings.ToLower(name)
 

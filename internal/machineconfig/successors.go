@@ -146,7 +146,7 @@ func mainContent(provider coreconfig.Provider) (map[string]any, error) {
 	return main, nil
 }
 
-// sets is whether the patch says something at a path of the main document.
+// sets reports whether the patch says something at a path of the main document.
 func (p *patch) sets(path []string) bool {
 	return slices.ContainsFunc(p.contents, func(c content) bool { return c.kind == "" && valueIn(c.fields, path) != nil })
 }

@@ -142,7 +142,7 @@ func supportedMinors(target *compatibility.TalosVersion) (lowest, highest uint64
 	return lowest, highest
 }
 
-// CheckContract says whether machines of that Talos version understand configurations of a contract: it
+// CheckContract reports whether machines of that Talos version understand configurations of a contract: it
 // must not be newer than the version. Errors are *FieldError.
 func CheckContract(contract string, talos TalosVersion) error {
 	parsed, err := parseContract(contract)

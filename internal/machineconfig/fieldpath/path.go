@@ -38,7 +38,7 @@ func (p Path) String() string {
 	return text.String()
 }
 
-// mustQuote says whether a key would be read back as something else, or split a line.
+// mustQuote reports whether a key would be read back as something else, or split a line.
 func mustQuote(key string) bool {
 	return key == "" || strings.ContainsAny(key, ".[] ") || strconv.Quote(key) != `"`+key+`"`
 }
@@ -93,10 +93,10 @@ func cutBracket(text string) (step any, rest string, ok bool) {
 	return index, rest, ok && err == nil
 }
 
-// Equal says whether two paths lead to the same value.
+// Equal reports whether two paths lead to the same value.
 func (p Path) Equal(other Path) bool { return slices.Equal(p, other) }
 
-// StartsWith says whether a path leads into or to what the keys do.
+// StartsWith reports whether a path leads into or to what the keys do.
 func (p Path) StartsWith(keys ...any) bool {
 	return len(p) >= len(keys) && slices.Equal(p[:len(keys)], keys)
 }

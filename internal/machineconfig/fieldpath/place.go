@@ -50,7 +50,7 @@ func ParsePlace(text string) (Place, error) {
 	return Place{Document: document, Path: path}, nil
 }
 
-// Equal says whether two places are the same.
+// Equal reports whether two places are the same.
 func (p Place) Equal(other Place) bool {
 	return p.Document == other.Document && p.Path.Equal(other.Path)
 }

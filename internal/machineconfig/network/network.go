@@ -35,7 +35,7 @@ func CanonicalDomain(domain string) string {
 	return domain
 }
 
-// Same is whether two lists are the same networks. An empty one is fallback.
+// Same reports whether two lists are the same networks. An empty one is fallback.
 func Same(a, b []string, fallback string) bool {
 	given := func(cidrs []string) []string {
 		if len(cidrs) == 0 {
@@ -48,7 +48,7 @@ func Same(a, b []string, fallback string) bool {
 	return slices.Equal(given(a), given(b))
 }
 
-// SameDomain is whether two names are the same DNS domain. An empty one is fallback.
+// SameDomain reports whether two names are the same DNS domain. An empty one is fallback.
 func SameDomain(a, b, fallback string) bool {
 	return CanonicalDomain(cmp.Or(a, fallback)) == CanonicalDomain(cmp.Or(b, fallback))
 }
@@ -57,7 +57,7 @@ var labelPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 const maxDNSName = 253
 
-// IsDNSName is whether a name is one of DNS, in lower case.
+// IsDNSName reports whether a name is one of DNS, in lower case.
 func IsDNSName(name string) bool {
 	if name == "" || len(name) > maxDNSName {
 		return false

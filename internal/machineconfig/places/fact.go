@@ -25,7 +25,7 @@ func (s Spot) String() string { return strings.TrimSpace(s.Kind + " " + strings.
 // Under is the spot of a key of the value.
 func (s Spot) Under(key string) Spot { return Spot{s.Kind, append(slices.Clone(s.Path), key)} }
 
-// Covers is whether a path in the document leads to the value or into it.
+// Covers reports whether a path in the document leads to the value or into it.
 func (s Spot) Covers(path fieldpath.Path) bool {
 	rest := s.Path
 
@@ -88,7 +88,7 @@ func (f Fact) In(has func(kind string) bool) Spot {
 	return f.Main
 }
 
-// Covers is whether a path in a document of a kind leads to the value or into it.
+// Covers reports whether a path in a document of a kind leads to the value or into it.
 func (f Fact) Covers(kind string, path fieldpath.Path) bool {
 	at, ok := f.Of(kind)
 
@@ -116,10 +116,10 @@ func with(is func(Fact) bool) []Fact {
 	return slices.DeleteFunc(slices.Clone(All()), func(f Fact) bool { return !is(f) })
 }
 
-// Secret is whether the value at a path in a document of a kind carries secrets.
+// Secret reports whether the value at a path in a document of a kind carries secrets.
 func Secret(kind string, path fieldpath.Path) bool { return covered(secrets(), kind, path) }
 
-// Plain is whether the value at a path in a document of a kind is one that people put in reviews.
+// Plain reports whether the value at a path in a document of a kind is one that people put in reviews.
 func Plain(kind string, path fieldpath.Path) bool { return covered(plains(), kind, path) }
 
 func covered(by []Fact, kind string, path fieldpath.Path) bool {

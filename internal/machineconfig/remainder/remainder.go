@@ -92,7 +92,7 @@ func Of(base, active []byte, whole Whole) (Remainder, error) {
 	return r, nil
 }
 
-// Empty is whether there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (r Remainder) Empty() bool { return len(r.documents) == 0 }
 
 // Places are where there is something to write: the values that are added, and those that are taken out.
@@ -291,7 +291,7 @@ func (c *comparison) hides(path fieldpath.Path, value any) bool {
 	return hides(c.of.Hidden, path, value)
 }
 
-// hides is whether anything in a value is hidden.
+// hides reports whether anything in a value is hidden.
 func hides(hidden func(fieldpath.Path) bool, path fieldpath.Path, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:

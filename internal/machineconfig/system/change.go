@@ -115,7 +115,7 @@ func cipher(encrypted bool) string {
 	return "a plain"
 }
 
-// sameKey is whether a key opens what another one closed. How a TPM sealed it is kept beside it on the disk.
+// sameKey reports whether a key opens what another one closed. How a TPM sealed it is kept beside it on the disk.
 func sameKey(a, b config.EncryptionKey) bool {
 	is, other := readKey(a), readKey(b)
 
@@ -199,12 +199,12 @@ func BootPart(kind, name string, content any) (part any, ok bool) {
 // isolated is where a document says whether workloads are isolated.
 var isolated = places.WorkloadIsolation.Document
 
-// BootPlace is whether a difference at a path of a document takes a boot.
+// BootPlace reports whether a difference at a path of a document takes a boot.
 func BootPlace(kind, name string, path []any) bool {
 	return ofVolume(kind, name) || kind == isolated.Kind && (len(path) == 0 || path[0] == isolated.Path[0])
 }
 
-// ofVolume is whether a document is that of a volume of the system.
+// ofVolume reports whether a document is that of a volume of the system.
 func ofVolume(kind, name string) bool {
 	return kind == block.VolumeConfigKind && slices.Contains(names, name)
 }

@@ -172,7 +172,7 @@ func (v Volume) putFields(main *v1alpha1.MachineConfig, name string) {
 	}
 }
 
-// putIsolation says whether workloads are isolated. A machine that never had the document does not isolate them.
+// putIsolation reports whether workloads are isolated. A machine that never had the document does not isolate them.
 func putIsolation(known []config.Document, isolate bool) []config.Document {
 	document, ok := places.Document[*runtime.SecurityProfileConfigV1Alpha1](known)
 

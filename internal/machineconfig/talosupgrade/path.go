@@ -73,7 +73,7 @@ func between(minor, from, to uint64) bool {
 	return minor > min(from, to) && minor < max(from, to)
 }
 
-// Check says why the installer of one version of Talos refuses to replace another, older or newer: the
+// Check returns why the installer of one version of Talos refuses to replace another, older or newer: the
 // compatibility table of Talos (machinery 1.14), which the installer asks before it writes anything. Nothing is said
 // about a target that is not Known.
 func Check(from, to machineconfig.TalosVersion) error {
