@@ -16,13 +16,13 @@ import (
 // setting is the variable with which nothing is left out.
 const setting = "TALOSOP_TEST_EVERY_CALL"
 
-// Everything is whether this run leaves nothing out, as make test-all asks for.
+// Everything reports whether this run leaves nothing out, as make test-all asks for.
 func Everything() bool { return on(setting) }
 
-// AssetsRequired is whether a test fails, instead of skipping, that finds a program missing (make test).
+// AssetsRequired reports whether a test fails, instead of skipping, that finds a program missing (make test).
 func AssetsRequired() bool { return on("TALOSOP_REQUIRE_ASSETS") }
 
-// UpdateGolden is whether tests write the files that they compare with.
+// UpdateGolden reports whether tests write the files that they compare with.
 func UpdateGolden() bool { return on("UPDATE_GOLDEN") }
 
 // on is whether a variable switches something on; another value ends the test, which would check less than was asked.

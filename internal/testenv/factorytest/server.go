@@ -74,7 +74,7 @@ func (f *Factory) Requests() []string {
 	return append([]string(nil), f.requests...)
 }
 
-// Knows is whether the factory was given a schematic.
+// Knows reports whether the factory was given a schematic.
 func (f *Factory) Knows(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -93,7 +93,7 @@ func (n *node) forward(w http.ResponseWriter, req *http.Request) {
 // pair are the streams of one forwarded connection.
 type pair struct{ data, errors httpstream.Stream }
 
-// add says whether there are both of them now.
+// add reports whether there are both of them now.
 func (p *pair) add(s httpstream.Stream) bool {
 	if s.Headers().Get(corev1.StreamType) == corev1.StreamTypeError {
 		p.errors = s

@@ -93,7 +93,7 @@ func (h *Host) route(to netip.AddrPort) (string, error) {
 	return "", syscall.EHOSTUNREACH
 }
 
-// isNode says whether a node that runs has the address, the host's control plane included.
+// isNode reports whether a node that runs has the address, the host's control plane included.
 func (h *Host) isNode(address netip.Addr) (bool, error) {
 	nodes, err := h.objects.List(labels.Everything())
 

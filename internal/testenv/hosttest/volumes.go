@@ -121,7 +121,7 @@ func (r *run) volumeAt(path string) string {
 	return "container " + r.container.ID
 }
 
-// unfit says why Talos does not start in a pod (Talos 1.13, integration/k8s/tink.go has one in which it does).
+// unfit returns why Talos does not start in a pod (Talos 1.13, integration/k8s/tink.go has one in which it does).
 func unfit(pod *corev1.Pod) string {
 	spec := talosOf(pod)
 

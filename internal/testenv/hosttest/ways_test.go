@@ -83,7 +83,7 @@ func TestServices_reachTheirMachines(t *testing.T) {
 	})
 }
 
-// reaches says whether a Talos API answers at an address.
+// reaches reports whether a Talos API answers at an address.
 func (s *site) reaches(ctx context.Context, address string) error {
 	conn, err := s.Reach(ctx, "tcp", address)
 	if err != nil {

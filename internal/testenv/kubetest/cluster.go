@@ -152,7 +152,7 @@ func (c *Cluster) await(ctx context.Context) error {
 	}
 }
 
-// serves says whether the controllers do: pods need the account that one of them makes.
+// serves reports whether the controllers do: pods need the account that one of them makes.
 func (c *Cluster) serves(ctx context.Context) error {
 	_, err := c.api.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -25,7 +25,7 @@ type Call struct {
 	At              time.Time
 }
 
-// String is such as "GET /index.yaml".
+// String returns a text such as "GET /index.yaml".
 func (c Call) String() string {
 	if c.Query != "" {
 		return c.Method + " " + c.Path + "?" + c.Query
@@ -34,7 +34,7 @@ func (c Call) String() string {
 	return c.Method + " " + c.Path
 }
 
-// Changes says whether the request is one that may change something.
+// Changes reports whether the request is one that may change something.
 func (c Call) Changes() bool { return c.Method != http.MethodGet && c.Method != http.MethodHead }
 
 // Fault is what becomes of a request. Numbers from 100 on are the status that it is answered with, without

@@ -175,7 +175,7 @@ func ready(node *corev1.Node) bool {
 	})
 }
 
-// networked says whether a pod has the network that it needs.
+// networked reports whether a pod has the network that it needs.
 func networked(node *corev1.Node, pod *corev1.Pod) bool {
 	return pod.Spec.HostNetwork || ready(node) || scripted(pod, CNIAnnotation)
 }

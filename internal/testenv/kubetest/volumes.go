@@ -14,7 +14,7 @@ import (
 // storage/volume/helpers.go AnnSelectedNode).
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// waits says whether a claim gets its volume only when its pod has a node.
+// waits reports whether a claim gets its volume only when its pod has a node.
 func (k *kubelets) waits(claim *corev1.PersistentVolumeClaim) bool {
 	class := k.classOf(claim)
 
