@@ -123,7 +123,7 @@ func (p *Process) AwaitProviderEnd(ctx context.Context) error {
 	})
 }
 
-// ProviderRuns is whether a provider process of the workspace runs.
+// ProviderRuns reports whether a provider process of the workspace runs.
 func (p *Process) ProviderRuns() bool { return len(p.providers()) > 0 }
 
 func (p *Process) signalProvider(s syscall.Signal) {
