@@ -79,7 +79,7 @@ func shorten(page string) string {
 	return short
 }
 
-// repeats is whether a list has entries, and all of them are described elsewhere.
+// repeats reports whether a list has entries, and all of them are described elsewhere.
 func repeats(list string) bool {
 	entries := entry.FindAllString(list, -1)
 
