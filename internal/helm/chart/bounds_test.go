@@ -29,7 +29,7 @@ func identity(t *testing.T, s *server) (certificate, key string) {
 	return s.CA, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
 }
 
-// What is said of one server counts for no other: neither for where its index or a redirect lead, nor for the
+// Settings for one server apply to no other: neither to a server that its index or a redirect leads to, nor to the
 // dependencies of a chart.
 func TestTLS_settingsStayWithTheirServer(t *testing.T) {
 	ask := func(s *httptest.Server) {

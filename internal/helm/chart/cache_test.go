@@ -58,7 +58,7 @@ func TestStore_twentyAtOnceShareOneRequest(t *testing.T) {
 	}
 }
 
-// One who gives up does not take the download from those who still wait.
+// A caller that gives up does not cancel the download for the others.
 func TestCache_oneCallerGivesUp(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})

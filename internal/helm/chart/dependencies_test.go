@@ -79,7 +79,7 @@ func TestUpdateDependencies_missing(t *testing.T) {
 	)(simple("web", "1.0.0"))
 	folder := folderOf(t, parent, c, nil)
 	folderOf(t, filepath.Join(folder, "charts"), simple("vendored", "5.0.0"), nil)
-	// One that is too old, and one that comes from next door and has changed there.
+	// One is too old, and one comes from a neighboring folder and has changed there.
 	write(t, filepath.Join(folder, "charts", "cache-2.0.0.tgz"), string(packed(t, simple("cache", "2.0.0"))))
 	write(t, filepath.Join(folder, "charts", "common-0.1.0.tgz"), string(packed(t, simple("common", "0.1.0"))))
 	write(t, filepath.Join(parent, "common", "values.yaml"), "changed: next door\n")
@@ -116,7 +116,7 @@ func TestUpdateDependencies_missing(t *testing.T) {
 	}
 }
 
-// The credentials are those of no dependency's repository, unless they are to be passed on.
+// The credentials are not sent to a dependency's repository, unless they are to be passed on.
 func TestUpdateDependencies_noCredentialsForOthers(t *testing.T) {
 	s := serve(t)
 	s.user, s.password = testUser, testPassword

@@ -142,7 +142,7 @@ func TestTransport_stalledServer(t *testing.T) {
 	}
 }
 
-// A slow server that keeps talking is waited for.
+// A slow server that keeps sending is waited for.
 func TestTransport_slowServer(t *testing.T) {
 	s := serve(t)
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})

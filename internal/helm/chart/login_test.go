@@ -161,7 +161,7 @@ func TestCredentials_registryFromFiles(t *testing.T) {
 	}
 }
 
-// Most registries want a token, which they give for credentials, and many keep content elsewhere.
+// Most registries require a token, which they issue for credentials, and many store content on other servers.
 func TestCredentials_registryTokensAndBlobStore(t *testing.T) {
 	const token = "a-token-for-web"
 	oci, elsewhere := serveRegistry(t), serve(t)
@@ -207,7 +207,7 @@ func TestCredentials_registryTokensAndBlobStore(t *testing.T) {
 	texts(t, err, oci.host(), "403")
 }
 
-// A program that keeps credentials and fails is named.
+// A credential helper that fails is named.
 func TestCredentials_registryUnreadable(t *testing.T) {
 	oci := serveRegistry(t)
 	newStore(t, Options{})

@@ -193,7 +193,7 @@ func TestRegistry_otherArtifacts(t *testing.T) {
 	texts(t, err, "several platforms")
 }
 
-// What is no chart is called what it is; what is one needs no annotations.
+// An artifact that is no chart is named by its kind; a chart needs no annotations.
 func TestRegistry_manifests(t *testing.T) {
 	s := serveRegistry(t)
 	content := packed(t, simple("web", "1.0.0"))
@@ -340,7 +340,7 @@ func TestRepository_pointsToRegistry(t *testing.T) {
 	installable(t, p, err, "web", "1.0.0")
 }
 
-// The same package has one digest, wherever it lies.
+// The same package has one digest in every place.
 func TestDigest_sameFromAllSources(t *testing.T) {
 	oci, s, store := serveRegistry(t), serve(t), newStore(t, Options{})
 	content := packed(t, simple("web", "1.0.0"))

@@ -178,7 +178,7 @@ func TestRepository_newContentUnderVersion(t *testing.T) {
 	if err != nil || p.Digest != second {
 		t.Errorf("fetched %v %v", p, err)
 	}
-	// What was expected and what is there may differ because the index that is kept is old.
+	// The expected and the present package may differ because the cached index is old.
 	third := publish("third")
 	if p, err = store.Fetch(t.Context(), from); err != nil || p.Digest != second {
 		t.Errorf("the fetched package is not kept: %v", err)

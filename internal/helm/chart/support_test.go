@@ -57,7 +57,7 @@ func packed(t *testing.T, c *helmchart.Chart, change ...func(*helmchart.Chart)) 
 	return content
 }
 
-// server serves files over TLS and counts who asks for what.
+// server serves files over TLS and counts requests.
 type server struct {
 	*httptest.Server
 	CA string

@@ -121,8 +121,7 @@ func TestBuild_removedKindsAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestBuild_silentAPIIsNoRemovedKind: what is served by a server of its own is not gone when that does not
-// answer.
+// TestBuild_silentAPIIsNoRemovedKind: kinds of an aggregated API are not removed when that API does not answer.
 func TestBuild_silentAPIIsNoRemovedKind(t *testing.T) {
 	f := newFront(t)
 	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t)})

@@ -96,7 +96,7 @@ func contents(objects []diff.Object) map[string]any {
 	return found
 }
 
-// kustomize is what a build makes of the same. Its patches on a target have to have a name.
+// kustomize is the result of a build of the same. Its patches on a target must have a name.
 func kustomize(t *testing.T, rendered string, patch postrender.Patch) string {
 	t.Helper()
 

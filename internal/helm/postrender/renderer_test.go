@@ -302,7 +302,7 @@ func TestRenderer_keepsOtherDocuments(t *testing.T) {
 	}
 }
 
-// TestRenderer_keepsAwkwardTexts is for texts that kustomize's YAML library takes for something else.
+// TestRenderer_keepsAwkwardTexts is for texts that kustomize's YAML library reads as other types.
 func TestRenderer_keepsAwkwardTexts(t *testing.T) {
 	t.Parallel()
 

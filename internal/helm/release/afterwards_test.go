@@ -92,7 +92,7 @@ func TestApply_sweepIsForbidden(t *testing.T) {
 		t.Errorf("notices: %q", outcome.Notices)
 	}
 
-	// It is swept up when that is allowed.
+	// It is removed once that is allowed.
 	p.API = newFaultProxy(t, p.real).client
 	outcome = p.apply(t, p.spec(nil), chart, release.Intent{})
 	same(t, "done", outcome.Done, []string{

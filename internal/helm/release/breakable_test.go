@@ -47,7 +47,7 @@ func (p *place) rewrite(t *testing.T, name release.Name, revision int, change fu
 	}
 }
 
-// failing applies what fails, and checks what the error says.
+// failing runs an apply that fails, and checks its error.
 func (p *place) failing(
 	t *testing.T, spec release.Spec, chart *chart.Package, intent release.Intent, texts ...string,
 ) error {

@@ -297,7 +297,7 @@ func TestApply_namesFailedHook(t *testing.T) {
 		t.Errorf("the record is %s", last.Status)
 	}
 
-	// Corrected, it is installed over what there is.
+	// After the fix, it is installed over the existing objects.
 	spec.Values = nil
 	outcome = p.apply(t, spec, chart, release.Intent{Create: true})
 	same(t, "done", outcome.Done, []string{"installed revision 2"})
@@ -364,7 +364,7 @@ func TestApply_namesWhatIsNotReady(t *testing.T) {
 	same(t, "statuses", p.statuses(t, good.Name), "superseded failed deployed")
 	same(t, "objects", p.configMaps(t), []string{"web=good"})
 
-	// What was rolled back to is what was wanted before.
+	// The target of the rollback is the earlier wanted state.
 	if outcome := p.apply(t, good, chart, release.Intent{}); len(outcome.Done) > 0 {
 		t.Errorf("after the rollback: %v", outcome.Done)
 	}

@@ -71,7 +71,7 @@ func conditional(t *testing.T, version, kind string, on bool) *chart.Package {
 	}))
 }
 
-// As in Helm a dependency that is turned off brings nothing.
+// As in Helm, a disabled dependency adds nothing.
 func TestDefinitions_disabledDependencies(t *testing.T) {
 	t.Parallel()
 
@@ -132,7 +132,7 @@ func TestDefinitions_reusedDefaults(t *testing.T) {
 	}
 }
 
-// Who owns definitions says what they are.
+// The owner of definitions decides their content.
 func TestDefinitions_ofOtherReleasesStay(t *testing.T) {
 	t.Parallel()
 

@@ -147,7 +147,7 @@ func TestApply_repairsCustomResources(t *testing.T) {
 	same(t, "repaired", toJSON(t, live.Object["spec"]), `{"theirs":true,"version":"1.0.0"}`)
 }
 
-// What charts write is seldom what the API answers: none of that is drift.
+// The API seldom returns objects as charts write them: none of that is drift.
 func TestDrift_noneOfOddObjects(t *testing.T) {
 	t.Parallel()
 
@@ -244,7 +244,7 @@ func TestIgnore_paths(t *testing.T) {
 	}
 }
 
-// What ends by itself may be gone because it did.
+// An object that ends by itself may be missing for that reason.
 func TestDrift_noneOfEndedObjects(t *testing.T) {
 	t.Parallel()
 
@@ -303,7 +303,7 @@ func TestDrift_noneOfEndedObjects(t *testing.T) {
 	}
 }
 
-// An API of its own that is silent hides nothing of what the others say.
+// An aggregated API that does not answer hides nothing of the others.
 func TestDrift_silentAPI(t *testing.T) {
 	t.Parallel()
 

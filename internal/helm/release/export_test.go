@@ -21,7 +21,7 @@ func SchemaText(text, chart string) string { return schemaText(text, chart) }
 // End makes a record failed as an apply does.
 func End(r *helmrelease.Release) { end(r) }
 
-// FormerOf is what the labels of a record say that a revision was.
+// FormerOf is the earlier status of a revision according to the labels of its record.
 func FormerOf(labels map[string]string, revision int) string { return formerOf(labels, revision) }
 
 // FormerLabel is the label of a record that says what a revision was.

@@ -20,12 +20,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// fault is what becomes of a request.
+// fault is the result of a request.
 type fault int
 
 const (
 	pass fault = iota
-	// lose the answer: what was asked for is done.
+	// lose the answer: the request was carried out.
 	lose
 	// cut the connection before that.
 	cut

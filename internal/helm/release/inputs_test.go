@@ -47,7 +47,7 @@ func TestInputs_change(t *testing.T) {
 		t.Error("another chart: the same mark")
 	}
 
-	// How it is done changes nothing of what is made.
+	// The way of the installation does not change the inputs.
 	spec := base()
 	spec.Options = release.Options{
 		Wait: true, WaitForJobs: true, Timeout: time.Hour, RollbackOnFailure: true, UpgradeCRDs: true, DisableHooks: true,
@@ -60,7 +60,7 @@ func TestInputs_change(t *testing.T) {
 		t.Error("options of the run: another mark")
 	}
 
-	// Helm's record has the numbers as JSON gives them.
+	// Helm's record has the numbers of JSON.
 	text, err := json.Marshal(base().Values)
 	if err != nil {
 		t.Fatal(err)

@@ -315,7 +315,7 @@ func TestUpgrade_killedAtEveryChange(t *testing.T) {
 	})
 }
 
-// Who thinks better of it after the kill has nothing left of what was begun.
+// Undoing the change after the kill leaves nothing of it.
 func TestUpgrade_killedAtEveryChangeAndTakenBack(t *testing.T) {
 	t.Parallel()
 

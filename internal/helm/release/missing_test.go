@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// A template that fails in a chart that asks for what the cluster does not have may fail for want of that, which another
-// release may bring: a plan names it. Where a chart asks for nothing that is missing, the failure is certain.
+// A failed template in a chart that asks for what the cluster lacks may fail for that reason. Another release may
+// create it, so a plan names it. If a chart asks for nothing missing, the failure is certain.
 func TestRender_wantsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// forecast is what a plan says of an apply, one text for each object, without the namespace.
+// forecast is a plan's forecast of an apply, one text for each object, without the namespace.
 func (p *place) forecast(t *testing.T, spec release.Spec, chart *chart.Package, have release.Observation) []string {
 	t.Helper()
 
@@ -77,7 +77,7 @@ func TestChanges_afterFailure(t *testing.T) {
 	}
 }
 
-// What a failed revision left is removed, and what is secret is not shown.
+// Leftovers of a failed revision are removed, and secrets are not shown.
 func TestChanges_hideSecrets(t *testing.T) {
 	t.Parallel()
 

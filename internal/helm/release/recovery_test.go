@@ -63,7 +63,7 @@ func TestApply_removesLeftovers(t *testing.T) {
 
 	same(t, "after the failure", p.configMaps(t), []string{"adopted=", "kept=", "left=", "stays="})
 
-	// Another chart has it by now.
+	// Another chart owns it by now.
 	other := p.spec(nil)
 	other.Name.Name, other.Options.TakeOwnership = "other", true
 	p.apply(t, other, packageOf(t, kubetest.Chart("other", "1.0.0", files("adopted"))), release.Intent{Create: true})
@@ -154,7 +154,7 @@ func TestApply_afterHelmUninstall(t *testing.T) {
 	same(t, "statuses", p.statuses(t, spec.Name), "superseded uninstalled")
 	same(t, "objects", p.configMaps(t), []string(nil))
 
-	// The real helm reads what is left.
+	// The real helm reads the rest.
 	if text, _, err := helm("history", "web", "-n", p.namespace); err != nil || !strings.Contains(text, "uninstalled") {
 		t.Errorf("helm history: %v\n%s", err, text)
 	}
@@ -211,7 +211,7 @@ func TestApply_createsNamespace(t *testing.T) {
 	outcome := p.apply(t, spec, chart, release.Intent{Create: true})
 	same(t, "done", outcome.Done, []string{"created namespace " + spec.Namespace, "installed revision 1"})
 
-	// It is on its way out, with the release, and comes back.
+	// It is deleted with the release, and recreated.
 	namespaces := p.real.API().CoreV1().Namespaces()
 	if err := namespaces.Delete(t.Context(), spec.Namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestApply_patchesAndHistory(t *testing.T) {
 		t.Errorf("history: %+v", have.History)
 	}
 
-	// The values of before are gone unless they are asked for.
+	// The earlier values are gone unless they are requested.
 	spec.Values = nil
 	p.apply(t, spec, chart, release.Intent{})
 	same(t, "objects", p.configMaps(t), []string{"a=web "})

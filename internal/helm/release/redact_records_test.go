@@ -19,7 +19,7 @@ func TestRecords_failureHoldsNoSecrets(t *testing.T) {
 	const password = "correct\"horse\\battery"
 
 	p := newPlace(t)
-	// A kind whose fields the server alone knows, with what is made of a secret in its metadata.
+	// A kind whose fields only the server knows, with a transformed secret in its metadata.
 	chart := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{
 		"templates/service.yaml": "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\n" +
 			"metadata:\n  name: v1." + p.namespace + ".example\n  annotations:\n" +

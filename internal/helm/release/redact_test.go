@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 )
 
-// What the API server quotes of Secrets is left out, whatever was said to be secret.
+// The API server's quotes of Secrets are left out, even if their values are not known as secret.
 func TestErrors_holdNoSecrets(t *testing.T) {
 	t.Parallel()
 

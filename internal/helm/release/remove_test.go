@@ -27,7 +27,7 @@ func (p *place) claim(t *testing.T) *corev1.PersistentVolumeClaim {
 	return found
 }
 
-// Who keeps an addon whose removal did not finish keeps its data.
+// Keeping an addon whose removal did not finish keeps its data.
 func TestRemove_takenBack(t *testing.T) {
 	t.Parallel()
 

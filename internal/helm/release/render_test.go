@@ -246,7 +246,7 @@ func TestRenderOffline_withoutCluster(t *testing.T) {
 	}
 }
 
-// Without a version of Kubernetes nothing is rendered, and what no version changes is an error all the same.
+// Without a version of Kubernetes nothing is rendered, and errors of every version are still reported.
 func TestCheck_withoutRendering(t *testing.T) {
 	t.Parallel()
 

@@ -48,7 +48,7 @@ spec:
 
 const keptHook = `helm.sh/hook: "pre-install,pre-upgrade,pre-delete", helm.sh/hook-delete-policy: hook-succeeded`
 
-// fails applies what is to fail.
+// fails runs an apply that has to fail.
 func (p *place) fails(t *testing.T, spec release.Spec, chart *chart.Package, intent release.Intent) {
 	t.Helper()
 
@@ -176,7 +176,7 @@ func TestHooks_ofRemovalIsMadeAnew(t *testing.T) {
 	}
 }
 
-// What is not certain to be the hook of a revision that failed is left alone, and said to be in the way.
+// An object that is not certainly the hook of a failed revision is left alone, and reported as an obstacle.
 func TestHooks_ofOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 

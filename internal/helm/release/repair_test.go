@@ -143,7 +143,7 @@ func TestApply_objectsAfterFailedRevisions(t *testing.T) {
 	}
 }
 
-// What is taken over becomes what the chart has, and keeps what the chart says nothing of.
+// An adopted object gets the chart's fields, and keeps its other fields.
 func TestAdopt_customResources(t *testing.T) {
 	t.Parallel()
 

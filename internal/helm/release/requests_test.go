@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// What each operation asks an API server for, the Lease left out, which is renewed by time. Each is that of a process
-// of its own, which knows nothing yet.
+// The requests of each operation to an API server, without the Lease, which is renewed by time. Each operation
+// runs as a new process without cached data.
 func TestRequests_ofOperations(t *testing.T) {
 	t.Parallel()
 
@@ -38,7 +38,7 @@ func TestRequests_ofOperations(t *testing.T) {
 
 			return err
 		}},
-		// Read twice, by us for what its removal leaves and by Helm for what is in the way, and made.
+		// Read twice, by us for the leftovers of its removal and by Helm for obstacles, and created.
 		{"installation", 11, 3, func(c *release.Cluster) error {
 			_, err := c.Apply(t.Context(), spec, chart, release.Intent{Create: true})
 

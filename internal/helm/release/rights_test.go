@@ -41,7 +41,7 @@ func TestApply_forbiddenLease(t *testing.T) {
 	}
 }
 
-// Nothing is known of a release whose cluster gives no answer: it is neither gone nor removed.
+// The state of a release is unknown when its cluster does not answer: it is neither gone nor removed.
 func TestApply_unreachable(t *testing.T) {
 	t.Parallel()
 

@@ -90,7 +90,7 @@ func TestApply_namesWhatIsLeft(t *testing.T) {
 		}
 	}
 
-	// What was there before it is none of what it left.
+	// Earlier objects do not count as its leftovers.
 	same(t, "left the second time", fails(littering(t, kind)).Left, all[:3])
 
 	simple := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{

@@ -90,7 +90,7 @@ func TestRender_wrongTypes(t *testing.T) {
 	}
 }
 
-// A plan refuses what the server would not read, and nothing else of that sort: the server is asked for each.
+// A plan refuses exactly the types that the server refuses: the test asks the server for each.
 func TestMistyped_asTheServer(t *testing.T) {
 	t.Parallel()
 

@@ -31,7 +31,7 @@ func TestSchema_loadsNothing(t *testing.T) {
 	}))
 	t.Cleanup(remote.Close)
 
-	// Who can tell whether a file was read: one that refuses every value.
+	// A file that refuses every value shows whether it was read.
 	file := filepath.Join(t.TempDir(), "secret.json")
 	if err := os.WriteFile(file, []byte(`{"const": "confidential"}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func FuzzMerge_typesAsHelm(f *testing.F) {
 	})
 }
 
-// helmMerge is what the helm command makes of files and flags.
+// helmMerge is the result of the helm command for files and flags.
 func helmMerge(t *testing.T, documents []string, options helmvalues.Options) map[string]any {
 	t.Helper()
 
@@ -146,7 +146,7 @@ func checkSetting(t *testing.T, setting values.Setting, options helmvalues.Optio
 	}
 }
 
-// typesTemplate shows what a template can tell of the types of its values.
+// typesTemplate shows the types of its values, as far as a template can.
 const typesTemplate = `apiVersion: v1
 kind: Types
 metadata: {name: types}

@@ -37,7 +37,7 @@ func echoChart(t *testing.T, defaults, template string) *helmchart.Chart {
 	return echo
 }
 
-// render is what Helm makes of a template and values.
+// render is Helm's result for a template and values.
 func render(t *testing.T, echo *helmchart.Chart, given map[string]any) string {
 	t.Helper()
 
@@ -66,7 +66,7 @@ func echoed(t *testing.T, rendered string) map[string]any {
 	return object.Spec
 }
 
-// helmTemplate is what the real helm makes of the same chart, with documents in files.
+// helmTemplate is the real helm's result for the same chart, with documents in files.
 func helmTemplate(t *testing.T, defaults, template string, documents []string, flags ...string) string {
 	t.Helper()
 

@@ -76,7 +76,7 @@ func TestRedact_insideBase64(t *testing.T) {
 		}
 	}
 
-	// Too short to tell them from anything else.
+	// Too short to be distinguished.
 	if text := base64.StdEncoding.EncodeToString([]byte("a1234567b")); (values.Secrets{"1234567"}).Redact(text) != text {
 		t.Error("a short secret hides other texts")
 	}
