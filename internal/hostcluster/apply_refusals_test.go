@@ -208,7 +208,7 @@ func TestEnsure_loadBalancerClassOfOthers(t *testing.T) {
 	}
 }
 
-// A claim that others let grow, as autoresizers do, is left as it is and stands in the way of nothing.
+// A claim that another client enlarged, such as an autoresizer, stays and is no obstacle.
 func TestEnsure_claimsThatOthersLetGrow(t *testing.T) {
 	t.Parallel()
 

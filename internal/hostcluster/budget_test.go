@@ -118,7 +118,7 @@ func TestBudget_ofControlPlanesThatLeave(t *testing.T) {
 	spec.Machines[2].Pod.Annotations = spec.Machines[1].Pod.Annotations
 	check(t, s.Ensure(t.Context(), spec))
 
-	// The Spec of a run has those that leave, what it makes is for those that stay.
+	// The Spec of a run includes leaving machines, and its objects are for the staying ones.
 	stays := spec
 	stays.Machines = spec.Machines[:1:1]
 	spec.Machines = slices.Clone(spec.Machines)

@@ -91,7 +91,7 @@ func (c *checked) check(t *testing.T, s workload.Spec) []preflight.Finding {
 // that may still be repaired.
 type want struct{ attribute, words string }
 
-// finds says that there is what is wanted, in that order, and nothing else.
+// finds checks for exactly the wanted findings, in that order.
 func (c *checked) finds(t *testing.T, s workload.Spec, wants ...want) {
 	t.Helper()
 
@@ -131,7 +131,7 @@ func TestCheck_findsNothing(t *testing.T) {
 		[]netip.Prefix{netip.MustParsePrefix("10.112.0.0/12")}
 	c.finds(t, s)
 
-	// It is asked for much, and changes nothing.
+	// It makes many requests, and changes nothing.
 	tried := 0
 
 	for _, call := range proxy.Seen(kubetest.Call.Changes) {
@@ -332,7 +332,7 @@ func bind(t *testing.T, c *kubetest.Cluster, name, user string, rules ...rbacv1.
 	})
 }
 
-// What is named and not there.
+// Names of objects that do not exist.
 func TestCheck_namesThatDoNotExist(t *testing.T) {
 	t.Parallel()
 
@@ -372,7 +372,7 @@ func TestCheck_foreignObjects(t *testing.T) {
 		want{"~namespace", "Service " + c.namespace + "/dev-cp-1-peer exists and is not this cluster's"})
 }
 
-// Networks must be others than those of the host.
+// Networks must differ from those of the host.
 func TestCheck_networks(t *testing.T) {
 	t.Parallel()
 

@@ -145,7 +145,7 @@ func (n *node) report(t *testing.T, pod *corev1.Pod, status corev1.PodStatus) *c
 	return reported
 }
 
-// remove ends the pod and what is connected to it.
+// remove ends the pod and its connections.
 func (n *node) remove(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 
@@ -254,7 +254,7 @@ func (n *node) connect(pod types.UID, failed, data httpstream.Stream) {
 	_ = conn.Close()
 }
 
-// echo serves what it is sent, after the name of who serves.
+// echo serves the name of the server, and then returns its input.
 func echo(t *testing.T, name string) string {
 	t.Helper()
 

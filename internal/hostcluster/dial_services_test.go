@@ -63,7 +63,7 @@ func TestDial_throughServices(t *testing.T) {
 	d.refused(t, "dev-cp-0:6443", "no port 6443")
 }
 
-// The endpoint's address outside is what its Service has.
+// The external address of the endpoint is that of its Service.
 func TestExternalEndpoint_isTheAddressOfItsService(t *testing.T) {
 	d := newDialing(t)
 	ports := []corev1.ServicePort{{Name: "kubernetes-api", Port: 6443}}

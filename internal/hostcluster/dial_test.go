@@ -75,7 +75,7 @@ func open(t *testing.T, o hostcluster.Options) *hostcluster.Host {
 	return host
 }
 
-// dial says who answers, on a connection that echoes.
+// dial returns the name of the server, on a connection that returns its input.
 func (d *dialing) dial(t *testing.T, to string) (net.Conn, string, error) {
 	t.Helper()
 
@@ -200,7 +200,7 @@ func TestDial_findsMachines(t *testing.T) {
 	}
 }
 
-// What does not run is refused with the reason.
+// A machine that does not run is refused with the reason.
 func TestDial_namesWhatIsMissing(t *testing.T) {
 	d := newDialing(t)
 

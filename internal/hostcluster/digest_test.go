@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// A digest is that of what the pod is made of: versions of Talos, which are upgraded to, sizes of volumes and the way
-// in are none of it.
+// A digest covers the template of the pod. It excludes versions of Talos, which are upgraded, sizes of volumes,
+// and the access.
 func TestPodDigest_ofWhatThePodIsMadeOf(t *testing.T) {
 	t.Parallel()
 

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// byHand is who changes objects in tests.
+// byHand is the client that changes objects in tests.
 var byHand = metav1.PatchOptions{FieldManager: "kubectl-edit"}
 
 func (s site) patchSet(t *testing.T, name, patch string) {
@@ -59,7 +59,7 @@ func saying[T any](said []T, words ...string) bool {
 	return false
 }
 
-// What others changed is seen, told by object and field, and repaired without a new pod.
+// A change by another client is observed, reported by object and field, and repaired without a new pod.
 func TestDrift_isRepaired(t *testing.T) {
 	t.Parallel()
 
@@ -363,7 +363,7 @@ func TestDrift_sameValuesAreNone(t *testing.T) {
 	set, err := s.cluster.API().AppsV1().StatefulSets(s.namespace).Get(t.Context(), "dev-cp-0", metav1.GetOptions{})
 	check(t, err)
 
-	// Whatever its controller says of it meanwhile.
+	// Independent of its controller meanwhile.
 	set.ManagedFields, set.ResourceVersion = nil, ""
 	set.TypeMeta = metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"}
 	force := true

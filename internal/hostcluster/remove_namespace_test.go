@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// A namespace that talosop made goes with the last cluster in it, and only when nothing else is there.
+// A namespace that talosop made is removed with the last cluster in it, and only when nothing else is there.
 func TestRemove_namespaceThatTalosopMade(t *testing.T) {
 	t.Parallel()
 

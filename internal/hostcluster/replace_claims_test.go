@@ -92,8 +92,8 @@ func (s site) deleteClaim(t *testing.T, name string) {
 	}
 }
 
-// A machine that lost a part of what it keeps is not given an empty one beside the rest: its volumes are lost, until a
-// wipe replaces them all.
+// A machine that lost part of its data gets no empty volume beside the rest: its volumes are lost, until a wipe
+// replaces them all.
 func TestClaims_lostInPart(t *testing.T) {
 	t.Parallel()
 
@@ -168,7 +168,7 @@ func TestClaims_thatAreNotLost(t *testing.T) {
 		"talosop.dev/mark=mark-of-dev")
 }
 
-// A claim that is gone although its pod runs has left the machine what was in it, for as long as the pod is there.
+// If a claim is gone while its pod runs, the machine keeps its data as long as the pod exists.
 func TestClaims_goneWhileThePodRuns(t *testing.T) {
 	t.Parallel()
 
@@ -193,7 +193,7 @@ func TestClaims_goneWhileThePodRuns(t *testing.T) {
 	}
 }
 
-// A wipe waits for what others hold.
+// A wipe waits for claims that other clients hold.
 func TestClaims_heldOnesDelayAWipe(t *testing.T) {
 	t.Parallel()
 

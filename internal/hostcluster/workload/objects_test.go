@@ -315,7 +315,7 @@ func ports(service *corev1.Service) string {
 	return strings.Join(all, " ")
 }
 
-// What the user labels does not hide from talosop what is its own.
+// Labels of the user do not hide talosop's objects from it.
 func TestLabels_ofTheUser(t *testing.T) {
 	t.Parallel()
 
