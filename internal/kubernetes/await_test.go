@@ -333,8 +333,7 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// The machine's own address may be out of reach from here; then the pod's status is what
-// there is.
+// The machine's own address may be unreachable from here; then the pod's status decides.
 func TestAwaitComponent_outOfReach(t *testing.T) {
 	t.Parallel()
 
@@ -449,7 +448,7 @@ func TestAwaitComponent_survivesTheEndpoint(t *testing.T) {
 
 	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", kubenames.KubeAPIServer, newAPIServer))
 
-	// Only control planes have an API server, and one that is gone is not asked any more.
+	// Only control planes have an API server, and one that is gone is no longer asked.
 	u.Lock()
 	u.node.Labels = nil
 	u.Unlock()

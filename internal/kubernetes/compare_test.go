@@ -300,14 +300,14 @@ func testIncomparable(t *testing.T, l *living, c *kubernetes.Client) {
 		t.Errorf("another selector gives %v", err)
 	}
 
-	// What does not fit the schema is not applied, and that is a verdict.
+	// An object that does not match the schema is not applied, and the result is final.
 	if _, err := c.ApplyObject(t.Context(), parsed(t, fmt.Sprintf(likeCharts["environment twice"], ns))); err == nil ||
 		errors.Is(err, api.ErrNoAnswer) ||
 		!strings.Contains(err.Error(), "duplicate entries") {
 		t.Errorf("applying a variable twice gives %v", err)
 	}
 
-	// A webhook that is not there cannot be asked.
+	// A missing webhook cannot be asked.
 	refused := parsed(t, fmt.Sprintf(
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: refused, namespace: %s, labels: {refuse: \"\"}}}", ns))
 	h.create(t, l, refused)

@@ -74,7 +74,7 @@ func (w failingObjects) kubelet(node string, lines ...string) {
 	w.t.Helper()
 
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		// the asker may be gone
+		// the client may be gone
 		_, _ = fmt.Fprintf(rw, "%s\nprevious=%s\n", strings.Join(lines, "\n"), r.URL.Query().Get("previous"))
 	}))
 	w.t.Cleanup(server.Close)
@@ -105,7 +105,7 @@ const (
 		containers: [{name: main, image: example.org/app, env: [{name: KEY, valueFrom: {secretKeyRef: {name: access, key: key}}}]}, {name: side, image: example.org/side}]}}`
 )
 
-// Each object that is not ready has one text, with what is nearest to the cause.
+// Each object that is not ready has one text, with the cause or what is nearest to it.
 func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 	t.Parallel()
 
@@ -230,7 +230,7 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 	}
 }
 
-// What cannot be read is said.
+// An unreadable object is reported.
 func testNotReadyUnread(t *testing.T, l *living, _ *kubernetes.Client) {
 	t.Helper()
 

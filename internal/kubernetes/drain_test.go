@@ -146,7 +146,7 @@ func testDrainWaitsForTheKubelet(t *testing.T, l *living) {
 	l.pod(t, node, "graceful", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(30)) })
 	check(t, l.client(t).Drain(t.Context(), node, patient))
 
-	// The machine runs a control plane of its own.
+	// The machine runs a separate control plane.
 	if got := l.pods(t, node); strings.Contains(got, "graceful") {
 		t.Errorf("left on the node: %q", got)
 	}
@@ -194,7 +194,7 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 	}
 }
 
-// telling is a client and what it tells.
+// telling is a client and its progress reports.
 func (l *living) telling(t *testing.T) (*[]string, *kubernetes.Client) {
 	t.Helper()
 

@@ -66,7 +66,7 @@ func TestEndpoint_ofAnObservation(t *testing.T) {
 	}
 }
 
-// The endpoint alone is asked, whichever server answered before, and one out of reach is not.
+// Only the endpoint is asked, even if another server answered before, and an unreachable one is not.
 func TestEndpoint_asked(t *testing.T) {
 	t.Parallel()
 

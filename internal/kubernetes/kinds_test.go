@@ -65,7 +65,7 @@ func TestKinds_areAskedForOnce(t *testing.T) {
 		t.Errorf("there were %d discoveries and %d other requests", discoveries.Load(), others.Load())
 	}
 
-	// One that is not known is asked for each time: it may have come.
+	// An unknown kind is requested each time: it may exist by now.
 	for range 2 {
 		if _, err := c.GetObject(t.Context(),
 			objects.Reference{APIVersion: "example.org/v1", Kind: "Late", Name: "o"}); err == nil {

@@ -140,7 +140,7 @@ func serves(t *testing.T, c *kubernetes.Client, name string) {
 	release()
 }
 
-// The ways to a server and of showing who one is that need no real one.
+// Routes to a server and kinds of credentials that need no real server.
 func TestKubeconfig_ways(t *testing.T) {
 	t.Parallel()
 
@@ -198,7 +198,7 @@ func TestKubeconfig_ways(t *testing.T) {
 	}
 }
 
-// proxyTo is a proxy that connects to one address whatever is asked for.
+// proxyTo is a proxy that connects to one address for every request.
 func proxyTo(t *testing.T, address string) (string, *atomic.Int32) {
 	t.Helper()
 
@@ -321,7 +321,7 @@ func TestKubeconfig_pluginHangs(t *testing.T) {
 	check(t, f.Close())
 }
 
-// What is wrong with a file is said, and nothing that is secret.
+// Errors of a file are reported without secrets.
 func TestKubeconfig_errors(t *testing.T) {
 	t.Parallel()
 

@@ -125,7 +125,7 @@ func testLockIsGivenBack(t *testing.T, l *living) {
 	}
 }
 
-// Who takes backups does not wait for who disrupts machines, in this process or another one.
+// A backup does not wait for a disruption of machines, in this process or another one.
 func testLockOfAnotherLease(t *testing.T, l *living) {
 	t.Helper()
 
@@ -458,7 +458,7 @@ func TestLock_queuesWithinTheProcess(t *testing.T) {
 	}
 }
 
-// queued is nil once that many runs of the test stand in the queue, and not only said so.
+// queued is nil once that many runs of the test are really in the queue.
 func queued(t *testing.T, want int) error {
 	t.Helper()
 

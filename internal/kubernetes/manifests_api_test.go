@@ -139,8 +139,8 @@ func testSyncInterrupted(t *testing.T, l *living) {
 	}
 }
 
-// An API that gives no answer is neither an object that is refused, nor a reason to write to
-// the standard error of the process.
+// An API that does not answer is neither a refused object, nor a reason to write to the standard error of the
+// process.
 func TestSyncManifests_withoutAnAnswer(t *testing.T) {
 	t.Parallel()
 

@@ -101,8 +101,7 @@ func TestSyncManifests_onAnAPIServer(t *testing.T) {
 	}
 }
 
-// withoutManifests takes away what Talos brought to the cluster by itself, as what is no
-// manifest any more.
+// withoutManifests removes the objects that Talos itself created, as if they were no longer manifests.
 func (l *living) withoutManifests(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error {
@@ -357,7 +356,7 @@ func (l *living) getConfigMap(t *testing.T, name string) *corev1.ConfigMap {
 	return got
 }
 
-// inventory is what Talos's inventory lists.
+// inventory is the content of Talos's inventory.
 func (l *living) inventory(t *testing.T) string {
 	t.Helper()
 

@@ -119,7 +119,7 @@ func testDifferences(t *testing.T, l *living, c *kubernetes.Client) {
 		t.Errorf("it is called %s", ref)
 	}
 
-	// What the API refuses is an answer, told at once.
+	// A refusal of the API is an answer, reported at once.
 	if _, err := c.ApplyObject(t.Context(), cronJob(ns, "never")); err == nil || errors.Is(err, api.ErrNoAnswer) ||
 		!strings.Contains(err.Error(), "never") {
 		t.Errorf("a bad schedule gives %v", err)

@@ -71,8 +71,8 @@ func testOwn(t *testing.T, l *living) {
 	}
 }
 
-// What a kubelet can write, by the Node authorizer, NodeRestriction and RBAC of a real API server: the annotations of its
-// own node, and neither those of another node nor the Lease.
+// A kubelet can write, by the Node authorizer, NodeRestriction and RBAC of a real API server, the annotations of
+// its own node, and neither those of another node nor the Lease.
 func TestKubelet_canWriteItsOwnMarkOnly(t *testing.T) {
 	t.Parallel()
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A server that says what it was sent gives away neither tokens nor passwords, and its text stays otherwise.
+// A server that returns what it received leaks neither tokens nor passwords, and its text stays otherwise.
 func TestAuthenticate_hidesWhatServersRepeat(t *testing.T) {
 	t.Parallel()
 

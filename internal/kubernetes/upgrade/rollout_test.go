@@ -205,7 +205,7 @@ func TestRollout_withoutProgress(t *testing.T) {
 	}
 }
 
-// An API that is gone for a while is no verdict, and its last words are in the error.
+// An API that is unreachable for a while is no final result, and the error has its last message.
 func TestRollout_withoutAnAPI(t *testing.T) {
 	t.Parallel()
 
