@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// awaiting begins to await what a machine says after it said that.
+// awaiting begins to wait for a change after a machine's last status.
 func awaiting(t *testing.T, api *talos.Machine, said step.MachineState) <-chan error {
 	t.Helper()
 
@@ -49,7 +49,7 @@ func TestAwait_untilTheMachineIsAnotherWay(t *testing.T) {
 	must(t, <-awaiting(t, api, boots))
 }
 
-// What nothing tells about has to be asked; and an end of the context ends what is awaited.
+// A change without an event has to be requested; and the end of the context ends the wait.
 func TestAwait_isCutOff(t *testing.T) {
 	t.Parallel()
 

@@ -266,7 +266,7 @@ func TestBootstrap_once(t *testing.T) {
 				return s.Access == step.Member && (s.EtcdService != "" || settled(s))
 			})
 
-			// Whatever happened, further attempts are harmless.
+			// In every case, further attempts are harmless.
 			for range 3 {
 				err := retried(t, api.Bootstrap)
 				if err != nil {
@@ -408,7 +408,7 @@ func TestReset_withFaults(t *testing.T) {
 	}
 }
 
-// A machine that is never ready after an upgrade is waited for, and reset all the same.
+// A reset waits for a machine that is never ready after an upgrade, and then still resets it.
 func TestReset_whenTheLastUpgradeIsNotProved(t *testing.T) {
 	t.Parallel()
 

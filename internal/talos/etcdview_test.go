@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// etcdAPI is the part of a machine that tells about etcd, for what no simulated one does.
+// etcdAPI is the part of a machine's API about etcd, for states that no simulated machine has.
 type etcdAPI struct {
 	machineapi.UnimplementedMachineServiceServer
 

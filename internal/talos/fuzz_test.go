@@ -64,7 +64,7 @@ func decoded(answer []byte, into any) error {
 	return nil
 }
 
-// answerOnce is a stream of one message, said twice.
+// answerOnce is a stream with one message, sent twice.
 type answerOnce struct {
 	ctx    context.Context
 	answer []byte
@@ -125,7 +125,7 @@ func said(f *testing.F, message proto.Message) []byte {
 	return encoded
 }
 
-// secretOfFuzz stands in the configuration that the seeds have.
+// secretOfFuzz is in the configuration of the seeds.
 const secretOfFuzz = "very-secret-token"
 
 // seedsOfObserve are what a machine says to: its status, its hardware, its configuration, other reads, lists, calls.
@@ -264,7 +264,7 @@ func checkObserved(t *testing.T, out step.MachineState, err error, access step.A
 	}
 }
 
-// asked asks whatever else is asked of a machine; nothing but that it comes back is expected.
+// asked makes all other calls to a machine; the test only expects that they return.
 func asked(ctx context.Context, m *Machine, s *session) {
 	_ = s.inspect(ctx, &Info{})
 

@@ -74,7 +74,7 @@ func TestAwaitKubelet_ofTheSameVersion(t *testing.T) {
 	}
 }
 
-// TestAwaitKubelet_thatDoesNotStart: the error says what Talos says.
+// TestAwaitKubelet_thatDoesNotStart: the error contains Talos's message.
 func TestAwaitKubelet_thatDoesNotStart(t *testing.T) {
 	t.Parallel()
 

@@ -73,8 +73,8 @@ func (k *kubeletOf) stops() *kubeletOf {
 	return k
 }
 
-// TestAwaitKubelet_ignoresTheOneBefore: a kubelet that was running and healthy before is not the one that is
-// waited for, whatever its version.
+// TestAwaitKubelet_ignoresTheOneBefore: a kubelet that was running and healthy before is not the awaited one,
+// whatever its version.
 func TestAwaitKubelet_ignoresTheOneBefore(t *testing.T) {
 	t.Parallel()
 
@@ -117,7 +117,7 @@ func TestAwaitKubelet_ignoresTheOneBefore(t *testing.T) {
 			}
 
 			test.have(k)
-			// to connect takes time of its own
+			// the connection also takes time
 			k.check(m.read(t.Context(), func(context.Context, *session) error { return nil }))
 
 			switch err := m.AwaitKubelet(t.Context(), after); {

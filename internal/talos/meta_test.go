@@ -148,7 +148,7 @@ func TestWriteMeta_errors(t *testing.T) {
 				return
 			}
 
-			// Whatever became of it, a second run comes to the same end.
+			// In every case, a second run has the same result.
 			must(t, api.WriteMeta(t.Context(), map[uint8]string{0x0c: value}))
 
 			if got := m.Meta()[0x0c]; got != value {

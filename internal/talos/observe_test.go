@@ -136,7 +136,7 @@ func TestObserve_followsAMachine(t *testing.T) {
 	}
 }
 
-// The images are read from the configuration that is active, and by no call of their own.
+// The images are read from the active configuration, without an extra call.
 func TestObserve_images(t *testing.T) {
 	t.Parallel()
 
@@ -352,7 +352,7 @@ func TestObserve_certificate(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Who is connected goes on.
+	// An existing connection continues.
 	if got := api.Observe(t.Context()); got.Access != step.Member {
 		t.Errorf("on a connection that was there: %+v", got)
 	}

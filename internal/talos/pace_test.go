@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What this side takes for itself, such as a store that is slow, is not the machine's.
+// The time of this side, such as of a slow store, does not count for the machine.
 func TestPace_countsTheOtherSideOnly(t *testing.T) {
 	t.Parallel()
 

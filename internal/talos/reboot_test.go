@@ -73,8 +73,7 @@ func TestReboot_withFaults(t *testing.T) {
 	}
 }
 
-// A machine on its way down is left to it, and one that is busy otherwise is not
-// disturbed.
+// A machine that is going down is left alone, and one that is busy otherwise is not disturbed.
 func TestReboot_meetsAnotherSequence(t *testing.T) {
 	t.Parallel()
 

@@ -124,7 +124,7 @@ func TestRestore_once(t *testing.T) {
 				return s.Access == step.Member && (s.EtcdService != "" || settled(s))
 			})
 
-			// Whatever happened, further attempts are harmless.
+			// In every case, further attempts are harmless.
 			for range 3 {
 				must(t, retried(t, restoring(api, snapshot)))
 			}
@@ -187,7 +187,7 @@ func TestRestore_onASilentMachine(t *testing.T) {
 	}
 }
 
-// Talos tells what is wrong with a snapshot after it answered.
+// Talos reports the problem of a snapshot after it answered.
 func TestRestore_ofABrokenSnapshot(t *testing.T) {
 	t.Parallel()
 

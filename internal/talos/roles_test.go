@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// callsAs lists what was asked for with each set of roles: methods, and resources by their type.
+// callsAs lists the requests with each set of roles: methods, and resources by their type.
 func callsAs(simulator *sim.Simulator) map[string][]string {
 	found := map[string][]string{}
 

@@ -217,8 +217,8 @@ func serveOn(t *testing.T, l net.Listener, config *tls.Config, register ...func(
 	return g
 }
 
-// served is a machine that is a member of a cluster of its own and serves what is
-// registered, for what no simulated one does.
+// served is a machine of a separate cluster that serves the registered services, for states that no simulated
+// machine has.
 func served(t *testing.T, register ...func(*grpc.Server)) *Machine {
 	t.Helper()
 

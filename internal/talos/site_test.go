@@ -118,7 +118,7 @@ func (o owner) fleet(t *testing.T, change func(*talos.Options)) *talos.Fleet {
 	return f
 }
 
-// longTimeout is for what has to come, on a machine that is busy with other tests, too.
+// longTimeout is for events that have to come, even on a machine that is busy with other tests.
 const longTimeout = 5 * time.Minute
 
 var patiently = talos.Timeouts{

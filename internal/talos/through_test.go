@@ -87,7 +87,7 @@ func (s *shielded) fleet(t *testing.T, change func(*talos.Options)) *talos.Fleet
 	})
 }
 
-// wanted is the worker, or what is taken for it.
+// wanted is the worker, or the machine in its place.
 func (s *shielded) wanted(m *sim.Machine) cluster.Machine {
 	through := wanted(m)
 	through.Role, through.Through = step.Worker, true
@@ -234,8 +234,8 @@ func TestThrough_upgradeThatLosesItsControlPlane(t *testing.T) {
 		func(now step.MachineState) bool { return now.TalosVersion == "v1.13.1" })
 }
 
-// What is not the machine that is meant gets nothing: neither another one of the cluster, nor one of another cluster,
-// nor what answers instead of a control plane.
+// A machine other than the wanted one receives nothing: neither another one of the cluster, nor one of another
+// cluster, nor a server in place of a control plane.
 func TestThrough_toAnotherMachine(t *testing.T) {
 	t.Parallel()
 

@@ -338,7 +338,7 @@ func TestPullImage_thatTakesTooLong(t *testing.T) {
 	}
 }
 
-// Nothing that is pulled ahead helps an older Talos.
+// An early pull does not help an older Talos.
 func TestPullImage_before113(t *testing.T) {
 	t.Parallel()
 
@@ -387,7 +387,7 @@ func TestPullComponent_byTalosVersion(t *testing.T) {
 	}
 }
 
-// confirmed lets an upgrade go on.
+// confirmed lets an upgrade continue.
 func confirmed(context.Context) error { return nil }
 
 // TestUpgrade_isCalledOff: what speaks against it after the installer ran keeps the machine
