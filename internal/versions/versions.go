@@ -8,7 +8,7 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// farApart stands for versions that no number of minors lies between.
+// farApart is the distance of versions with different majors.
 const farApart = 1 << 16
 
 // MinorsBetween counts minor versions from one to another; 0 when either is no version
