@@ -26,7 +26,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// applyState is what ApplyConfiguration remembers within a boot.
+// applyState is the state of ApplyConfiguration within a boot.
 type applyState struct {
 	busy      sync.Mutex // held by the call that is being served
 	rebooting atomic.Bool
@@ -142,7 +142,7 @@ func (b *boot) checkConfig(ctx context.Context, data []byte, maintenance bool) (
 		return nil, nil, err
 	}
 
-	// Talos 1.14 says all that is wrong at once.
+	// Talos 1.14 reports all errors at once.
 	more, runtimeErr := b.validateAtRuntime(ctx, cfg)
 	if err := multierror.Append(err, runtimeErr).ErrorOrNil(); err != nil && b.Since(1, 14) {
 		return nil, nil, err
@@ -252,7 +252,7 @@ func (b *boot) carryOut(plan *applyPlan, cfg config.Provider, timeout time.Durat
 	}
 }
 
-// tryConfig arms the rollback to the configuration that is active now.
+// tryConfig arms the rollback to the active configuration.
 func (b *boot) tryConfig(timeout time.Duration) {
 	b.apply.cancelRollback()
 

@@ -43,7 +43,7 @@ type boot struct {
 	kubeTrust kubeTrust        // what it was started with
 }
 
-// newBoot prepares a boot from what is on the machine's disk.
+// newBoot prepares a boot from the machine's disk.
 func newBoot(m *Machine, p *power) (*boot, error) {
 	b := &boot{m: m, sim: m.sim, power: p}
 

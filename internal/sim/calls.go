@@ -19,7 +19,7 @@ func (s *Simulator) CallsTo(method string) []fault.Call {
 // Connections are how many the Talos APIs of all machines accepted since the start (or the last ForgetCalls).
 func (s *Simulator) Connections() int { return s.calls.Connections() }
 
-// ForgetCalls empties the record; numbering goes on.
+// ForgetCalls empties the record; numbering continues.
 func (s *Simulator) ForgetCalls() {
 	s.calls.Forget()
 }

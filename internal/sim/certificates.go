@@ -14,7 +14,7 @@ func (m *Machine) ExpireCertificate() error {
 	return boot.api.Expire()
 }
 
-// RenewCertificate lets a configured machine show a new API certificate.
+// RenewCertificate makes a configured machine show a new API certificate.
 func (m *Machine) RenewCertificate() error {
 	boot := m.current()
 	if boot == nil {

@@ -37,8 +37,9 @@ type cluster struct {
 	applying sync.Mutex // held by the machine that creates bootstrap manifests
 }
 
-// joinCluster makes the machine known to the other machines of its configuration's cluster: those with the same id,
-// whatever authority their API has (Talos 1.13, cluster.DiscoveryServiceController). Keys of a cluster are turned over.
+// joinCluster makes the machine known to the other machines of its configuration's cluster: those with the same
+// id, whatever authority their API has (Talos 1.13, cluster.DiscoveryServiceController). The keys of a cluster may
+// be rotated.
 func (b *boot) joinCluster() error {
 	ca := b.OSAuthority()
 	if ca == nil {

@@ -194,7 +194,7 @@ func TestTalosImage_references(t *testing.T) {
 	}
 }
 
-// TestContainer_volumes: each volume holds its own, and the rest of the machine goes on without one that is new.
+// TestContainer_volumes: each volume holds its own data, and the rest of the machine continues beside a new one.
 func TestContainer_volumes(t *testing.T) {
 	t.Parallel()
 

@@ -198,8 +198,8 @@ func (s *Simulator) stopBalancers() {
 	}
 }
 
-// holdEndpoint takes part in the election of who holds the cluster's virtual IP, if it
-// has one, and serves the API there.
+// holdEndpoint takes part in the election of the holder of the cluster's virtual IP, if it has one, and serves the
+// API there.
 func (b *boot) holdEndpoint(ctx context.Context) {
 	for ctx.Err() == nil {
 		var (

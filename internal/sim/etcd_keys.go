@@ -38,7 +38,7 @@ func (m *Machine) EtcdKeys(ctx context.Context, prefix string) (map[string]strin
 	return values, nil
 }
 
-// member is the etcd member of a machine that is on.
+// member is the etcd member of a running machine.
 func (m *Machine) member() (etcd.Node, error) {
 	b := m.current()
 	if b == nil {

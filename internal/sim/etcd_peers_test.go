@@ -94,7 +94,7 @@ func awaitMembers(t *testing.T, simulator *sim.Simulator, n int) {
 	})
 }
 
-// replace gives machines other containers at other addresses, all at once. Those that are named stay where they are.
+// replace gives machines other containers at other addresses, all at once. The named ones keep their addresses.
 func replace(t *testing.T, machines []*sim.Machine, to ...netip.Addr) {
 	t.Helper()
 

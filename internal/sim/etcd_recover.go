@@ -13,9 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// EtcdRecover writes the snapshot that a Bootstrap is to begin with to EPHEMERAL. The
-// checks, their order and what is left after an error are those of Talos 1.13: a file that
-// is there is lost as soon as another upload begins.
+// EtcdRecover writes the snapshot for a later Bootstrap to EPHEMERAL. The checks, their order and the leftovers
+// after an error are those of Talos 1.13: an existing file is lost as soon as another upload begins.
 func (a *api) EtcdRecover(stream machine.MachineService_EtcdRecoverServer) error {
 	b := a.b
 

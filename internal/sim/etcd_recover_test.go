@@ -172,7 +172,7 @@ func TestRecover_keepsKeysAndObjects(t *testing.T) {
 		cluster.recover(cps[0], snapshot)
 		check(t, cps[0].AwaitReady(within(t, time.Minute)))
 
-		// The other machines join what was restored.
+		// The other machines join the restored cluster.
 		cluster.apply(cps[1], machinetype.TypeControlPlane)
 		check(t, cps[1].AwaitReady(within(t, time.Minute)))
 
@@ -208,8 +208,8 @@ func TestRecover_keepsKeysAndObjects(t *testing.T) {
 	})
 }
 
-// TestSnapshot_agreesWithEtcdutl: what a backup reports of a snapshot is what etcd's own tool
-// says of it, of real members and of the stand-in.
+// TestSnapshot_agreesWithEtcdutl: a backup reports the same about a snapshot as etcd's own tool, for real members
+// and for the stand-in.
 func TestSnapshot_agreesWithEtcdutl(t *testing.T) {
 	t.Parallel()
 
@@ -417,7 +417,7 @@ func TestRecover_refused(t *testing.T) {
 		}
 	}
 
-	// A member takes the file, and no bootstrap.
+	// A member accepts the file, and no bootstrap.
 	check(t, upload(t.Context(), cluster.secure(cps[0]), snapshot))
 
 	err := cluster.secure(cps[0]).Bootstrap(t.Context(), &machine.BootstrapRequest{RecoverEtcd: true})

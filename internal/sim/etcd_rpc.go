@@ -111,7 +111,7 @@ func (a *api) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdSt
 	return &machine.EtcdStatusResponse{Messages: []*machine.EtcdStatus{{MemberStatus: st}}}, nil
 }
 
-// EtcdRemoveMemberByID removes a member that is dead; one that is not listed is NotFound.
+// EtcdRemoveMemberByID removes a dead member; one that is not listed is NotFound.
 func (a *api) EtcdRemoveMemberByID(
 	ctx context.Context, req *machine.EtcdRemoveMemberByIDRequest,
 ) (*machine.EtcdRemoveMemberByIDResponse, error) {

@@ -43,7 +43,7 @@ func TestCNI_installedLater(t *testing.T) {
 	check(t, m.AwaitReady(within(t, time.Minute)))
 }
 
-// TestWorkloads_runBySomethingElse: nothing of the simulator says that workloads run, as something else does.
+// TestWorkloads_runBySomethingElse: the simulator does not report running workloads when a guest does.
 func TestWorkloads_runBySomethingElse(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	simulator.HandOverWorkloads()
@@ -55,7 +55,7 @@ func TestWorkloads_runBySomethingElse(t *testing.T) {
 	kube := cluster.kubernetes(cps[0])
 	addWorkloads(t, kube, template("registry.example/x:1"))
 
-	// Longer than the simulator would take for it.
+	// Longer than the simulator would take.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 

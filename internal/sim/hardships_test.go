@@ -21,7 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// idle lets time pass in which nothing is to happen.
+// idle waits while nothing may happen.
 func idle(t *testing.T, d time.Duration) {
 	t.Helper()
 

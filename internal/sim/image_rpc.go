@@ -58,7 +58,7 @@ func (s *imageServer) Pull(req *machine.ImageServicePullRequest, stream machine.
 			state = machine.ImageServicePullLayerProgress_EXTRACT_COMPLETE
 		}
 
-		// Talos drops what it cannot send, too: the result is what counts.
+		// Talos ignores send errors, too: the result counts.
 		_ = stream.Send(&machine.ImageServicePullResponse{Response: &machine.ImageServicePullResponse_PullProgress{
 			PullProgress: &machine.ImageServicePullProgress{
 				LayerId: "sha256:simulated",

@@ -86,7 +86,7 @@ func (b *boot) installDisk(ctx context.Context, cfg config.Provider) (string, er
 	return disks[0].TypedSpec().DevPath, nil
 }
 
-// ownVolumes are those that a configuration gives partitions to.
+// ownVolumes are the volumes with separate partitions in a configuration.
 func (b *boot) ownVolumes(cfg config.Provider) map[string]bool {
 	if !b.Since(1, 14) {
 		return nil

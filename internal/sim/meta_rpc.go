@@ -12,9 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 )
 
-// MetaWrite stores a value in META and lets it take effect, as Talos does, before it
-// answers. A machine that is not installed yet keeps META in memory until it is; here
-// it keeps it as long as it exists.
+// MetaWrite stores a value in META and applies it, as Talos does, before it answers. A machine that is not
+// installed yet keeps META in memory until it is; here it keeps it as long as it exists.
 func (a *api) MetaWrite(ctx context.Context, req *machine.MetaWriteRequest) (*machine.MetaWriteResponse, error) {
 	key, err := a.b.metaKey(ctx, req.GetKey())
 	if err != nil {

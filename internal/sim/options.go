@@ -75,8 +75,7 @@ type MachineOptions struct {
 	TalosVersion string
 	// UUID is the hardware UUID (metal only); random when empty.
 	UUID string
-	// Hostname is what DHCP or the platform would give. Empty: Talos derives a
-	// stable one from the node identity.
+	// Hostname is the name from DHCP or the platform. Empty: Talos derives a stable one from the node identity.
 	Hostname string
 	// BootID is that of the host's kernel (containers only); all containers of a site share one when empty.
 	BootID string

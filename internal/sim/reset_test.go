@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// TestReset_volumesOnEphemeral: what a reset may name beside partitions, by the version of the machine.
+// TestReset_volumesOnEphemeral: which volumes a reset may name beside partitions, by the version of the machine.
 func TestReset_volumesOnEphemeral(t *testing.T) {
 	t.Parallel()
 

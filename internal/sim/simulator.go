@@ -89,7 +89,7 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 	return s, nil
 }
 
-// TB is what ForTest needs of a *testing.T or *testing.B.
+// TB is the part of *testing.T or *testing.B that ForTest needs.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -295,7 +295,7 @@ func TestCluster_fromMaintenanceToReadyAndBack(t *testing.T) {
 		check(t, m.AwaitStage(within(t, time.Minute), sim.StageMaintenance))
 	}
 
-	// Talos cordons what it resets, and leaves the objects there.
+	// Talos cordons a machine that it resets, and leaves its objects.
 	nodes, err = cluster.kubernetes(cps[0]).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	check(t, err)
 

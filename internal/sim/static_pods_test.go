@@ -54,7 +54,7 @@ func (c *testCluster) rewrite(m *sim.Machine, pattern, text string) {
 	check(c.t, err)
 }
 
-// stamps are what Talos's annotations say of the configuration of a static pod.
+// stamps are Talos's annotations about the configuration of a static pod.
 func stamps(annotations map[string]string) string {
 	return fmt.Sprintf("%s/%s/%s", annotations[constants.AnnotationStaticPodConfigVersion],
 		annotations[constants.AnnotationStaticPodConfigFileVersion], annotations[constants.AnnotationStaticPodSecretsVersion])
@@ -182,7 +182,7 @@ func TestStaticPods_followTheConfiguration(t *testing.T) {
 	cluster.setImage(cp, schedulerImage, "v1.36.0")
 	cluster.settledAt(kube, cp, version)
 
-	// The scheduler's configuration is a file beside the API server, so that is replaced, too.
+	// The scheduler's configuration is a file beside the API server's, so the API server is replaced, too.
 	if after := cluster.served(cp, k8s.APIServerID); after == before {
 		t.Errorf("the stamp of kube-apiserver is still %s", after)
 	}
@@ -272,7 +272,7 @@ func TestStaticPods_brokenAPIServerLeavesTheOthers(t *testing.T) {
 	eventually(t, "the old version again", func(context.Context) error { return serves(own, "v1.35.2") })
 }
 
-// An exemption of PodSecurity that is there twice keeps kube-apiserver from starting, and leaves it running no longer.
+// A duplicate exemption of PodSecurity keeps kube-apiserver from starting, and stops a running one.
 func TestStaticPods_exemptionTwice(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
 	cps := addMachines(t, simulator, "cp", 3)

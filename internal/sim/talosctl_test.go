@@ -190,7 +190,7 @@ func (c *talosctl) withoutInstall(name string) string {
 	return "noinstall.yaml"
 }
 
-// cluster is what a running cluster shows.
+// cluster is the output for a running cluster.
 func (c *talosctl) cluster(cp, worker *sim.Machine) {
 	c.t.Helper()
 

@@ -44,7 +44,7 @@ func Claim(ctx context.Context, wanted netip.Prefix, port int) (*Block, error) {
 	var last error
 
 	for range claimAttempts {
-		// 127.0.x.y is left to whatever else runs on the machine.
+		// 127.0.x.y is left to other programs on the machine.
 		first := netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(254)), byte(rand.IntN(32) * 8), 0})
 
 		block, err := claimBlock(ctx, netip.PrefixFrom(first, 21), port)
@@ -145,7 +145,7 @@ func (b *Block) NextEndpoint() (netip.Addr, error) {
 	return addr, nil
 }
 
-// Reserved tells endpoint, claim, network and broadcast addresses from machine ones.
+// Reserved distinguishes endpoint, claim, network and broadcast addresses from machine addresses.
 func Reserved(prefix netip.Prefix, addr netip.Addr) bool {
 	a, first := addr.As4(), prefix.Addr().As4()
 
@@ -157,5 +157,5 @@ func Reserved(prefix netip.Prefix, addr netip.Addr) bool {
 	}
 }
 
-// Release gives the block up.
+// Release releases the block.
 func (b *Block) Release() error { return b.claim.Close() }

@@ -72,7 +72,7 @@ func (i *interceptors) stream(
 	return err
 }
 
-// errCut is what clients see of a call whose connection went.
+// errCut is a client's error for a call whose connection was cut.
 var errCut = status.Error(codes.Unavailable, "error reading from server: EOF")
 
 func (i *interceptors) streamUntil(

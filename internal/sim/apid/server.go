@@ -291,7 +291,7 @@ func (s *Server) newServer(streams context.Context, p fault.Personality, conf *t
 	return srv
 }
 
-// admits is whom the firewall lets in: it comes with the configuration, so that there is none in maintenance mode.
+// admits filters clients by the firewall: it comes with the configuration, so there is none in maintenance mode.
 func (s *Server) admits(p fault.Personality) func(net.Conn) bool {
 	return func(conn net.Conn) bool {
 		client, err := netip.ParseAddrPort(conn.RemoteAddr().String())

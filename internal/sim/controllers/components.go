@@ -13,7 +13,7 @@ type components struct {
 	scheduler k8s.SchedulerConfigSpec
 }
 
-// component is what one static pod is rendered from.
+// component is the input for rendering one static pod.
 type component struct {
 	id, version, image string
 	enabled            bool

@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// Host is what the controllers need of the machine's cluster.
+// Host is the controllers' interface to the machine's cluster.
 type Host interface {
 	// Kubernetes waits for an API server that machined reaches.
 	Kubernetes(ctx context.Context) (*kube.Client, error)

@@ -95,7 +95,7 @@ func (c *Controllers) publishManifests(cfg talosconfig.Config) error {
 	return c.replaceManifests(manifests)
 }
 
-// replaceManifests writes manifests and removes those that are no more.
+// replaceManifests writes manifests and removes obsolete ones.
 func (c *Controllers) replaceManifests(manifests map[string][]k8s.SingleManifest) error {
 	list, err := c.Resources.List(c.Ctx, k8s.NewManifest(k8s.ControlPlaneNamespaceName, "").Metadata())
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package diagnostics answers what a simulated machine is asked by people who look for the cause of a problem: logs,
-// processes, mounts, disks, containers, the graph of controllers. Logs have the events of services, and what a test
-// lets a program write.
+// Package diagnostics answers diagnostic calls to a simulated machine: logs, processes, mounts, disks, containers,
+// the graph of controllers. Logs have the events of services, and the lines that a test makes a program write.
 package diagnostics
 
 import (

@@ -61,8 +61,8 @@ func (c *ModelCluster) leads(leader *modelMember) bool {
 // findable reports whether the member is where the cluster looks for it.
 func (m *modelMember) findable() bool { return m.peer == m.announced }
 
-// reaches says whether two members are in touch: either dials the other where the cluster says that it is, and what one
-// of them sends the other answers. Members that all moved at once dial in vain.
+// reaches reports whether two members are in touch: either one dials the other at its recorded address, and
+// answers use the same connection. Members that all moved at once dial in vain.
 func (m *modelMember) reaches(other *modelMember) bool {
 	return m == other || m.findable() || other.findable()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
-// Restore has the outcomes of etcd's own tool. What it cannot see is damage that keeps the
-// database readable where no sum is asked for.
+// Restore has the outcomes of etcd's own tool. Without a sum, it cannot detect damage that keeps the database
+// readable.
 func (e *Model) Restore(_ context.Context, h Host, snapshot string, skipHashCheck bool) (Node, error) {
 	m := e.newMember(h)
 

@@ -22,7 +22,7 @@ type Host struct {
 	Announced netip.Addr // what it says of itself
 	CA        *talosx509.PEMEncodedCertificateAndKey
 	Version   string // that its image has, such as 3.6.12
-	// SplitHTTP is whether everything but gRPC, such as JSON and metrics, has a port of its own, 2383 (Talos 1.14,
+	// SplitHTTP is whether everything but gRPC, such as JSON and metrics, has a separate port, 2383 (Talos 1.14,
 	// services/etcd.go).
 	SplitHTTP bool
 }
@@ -67,10 +67,10 @@ type Node interface {
 	Snapshot(ctx context.Context, w io.Writer) error
 	// raftSnapshots are the files below member/snap, by name, and when they were made.
 	RaftSnapshots() (map[string]time.Time, error)
-	// put writes keys; keys reads those with a prefix.
+	// Put writes keys; Keys reads those with a prefix.
 	Put(ctx context.Context, values map[string]string) error
 	Keys(ctx context.Context, prefix string) (map[string]string, error)
-	// alarms are those of all members; disarm ends them and returns what it ended.
+	// Alarms are those of all members; Disarm ends them and returns the ended ones.
 	Alarms(ctx context.Context) ([]*machine.EtcdMemberAlarm, error)
 	Disarm(ctx context.Context) ([]*machine.EtcdMemberAlarm, error)
 	// raise raises an alarm of this member.

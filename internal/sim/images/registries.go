@@ -21,7 +21,7 @@ import (
 // that exists and, if its reference reads like an installer's, installs the version of
 // its tag with the schematic of its path.
 type Image struct {
-	// Missing says that no registry has the image.
+	// Missing means that no registry has the image.
 	Missing bool
 	// Unavailable says that the registry answers with an error instead of the image.
 	Unavailable bool
@@ -64,8 +64,8 @@ func (r *Registries) Set(reference string, img Image) error {
 	return nil
 }
 
-// contentKey names the content of a reference: its tag where it has one, since that
-// is what tells the version, else its digest.
+// contentKey names the content of a reference: its tag where it has one, since that shows the version, else its
+// digest.
 func contentKey(ref image.Reference) string {
 	if ref.Tag != "" {
 		ref.Digest = ""
@@ -105,7 +105,7 @@ func (r *Registries) Resolve(ref image.Reference) (key, digest string, img Image
 	return key, digest, img
 }
 
-// Content is what an image of a key is now.
+// Content is the present image of a key.
 func (r *Registries) Content(key string) Image {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -129,8 +129,8 @@ func (i Stored) Size() int64 {
 // ErrNotFound is containerd's error for an image that no registry has.
 var ErrNotFound = errors.New("not found")
 
-// Pull brings an image into a store under the names that Talos gives it and
-// returns its pinned name. One that is there already is not asked for again.
+// Pull pulls an image into a store under the names that Talos gives it and returns its pinned name. An existing
+// one is not requested again.
 func (s *Store) Pull(
 	ctx context.Context, space Space, reference string, progress func(done, total int64),
 ) (string, error) {

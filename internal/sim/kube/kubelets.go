@@ -14,9 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// kubelets are what kubelets and controllers of a cluster do behind a real
-// kube-apiserver: they remove pods that are to end, if their machines live, and those of
-// nodes that are gone. Nothing starts any pods.
+// kubelets do the work of kubelets and controllers of a cluster behind a real kube-apiserver. They remove pods
+// that are being deleted, if their machines run, and those of nodes that are gone. Nothing starts any pods.
 type kubelets struct {
 	site   Site
 	client kubernetes.Interface

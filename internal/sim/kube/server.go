@@ -58,7 +58,7 @@ type Server interface {
 	// Also answers on another listener, which is the cluster endpoint's address while the machine holds it. A call
 	// of stop ends that, closes l and cuts its connections.
 	Also(l net.Listener) (stop func())
-	// ready says whether the server answers: what its /readyz says.
+	// Ready reports whether the server answers, by its /readyz.
 	Ready(ctx context.Context) error
 	// Config is a configuration for this very server, with all rights, for the simulator itself. The caller may
 	// change it.

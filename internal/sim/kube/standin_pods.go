@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/objects"
 )
 
-// usualGracePeriod is what a kube-apiserver puts in pods that say nothing, in seconds.
+// usualGracePeriod is the kube-apiserver's default for pods, in seconds.
 const usualGracePeriod = 30
 
 // kindOf finds a kind by its resource.

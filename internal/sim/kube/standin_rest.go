@@ -199,8 +199,7 @@ func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 	writeObject(w, r, t.kind, updated)
 }
 
-// confine keeps status out of writes to the object and everything else out of writes
-// to the status.
+// confine excludes status from writes to the object and everything else from writes to the status.
 func confine(old, next *unstructured.Unstructured, k objects.Kind, status bool) *unstructured.Unstructured {
 	if !slices.Contains([]string{"nodes", "pods", "poddisruptionbudgets", "daemonsets", "deployments"}, k.Resource) {
 		return next

@@ -73,7 +73,7 @@ func (kl *Kubelet) enrol(ctx context.Context) error {
 	}
 }
 
-// knownToken reports whether the API server takes the machine's bootstrap token.
+// knownToken reports whether the API server accepts the machine's bootstrap token.
 func (kl *Kubelet) knownToken(ctx context.Context, k *kube.Client) error {
 	token := kl.Config().Cluster().Token()
 

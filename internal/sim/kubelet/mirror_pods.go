@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// The annotations that kubelets put on mirror pods (Kubernetes 1.36, kubelet/types/pod_update.go).
+// The annotations of kubelets on mirror pods (Kubernetes 1.36, kubelet/types/pod_update.go).
 const (
 	configHash   = "kubernetes.io/config.hash"
 	configSeen   = "kubernetes.io/config.seen"
@@ -90,7 +90,7 @@ func (kl *Kubelet) runMirrorPod(ctx context.Context, id string) {
 	}
 }
 
-// mirror brings the mirror pod to what is reported, replacing one of another static pod.
+// mirror updates the mirror pod to the report, and replaces one of another static pod.
 func (kl *Kubelet) mirror(ctx context.Context, k *kube.Client, id string, r podReport) error {
 	pods := k.Typed.CoreV1().Pods(metav1.NamespaceSystem)
 

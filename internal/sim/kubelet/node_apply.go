@@ -194,7 +194,7 @@ func taintsOf(wanted map[string]string) []corev1.Taint {
 	return taints
 }
 
-// errRestricted is what NodeRestriction refuses a kubelet.
+// errRestricted is NodeRestriction's refusal to a kubelet.
 var errRestricted = errors.New("forbidden")
 
 // restricted is how the admission plugin NodeRestriction judges an update that a kubelet makes of its own node

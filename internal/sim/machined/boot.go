@@ -34,7 +34,7 @@ type Boot struct {
 
 	site context.Context //nolint:containedctx // the lifetime of the site
 	ID   string
-	// platformName is the hostname that the platform gives.
+	// platformName is the hostname from the platform.
 	platformName string
 	// kernel is the boot id of the kernel that a container runs on.
 	kernel string

@@ -12,7 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
-// Storage is what survives a reboot.
+// Storage is the state that survives a reboot.
 type Storage struct {
 	// installed: META exists on the system disk, so an applied configuration does not
 	// install again. Always true in containers.
@@ -40,9 +40,9 @@ type Storage struct {
 	// enrolled: the kubelet's client certificate is on EPHEMERAL, signed by EnrolledBy.
 	Enrolled   bool
 	EnrolledBy []byte
-	// Images are what containerd pulled to EPHEMERAL.
+	// Images are the images that containerd pulled to EPHEMERAL.
 	Images images.Pulled
-	// Own are those of OwnVolumes that got partitions of their own at the installation.
+	// Own are those of OwnVolumes that got separate partitions at the installation.
 	Own map[string]bool
 	// meta is the values on META; no other partition's wipe touches them.
 	meta map[uint8]string

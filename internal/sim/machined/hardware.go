@@ -54,7 +54,7 @@ type Description struct {
 	Config []byte
 }
 
-// NewHardware makes a machine that is off.
+// NewHardware makes a machine without power.
 func NewHardware(w *world.World, d Description) *Hardware {
 	h := &Hardware{
 		World: w, name: d.Name, uuid: d.UUID, Platform: d.Platform, Delays: d.Delays,

@@ -35,7 +35,7 @@ var actions = map[ServiceState]machine.ServiceStateEvent_Action{
 	ServiceFailed:    machine.ServiceStateEvent_FAILED,
 }
 
-// maxServiceEvents is how many events ServiceList keeps per service.
+// maxServiceEvents is the number of events in ServiceList per service.
 const maxServiceEvents = 64
 
 // service is one system service of a boot.
@@ -143,7 +143,7 @@ func (s *serviceSet) mutate(id string, change func(*service), msg string) {
 	s.b.RefreshStatus()
 }
 
-// Start brings services from nothing to running and healthy.
+// Start starts services until they are running and healthy.
 func (s *serviceSet) Start(ids ...string) {
 	for _, id := range ids {
 		s.Set(id, ServiceRunning, fmt.Sprintf("Started task %s", id))
@@ -154,7 +154,7 @@ func (s *serviceSet) Start(ids ...string) {
 	}
 }
 
-// Stop finishes those of the services that exist.
+// Stop finishes the existing ones of the services.
 func (s *serviceSet) Stop(ids ...string) {
 	for _, id := range ids {
 		s.mu.Lock()
@@ -235,7 +235,7 @@ func (s *serviceSet) Await(ctx context.Context, id string) error {
 	}
 }
 
-// problems lists what keeps the "services" readiness check from passing.
+// problems lists why the "services" readiness check fails.
 func (s *serviceSet) problems(required []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -129,8 +129,8 @@ func (b *Boot) SetNode(ctx context.Context, seen, ready, unschedulable bool) {
 	b.RefreshStatus()
 }
 
-// staticPodProblems is what keeps the "staticPods" readiness check from passing (Talos
-// 1.13, runtime/machine_status.go). mu is held.
+// staticPodProblems is why the "staticPods" readiness check fails (Talos 1.13, runtime/machine_status.go). mu is
+// held.
 func (b *Boot) staticPodProblems() string {
 	problems := slices.DeleteFunc(slices.Sorted(maps.Values(b.PodProblems)), func(p string) bool { return p == "" })
 

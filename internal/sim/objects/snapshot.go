@@ -24,7 +24,7 @@ type plainKey struct {
 	value   []byte
 }
 
-// objectPrefix is where Kubernetes keeps its objects in etcd; other keys are what tests put.
+// objectPrefix is the prefix of Kubernetes' objects in etcd; tests write other keys.
 const objectPrefix = "/registry/"
 
 var keyBucket = []byte("key")
@@ -245,7 +245,6 @@ const (
 	kvValue = 5
 )
 
-// ErrPanicked is how etcd's code ends on a database whose pages are not what it takes for
-// granted. Talos runs that code in machined, which is process 1, and it panics in a goroutine
-// of its own (bbolt 1.4, Tx.Check): the machine goes down.
+// ErrPanicked is the end of etcd's code on a database with unexpected pages. Talos runs that code in machined,
+// which is process 1, and it panics in a separate goroutine (bbolt 1.4, Tx.Check): the machine goes down.
 var ErrPanicked = errors.New("panic")

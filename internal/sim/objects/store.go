@@ -352,7 +352,7 @@ func (s *Store) Next() <-chan struct{} {
 	return s.changed
 }
 
-// Put writes keys that are no objects.
+// Put writes keys outside of the objects.
 func (s *Store) Put(values map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -363,7 +363,7 @@ func (s *Store) Put(values map[string]string) {
 	}
 }
 
-// Keys reads those that are no objects, by their prefix.
+// Keys reads keys outside of the objects, by their prefix.
 func (s *Store) Keys(prefix string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
