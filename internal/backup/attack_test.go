@@ -111,7 +111,7 @@ func retold(record, before, after string) string {
 	return text + fmt.Sprintf(",\n  \"sum\": \"%x\"\n}\n", sha256.Sum256([]byte(text)))
 }
 
-// put stores what a key has from now on.
+// put replaces the content of a key.
 func (a attacked) put(key string, data []byte) {
 	a.t.Helper()
 
@@ -358,7 +358,7 @@ func TestStoreList_boundsAFolder(t *testing.T) {
 	}
 }
 
-// kept are three real snapshots, a day old and older, of which a retention of three lets none go.
+// threeReal are three real snapshots, a day old and older, of which a retention of three removes none.
 func threeReal(t *testing.T) (a attacked, keys []string) {
 	t.Helper()
 

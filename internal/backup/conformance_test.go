@@ -240,7 +240,7 @@ func TestStore_listsAndDeletes(t *testing.T) {
 	})
 }
 
-// A disk has a folder of its own that only root reads, and others keep theirs beside ours.
+// A disk has a folder that only root reads, and others keep their folders beside ours.
 func TestStoreList_skipsFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 
@@ -284,7 +284,7 @@ func TestStoreList_skipsFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// What can be written through a link must be found again, and so must what is left.
+// Objects written through a link must be found again, and so must leftovers.
 func TestStoreList_ofALinkedFolder(t *testing.T) {
 	t.Parallel()
 

@@ -98,8 +98,8 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// To who may not list the bucket AWS says of a missing record what it says of one that may not
-// be read. The snapshot itself it gives.
+// Without the right to list the bucket, AWS answers for a missing record as for one that may not be read. It
+// returns the snapshot itself.
 func TestFetch_needsNoRightToTheRecord(t *testing.T) {
 	t.Parallel()
 
@@ -204,7 +204,7 @@ func TestFetch_refusesASnapshotOfAnotherCluster(t *testing.T) {
 		t.Errorf("error %v, want that it is of another cluster", err)
 	}
 
-	// The record tells when the key does not.
+	// The record shows it when the key does not.
 	if err := backup.Belongs("renamed", &record, ours); !errors.Is(err, backup.ErrForeign) {
 		t.Errorf("by its record: %v", err)
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-// Whatever lies in a store, and whatever a server answers: no panic, an end, and nothing that is taken for the
-// cluster's. `go test -fuzz=FuzzDatabase ./internal/backup` looks for more; findings stay in testdata/fuzz.
+// For every content of a store, and every answer of a server: no panic, an end, and no content that is taken for
+// the cluster's. `go test -fuzz=FuzzDatabase ./internal/backup` looks for more; findings stay in testdata/fuzz.
 
 // inMemory is a store of these objects.
 type inMemory struct {
@@ -83,7 +83,7 @@ func smallDatabase(tb testing.TB, pageSize, keys int) []byte {
 	return data.Bytes()
 }
 
-// resummed puts the sums of the two first pages right, so that what else is wrong is come to.
+// resummed corrects the sums of the two first pages, so that other errors are reached.
 func resummed(data []byte) []byte {
 	data = bytes.Clone(data[:len(data)/512*512])
 

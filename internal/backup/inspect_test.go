@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Inspect puts a file through what every snapshot goes through on its way into a store and out of one: a database with or
+// Inspect applies to a file all checks of a snapshot on its way into a store and out of one: a database with or
 // without its sum at the end.
 func Inspect(ctx context.Context, path string) (_ Database, err error) {
 	file, err := os.Open(path)

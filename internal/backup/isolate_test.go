@@ -43,7 +43,7 @@ var staying = []string{
 	"/registry/services/specs/default/kubernetes",
 }
 
-// A real etcd takes the isolated snapshot, and has all keys in it but those that connect.
+// A real etcd accepts the isolated snapshot, with all keys except the connecting ones.
 func TestIsolate_isRestoredByEtcd(t *testing.T) {
 	t.Parallel()
 
@@ -81,7 +81,7 @@ func TestIsolate_isRestoredByEtcd(t *testing.T) {
 		t.Errorf("restored %d keys, want %d; missing %q, surplus %q", len(got), len(want), less(want, got), less(got, want))
 	}
 
-	// It goes on from there.
+	// It continues from there.
 	if revision := restored.put(t, connecting[0], "again"); !slices.Contains(restored.keys(t), connecting[0]) {
 		t.Errorf("a deleted key cannot be put again, in revision %d", revision)
 	}

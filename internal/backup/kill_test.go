@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-// scene is what a victim works with.
+// scene is the environment of a victim.
 type scene struct {
 	backup.Archive
 	to       string
@@ -167,8 +167,7 @@ func (s scene) again(t *testing.T, what string) {
 	untouched(t, s.Store, 0)
 }
 
-// A run that is killed at any point leaves nothing half done that is listed, and what it
-// leaves is gone after the next.
+// A run that is killed at any point lists nothing incomplete, and its leftovers are gone after the next run.
 func TestTake_killedAtEachPoint(t *testing.T) {
 	t.Parallel()
 

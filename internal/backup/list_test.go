@@ -78,7 +78,7 @@ func TestList_goesOnAfterABadRecord(t *testing.T) {
 	}
 }
 
-// together is a store that gives no object away before so many are asked for.
+// together is a store that returns no object before so many are requested.
 type together struct {
 	store.Store
 

@@ -40,7 +40,7 @@ func TestS3Open_readsOnAfterACut(t *testing.T) {
 		t.Error("other bytes of a part came back")
 	}
 
-	// Every answer ends half way, down to the last byte, of which half is none.
+	// Every answer ends half way, down to the last byte, half of which is nothing.
 	b.failing(func(r *http.Request) fault {
 		if isGet(r) {
 			return halved
@@ -63,8 +63,7 @@ func TestS3Open_readsOnAfterACut(t *testing.T) {
 	}
 }
 
-// A connection that is there and brings nothing is given up for another one, and in the end
-// for good.
+// A silent connection is replaced by another one, and in the end given up.
 func TestS3Open_readsOnAfterAStall(t *testing.T) {
 	t.Parallel()
 
@@ -196,7 +195,7 @@ func TestS3Open_readsNothingOfUnknownLength(t *testing.T) {
 	}
 }
 
-// A listing has an end, whatever a server answers.
+// A listing is bounded, whatever a server answers.
 func TestS3List_isBounded(t *testing.T) {
 	t.Parallel()
 

@@ -84,7 +84,7 @@ func TestS3Put_asksForEncryptionAndLock(t *testing.T) {
 	c.Encryption = s3.Encryption{Algorithm: "aws:kms", KMSKey: "key-1"}
 	c.Lock = s3.Lock{Mode: "GOVERNANCE", Until: time.Now().Add(time.Hour)}
 
-	// This server has no object lock and may refuse; what it is asked for counts.
+	// This server has no object lock and may refuse; only the request counts.
 	for _, size := range []int{100, 9 * mib} {
 		_, _ = opened(t, c).Put(t.Context(), "prod/x", bytes.NewReader(content(size)))
 	}

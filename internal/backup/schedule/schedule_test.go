@@ -47,7 +47,7 @@ func nightly() schedule.Spec {
 	}
 }
 
-// cronJob is how Kubernetes reads what is rendered.
+// cronJob is the rendered CronJob as Kubernetes reads it.
 func cronJob(t *testing.T, s schedule.Spec) batchv1.CronJob {
 	t.Helper()
 
@@ -75,7 +75,7 @@ func variables(t *testing.T, s schedule.Spec) map[string]string {
 	return out
 }
 
-// The environment is what talos-backup reads.
+// The environment matches what talos-backup reads.
 func TestCronJob_environmentIsThatOfTalosBackup(t *testing.T) {
 	t.Parallel()
 
@@ -349,7 +349,7 @@ func TestNextRun_inItsTimeZone(t *testing.T) {
 	}
 }
 
-// A run on demand is what kubectl makes of a CronJob.
+// A run on demand equals the Job that kubectl makes of a CronJob.
 func TestJobNow_isWhatKubectlMakes(t *testing.T) {
 	t.Parallel()
 
