@@ -4,7 +4,7 @@ package healthcheck
 
 import "time"
 
-// DefaultTimeout is how long a check is asked again until it passes, where nothing else is said.
+// DefaultTimeout is how long a check is retried until it passes, by default.
 const DefaultTimeout = 5 * time.Minute
 
 // Check is one of them: of an object, a URL or a job.

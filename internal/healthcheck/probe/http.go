@@ -62,7 +62,7 @@ func askURL(ctx context.Context, check healthcheck.HTTP) error {
 	return nil
 }
 
-// clientOf trusts whom the check names, and keeps no connection.
+// clientOf trusts the CAs of the check, and keeps no connection.
 func clientOf(check healthcheck.HTTP) (*http.Client, error) {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
 

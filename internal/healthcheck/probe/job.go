@@ -62,7 +62,7 @@ func (p *Prober) askJob(ctx context.Context, check healthcheck.Check, left *erro
 	uid := string((&unstructured.Unstructured{Object: created}).GetUID())
 
 	defer func() {
-		// A run that is interrupted clears it away, too.
+		// An interrupted run deletes it, too.
 		clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleared)
 		defer cancel()
 
