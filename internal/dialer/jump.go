@@ -108,7 +108,7 @@ func (d *Dialer) jump(ctx context.Context, address string) (net.Conn, error) {
 	return withDeadlines(channel), nil
 }
 
-// connected returns the connection to the jump host that is there, else a new one.
+// connected returns the existing connection to the jump host, or else a new one.
 func (d *Dialer) connected(ctx context.Context) (*ssh.Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -292,7 +292,7 @@ func keepAlive(client *ssh.Client, ended <-chan struct{}) {
 	}
 }
 
-// withDeadlines gives a channel of SSH what it lacks of a connection: deadlines.
+// withDeadlines adds deadlines to a channel of SSH, which has none.
 func withDeadlines(channel net.Conn) net.Conn {
 	near, far := net.Pipe()
 
