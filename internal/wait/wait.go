@@ -40,8 +40,8 @@ func Until(ctx context.Context, interval time.Duration, condition func(context.C
 	return Backoff(ctx, interval, interval, condition)
 }
 
-// Backoff is [Until] with an interval that begins with first and doubles until it is longest: for what is
-// often there at once, and else takes its time.
+// Backoff is [Until] with an interval that begins with first and doubles up to longest, for conditions that are
+// often met at once, and otherwise take long.
 func Backoff(ctx context.Context, first, longest time.Duration, condition func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
