@@ -23,7 +23,7 @@ const Partial = ".talosop-partial-"
 // ErrIrregular is that something is at a name that is no regular file, such as a link or a device.
 var ErrIrregular = errors.New("it is a link, a folder or another special file, and no regular file")
 
-// Pending is a file that is being written beside its name. Discard ends it, also after it has its name.
+// Pending is a file that is being written beside its name. Discard ends it, even after it has its name.
 type Pending struct {
 	*os.File
 
@@ -156,7 +156,7 @@ func Append(name string) (_ *os.File, err error) {
 		return nil, fmt.Errorf("%s: %w", name, ErrIrregular)
 	}
 
-	// Windows keeps no such bits.
+	// Windows has no such bits.
 	if runtime.GOOS != "windows" && opened.Mode().Perm()&0o077 != 0 {
 		if err := file.Chmod(0o600); err != nil {
 			return nil, fmt.Errorf("others may read or write it, and that cannot be changed: %w", err)
