@@ -1,5 +1,5 @@
-// Package expansion bounds what becomes large although it arrives small: compressed data, and YAML whose aliases repeat
-// what they stand for. Pure.
+// Package expansion limits small inputs that expand to large ones: compressed data, and YAML with repeated
+// aliases. Pure.
 package expansion
 
 import (
@@ -64,7 +64,7 @@ func Gunzip(content []byte, most int64) ([]byte, error) {
 	return plain.Bytes(), nil
 }
 
-// CheckGzip is Gunzip that keeps nothing.
+// CheckGzip is Gunzip without a result.
 func CheckGzip(content []byte, most int64) error { return gunzip(io.Discard, content, most) }
 
 func gunzip(to io.Writer, content []byte, most int64) error {

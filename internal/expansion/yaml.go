@@ -54,7 +54,7 @@ func added(text []byte) (bytes float64) {
 	}
 }
 
-// sizes are those of nodes, each counted once however many aliases stand for it.
+// sizes are those of nodes, each counted once for all its aliases.
 type sizes struct {
 	follow bool
 	known  map[*yaml.Node]float64
