@@ -150,7 +150,7 @@ func FuzzFromMachineConfig(f *testing.F) {
 	})
 }
 
-// FuzzCredentialFiles gives a file that is about to be written over.
+// FuzzCredentialFiles reads a file that is about to be overwritten.
 func FuzzCredentialFiles(f *testing.F) {
 	bundle := testBundle(f)
 

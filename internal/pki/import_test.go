@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// configuration is what talosctl 1.13.0 generates from the test bundle.
+// configuration is the output of talosctl 1.13.0 for the test bundle.
 func configuration(t *testing.T, name string) string {
 	t.Helper()
 

@@ -303,7 +303,7 @@ func TestClients_trustAndHaveBothAuthorities(t *testing.T) {
 		verify(t, c.Former[0])
 	}
 
-	// What state had before goes on working beside a bundle that lacks it.
+	// The earlier keys in state continue to work beside a bundle that lacks them.
 	known := after.Advance().Knowing(before)
 	if c, err := known.TalosClient([]string{"os:admin"}, time.Hour); err != nil || len(c.Former) != 1 {
 		t.Errorf("with the bundle before: %d former clients, %v", len(c.Former), err)
