@@ -191,8 +191,8 @@ func (c CNI) config() *v1alpha1.CNIConfig {
 // kubeProxy reports whether Talos deploys kube-proxy.
 func (c Cluster) kubeProxy() bool { return c.KubeProxy == nil || *c.KubeProxy }
 
-// discovery is whether the discovery service is used: as asked, and otherwise wherever it can be reached. An isolated
-// cluster has none.
+// discovery reports whether the discovery service is used: as requested, and otherwise wherever it is reachable.
+// An isolated cluster has none.
 func (c Cluster) discovery() bool {
 	if c.Isolated {
 		return false

@@ -136,7 +136,7 @@ func settleInstall(documents []config.Document, install Install) ([]config.Docum
 	return documents, nil
 }
 
-// customCNI is what talosctl calls the manifest of another pod network.
+// customCNI is talosctl's name for the manifest of another pod network.
 const customCNI = "custom-cni"
 
 // putNetwork sets the pod network and kube-proxy.

@@ -28,8 +28,8 @@ func unannounced(d *documents, m Machine) string {
 		"that add a single interface, or set cluster.etcd.advertisedSubnets as well", own, loopback)
 }
 
-// hasAddress says whether a configuration gives an address to an interface. What a document of an unknown kind says is
-// taken for that.
+// hasAddress reports whether a configuration gives an address to an interface. A document of an unknown kind
+// counts as one that does.
 func (d *documents) hasAddress(address netip.Addr) bool {
 	has := func(text string) bool {
 		if prefix, err := netip.ParsePrefix(text); err == nil {

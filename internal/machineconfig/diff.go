@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// ChangeKind is what happens to a value.
+// ChangeKind is the kind of a change of a value.
 type ChangeKind string
 
 // The kinds of changes.
@@ -104,7 +104,7 @@ func (c Change) documentKind() string {
 	return kind
 }
 
-// Grouped puts changes together for people: an element of a list that comes or goes as a whole is one change.
+// Grouped combines changes for display: an element of a list that is added or removed as a whole is one change.
 func Grouped(changes []Change) []Change {
 	var out []Change
 
@@ -255,7 +255,7 @@ type value struct {
 	shown string
 }
 
-// nothingIn reports whether a value stands for a document without any, which has some among others.
+// nothingIn reports whether a value stands for an empty document that has values among others.
 func (v value) nothingIn(others values) bool {
 	return len(v.place.Path) == 0 && others.has(v.place.Document, nil)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
-// ErrNoDocuments says that a text has no configuration in it.
+// ErrNoDocuments means that a text contains no configuration.
 var ErrNoDocuments = errors.New("no configuration documents")
 
 // Digest is a fingerprint of what a configuration says: "sha256:" and hex. It does not depend on comments,

@@ -18,16 +18,16 @@ import (
 type documents struct {
 	known   config.Provider
 	unknown []rawDocument
-	// generated is what known was before any patch.
+	// generated is the known part before any patch.
 	generated config.Provider
-	// ineffective is what patches say without effect.
+	// ineffective are the settings of patches without effect.
 	ineffective []*FieldError
 }
 
 // count is how many documents the configuration has.
 func (d *documents) count() int { return len(d.known.Documents()) + len(d.unknown) }
 
-// encode writes all documents, without comments in those that are known.
+// encode encodes all documents, the known ones without comments.
 func (d *documents) encode() ([]byte, error) {
 	encoded, err := d.known.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
 	if err != nil {
@@ -136,7 +136,7 @@ func isSeparator(line string) bool {
 	return found && (rest == "" || strings.ContainsAny(rest[:1], " \t\n"))
 }
 
-// parseDocument gives the content of the only document in text, or nil when there is none.
+// parseDocument returns the content of the only document in text, or nil when there is none.
 func parseDocument(text string) (node *yaml.Node, err error) {
 	// The YAML library panics on some malformed input; machinery guards its loader in the same way.
 	defer func() {

@@ -122,7 +122,7 @@ func TestDocuments_refuseWhatTheyReplace(t *testing.T) {
 	}
 }
 
-// A part that is beside a document of another patch is refused in the same way.
+// A part beside a document of another patch is refused in the same way.
 func TestDocuments_refuseWhatOthersOfPatchesReplace(t *testing.T) {
 	_, err := with(t, documentContract, "apiVersion: v1alpha1\nkind: KubeSpanConfig\nenabled: true\n",
 		"machine: {network: {kubespan: {mtu: 1400}}}")
@@ -286,7 +286,7 @@ func TestDocuments_haveTheWholeBundle(t *testing.T) {
 	}
 }
 
-// secretTexts are what no difference may show.
+// secretTexts are texts that no difference may show.
 func secretTexts(t *testing.T, bundles ...*pki.Bundle) []string {
 	t.Helper()
 

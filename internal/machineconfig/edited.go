@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// editedKinds are the documents that are changed here, beside the main one: those with keys and images. A configuration
-// has one of each at most.
+// editedKinds are the documents that this package changes, beside the main one: those with keys and images. A
+// configuration has one of each at most.
 var editedKinds = sync.OnceValue(func() map[string]bool {
 	kinds := map[string]bool{places.ClusterName.Document.Kind: true, places.ClusterSecret.Document.Kind: true}
 	for _, f := range slices.Concat(places.Images(), places.Rotated()) {
@@ -82,7 +82,7 @@ func (e edited) putScalar(at places.Spot, value string) error {
 	return putScalar(root, at.Path, value)
 }
 
-// putList sets a list in a section that is there; an empty one takes its key away.
+// putList sets a list in an existing section; an empty one removes its key.
 func (e edited) putList(at places.Spot, elements []*yaml.Node) error {
 	last := len(at.Path) - 1
 
@@ -255,7 +255,8 @@ func copyNode(node *yaml.Node) *yaml.Node {
 	return out
 }
 
-// encodeNode writes a node that is used afterwards: the library (v4.0.0-rc.6) takes the tags off the nodes it writes.
+// encodeNode encodes a node that is used afterwards: the library (v4.0.0-rc.6) removes the tags of the nodes that
+// it writes.
 func encodeNode(node *yaml.Node) ([]byte, error) {
 	return yaml.Marshal(cloneNode(node, map[*yaml.Node]*yaml.Node{}))
 }

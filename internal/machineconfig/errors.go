@@ -11,7 +11,7 @@ import (
 var (
 	// ErrNotYAML says that a patch is not YAML (JSON is YAML, too).
 	ErrNotYAML = errors.New("not YAML")
-	// ErrNotPatch says that a patch is YAML, but neither configuration documents nor a JSON 6902 list.
+	// ErrNotPatch means that a patch is YAML, but neither configuration documents nor a JSON 6902 list.
 	ErrNotPatch = errors.New("not a configuration patch")
 	// ErrMultiDocument says that a JSON 6902 patch meets a configuration of several documents.
 	ErrMultiDocument = errors.New("JSON 6902 patches need a configuration of one document")
@@ -32,7 +32,7 @@ type FieldError struct {
 	Found string
 	// Allowed describes the allowed values.
 	Allowed string
-	// Fix is what to do about it; may be empty.
+	// Fix is how to fix it; may be empty.
 	Fix string
 	// Err is one of the reasons above, or nil.
 	Err error

@@ -112,8 +112,8 @@ var (
 func compareGolden(t *testing.T, name string, config Config) {
 	t.Helper()
 
-	// The second line is that of all bytes, what is shortened included, whichever quotes they have: machinery 1.14 has
-	// others than 1.13 around words such as off.
+	// The second line is the sum of all bytes, shortened parts included, with any quotes: machinery 1.14 quotes
+	// words such as off differently than 1.13.
 	sum := sha256.Sum256(bytes.ReplaceAll(config.Bytes, []byte("'"), []byte(`"`)))
 	short := longPEM.ReplaceAll(longSecret.ReplaceAll(config.Bytes, []byte("${1}shortened")), []byte("${1}shortened\n"))
 	got := fmt.Sprintf("# %s\n# bytes %x\n%s", config.Digest, sum, short)

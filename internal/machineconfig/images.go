@@ -117,9 +117,8 @@ func truth(node *yaml.Node, fallback bool) bool {
 	return value
 }
 
-// withoutImages takes the images of Kubernetes out of the content of a document. In the main one it takes the sections
-// around them that have nothing else as well: Talos takes an empty section as one that is not there, and WithImages
-// makes those that are missing.
+// withoutImages removes the images of Kubernetes from the content of a document. In the main one it also removes
+// sections that contain nothing else: Talos treats an empty section as missing, and WithImages adds missing ones.
 func withoutImages(id identity, content any) any {
 	root, ok := content.(map[string]any)
 	if !ok {

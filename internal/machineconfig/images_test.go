@@ -71,7 +71,7 @@ func dataOf(t *testing.T, cfg []byte) []any {
 	return all
 }
 
-// onlyImagesDiffer is what WithImages promises.
+// onlyImagesDiffer checks the promise of WithImages.
 func onlyImagesDiffer(t *testing.T, before, after []byte) {
 	t.Helper()
 
@@ -324,7 +324,7 @@ func TestImages_thatAreNotWritten(t *testing.T) {
 	}
 }
 
-// Images and the sections that only had them are no part of a digest; what is beside them is.
+// Images and sections that only had them are no part of a digest; other settings beside them are.
 func TestDigest_ignoresImagesOfKubernetes(t *testing.T) {
 	const base = "machine: {type: controlplane, token: a}\ncluster: {clusterName: x}\n"
 

@@ -21,7 +21,7 @@ import (
 type InstallDisk struct {
 	path  string
 	match *cel.Expression
-	// ephemeral is the least size of EPHEMERAL in bytes; zero where that is on a disk of its own.
+	// ephemeral is the least size of EPHEMERAL in bytes; zero where that is on another disk.
 	ephemeral uint64
 	// talos is the version that is installed, such as v1.13.0; the newest one where it is empty.
 	talos string

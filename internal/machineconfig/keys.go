@@ -62,7 +62,7 @@ func (e edited) trust(at authority) rotation.Trust {
 	return trust
 }
 
-// authorities are the certificates of the authority of a machine, and of those that are accepted beside it.
+// authorities are the certificates of a machine's authority, and of the other accepted ones.
 func (e edited) authorities(at authority) (own string, accepted []string) {
 	own = e.keyText(at.certificate())
 
@@ -142,7 +142,7 @@ func WithKeys(cfg, active []byte, keys rotation.Keys, ring pki.Keyring) ([]byte,
 // keySource is where keys are found by their identifiers.
 type keySource struct {
 	id func(string) string
-	// authorities are mappings with crt and, where that is known, key; texts are everything else.
+	// authorities are mappings with crt and, where known, key; texts are everything else.
 	authorities map[string]map[string]string
 	texts       map[string]string
 }

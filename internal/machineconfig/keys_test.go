@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// keyContracts are those that have keys in the main document, and in documents of their own.
+// keyContracts are the contracts with keys in the main document, and in separate documents.
 var keyContracts = []string{"v1.13", "v1.14"}
 
 func generatedWith(t *testing.T, contract string, role Role, b *pki.Bundle) Config {
@@ -200,7 +200,7 @@ func TestKeys_areTheSameInDocuments(t *testing.T) {
 			t.Errorf("%s: %s in documents, %s in the main one", role, now, before)
 		}
 
-		// What a machine carries is found in the other form.
+		// The keys of a machine are found in the other form.
 		was := keysIn(t, generatedWith(t, "v1.13", role, testBundle(t)).Bytes)
 		was.PodTokens = keysIn(t, documents).PodTokens
 

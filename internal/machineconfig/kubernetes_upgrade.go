@@ -18,14 +18,14 @@ import (
 // Reasons for which a version of Kubernetes cannot follow another; the FieldErrors of CheckKubernetesUpgrade and
 // CheckImagesFollow wrap one of them each.
 var (
-	// ErrMinorDowngrade says that the version is of an older minor, which no Kubernetes goes back to.
+	// ErrMinorDowngrade means that the version is of an older minor, to which Kubernetes cannot be downgraded.
 	ErrMinorDowngrade = errors.New("older minor version of Kubernetes")
 	// ErrPatchDowngrade says that the version is an older release of the same minor, which has to be allowed.
 	ErrPatchDowngrade = errors.New("older release of Kubernetes")
 	// ErrKubernetesNotKnown means that this build does not know the path to the version, even if Talos supports
 	// it.
 	ErrKubernetesNotKnown = errors.New("upgrade of Kubernetes that this version of the provider does not know")
-	// ErrKubernetesUnsupported says that Talos does not run the version, or one that is passed on the way to it.
+	// ErrKubernetesUnsupported means that Talos does not support the version, or one on the path to it.
 	ErrKubernetesUnsupported = errors.New("version of Kubernetes that this Talos does not support")
 	// ErrImagesDoNotFollow says that the images of the versions in between are not known.
 	ErrImagesDoNotFollow = errors.New("image without the version of Kubernetes in its tag")

@@ -62,7 +62,7 @@ func TestKubernetesPath_passesEveryMinor(t *testing.T) {
 	}
 }
 
-// Releases may be those of a way that leads further.
+// Releases may belong to a longer path.
 func TestKubernetesPath_ends(t *testing.T) {
 	v := kubernetesOf(t, "v1.33.0", "v1.35.0", "v1.37.0")
 

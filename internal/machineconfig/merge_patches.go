@@ -27,7 +27,7 @@ func (d *documents) apply(field string, p *patch) error {
 	if p.merge != nil {
 		d.ignoreDeletes(field, p.merge)
 
-		// Before the library says that there is nothing at the path.
+		// Before the library reports that the path does not exist.
 		if useless, err := p.uselessDelete(d.known); err != nil {
 			return err
 		} else if useless != nil {
@@ -53,7 +53,7 @@ func (d *documents) apply(field string, p *patch) error {
 	return nil
 }
 
-// applyOperations gives the encoded configuration with the operations applied to it.
+// applyOperations returns the encoded configuration after the operations.
 func (d *documents) applyOperations(field string, encoded []byte, operations configpatcher.Patch) ([]byte, error) {
 	if d.count() != 1 {
 		return nil, multiDocumentError(field)

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
-// mergeTag is that of the key of YAML by which a mapping takes over the fields of others (<<).
+// mergeTag is the tag of the YAML key that merges the fields of other mappings (<<).
 const mergeTag = "!!merge"
 
 // withoutMergeKeys writes out the documents that have merge keys: the loader of Talos takes them for unknown fields

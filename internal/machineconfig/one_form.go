@@ -47,7 +47,7 @@ func is[D config.Document](document config.Document) bool {
 	return ok
 }
 
-// orNew is what a pointer leads to, or something that is thrown away.
+// orNew is the target of a pointer, or a temporary value.
 func orNew[T any](pointer *T) *T {
 	if pointer == nil {
 		return new(T)

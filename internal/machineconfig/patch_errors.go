@@ -55,7 +55,7 @@ func shapeMistake(node *yaml.Node) *FieldError {
 	return mistake
 }
 
-// isMain reports whether a document without a kind is the main one, by the fields the loader of Talos goes by.
+// isMain reports whether a document without a kind is the main one, by the same fields as Talos's loader.
 func isMain(node *yaml.Node) bool {
 	for _, key := range []string{"machine", "cluster", "debug", "persist"} {
 		if valueAt(node, key) != nil {

@@ -155,7 +155,7 @@ func TestPlaces_valuesAreFound(t *testing.T) {
 	}
 }
 
-// carried is what may be where a node tells the keys of its machine.
+// carried are the possible places where a node shows the keys of its machine.
 func carried(f places.Fact) []any {
 	if f.Main.String() == places.CarriedKeys.Main.String() {
 		return []any{rotation.Keys{PodTokens: "a1"}.String()}
@@ -225,7 +225,7 @@ func TestPlaces_areWrittenOnce(t *testing.T) {
 	}
 }
 
-// besides are documents that generated configurations do not have, or that do not give way to a field any more.
+// besides are documents that generated configurations do not have, or that no longer yield to a field.
 const besides = `apiVersion: v1alpha1
 kind: KubeTalosAPIAccessConfig
 allowedRoles: [os:reader]

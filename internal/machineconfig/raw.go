@@ -59,7 +59,7 @@ func (r rawDocument) decode() (map[string]any, error) {
 	return content, nil
 }
 
-// isDelete reports whether the document only takes one away.
+// isDelete reports whether the document only deletes another one.
 func (r rawDocument) isDelete() bool {
 	content, err := r.decode()
 

@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
-// What was read is shared by all who read the same text: none of them changes it.
+// All readers of a text share the result: none of them changes it.
 func TestReadings_areNotChangedByTheirReaders(t *testing.T) {
 	t.Parallel()
 
@@ -66,7 +66,7 @@ func encodedBy(t *testing.T, d document) string {
 	return string(encoded)
 }
 
-// readInEveryWay calls whatever reads a configuration.
+// readInEveryWay calls every function that reads a configuration.
 func readInEveryWay(t *testing.T, cfg, other []byte) {
 	t.Helper()
 

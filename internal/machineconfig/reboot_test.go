@@ -124,7 +124,7 @@ func TestNeedsReboot_ofTalosThatNeverReboots(t *testing.T) {
 				}
 			}
 
-			// What a refresh stored of the difference decides the same.
+			// The stored difference of a refresh leads to the same decision.
 			changes, err := Diff([]byte(before), []byte(after))
 			if err != nil {
 				t.Fatal(err)

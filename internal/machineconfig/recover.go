@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// ErrNotRecoverable says that settings cannot be read back from a configuration.
+// ErrNotRecoverable means that settings cannot be read back from a configuration.
 var ErrNotRecoverable = errors.New("no settings can be read from the configuration")
 
 // SettingsOf reads settings back from the configuration of a machine, the reverse of Generate. Talos's own

@@ -155,7 +155,8 @@ func TestSettingsOf_someDocuments(t *testing.T) {
 	}
 }
 
-// An upgrade of Kubernetes that is under way, and images from elsewhere, hide neither the version nor the contract.
+// An upgrade of Kubernetes that is under way, and images of other registries, hide neither the version nor the
+// contract.
 func TestSettingsOf_configurationWithOtherImages(t *testing.T) {
 	t.Parallel()
 

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is shown of a configuration keeps its order and its values, but for those that plans do not show.
+// A shown configuration keeps its order and its values, except those that plans do not show.
 func TestRedacted_hidesWhatPlansHide(t *testing.T) {
 	t.Parallel()
 

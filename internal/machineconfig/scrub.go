@@ -49,7 +49,7 @@ func newScrubber(provider config.Provider, needed bool) (scrubber, error) {
 
 const (
 	redactedValue = "redacted"
-	// shortestSecret keeps a secret like "a" from blotting out every message.
+	// shortestSecret keeps a secret like "a" from redacting every message.
 	shortestSecret = 4
 )
 

@@ -28,7 +28,7 @@ func oftenSecret(kind string, path fieldpath.Path) bool {
 // of the table names, too.
 func ofEnvironment(key any) bool { return key == "env" || key == "environment" || key == "variables" }
 
-// namesSecret reports whether a name is one that secrets often have.
+// namesSecret reports whether a name suggests a secret.
 func namesSecret(name string) bool {
 	name = strings.ToLower(name)
 

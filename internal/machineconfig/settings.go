@@ -54,7 +54,7 @@ type Cluster struct {
 	// keeps it in an IMAGECACHE volume on the system disk. The volume is made at installation; switching
 	// this on later has no effect on machines that are installed already.
 	ImageCache bool
-	// Registries says how container images are pulled.
+	// Registries configures how container images are pulled.
 	Registries Registries
 	// Settings are those that pools and machines may have as well.
 	Settings setting.Values
@@ -182,8 +182,8 @@ type Machine struct {
 	// TalosVersion is the version that the machine has to run. A setting that it does not know is an error; empty
 	// disables the check.
 	TalosVersion string
-	// PoolSettings are those of the pool the machine belongs to, Settings its own. They go before those of the cluster:
-	// see setting.Merge.
+	// PoolSettings are the settings of the machine's pool, and Settings its own. They override those of the
+	// cluster: see setting.Merge.
 	PoolSettings, Settings setting.Values
 	// PoolPatches are those of the pool the machine belongs to, Patches its own. They are applied in
 	// this order, after those of the cluster. ProvidedPatches are the last; they are of the provider's configuration, and

@@ -107,7 +107,7 @@ func (t twoFormsTest) own(contract string) string {
 	}
 }
 
-// What talosop writes gives way to what patches write, in the form of the contract and in the other one.
+// Settings of talosop yield to those of patches, in the form of the contract and in the other one.
 func TestSettle_bothForms(t *testing.T) {
 	const document = "apiVersion: v1alpha1\nkind: "
 

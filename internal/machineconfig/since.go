@@ -121,9 +121,9 @@ func newerResult(d *documents, talos TalosVersion) error {
 	return tooNew("", path, least, talos)
 }
 
-// nameless is the mistake of a machine that gets its name by nothing: Talos 1.12 refuses a document with neither a name
-// nor `auto: stable` (machinery 1.12, config/types/network/hostname.go), and Talos 1.13 takes the name that DHCP or the
-// platform gives.
+// nameless is the error of a machine without a source for its name: Talos 1.12 refuses a document with neither a
+// name nor `auto: stable` (machinery 1.12, config/types/network/hostname.go), and Talos 1.13 takes the name that
+// DHCP or the platform gives.
 func nameless(d *documents, m Machine) string {
 	talos, ok := ReadTalosVersion(m.TalosVersion)
 	if !ok || talos.Minor > 12 {

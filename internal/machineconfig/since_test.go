@@ -69,7 +69,7 @@ func isMistake(t *testing.T, err error, of, found string) {
 	}
 }
 
-// Kinds that no supported Talos has are refused with what may have been meant, and taken for a Talos that is newer.
+// Kinds that no supported Talos has are refused with a suggestion, and accepted for a newer Talos.
 func TestValidatePatchFor_unknownKinds(t *testing.T) {
 	for patch, want := range map[string]string{
 		"apiVersion: v1alpha1\nkind: HostnamConfig\nhostname: a":    "did you mean HostnameConfig?",

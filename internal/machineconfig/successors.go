@@ -151,7 +151,7 @@ func (p *patch) sets(path []string) bool {
 	return slices.ContainsFunc(p.contents, func(c content) bool { return c.kind == "" && valueIn(c.fields, path) != nil })
 }
 
-// uselessDelete is the part of the main document that a patch deletes and that is in a document of its own. Nil when
+// uselessDelete is the part of the main document that a patch deletes and that is in a separate document. Nil when
 // there is none.
 func (p *patch) uselessDelete(known coreconfig.Provider) (*places.Fact, error) {
 	var deletes []places.Fact

@@ -116,7 +116,7 @@ func keysOf(of reflect.Type) map[string]reflect.Type {
 	return keys
 }
 
-// nearest is the name that is most like a word; empty when none is like it.
+// nearest is the name most similar to a word; empty when none is similar.
 func nearest(word string, names []string) string {
 	most := max(1, len(word)/4)
 	found, least := "", most+1

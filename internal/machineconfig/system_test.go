@@ -199,7 +199,7 @@ func TestSystem_mistakes(t *testing.T) {
 	}
 }
 
-// What is not known yet is no mistake.
+// An unknown value is no error.
 func TestSystem_unknownParts(t *testing.T) {
 	settings := system.Settings{Volumes: map[string]system.Volume{"ETCD": {EncryptionKeys: map[string]system.Key{"0": {}}}},
 		ImageVerification: []system.ImageRule{{}}}

@@ -45,7 +45,7 @@ func flattenAt(path fieldpath.Path, content any, leaves []leaf) []leaf {
 	return append(leaves, leaf{path: path, value: content})
 }
 
-// errNotData is all that is said about content that cannot be decoded: the YAML library quotes values.
+// errNotData is the only text about content that cannot be decoded: the YAML library quotes values.
 var errNotData = errors.New("not plain YAML data")
 
 // decodeNode turns a YAML node into maps with text keys, lists and scalars.

@@ -322,7 +322,7 @@ func TestValidate_goodSettings(t *testing.T) {
 	}
 }
 
-// Plans know only a part of the settings: what is missing is no mistake, what is there is checked.
+// Plans know only a part of the settings: a missing setting is no error, and known ones are checked.
 func TestValidate_partialSettings(t *testing.T) {
 	if err := errors.Join(ValidateCluster(Cluster{}), ValidateMachine(Cluster{}, Machine{}),
 		ValidateMachine(Cluster{}, Machine{Install: Install{DiskSelector: &DiskSelector{}}})); err != nil {
@@ -392,7 +392,7 @@ func TestFieldError_steps(t *testing.T) {
 	}
 }
 
-// checked is what a checker says of a machine.
+// checked is a checker's result for a machine.
 func checked(c Cluster, m Machine) error {
 	checker, err := NewChecker(c)
 	if err != nil {

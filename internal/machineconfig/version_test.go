@@ -18,7 +18,7 @@ func TestParseTalosVersion_goodAndBad(t *testing.T) {
 		t.Errorf("contract %s, %v", version.Contract(), err)
 	}
 
-	// A newer Talos is not known, and gets what the newest one that is known understands.
+	// A newer Talos is unknown, and gets what the newest known one understands.
 	if version, err := ParseTalosVersion("v1.15.1"); err != nil || version.Contract() != "v1.14" || version.Known() {
 		t.Errorf("contract %s, known %v, %v", version.Contract(), version.Known(), err)
 	}

@@ -226,7 +226,7 @@ func hasKeyOf(element *yaml.Node, fields map[string]any) bool {
 	})
 }
 
-// hasAll reports whether a value has all that is written of it.
+// hasAll reports whether a value has all the written fields.
 func hasAll(value *yaml.Node, fields any) bool {
 	switch fields := fields.(type) {
 	case map[string]any:

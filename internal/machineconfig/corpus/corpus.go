@@ -39,13 +39,13 @@ func Contracts() []string { return []string{"v1.11", "v1.12", "v1.13", "v1.14"} 
 type Input struct {
 	// Name is the subject and the name.
 	Name string
-	// Does is what Talos does with the patch.
+	// Does is the effect of the patch in Talos.
 	Does  string
 	Roles []machineconfig.Role
 	Patch string
 	// Alone is why no machine can have the patch beside others.
 	Alone string
-	// Refused are the mistakes that talosop reports, by contract. It takes the patch for the others.
+	// Refused are the errors that talosop reports, by contract. It accepts the patch for the others.
 	Refused map[string]Mistake
 	// Otherwise says by contract why talosop does not decide as machinery of this release.
 	Otherwise map[string]string
@@ -152,7 +152,8 @@ func forContracts[V any](values map[string]V, contracts []string, value V) error
 	return nil
 }
 
-// Verdict is what machinery of one release says of a patch, merged into a generated configuration of its contract.
+// Verdict is the result of machinery of one release for a patch, merged into a generated configuration of its
+// contract.
 type Verdict struct {
 	// Stage is where it refuses: LoadStage, ApplyStage or ValidateStage. Empty when it takes the configuration.
 	Stage, Reason string `json:",omitempty"`

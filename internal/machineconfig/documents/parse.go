@@ -87,7 +87,7 @@ func wrong(found, fix string) error {
 	}
 }
 
-// nameOf is what plans call a document.
+// nameOf is the name of a document in plans.
 func nameOf(data any) string {
 	document, _ := data.(map[string]any)
 	kind, _ := document["kind"].(string)

@@ -107,8 +107,8 @@ func extras(provider config.Config) []Source {
 	return sources
 }
 
-// Changes says which sources differ, a line for each, with the objects that are known: those that are gone first, whose
-// objects are pruned, then what is new or another. None when nothing that manifests are made of differs.
+// Changes lists the sources that differ, one line each, with the known objects. Removed sources come first, whose
+// objects are pruned, then new and changed ones. It is empty when no source of manifests differs.
 func Changes(before, after []Source) []string {
 	var lines []string
 

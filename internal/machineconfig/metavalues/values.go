@@ -37,7 +37,7 @@ func Parse(values map[string]string) (map[uint8]string, error) {
 	return parse("machine.meta", values, nil)
 }
 
-// CheckProvided checks META values of the provider's configuration, beside those that the machine has itself.
+// CheckProvided checks META values of the provider's configuration, in addition to the machine's own.
 func CheckProvided(values, beside map[string]string) error {
 	_, err := parse("clusters.machines.meta", values, beside)
 

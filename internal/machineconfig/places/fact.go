@@ -63,7 +63,7 @@ type Fact struct {
 	Off   Spot
 	// Workers have the component, too.
 	Workers bool
-	// Rotated is a key that can be turned over.
+	// Rotated is a key that can be rotated.
 	Rotated bool
 	// Secret is a value that carries secrets without Talos treating it as one (machinery 1.13 and 1.14, RedactSecrets
 	// leaves it in clear text). Plain is one that people put in reviews.
@@ -95,7 +95,7 @@ func (f Fact) Covers(kind string, path fieldpath.Path) bool {
 	return ok && at.Covers(path)
 }
 
-// All are all facts, those of a part of the main document before those of what it is in.
+// All are all facts. A part of the main document comes before its parent.
 var All = sync.OnceValue(func() []Fact {
 	sorted := slices.Clone(facts)
 	slices.SortStableFunc(sorted, func(a, b Fact) int { return len(b.Main.Path) - len(a.Main.Path) })
@@ -103,8 +103,7 @@ var All = sync.OnceValue(func() []Fact {
 	return sorted
 })
 
-// Images are those that are images of components of Kubernetes, and Rotated those that are keys which can be turned
-// over.
+// Images are the facts that are images of components of Kubernetes, and Rotated the keys that can be rotated.
 var (
 	Images  = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Image != "" }) })
 	Rotated = sync.OnceValue(func() []Fact { return with(func(f Fact) bool { return f.Rotated }) })

@@ -19,7 +19,7 @@ func Common(all ...Remainder) Remainder {
 			shared.isNew = shared.isNew && other.documents[name].isNew && reflect.DeepEqual(d.adds, other.documents[name].adds)
 		}
 
-		// What one of them takes out afterwards must not be put in before.
+		// A value that one of them removes afterwards must not be added before.
 		shared.adds = outside(d.adds, subtract(d.deletes, shared.deletes))
 
 		for _, other := range all[1:] {

@@ -25,7 +25,7 @@ type Remainder struct {
 	Hidden []fieldpath.Place
 }
 
-// document is what becomes of one document.
+// document is the difference of one document.
 type document struct {
 	machineconfig.Document
 
@@ -190,7 +190,7 @@ func put(deletes, adds map[string]any, key string) func(innerDeletes, innerAdds 
 	}
 }
 
-// replace puts one value in the place of another.
+// replace replaces one value by another.
 func (c *comparison) replace(deletes, adds map[string]any, at fieldpath.Path, was, value any) {
 	key, _ := at[len(at)-1].(string)
 

@@ -122,7 +122,7 @@ func TestPatches_makeWhatAMachineHas(t *testing.T) {
 	}
 }
 
-// Whatever the contract, patches of all sorts come back as patches that make the same.
+// With every contract, patches of all kinds are read back as patches with the same result.
 func TestPatches_ofEveryContract(t *testing.T) {
 	t.Parallel()
 

@@ -16,7 +16,7 @@ func (p *problems) add(field, found, allowed, fix string) {
 	*p = append(*p, Problem{Field: field, Found: found, Allowed: allowed, Fix: fix})
 }
 
-// Target is what settings are for.
+// Target is the target of settings.
 type Target struct {
 	// Contract is nil while it is not known.
 	Contract *coreconfig.VersionContract

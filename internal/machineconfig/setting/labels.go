@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// Labels are labels of the Kubernetes node, which Talos keeps as they are here and takes away with them.
+// Labels are labels of the Kubernetes node, which Talos keeps equal to these and removes with them.
 var Labels = define(definition[map[string]string]{
 	name:   "labels",
 	empty:  isEmptyMap,
@@ -34,7 +34,8 @@ var Labels = define(definition[map[string]string]{
 	},
 })
 
-// generatedLabels are those that the library gives to control planes by itself (machinery 1.14, config/generate).
+// generatedLabels are the labels that the library itself gives to control planes (machinery 1.14,
+// config/generate).
 func generatedLabels(c Config) map[string]string {
 	generated := map[string]string{}
 

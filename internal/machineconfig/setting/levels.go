@@ -6,7 +6,7 @@ import "reflect"
 type levels[T any] interface {
 	// merge is the value of a machine whose levels have two.
 	merge(general, own T) T
-	// common is what two values have alike; ok is false where that is nothing.
+	// common is the common part of two values; ok is false where that is nothing.
 	common(a, b T) (alike T, ok bool)
 	// without is what a level has to add to a general value to get all; ok is false where that is nothing.
 	without(all, general T) (rest T, ok bool)

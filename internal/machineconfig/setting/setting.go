@@ -48,7 +48,7 @@ type definition[T any] struct {
 	read func(c Config) T
 	// check reports errors in a value.
 	check func(value T, found *problems, t Target)
-	// empty is whether a value says nothing.
+	// empty reports whether a value has no effect.
 	empty  func(value T) bool
 	levels levels[T]
 }
@@ -165,8 +165,8 @@ func (v Values) Put(c *Config) {
 	}
 }
 
-// Read is the reverse of Put for settings: those that the configuration has where Put writes them with its contract.
-// What a setting cannot say is left out.
+// Read is the reverse of Put: it reads settings at the places where Put writes them with the contract of the
+// configuration. It skips what a setting cannot express.
 func Read(c Config, settings []*Setting) Values {
 	var v Values
 

@@ -23,7 +23,7 @@ func of(s *Setting, value any, more ...any) Values {
 
 type texts = map[string]string
 
-// What machines have alike, and what each has beside it, is all that they have.
+// The common values of machines and the additional ones of each are all of its values.
 func TestValues_divided(t *testing.T) {
 	one := of(Labels, texts{"site": "a", "rack": "1"}, Annotations, texts{"x": "y"})
 	two := of(Labels, texts{"site": "a", "rack": "2"}, Annotations, texts{"x": "y"}, Taints, texts{"gpu": "NoSchedule"})

@@ -11,8 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
-// Sysctls are parameters of the kernel below /proc/sys. Talos follows them while it runs, and sets one that is gone
-// back to what it was (Talos 1.14, runtime/kernel_param_spec.go). The kernel of a container is that of its host.
+// Sysctls are parameters of the kernel below /proc/sys. Talos applies changes while it runs, and resets a removed
+// one to its former value (Talos 1.14, runtime/kernel_param_spec.go). The kernel of a container is that of its
+// host.
 var Sysctls = define(definition[map[string]string]{
 	name:   "sysctls",
 	metal:  true,

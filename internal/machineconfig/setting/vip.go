@@ -18,7 +18,7 @@ type VIPConfig struct {
 	Link string
 }
 
-// unknownLink stands for a link that the machine tells before its configuration is sent.
+// unknownLink stands for a link that the machine reports before its configuration is sent.
 const unknownLink = "unknown"
 
 // VIP is an address that one of the control planes has at a time: the one that holds the lease in etcd announces it.

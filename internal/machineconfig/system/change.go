@@ -115,7 +115,7 @@ func cipher(encrypted bool) string {
 	return "a plain"
 }
 
-// sameKey reports whether a key opens what another one closed. How a TPM sealed it is kept beside it on the disk.
+// sameKey reports whether a key opens what another one encrypted. The disk records how a TPM sealed it.
 func sameKey(a, b config.EncryptionKey) bool {
 	is, other := readKey(a), readKey(b)
 

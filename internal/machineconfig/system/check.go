@@ -13,7 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
-// Problem is one mistake in settings, as machineconfig.FieldError has it, without a secret.
+// Problem is one error in settings, with the fields of machineconfig.FieldError, without a secret.
 type Problem struct{ Field, Found, Allowed, Fix string }
 
 type problems []Problem

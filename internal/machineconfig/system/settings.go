@@ -18,7 +18,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
-// Settings are those of one machine. The zero value is what Talos does by itself.
+// Settings are the settings of one machine. The zero value is Talos's default.
 type Settings struct {
 	// Volumes are by their names in Talos.
 	Volumes map[string]Volume
@@ -96,7 +96,7 @@ func (v Volume) slots() []string {
 	return slots
 }
 
-// number is that of a slot, and -1 of what is none.
+// number is the number of a slot, and -1 of an invalid one.
 func number(slot string) int {
 	n, err := strconv.Atoi(slot)
 	if err != nil || n < 0 || n > lastSlot || strconv.Itoa(n) != slot {
@@ -106,7 +106,7 @@ func number(slot string) int {
 	return n
 }
 
-// lastSlot is that of LUKS2, which has 32.
+// lastSlot is the last slot of LUKS2, which has 32.
 const lastSlot = 31
 
 // provisioned reports whether the volume sets its location or its size, which makes it a separate volume.
