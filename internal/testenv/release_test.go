@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// leftOut is a test that is left out of what runs on every change, with those that hold what it is about there.
+// leftOut is a test that does not run on every change, with the tests that cover its subject there.
 type leftOut struct {
 	test   string
 	heldBy []string

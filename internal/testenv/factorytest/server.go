@@ -26,10 +26,10 @@ type Factory struct {
 	requests   []string
 }
 
-// Versions are those that there are.
+// Versions are the available versions.
 var Versions = []string{"v1.12.4", "v1.13.0", "v1.13.2", "v1.14.1"}
 
-// Cmdline is what every image boots with.
+// Cmdline is the command line of every image.
 const Cmdline = "talos.platform=metal console=tty0 from.the=factory"
 
 var extensions = []map[string]string{

@@ -13,7 +13,7 @@ import (
 type Namespace struct {
 	// Name of it, for `ip netns exec`.
 	Name string
-	// Outside is the address that is reached.
+	// Outside is the reachable address.
 	Outside string
 }
 
@@ -42,7 +42,7 @@ func NewNamespace(tb testing.TB) Namespace {
 	return n
 }
 
-// Command is what programs in the namespace are begun with.
+// Command is the prefix of commands in the namespace.
 func (n Namespace) Command() []string { return []string{"ip", "netns", "exec", n.Name} }
 
 func run(tb testing.TB, args string) {

@@ -119,7 +119,7 @@ func (r *run) report(ctx context.Context) {
 	})
 }
 
-// unless is an error that is worth another try.
+// unless returns an error that is worth a retry.
 func (r *run) unless(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil // the pod is gone

@@ -160,7 +160,7 @@ func (h *Host) LoseNode(ctx context.Context, name string) error {
 	return h.markPodsLost(ctx, name)
 }
 
-// ReturnNode gives a lost node its power back: its pods get new containers, and those that were to end do.
+// ReturnNode powers a lost node on again: its pods get new containers, and pods that are being deleted end.
 func (h *Host) ReturnNode(ctx context.Context, name string) error {
 	object, err := h.API().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

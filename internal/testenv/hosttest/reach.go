@@ -62,7 +62,7 @@ func (h *Host) Reach(ctx context.Context, network, address string) (net.Conn, er
 	return (&net.Dialer{}).DialContext(ctx, "tcp4", target)
 }
 
-// route is the loopback address that an address stands for.
+// route is the loopback address for an address.
 func (h *Host) route(to netip.AddrPort) (string, error) {
 	if h.podNetwork().Contains(to.Addr()) {
 		return h.routeToPod(to.Addr().String(), int(to.Port()))
@@ -111,7 +111,7 @@ func balances(service *corev1.Service, to netip.AddrPort, port corev1.ServicePor
 	})
 }
 
-// routeToService picks a backend that is ready, as a node does.
+// routeToService picks a ready backend, as a node does.
 func (h *Host) routeToService(service *corev1.Service, port corev1.ServicePort) (string, error) {
 	list, err := h.backends.EndpointSlices(service.Namespace).List(
 		labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.Name}))

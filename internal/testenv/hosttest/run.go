@@ -229,7 +229,7 @@ func (r *run) restarting(s *slot) error {
 	}
 }
 
-// once runs one container until it exits; an error says that the pod is to end.
+// once runs one container until it exits; an error means that the pod has to end.
 func (r *run) once(s *slot) error {
 	r.phase = corev1.PodRunning
 	r.starts()

@@ -12,14 +12,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// slot is a machine and what is mounted in it. One pod has it at a time.
+// slot is a machine with its mounts. One pod has it at a time.
 type slot struct {
 	machine *sim.Machine
 	held    chan struct{}
 	volumes map[string]string // by the labels that Talos has for them
 }
 
-// paths of what a machine keeps, by the labels of the volumes.
+// paths of a machine's data, by the labels of the volumes.
 var paths = map[string]string{sim.VolumeState: "/system/state", sim.VolumeEphemeral: "/var"}
 
 // take waits until no other pod has the machine of a pod, and returns it with what gives it back.

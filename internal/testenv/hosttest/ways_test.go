@@ -132,7 +132,7 @@ func TestPortForward_ofEveryKind(t *testing.T) {
 		}
 	}
 
-	// What does not listen is refused, and the way stays.
+	// A port without a listener is refused, and the route stays.
 	refused, err := net.Dial("tcp", s.forwardBy(s.Config(), overSPDY, "dev-cp-0-0", "6443"))
 	must(t, err)
 

@@ -78,8 +78,8 @@ func Run(m *testing.M) {
 
 // Options of a cluster; the zero value is what NewCluster makes.
 type Options struct {
-	// Reserved keeps pods that do not tolerate it off the node of the cluster's machine: the caller brings
-	// nodes of its own, with kubelets for them.
+	// Reserved keeps pods without a toleration off the node of the cluster's machine: the caller adds its own
+	// nodes, with kubelets for them.
 	Reserved bool
 }
 

@@ -75,7 +75,7 @@ func (c *Cluster) runKubelets(ctx context.Context) {
 	}
 }
 
-// look brings everything one step further.
+// look moves everything one step further.
 func (k *kubelets) look(ctx context.Context) {
 	nodes, err := k.nodes.List(labels.Everything())
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	MissingImageAnnotation = "kubetest/missing-image"
 	// LogAnnotation is the log of the containers of a pod.
 	LogAnnotation = "kubetest/log"
-	// CNIAnnotation says that a pod brings the network of its node.
+	// CNIAnnotation marks a pod that provides the network of its node.
 	CNIAnnotation = "kubetest/cni"
 )
 

@@ -82,7 +82,7 @@ func (k *kubelets) serveLog(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// logOf is what every container of a pod has logged.
+// logOf is the log of every container of a pod.
 func logOf(pod *corev1.Pod) string {
 	text := "started\n"
 	if said, ok := pod.Annotations[LogAnnotation]; ok {
