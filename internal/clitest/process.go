@@ -55,7 +55,7 @@ func (w *Workspace) Start(args ...string) *Process {
 	return p
 }
 
-// reap waits for the command and keeps its result.
+// reap waits for the command and stores its result.
 func (p *Process) reap() {
 	defer close(p.done)
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// Provider is the program that is tested.
+// Provider is the program under test.
 func (w *Workspace) Provider() string { return w.provider }
 
 // AddProvider has the CLI of a workspace install another provider, too, from a program that is built already. source is

@@ -25,7 +25,7 @@ type Workspace struct {
 	cli      CLI
 	provider string
 	env      []string
-	// inside is what its commands are begun with, such as those that lead into a network namespace.
+	// inside is the prefix of its commands, such as for a network namespace.
 	inside []string
 	// trace is the file with the log of the commands; "" until it is asked for.
 	trace string
@@ -106,7 +106,7 @@ func (w *Workspace) Inside(command ...string) { w.inside = command }
 // Environ is the environment of its commands, for programs that run the CLI themselves.
 func (w *Workspace) Environ() []string { return slices.Clone(w.env) }
 
-// Write puts a file into the workspace.
+// Write writes a file into the workspace.
 func (w *Workspace) Write(name, content string) {
 	w.t.Helper()
 
