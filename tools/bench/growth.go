@@ -154,7 +154,7 @@ func (v *variables) write(w *clitest.Workspace) {
 	w.Write("site.auto.tfvars.json", string(content))
 }
 
-// life is one talosop_cluster that is taken through its life.
+// life is one talosop_cluster and its measured changes.
 type life struct {
 	tb        testing.TB
 	sim       *sim.Simulator
@@ -210,7 +210,7 @@ func grown(tb testing.TB, size int, config string) (*life, *variables) {
 	return l, site
 }
 
-// repair wipes workers, and has an apply bring them back.
+// repair wipes workers, and restores them with an apply.
 func (l *life) repair(wiped int) {
 	l.tb.Helper()
 

@@ -38,7 +38,7 @@ type figure struct {
 // benchmarks by the names that select them.
 var benchmarks = []struct {
 	name string
-	// always is whether it runs when none is selected, and bySize whether it does for each size of the cluster.
+	// always is whether it runs when none is selected, and bySize whether it runs for each size of the cluster.
 	always, bySize bool
 	run            func(tb testing.TB, size int) []figure
 }{
@@ -108,7 +108,8 @@ func sizes(text string) []int {
 	return all
 }
 
-// measure runs a benchmark once. One that fails says why, and ends the program: figures of a broken run are none.
+// measure runs a benchmark once. A failed one prints the reason and ends the program, because figures of a broken
+// run are useless.
 func measure(name string, run func(tb testing.TB) []figure) []figure {
 	fmt.Fprintf(os.Stderr, "bench: %s …\n", name)
 
@@ -130,7 +131,7 @@ func measure(name string, run func(tb testing.TB) []figure) []figure {
 	return figures
 }
 
-// loud says at once what goes wrong: [testing.Benchmark] keeps it for itself.
+// loud reports errors at once: [testing.Benchmark] does not.
 type loud struct{ *testing.B }
 
 func (l loud) Errorf(format string, args ...any) {

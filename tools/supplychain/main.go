@@ -112,7 +112,7 @@ func linkedModules(ctx context.Context) ([]*module, error) {
 // The names of files with the text of a license.
 var licenceFile = regexp.MustCompile(`(?i)^(un)?li[cs]en[cs]e([.-].*)?$|^copying([.-].*)?$`)
 
-// aside are files that say nothing of code that is linked.
+// aside are files that do not concern linked code.
 var aside = map[string]string{
 	"LICENSE.docs": "of the documentation",
 }

@@ -144,8 +144,7 @@ func pack(out io.Writer, root string) error {
 	return errors.Join(err, w.Close())
 }
 
-// serve serves the blobs where the layout has them; the manifests are pushed to it, as a registry keeps those in
-// memory.
+// serve serves the blobs from the layout; the manifests are pushed to it, because a registry keeps them in memory.
 func serve(folder, address string) error {
 	index, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
