@@ -23,7 +23,7 @@ import (
 )
 
 // ready checks what Helm waits for as Helm does (kube.ReadyChecker); its log has the reason. Jobs are
-// checked by their conditions, and definitions are ready when their kinds are served, too: Helm goes on
+// checked by their conditions, and definitions are ready when their kinds are served, too: Helm continues
 // when they are established, and may then find "no matches for kind".
 func (c *client) ready(jobs bool) check {
 	var reason string

@@ -110,7 +110,7 @@ func TestSlots_workEndsWithContext(t *testing.T) {
 	})
 	must(t, err)
 
-	// A wait whose context ended goes on without a slot, and the slot is free afterwards.
+	// A wait whose context ended continues without a slot, and the slot is free afterwards.
 	ctx, cancel = context.WithCancel(t.Context())
 
 	err = stuck.during(ctx, func() error {

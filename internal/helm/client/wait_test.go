@@ -28,7 +28,7 @@ func begun(t *testing.T, f *front, namespace, name string) {
 	})
 }
 
-// idle fails the test unless nothing of Helm or of a session goes on.
+// idle fails the test unless nothing of Helm or of a session keeps running.
 func idle(t *testing.T) {
 	t.Helper()
 

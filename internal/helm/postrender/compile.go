@@ -34,7 +34,7 @@ func Check(patches []Patch) error {
 // compiled is a patch that was read: merges or operations.
 type compiled struct {
 	target *selector
-	// merges are strategic merge patches, each with an object of its own unless there is a target.
+	// merges are strategic merge patches, each with a separate object unless there is a target.
 	merges []map[string]any
 	// operations of JSON 6902.
 	operations jsonpatch.Patch

@@ -181,7 +181,7 @@ func (tr *trial) through(ctx context.Context, t *testing.T, n int, do work, stru
 
 	proxy, dead := newFaultProxy(t, tr.real), false
 
-	// What it had sent is done all the same. An object of a kind that is new takes seconds (Kubernetes 1.36,
+	// What it had sent is done nevertheless. An object of a kind that is new takes seconds (Kubernetes 1.36,
 	// customresource_handler.go, serveResource), which a Lease outlasts, but for the short ones of tests.
 	proxy.done = struck
 	proxy.fault = func(call string, _ int) fault {

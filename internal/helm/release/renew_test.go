@@ -152,7 +152,7 @@ func (p *place) killedWithItsJob(t *testing.T, work func(ctx context.Context, c 
 	}
 }
 
-// A removal that was interrupted by a hook that failed goes on.
+// A removal that was interrupted by a hook that failed continues.
 func TestHooks_ofRemovalIsMadeAnew(t *testing.T) {
 	t.Parallel()
 
