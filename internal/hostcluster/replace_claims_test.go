@@ -78,7 +78,7 @@ func TestClaims_deletedOnesAreKeptByThePod(t *testing.T) {
 	}
 }
 
-// deleteClaim deletes one for good, although a finalizer holds it.
+// deleteClaim deletes one permanently, although a finalizer holds it.
 func (s site) deleteClaim(t *testing.T, name string) {
 	t.Helper()
 

@@ -74,7 +74,7 @@ func TestChanges_ofAnUnknownMachine(t *testing.T) {
 	}
 }
 
-// operation is one that may be killed, on a cluster of its own.
+// operation is one that may be killed, on a separate cluster.
 type operation struct {
 	name   string
 	before func(t *testing.T, s site, spec *workload.Spec)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// reasonTimeout is how long after the end of the data its reason may come, which has a stream of its own.
+// reasonTimeout is how long after the end of the data its reason may come, which has a separate stream.
 const reasonTimeout = time.Second
 
 // conn is a connection to a port of a pod: one end of a pipe, whose other end is copied from and to the streams. What

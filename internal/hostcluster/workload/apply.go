@@ -175,7 +175,7 @@ func (h *Client) ensure(
 	ctx context.Context, s Spec, k *Kind, wanted fields, live Object, body func(Object) (fields, error),
 ) (Object, error) {
 	if live == nil {
-		// It was not found by its labels. The name may be taken all the same.
+		// It was not found by its labels. The name may be taken nevertheless.
 		found, err := h.get(ctx, k, s.Namespace, wanted.name())
 		if err != nil {
 			return nil, err

@@ -56,7 +56,7 @@ func (h *Client) ensureClaim(
 func keepsClaims(pod *corev1.Pod) bool { return pod != nil && pod.Spec.NodeName != "" }
 
 // keptBy is the error, final, of ending a pod that is all that keeps the claims of its machine, which were deleted; nil
-// when none was, and when the pod is about to go anyhow.
+// when none was, and when the pod is about to go anyway.
 func (h *Client) keptBy(ctx context.Context, s Spec, m Machine, found *Inventory) error {
 	pod := found.Pods[s.PodName(m)]
 	if !keepsClaims(pod) || pod.DeletionTimestamp != nil {

@@ -22,7 +22,7 @@ const (
 
 // StatefulSet keeps the pod of a machine. There is one for each machine and it has one replica: it never has a second
 // pod on the same volumes, and what is to be rolled is decided machine by machine. It replaces no pod by itself
-// (OnDelete): that is a disruption, which the planner orders. Its claims are objects of their own, because
+// (OnDelete): that is a disruption, which the planner orders. Its claims are separate objects, because
 // volumeClaimTemplates can never be changed.
 func (s Spec) StatefulSet(m Machine) *appsv1.StatefulSet {
 	one := int32(1)
