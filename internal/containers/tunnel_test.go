@@ -124,7 +124,7 @@ func TestTunnel_leadsToTheFirstTargetThatAnswers(t *testing.T) {
 	}
 }
 
-// Where no target answers the connection ends, and the tunnel goes on.
+// Where no target answers the connection ends, and the tunnel continues.
 func TestTunnel_whereNoTargetAnswers(t *testing.T) {
 	t.Parallel()
 
