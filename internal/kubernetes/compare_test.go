@@ -284,7 +284,7 @@ status: {phase: Wanted}
 	expectDifferences(t, c, o, `loose.quantity is "1" instead of "1000m"`, `strict.list is ["added"] instead of []`)
 }
 
-// An object that the API would not change has an error of its own, with the API's reason.
+// An object that the API would not change has a separate error, with the API's reason.
 func testIncomparable(t *testing.T, l *living, c *kubernetes.Client) {
 	t.Helper()
 

@@ -59,7 +59,7 @@ func testDefinitions(t *testing.T, l *living, c *kubernetes.Client) {
 	}
 }
 
-// A kind that is not served is an error of its own. A kind with a new definition is found in its new place.
+// A kind that is not served is a separate error. A kind with a new definition is found in its new place.
 func testAnyKind(t *testing.T, l *living, c *kubernetes.Client) {
 	t.Helper()
 

@@ -23,10 +23,10 @@ import (
 
 var _ lifecycle.Lock = (*lock.Lock)(nil)
 
-// process counts the processes that tests pretend to be: each has a queue of its own.
+// process counts the processes that tests pretend to be: each has a separate queue.
 var process atomic.Int32
 
-// lock of the cluster as a process of its own has it.
+// lock is the lock of the cluster for a separate process.
 func (l *living) lock(t *testing.T, name string, duration time.Duration) *lock.Lock {
 	t.Helper()
 

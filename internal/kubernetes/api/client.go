@@ -35,7 +35,7 @@ type Options struct {
 	Fallbacks []string
 	// CA of the cluster, and a client certificate of it with its key; PEM encoded.
 	CA, Cert, Key []byte
-	// Former are credentials of the other CAs in CA, while the CA of the cluster is turned over: of each only CA, Cert and
+	// Former are credentials of the other CAs in CA, while the CA of the cluster is rotated: of each only CA, Cert and
 	// Key are used, for servers whose own certificate that CA signed.
 	Former []Options
 	// Cluster identifies the cluster; by default that is its CA.

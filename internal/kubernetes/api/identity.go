@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// identity is the CA of a cluster and a client of it. While the CA is turned over roots has several, and others are the
+// identity is the CA of a cluster and a client of it. While the CA is rotated roots has several, and others are the
 // clients of the others.
 type identity struct {
 	roots  *x509.CertPool

@@ -31,7 +31,7 @@ const (
 
 // holder is one holding of the lease.
 //
-// client-go's leaderelection does not fit: it gives up for good when it cannot renew for a while, which happens in
+// client-go's leaderelection does not fit: it gives up permanently when it cannot renew for a while, which happens in
 // any reboot of a single control plane. And it is bound to one API server.
 type holder struct {
 	leases   coordinationv1client.LeaseInterface

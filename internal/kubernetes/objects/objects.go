@@ -43,7 +43,7 @@ type attempt struct {
 }
 
 // Reference names an object of any kind that the API serves. Namespace is empty for kinds that have
-// none; what is there all the same does not count. Where a kind is served is asked once for each
+// none; a given one is ignored. Where a kind is served is asked once for each
 // version of a group. A kind that is not served makes every request for it fail with a
 // *meta.NoKindMatchError.
 type Reference struct{ APIVersion, Kind, Namespace, Name string }
