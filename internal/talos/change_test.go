@@ -302,7 +302,7 @@ func TestBootstrap_ofAnEtcdThatGaveUp(t *testing.T) {
 	}
 }
 
-// retried repeats a call as the engine does: until it succeeds, or fails for good.
+// retried repeats a call as the engine does: until it succeeds, or fails permanently.
 func retried(t *testing.T, call func(context.Context) error) error {
 	t.Helper()
 
@@ -518,7 +518,7 @@ func TestChanges_endWithTheirContext(t *testing.T) {
 	}
 }
 
-// Talos 1.14 may keep the data of etcd, containers, kubelet and logs on partitions of their own, which stay unless they
+// Talos 1.14 may keep the data of etcd, containers, kubelet and logs on separate partitions, which stay unless they
 // are named; and it refuses the name of one that is a directory on EPHEMERAL.
 func TestReset_wipesVolumesOfTheirOwn(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 // CA that signs the machines' certificates, and a client certificate of the same CA
 // with its key. They print as a placeholder.
 //
-// While the CA of a cluster is turned over CA holds several, and Former are the credentials of the others: a machine is
+// While the CA of a cluster is rotated CA holds several, and Former are the credentials of the others: a machine is
 // shown a certificate of the CA that signed its own, which it accepts in any case.
 type Credentials struct {
 	CA, Cert, Key []byte

@@ -198,7 +198,7 @@ func notThere(text string) bool { return strings.HasSuffix(text, syscall.ENOENT.
 
 // etcdProgress is how far the etcd of a control plane is, and whether this boot saw
 // a bootstrap that is not over. Preparing and Failed are the states of an etcd without
-// data; one with data is in a state of its own.
+// data; one with data is in a separate state.
 func (m *Machine) etcdProgress(ctx context.Context, s *session) (etcd step.ServiceState, requested bool, err error) {
 	if etcd, err = bounded(ctx, m, s.etcdService); err != nil || etcd == step.ServiceRunning {
 		return etcd, false, err

@@ -50,7 +50,7 @@ func isBootstrapTrace(event *machineapi.Event) bool {
 }
 
 // history passes on the events that are in the log, oldest first, until visit
-// returns false. The API has no end of history, it goes on with what happens next;
+// returns false. The API has no end of history, it continues with what happens next;
 // so the newest event is asked for first, and reading ends there.
 func (s *session) history(ctx context.Context, visit func(*machineapi.Event) bool) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -51,7 +51,7 @@ type Options struct {
 	// Port of the Talos API, 50000 by default.
 	Port int
 	// Endpoints are where machines are reached, host:port by their addresses, where that is not Port of the address. Their
-	// certificates are for their addresses all the same.
+	// certificates are for their addresses nevertheless.
 	Endpoints map[string]string
 	// ControlPlanes are the addresses of the control planes that proxy to other machines
 	// ([cluster.Machine].Through), in the order in which they are tried.

@@ -18,7 +18,7 @@ import (
 const containerMode = "container"
 
 // Reset wipes what makes the machine a member of its cluster (the partitions STATE and EPHEMERAL, and those of
-// ETCD, CRI, KUBELET and LOG where they are partitions of their own) and reboots it into maintenance mode.
+// ETCD, CRI, KUBELET and LOG where they are separate partitions) and reboots it into maintenance mode.
 // Destructive. The installation and META stay, so that the machine boots from its disk again. In a container there
 // are no partitions and Talos refuses their labels: it only stops, and the container runtime owns its volumes.
 //
@@ -44,7 +44,7 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 	request := &machineapi.ResetRequest{Graceful: graceful, Reboot: true}
 	if version.GetPlatform().GetMode() != containerMode {
 		// While a rollback is possible, a failed reset boots the release before, which may keep all data. A
-		// machine that never gets ready is reset all the same: otherwise it could never be removed.
+		// machine that never gets ready is reset nevertheless: otherwise it could never be removed.
 		if err := m.settle(ctx, m.bootProved(s)); err != nil && !errors.Is(err, ErrInProgress) {
 			return err
 		}

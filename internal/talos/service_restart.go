@@ -15,7 +15,7 @@ import (
 )
 
 // RestartKubelet restarts a member's kubelet, which registers its node when it starts and at no other time. The
-// containers of pods go on. Safe to repeat.
+// containers of pods continue. Safe to repeat.
 func (m *Machine) RestartKubelet(ctx context.Context) error {
 	return m.restartService(ctx, kubeletServiceID)
 }
