@@ -3,7 +3,7 @@ package sim
 import "errors"
 
 // ExpireCertificate lets a configured machine show an API certificate whose time is over, as one does that was paused
-// for longer than a day. Connections that are there go on. RenewCertificate, another configuration and the next boot
+// for longer than a day. Existing connections continue. RenewCertificate, another configuration and the next boot
 // end it: Talos makes a new one every 12 hours (Talos 1.13, secrets.APIController).
 func (m *Machine) ExpireCertificate() error {
 	boot := m.current()

@@ -363,7 +363,7 @@ func TestBootstrap_withoutEtcd(t *testing.T) {
 	}
 }
 
-// TestEtcd_portOfHTTP: from Talos 1.14 on, etcd serves all but gRPC at a port of its own.
+// TestEtcd_portOfHTTP: from Talos 1.14 on, etcd serves all but gRPC on a separate port.
 func TestEtcd_portOfHTTP(t *testing.T) {
 	t.Parallel()
 

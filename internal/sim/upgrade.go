@@ -70,7 +70,7 @@ func (s *lifecycleServer) Upgrade(
 		line := fmt.Sprintf(format, args...)
 		b.World.Logf("%s: installer: %s", b.m.Name(), line)
 
-		// The installer goes on when no client listens, as in Talos.
+		// The installer continues when no client listens, as in Talos.
 		_ = send(&machine.LifecycleServiceInstallProgress{
 			Response: &machine.LifecycleServiceInstallProgress_Message{Message: line + "\n"},
 		})

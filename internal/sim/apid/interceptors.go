@@ -221,7 +221,7 @@ func (s *contextStream) Context() context.Context { return s.ctx }
 var since113 = []string{"/machine.ImageService", "/machine.LifecycleService", "/machine.DebugService"}
 
 // unknownService answers for services that the machine's release does not have. They
-// are registered all the same, so that apid passes them on to machines that do.
+// are registered nevertheless, so that apid passes them on to machines that do.
 func (i *interceptors) unknownService(fullMethod string) error {
 	if service := path.Dir(fullMethod); i.s.Before113() && slices.Contains(since113, service) {
 		return status.Errorf(codes.Unimplemented, "unknown service %s", service[1:])

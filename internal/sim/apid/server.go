@@ -31,7 +31,7 @@ import (
 
 // A listener that is replaced lets calls finish, as Talos does, which waits ten seconds
 // for all of them. What matters is that answers get out, such as that to
-// ApplyConfiguration: streams, which may go on for ever, get a moment only.
+// ApplyConfiguration: streams, which may continue for ever, get a moment only.
 const (
 	gracefulStop = 5 * time.Second
 	streamStop   = 100 * time.Millisecond

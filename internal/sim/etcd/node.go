@@ -32,7 +32,7 @@ type Backend interface {
 	// create makes the data directory of the first member of a new etcd cluster.
 	Create(h Host) (Node, error)
 	// restore is create with the data of a snapshot file. After an error there may be a
-	// node all the same: what was left in the data directory.
+	// node nevertheless: what was left in the data directory.
 	Restore(ctx context.Context, h Host, snapshot string, skipHashCheck bool) (Node, error)
 	// join adds the machine to via's etcd cluster as a learner and makes its data
 	// directory. A stale member of the same name is removed first, as Talos does.

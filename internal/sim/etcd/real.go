@@ -119,7 +119,7 @@ func (m *realMember) Move(h Host) error {
 		DNS: []string{"localhost", m.name}, Usage: both,
 	}
 
-	// etcd's JSON gateway is a client of its own server, hence both usages.
+	// etcd's JSON gateway is a client of the server itself, so the certificate has both usages.
 	err = errors.Join(
 		process.WriteFile(m.dir, "ca.crt", h.CA.Crt),
 		certs.WritePair(m.dir, "server", ca, server),

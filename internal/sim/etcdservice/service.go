@@ -151,7 +151,7 @@ func (s *Service) etcdData(
 
 	if bootstrap != nil {
 		// The process starts now. If it is stopped, it has still written its data: that is how a second Bootstrap
-		// ends etcd for good.
+		// ends etcd permanently.
 		waited := timing.Pause(ctx, s.Delays.EtcdStart/2)
 
 		if s.Ctx.Err() != nil {

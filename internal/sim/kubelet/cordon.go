@@ -34,7 +34,7 @@ func (kl *Kubelet) CordonAndDrain(ctx context.Context) error {
 }
 
 // BeginCordon marks the node unschedulable if its API answers right now, as machined does
-// in the stages resetting, upgrading and shutting down. That is a controller of its own, which no sequence waits for
+// in the stages resetting, upgrading and shutting down. That is a separate controller, which no sequence waits for
 // (Talos 1.13, k8s.NodeApplyController): an API server whose etcd has no majority lets it wait for a minute.
 func (kl *Kubelet) BeginCordon(ctx context.Context) {
 	if kl.NodeName == "" {
