@@ -58,7 +58,7 @@ func TestS3_survivesTransientFaults(t *testing.T) {
 	}
 }
 
-// A server that fails for good, at each request of an upload in turn.
+// A server that fails permanently, at each request of an upload in turn.
 func TestS3_keepsNothingWhereTheServerFails(t *testing.T) {
 	t.Parallel()
 

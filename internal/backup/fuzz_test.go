@@ -245,7 +245,7 @@ func FuzzListing(f *testing.F) {
 	)
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		// The answer comes once: a server that repeats itself for ever has a test of its own.
+		// The answer comes once: a server that repeats itself for ever has a separate test.
 		if asked.Add(1) > 1 {
 			_, _ = fmt.Fprintf(w, page, false, "")
 			return

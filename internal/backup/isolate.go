@@ -48,7 +48,7 @@ func connects(key string) bool {
 }
 
 // Isolate deletes from the snapshot what connects a restored cluster to the one that it was taken of, and returns the
-// keys. It deletes as etcd does, with a revision of its own, so that all else is as it was. The pages of the snapshot
+// keys. It deletes as etcd does, with a separate revision, so that all else is as it was. The pages of the snapshot
 // were verified when it was opened. Readers from before are not valid any more.
 func (s *Snapshot) Isolate(ctx context.Context) (deleted []string, err error) {
 	if err := s.file.Truncate(s.size - sumSize); err != nil {

@@ -64,7 +64,7 @@ type scratch struct {
 }
 
 // unnamed makes a file that has lost its name already. Windows does not let go of the name
-// of an open file; there it goes on closing.
+// of an open file; there it continues to close.
 func unnamed(folder string) (*scratch, error) {
 	file, err := os.CreateTemp(folder, "talosop-etcd-snapshot-*")
 	if err != nil {

@@ -22,7 +22,7 @@ type Request struct {
 	At      time.Time
 	Facts   Facts
 	Sealing Sealing
-	// Secrets are stored in an object of their own, sealed for the same keys as the snapshot,
+	// Secrets are stored in a separate object, sealed for the same keys as the snapshot,
 	// so only with encryption; nil for none.
 	Secrets []byte
 	Source  Source

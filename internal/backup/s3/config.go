@@ -282,7 +282,7 @@ func sameMethodAndOrigin(next *http.Request, via []*http.Request) error {
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// moving makes connections whose other side must go on taking what is sent: the time for an
+// moving makes connections whose other side must continue to take what is sent: the time for an
 // answer begins when the request is out.
 func moving(dial dial, limit time.Duration) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

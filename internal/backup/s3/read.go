@@ -110,7 +110,7 @@ func (p *pace) Close() error {
 	return p.ReadCloser.Close()
 }
 
-// Read goes on after a connection was cut or stopped moving: as often as it was worth it, and
+// Read continues after a connection was cut or stopped moving: as often as it was worth it, and
 // a few times more, with growing pauses.
 func (r *reading) Read(p []byte) (int, error) {
 	if len(p) == 0 {

@@ -146,7 +146,7 @@ func (s *Store) abort(ctx context.Context, prefix string, meant func(types.Multi
 	return aborted, errors.Join(errs...)
 }
 
-// Open reads an object. A reading that the network cuts goes on where it ended.
+// Open reads an object. A reading that the network cuts continues where it ended.
 func (s *Store) Open(ctx context.Context, key string, part store.Range) (io.ReadCloser, error) {
 	r := &reading{ctx: ctx, store: s, key: key, next: part.Offset}
 	if part.Length > 0 {
