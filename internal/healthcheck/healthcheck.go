@@ -19,7 +19,7 @@ type Check struct {
 }
 
 // Object is about one object of the cluster or, without a name, about all of a kind that a selector of labels selects:
-// none of them is no mistake. One of Condition, CEL and JSONPath says what has to be true of each.
+// none of them is no error. One of Condition, CEL and JSONPath says what has to be true of each.
 type Object struct {
 	APIVersion, Kind, Namespace, Name, Selector string
 	// Condition of its status that has to be True.

@@ -118,7 +118,7 @@ func whyFailed(job map[string]any) string {
 	return ""
 }
 
-// jobOf is a job for one answer, under a name of its own.
+// jobOf is a job for one answer, under a separate name.
 func jobOf(check healthcheck.Check) map[string]any {
 	u := unstructured.Unstructured{Object: runtime.DeepCopyJSON(check.Job.Manifest)}
 
