@@ -114,7 +114,7 @@ func TestDial_byEveryWay(t *testing.T) {
 	}
 }
 
-// A gateway that is reached and cannot go on says so, with the way.
+// A gateway that is reached and cannot continue says so, with the way.
 func TestDial_namesTheWay(t *testing.T) {
 	t.Parallel()
 
