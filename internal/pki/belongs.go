@@ -85,7 +85,7 @@ func OnlyKubeconfigOf(file []byte, authorities ...string) bool {
 	for _, u := range parsed.Users {
 		certificate := encodedCertificate(u.User["client-certificate-data"])
 
-		// A token, a password or a plug-in would be a key of its own.
+		// A token, a password or a plug-in would be a separate credential.
 		if len(u.User) != 2 || u.User["client-key-data"] == nil || !signedByAny(certificate, signers) {
 			return false
 		}

@@ -293,7 +293,7 @@ func TestAuthorities_areThoseOfTheBundle(t *testing.T) {
 	}
 }
 
-// What records are authenticated with stays as it is while everything is turned over that can be.
+// What records are authenticated with stays as it is while everything is rotated that can be.
 func TestRecordKeys_outliveRotations(t *testing.T) {
 	bundle := testBundle(t)
 	keys := bundle.RecordKeys()
@@ -326,7 +326,7 @@ func TestRecordKeys_outliveRotations(t *testing.T) {
 	}
 }
 
-// Owner marks stay good while every key is turned over that can be. A client that knows another bundle of the cluster
+// Owner marks stay good while every key is rotated that can be. A client that knows another bundle of the cluster
 // verifies the marks of both, and signs with its own.
 func TestOwnerKeys_outliveRotations(t *testing.T) {
 	bundle := testBundle(t)

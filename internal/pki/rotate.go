@@ -76,7 +76,7 @@ func (b *Bundle) Rotated() []rotation.Kind { return slices.Clone(b.rotated) }
 // Rotates reports whether keys are or were rotated: machines may carry others than the present ones.
 func (b *Bundle) Rotates() bool { return len(b.rotated) > 0 || len(b.Turning()) > 0 }
 
-// Turning are the kinds that are being turned over: there is a next key, or the former one is still accepted.
+// Turning are the kinds that are being rotated: there is a next key, or the former one is still accepted.
 func (b *Bundle) Turning() []rotation.Kind {
 	return slices.DeleteFunc(rotation.Kinds(), func(k rotation.Kind) bool { return !b.next.has(k) && !b.previous.has(k) })
 }
@@ -312,7 +312,7 @@ func (b *Bundle) everyKubernetesCA() []*talosx509.PEMEncodedCertificateAndKey {
 		func(p spareKeys) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.K8s })
 }
 
-// Identity is what tells the cluster from all others while its keys are turned over, those of its name and of its id
+// Identity is what tells the cluster from all others while its keys are rotated, those of its name and of its id
 // included: a digest in lower-case hexadecimal of what never changes. It leaves out the former key for Secrets, which
 // may be removed.
 func (b *Bundle) Identity() string {
