@@ -75,7 +75,7 @@ func (g *Generator) valid(d *documents, m Machine) bool {
 	return err == nil
 }
 
-// giveInstallDisk fills in a disk, so that one that only a later patch gives does not count as a mistake of an
+// giveInstallDisk fills in a disk, so that one that only a later patch gives does not count as an error of an
 // earlier one.
 func giveInstallDisk(main *v1alpha1.Config) error {
 	if main.MachineConfig.MachineInstall == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // unannounced says what is wrong where etcd is to be announced at the address for peers alone, and patches took that
-// from the machine: Talos announces etcd at addresses that the machine has, and waits for one for good (Talos 1.13,
+// from the machine: Talos announces etcd at addresses that the machine has, and waits for one for ever (Talos 1.13,
 // etcd/spec.go). Patches that replace or delete what the interface is in do that; those that merge leave it.
 func unannounced(d *documents, m Machine) string {
 	main := d.known.RawV1Alpha1()

@@ -33,7 +33,7 @@ var ErrNoDocuments = errors.New("no configuration documents")
 // image counts as one that is empty or not there, whatever the role of the machine. So WithImages never changes a
 // digest.
 //
-// Nor are the keys that can be turned over (see Keys): which of them a machine carries is compared by itself, too, and
+// Nor are the keys that can be rotated (see Keys): which of them a machine carries is compared by itself, too, and
 // WithKeys never changes a digest.
 //
 // It is meant for comparing what is wanted with what a machine has, both computed by the same build.
@@ -118,7 +118,7 @@ func loadWhole(cfg []byte) ([]document, error) {
 func (c chunk) loaded() (document, error) {
 	loaded := document{id: identify(c.node), node: c.node}
 
-	// An error means a newer Talos (or a mistake, which is not for a comparison to judge).
+	// An error means a newer Talos (or a typo, which is not for a comparison to judge).
 	if provider, err := configloader.NewFromBytes([]byte(c.text)); err == nil {
 		loaded.provider = provider
 

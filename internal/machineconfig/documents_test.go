@@ -306,7 +306,7 @@ func secretTexts(t *testing.T, bundles ...*pki.Bundle) []string {
 	return texts
 }
 
-// Every document that a contract generates is compared by path, has a digest of its own, and shows no secret.
+// Every document that a contract generates is compared by path, has a separate digest, and shows no secret.
 func TestDocuments_areComparedWithoutSecrets(t *testing.T) {
 	other, err := throwawayBundle()
 	if err != nil {

@@ -44,7 +44,7 @@ func TestGenerate_duplicatesInLists(t *testing.T) {
 		"issuer": {documentContract, []string{document + "KubeAuthenticationConfig\nconfiguration: {jwt: [{issuer: {url: " +
 			"https://a.test}}, {issuer: {url: https://a.test}}]}\n"}, "https://a.test"},
 	} {
-		// A patch without a mistake is before them, and one after them.
+		// A patch without an error is before them, and one after them.
 		patches := append(append([]string{"machine: {sysctls: {a: b}}"}, test.patches...), "machine: {sysctls: {c: d}}")
 
 		_, err := with(t, test.contract, patches...)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Reasons a FieldError may wrap, for callers that decide by the kind of mistake.
+// Reasons a FieldError may wrap, for callers that decide by the kind of error.
 var (
 	// ErrNotYAML says that a patch is not YAML (JSON is YAML, too).
 	ErrNotYAML = errors.New("not YAML")

@@ -36,7 +36,7 @@ func (a authority) certificate() places.Spot {
 
 func (a authority) key() places.Spot { return a.issuing.Under("key") }
 
-// isPEM reports whether keys are texts of PEM at a spot, as they are in documents of their own. The main document has
+// isPEM reports whether keys are texts of PEM at a spot, as they are in separate documents. The main document has
 // base64 of it.
 func isPEM(at places.Spot) bool { return at.Kind != "" }
 
@@ -74,7 +74,7 @@ func (e edited) putKeyText(at places.Spot, text string) error {
 	return e.putScalar(at, value)
 }
 
-// withoutKeys takes the keys that are turned over out of the content of a document, and the sections around them that
+// withoutKeys takes the keys that are rotated out of the content of a document, and the sections around them that
 // have nothing else: which keys a machine carries is compared by itself; see Keys.
 func withoutKeys(id identity, content any) any {
 	root, ok := content.(map[string]any)

@@ -162,7 +162,7 @@ func TestGenerate_settingsOfLevels(t *testing.T) {
 	}
 }
 
-// A mistake is reported at its level.
+// An error is reported at its level.
 func TestValidate_settingsOfLevels(t *testing.T) {
 	t.Parallel()
 

@@ -133,7 +133,7 @@ func hasEtcdSection(main *v1alpha1.Config) bool {
 }
 
 // differingDocuments lists the documents that a boot alone brings about: volumes of the system, and whether workloads
-// are isolated, which is a service of its own (Talos 1.14, sandboxd).
+// are isolated, which is a separate service (Talos 1.14, sandboxd).
 func differingDocuments(before, after []document) []string {
 	var fields []string
 

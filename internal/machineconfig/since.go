@@ -36,7 +36,7 @@ func ValidatePatchFor(text string, talos *TalosVersion) error {
 	return parsed.unknownTo("", version)
 }
 
-// unknownTo is the mistake of a patch that has what machines of a Talos version do not know, and would refuse; nil when
+// unknownTo is the error of a patch that has what machines of a Talos version do not know, and would refuse; nil when
 // there is none.
 func (p *patch) unknownTo(field string, talos TalosVersion) error {
 	if talos.Known() && len(p.unknown) > 0 && !p.unknown[0].isDelete() {

@@ -58,7 +58,7 @@ func versionOf(t *testing.T, text string) *TalosVersion {
 	return &version
 }
 
-// isMistake checks that there is one mistake with a text, or none where the text is empty.
+// isMistake checks that there is one error with a text, or none where the text is empty.
 func isMistake(t *testing.T, err error, of, found string) {
 	t.Helper()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fields"
 )
 
-// unknownKind is the mistake of a document that no supported Talos has.
+// unknownKind is the error of a document that no supported Talos has.
 func unknownKind(field string, id identity) *FieldError {
 	mistake := &FieldError{
 		Field: field, Found: fmt.Sprintf("the document %s, whose kind no supported Talos has", id),

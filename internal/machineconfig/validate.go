@@ -21,12 +21,12 @@ const (
 	partial strictness = false
 )
 
-// ValidateCluster reports all mistakes in the settings of a cluster. Settings that are not known yet are left
+// ValidateCluster reports all errors in the settings of a cluster. Settings that are not known yet are left
 // at their zero value, and elements of lists that are not known are "": neither is reported as missing, so
 // that every plan can be checked as far as it is known. Errors are FieldErrors; see NewChecker for the rest.
 func ValidateCluster(c Cluster) error { return checkCluster(c, partial) }
 
-// ValidateMachine reports all mistakes in the settings of a machine, as far as they are known; see
+// ValidateMachine reports all errors in the settings of a machine, as far as they are known; see
 // ValidateCluster. Of the cluster only the contract is used.
 func ValidateMachine(c Cluster, m Machine) error {
 	m = m.within(c)

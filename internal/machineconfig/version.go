@@ -162,7 +162,7 @@ func CheckContract(contract string, talos TalosVersion) error {
 	}
 }
 
-// DocumentsContract is the contract from which almost everything about Kubernetes has documents of its own.
+// DocumentsContract is the contract from which almost everything about Kubernetes has separate documents.
 const DocumentsContract = "v1.14"
 
 // lastOfFields is the contract before it, which every machine of DocumentsContract takes.

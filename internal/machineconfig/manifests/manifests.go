@@ -32,7 +32,7 @@ type Source struct {
 
 // Of returns the sources of the bootstrap manifests of a control plane (Talos 1.14, k8s/control_plane.go:
 // ControlPlaneBootstrapManifestsController, ControlPlaneExtraManifestsController). What follows the versions of Talos
-// and Kubernetes is left out: upgrades bring it. So is the bootstrap token, which keys are turned over with.
+// and Kubernetes is left out: upgrades bring it. So is the bootstrap token, which keys are rotated with.
 func Of(configuration []byte) ([]Source, error) {
 	provider, err := configloader.NewFromBytes(configuration)
 	if err != nil {

@@ -115,7 +115,7 @@ var (
 	ImageCache = fact("machine.features.imageCache", in(cri.ImageCacheConfig, ""), refused)
 	// WorkloadIsolation has a document alone.
 	WorkloadIsolation = fact("", in(runtime.SecurityProfileConfigKind, "workloadIsolation"), plain)
-	// Each link and each host may have a document of its own, by its name.
+	// Each link and each host may have a separate document, by its name.
 	Interfaces  = fact("machine.network.interfaces", nowhere)
 	HostEntries = fact("machine.network.extraHostEntries", nowhere)
 )

@@ -1,7 +1,7 @@
 // Package setting has the settings that a cluster, a pool of machines and a machine may each have, such as labels.
 //
 // Each is one file: its type, where it is in a configuration, how it is read back from there, and what it may be. Up to
-// contract v1.13 most are fields of the main document, from contract v1.14 of documents of their own. The attributes
+// contract v1.13 most are fields of the main document, from contract v1.14 of separate documents. The attributes
 // are rows of the table in internal/provider/settings, which is the only other place that knows a setting. Pure.
 package setting
 

@@ -55,7 +55,7 @@ func TestValues_asJSON(t *testing.T) {
 	}
 }
 
-// Each mistake, at its field.
+// Each error, at its field.
 func TestValues_check(t *testing.T) {
 	for name, test := range map[string]struct {
 		values Values

@@ -181,7 +181,7 @@ func (v *kept) encrypt(with config.EncryptionConfig) {
 }
 
 // BootPart is the part of a document that a running machine of Talos 1.14 does not follow until it boots: volumes of
-// the system are made and mounted then, and whether workloads are isolated is a service of its own (sandboxd). ok is
+// the system are made and mounted then, and whether workloads are isolated is a separate service (sandboxd). ok is
 // false for all other documents.
 func BootPart(kind, name string, content any) (part any, ok bool) {
 	switch {

@@ -31,7 +31,7 @@ func keyAt(volume, slot string) string {
 
 func ruleAt(i int) string { return fmt.Sprintf("image_verification[%d]", i) }
 
-// Check reports all mistakes in the settings of a machine that is a control plane, or not. Settings that are missing
+// Check reports all errors in the settings of a machine that is a control plane, or not. Settings that are missing
 // because they are not known yet are none when partial is set.
 func (s Settings) Check(controlPlane, partial bool) []Problem {
 	var found problems
@@ -215,7 +215,7 @@ func (r ImageRule) check(found *problems, at string, partial bool) {
 	}
 }
 
-// firstLine is the beginning of the message of a parser, which goes on with a drawing of the place.
+// firstLine is the beginning of the message of a parser, which continues with a drawing of the place.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 

@@ -77,7 +77,7 @@ func (k Key) GoString() string { return k.String() }
 // Format writes the same for every verb. fmt gives a Formatter no way to report an error, and its buffer cannot fail.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
-// own are the volumes that are directories of EPHEMERAL, or partitions of their own (Talos 1.14).
+// own are the volumes that are directories of EPHEMERAL, or separate partitions (Talos 1.14).
 func own(name string) bool { return slices.Contains(config.PromotableSystemVolumeNames, name) }
 
 // names are the volumes that settings may speak of.
