@@ -90,7 +90,7 @@ func New(t testing.TB, o Options) *Host {
 
 var shared kubetest.Share[*Host]
 
-// Shared returns a host of one node that all tests of a package share: each works in namespaces of its own
+// Shared returns a host of one node that all tests of a package share: each works in separate namespaces
 // (Namespace). The package has to run its tests with [Run].
 func Shared(t testing.TB) *Host {
 	t.Helper()

@@ -232,7 +232,7 @@ func (h *Host) markPodsLost(ctx context.Context, node string) error {
 	return nil
 }
 
-// DeleteNode removes a node for good: its object, its pods as the pod garbage collector does, and with it what its
+// DeleteNode removes a node permanently: its object, its pods as the pod garbage collector does, and with it what its
 // local volumes held, of which the objects stay.
 func (h *Host) DeleteNode(ctx context.Context, name string) error {
 	h.mu.Lock()

@@ -201,7 +201,7 @@ func (s *site) warned(ctx context.Context, reason, text string) error {
 	return nil
 }
 
-// TestNodes_thatAreLost keep their pods, and take their volumes along when they go for good.
+// TestNodes_thatAreLost keep their pods, and lose them with their volumes when they are deleted.
 func TestNodes_thatAreLost(t *testing.T) {
 	t.Parallel()
 	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle")

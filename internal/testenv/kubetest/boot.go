@@ -54,7 +54,7 @@ func Require(t testing.TB) {
 
 var shared Share[*Cluster]
 
-// Shared returns a cluster that all tests of a package share: each works in namespaces of its own
+// Shared returns a cluster that all tests of a package share: each works in separate namespaces
 // ([Cluster.Namespace]). The package has to run its tests with [Run].
 func Shared(t testing.TB) *Cluster {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 // helmTime bounds a run of helm.
 const helmTime = 3 * time.Minute
 
-// Helm runs the real helm on a cluster, with folders of its own that are empty at first. c may be nil
+// Helm runs the real helm on a cluster, with separate folders that are empty at first. c may be nil
 // for commands that need none.
 func Helm(t testing.TB, c *Cluster) func(args ...string) (stdout, stderr string, err error) {
 	t.Helper()
