@@ -102,7 +102,7 @@ func Repository() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// pin gives a workspace a provider of its own, which a build of another test process does not exchange under the CLI's
+// pin gives a workspace a separate provider, which a build of another test process does not exchange under the CLI's
 // checksums.
 func pin(binary, path string) error {
 	if err := os.Link(binary, path); err == nil {
