@@ -114,7 +114,7 @@ func peer(tb testing.TB, size int) []figure {
 	return figures
 }
 
-// lifeOn creates a cluster on machines of its own, plans nothing and changes one setting.
+// lifeOn creates a cluster on separate machines, plans nothing and changes one setting.
 func lifeOn(tb testing.TB, size int, write func(*clitest.Workspace)) map[string]took {
 	tb.Helper()
 
