@@ -121,7 +121,7 @@ func (c *client) deleteOne(
 	return gone && err == nil, err
 }
 
-// isForeign reports whether an object belongs to another release, and takes note of it.
+// isForeign reports whether an object belongs to another release, and records it.
 func (c *client) isForeign(info *resource.Info, live metav1.Object) bool {
 	o, annotations := c.s.o, live.GetAnnotations()
 	owner, owned := annotations[ReleaseName]

@@ -34,7 +34,7 @@ func (o Object) String() string {
 	return o.Kind + " " + o.Namespace + "/" + name
 }
 
-// Key tells objects apart. The version of the API is no part of it: the same object is served in all
+// Key distinguishes objects. The version of the API is no part of it: the same object is served in all
 // versions of its group.
 type Key struct{ Group, Kind, Namespace, Name string }
 

@@ -25,7 +25,7 @@ func (r *run) bring(o diff.Object) {
 	r.brought = append(r.brought, brought{o, func(*unstructured.Unstructured) bool { return true }})
 }
 
-// bringAlong takes note of what stays of a failed installation when it is uninstalled: objects that say so, and hooks,
+// bringAlong records what stays of a failed installation when it is uninstalled: objects that say so, and hooks,
 // which are no part of a release (Helm 3.21, action/uninstall.go, deleteRelease). since is when it was begun.
 func (r *run) bringAlong(ctx context.Context, a *attempt, since time.Time) {
 	objects, err := a.rendered.objects()
