@@ -92,7 +92,7 @@ func TestEnsure_leavesForeignObjectsAlone(t *testing.T) {
 	}
 }
 
-// An object of ours that lost the labels that say so is not taken over, and the error tells how to give them back.
+// An object of ours that lost the labels that say so is not taken over, and the error says how to give them back.
 func TestEnsure_refusesObjectsWithoutLabels(t *testing.T) {
 	t.Parallel()
 

@@ -68,7 +68,7 @@ func (h *Client) mayGive(ctx context.Context, service *corev1.Service) error {
 	switch {
 	case apierrors.IsInvalid(err):
 		return refusedAddress(service, final(fmt.Errorf("make %s on %s: %w", ServiceKind.Of(service), h, err)))
-	// such as for want of quota, or by a webhook that has no dry run: it says nothing about the address
+	// such as for an exceeded quota, or by a webhook that has no dry run: it says nothing about the address
 	case err != nil && !refused(err):
 		return fmt.Errorf("try the address %s on %s: %w", address, h, err)
 	}

@@ -185,8 +185,8 @@ func (h *Client) awaitTaken(ctx context.Context, set *appsv1.StatefulSet) (*apps
 	return set, nil
 }
 
-// endPod deletes the pod of a machine when it is to go, and waits for one that is deleted anyway. Claims that went with it
-// are made again where an empty one does: the next pod waits for them.
+// endPod deletes the pod of a machine when goes says so, and waits for one that is being deleted anyway. Claims that
+// went with it are recreated where an empty one is enough: the next pod waits for them.
 func (h *Client) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.Pod) bool) error {
 	o, err := h.get(ctx, PodKind, s.Namespace, s.PodName(m))
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 type Spec struct {
 	// Cluster is the name of the Talos cluster, a DNS label.
 	Cluster string
-	// Mark tells clusters of one name apart, as a label's value: it follows from the secrets.
+	// Mark distinguishes clusters of one name, as a label's value: it follows from the secrets.
 	Mark string
 	// Namespace on the host cluster.
 	Namespace string
@@ -130,7 +130,7 @@ type MachineState struct {
 	Exists bool
 	// Complete is whether everything that the machine needs exists.
 	Complete bool
-	// Pod is the name of its pod, PodUID tells one pod from the next. Empty without a pod.
+	// Pod is the name of its pod, PodUID distinguishes one pod from the next. Empty without a pod.
 	Pod, PodUID string
 	// PodIPs are the pod's addresses, one of each family that the host has, the one that it prefers first. Empty while it
 	// has none.
