@@ -96,7 +96,7 @@ type Client struct {
 	Options Options
 	// ValidUntil is when the client certificate ends; zero where that is not known.
 	ValidUntil time.Time
-	// Cluster tells clusters apart: a SHA-256 of the CA or, of a kubeconfig, of the server and its CA.
+	// Cluster distinguishes clusters: a SHA-256 of the CA or, of a kubeconfig, of the server and its CA.
 	Cluster string
 
 	// given are the servers of the options, the endpoint first.

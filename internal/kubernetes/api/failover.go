@@ -110,7 +110,7 @@ func (f *Failover) NoAnswer() error {
 // Ended reports whether the time of the library is over.
 func (f *Failover) Ended() bool { return f.ctx.Err() != nil }
 
-// Answered marks an error for want of an answer as [ErrNoAnswer].
+// Answered marks an error without an answer as [ErrNoAnswer].
 func (f *Failover) Answered(err error) error {
 	var refusal apierrors.APIStatus
 

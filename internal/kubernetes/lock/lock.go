@@ -20,7 +20,7 @@ const DefaultDuration = 30 * time.Second
 
 // Options describe a [Lock].
 type Options struct {
-	// Cluster tells clusters apart within this process; by default the cluster's CA
+	// Cluster distinguishes clusters within this process; by default the cluster's CA
 	// does, as addresses and endpoints of one cluster have several spellings.
 	Cluster string
 	// Lease is the name of the Lease, by default that of the right to disrupt machines.

@@ -42,10 +42,9 @@ type attempt struct {
 	*api.Failover
 }
 
-// Reference names an object of any kind that the API serves. Namespace is empty for kinds that have
-// none; a given one is ignored. Where a kind is served is asked once for each
-// version of a group. A kind that is not served makes every request for it fail with a
-// *meta.NoKindMatchError.
+// Reference names an object of any kind that the API serves. Namespace is empty for kinds that have none; a given
+// one is ignored. Where a kind is served is requested once for each version of a group. A kind that is not served
+// makes every request for it fail with a *meta.NoKindMatchError.
 type Reference struct{ APIVersion, Kind, Namespace, Name string }
 
 // String returns a text such as "CronJob backups/nightly".
@@ -219,7 +218,7 @@ func (o *Objects) insist(ctx context.Context, request func(ctx context.Context, 
 	})
 }
 
-// Final marks all errors but those for want of an answer, for waits that end with the first answer that is an error.
+// Final marks all errors but those without an answer, for waits that end with the first answer that is an error.
 func Final(err error) error {
 	if errors.Is(err, api.ErrNoAnswer) {
 		return err

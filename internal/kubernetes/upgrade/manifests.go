@@ -107,7 +107,7 @@ func (u *Upgrade) syncManifests(ctx context.Context, objects []map[string]any, a
 	return u.rolledOut(ctx, workloadsOf(objects))
 }
 
-// verdict makes an error permanent unless it is for want of an answer.
+// verdict makes an error permanent unless it is without an answer.
 func verdict(err error, requests *api.Failover) error {
 	switch {
 	case err == nil:

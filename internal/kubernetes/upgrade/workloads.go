@@ -56,7 +56,7 @@ type rollout struct {
 	set *appsv1.DaemonSet
 }
 
-// epoch tells one object, template and number of pods from another: to compare the counts of
+// epoch identifies one object, template and number of pods: to compare the counts of
 // two says nothing about progress.
 type epoch struct {
 	uid                  types.UID
