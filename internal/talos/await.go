@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// errNotAwaited is of a machine that nothing tells about but to ask it.
+// errNotAwaited is of a machine that has no event and has to be asked.
 var errNotAwaited = errors.New("it has to be asked")
 
 // Await returns once the machine may say something else than it said: its status is another one, its connection ended,

@@ -91,7 +91,7 @@ func (s *session) etcdService(ctx context.Context) (step.ServiceState, error) {
 	return step.ServiceState(service.GetState()), err
 }
 
-// service returns what Talos tells about one of its services; nil before it has loaded it,
+// service returns Talos's status of one of its services; nil before it has loaded it,
 // and where it never does.
 func (s *session) service(ctx context.Context, id string) (*machineapi.ServiceInfo, error) {
 	answer, err := s.machine.ServiceList(ctx, &emptypb.Empty{})

@@ -83,7 +83,7 @@ func (m *Machine) elsewhere(ctx context.Context, s *session) string {
 	return ""
 }
 
-// cause is the text of an error without the class, which Access already tells.
+// cause is the text of an error without the class, which Access already shows.
 func cause(err, class error) string {
 	return strings.Replace(err.Error(), class.Error()+": ", "", 1)
 }

@@ -102,7 +102,7 @@ func (m *Machine) restartContainer(ctx context.Context, s *session, refusal erro
 	})
 }
 
-// startedAt tells one run of Talos from the next: its resources are kept in memory, and this
+// startedAt distinguishes one run of Talos from the next: its resources are kept in memory, and this
 // is the age of one that it makes at its start.
 func (s *session) startedAt(ctx context.Context) (time.Time, error) {
 	res, err := get[*runtime.MachineStatus](ctx, s, runtime.NamespaceName, runtime.MachineStatusType,

@@ -150,7 +150,7 @@ func (m *Machine) lastWords(ctx context.Context, s *session, output string) stri
 
 // installing is how Talos says that another call installs right now. The other two
 // refusals with this code are permanent: a mode without disks, and a machine that was
-// never installed. Only the text tells them apart (Talos 1.13, lifecycle.go/Upgrade).
+// never installed. Only the text distinguishes them (Talos 1.13, lifecycle.go/Upgrade).
 const installing = "another installation/upgrade is already in progress"
 
 func (s *session) installFailed(err error) error {
