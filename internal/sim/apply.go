@@ -292,7 +292,7 @@ func (s *applyState) cancelRollback() {
 
 // canApplyImmediate compares the v1alpha1 documents after taking over the fields Talos
 // 1.13 can change without a reboot. Other documents are always immediate. The
-// comparison tells an absent section from an empty one, and Talos reboots for that too.
+// comparison distinguishes an absent section from an empty one, and Talos reboots for that too.
 func canApplyImmediate(current, next config.Provider) error {
 	if current == nil {
 		return errors.New("no current config")

@@ -92,7 +92,7 @@ func advertised(members []*machine.EtcdMember, named func(netip.Addr) netip.Addr
 	return out
 }
 
-// EtcdStatus tells about the local member; it answers without quorum, with leader 0.
+// EtcdStatus describes the local member; it answers without quorum, with leader 0.
 func (a *api) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdStatusResponse, error) {
 	if err := a.b.onControlPlane("etcd status"); err != nil {
 		return nil, err

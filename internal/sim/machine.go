@@ -140,7 +140,7 @@ func (m *Machine) Ready() (bool, []string) {
 	return ready, unmet
 }
 
-// AwaitStage returns when the machine is in the stage and tells its clients so.
+// AwaitStage returns when the machine is in the stage and reports it to its clients.
 func (m *Machine) AwaitStage(ctx context.Context, stage Stage) error {
 	err := m.World.Await(ctx, func() bool {
 		if m.boot == nil {

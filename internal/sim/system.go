@@ -22,7 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 )
 
-// Version tells the release; features are set once there is a configuration.
+// Version returns the release; features are set once there is a configuration.
 func (a *api) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
 	v := &machine.Version{
 		Version: &machine.VersionInfo{

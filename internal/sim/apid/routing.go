@@ -135,7 +135,7 @@ func (s *Server) dialTarget(ctx context.Context, target string) (context.Context
 	return metadata.NewOutgoingContext(ctx, md), conn, nil
 }
 
-// dialOut connects from the machine's own address, by which a firewall tells it.
+// dialOut connects from the machine's own address, by which a firewall identifies it.
 func (s *Server) dialOut(ctx context.Context, to string) (net.Conn, error) {
 	from := &net.TCPAddr{IP: s.Address().AsSlice()}
 

@@ -54,7 +54,7 @@ func (b *Boot) Config() config.Provider {
 	return b.active
 }
 
-// Complete tells a configuration Talos can boot with from none or a partial one.
+// Complete reports whether Talos can boot with the configuration.
 func Complete(cfg config.Provider) bool { return cfg != nil && cfg.RawV1Alpha1() != nil }
 
 // InMaintenance reports whether the machine still waits for a complete configuration.

@@ -17,7 +17,7 @@ import (
 var ErrBootEnds = errors.New("unexpected error, reboot should have happened")
 
 // errLocked is returned when another sequence runs and may not be taken over. The RPC
-// that asked has long answered OK: only an event tells.
+// that asked has long answered OK: only an event shows that.
 var errLocked = errors.New("locked")
 
 // takeOver lists, per running sequence, which others may replace it.
