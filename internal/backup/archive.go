@@ -19,7 +19,7 @@ type Archive struct {
 	Store store.Store
 	// Prefix of the keys, without slashes at its ends, and the cluster's name below it.
 	Prefix, Cluster string
-	// Mark tells this cluster from all others, those of its name included: 8 to 64 digits
+	// Mark distinguishes this cluster from all others, those of its name included: 8 to 64 digits
 	// of lower-case hexadecimal. It is part of the keys.
 	Mark string
 	// RecordKeys authenticate records: the first one signs, and each of them verifies. They are secrets of the
@@ -66,7 +66,7 @@ type Entry struct {
 // in a second, and an hourly backup makes 8,760 in a year.
 const recordsAtOnce = 16
 
-// List tells of the cluster's snapshots with their records, oldest first. One record that
+// List describes the cluster's snapshots with their records, oldest first. One record that
 // cannot be read does not hide the others: its entry has the reason. With keys of the cluster a record that none of
 // them wrote is as good as none.
 func (a Archive) List(ctx context.Context) ([]Entry, error) {

@@ -286,7 +286,7 @@ func median(of []float64) float64 {
 	return of[len(of)/2]
 }
 
-// takenFrom takes a snapshot of a file, and tells how long that took and how much more memory was resident meanwhile.
+// takenFrom takes a snapshot of a file, and returns how long that took and how much more memory was resident meanwhile.
 func takenFrom(
 	b *testing.B, a backup.Archive, sealing backup.Sealing, path string,
 ) (record backup.Record, took time.Duration, memory uint64) {
@@ -307,7 +307,7 @@ func takenFrom(
 	return record, took, memory
 }
 
-// fetched fetches a snapshot and removes it, and tells how much more memory was resident meanwhile.
+// fetched fetches a snapshot and removes it, and returns how much more memory was resident meanwhile.
 func fetched(b *testing.B, a backup.Archive, key string, keys backup.Keys) (memory uint64) {
 	b.Helper()
 

@@ -138,7 +138,7 @@ func (a Archive) Retain(ctx context.Context, r Retention, current string, now ti
 	return done, nil
 }
 
-// counted are the snapshots that count, as far as the listing tells, and the keys of the others.
+// counted are the snapshots that count, as far as the listing shows, and the keys of the others.
 func (a Archive) counted(
 	ctx context.Context, named []Entry, current string,
 ) (counted []Entry, others []string, err error) {

@@ -243,7 +243,7 @@ func decompressed(r *bufio.Reader) (io.ReadCloser, error) {
 	return d.IOReadCloser(), nil
 }
 
-// decrypt opens an archive of age, and tells whether the passphrase did.
+// decrypt opens an archive of age, and returns whether the passphrase did.
 func (k Keys) decrypt(r io.Reader) (_ io.Reader, secret bool, err error) {
 	identities, err := k.identities(&secret)
 	if err != nil {
@@ -295,7 +295,7 @@ func (k Keys) identities(secret *bool) ([]age.Identity, error) {
 	return identities, nil
 }
 
-// passphrase is an identity of age that tells when it opened an archive.
+// passphrase is an identity of age that records when it opened an archive.
 type passphrase struct {
 	*age.ScryptIdentity
 

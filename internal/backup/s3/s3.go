@@ -66,7 +66,7 @@ func (s *Store) head(ctx context.Context, key string) (*s3.HeadObjectOutput, err
 	return head, s.classified("ask for", key, err)
 }
 
-// List tells of all objects below a prefix, a page of the server's after the other.
+// List describes all objects below a prefix, a page of the server's after the other.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error) {
 	var objects []store.Object
 

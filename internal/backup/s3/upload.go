@@ -24,7 +24,7 @@ const (
 	// supports; the transfer manager holds concurrency + 1 of them in memory.
 	partSize    = 8 << 20
 	concurrency = 4
-	// mark is the metadata that tells the object of one call from every other.
+	// mark is the metadata that identifies the object of one call.
 	mark = "talosop-upload"
 	// cleanup is how long removing what an interrupted call left may take.
 	cleanup = time.Minute

@@ -29,7 +29,7 @@ const LongestName = 52
 // Spec is a schedule.
 type Spec struct {
 	Namespace, Name string
-	// Cluster and Mark are in the keys; Mark tells the cluster from all others of its name.
+	// Cluster and Mark are in the keys; Mark distinguishes the cluster from all others of its name.
 	Cluster, Mark string
 	// Schedule is a cron expression in TimeZone or, when that is empty, in the zone of the kube-controller-manager
 	// (batch/v1 CronJobSpec.timeZone), taken to be UTC.

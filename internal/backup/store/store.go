@@ -68,7 +68,7 @@ type Store interface {
 	// of rights. A reading that ends early ends
 	// with an error, never with io.EOF.
 	Open(ctx context.Context, key string, part Range) (io.ReadCloser, error)
-	// List tells of all objects whose keys begin with prefix, sorted by key; more than MostObjects are ErrTooLarge.
+	// List describes all objects whose keys begin with prefix, sorted by key; more than MostObjects are ErrTooLarge.
 	List(ctx context.Context, prefix string) ([]Object, error)
 	// Delete removes an object. It is idempotent: a missing one is removed.
 	Delete(ctx context.Context, key string) error
