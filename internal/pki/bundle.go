@@ -90,7 +90,7 @@ func (b *Bundle) YAML() ([]byte, error) {
 // configurations). It is not secret and it never changes.
 func (b *Bundle) ClusterID() string { return b.secrets.Cluster.ID }
 
-// Mark tells this cluster from all others, those of its name included: 16 digits of lower-case
+// Mark distinguishes this cluster from all others, those of its name included: 16 digits of lower-case
 // hexadecimal that are no secret. It stays the same while certificates and keys are rotated.
 func (b *Bundle) Mark() string {
 	sum := sha256.Sum256([]byte(b.secrets.Cluster.ID))

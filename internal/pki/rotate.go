@@ -312,7 +312,7 @@ func (b *Bundle) everyKubernetesCA() []*talosx509.PEMEncodedCertificateAndKey {
 		func(p spareKeys) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.K8s })
 }
 
-// Identity is what tells the cluster from all others while its keys are rotated, those of its name and of its id
+// Identity identifies the cluster while its keys are rotated, among those of its name and of its id
 // included: a digest in lower-case hexadecimal of what never changes. It leaves out the former key for Secrets, which
 // may be removed.
 func (b *Bundle) Identity() string {
