@@ -17,7 +17,7 @@ import (
 type uniqueList struct {
 	// path leads to it; "*" is each element of a list.
 	path string
-	// key is the field that tells its elements apart; empty where these are texts.
+	// key is the field that distinguishes its elements; empty where these are texts.
 	key string
 }
 
