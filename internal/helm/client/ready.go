@@ -74,9 +74,9 @@ func ofIt(info *resource.Info, reason string) string {
 	return "it " + strings.Replace(said, fmt.Sprintf(": %s/%s", info.Namespace, info.Name), "", 1)
 }
 
-// noneReady reports a DaemonSet none of whose pods is ready. To Helm one that may miss as many as it has is
-// ready from its beginning (kube.ReadyChecker.daemonSetReady: maxUnavailable is 1 by default), and
-// what depends on the network plugin of a cluster of one node would not wait for it.
+// noneReady reports a DaemonSet without any ready pod. Helm counts one that may miss all its pods as ready from
+// the start (kube.ReadyChecker.daemonSetReady: maxUnavailable is 1 by default). Then objects that depend on the
+// network plugin of a one-node cluster would not wait for it.
 func (c *client) noneReady(ctx context.Context, info *resource.Info) (reason string, err error) {
 	if _, is := kube.AsVersioned(info).(*appsv1.DaemonSet); !is {
 		return "", nil
