@@ -1,5 +1,5 @@
-// Package apid serves the API of a simulated machine: its two personalities and their certificates, roles, forwarding
-// to other machines, the record of calls and the faults that strike them, and the resources that clients may read.
+// Package apid serves the API of a simulated machine. It has its two personalities with their certificates, roles,
+// forwarding to other machines, the record of calls with their faults, and the resources that clients may read.
 package apid
 
 import (

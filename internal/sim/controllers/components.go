@@ -20,8 +20,8 @@ type component struct {
 	command            []string
 }
 
-// publishComponents writes the configurations of the components and, from Talos 1.14 on, their final forms, which have
-// whole command lines and which the pods are rendered from (k8s/control_plane_final.go).
+// publishComponents writes the configurations of the components. From Talos 1.14 on, it also writes their final
+// forms with whole command lines, from which the pods are rendered (k8s/control_plane_final.go).
 func (c *Controllers) publishComponents(all components) {
 	c.publishAs("", all)
 
