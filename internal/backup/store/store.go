@@ -72,7 +72,7 @@ type Store interface {
 	List(ctx context.Context, prefix string) ([]Object, error)
 	// Delete removes an object. It is idempotent: a missing one is removed.
 	Delete(ctx context.Context, key string) error
-	// Sweep removes what killed calls of Put left of keys that begin with prefix, where meant is true for the key
-	// and the time when the call began, and returns how many. meant must be false for a Put that still runs.
+	// Sweep removes leftovers of killed calls of Put for keys that begin with prefix, and returns how many. meant
+	// gets the key and the time when the call began. It must be false for a Put that still runs.
 	Sweep(ctx context.Context, prefix string, meant func(key string, begun time.Time) bool) (int, error)
 }
