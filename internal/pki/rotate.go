@@ -312,9 +312,9 @@ func (b *Bundle) everyKubernetesCA() []*talosx509.PEMEncodedCertificateAndKey {
 		func(p spareKeys) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.K8s })
 }
 
-// Identity identifies the cluster while its keys are rotated, among those of its name and of its id
-// included: a digest in lower-case hexadecimal of what never changes. It leaves out the former key for Secrets, which
-// may be removed.
+// Identity identifies the cluster even among those with its name and id, while its keys are rotated. It is a
+// digest in lower-case hexadecimal of what never changes. It leaves out the former key for Secrets, which may be
+// removed.
 func (b *Bundle) Identity() string {
 	var lines []byte
 
