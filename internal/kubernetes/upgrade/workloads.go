@@ -228,7 +228,7 @@ func (u *Upgrade) onReadyNodes(ctx context.Context, r *rollout, by readiness) (b
 	}), nil
 }
 
-// revision is what the pods of a DaemonSet's present template are labelled with: the
+// revision is what the pods of a DaemonSet's present template are labeled with: the
 // newest ControllerRevision's hash, which its controller writes before it says that it
 // observed the template (Kubernetes 1.36, pkg/controller/daemon constructHistory).
 func (u *Upgrade) revision(ctx context.Context, set *appsv1.DaemonSet) (string, error) {
