@@ -21,7 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// testCA signs like Talos does: Ed25519, organisation talos.
+// testCA signs like Talos does: Ed25519, organization talos.
 type testCA struct {
 	cert *x509.Certificate
 	key  ed25519.PrivateKey
