@@ -336,7 +336,7 @@ func (s *Simulator) isMachine(host string) bool {
 	return slices.ContainsFunc(s.machines, func(m *Machine) bool { return m.Address().String() == host })
 }
 
-// resolve turns a machine's hostname into its address; anything else is dialled as it is.
+// resolve turns a machine's hostname into its address; anything else is dialed as it is.
 func (s *Simulator) resolve(target string) string {
 	if net.ParseIP(target) != nil {
 		return target

@@ -69,7 +69,7 @@ func Replace(ctx context.Context, st state.State, r resource.Resource) error {
 	return nil
 }
 
-// NewResources is the COSI state of one boot, on the shared catalogue of types.
+// NewResources is the COSI state of one boot, on the shared catalog of types.
 func NewResources(catalog state.CoreState) state.State {
 	return state.WrapCore(namespaced.NewState(func(ns resource.Namespace) state.CoreState {
 		if ns == meta.NamespaceName {
