@@ -47,8 +47,8 @@ type Cluster struct {
 	// isolated.go.
 	Isolated bool
 	// AirGapped says that machines reach no public network. It switches the discovery service off, and
-	// time synchronisation too, unless a patch configures it: kubelet and etcd wait for the first
-	// synchronisation, which would never happen. Images must come from Registries or the image cache.
+	// time synchronization too, unless a patch configures it: kubelet and etcd wait for the first
+	// synchronization, which would never happen. Images must come from Registries or the image cache.
 	AirGapped bool
 	// ImageCache uses the image cache that is built into the boot medium (machine.features.imageCache) and
 	// keeps it in an IMAGECACHE volume on the system disk. The volume is made at installation; switching

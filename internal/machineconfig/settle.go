@@ -99,7 +99,7 @@ func settledHostname(document *network.HostnameConfigV1Alpha1, setting string) *
 	return settled
 }
 
-// settleTime switches time synchronisation off where no patch has configured it.
+// settleTime switches time synchronization off where no patch has configured it.
 func settleTime(
 	documents []config.Document, main *v1alpha1.Config, contract *coreconfig.VersionContract,
 ) []config.Document {
