@@ -59,7 +59,7 @@ func archive(folder string, files map[string]string) []byte {
 }
 
 // Sample is the name of a chart that this package has. Their pods take annotations from values
-// (podAnnotations), which say what becomes of them: see [FailAnnotation] and its neighbours.
+// (podAnnotations), which say what becomes of them: see [FailAnnotation] and its neighbors.
 type Sample string
 
 // The samples; their folders are below samples.

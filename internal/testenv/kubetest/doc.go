@@ -1,6 +1,6 @@
-// Package kubetest is what tests of addons run against: real Kubernetes in which charts get
-// ready, real chart repositories and registries, the real helm, and a way to cut or count what
-// goes to a cluster.
+// Package kubetest is the environment for tests of addons: real Kubernetes in which charts get
+// ready, real chart repositories and registries, the real helm, and a proxy that cuts or counts
+// requests to a cluster.
 //
 // # Clusters
 //
@@ -17,20 +17,20 @@
 //		…
 //	}
 //
-// [Attach] does the same for the cluster that a test makes in a simulated site of its own, such as by
+// [Attach] does the same for the cluster that a test makes in its own simulated site, such as by
 // applying a talosop_cluster, and may be called before that.
 //
-// There is no kubelet: this package reports of pods what their annotations say, which charts set ([FailAnnotation]
-// and its neighbours). A pod without any is ready at once, or succeeds when it is to end. Logs are served as kubelets
-// do, so that all clients can read them; claims are bound; Services of type LoadBalancer wait for ever. Nothing looks
-// at probes, images or commands. Nodes that are not ready take only pods that tolerate it, until a pod with
-// [CNIAnnotation] runs on them.
+// There is no kubelet: annotations of pods set the status that this package reports ([FailAnnotation] and its
+// neighbors). A pod without any is ready at once, or succeeds if it is of a Job. Logs are served as kubelets do, so
+// that all clients can read them; claims are bound; Services of type LoadBalancer wait for ever. Probes, images and
+// commands are ignored. Nodes that are not ready take only pods that tolerate it, until a pod with [CNIAnnotation]
+// runs on them.
 //
 // Everything ends with its test, and all programs die with the test's process.
 //
 // # Charts
 //
-// [Chart] packages files, and a [Sample] is a chart that is there:
+// [Chart] packages files, and a [Sample] is a ready-made chart:
 //
 //	kubetest.Simple.Package("1.0.0")
 //
@@ -50,7 +50,7 @@
 //	oci.Push(t, kubetest.Simple.Package("1.0.0"))
 //	… oci.URL + "/simple", oci.CA
 //
-// [Helm] runs the real helm, to look at a release as users do or to stand for another owner of it:
+// [Helm] runs the real helm, to read a release as users do or to act as another owner of it:
 //
 //	helm := kubetest.Helm(t, cluster)
 //	stdout, stderr, err := helm("upgrade", "web", "simple", "--repo", charts.URL, "--ca-file", charts.CAFile)
