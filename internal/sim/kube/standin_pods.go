@@ -76,8 +76,8 @@ func (s *standIn) serveEviction(w http.ResponseWriter, r *http.Request, t target
 // errBudgetSpent is about a budget that allows no disruption.
 var errBudgetSpent = errors.New("no disruption is allowed")
 
-// spendBudget takes an eviction from the pod's budget, or answers why not, in the words
-// of the kube-apiserver (Kubernetes 1.36, registry/core/pod/storage/eviction.go).
+// spendBudget takes an eviction from the pod's budget, or answers with the refusal text of the kube-apiserver
+// (Kubernetes 1.36, registry/core/pod/storage/eviction.go).
 func (s *standIn) spendBudget(w http.ResponseWriter, pod *corev1.Pod) bool {
 	budgets, err := s.budgetsOf(pod)
 

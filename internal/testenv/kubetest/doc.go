@@ -21,7 +21,7 @@
 // applying a talosop_cluster, and may be called before that.
 //
 // There is no kubelet: annotations of pods set the status that this package reports ([FailAnnotation] and its
-// neighbors). A pod without any is ready at once, or succeeds if it is of a Job. Logs are served as kubelets do, so
+// neighbors). A pod without any is ready at once, or succeeds if it can complete. Logs are served as kubelets do, so
 // that all clients can read them; claims are bound; Services of type LoadBalancer wait for ever. Probes, images and
 // commands are ignored. Nodes that are not ready take only pods that tolerate it, until a pod with [CNIAnnotation]
 // runs on them.
