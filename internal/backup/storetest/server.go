@@ -216,14 +216,6 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 	passed := r.WithContext(ctx)
 
-	// A client that goes away leaves the server at work on what it was sent: the request ends with the server's answer,
-	// so that nothing is stored after the proxy is closed. The context can be canceled, or ReverseProxy watches the
-	// connection itself.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	defer cancel()
-
-	passed := r.WithContext(ctx)
-
 	switch f {
 	case Passed:
 		forward.ServeHTTP(w, passed)
