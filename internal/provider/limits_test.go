@@ -162,25 +162,24 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 var changePhrases = []string{
 	"touches no machine",
 	"is applied without a reboot",
-	"is made in place; pods stay",
-	"upgrades them, as that of the cluster does",
-	"is refused: make another pool with it",
+	"is applied in place; pods keep running",
+	"upgrades these machines, as `talos_version` of the cluster does",
+	"is refused: create another pool instead",
 	"is refused: destroy the cluster and create another one",
 	"restarts the API servers, without a reboot",
-	"restarts the kubelet; pods go on running",
+	"restarts the kubelet; pods keep running",
 	"replaces the pods, each drained first",
 	"replaces the cluster: every machine is wiped, etcd included",
-	"replaces the resource: its workers are drained, wiped, and join anew",
-	"replaces the resource: the machine is drained, leaves etcd where it is a control plane, is wiped, and joins anew",
-	"has an effect only on machines that are installed after it",
-	"is applied to machines that run, with a drain and a reboot where the plan says so",
-	"makes talosop look for the same machine at both addresses; nothing is reset, and another machine found there is refused",
-	"upgrades machines that run to the same Talos with the new schematic",
-	"upgrades machines that talosop installed or upgraded to the same Talos from the other image; others get it with their " +
-		"next upgrade",
-	"upgrades the machines that run, one minor version after the other, each drained first and rebooted; the control planes " +
-		"one at a time",
-	"upgrades Kubernetes on the machines that run, without a reboot, one minor version after the other: see the [guide](",
+	"replaces the resource: its workers are drained, wiped, and join again",
+	"replaces the resource: the machine is drained, leaves etcd (control planes), is wiped, and joins again",
+	"affects only machines installed after it",
+	"is applied to running machines, with a drain and a reboot if the plan says so",
+	"makes talosop look for the same machine at both addresses",
+	"upgrades running machines to the same Talos version with the new schematic",
+	"upgrades machines whose image talosop installed to the new image of the same Talos; others get it with their next " +
+		"upgrade",
+	"upgrades running machines one minor version at a time: each is drained and rebooted, control planes one at a time",
+	"upgrades Kubernetes on running machines, without a reboot, one minor version at a time: see the [guide](",
 }
 
 // inOwnWords are the arguments that describe a change without a fixed phrase: the identity of the machines, and what

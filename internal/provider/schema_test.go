@@ -102,9 +102,9 @@ func TestSchema_secretsOfHandlesAreSensitive(t *testing.T) {
 
 // meanings are what descriptions say about names that mean the same everywhere.
 var meanings = map[string]string{
-	"host":          "pods the machines are|of the host cluster",
-	"mode":          "What the machines run on",
-	"bootstrap":     "begins the etcd of its cluster",
+	"host":          "runs the machines as pods|[Hh]ost cluster",
+	"mode":          "Platform of the machines",
+	"bootstrap":     "bootstraps etcd",
 	"on_incomplete": "Default: `warn`",
 	"time_zone":     "Default: `UTC`",
 	"timeouts":      "How long operations may take",

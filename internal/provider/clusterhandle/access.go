@@ -33,19 +33,19 @@ type AccessModel struct {
 func accessAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"name": tf.RequiredString("Name of the cluster."),
-		"mode": tf.OptionalString("What the machines run on: `metal`, which is the default, or `container`, pods of the "+
+		"mode": tf.OptionalString("Platform of the machines: `metal`, the default, or `container`, pods of the "+
 			"Kubernetes cluster of `host`.", Mode),
 		"endpoint": tf.RequiredString("URL of the Kubernetes API, such as `https://10.0.0.10:6443`."),
-		"talos_endpoints": tf.OptionalStrings("Where the Talos APIs of the control planes are reached, with a port unless " +
-			"that is 50000."),
+		"talos_endpoints": tf.OptionalStrings("Addresses of the Talos APIs of the control planes, with the port if it is " +
+			"not 50000."),
 		"talos_endpoint_of": tf.OptionalStringMap("The `talos_endpoint` of control planes that have one, by `address`."),
-		"secrets": tf.OptionalSensitive("Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or " +
-			"`bundle` of `talosop_secrets`. Default: those of `clusters` of the provider, by `name`."),
+		"secrets": tf.OptionalSensitive("Secrets bundle of the cluster: YAML from `talosctl gen secrets`, or `bundle` of " +
+			"`talosop_secrets`. Default: the secrets in `clusters` of the provider, by `name`."),
 		"talos_version":      tf.OptionalString("Talos version of the control plane, such as `v1.13.0`."),
 		"kubernetes_version": tf.OptionalString("Kubernetes version of the cluster, such as `v1.35.2`."),
 		"version_contract":   tf.OptionalString("Version contract of the machine configurations, such as `v1.13`."),
-		"phase": tf.OptionalString("Phase of the control plane, unknown while the cluster is being made, so that nothing " +
-			"connects to it too early. Not needed in a handle written by hand."),
+		"phase": tf.OptionalString("Phase of the control plane. It is unknown while the cluster is created, so that no " +
+			"client connects too early. Not needed in a handle that you write."),
 	}
 }
 

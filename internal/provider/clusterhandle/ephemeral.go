@@ -11,14 +11,14 @@ import (
 )
 
 const issuesCredentials = "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-	"object written by hand with at least `name`, `endpoint` and `secrets`."
+	"object that you write with at least `name`, `endpoint` and `secrets`."
 
 // HandleWriteOnly is the cluster handle as an argument of a resource that keeps nothing of it in state.
 func HandleWriteOnly() resource.SingleNestedAttribute {
 	return resource.SingleNestedAttribute{
 		Required: true, WriteOnly: true,
-		MarkdownDescription: issuesCredentials + " Write-only: it is in neither state nor plan, and a plan that follows a " +
-			"change of it says so.",
+		MarkdownDescription: issuesCredentials + " Write-only: state and plans do not store it, and a plan reports a " +
+			"change of it.",
 		Attributes: tf.WriteOnlyAttributes(AccessAttributes()),
 	}
 }
@@ -36,8 +36,8 @@ func HandleForEphemerals() schema.SingleNestedAttribute {
 func HandleForActions() action.SingleNestedAttribute {
 	return action.SingleNestedAttribute{
 		Required: true,
-		MarkdownDescription: issuesCredentials + " Plan files of what triggers the action have what is in it; secrets of " +
-			"`clusters` of the provider are in none.",
+		MarkdownDescription: issuesCredentials + " Plan files of the resource that triggers the action contain it. They " +
+			"never contain secrets from `clusters` of the provider.",
 		Attributes: tf.ActionAttributes(AccessAttributes()),
 	}
 }

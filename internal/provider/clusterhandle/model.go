@@ -44,14 +44,14 @@ func HandleAttributes() map[string]schema.Attribute {
 		Optional:    true,
 		ElementType: types.StringType,
 		Sensitive:   true, // a provider is not told which values are: those of the resource may be
-		MarkdownDescription: "Patches of the configuration of every machine of the cluster, before those of pools and " +
-			"machines.",
+		MarkdownDescription: "Patches of the configuration of every machine of the cluster, applied before those of " +
+			"pools and machines.",
 	}
 
 	attributes["host"] = HandleHost()
 
 	for _, name := range []string{"kubernetes_version", "version_contract"} {
-		describe(attributes, name, " Needed where the configuration of machines is rendered.")
+		describe(attributes, name, " Needed to render the configuration of machines.")
 	}
 
 	return attributes
@@ -81,8 +81,8 @@ func JoinHandle(cost string) map[string]schema.Attribute {
 	describe(attributes, "name", Renamed(cost))
 	replace(attributes, "mode", tf.ReplaceOnChangeFrom(MetalMode))
 	describe(attributes, "mode", cost)
-	describe(attributes, "kubernetes_version", " Another one upgrades the machines of the resource, their kubelets once "+
-		"the API servers of the cluster have it.")
+	describe(attributes, "kubernetes_version", " A new version upgrades the machines of the resource; kubelets follow "+
+		"after the API servers of the cluster.")
 
 	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
 		replace(host.Attributes, "namespace", tf.ReplaceOnChange())

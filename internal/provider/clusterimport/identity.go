@@ -57,13 +57,13 @@ func SourceIdentity() map[string]identityschema.Attribute {
 	return map[string]identityschema.Attribute{
 		identityCluster: identityschema.StringAttribute{
 			OptionalForImport: true,
-			Description: "Name of the cluster. An import takes the secrets of this name in `clusters` of the provider, " +
-				"and state gets none.",
+			Description: "Name of the cluster. An import takes the secrets of this name from `clusters` of the provider, " +
+				"and state does not store them.",
 		},
 		identitySecrets: identityschema.StringAttribute{
 			OptionalForImport: true,
-			Description: "For imports, in the place of `cluster`: path of a file written by `talosctl gen secrets`, or " +
-				"of the configuration of a control-plane machine.",
+			Description: "For imports, instead of `cluster`: path of a file from `talosctl gen secrets`, or of the " +
+				"configuration of a control-plane machine.",
 		},
 	}
 }
@@ -113,14 +113,16 @@ func IdentitySchema(kind Kind) identityschema.Schema {
 		attributes[identityControlPlane] = machines("Addresses of the control planes.")
 		attributes[identityMachines] = machines("The machines" + named)
 	case OfMachine:
-		attributes[identityControlPlane] = machines("Addresses of all control planes; a machine among them is one.")
+		attributes[identityControlPlane] = machines("Addresses of all control planes. A machine in this list is a " +
+			"control plane.")
 		attributes[identityMachines] = machines("The one machine" + named)
 	}
 
 	if kind != OfControlPlane {
 		attributes[identityAccess] = identityschema.StringAttribute{
 			OptionalForImport: true,
-			Description:       "For imports of workers that only control planes reach: `through_control_plane`.",
+			Description: "For imports of workers that Terraform reaches only through control planes: " +
+				"`through_control_plane`.",
 		}
 	}
 

@@ -17,20 +17,20 @@ import (
 
 // Attribute describes talos_endpoint.
 func Attribute() schema.StringAttribute {
-	return tf.OptionalString("Host or host:port where Terraform reaches the machine, whose certificates get the host, " +
-		"when not at `address` ([guide](../guides/nat))." + tf.AppliedLive)
+	return tf.OptionalString("Host or host:port where Terraform reaches the machine if not at `address`; its " +
+		"certificates include the host ([guide](../guides/nat))." + tf.AppliedLive)
 }
 
 // MaintenanceAddress describes maintenance_address.
 func MaintenanceAddress() schema.StringAttribute {
-	return tf.OptionalString("Where the machine waits in maintenance mode when its configuration gives it `address`." +
-		tf.TerraformOnly)
+	return tf.OptionalString("Address of the machine in maintenance mode, if it gets `address` only from its " +
+		"configuration." + tf.TerraformOnly)
 }
 
 // Access describes access. how is the start of the description.
 func Access(how string) schema.StringAttribute {
-	return tf.OptionalString(how+": `direct` (default), or `through_control_plane`, by the API of one, which passes "+
-		"calls on once the worker is configured ([guide](../guides/nat))."+tf.TerraformOnly,
+	return tf.OptionalString(how+": `direct` (default) or `through_control_plane`, which uses the API of a control "+
+		"plane once the worker is configured ([guide](../guides/nat))."+tf.TerraformOnly,
 		stringvalidator.OneOf(machineset.AccessDirect, machineset.AccessThroughControlPlane))
 }
 

@@ -41,10 +41,10 @@ type clusterResource struct {
 func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		Version: schemaVersion,
-		MarkdownDescription: "A whole cluster in one resource: its control plane and its pools of workers.\n\n" +
-			"It makes registered nodes of machines in maintenance mode, which are Ready unless Talos installs no CNI; " +
-			"a create that does not finish is stored with its `phase`, and the next apply continues. Where control plane and " +
-			"workers are in different stacks, use `talosop_control_plane` and `talosop_worker`.",
+		MarkdownDescription: "A whole cluster in one resource: its control plane and its pools of workers.\n\nMachines " +
+			"in maintenance mode become registered nodes, Ready unless Talos installs no CNI; after an unfinished create, " +
+			"stored with its `phase`, the next apply continues. If control plane and workers are in different stacks, use " +
+			"`talosop_control_plane` and `talosop_worker`.",
 		Attributes: tf.WithTypes(clusterResourceAttributes(ctx)),
 	}
 }

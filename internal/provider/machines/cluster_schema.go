@@ -23,8 +23,8 @@ func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute 
 
 	attributes["talos_version"] = talosVersionAttribute(
 		"the machines of the cluster run, unless a pool of workers has its own")
-	attributes["control_plane"] = tf.RequiredObject("The control plane: its machines, and the settings they share. In "+
-		"`observed` and `operations` they go by their names.", planesAttributes())
+	attributes["control_plane"] = tf.RequiredObject("The control plane: its machines and the settings they share. "+
+		"`observed` and `operations` refer to these machines by name.", planesAttributes())
 	attributes["workers"] = workersAttribute()
 	attributes["health_checks"] = healthchecks.AttributeAsIn("worker", rollout.PositiveDuration)
 
@@ -45,8 +45,8 @@ func workersAttribute() schema.MapNestedAttribute {
 
 	version := talosVersionAttribute("")
 	version.Required, version.Optional = false, true
-	version.MarkdownDescription = "Talos version the machines of the pool run (default: that of the cluster). A " +
-		"change upgrades them, as that of the cluster does."
+	version.MarkdownDescription = "Talos version that the machines of the pool run. Default: the version of the " +
+		"cluster. A change upgrades these machines, as `talos_version` of the cluster does."
 	attributes["talos_version"] = version
 	attributes["max_unavailable"] = rollout.MaxUnavailable()
 
@@ -57,9 +57,8 @@ func workersAttribute() schema.MapNestedAttribute {
 				"the name of a pool has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a "+
 					"letter or digit")),
 		},
-		MarkdownDescription: "The pools of workers, by a name of your choice; in `observed` and `operations` their " +
-			"machines are called as in `batch/w-1`. A pool that is taken out leaves the cluster machine by machine. Another " +
-			"name keeps the machines on metal; containers are made anew.",
+		MarkdownDescription: "The pools of workers, by a name of your choice. A pool that you remove leaves the cluster " +
+			"machine by machine. A renamed pool keeps its machines on metal; containers are recreated.",
 		NestedObject: schema.NestedAttributeObject{Attributes: attributes},
 	}
 }
@@ -69,8 +68,8 @@ func blockAttributes(role, of string) map[string]schema.Attribute {
 	attributes := groupAttributes(role, "control_plane.install")
 
 	attributes["platform"] = tf.OptionalString(platformText)
-	attributes["config_patches"] = tf.OptionalStrings("Patches of the configuration of the machines of "+of+", as "+
-		"`cluster_config_patches` are, which are applied before.", tf.MayBeBlank{})
+	attributes["config_patches"] = tf.OptionalStrings("Patches of the configuration of the machines of "+of+", in "+
+		"the format of `cluster_config_patches` and applied after those.", tf.MayBeBlank{})
 
 	return attributes
 }

@@ -21,7 +21,7 @@ import (
 
 func allowBootstrapAttribute() schema.BoolAttribute {
 	return tf.OptionalBool("Consent, for one apply, to bootstrap etcd with secrets older than the plan (default " +
-		"`false`): a cluster with them may be off " +
+		"`false`), because a cluster with them may be powered off " +
 		"([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not needed with " +
 		"`talosop_secrets` of the same apply, an etcd that answers, or `restore_from`." + tf.TerraformOnly)
 }

@@ -45,11 +45,10 @@ func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequ
 
 	resp.Schema = schema.Schema{
 		Version: schemaVersion,
-		MarkdownDescription: "The control plane of a cluster, from machines that wait in maintenance mode to a " +
-			"Kubernetes API that answers: it configures the machines, bootstraps etcd exactly once, and waits until every " +
-			"member is healthy and every node is registered (and Ready, unless `cni` is `none`).\n\nA create that was begun " +
-			"and could not finish is stored with its `phase` and a warning, and the next apply goes on; use a postcondition " +
-			"on `phase` to make the run fail all the same.",
+		MarkdownDescription: "The control plane of a cluster, from machines in maintenance mode to a Kubernetes API that " +
+			"answers. It configures the machines, bootstraps etcd once, and waits for healthy members and registered nodes, " +
+			"Ready unless `cni` is `none`.\n\nAfter an unfinished create, stored with its `phase` and a warning, the next " +
+			"apply continues; a postcondition on `phase` makes the run fail.",
 		Attributes: tf.WithTypes(attributes),
 	}
 }

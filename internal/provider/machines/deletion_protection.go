@@ -10,8 +10,8 @@ import (
 )
 
 // protectsTheWhole is what deletion_protection guards where a resource has many machines.
-const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused, until " +
-	"`false` was applied; single machines are not protected."
+const protectsTheWhole = "Whether the provider refuses plans that destroy or replace the whole resource, until you " +
+	"apply `false`. Single machines are not protected."
 
 // protectionAttribute is deletion_protection with its default, and the description of what it guards.
 func protectionAttribute(on bool, guards string) schema.BoolAttribute {

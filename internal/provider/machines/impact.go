@@ -13,17 +13,17 @@ import (
 func impactAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "In a plan: what the apply does to machines that are in service, for policies " +
-			"([guide](../guides/plans-and-policies)). Parts that depend on unknown values are unknown; the next refresh " +
+		MarkdownDescription: "In a plan: what the apply does to machines in service, for policies " +
+			"([guide](../guides/plans-and-policies)). Parts that depend on unknown values are unknown. The next refresh " +
 			"empties it.",
 		Attributes: map[string]schema.Attribute{
-			"drained":       machineNames("Machines whose pods are moved elsewhere first."),
+			"drained":       machineNames("Machines that are drained first."),
 			"rebooted":      machineNames("Machines that reboot, drained or not."),
-			"upgraded":      machineNames("Machines that get another Talos, or the same from another image."),
+			"upgraded":      machineNames("Machines that get another Talos version, or the same version from another image."),
 			"wiped":         machineNames("Machines that lose their data."),
-			"removed":       machineNames("Machines that leave the cluster for good."),
-			"pods_replaced": machineNames("Machines in containers whose pods are deleted and made anew."),
-			"ends_cluster":  tf.ComputedBool("Whether the last control plane is reset, and the cluster with it."),
+			"removed":       machineNames("Machines that leave the cluster permanently."),
+			"pods_replaced": machineNames("Machines in containers whose pods are deleted and recreated."),
+			"ends_cluster":  tf.ComputedBool("Whether the apply resets the last control plane, and with it the cluster."),
 		},
 	}
 }

@@ -35,12 +35,11 @@ type machineResource struct {
 func (r *machineResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		Version: schemaVersion,
-		MarkdownDescription: "One machine of either role, for `for_each` over machines, in a cluster that it knows " +
-			"by its handle; a whole cluster can be made of these resources in one apply, with `bootstrap = true` on exactly " +
-			"one control plane.\n\nDestroying it takes the machine out of its cluster and resets it, unless `on_destroy` is " +
-			"`preserve`: see the guide on [renames and moves](../guides/renames-and-moves). Where machines are alike, " +
-			"`talosop_cluster`, `talosop_control_plane` and `talosop_worker` need fewer calls and order changes across " +
-			"their machines; a plan of `talosop_machine` sees one machine only.",
+		MarkdownDescription: "One machine of either role, for `for_each`, in a cluster known by its handle; a whole " +
+			"cluster needs `bootstrap = true` on exactly one control plane.\n\nDestroying it resets the machine and removes " +
+			"it from its cluster, unless `on_destroy` is `preserve` ([guide](../guides/renames-and-moves)). For similar " +
+			"machines, `talosop_cluster`, `talosop_control_plane` and `talosop_worker` make fewer calls and order changes " +
+			"across machines; a plan of `talosop_machine` covers one machine.",
 		Attributes: tf.WithTypes(oneMachineAttributes(ctx)),
 	}
 }

@@ -19,10 +19,9 @@ import (
 )
 
 // protectsItsCluster is what deletion_protection guards where a resource is one machine.
-const protectsItsCluster = "Whether a removal or a replacement of this machine that ends its cluster is refused, " +
-	"until it is " +
-	"set to `false` and applied: that of the last control plane, of all control planes in one plan, or of one whose " +
-	"etcd and Kubernetes API have not answered for two minutes."
+const protectsItsCluster = "Whether the provider refuses to remove or replace this machine if that ends its " +
+	"cluster, until you apply `false`. It protects the last control plane, and all control planes in one plan. It " +
+	"also protects one whose etcd and Kubernetes API have not answered for two minutes."
 
 // oneMachineAttributes are those of OneMachineModel: those of machines in maps, those of groups, and those of a
 // single machine only.
@@ -49,29 +48,28 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.Object{clusterhandle.KeepHandle()},
-			MarkdownDescription: "Handle of the cluster the machine joins: `cluster` of `talosop_control_plane` or " +
-				"`talosop_cluster`, or an object written by hand, with the `bundle` of `talosop_secrets` as `secrets`. " +
-				"`talos_endpoints` has to list all control planes where the machine is one: they are asked before etcd begins, " +
-				"and before it ends.",
+			MarkdownDescription: "Handle of the cluster that the machine joins: `cluster` of `talosop_control_plane` or " +
+				"`talosop_cluster`, or an object that you write with the `bundle` of `talosop_secrets`. For a control plane, " +
+				"`talos_endpoints` must list all control planes. The provider asks them before etcd starts on the machine, and " +
+				"before it leaves.",
 			Attributes: clusterhandle.JoinHandle(clusterhandle.ReplacesMachine),
 		},
 		"role": schema.StringAttribute{
 			Required:      true,
 			Validators:    []validator.String{stringvalidator.OneOf(string(step.ControlPlane), string(step.Worker))},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "What the machine does in its cluster, in the words of Talos: `controlplane` or " +
-				"`worker`. Ordinary pods run on a control plane only with a patch that sets " +
-				"`cluster.allowSchedulingOnControlPlanes`." + clusterhandle.ReplacesMachine,
+			MarkdownDescription: "Role of the machine in its cluster: `controlplane` or `worker`. Ordinary pods run on a " +
+				"control plane only with a patch that sets `cluster.allowSchedulingOnControlPlanes`." +
+				clusterhandle.ReplacesMachine,
 		},
-		"name": tf.RequiredString("Name of the machine in plans, messages and `id`, unique in its cluster, and its "+
-			"`hostname` unless that is given. A machine that has joined keeps its host name when this changes."+
+		"name": tf.RequiredString("Name of the machine in plans, messages and `id`, unique in its cluster; also the "+
+			"default of `hostname`. A machine that has joined keeps its hostname when the name changes."+
 			tf.TerraformOnly, stringvalidator.RegexMatches(machineName,
 			"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
 				"or digit")),
-		"bootstrap": tf.OptionalBool("Whether this control plane begins the etcd of its cluster when it never had one " +
-			"(default `false`): exactly one machine of a cluster that is made of `talosop_machine` says so, and joins an etcd " +
-			"that is found. Needs `talos_endpoints` of `cluster` with all control planes: each is asked, and none may hold " +
-			"data of etcd." + tf.TerraformOnly),
+		"bootstrap": tf.OptionalBool("Whether this control plane bootstraps etcd if the cluster never had one (default " +
+			"`false`): set it on exactly one `talosop_machine` of a cluster. Needs all control planes in `talos_endpoints` " +
+			"of `cluster`: none of them may hold etcd data." + tf.TerraformOnly),
 	})
 
 	return attributes
@@ -86,8 +84,8 @@ func observedOne() schema.SingleNestedAttribute {
 
 	return schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "What was last observed of the machine. While it does not answer the values are kept; null " +
-			"when it was never reached.",
+		MarkdownDescription: "Values from the last observation of the machine. They stay while the machine does not " +
+			"answer. Null if the provider never reached it.",
 		Attributes: all.NestedObject.Attributes,
 	}
 }
@@ -112,8 +110,8 @@ func configPatchesOfOne(shared schema.Attribute) schema.Attribute {
 		panic("provider: config_patches is not a list")
 	}
 
-	patches.MarkdownDescription = "Patches of the machine's configuration, after those of the cluster. " + PatchFormat +
-		patchChange
+	patches.MarkdownDescription = "Patches of the machine configuration, applied after those of the cluster. " +
+		PatchFormat + patchChange
 
 	return patches
 }

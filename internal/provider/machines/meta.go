@@ -21,9 +21,9 @@ import (
 // wanted values, and a read puts the values in META into the argument itself. A value that another client changed is
 // then a difference between state and configuration, like any other drift, and the next apply writes it again.
 func metaAttribute() schema.MapAttribute {
-	return tf.OptionalStringMap("Values in META by name or number of the key: `network` (0x0a), `download_url` (0x0b), "+
-		"`user_1` to `user_3` (0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10). A key that is taken out "+
-		"here keeps its value, and an empty string empties it: see the [guide](../guides/metal-machines)."+tf.AppliedLive,
+	return tf.OptionalStringMap("Values in META by key: `network` (0x0a), `download_url` (0x0b), `user_1` to `user_3` "+
+		"(0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10), or a number. A key that you remove keeps its "+
+		"value, and an empty string clears it: see the [guide](../guides/metal-machines)."+tf.AppliedLive,
 		tf.MayBeBlank{})
 }
 

@@ -111,25 +111,26 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 		"id": schema.StringAttribute{
 			Computed:            true,
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			MarkdownDescription: "A readable id, for messages.",
+			MarkdownDescription: "A readable ID, for messages.",
 		},
 		"owner_id": schema.StringAttribute{
 			Computed:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			MarkdownDescription: "Random id of this resource in this state, on the nodes of its machines (annotation " +
-				"`talosop.dev/owner`, authenticated with the secrets). Those of another resource are left alone: see the " +
-				"[guide](../guides/renames-and-moves).",
+			MarkdownDescription: "Random ID of this resource in this state. The nodes of its machines carry it in the " +
+				"annotation `talosop.dev/owner`, authenticated with the secrets. The provider does not change nodes of another " +
+				"resource: see the [guide](../guides/renames-and-moves).",
 		},
 		"host_uid": schema.StringAttribute{
 			Computed:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			MarkdownDescription: clusterhandle.ContainersOnly + "UID of `kube-system` of the host cluster that has the " +
-				"machines; nothing is done on another.",
+			MarkdownDescription: clusterhandle.ContainersOnly + "UID of `kube-system` of the host cluster of the machines. " +
+				"The provider changes nothing on another host cluster.",
 		},
 		"secrets_digest": schema.StringAttribute{
-			Computed:            true,
-			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			MarkdownDescription: "Digest of what never changes of secrets in the provider block; others are refused.",
+			Computed:      true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+			MarkdownDescription: "Digest of the secrets in the provider block, without the parts that can change. The " +
+				"provider refuses other secrets.",
 		},
 		"deletion_protection": protection,
 		"timeouts":            tf.MachineTimeouts(ctx),
@@ -146,33 +147,33 @@ func talosVersionAttribute(of string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required:      true,
 		PlanModifiers: []planmodifier.String{tf.KeepVersion()},
-		MarkdownDescription: "Talos version " + of + ", such as `" + rollout.TalosExample + "`, with or without the " +
-			"`v`: " + machineset.SupportedTalos + "; a newer one needs `allow_untested`. A change upgrades the machines " +
-			"that run, one minor version after the other, each drained first and rebooted; the control planes one at a time.",
+		MarkdownDescription: "Talos version " + of + ", such as `" + rollout.TalosExample + "`, with or without the `v`: " +
+			machineset.SupportedTalos + "; a newer one needs `allow_untested`. A change upgrades running machines one minor " +
+			"version at a time: each is drained and rebooted, control planes one at a time.",
 	}
 }
 
 // platformText describes platform, with a default and without one.
-const platformText = tf.MetalOnly + "Platform of the installer image of a `schematic`, in the words of " +
-	"Talos, such as `nocloud` or `aws` (default `metal`)." + imageChange
+const platformText = tf.MetalOnly + "Talos platform of the installer image of a `schematic`, such as `nocloud` or " +
+	"`aws` (default `metal`)." + imageChange
 
 // imageChange says what another installer image does.
-const imageChange = " A change upgrades machines that talosop installed or upgraded to the same Talos from the other " +
-	"image; others get it with their next upgrade."
+const imageChange = " A change upgrades machines whose image talosop installed to the new image of the same Talos; " +
+	"others get it with their next upgrade."
 
 // groupAttributes are those of machinesModel. install locates that of the group.
 func groupAttributes(role, install string) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"machines": machinesAttribute(role, install),
 		"install": installAttribute("the "+role+" machines",
-			"; a machine's own `install` goes before this"),
+			"; a machine's own `install` takes precedence"),
 		"schematic": schema.StringAttribute{
 			Optional: true,
 			PlanModifiers: []planmodifier.String{
-				tf.KeepSpelling(schematic.Same, "A schematic and its id are the same one.")},
-			MarkdownDescription: tf.MetalOnly + "Id or content (YAML) of an Image Factory schematic " +
-				"with system extensions and kernel arguments; without it any is right until the next upgrade, which installs " +
-				"plain Talos. A change upgrades machines that run to the same Talos with the new schematic.",
+				tf.KeepSpelling(schematic.Same, "A schematic and its ID are the same.")},
+			MarkdownDescription: tf.MetalOnly + "ID or content (YAML) of an Image Factory schematic with system extensions " +
+				"and kernel arguments (default: any, until the next upgrade installs plain Talos). A change upgrades running " +
+				"machines to the same Talos version with the new schematic.",
 		},
 		"platform": schema.StringAttribute{
 			Optional:            true,
@@ -186,8 +187,8 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 			Computed:    true,
 			Default:     tf.NoTexts(),
 			ElementType: types.StringType,
-			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource, after " +
-				"those of the cluster and before those of a machine. " + PatchFormat + patchChange,
+			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource, applied " +
+				"between those of the cluster and of a machine. " + PatchFormat + patchChange,
 		},
 	}
 
@@ -207,41 +208,40 @@ func behaviourAttributes() map[string]schema.Attribute {
 			Computed:   true,
 			Default:    stringdefault.StaticString(onDestroyReset),
 			Validators: []validator.String{stringvalidator.OneOf(onDestroyReset, onDestroyPreserve)},
-			MarkdownDescription: "What destroying the resource does to its machines: `reset` (the default) wipes them " +
-				"and reboots them into maintenance mode, `preserve` leaves them running and forgets them. Workers of a cluster " +
-				"that lives on are reset all at once; to have them leave within `max_unavailable`, take them out of `machines` " +
-				"first." + tf.TerraformOnly,
+			MarkdownDescription: "What destroying the resource does to its machines: `reset` (the default) wipes them and " +
+				"reboots them into maintenance mode; `preserve` leaves them running. It resets all workers of a remaining " +
+				"cluster at once; to respect `max_unavailable`, first remove them from `machines`." + tf.TerraformOnly,
 		},
-		"on_incomplete": tf.OnIncomplete("What a create that began and did not finish does: `warn` stores the " +
-			"resource with its `phase`, and the next apply goes on; `error` taints it: unless `untaint`ed, the next apply " +
-			"**resets the machines**." + tf.TerraformOnly),
+		"on_incomplete": tf.OnIncomplete("After an unfinished create, `warn` stores the resource with its `phase` and " +
+			"the next apply continues; `error` taints it, and without `untaint` the next apply **resets the machines**." +
+			tf.TerraformOnly),
 	}
 }
 
 // observationAttributes are what talosop reports.
 func observationAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"phase": tf.ComputedString("How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, `Ready`, " +
-			"or `Degraded` when a machine, its node, etcd, the Kubernetes API or its endpoint does not work, which the next " +
-			"apply repairs or waits for. Check `self.phase == \"Ready\"` in a postcondition."),
-		"operations": tf.ComputedStrings("What the apply of this plan does to machines, in order. Empty once the next " +
-			"refresh has seen them; after an update that failed, what remains."),
+		"phase": tf.ComputedString("Progress of the machines: `Provisioning`, `Bootstrapping`, `Joining`, `Ready` or " +
+			"`Degraded`. `Degraded` means that a machine, node, etcd, the Kubernetes API or its endpoint fails; the next " +
+			"apply repairs it or waits. Check `self.phase == \"Ready\"` in a postcondition."),
+		"operations": tf.ComputedStrings("What the apply of this plan does to machines, in order. Empty after the next " +
+			"refresh; after a failed update, the remaining operations."),
 		"impact": impactAttribute(),
-		"observed": tf.ComputedObjectMap("What was last observed of each machine, by its name. One that does not answer "+
-			"keeps its values; one that was never reached is absent.", map[string]schema.Attribute{
-			"address":            tf.ComputedString("Address at which the machine was reached."),
+		"observed": tf.ComputedObjectMap("Values from the last observation of each machine, by name. A machine that does "+
+			"not answer keeps its values. One that was never reached is absent.", map[string]schema.Attribute{
+			"address":            tf.ComputedString("Address at which the provider reached the machine."),
 			"uuid":               tf.ComputedString("Hardware UUID (SMBIOS)."),
-			"stage":              tf.ComputedString("Stage in the words of Talos: `maintenance`, `booting`, `running`, …"),
-			"ready":              tf.ComputedBool("Whether Talos reports it ready."),
-			"talos_version":      tf.ComputedString("Talos version that runs."),
-			"kubernetes_version": tf.ComputedString("Kubernetes version of the node, which is that of its kubelet."),
+			"stage":              tf.ComputedString("Talos stage: `maintenance`, `booting`, `running`, …"),
+			"ready":              tf.ComputedBool("Whether Talos reports the machine as ready."),
+			"talos_version":      tf.ComputedString("Running Talos version."),
+			"kubernetes_version": tf.ComputedString("Kubernetes version of the node: the version of its kubelet."),
 			"node_name":          tf.ComputedString("Name of the Kubernetes node."),
-			"drift": tf.ComputedStrings("How it differs from what was applied last; the next apply puts it right, but for " +
-				"what begins with `host cluster, left as it is`, and waits for what begins with `not ready` or `etcd is not " +
-				"healthy`."),
+			"drift": tf.ComputedStrings("Differences from what was last applied, which the next apply repairs. It does not " +
+				"change lines that begin with `host cluster, left as it is`. It waits for lines that begin with `not ready` or " +
+				"`etcd is not healthy`."),
 		}),
-		"record": tf.ComputedSecret("What else talosop remembers of the machines, for its next plan; its form may change " +
-			"in any version. To look at machines there are `talosop_machine_info` and `talosop_cluster_health`."),
+		"record": tf.ComputedSecret("Other data about the machines that talosop needs for its next plan; its format may " +
+			"change in any version. To inspect machines, use `talosop_machine_info` and `talosop_cluster_health`."),
 	}
 }
 

@@ -26,15 +26,15 @@ const mostReplicas = 1000
 // replicaAttributes are those of a group of machines in containers.
 func replicaAttributes(role string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"replicas": tf.OptionalNumber(clusterhandle.ContainersOnly+"How many "+role+" machines there are, numbered "+
-			"from `0`; required with mode `container`. More of them are made and join; of fewer, those with the highest "+
-			"numbers are drained, leave etcd, and go with their volumes.", int64validator.Between(0, mostReplicas)),
+		"replicas": tf.OptionalNumber(clusterhandle.ContainersOnly+"Number of "+role+" machines, numbered from "+
+			"`0`; required with mode `container`. When you lower it, the machines with the highest numbers are drained, "+
+			"leave etcd, and are deleted with their volumes.", int64validator.Between(0, mostReplicas)),
 		"replica_config_patches": schema.MapAttribute{
 			Validators:  []validator.Map{tf.MayBeBlank{}},
 			Optional:    true,
 			ElementType: types.ListType{ElemType: types.StringType},
-			MarkdownDescription: clusterhandle.ContainersOnly + "Patches of single machines by their numbers, such as " +
-				"`\"0\"`, as `config_patches` of all, applied last.",
+			MarkdownDescription: clusterhandle.ContainersOnly + "Patches of single machines by number, such as `\"0\"`, in " +
+				"the format of `config_patches` and applied last.",
 		},
 		"pod": podAgain(),
 	}
@@ -94,8 +94,8 @@ func untoldReplicas(m machinesModel) machinesModel {
 
 // podAgain is pod of a group, with the same content as that of host.
 func podAgain() schema.SingleNestedAttribute {
-	pod := clusterhandle.PodAttribute(clusterhandle.ContainersOnly + "The pods of these machines; values that are not " +
-		"set are taken from `host.pod`.")
+	pod := clusterhandle.PodAttribute(clusterhandle.ContainersOnly + "The pods of these machines. `host.pod` provides " +
+		"the values that you do not set here.")
 	pod.Attributes = tf.AsIn("host.pod", pod.Attributes)
 
 	return pod

@@ -200,32 +200,31 @@ func settingsAttributes() map[string]schema.Attribute {
 			Required:      true,
 			Validators:    []validator.String{clusterhandle.Mode},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or " +
-				"`container`, for pods of the Kubernetes cluster of `host`." + tf.ReplacesCluster,
+			MarkdownDescription: "Platform of the machines: `metal` for physical and virtual machines, or `container` for " +
+				"pods of the Kubernetes cluster of `host`." + tf.ReplacesCluster,
 		},
 		"name": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{clusterhandle.ReplaceOnOtherName()},
-			MarkdownDescription: "Name of the cluster, and of the folder of its snapshots, in the words of DNS: lower-case " +
-				"letters, digits and dashes." + clusterhandle.Renamed(tf.ReplacesCluster),
+			MarkdownDescription: "Name of the cluster and of the folder of its snapshots, a DNS label: lower-case letters, " +
+				"digits and dashes." + clusterhandle.Renamed(tf.ReplacesCluster),
 		},
 		"host": clusterhandle.HostAttribute(),
 		"endpoint": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as " +
-				"`https://10.0.0.10:6443`: of a load balancer, a virtual IP, a DNS name, or a single control plane. Required " +
-				"on metal; default in containers: that of the Service, `https://<name>.<namespace>.svc.<dns_domain>:6443`." +
-				tf.AppliedLive,
+			MarkdownDescription: "URL of the Kubernetes API for machines and clients, such as `https://10.0.0.10:6443`: a " +
+				"load balancer, virtual IP, DNS name, or single control plane. Required on metal; default in containers: the " +
+				"Service, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + tf.AppliedLive,
 		},
 		"secrets": tf.OptionalSensitive("Secrets of the cluster: `bundle` of `talosop_secrets`, or YAML of `talosctl gen " +
-			"secrets`. Default: those of the provider's `clusters`, which no state has. Others are refused while the cluster " +
-			"exists."),
+			"secrets`. Default: the secrets in `clusters` of the provider, which state does not store. Other secrets are " +
+			"refused while the cluster exists."),
 		"kubernetes_version": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{tf.KeepVersion()},
-			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`, with or without the `v`; it has to be " +
-				"supported by `talos_version`. " + rollout.KubernetesUpgrade,
+			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`, with or without the `v`; " +
+				"`talos_version` must support it. " + rollout.KubernetesUpgrade,
 		},
 		"bootstrap_manifests_version": rollout.ManifestsAttribute(),
 		"restore_from":                restore.Attribute(),
@@ -235,9 +234,8 @@ func settingsAttributes() map[string]schema.Attribute {
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			MarkdownDescription: "Form of the configuration that is generated, such as `v1.13`; pinned to the minor " +
-				"version of `talos_version` when the cluster is created, and never moved by an upgrade. Set it to adopt an " +
-				"older cluster, or to move one to `v1.14`.",
+			MarkdownDescription: "Version of the configuration format, such as `v1.13`. Create pins it to the minor version " +
+				"of `talos_version`, and upgrades do not change it. Set it to adopt an older cluster, or to move one to `v1.14`.",
 		},
 		"cluster_config_patches": schema.ListAttribute{
 			Validators:  []validator.List{tf.MayBeBlank{}},
@@ -245,7 +243,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			Computed:    true,
 			Default:     tf.NoTexts(),
 			ElementType: types.StringType,
-			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included, " +
+			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included, applied " +
 				"before `config_patches`. " + PatchFormat + patchChange,
 		},
 		"cluster": schema.SingleNestedAttribute{

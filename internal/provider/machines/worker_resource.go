@@ -47,27 +47,25 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 		Optional: true,
 		Computed: true,
 		Default:  stringdefault.StaticString(DefaultPoolName),
-		MarkdownDescription: "Name of the pool, for ids and messages: clusters may have several pools, each a resource " +
-			"with a name of its own. Machines in containers are called by it, so that there a change makes new machines and " +
-			"removes the old ones; on metal a change touches no machine. Default: `worker`.",
+		MarkdownDescription: "Name of the pool in IDs and messages, unique in its cluster (default `worker`). On metal a " +
+			"change touches no machine. Containers carry the name: a change creates new machines and removes the old ones.",
 	}
 	attributes["max_unavailable"] = rollout.MaxUnavailable()
 	attributes["host"] = clusterhandle.WorkerHostAttribute()
 	attributes["cluster"] = schema.SingleNestedAttribute{
 		Required:      true,
 		PlanModifiers: []planmodifier.Object{clusterhandle.KeepHandle()},
-		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or " +
-			"`talosop_cluster`, or an object written by hand for a cluster that " +
-			"was made with other tools.",
+		MarkdownDescription: "Handle of the cluster that the workers join: `cluster` of `talosop_control_plane` or " +
+			"`talosop_cluster`, or an object that you write for any other cluster.",
 		Attributes: clusterhandle.JoinHandle(clusterhandle.ReplacesWorkers),
 	}
 
 	resp.Schema = schema.Schema{
 		Version: schemaVersion,
-		MarkdownDescription: "A pool of workers that joins a cluster. The machines are configured side by side, and the " +
-			"resource is complete when every node is registered (and Ready, unless `cni` of the cluster is " +
-			"`none`).\n\nDestroying it drains the nodes, resets the machines into maintenance mode and removes the nodes from " +
-			"Kubernetes, unless `on_destroy` is `preserve`.",
+		MarkdownDescription: "A pool of workers that joins a cluster. It configures the machines in parallel, and " +
+			"completes when every node is registered (and Ready, unless `cni` of the cluster is `none`).\n\nDestroying it " +
+			"drains the nodes, resets the machines into maintenance mode and removes the nodes from Kubernetes, unless " +
+			"`on_destroy` is `preserve`.",
 		Attributes: tf.WithTypes(attributes),
 	}
 }

@@ -14,9 +14,9 @@ const locked = "locked"
 
 // Locked is the argument that no operation takes a machine out of service.
 func Locked() schema.BoolAttribute {
-	return tf.OptionalBool("Holds what would take the machine out of service, and what others may not do before it " +
-		"(default `false`): `operations` lists it as held. A plan that would remove the machine is refused. See the " +
-		"[guide](../guides/holding-changes).")
+	return tf.OptionalBool("Holds changes that take the machine out of service, and changes that other machines may " +
+		"only make after it (default `false`). `operations` lists them as held; a plan that removes the machine is " +
+		"refused. See the [guide](../guides/holding-changes).")
 }
 
 // WithLockOf is a machine of state with the lock of the plan: a lock touches no machine, and is stored even after a

@@ -64,62 +64,63 @@ const (
 // says, in every version of the provider.
 func Attributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"apply_mode": tf.OptionalString("How a changed configuration is applied to machines that run: `auto` (the default) "+
-			"for good; `try` on trial first where no reboot is needed, kept when the machine is reached again."+
+		"apply_mode": tf.OptionalString("How a changed configuration is applied to running machines: `auto` (the "+
+			"default) permanently, `try` on trial where no reboot is needed, kept if the machine stays reachable."+
 			tf.TerraformOnly, stringvalidator.OneOf(applyAuto, applyTry)),
-		"reboot": tf.OptionalString("When a machine reboots for a configuration that takes it: `now` (the default), drained "+
-			"and in its turn, or `staged`: whenever it boots next ([guide](../guides/holding-changes#until-the-next-reboot))."+
+		"reboot": tf.OptionalString("When a machine reboots if its configuration needs it: `now` (the default), drained "+
+			"and in its turn, or `staged`, at its next boot ([guide](../guides/holding-changes#until-the-next-reboot))."+
 			tf.TerraformOnly, stringvalidator.OneOf(rebootNow, rebootStaged)),
-		"drain": tf.OptionalObject("How nodes, which are cordoned in any case, are emptied before their machines reboot, "+
-			"upgrade or leave. When a whole pool of workers is destroyed, only `enabled` counts."+tf.TerraformOnly,
+		"drain": tf.OptionalObject("How nodes are drained before their machines reboot, upgrade or leave; nodes are "+
+			"always cordoned. When you destroy a whole pool of workers, only `enabled` counts."+tf.TerraformOnly,
 			map[string]schema.Attribute{
-				"enabled": tf.OptionalBool("Whether pods are evicted before the disruption (default `true`)."),
-				"timeout": tf.OptionalString("Time for emptying one node, such as `90s` (default `5m`).", PositiveDuration),
-				"on_timeout": tf.OptionalString("What happens when pods are left by then, such as those a PodDisruptionBudget "+
-					"protects. `fail` (the default) makes the node schedulable again and ends the run, `force` deletes them against "+
-					"their budgets, `skip` leaves them to the disruption.", stringvalidator.OneOf(
+				"enabled": tf.OptionalBool("Whether to evict pods before the disruption (default `true`)."),
+				"timeout": tf.OptionalString("Time to drain one node, such as `90s` (default `5m`).", PositiveDuration),
+				"on_timeout": tf.OptionalString("What happens to pods that remain after `timeout`, such as those that a "+
+					"PodDisruptionBudget protects. `fail` (the default) uncordons the node and ends the run. `force` deletes the "+
+					"pods despite their budgets, and `skip` leaves them to the disruption.", stringvalidator.OneOf(
 					string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))),
 			}),
 		"health_checks": healthchecks.Attribute(PositiveDuration),
-		"upgrade_via": tf.OptionalStrings("Talos releases to pass on upgrades across more than one minor version, such as "+
-			"`[\"v1.12.6\"]`, one of each. Default: the newest that are known, of others the first."+tf.TerraformOnly,
+		"upgrade_via": tf.OptionalStrings("Talos releases for upgrades across more than one minor version, such as "+
+			"`[\"v1.12.6\"]`, at most one per minor version. Default: the newest known release of each; for an unknown "+
+			"minor version, its first release."+tf.TerraformOnly,
 			talosVia),
-		"etcd_snapshot_folder": tf.OptionalString("Folder on the computer that runs Terraform, such as `./snapshots`, for " +
-			"a verified snapshot of etcd before a control plane goes down (default: none). They hold every Secret of the " +
-			"cluster, and talosop never deletes them." + tf.TerraformOnly),
-		"allow_downgrade": tf.OptionalBool("Whether machines may go back to an older Talos, one minor version at a time " +
-			"([guide](../guides/metal-machines)), and to a lower patch of Kubernetes (default `false`)." + tf.TerraformOnly),
+		"etcd_snapshot_folder": tf.OptionalString("Folder on the computer that runs Terraform, such as `./snapshots`, " +
+			"for a verified etcd snapshot before a control plane goes down (default: none). Snapshots contain every Secret " +
+			"of the cluster, and talosop never deletes them." + tf.TerraformOnly),
+		"allow_downgrade": tf.OptionalBool("Whether machines may downgrade Talos, one minor version at a time " +
+			"([guide](../guides/metal-machines)), and Kubernetes to a lower patch version (default `false`)." +
+			tf.TerraformOnly),
 		"allow_untested": tf.OptionalBool("Whether `talos_version` may be newer than " + machineset.NewestTalos + " " +
 			"(default `false`)." + tf.TerraformOnly),
-		"kubernetes_upgrade_via": tf.OptionalStrings("Kubernetes releases to pass on upgrades across more than one minor "+
-			"version, such as `[\"v1.35.6\"]`, one of each. Default: the newest that are known, of others the first."+
-			tf.TerraformOnly, kubernetesVia),
+		"kubernetes_upgrade_via": tf.OptionalStrings("Kubernetes releases for upgrades across more than one minor "+
+			"version, such as `[\"v1.35.6\"]`, at most one per minor version. Default: the newest known release of each; "+
+			"for an unknown minor version, its first release."+tf.TerraformOnly, kubernetesVia),
 		"maintenance_window": windowAttribute(),
 		"appear_within": tf.OptionalString("How long machines and disks may take to appear (default `10s`), such as `5m` "+
 			"for VMs of the same apply."+tf.TerraformOnly, PositiveDuration),
-		"prune_bootstrap_manifests": tf.OptionalBool("Whether objects are deleted that are among the bootstrap manifests " +
-			"no more when those are synced (default `true`; Talos 1.13 and newer)." + tf.TerraformOnly),
-		"drain_before_kubelet_upgrade": tf.OptionalBool("Whether a node is drained, as `drain` says, before the kubelet of " +
-			"its machine changes (default `false`)." + tf.TerraformOnly),
+		"prune_bootstrap_manifests": tf.OptionalBool("Whether a sync deletes objects that are no longer among the " +
+			"bootstrap manifests (default `true`; Talos 1.13 and newer)." + tf.TerraformOnly),
+		"drain_before_kubelet_upgrade": tf.OptionalBool("Whether to drain a node, as `drain` sets, before its kubelet " +
+			"changes (default `false`)." + tf.TerraformOnly),
 	}
 }
 
 // KubernetesUpgrade says what another version of Kubernetes does.
-const KubernetesUpgrade = "A change upgrades Kubernetes on the machines that run, without a reboot, one minor " +
-	"version after the other: see the [guide](../guides/kubernetes-upgrades). A complete upgrade to another minor " +
-	"version is never taken back, a lower patch needs `allow_downgrade`."
+const KubernetesUpgrade = "A change upgrades Kubernetes on running machines, without a reboot, one minor version " +
+	"at a time: see the [guide](../guides/kubernetes-upgrades). A complete upgrade to another minor version cannot be " +
+	"downgraded; a lower patch version needs `allow_downgrade`."
 
 // ManifestsAttribute is the version of a cluster's bootstrap manifests.
 func ManifestsAttribute() schema.StringAttribute {
-	return tf.ComputedString("Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, " +
-		"the cluster got last. Null on workers.")
+	return tf.ComputedString("Kubernetes version of the bootstrap manifests (such as kube-proxy and CoreDNS) that the " +
+		"cluster got last. Null on workers.")
 }
 
 // MaxUnavailable limits how many workers are disrupted at once.
 func MaxUnavailable() schema.StringAttribute {
-	return tf.OptionalString("How many workers of the pool may be out of service at once, those that are so for other "+
-		"reasons included: a number, or a share such as `20%`, rounded down and at least one (default `1`)."+
-		tf.TerraformOnly, budget)
+	return tf.OptionalString("How many workers of the pool may be out of service at once, for any reason (default "+
+		"`1`). It is a number, or a percentage such as `20%`, rounded down but at least one."+tf.TerraformOnly, budget)
 }
 
 // Untold is Changes without a value.

@@ -35,12 +35,13 @@ const (
 func windowAttribute() schema.SingleNestedAttribute {
 	return tf.OptionalObject("When updates may take machines out of service (default: always): see the "+
 		"[guide](../guides/holding-changes)."+tf.TerraformOnly, map[string]schema.Attribute{
-		"cron":     tf.RequiredString("When it opens: a cron expression of five fields, such as `0 22 * * 6`.", windowCron),
-		"duration": tf.RequiredString("How long it is open, such as `4h`.", windowDuration),
+		"cron": tf.RequiredString("When the window opens: a cron expression of five fields, such as `0 22 * * "+
+			"6`.", windowCron),
+		"duration": tf.RequiredString("How long the window is open, such as `4h`.", windowDuration),
 		"time_zone": tf.OptionalString("Time zone of `cron`, such as `Europe/Berlin`. Default: `"+clock.DefaultZone+"`.",
 			clock.TimeZone),
-		"outside": tf.OptionalString("What happens outside of it: the apply waits (`wait`, the default), or the plan is "+
-			"refused (`refuse`).", stringvalidator.OneOf(outsideWait, outsideRefuse)),
+		"outside": tf.OptionalString("What happens outside the window: the apply waits (`wait`, the default), or the "+
+			"plan is refused (`refuse`).", stringvalidator.OneOf(outsideWait, outsideRefuse)),
 	})
 }
 

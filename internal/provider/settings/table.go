@@ -85,8 +85,8 @@ var (
 var table = []row{
 	{
 		setting: setting.Labels, kind: blankTexts, cost: tf.AppliedLive, on: everywhere,
-		what: "Labels of the Kubernetes nodes. Kubernetes lets a worker set none below `node-role.kubernetes.io`, " +
-			"`kubernetes.io` and `k8s.io` but a few, which is a warning.",
+		what: "Labels of the Kubernetes nodes. On workers, Kubernetes refuses most labels below " +
+			"`node-role.kubernetes.io`, `kubernetes.io` and `k8s.io`; the plan warns about them.",
 	},
 	{
 		setting: setting.Annotations, kind: blankTexts, cost: tf.AppliedLive, on: everywhere,
@@ -94,24 +94,24 @@ var table = []row{
 	},
 	{
 		setting: setting.Taints, kind: texts, cost: tf.AppliedLive, on: everywhere,
-		what: "Taints of the Kubernetes nodes by their keys, each `<effect>` or `<value>:<effect>`, such as " +
-			"`gpu:NoSchedule`. Workers need Talos v1.14 for them, which gives them when the node registers.",
+		what: "Taints of the Kubernetes nodes by key, each `<effect>` or `<value>:<effect>`, such as `gpu:NoSchedule`. " +
+			"On workers they need Talos v1.14, which sets them when the node registers.",
 	},
 	{
 		setting: setting.Sysctls, kind: texts, cost: tf.AppliedLive, on: everywhere,
-		what: "Kernel parameters (sysctl) by their names, such as `vm.max_map_count`.",
+		what: "Kernel parameters (sysctl) by name, such as `vm.max_map_count`.",
 	},
 	{
 		setting: setting.KubeletExtraArgs, kind: texts, on: everywhere,
-		cost: " A change restarts the kubelet; pods go on running.",
-		what: "Arguments of the kubelet by their names without dashes, such as `feature-gates`. Those that Talos sets itself " +
-			"are refused.",
+		cost: " A change restarts the kubelet; pods keep running.",
+		what: "Arguments of the kubelet by name without dashes, such as `feature-gates`. Arguments that Talos sets are " +
+			"refused.",
 	},
 	{
 		setting: setting.OIDC, kind: object(oidc), cost: " A change restarts the API servers, without a reboot.",
 		on: clusters,
-		what: "OpenID Connect issuer whose tokens the API server takes. Up to contract v1.13 it is written as arguments " +
-			"(`oidc-issuer-url`), from v1.14 on as structured authentication.",
+		what: "OpenID Connect issuer whose tokens the API server accepts. Up to contract v1.13 it is written as " +
+			"arguments (`oidc-issuer-url`), from v1.14 as structured authentication.",
 	},
 	{
 		setting: setting.VIP, kind: object(vip), cost: tf.AppliedLive, on: []Level{Cluster, Handle, ControlPlane,
@@ -119,18 +119,18 @@ var table = []row{
 		what: "Virtual IP that the control planes share in one layer 2 network, for `endpoint`.",
 	}, {
 		name: "cert_sans", kind: filledList, cost: tf.AppliedLive, on: clusters,
-		what: "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
-			"`endpoint` and the addresses of the machines are always in them.",
+		what: "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The " +
+			"certificates always contain the host of `endpoint` and the addresses of the machines.",
 	},
 	{
 		name: "pod_cidrs", kind: list, cost: tf.ReplacesCluster, on: clusters,
-		what: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.244.0.0/16`, and `" +
+		what: "Networks of the pods: one, or an IPv4 and an IPv6 network for dual stack. Default: `10.244.0.0/16`, and `" +
 			machineconfig.ContainerPodCIDR + "` in containers.",
 	},
 	{
 		name: "service_cidrs", kind: list, cost: tf.ReplacesCluster, on: clusters,
-		what: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.96.0.0/12`, and `" +
-			machineconfig.ContainerServiceCIDR + "` in containers.",
+		what: "Networks of the services: one, or an IPv4 and an IPv6 network for dual stack. Default: `10.96.0.0/12`, " +
+			"and `" + machineconfig.ContainerServiceCIDR + "` in containers.",
 	},
 	{
 		name: "dns_domain", kind: text, cost: tf.ReplacesCluster, on: clusters,
@@ -138,8 +138,7 @@ var table = []row{
 	},
 	{
 		name: "cni", kind: brieflyInHandle(cni), cost: tf.AppliedLive, on: clusters,
-		what: "The network plugin (CNI) that Talos installs when the cluster is bootstrapped. Without it Talos installs " +
-			"Flannel.",
+		what: "The network plugin (CNI) that Talos installs at bootstrap. Default: Flannel.",
 	},
 	{
 		name: "kube_proxy", kind: truth, cost: tf.AppliedLive, on: clusters,
@@ -147,24 +146,24 @@ var table = []row{
 	},
 	{
 		name: "discovery", kind: truth, cost: tf.AppliedLive, on: clusters,
-		what: "Whether machines find each other through the public discovery service, which sees encrypted data only and " +
-			"which KubeSpan needs. Default: `true`, `false` with `air_gapped` or `isolated`.",
+		what: "Whether machines find each other through the public discovery service, which sees only encrypted data and " +
+			"which KubeSpan needs. Default: `true`, or `false` with `air_gapped` or `isolated`.",
 	},
 	{
 		name: "isolated", kind: truth, on: clusters,
 		cost: " A change is refused: destroy the cluster and create another one.",
-		what: "Whether this is a restore rehearsal, kept apart from the cluster that runs with the same secrets (default " +
-			"`false`): no discovery, an `endpoint` of its own, pods that reach only each other " +
+		what: "Whether this is a restore rehearsal, isolated from the running cluster with the same secrets (default " +
+			"`false`). It uses no discovery and a separate `endpoint`, and its pods reach only each other " +
 			"([guide](../guides/etcd-backups.md#rehearse-a-restore)).",
 	},
 	{
 		name: "air_gapped", kind: truth, cost: tf.AppliedLive, on: clusters,
-		what: "Whether the machines reach no public network (default `false`): switches the discovery service off, and " +
-			"time synchronisation too unless a patch configures it. Images have to come from `registries` or the image cache.",
+		what: "Whether the machines reach no public network (default `false`). It disables the discovery service, and " +
+			"time synchronization unless a patch configures it. Images must come from `registries` or the image cache.",
 	},
 	{
-		name: "image_cache", kind: truth, cost: " Switched on later it has no effect on installed machines.", on: clusters,
-		what: "Whether machines use the image cache of their boot medium, kept in a volume on the system disk (default " +
+		name: "image_cache", kind: truth, cost: " Enabled later, it does not affect installed machines.", on: clusters,
+		what: "Whether machines use the image cache of their boot medium, stored in a volume on the system disk (default " +
 			"`false`).",
 	},
 	{

@@ -81,7 +81,7 @@ func (f Fields) Absent(name string) bool {
 }
 
 // WriteOnlyText ends the description of write-only attributes.
-const WriteOnlyText = " Write-only: it is in neither state nor plan, and a change of it alone plans nothing."
+const WriteOnlyText = " Write-only: state and plans do not store it, and a change of it alone plans nothing."
 
 // WriteOnlySuffix is the suffix of write-only attributes. If a change of the value must have an effect, there is a
 // second attribute with WriteOnlySuffix and `_version`.

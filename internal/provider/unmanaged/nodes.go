@@ -31,16 +31,17 @@ type node struct {
 
 // Attribute is the attribute observed_others of a resource that creates clusters.
 func Attribute() schema.MapNestedAttribute {
-	return tf.ComputedObjectMap("Nodes that no resource of talosop has, by their names, as the last refresh saw them: of "+
-		"autoscalers and instance groups, whose machines join by themselves. They come and go without a plan "+
+	return tf.ComputedObjectMap("Nodes without a talosop resource, by name, from the last refresh: nodes of "+
+		"autoscalers and instance groups, whose machines join the cluster themselves. They come and go without a plan "+
 		"([guide](../guides/autoscaling)). Null until the Kubernetes API answers.", map[string]schema.Attribute{
-		"address":         tf.ComputedString("Its first address in Kubernetes."),
-		"role":            tf.ComputedString("`controlplane` or `worker`."),
-		"ready":           tf.ComputedBool("Whether Kubernetes calls it Ready."),
-		"cordoned":        tf.ComputedBool("Whether talosop cordoned it for an upgrade, and has not given it back yet."),
-		"talos_version":   tf.ComputedString("Talos version that runs; null where it is another system."),
+		"address": tf.ComputedString("First address of the node in Kubernetes."),
+		"role":    tf.ComputedString("`controlplane` or `worker`."),
+		"ready":   tf.ComputedBool("Whether the node is Ready in Kubernetes."),
+		"cordoned": tf.ComputedBool("Whether talosop cordoned the node for an upgrade and has not uncordoned it " +
+			"yet."),
+		"talos_version":   tf.ComputedString("Running Talos version; null for another operating system."),
 		"kubelet_version": tf.ComputedString("Version of the kubelet."),
-		"provider_id":     tf.ComputedString("What its cloud calls the machine; null without a cloud controller."),
+		"provider_id":     tf.ComputedString("ID of the machine at its cloud; null without a cloud controller."),
 		"labels":          tf.ComputedStringMap("Labels of the node, such as those of its node group."),
 	})
 }

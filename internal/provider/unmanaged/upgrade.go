@@ -27,16 +27,16 @@ type upgrade struct {
 // UpgradeAttribute is the argument upgrade_unmanaged of a resource that creates clusters.
 func UpgradeAttribute() schema.SingleNestedAttribute {
 	budget := rollout.MaxUnavailable()
-	budget.MarkdownDescription = "How many of the nodes may be out of service at once, as `max_unavailable` of workers " +
-		"(default `1`)."
+	budget.MarkdownDescription = "How many of the nodes may be out of service at once, in the format of " +
+		"`max_unavailable` of workers (default `1`)."
 
-	return tf.OptionalObject("Workers in `observed_others` whose Talos is upgraded when it is older than "+
-		"`talos_version`, after all machines of the resource: each is drained and rebooted, through a control plane "+
-		"([guide](../guides/autoscaling)). The plan names them. A change touches no machine.", map[string]schema.Attribute{
-		"selector": tf.RequiredString("Labels of their nodes, as `kubectl get nodes -l` takes them, such as "+
+	return tf.OptionalObject("Workers in `observed_others` that an apply upgrades if their Talos is older than "+
+		"`talos_version`. After all machines of the resource, it drains and reboots each one, through a control plane; "+
+		"the plan lists them ([guide](../guides/autoscaling)). A change touches no machine.", map[string]schema.Attribute{
+		"selector": tf.RequiredString("Label selector of their nodes, in the format of `kubectl get nodes -l`, such as "+
 			"`karpenter.sh/nodepool=default`.", selector),
-		"image": tf.RequiredString("Installer image with the extensions that they need, such as "+
-			"`ghcr.io/siderolabs/installer`. A tag in it is exchanged for each version on the way.", installer),
+		"image": tf.RequiredString("Installer image with the extensions that the machines need, such as "+
+			"`ghcr.io/siderolabs/installer`. Each version on the upgrade path replaces the tag.", installer),
 		"max_unavailable": budget,
 	})
 }

@@ -39,10 +39,10 @@ func (d *dataSource) Metadata(_ context.Context, req datasource.MetadataRequest,
 
 func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The configuration that `talosop_worker` sends to a machine with these arguments, for " +
-			"machines that others make: user data of cloud VMs, autoscalers, image builders. No machine is asked, so that " +
-			"plans have it as soon as the arguments are known. Machines that boot with it join the cluster by themselves, " +
-			"and no resource of talosop has them ([guide](../guides/autoscaling)).",
+		MarkdownDescription: "The configuration that `talosop_worker` sends to a machine, for machines that another " +
+			"system creates: cloud user data, autoscalers, image builders. It contacts no machine, so a plan has the result " +
+			"as soon as the arguments are known. Machines that boot with it join the cluster, and no talosop resource " +
+			"manages them ([guide](../guides/autoscaling)).",
 		Attributes: attributes(),
 	}
 }

@@ -24,23 +24,23 @@ func attributes() map[string]schema.Attribute {
 	}
 
 	maps.Copy(given, map[string]resource.Attribute{
-		"cluster": tf.RequiredObject("Handle of the cluster the machines join: `cluster` of `talosop_control_plane` or "+
-			"`talosop_cluster`, or an object written by hand. Its secrets may be in `clusters` of the provider as those of "+
-			"`talosop_worker` may; the configuration that is made of them is in state all the same.",
+		"cluster": tf.RequiredObject("Handle of the cluster that the machines join: `cluster` of `talosop_control_plane` "+
+			"or `talosop_cluster`, or an object that you write. Its secrets can be in `clusters` of the provider, as for "+
+			"`talosop_worker`. The resulting configuration is stored in state in either case.",
 			clusterhandle.ObservedHandle()),
-		"role": tf.OptionalString("What the machines do in their cluster, in the words of Talos: `worker` (the default) or "+
-			"`controlplane`. Ordinary pods run on a control plane only with a patch that sets "+
+		"role": tf.OptionalString("Role of the machines in the cluster: `worker` (the default) or `controlplane`. "+
+			"Ordinary pods run on a control plane only with a patch that sets "+
 			"`cluster.allowSchedulingOnControlPlanes`.", stringvalidator.OneOf(string(step.Worker), string(step.ControlPlane))),
 		"allow_untested": tf.OptionalBool("Whether `talos_version` may be newer than " + machineset.NewestTalos + " " +
 			"(default `false`)."),
-		"config": tf.ComputedSecret("The configuration as Talos takes it. It holds secrets: that of a worker the tokens " +
-			"that machines join with and the secret of discovery, that of a control plane the keys of all authorities as " +
-			"well. State keeps it, and whoever can read the metadata of a VM can read its user data."),
-		"redacted": tf.ComputedString("The configuration for people, with `(sensitive value)` in the place of secrets, of " +
-			"what often carries them, and of all of a document that talosop does not know, as plans have it. A secret that a " +
-			"patch puts where Talos expects none is shown."),
-		"digest": tf.ComputedString("Digest of the configuration. The images of " +
-			"Kubernetes and keys that can be turned over are no part of it."),
+		"config": tf.ComputedSecret("The configuration for Talos, with secrets: for a worker, join tokens and the " +
+			"discovery secret; for a control plane, also the keys of all authorities. State stores it. A client that can " +
+			"read the metadata of a VM can read its user data."),
+		"redacted": tf.ComputedString("The configuration for display, as plans show it. `(sensitive value)` replaces " +
+			"secrets, fields that often hold secrets, and documents that talosop does not know. It shows a secret that a " +
+			"patch puts in any other field."),
+		"digest": tf.ComputedString("Digest of the configuration, without the Kubernetes images and the keys that can be " +
+			"rotated."),
 	})
 
 	return tf.DataSourceAttributes(given)
@@ -48,22 +48,21 @@ func attributes() map[string]schema.Attribute {
 
 // arguments are the texts of arguments that say more where machines follow them.
 var arguments = map[string]string{
-	"talos_version": "Talos version of the image that the machines boot from, such as `" + rollout.TalosExample +
-		"`, with or without the `v`: " + machineset.SupportedTalos + "; a newer one needs `allow_untested`. It decides " +
-		"what is valid, and the tag of the installer image.",
-	"hostname": "Host name, for a configuration of one machine. Without it the configuration fixes none, so that many " +
-		"machines can have it: the platform or DHCP names each of them, and where they do not, Talos makes a name of " +
-		"the identity of the machine.",
-	"install": "How Talos is installed by a machine that boots from an ISO or over the network: `disk` or " +
-		"`disk_selector` is needed, unless a machine boots from a disk already.",
-	"schematic": "Id or content (YAML) of an Image Factory schematic with system extensions and kernel arguments, for " +
+	"talos_version": "Talos version of the image that the machines boot from, such as `" + rollout.TalosExample + "`, " +
+		"with or without the `v`: " + machineset.SupportedTalos + "; a newer one needs `allow_untested`. It decides " +
+		"which fields are valid, and sets the tag of the installer image.",
+	"hostname": "Hostname, for the configuration of one machine. Without it, many machines can use the configuration: " +
+		"the platform or DHCP names each one. If neither does, Talos derives a name from the machine identity.",
+	"install": "Installation of Talos by a machine that boots from an ISO or over the network: needs `disk` or " +
+		"`disk_selector`, unless the machine already boots from a disk.",
+	"schematic": "ID or content (YAML) of an Image Factory schematic with system extensions and kernel arguments, for " +
 		"the installer image.",
-	"platform": "Platform of the installer image of a `schematic`, in the words of Talos, such as `nocloud` or `aws` " +
-		"(default `metal`).",
-	"system_volumes": "Volumes that Talos keeps its own data on: `STATE`, `EPHEMERAL`, and from Talos v1.14 `ETCD`, " +
-		"`CRI`, `KUBELET` and `LOG`, else directories of `EPHEMERAL` ([guide](../guides/disks-and-security)).",
-	"config_patches": "Patches of the configuration, after those of the cluster, for what has no attribute. " +
-		machines.PatchFormat,
+	"platform": "Talos platform of the installer image of a `schematic`, such as `nocloud` or `aws` (default `metal`).",
+	"system_volumes": "Volumes for the data of Talos: `STATE` and `EPHEMERAL`, and from Talos v1.14 `ETCD`, `CRI`, " +
+		"`KUBELET` and `LOG`. Without them, the latter are directories of `EPHEMERAL` " +
+		"([guide](../guides/disks-and-security)).",
+	"config_patches": "Patches of the configuration, applied after those of the cluster, for settings without an " +
+		"attribute. " + machines.PatchFormat,
 }
 
 // describe gives an argument its own text.

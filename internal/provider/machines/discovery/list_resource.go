@@ -47,11 +47,10 @@ func (l *listResource) ListResourceConfigSchema(
 	_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse,
 ) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The machines of Talos that answer at addresses and in networks, for `terraform query` " +
-			"(Terraform 1.14): those that wait in maintenance mode, members of the clusters whose secrets are known, and " +
-			"machines of other clusters, as which they are listed. Members are imported by the identity that they are listed " +
-			"with, and `-generate-config-out` writes them down whole; what waits in maintenance mode is no resource yet, and " +
-			"its `import` block is taken out ([guide](../guides/import-and-migration#discover-machines)).",
+		MarkdownDescription: "The Talos machines that answer at addresses and in networks, for `terraform query` " +
+			"(Terraform 1.14): in maintenance mode, in known clusters, and in other clusters. Import members by their " +
+			"listed identity; `-generate-config-out` writes their whole configuration. A machine in maintenance mode is no " +
+			"resource yet: remove its `import` block ([guide](../guides/import-and-migration#discover-machines)).",
 		Attributes: tf.ListAttributes(attributes()),
 	}
 }

@@ -44,23 +44,23 @@ const (
 
 func attributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"addresses": tf.OptionalStrings("IP addresses (v4 or v6, without brackets) or host names that are asked, at port " +
-			"50000. Where no machine answers is a warning."),
-		"networks": tf.OptionalStrings("Networks whose addresses are asked, in CIDR notation, such as `10.0.0.0/24`. At " +
-			"least one of `addresses` and `networks` is given."),
-		"max_addresses": tf.OptionalNumber("How many addresses `networks` may have together; more are refused before any "+
-			"is asked (default 1024, at most 65536).", int64validator.Between(1, mostAddresses)),
-		"connections": tf.OptionalNumber("How many addresses are asked side by side (default 64, at most 1024).",
+		"addresses": tf.OptionalStrings("IP addresses (v4 or v6, without brackets) or hostnames to query, at port 50000. " +
+			"An address without a machine is a warning."),
+		"networks": tf.OptionalStrings("Networks to query, in CIDR notation, such as `10.0.0.0/24`. Set at least one of " +
+			"`addresses` and `networks`."),
+		"max_addresses": tf.OptionalNumber("How many addresses `networks` may contain in total (default 1024, at most "+
+			"65536). A larger list is refused before any query.", int64validator.Between(1, mostAddresses)),
+		"connections": tf.OptionalNumber("How many addresses the provider queries in parallel (default 64, at most 1024).",
 			int64validator.Between(1, mostConnections)),
-		"connect_timeout": tf.OptionalDuration("How long an address may take to answer a connection, after which nobody is " +
-			"there (default `2s`)."),
-		"cluster": tf.OptionalString("Name of the one of `clusters` of the provider whose members are recognised. By " +
-			"default those of all `clusters` that have `secrets` are."),
-		"secrets_file": tf.OptionalString("Path of a file with the secrets of a further cluster whose members are " +
-			"recognised: written by `talosctl gen secrets`, the configuration of a control-plane machine, or the state Secret " +
+		"connect_timeout": tf.OptionalDuration("How long an address may take to accept a connection (default `2s`). " +
+			"After that, it counts as unused."),
+		"cluster": tf.OptionalString("Name of the cluster in `clusters` of the provider whose members the list " +
+			"recognizes. Default: all `clusters` that have `secrets`."),
+		"secrets_file": tf.OptionalString("Path of a file with the secrets of another cluster whose members the list " +
+			"recognizes. It is a file of `talosctl gen secrets`, a control-plane machine configuration, or the state Secret " +
 			"of talos-operator."),
-		"maintenance": tf.OptionalBool("Whether machines in maintenance mode alone are listed (`true`), or all others " +
-			"(`false`). By default both are."),
+		"maintenance": tf.OptionalBool("Whether to list only machines in maintenance mode (`true`), or only all others " +
+			"(`false`). Default: both."),
 	}
 }
 
