@@ -58,12 +58,11 @@ func (r *scheduleResource) Metadata(_ context.Context, req resource.MetadataRequ
 
 func (r *scheduleResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Snapshots of etcd that the cluster takes by itself, while nobody runs Terraform: a " +
-			"CronJob of [talos-backup](https://github.com/siderolabs/talos-backup) that sends them to a bucket, with the " +
-			"Talos ServiceAccount (role `os:etcd:backup`) and the Secret that it needs; what somebody changes or removes " +
-			"of these is put right by the next apply (`drift`). Talos has to let pods of the namespace use its API, with " +
-			"a patch of every control plane that is in the [guide to backups](../guides/etcd-backups.md). Destroying the " +
-			"resource removes exactly what it made; the snapshots stay.",
+		MarkdownDescription: "Scheduled etcd snapshots, without Terraform runs: a CronJob of " +
+			"[talos-backup](https://github.com/siderolabs/talos-backup) sends them to a bucket, with a Talos ServiceAccount " +
+			"(role `os:etcd:backup`) and a Secret. Talos must allow its API for pods of the namespace, with a patch of " +
+			"every control plane ([guide to backups](../guides/etcd-backups.md)). The next apply repairs changes by other " +
+			"clients (`drift`); a destroy removes exactly what the resource created and keeps the snapshots.",
 		Attributes: scheduleAttributes(ctx),
 	}
 }

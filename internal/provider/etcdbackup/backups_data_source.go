@@ -45,11 +45,10 @@ func (d *etcdBackupsDataSource) Schema(
 	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The snapshots of a cluster's etcd that a bucket or a folder holds, those of " +
-			"`talosop_etcd_backup`: what was recorded of each when it was taken, and whether it can be restored. It asks " +
-			"the store alone, and no machine; a store without any gives an empty list, and one that cannot be asked is an " +
-			"error. For a restore the handle is written by hand, as the example does: the resource that is restored " +
-			"cannot depend on its own handle.",
+		MarkdownDescription: "The etcd snapshots of a cluster in a bucket or folder, made by `talosop_etcd_backup`, with " +
+			"their records and whether they can be restored. It reads the store only, no machine: an empty store gives an " +
+			"empty list, an unreachable one is an error. For a restore, write the handle by hand as in the example, because " +
+			"a restored resource cannot depend on its own handle.",
 		Attributes: etcdBackupsAttributes(ctx),
 	}
 }

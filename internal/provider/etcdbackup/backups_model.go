@@ -37,17 +37,17 @@ const defaultListTimeout = time.Minute
 
 func etcdBackupsAttributes(ctx context.Context) map[string]datasource.Attribute {
 	attributes := tf.DataSourceAttributes(map[string]schema.Attribute{
-		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
-			"an object written by hand with `name`, `endpoint` and `secrets`. With `kubernetes_version` and `talos_version` "+
-			"in it, snapshots that only newer ones read are told apart.", clusterhandle.AccessAttributes()),
-		"latest": tf.ComputedString("Key of the newest snapshot that can be restored; null when there is none. It changes " +
-			"with every backup, and a cluster that lives refuses another `restore_from` than the one it was restored from: " +
-			"take that argument out after the restore, or write the key down in it."),
-		"backups": tf.ComputedObjectList("The snapshots, newest first. One that is not wholly stored is not among them.",
+		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, "+
+			"or an object that you write with `name`, `endpoint` and `secrets`. With `kubernetes_version` and "+
+			"`talos_version`, the list also identifies snapshots that need newer versions.", clusterhandle.AccessAttributes()),
+		"latest": tf.ComputedString("Key of the newest restorable snapshot; null if there is none. It changes with every " +
+			"backup, and a running cluster refuses a different `restore_from`: after the restore, remove that argument or " +
+			"write the key into it."),
+		"backups": tf.ComputedObjectList("The snapshots, newest first, without partially stored ones.",
 			storedAttributes()),
 	})
 
-	attributes["timeouts"] = tf.ReadTimeouts(ctx, "Time that the store may take to answer. Default: `1m`.")
+	attributes["timeouts"] = tf.ReadTimeouts(ctx, "Time for the store to answer. Default: `1m`.")
 	maps.Copy(attributes, store.ListsBackups())
 
 	return attributes
@@ -58,27 +58,27 @@ func storedAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"key": tf.ComputedString("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the " +
 			"folder: `restore_from.file.path` is `<file.path>/<key>`."),
-		"time": tf.ComputedTime("When the snapshot was taken (RFC 3339, UTC), by its name."),
+		"time": tf.ComputedTime("When the snapshot was taken (RFC 3339, UTC), according to its name."),
 		"size": tf.ComputedNumber("Size of the stored object in bytes."),
 		"sha256": tf.ComputedString("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it; null without " +
-			"a record that a key of the cluster wrote."),
+			"a record from a key of the cluster."),
 		"database_size": tf.ComputedNumber("Size of the database in bytes, as `etcdutl snapshot status` prints it; null " +
 			"without a record."),
-		"revision": tf.ComputedNumber("Revision of etcd when the snapshot was taken; null without a record."),
-		"member":   tf.ComputedString("Name of the member of etcd that gave the snapshot; null when nobody recorded it."),
-		"talos_version": tf.ComputedString("Talos version of the machine that gave the snapshot; null when nobody recorded " +
-			"it."),
-		"kubernetes_version": tf.ComputedString("Kubernetes version of the cluster when the snapshot was taken; null when " +
-			"nobody recorded it."),
-		"compression": tf.ComputedString("`zstd` for a compressed snapshot; null for others."),
-		"encryption": tf.ComputedString("`age` for an encrypted snapshot, which needs `identities` or `passphrase` to be " +
-			"restored; null for others."),
-		"secrets_key": tf.ComputedString("Key of the encrypted secrets bundle that was stored with the snapshot; null when " +
-			"there is none."),
-		"restorable": tf.ComputedBool("Whether the snapshot can be restored by its key, by what is known without reading " +
-			"it: a key of the cluster wrote its record, it has the size that was recorded, and neither Kubernetes nor etcd of " +
-			"the handle are too old for it. Its bytes are verified by the restore, before any machine is touched."),
-		"reason": tf.ComputedString("Why it cannot be restored; null when it can."),
+		"revision": tf.ComputedNumber("etcd revision when the snapshot was taken; null without a record."),
+		"member":   tf.ComputedString("Name of the etcd member that provided the snapshot; null without a record."),
+		"talos_version": tf.ComputedString("Talos version of the machine that provided the snapshot; null without a " +
+			"record."),
+		"kubernetes_version": tf.ComputedString("Kubernetes version of the cluster when the snapshot was taken; null " +
+			"without a record."),
+		"compression": tf.ComputedString("`zstd` for a compressed snapshot; otherwise null."),
+		"encryption": tf.ComputedString("`age` for an encrypted snapshot, whose restore needs `identities` or " +
+			"`passphrase`; otherwise null."),
+		"secrets_key": tf.ComputedString("Key of the encrypted secrets bundle stored with the snapshot; null if there is " +
+			"none."),
+		"restorable": tf.ComputedBool("Whether the snapshot can be restored by its key, without reading it: a key of the " +
+			"cluster wrote its record, and its size matches. Kubernetes and etcd of the handle are new enough. The restore " +
+			"verifies its bytes before it touches a machine."),
+		"reason": tf.ComputedString("Why the snapshot cannot be restored; null if it can."),
 	}
 }
 

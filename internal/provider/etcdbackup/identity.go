@@ -34,17 +34,17 @@ func identitySchema() identityschema.Schema {
 	attributes := clusterimport.SourceIdentity()
 	attributes[identityControlPlane] = identityschema.ListAttribute{
 		RequiredForImport: true, ElementType: types.StringType,
-		Description: "Addresses of all control planes; they are in the handle.",
+		Description: "Addresses of all control planes, as in the handle.",
 	}
 	attributes[identityKey] = identityschema.StringAttribute{
 		RequiredForImport: true, Description: "Key of the snapshot in the bucket, or its path below the folder.",
 	}
 	attributes[identityPath] = identityschema.StringAttribute{
-		OptionalForImport: true, Description: "`file.path`: the folder that keeps the snapshot.",
+		OptionalForImport: true, Description: "`file.path`: the folder of the snapshot.",
 	}
 	attributes[identityRecipients] = identityschema.ListAttribute{
 		OptionalForImport: true, ElementType: types.StringType,
-		Description: "`encryption.recipients`, which no snapshot tells.",
+		Description: "`encryption.recipients`, which snapshots do not contain.",
 	}
 
 	for name, attribute := range store.BucketAttributes("", "") {

@@ -61,21 +61,21 @@ func (l *listResource) ListResourceConfigSchema(
 	_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse,
 ) {
 	attributes := tf.ListAttributes(map[string]schema.Attribute{
-		"cluster": tf.RequiredString("Name of the cluster whose snapshots are listed. Its secrets are those of this name " +
-			"in `clusters` of the provider, unless `secrets_file` is given."),
-		"secrets_file": tf.OptionalString("Path of a file with the secrets of the cluster: written by `talosctl gen " +
-			"secrets`, the configuration of a control-plane machine, or the state Secret of talos-operator."),
-		"control_plane": tf.OptionalStrings("Addresses of all control planes, for imports: the handle in the resource is " +
-			"read from them. No machine is asked unless the list includes resources."),
-		"recipients": tf.OptionalStrings("`encryption.recipients` of snapshots that are encrypted, for imports: no " +
-			"snapshot tells them."),
+		"cluster": tf.RequiredString("Name of the cluster whose snapshots to list. Its secrets are those of this name in " +
+			"`clusters` of the provider, unless you set `secrets_file`."),
+		"secrets_file": tf.OptionalString("Path of a file with the secrets of the cluster: from `talosctl gen secrets`, " +
+			"the configuration of a control-plane machine, or the state Secret of talos-operator."),
+		"control_plane": tf.OptionalStrings("Addresses of all control planes, for imports: the provider reads the handle " +
+			"of the resource from them. It contacts machines only if the list includes resources."),
+		"recipients": tf.OptionalStrings("`encryption.recipients` of encrypted snapshots, for imports, because snapshots " +
+			"do not contain them."),
 	})
 	maps.Copy(attributes, store.QueriesBackups())
 
 	resp.Schema = listschema.Schema{
-		MarkdownDescription: "The snapshots of a cluster's etcd in a bucket or a folder, newest first, for `terraform " +
-			"query` (Terraform 1.14); `talosop_etcd_backups` tells the same to configurations. A snapshot that a key of the " +
-			"cluster recorded is imported by the identity that it is listed with, and needs `control_plane` for it.",
+		MarkdownDescription: "The etcd snapshots of a cluster in a bucket or folder, newest first, for `terraform query` " +
+			"(Terraform 1.14); in configurations, use `talosop_etcd_backups`. Import a snapshot with a record of the " +
+			"cluster by its listed identity, which needs `control_plane`.",
 		Attributes: attributes,
 	}
 }

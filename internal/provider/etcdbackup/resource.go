@@ -41,11 +41,10 @@ func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, res
 // Schema implements the framework.
 func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A snapshot of a cluster's etcd in a bucket or a folder, taken through the Talos API and " +
-			"verified before the resource exists. A new one is taken in place when `triggers`, the place, `encryption`, " +
-			"`compression` or `include_secrets` change, when `schedule` says that one is due, and when the stored one is " +
-			"gone or is not what was stored; the former ones stay, as `retain` says. A snapshot holds every Secret of the " +
-			"cluster: encrypt it, as the [guide to backups](../guides/etcd-backups.md) does.",
+		MarkdownDescription: "An etcd snapshot of a cluster in a bucket or folder, taken through the Talos API and " +
+			"verified. Changes of `triggers`, location, `encryption`, `compression` or `include_secrets` take a new one in " +
+			"place, as do a due `schedule` and a missing or changed snapshot; `retain` limits the old ones. Snapshots " +
+			"contain every Secret of the cluster, so encrypt them ([guide](../guides/etcd-backups.md)).",
 		Attributes: etcdBackupAttributes(ctx),
 	}
 }

@@ -21,10 +21,10 @@ type Snapshot struct {
 
 // Attribute is restore_from of resources that create clusters.
 func Attribute() schema.SingleNestedAttribute {
-	return tf.OptionalObject("Snapshot of etcd that the cluster begins with, of `talosop_etcd_backup` or `talosctl etcd "+
-		"snapshot`, taken with the same secrets and no newer Kubernetes; it lies in `TMPDIR` in clear text while it is "+
-		"restored. It counts at the create, and when every control plane was reset since: see the "+
-		"[guide](../guides/etcd-backups)."+tf.TerraformOnly, attributes())
+	return tf.OptionalObject("etcd snapshot to start the cluster from, of `talosop_etcd_backup` or `talosctl etcd "+
+		"snapshot`, with the same secrets and no newer Kubernetes; during the restore, `TMPDIR` holds it unencrypted. It "+
+		"applies at create, and after a reset of every control plane: see the [guide](../guides/etcd-backups)."+
+		tf.TerraformOnly, attributes())
 }
 
 // attributes are those of Snapshot.
@@ -33,26 +33,27 @@ func attributes() map[string]schema.Attribute {
 
 	if bucket, ok := all["s3"].(schema.SingleNestedAttribute); ok {
 		key := bucket.Attributes["key"]
-		bucket.MarkdownDescription = "Object of the snapshot, unless `file` is given; all but `key` is as in " +
-			"`s3` of `talosop_etcd_backup`."
+		bucket.MarkdownDescription = "Object of the snapshot, unless you set `file`. All attributes except `key` are as " +
+			"in `s3` of `talosop_etcd_backup`."
 		bucket.Attributes = tf.AsIn("s3", bucket.Attributes)
 		bucket.Attributes["key"] = key
 		all["s3"] = bucket
 	}
 
-	all["sha256"] = tf.OptionalString("SHA-256 of the stored bytes, which a snapshot without an authentic record needs.")
+	all["sha256"] = tf.OptionalString("SHA-256 of the stored bytes. Required for a snapshot without an authentic " +
+		"record.")
 	all["identities_wo"] = schema.ListAttribute{
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
 		ElementType:         types.StringType,
-		MarkdownDescription: "Identities of age (`AGE-SECRET-KEY-1…`), of which one opens the encrypted snapshot.",
+		MarkdownDescription: "age identities (`AGE-SECRET-KEY-1…`), one of which decrypts the snapshot.",
 	}
 	all["passphrase_wo"] = schema.StringAttribute{
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
-		MarkdownDescription: "Passphrase that opens the encrypted snapshot.",
+		MarkdownDescription: "Passphrase that decrypts the snapshot.",
 	}
 
 	return all
@@ -61,10 +62,10 @@ func attributes() map[string]schema.Attribute {
 // RecordAttributes describe what the etcd of a cluster started with.
 func RecordAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"restored_from": tf.ComputedString("Snapshot that etcd was restored from last, such as `s3://bucket/key`, or the " +
-			"path of a file; null when it never was. To restore that one once more, name a copy and its `sha256`."),
-		"restored_at": tf.ComputedString("When etcd began with that snapshot, by the clock of the control plane on which " +
-			"it did."),
+		"restored_from": tf.ComputedString("Snapshot of the last etcd restore, such as `s3://bucket/key` or a file path; " +
+			"null if there was none. To restore the same snapshot again, use a copy and its `sha256`."),
+		"restored_at": tf.ComputedString("When etcd started from that snapshot, by the clock of the control plane that " +
+			"it started on."),
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 
 // The texts that say what a change of a location does.
 const (
-	movesBackups = " A change takes a new snapshot; the ones in the former place stay."
-	nextBackups  = " A change counts for the snapshots taken from then on, and takes none by itself."
+	movesBackups = " A change takes a new snapshot; the existing ones stay in the old location."
+	nextBackups  = " A change applies to later snapshots, and takes none."
 	AnyTime      = " A change takes no new snapshot."
 )
 
@@ -27,14 +27,13 @@ func KeepsBackups() map[string]schema.Attribute {
 	maps.Copy(bucket, storingAttributes())
 
 	return map[string]schema.Attribute{
-		"s3": tf.OptionalObject("The bucket that keeps the snapshots, on AWS or any server that speaks S3; `checksums` and "+
-			"`conditional_writes` are for servers that lack them, and the [guide to backups](../guides/etcd-backups.md) has "+
-			"the permissions that it takes. Exactly one of `s3` and `file` is given."+movesBackups, bucket),
-		"file": tf.OptionalObject("The folder that keeps the snapshots, on the computer that runs Terraform. Exactly one of "+
-			"`s3` and `file` is given."+movesBackups, map[string]schema.Attribute{
-			"path": tf.RequiredString("Path of the folder, relative to the working directory of Terraform; it is made when it " +
-				"is missing. The files are in a folder of the cluster's name in it, and readable by their owner alone." +
-				movesBackups),
+		"s3": tf.OptionalObject("The bucket for the snapshots, on AWS or any S3-compatible server; the [guide to "+
+			"backups](../guides/etcd-backups.md) lists the permissions. Set exactly one of `s3` and `file`; `checksums` and "+
+			"`conditional_writes` support servers without these features."+movesBackups, bucket),
+		"file": tf.OptionalObject("The folder for the snapshots, on the computer that runs Terraform. Set exactly one of "+
+			"`s3` and `file`."+movesBackups, map[string]schema.Attribute{
+			"path": tf.RequiredString("Path of the folder, relative to the working directory of Terraform; a missing folder " +
+				"is created. The files are in a subfolder with the cluster name, readable only by their owner." + movesBackups),
 		}),
 	}
 }
@@ -48,13 +47,13 @@ func QueriesBackups() map[string]list.Attribute { return tf.ListAttributes(liste
 
 func listedPlace() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"s3": tf.OptionalObject("The bucket that is read. Exactly one of `s3` and `file` is given. Its credentials are "+
-			"those of `s3` of the provider, or what the default chain of the AWS SDK finds: the environment, shared files, "+
-			"the identity of the machine.", BucketAttributes("", "")),
-		"file": tf.OptionalObject("The folder that is read. Exactly one of `s3` and `file` is given.",
+		"s3": tf.OptionalObject("The bucket to read. Set exactly one of `s3` and `file`. The credentials are those of "+
+			"`s3` of the provider, or of the AWS SDK default chain: environment, shared files, machine "+
+			"identity.", BucketAttributes("", "")),
+		"file": tf.OptionalObject("The folder to read. Set exactly one of `s3` and `file`.",
 			map[string]schema.Attribute{
-				"path": tf.RequiredString("Path of the folder, relative to the working directory of Terraform, as `file.path` of " +
-					"`talosop_etcd_backup`."),
+				"path": tf.RequiredString("Path of the folder, relative to the working directory of Terraform, in the format " +
+					"of `file.path` of `talosop_etcd_backup`."),
 			}),
 	}
 }
@@ -69,18 +68,18 @@ func RestoresBackup(change string) map[string]schema.Attribute {
 	maps.Copy(bucket, keyAttributes())
 	delete(bucket, "prefix")
 
-	bucket["key"] = tf.RequiredString("Key of the snapshot, prefix included, such as `key` of `talosop_etcd_backup` or " +
-		"of an element of `talosop_etcd_backups`. Any snapshot of etcd will do, also what `talosctl etcd snapshot` wrote, " +
-		"as it is or compressed with zstd or encrypted with age." + change)
+	bucket["key"] = tf.RequiredString("Key of the snapshot, prefix included, such as `key` of `talosop_etcd_backup` " +
+		"or of an element of `talosop_etcd_backups`. Any etcd snapshot works, also from `talosctl etcd snapshot`, plain, " +
+		"compressed with zstd or encrypted with age." + change)
 
 	return map[string]schema.Attribute{
-		"s3": tf.OptionalObject("The object that holds the snapshot. Exactly one of `s3` and `file` is given."+change,
+		"s3": tf.OptionalObject("The object with the snapshot. Set exactly one of `s3` and `file`."+change,
 			bucket),
-		"file": tf.OptionalObject("The file that holds the snapshot. Exactly one of `s3` and `file` is given."+change,
+		"file": tf.OptionalObject("The file with the snapshot. Set exactly one of `s3` and `file`."+change,
 			map[string]schema.Attribute{
-				"path": tf.RequiredString("Path of the file, relative to the working directory of Terraform: of a snapshot of " +
-					"`talosop_etcd_backup`, `<file.path>/<key>`. Any snapshot of etcd will do, also what `talosctl etcd snapshot` " +
-					"wrote, as it is or compressed with zstd or encrypted with age." + change),
+				"path": tf.RequiredString("Path of the file, relative to the working directory of Terraform; for a snapshot of " +
+					"`talosop_etcd_backup`, `<file.path>/<key>`. Any etcd snapshot works, also from `talosctl etcd snapshot`, " +
+					"plain, compressed with zstd or encrypted with age." + change),
 			}),
 	}
 }
@@ -89,26 +88,26 @@ func RestoresBackup(change string) map[string]schema.Attribute {
 // another route to the same place.
 func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"bucket": tf.RequiredString("Name of the bucket, which has to exist, such as `prod-backups`." + moved),
-		"prefix": tf.OptionalString("Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
-			"snapshots of a cluster are at `<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved),
-		"endpoint": tf.OptionalString("URL of the server where it is not AWS, such as `https://minio.example.org:9000`. " +
-			"Default: that of AWS in the region." + moved),
-		"region": tf.OptionalString("Region of the bucket, such as `eu-central-1`. Default: that of the environment or the " +
-			"profile; with `endpoint`, `us-east-1` where these say nothing." + reached),
+		"bucket": tf.RequiredString("Name of an existing bucket, such as `prod-backups`." + moved),
+		"prefix": tf.OptionalString("Prefix of the keys, without leading and trailing slashes, such as `talos/backups`; " +
+			"snapshots are at `<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved),
+		"endpoint": tf.OptionalString("URL of the server if it is not AWS, such as `https://minio.example.org:9000`. " +
+			"Default: AWS in the region." + moved),
+		"region": tf.OptionalString("Region of the bucket, such as `eu-central-1`. Default: the region of the " +
+			"environment or the profile; with `endpoint`, otherwise `us-east-1`." + reached),
 		"path_style": tf.OptionalBool("Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead " +
-			"of in the host name. Default: `true` with `endpoint`, `false` without." + reached),
-		"ca": tf.OptionalString("Certificates in PEM that are trusted besides those of the system, for a server whose " +
-			"certificate a private authority signed." + reached),
-		"insecure_skip_tls_verify": tf.OptionalBool("Whether any certificate of the server is trusted, so that anybody on " +
-			"the way may read and change what is sent. Default: `false`." + reached),
+			"of the hostname. Default: `true` with `endpoint`, otherwise `false`." + reached),
+		"ca": tf.OptionalString("Certificates in PEM to trust in addition to those of the system, for a server " +
+			"certificate from a private authority." + reached),
+		"insecure_skip_tls_verify": tf.OptionalBool("Whether to trust any certificate of the server; an attacker on the " +
+			"network can then read and change the traffic. Default: `false`." + reached),
 		"checksums": tf.OptionalBool("Whether requests carry checksums (`x-amz-checksum-…`), which some servers refuse; " +
-			"without them a stored object is read back and compared. Default: `true`." + reached),
-		"profile": tf.OptionalString("Profile of the shared AWS configuration files whose credentials are used. Default: " +
-			"those of `s3` of the provider, then what the default chain of the AWS SDK finds: the environment, shared files, " +
-			"the identity of the machine." + reached),
-		"role": tf.OptionalObject("Role that is assumed with the credentials. Default: that of `s3` of the provider, as "+
-			"long as neither a key nor a profile is given here."+reached, map[string]schema.Attribute{
+			"without them, a stored object is read back and compared. Default: `true`." + reached),
+		"profile": tf.OptionalString("Profile in the shared AWS configuration files whose credentials to use. Default: " +
+			"the credentials of `s3` of the provider, then of the AWS SDK default chain: environment, shared files, machine " +
+			"identity." + reached),
+		"role": tf.OptionalObject("Role to assume with the credentials. Default: the role of `s3` of the provider, "+
+			"unless a key or a profile is set here."+reached, map[string]schema.Attribute{
 			"arn":          tf.RequiredString(RoleARN + reached),
 			"external_id":  tf.OptionalString(RoleExternalID + reached),
 			"session_name": tf.OptionalString(RoleSessionName + reached),
@@ -121,11 +120,11 @@ const (
 	// RoleARN and those below describe the role that is assumed.
 	RoleARN = "ARN of the role, such as `arn:aws:iam::123456789012:role/backups`."
 	// RoleExternalID describes an attribute of that role.
-	RoleExternalID = "External id that the role asks for, where it does. Default: none."
+	RoleExternalID = "External ID that the role requires, if any. Default: none."
 	// RoleSessionName describes an attribute of that role.
-	RoleSessionName = "Name of the session, which the audit logs of AWS show. Default: one that the AWS SDK makes up."
+	RoleSessionName = "Name of the session in the audit logs of AWS. Default: a name that the AWS SDK generates."
 	// RoleEndpoint describes an attribute of that role.
-	RoleEndpoint = "URL of the token service (STS) where it is not that of AWS, such as `https://minio.example.org:9000`."
+	RoleEndpoint = "URL of the token service (STS) if it is not AWS, such as `https://minio.example.org:9000`."
 )
 
 // keyAttributes are the credentials of a resource.
@@ -133,30 +132,30 @@ func keyAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"access_key_id_wo": schema.StringAttribute{
 			Optional: true, WriteOnly: true,
-			MarkdownDescription: "Id of the access key, together with `secret_access_key_wo`. Default: the credentials of " +
-				"`profile`, then those of `s3` of the provider, then what the default chain of the AWS SDK " +
-				"finds." + tf.WriteOnlyText,
+			MarkdownDescription: "ID of the access key, with `secret_access_key_wo`. Default: the credentials of `profile`, " +
+				"then of `s3` of the provider, then of the AWS SDK default chain." + tf.WriteOnlyText,
 		},
-		"secret_access_key_wo": tf.OptionalSecret("The access key itself."),
-		"session_token_wo":     tf.OptionalSecret("Session token of temporary credentials, which come with one."),
+		"secret_access_key_wo": tf.OptionalSecret("The secret access key."),
+		"session_token_wo":     tf.OptionalSecret("Session token of temporary credentials."),
 	}
 }
 
 // storingAttributes describe how a server stores objects.
 func storingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"conditional_writes": tf.OptionalBool("Whether the server is asked to replace no object (`If-None-Match`), which " +
-			"some servers refuse; without it, each object is looked for before it is stored. Default: `true`." + nextBackups),
-		"sse": tf.OptionalString("How the server encrypts the objects on its disks: `AES256`, `aws:kms` or `aws:kms:dsse`; " +
-			"with `encryption` not even the server can read a snapshot. Default: as the bucket says." + nextBackups),
-		"kms_key": tf.OptionalString("Id, alias or ARN of the key for `aws:kms` and `aws:kms:dsse`. Default: that of the " +
-			"bucket, then the one AWS manages." + nextBackups),
-		"object_lock": tf.OptionalObject("Lock that keeps each object from being deleted for a time, in a bucket made with "+
-			"object lock; what is deleted earlier, by `retain` too, is hidden and stays as a former version. Default: as the "+
-			"bucket says."+nextBackups, map[string]schema.Attribute{
-			"retention": tf.RequiredString("`GOVERNANCE`, which people with the permission can end, or `COMPLIANCE`, which " +
-				"nobody can." + nextBackups),
-			"days": tf.RequiredNumber("How many days the lock holds from when the object is stored; 1 to 36500." + nextBackups),
+		"conditional_writes": tf.OptionalBool("Whether to ask the server not to replace objects (`If-None-Match`), which " +
+			"some servers refuse; without it, each store first checks for an existing object. Default: `true`." + nextBackups),
+		"sse": tf.OptionalString("Server-side encryption of the objects: `AES256`, `aws:kms` or `aws:kms:dsse`; with " +
+			"`encryption`, the server cannot read snapshots at all. Default: the setting of the bucket." + nextBackups),
+		"kms_key": tf.OptionalString("ID, alias or ARN of the key for `aws:kms` and `aws:kms:dsse`. Default: the key of " +
+			"the bucket, then the AWS managed key." + nextBackups),
+		"object_lock": tf.OptionalObject("Time lock against deletion of each object, in a bucket with object lock; an "+
+			"earlier delete (`retain` too) only hides it as an old version. Default: the setting of the bucket."+
+			nextBackups, map[string]schema.Attribute{
+			"retention": tf.RequiredString("`GOVERNANCE`, which users with the permission can end, or `COMPLIANCE`, which " +
+				"no user can end." + nextBackups),
+			"days": tf.RequiredNumber("Duration of the lock in days, from when the object is stored; 1 to 36500." +
+				nextBackups),
 		}),
 	}
 }
