@@ -18,38 +18,39 @@ import (
 
 // providerClusters describes the secrets of clusters that stay out of state.
 func providerClusters() schema.MapNestedAttribute {
-	return tf.OptionalObjectMap("What of clusters is to be in neither state nor plan, by their names: it is there "+
-		"whenever a resource of the cluster is planned, read, applied or destroyed, stored nowhere, and may come from "+
-		"ephemeral resources and variables ([guide](guides/secrets-and-state.md)).", map[string]schema.Attribute{
-		"secrets": tf.OptionalSensitive("Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it. " +
-			"Resources and handles that name the cluster and have no `secrets` take these; state has a digest, by which " +
-			"others are refused."),
+	return tf.OptionalObjectMap("Per-cluster secrets that stay out of state and plans, keyed by cluster name. They "+
+		"are available whenever a resource of the cluster is planned, read, applied or destroyed. They are stored "+
+		"nowhere, and may come from ephemeral resources and variables "+
+		"([guide](guides/secrets-and-state.md)).", map[string]schema.Attribute{
+		"secrets": tf.OptionalSensitive("Secrets bundle of the cluster: YAML from `talosctl gen secrets`. Resources and " +
+			"handles that name the cluster and have no `secrets` use it. State stores a digest, and the provider refuses " +
+			"other secrets."),
 		"kubeconfig": tf.OptionalSensitive("Kubeconfig of the cluster, in YAML or JSON, for addons whose `kubeconfig` " +
 			"names it."),
 		"config_patches": schema.ListAttribute{
 			Validators: []validator.List{tf.MayBeBlank{}},
 			Optional:   true, Sensitive: true, ElementType: types.StringType,
-			MarkdownDescription: "Patches of the configuration of every machine of the cluster, as in " +
-				"`cluster_config_patches`, after which they are applied: for passwords of registries and other secrets. A change " +
-				"is applied as one of those is, and the plan names no paths of it.",
+			MarkdownDescription: "Patches of the configuration of every machine of the cluster, for registry passwords and " +
+				"other secrets, applied after `cluster_config_patches`. A change is applied as a change of those, and the plan " +
+				"does not show its paths.",
 		},
 		"machines": providerMachines(),
 	})
 }
 
 func providerMachines() schema.MapNestedAttribute {
-	return tf.OptionalObjectMap("What of single machines is to be in neither state nor plan, by their host names.",
+	return tf.OptionalObjectMap("Per-machine secrets that stay out of state and plans, keyed by hostname.",
 		map[string]schema.Attribute{
 			"config_patches": schema.ListAttribute{
 				Validators: []validator.List{tf.MayBeBlank{}},
 				Optional:   true, Sensitive: true, ElementType: types.StringType,
-				MarkdownDescription: "Patches of the configuration of this machine, after all others.",
+				MarkdownDescription: "Patches of the configuration of this machine, applied after all others.",
 			},
 			"meta": schema.MapAttribute{
 				Validators: []validator.Map{tf.MayBeBlank{}},
 				Optional:   true, Sensitive: true, ElementType: types.StringType,
-				MarkdownDescription: "Values in META of the machine, of other keys than `meta` of it has, by the same names. A refresh " +
-					"compares them with what META holds, and plans name the keys that differ.",
+				MarkdownDescription: "Values in META of the machine, by the same names as in `meta`, for other keys than " +
+					"there. A refresh compares them with META, and plans name the keys that differ.",
 			},
 		})
 }

@@ -11,10 +11,10 @@ import (
 )
 
 func providerEndpoints() schema.ListAttribute {
-	return tf.OptionalStrings("Endpoints of clusters, as their `endpoint` has them, that the computer that runs " +
-		"Terraform cannot reach, such as names that only another network resolves. talosop asks the control planes " +
-		"instead, and the `phase` of the cluster does not depend on its endpoint. Any other endpoint has to answer, by " +
-		"`proxy_url` and `jump_host` where these are set: until it does the phase is `Degraded`.")
+	return tf.OptionalStrings("Endpoints of clusters, as in their `endpoint`, that the computer that runs Terraform " +
+		"cannot reach, such as names in another network. talosop asks the control planes instead, and ignores the " +
+		"endpoint in `phase`. Any other endpoint must answer, through `proxy_url` and `jump_host` if set; until then, " +
+		"the phase is `Degraded`.")
 }
 
 // outOfReach reads which endpoints need not answer.

@@ -18,24 +18,23 @@ import (
 )
 
 func providerProxy() schema.StringAttribute {
-	return tf.OptionalSensitive("Proxy by which all machines and their Kubernetes APIs are reached, `socks5://`, " +
-		"`http://` or `https://` with host and port (for the latter two CONNECT), with a user and a password where it " +
-		"wants them. It resolves the names; variables such as `HTTPS_PROXY` are not read. See the " +
-		"[guide](guides/private-networks.md).")
+	return tf.OptionalSensitive("Proxy for all machines and Kubernetes APIs: `socks5://`, `http://` or `https://` " +
+		"(both with CONNECT) with host and port, and optional user and password. It resolves the names; variables such " +
+		"as `HTTPS_PROXY` are ignored. See the [guide](guides/private-networks.md).")
 }
 
 func providerJumpHost() schema.SingleNestedAttribute {
-	return tf.OptionalObject("SSH server by which all machines and their Kubernetes APIs are reached, as with `ssh -J`; "+
-		"it has to allow the forwarding of TCP and resolves the names. With `proxy_url` it is reached by the proxy. See "+
-		"the [guide](guides/private-networks.md).", map[string]schema.Attribute{
-		"address": tf.RequiredString("Address or name of the server, with a port unless that is 22."),
+	return tf.OptionalObject("SSH server for connections to all machines and Kubernetes APIs, as with `ssh -J`; it "+
+		"must allow TCP forwarding and resolves the names. With `proxy_url`, connections to it use the proxy. See the "+
+		"[guide](guides/private-networks.md).", map[string]schema.Attribute{
+		"address": tf.RequiredString("Address or name of the server, with the port if it is not 22."),
 		"user":    tf.RequiredString("User to log in as."),
 		"private_key": tf.OptionalSensitive("Private key of the user in PEM, without a passphrase. Default: the keys of " +
 			"the SSH agent at `SSH_AUTH_SOCK`."),
-		"host_key": tf.OptionalString("Public key that the server has to show, such as `ssh-ed25519 AAAA…`. Default: those " +
-			"in `known_hosts`."),
-		"known_hosts": tf.OptionalString("File with the keys of known servers, as OpenSSH writes it; hashed names are " +
-			"read, too. Default: `~/.ssh/known_hosts`."),
+		"host_key": tf.OptionalString("Public key of the server, such as `ssh-ed25519 AAAA…`. Default: the keys in " +
+			"`known_hosts`."),
+		"known_hosts": tf.OptionalString("File with the keys of known servers, in OpenSSH format, also with hashed " +
+			"names. Default: `~/.ssh/known_hosts`."),
 	})
 }
 

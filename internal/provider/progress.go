@@ -13,9 +13,10 @@ import (
 )
 
 func providerProgress() schema.StringAttribute {
-	return tf.OptionalString("File that applies write to while they run, such as `progress.jsonl`, one JSON object a " +
-		"line (`time`, `cluster`, `resource`, `machine`, `step`, `state`, `reason`, `elapsed` in seconds); the same with " +
-		"`.txt` after its name is for people and `tail -f`. See the [guide](guides/observing.md).")
+	return tf.OptionalString("File that applies write to while they run, such as `progress.jsonl`, with one JSON " +
+		"object per line (`time`, `cluster`, `resource`, `machine`, `step`, `state`, `reason`, `elapsed` in seconds). A " +
+		"second file with the suffix `.txt` has the same content for people and `tail -f`. See the " +
+		"[guide](guides/observing.md).")
 }
 
 // follower returns the sink that follows the runs of this configuration. An invalid path is reported before anything

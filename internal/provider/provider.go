@@ -70,9 +70,9 @@ func (p *talosopProvider) Metadata(_ context.Context, _ provider.MetadataRequest
 func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	attributes := tf.ProviderAttributes(map[string]resourceschema.Attribute{
 		"s3": providerStore(), "clusters": providerClusters(),
-		"static_kubeconfigs": tf.OptionalBool("Refuse kubeconfigs, of addons and of host clusters, whose user runs a " +
-			"command (`exec`, `auth-provider`) or reads a file (`tokenFile`, `client-certificate`, `client-key`). For places " +
-			"where others write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
+		"static_kubeconfigs": tf.OptionalBool("Refuse kubeconfigs of addons and host clusters whose user runs a command " +
+			"(`exec`, `auth-provider`) or reads a file (`tokenFile`, `client-certificate`, `client-key`). Use it where " +
+			"others write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
 			staticKubeconfigs + "=true` has the same effect; configuration cannot override it."),
 		"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost(),
 		"unreachable_endpoints": providerEndpoints(),
@@ -80,12 +80,10 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 	attributes["host"] = clusterhandle.ProviderHost()
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos " +
-			"Linux](https://www.talos.dev) Kubernetes clusters. It talks to the Talos API of the machines and needs no " +
-			"management cluster; Terraform state holds what was observed, and the secrets unless they are in `clusters`. " +
-			"Nothing has to be configured here: every resource carries the addresses and credentials it needs, though " +
-			"backups in buckets may share credentials, clusters in containers the way to their host cluster, and all " +
-			"clusters a proxy or an SSH jump host.",
+		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos Linux](https://www.talos.dev) " +
+			"Kubernetes clusters through the Talos API, without a management cluster. State stores what the provider " +
+			"observed, and the secrets unless they are in `clusters`. The provider block is optional: use it for shared " +
+			"bucket credentials, host cluster connections, a proxy or an SSH jump host.",
 		Attributes: attributes,
 	}
 }

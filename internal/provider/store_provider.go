@@ -33,17 +33,17 @@ type providerModel struct {
 
 // providerStore describes the bucket credentials for all resources and data sources.
 func providerStore() schema.SingleNestedAttribute {
-	return tf.OptionalObject("Credentials for the buckets of `talosop_etcd_backup`, `talosop_etcd_backups` and "+
-		"`restore_from`, where these have none of their own, and for `retain` of `talosop_etcd_backup_schedule`, which "+
-		"asks with no others. Unlike theirs, which are write-only, they are also there when a resource is read or "+
-		"destroyed; they are stored nowhere, and may come from ephemeral resources. Without any, the default chain of the "+
-		"AWS SDK is asked: the environment, shared files, the identity of the machine.", map[string]schema.Attribute{
-		"access_key_id":     tf.OptionalString("Id of the access key, together with `secret_access_key`."),
-		"secret_access_key": tf.OptionalSensitive("The access key itself."),
-		"session_token":     tf.OptionalSensitive("Session token of temporary credentials, which come with one."),
-		"profile": tf.OptionalString("Profile of the shared AWS configuration files whose credentials are used. Not " +
+	return tf.OptionalObject("Default bucket credentials for `talosop_etcd_backup`, `talosop_etcd_backups` and "+
+		"`restore_from`, and the only ones for `retain` of `talosop_etcd_backup_schedule`. Unlike write-only "+
+		"credentials, they are available to reads and destroys; they are not stored, and may come from ephemeral "+
+		"resources. Default: the AWS SDK default chain (environment, shared files, machine "+
+		"identity).", map[string]schema.Attribute{
+		"access_key_id":     tf.OptionalString("ID of the access key, with `secret_access_key`."),
+		"secret_access_key": tf.OptionalSensitive("The secret access key."),
+		"session_token":     tf.OptionalSensitive("Session token of temporary credentials."),
+		"profile": tf.OptionalString("Profile in the shared AWS configuration files whose credentials to use. Not " +
 			"together with an access key."),
-		"role": tf.OptionalObject("Role that is assumed with the credentials, or with those that the default chain finds.",
+		"role": tf.OptionalObject("Role to assume with the credentials, or with those of the AWS SDK default chain.",
 			map[string]schema.Attribute{
 				"arn":          tf.RequiredString(store.RoleARN),
 				"external_id":  tf.OptionalString(store.RoleExternalID),

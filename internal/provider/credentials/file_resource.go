@@ -68,11 +68,11 @@ func (r *fileResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 	maps.Copy(attributes, r.kind.attributes)
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A file with short-lived credentials for the " + r.kind.use + ". They are made from the " +
-			"secrets of the cluster, without asking any machine and with only path, end and fingerprint in state; an " +
-			"apply writes new ones when they are due (`renew_before`), when the file is gone or was changed, and when an " +
-			"argument or the cluster changes. The [guide to credentials](../guides/credentials.md) has what becomes of the " +
-			"file, and the ephemeral resource `talosop_" + r.kind.name + "` for other providers.",
+		MarkdownDescription: "A file with short-lived credentials for the " + r.kind.use + ", made from the secrets of " +
+			"the cluster without contacting a machine. State stores only path, expiry and fingerprint; an apply writes new " +
+			"ones when due (`renew_before`), if the file is missing or changed, or if arguments change. See the [guide to " +
+			"credentials](../guides/credentials.md), and the ephemeral resource `talosop_" + r.kind.name + "` for other " +
+			"providers.",
 		Attributes: attributes,
 	}
 }
@@ -83,19 +83,19 @@ func fileAttributes() map[string]schema.Attribute {
 		"path": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-			MarkdownDescription: "Path of the file, as seen from the folder where Terraform runs. Folders that are missing " +
-				"are made, and stay. A change writes the file anew and removes the one before.",
+			MarkdownDescription: "Path of the file, relative to the folder where Terraform runs. The provider creates " +
+				"missing folders, and keeps them. A change writes a new file and deletes the old one.",
 		},
-		"ttl": tf.OptionalDuration("How long the credentials are valid, such as `8h`, though never longer than the " +
-			"authority that signs them. Default: `24h`; at most `720h`." + rewritten),
-		"renew_before": tf.OptionalDuration("How much of `ttl` is left when the credentials are due: plans from then on " +
-			"write new ones. Shorter than `ttl`; a third of it by default." + rewritten),
-		"status": tf.ComputedString("`valid` when the file was last looked at and held what was written. Anything else " +
-			"plans new credentials: `due` when they end soon, `missing` when the file is gone, `changed` when it has another " +
-			"content or others may read it."),
-		"not_after": tf.ComputedTime("When the credentials end (RFC 3339, UTC)."),
-		"fingerprint": tf.ComputedString("SHA-256 of the file without its private key, in hexadecimal: what " +
-			"`grep -vE '^ +(client-key-data|key):' FILE | sha256sum` prints."),
+		"ttl": tf.OptionalDuration("Lifetime of the credentials, such as `8h`, limited by the lifetime of the signing " +
+			"authority. Default: `24h`; at most `720h`." + rewritten),
+		"renew_before": tf.OptionalDuration("Remaining part of `ttl` at which the credentials are due and later plans " +
+			"write new ones. Shorter than `ttl`; default: a third of it." + rewritten),
+		"status": tf.ComputedString("`valid` if the file contained what was written at the last refresh. Any other " +
+			"status plans new credentials: `due` before they expire, `missing` without the file, `changed` if the content " +
+			"differs or others may read it."),
+		"not_after": tf.ComputedTime("When the credentials expire (RFC 3339, UTC)."),
+		"fingerprint": tf.ComputedString("SHA-256 of the file without its private key, in hexadecimal: the output of " +
+			"`grep -vE '^ +(client-key-data|key):' FILE | sha256sum`."),
 	}
 }
 

@@ -56,36 +56,34 @@ func (e *kubeconfigEphemeral) Metadata(
 
 func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	attributes := tf.EphemeralAttributes(map[string]resource.Attribute{
-		"user": tf.OptionalString("User name in the certificate, as audit logs show it. Default: `" +
+		"user": tf.OptionalString("Username in the certificate, as audit logs show it. Default: `" +
 			providerdata.ClientName + "`."),
-		"groups": tf.OptionalStrings("Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
-			pki.GroupAdmin + "\"]`, the group that may do everything: no other one has rights in a new cluster."),
+		"groups": tf.OptionalStrings("Groups in the certificate, which set the permissions of the user (RBAC). Default: " +
+			"`[\"" + pki.GroupAdmin + "\"]`, which may do everything; no other group has rights in a new cluster."),
 		"ttl": resource.StringAttribute{
 			Optional:            true,
 			CustomType:          timetypes.GoDurationType{},
-			MarkdownDescription: "How long the credentials are valid, such as `30m`. " + ttlDefault,
+			MarkdownDescription: "Lifetime of the credentials, such as `30m`. " + ttlDefault,
 		},
 		"kubeconfig": tf.ComputedSecret("The credentials as a kubeconfig file (YAML)."),
-		"endpoint": tf.ComputedString("URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of " +
-			"a cluster in containers it is where this machine reaches it: the node port or the load balancer of its Service, " +
-			"or a port of this machine that leads through the API of the host cluster and is open as long as this ephemeral " +
-			"resource is. An `endpoint` that was given is taken as it is."),
-		"tls_server_name": tf.ComputedString("Name that the certificate of the API is checked for, where that is not the " +
-			"host of the URL, for `tls_server_name` of the providers `kubernetes` and `helm`; otherwise null. It is in the " +
-			"kubeconfig, too."),
-		"cluster_ca_certificate": tf.ComputedString("Certificate of the authority that signed the API's certificate, in " +
+		"endpoint": tf.ComputedString("URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. " +
+			"In containers it is the Service's node port or load balancer, or a local port through the host cluster while " +
+			"the ephemeral resource is open. An `endpoint` that you set is used unchanged."),
+		"tls_server_name": tf.ComputedString("Name to verify the API certificate for, if it is not the host of the URL, " +
+			"for `tls_server_name` of the providers `kubernetes` and `helm`; otherwise null. The kubeconfig contains it as " +
+			"well."),
+		"cluster_ca_certificate": tf.ComputedString("Certificate of the authority that signed the API certificate, in " +
 			"PEM."),
 		"client_certificate": tf.ComputedString("The client certificate in PEM."),
 		"client_key":         tf.ComputedSecret("Private key of the client certificate in PEM."),
-		"not_after":          tf.ComputedTime("When the credentials end (RFC 3339, UTC)."),
+		"not_after":          tf.ComputedTime("When the credentials expire (RFC 3339, UTC)."),
 	})
 	attributes["cluster"] = clusterhandle.HandleForEphemerals()
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets " +
-			"without asking any machine and stored neither in state nor in plan files. They cannot be revoked before they " +
-			"end, so keep `ttl` short. In the apply that makes the cluster they are made after it " +
-			"([guide](../guides/credentials.md)).",
+		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets without " +
+			"contacting a machine; neither state nor plan files store them. They cannot be revoked before they expire, so " +
+			"keep `ttl` short. In the apply that creates the cluster, they follow it ([guide](../guides/credentials.md)).",
 		Attributes: attributes,
 	}
 }

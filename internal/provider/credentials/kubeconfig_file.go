@@ -20,13 +20,14 @@ func NewKubeconfigFile() resource.Resource {
 	return &fileResource{kind: fileKind{
 		name: "kubeconfig", authority: "kubernetes", only: pki.OnlyKubeconfigOf,
 		model:  func() credentialsFile { return &kubeconfigFileModel{} },
-		use:    "Kubernetes API of a cluster, for `kubectl --kubeconfig` typed by a person",
+		use:    "Kubernetes API of a cluster, for people who run `kubectl --kubeconfig`",
 		others: "; kubectl takes several files at once from KUBECONFIG, separated by colons",
 		attributes: map[string]schema.Attribute{
-			"user": tf.OptionalString("User name in the certificate, as audit logs show it. Default: `" +
+			"user": tf.OptionalString("Username in the certificate, as audit logs show it. Default: `" +
 				providerdata.ClientName + "`." + rewritten),
-			"groups": tf.OptionalStrings("Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
-				pki.GroupAdmin + "\"]`, the group that may do everything: no other one has rights in a new cluster." + rewritten),
+			"groups": tf.OptionalStrings("Groups in the certificate, which set the permissions of the user (RBAC). Default: " +
+				"`[\"" + pki.GroupAdmin + "\"]`, which may do everything; no other group has rights in a new cluster." +
+				rewritten),
 		},
 	}}
 }

@@ -50,9 +50,9 @@ type talosconfigModel struct {
 
 // What the ephemeral resource and the file share.
 const (
-	rolesDescription = "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, " +
-		"`os:etcd:backup`, `os:admin`. Default: `[\"" + pki.RoleReader + "\"]`, which changes nothing."
-	nodesDescription = "Machines that commands act on when they name none. Default: none."
+	rolesDescription = "Talos roles of the client, which set its permissions: `os:reader`, `os:operator`, " +
+		"`os:etcd:backup`, `os:admin`. Default: `[\"" + pki.RoleReader + "\"]`, which is read-only."
+	nodesDescription = "Machines that commands act on by default. Default: none."
 )
 
 func (e *talosconfigEphemeral) Metadata(
@@ -67,30 +67,29 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 		"ttl": resource.StringAttribute{
 			Optional:            true,
 			CustomType:          timetypes.GoDurationType{},
-			MarkdownDescription: "How long the credentials are valid, such as `30m`. " + ttlDefault,
+			MarkdownDescription: "Lifetime of the credentials, such as `30m`. " + ttlDefault,
 		},
 		"endpoints": resource.ListAttribute{
 			Optional:    true,
 			Computed:    true,
 			ElementType: types.StringType,
-			MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control " +
-				"planes; of a cluster in containers a port of this machine that leads to them through the API of the host " +
-				"cluster, and is open as long as this ephemeral resource is.",
+			MarkdownDescription: "Addresses that talosctl connects to. Default: the control planes in `talos_endpoints` of " +
+				"the handle. In containers, a local port forwarded through the host cluster while this ephemeral resource is " +
+				"open.",
 		},
-		"nodes":       tf.OptionalStrings(nodesDescription),
-		"talosconfig": tf.ComputedSecret("The credentials as a talosconfig file (YAML)."),
-		"ca_certificate": tf.ComputedString("Certificate of the authority that signed the machines' certificates, in " +
-			"PEM."),
+		"nodes":              tf.OptionalStrings(nodesDescription),
+		"talosconfig":        tf.ComputedSecret("The credentials as a talosconfig file (YAML)."),
+		"ca_certificate":     tf.ComputedString("Certificate of the authority that signed the machine certificates, in PEM."),
 		"client_certificate": tf.ComputedString("The client certificate in PEM."),
 		"client_key":         tf.ComputedSecret("Private key of the client certificate in PEM."),
-		"not_after":          tf.ComputedTime("When the credentials end (RFC 3339, UTC)."),
+		"not_after":          tf.ComputedTime("When the credentials expire (RFC 3339, UTC)."),
 	})
 	attributes["cluster"] = clusterhandle.HandleForEphemerals()
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Short-lived credentials for the Talos API of a cluster's machines, made from its secrets " +
-			"without asking any machine and stored neither in state nor in plan files. They cannot be revoked before they " +
-			"end, so keep `ttl` short and `roles` small. In the apply that makes the cluster they are made after it " +
+		MarkdownDescription: "Short-lived credentials for the Talos API of a cluster, made from its secrets without " +
+			"contacting a machine; neither state nor plan files store them. They cannot be revoked before they expire, so " +
+			"keep `ttl` short and `roles` small. In the apply that creates the cluster, they follow it " +
 			"([guide](../guides/credentials.md)).",
 		Attributes: attributes,
 	}

@@ -22,13 +22,13 @@ func NewTalosconfigFile() resource.Resource {
 	return &fileResource{kind: fileKind{
 		name: "talosconfig", authority: "talos", only: pki.OnlyTalosconfigOf,
 		model:  func() credentialsFile { return &talosconfigFileModel{} },
-		use:    "Talos API of a cluster's machines, for `talosctl --talosconfig` typed by a person",
+		use:    "Talos API of the machines of a cluster, for people who run `talosctl --talosconfig`",
 		others: "; talosctl config merge puts one file into another",
 		attributes: map[string]schema.Attribute{
 			"roles": tf.OptionalStrings(rolesDescription + rewritten),
-			"endpoints": tf.OptionalStrings("Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, " +
-				"the control planes; needed for a cluster in containers, whose addresses are known to its host cluster alone." +
-				rewritten),
+			"endpoints": tf.OptionalStrings("Addresses that talosctl connects to. Default: the control planes in " +
+				"`talos_endpoints` of the handle; required for a cluster in containers, whose addresses only its host cluster " +
+				"knows." + rewritten),
 			"nodes": tf.OptionalStrings(nodesDescription + rewritten),
 		},
 	}}

@@ -52,20 +52,19 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 	unchanged := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys, " +
-			"generated once, when the resource is created, and by no later change of a version or a name; `rotate` turns " +
-			"single keys over. Only replacing the resource generates others, and the machines of the old ones then refuse " +
-			"to talk to talosop: `deletion_protection` refuses it, and so does the plan of a resource whose machines run. The " +
-			"bundle is in state for the life of the cluster: protect the state, and keep a copy of the bundle " +
+		MarkdownDescription: "The secrets of one cluster: certificate authorities, tokens and encryption keys, generated " +
+			"once at create; only `rotate` renews single keys. A replacement generates new secrets that the existing " +
+			"machines reject, so `deletion_protection` and plans of resources with running machines refuse it. State stores " +
+			"the bundle for the life of the cluster: protect the state, and keep a copy of the bundle " +
 			"([guide](../guides/secrets-and-state.md)).",
 		Attributes: map[string]schema.Attribute{
 			"deletion_protection": schema.BoolAttribute{
 				Optional: true,
 				Computed: true,
 				Default:  booldefault.StaticBool(true),
-				MarkdownDescription: "Whether plans that destroy or replace the secrets are refused, until `false` has been " +
-					"applied; `state rm` and `removed` with `destroy = false` never call the provider and cannot be refused. " +
-					"Default: `true`." + tf.TerraformOnly,
+				MarkdownDescription: "Whether the provider refuses plans that destroy or replace the secrets, until you apply " +
+					"`false` (default `true`). `state rm` and `removed` with `destroy = false` never call the provider, so it " +
+					"cannot refuse them." + tf.TerraformOnly,
 			},
 			"rotate": rotateAttribute(),
 			"id": schema.StringAttribute{
@@ -76,15 +75,15 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 			"cluster_id": schema.StringAttribute{
 				Computed:      true,
 				PlanModifiers: unchanged,
-				MarkdownDescription: "Identity of the cluster at the discovery service (`cluster.id` of its machine " +
+				MarkdownDescription: "Identity of the cluster at the discovery service (`cluster.id` in its machine " +
 					"configurations). Not secret; it never changes.",
 			},
 			"bundle": schema.StringAttribute{
 				Computed:      true,
 				Sensitive:     true,
 				PlanModifiers: unchanged,
-				MarkdownDescription: "The secrets as YAML, in the format of `talosctl gen secrets`. Given to `secrets` of " +
-					"`talosop_control_plane` or `talosop_cluster`. Whoever has it is administrator of the cluster.",
+				MarkdownDescription: "The secrets as YAML, in the format of `talosctl gen secrets`, for `secrets` of " +
+					"`talosop_control_plane` or `talosop_cluster`. The bundle gives full administrator access to the cluster.",
 			},
 			"authorities": schema.MapNestedAttribute{
 				Computed:      true,
@@ -93,8 +92,8 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 					"`aggregator` (Kubernetes API extensions). Not secret.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"fingerprint": tf.ComputedString("SHA-256 of the certificate in DER form, in lower-case hexadecimal."),
-					"not_after": tf.ComputedTime("When the authority, and with it every certificate it signed, stops being valid " +
-						"(RFC 3339, UTC). Ten years after the secrets were generated."),
+					"not_after": tf.ComputedTime("When the authority and all certificates that it signed expire (RFC 3339, UTC): " +
+						"ten years after the secrets were generated."),
 				}},
 			},
 		},

@@ -38,18 +38,18 @@ func (m rotateModel) triggers() map[rotation.Kind]types.String {
 
 func rotateAttribute() schema.SingleNestedAttribute {
 	trigger := func(key, beside string) schema.StringAttribute {
-		return tf.OptionalString("Any text; another one makes a new " + key + "." + beside)
+		return tf.OptionalString("Any text; a change creates a new " + key + "." + beside)
 	}
 
-	return tf.OptionalObject("Turns keys over: where a text is set, or changed, on secrets that are there, the next "+
-		"apply makes that key anew, and machines accept it. The apply after that lets them work with it, and a third one "+
-		"drops the former key. See the [guide](../guides/secrets-and-state.md#rotate-keys).", map[string]schema.Attribute{
+	return tf.OptionalObject("Key rotation: set or change a text on existing secrets, and the next apply creates that "+
+		"key again and machines accept it. The second apply lets machines use the new key, and the third removes the old "+
+		"one. See the [guide](../guides/secrets-and-state.md#rotate-keys).", map[string]schema.Attribute{
 		"talos_ca":      trigger("authority of the Talos API", ""),
 		"kubernetes_ca": trigger("authority of Kubernetes", ""),
 		"aggregator_ca": trigger("authority of the aggregation layer", ""),
-		"service_account_key": trigger("key that signs service account tokens", " Talos up to 1.13 accepts one at a "+
-			"time: requests of pods are refused for minutes, until every API server has it and kubelets were restarted."),
-		"cluster_token": trigger("token that nodes join Kubernetes with", ""),
+		"service_account_key": trigger("key that signs service account tokens", " Talos up to 1.13 accepts one key at a "+
+			"time: API servers refuse pod requests for minutes, until all have it and kubelets restarted."),
+		"cluster_token": trigger("token that nodes use to join Kubernetes", ""),
 	})
 }
 
