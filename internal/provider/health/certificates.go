@@ -45,20 +45,19 @@ func (m *clusterHealthModel) within(diags *diag.Diagnostics) time.Duration {
 }
 
 func certificatesAttribute() schema.Attribute {
-	return tf.ComputedObjectList("The certificates that were seen: the authorities in the secrets of the cluster, and "+
-		"those "+
-		"that control planes and API servers show now, also where one has ended and therefore nothing else is known of its "+
-		"server. What an output has of those changes whenever Talos renews them.", certificateAttributes())
+	return tf.ComputedObjectList("The observed certificates: the authorities in the secrets of the cluster, and the "+
+		"certificates of control planes and API servers, also expired ones. An output of these values changes whenever "+
+		"Talos renews a certificate.", certificateAttributes())
 }
 
 func certificateAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"name": tf.ComputedString("`Talos CA`, `Kubernetes CA`, `etcd CA` or `aggregator CA`, in this order; then `Talos " +
-			"API` for each control plane, sorted, and `Kubernetes API` for each API server that is reached."),
-		"server": tf.ComputedString("Who shows it: a control plane as in the conditions, such as `cp-1 (10.0.0.11)`, or " +
-			"the URL of an API server. Null for an authority."),
-		"not_after": tf.ComputedTime("When it ends (RFC 3339, UTC)."),
-		"due":       tf.ComputedBool("Whether it ends within `expires_within`, or has ended."),
+			"API` for each control plane, sorted, and `Kubernetes API` for each reachable API server."),
+		"server": tf.ComputedString("Server of the certificate: a control plane as in the conditions, such as `cp-1 " +
+			"(10.0.0.11)`, or the URL of an API server. Null for an authority."),
+		"not_after": tf.ComputedTime("When the certificate expires (RFC 3339, UTC)."),
+		"due":       tf.ComputedBool("Whether the certificate expires within `expires_within`, or has expired."),
 	}
 }
 

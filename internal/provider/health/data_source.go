@@ -35,11 +35,10 @@ func (d *clusterHealthDataSource) Metadata(
 func (d *clusterHealthDataSource) Schema(
 	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
-	resp.Schema = examinedSchema(ctx, "How a cluster is, as conditions with name, status and reason: seen through "+
-		"the Talos API of its control planes, through each member of etcd and through the Kubernetes API. It only looks, "+
-		"once and without waiting; a cluster that is unwell or does not answer is a result and never an error, and what "+
-		"has no answer is told in a warning. The [guide to observing a cluster](../guides/observing.md) has the meaning "+
-		"of each condition and `check` blocks.", clusterHealthAttributes())
+	resp.Schema = examinedSchema(ctx, "Cluster health as conditions with name, status and reason, from the Talos API "+
+		"of the control planes, each etcd member and the Kubernetes API. It reads once, without waiting: an unhealthy or "+
+		"unreachable cluster is a result, not an error, and failed queries are warnings. The [guide to observing a "+
+		"cluster](../guides/observing.md) explains each condition and shows `check` blocks.", clusterHealthAttributes())
 }
 
 // ValidateConfig implements datasource.DataSourceWithValidateConfig.

@@ -31,10 +31,10 @@ func (d *etcdMembersDataSource) Metadata(
 func (d *etcdMembersDataSource) Schema(
 	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
-	resp.Schema = examinedSchema(ctx, "The members of a cluster's etcd and how each of them is, as it says on its "+
-		"own machine through the Talos API. It only looks, once and without waiting; an etcd that is unwell or does not "+
-		"answer is a result and never an error, and what has no answer is told in a warning. The [guide to observing a "+
-		"cluster](../guides/observing.md) has `check` blocks.", etcdMembersAttributes())
+	resp.Schema = examinedSchema(ctx, "The etcd members of a cluster and the health of each, as its machine reports "+
+		"it through the Talos API. It reads once, without waiting: an unhealthy or unreachable etcd is a result, not an "+
+		"error, and failed queries are warnings. The [guide to observing a cluster](../guides/observing.md) shows "+
+		"`check` blocks.", etcdMembersAttributes())
 }
 
 func (d *etcdMembersDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {

@@ -24,18 +24,19 @@ type etcdMembersModel struct {
 func etcdMembersAttributes() map[string]schema.Attribute {
 	attributes := examinedAttributes()
 
-	attributes["healthy"] = tf.ComputedBool("Whether etcd has its quorum, every member is healthy, all agree on leader " +
-		"and members, every control plane has a member, and no alarm is raised: the conditions of `talosop_cluster_health` " +
-		"whose names begin with `Etcd`.")
-	attributes["reachable"] = tf.ComputedBool("Whether any member answered. It is `true` as well when members answer " +
-		"that they know no leader, which is an etcd without a quorum: nobody lists the members then.")
-	attributes["cause"] = tf.ComputedString("Why nobody lists the members, with the control planes that were asked; " +
-		"null when somebody does.")
-	attributes["quorum"] = tf.ComputedNumber("How many voting members have to work: more than half of them. Null when " +
-		"nobody lists the members.")
-	attributes["alarms"] = tf.ComputedStrings("Alarms that are raised, such as `NOSPACE on cp-1`, sorted. Empty, too, " +
-		"when nobody answers.")
-	attributes["members"] = tf.ComputedObjectList("The members, sorted by name. Empty when nobody lists them.",
+	attributes["healthy"] = tf.ComputedBool("Whether etcd has quorum, every control plane has a healthy member, all " +
+		"members agree on leader and members, and no alarm is active. These are the conditions of " +
+		"`talosop_cluster_health` whose names begin with `Etcd`.")
+	attributes["reachable"] = tf.ComputedBool("Whether any member answered. It is also `true` for an etcd without " +
+		"quorum, whose members answer but know no leader. Such an etcd does not list its members.")
+	attributes["cause"] = tf.ComputedString("Why the member list is not available, with the control planes that the " +
+		"provider asked; null if it is available.")
+	attributes["quorum"] = tf.ComputedNumber("How many voting members must work: more than half of them. Null if the " +
+		"member list is not available.")
+	attributes["alarms"] = tf.ComputedStrings("Active alarms, such as `NOSPACE on cp-1`, sorted. Also empty if no " +
+		"member answers.")
+	attributes["members"] = tf.ComputedObjectList("The members, sorted by name. Empty if the member list is not "+
+		"available.",
 		memberAttributes())
 
 	return attributes
@@ -43,16 +44,16 @@ func etcdMembersAttributes() map[string]schema.Attribute {
 
 func memberAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id": tf.ComputedString("Id of the member, hexadecimal, as `talosctl etcd members` prints it."),
-		"name": tf.ComputedString("Name of the member, which is the host name of its machine. Null for one that was added " +
-			"and never started."),
+		"id": tf.ComputedString("ID of the member, hexadecimal, as `talosctl etcd members` prints it."),
+		"name": tf.ComputedString("Name of the member: the hostname of its machine. Null for a member that was added and " +
+			"never started."),
 		"peer_urls": tf.ComputedStrings("URLs at which the other members reach it, such as `https://10.0.0.11:2380`."),
-		"learner":   tf.ComputedBool("Whether it is a learner, which is catching up and does not vote yet."),
-		"leader":    tf.ComputedBool("Whether a member says that it leads."),
-		"healthy": tf.ComputedBool("Whether it votes, answers on its own machine, follows a leader, raised no alarm and " +
-			"reports no error."),
-		"errors": tf.ComputedStrings("Why it is not healthy, including what it reports itself; empty when it is. An alarm " +
-			"is with the member that raised it."),
+		"learner":   tf.ComputedBool("Whether the member is a learner, which catches up and does not vote yet."),
+		"leader":    tf.ComputedBool("Whether a member reports that it is the leader."),
+		"healthy": tf.ComputedBool("Whether the member votes, answers on its machine, follows a leader, raised no alarm " +
+			"and reports no error."),
+		"errors": tf.ComputedStrings("Why the member is not healthy, including the errors that it reports; empty if it " +
+			"is healthy. An alarm belongs to the member that raised it."),
 	}
 }
 

@@ -106,10 +106,10 @@ func (e examined) partly(silent []string, instead string) diag.Diagnostics {
 // examinedAttributes are the arguments of the data sources that observe a cluster, except timeouts.
 func examinedAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
-			"an object written by hand with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. While the handle is "+
-			"not wholly known, as when the cluster is being made, it is read during the apply; with `depends_on` on the "+
-			"workers, after them.", clusterhandle.AccessAttributes()),
+		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, "+
+			"or an object that you write with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. While parts of "+
+			"the handle are unknown, such as during a create, the read happens in the apply. With `depends_on`, it happens "+
+			"after the workers.", clusterhandle.AccessAttributes()),
 	}
 }
 
@@ -118,8 +118,8 @@ func examinedSchema(
 	ctx context.Context, description string, attributes map[string]schema.Attribute,
 ) datasource.Schema {
 	all := tf.DataSourceAttributes(attributes)
-	all["timeouts"] = tf.ReadTimeouts(ctx, "Time that all answers together may take. Who has not answered by then "+
-		"counts as silent; nothing is waited for beyond that. Default: `10s`.")
+	all["timeouts"] = tf.ReadTimeouts(ctx, "Time for all answers together. A server that does not answer in this time "+
+		"counts as silent. Default: `10s`.")
 
 	return datasource.Schema{MarkdownDescription: description, Attributes: all}
 }

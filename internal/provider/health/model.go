@@ -32,31 +32,30 @@ type clusterHealthModel struct {
 func clusterHealthAttributes() map[string]schema.Attribute {
 	attributes := examinedAttributes()
 
-	attributes["expires_within"] = tf.OptionalDuration("How much time is left of a certificate that is due, such as " +
-		"`2160h`; a third of its lifetime where that is shorter, so that one that Talos renews every 12 hours is due when " +
-		"that did not happen. Default: `720h`; at most `43800h`.")
+	attributes["expires_within"] = tf.OptionalDuration("Remaining lifetime at which a certificate is due, such as " +
+		"`2160h`. For short lifetimes it is a third of the lifetime, so a certificate that Talos renews every 12 hours " +
+		"is due if the renewal failed. Default: `720h`; at most `43800h`.")
 	attributes["healthy"] = tf.ComputedBool("Whether every condition is `True`.")
-	attributes["summary"] = tf.ComputedString("`Ready`; or `Degraded: ` and the conditions that are not `True`, with " +
-		"their reasons; or the same after `Unreachable: ` when no control plane and no Kubernetes API answers. For the " +
+	attributes["summary"] = tf.ComputedString("`Ready`, or `Degraded: ` and the conditions that are not `True`, with " +
+		"their reasons. The prefix is `Unreachable: ` if no control plane and no Kubernetes API answers. Use it as " +
 		"`error_message` of a `check` block.")
-	attributes["conditions"] = tf.ComputedObjectList("The conditions, always all of them and in the same order.",
+	attributes["conditions"] = tf.ComputedObjectList("All conditions, always in the same order.",
 		conditionAttributes())
 	attributes["certificates"] = certificatesAttribute()
-	attributes["unmanaged"] = unmanaged.Described("Nodes that no resource of talosop has, by their names: of " +
-		"autoscalers and instance groups ([guide](../guides/autoscaling)), and those that a resource did not mark as its " +
-		"own yet. They count in every condition. Null when the Kubernetes API does not answer.")
-	attributes["staged"] = tf.ComputedStrings("Names of the nodes on whose machines a configuration waits for their " +
-		"next boot ([guide](../guides/holding-changes.md#until-the-next-reboot)), as the last apply noted on them; none is " +
-		"named any more once it has booted. Null when the Kubernetes API does not answer.")
-	attributes["operations"] = tf.OptionalStrings("What a plan holds for the machines, to be drawn as pending: " +
-		"`operations` of the resources of the cluster, several of them with `concat`, and through a `local`, as the " +
-		"cluster too: what refers to a resource directly is read during the apply when that changes. Without it nothing is " +
-		"said of them.")
-	attributes["markdown"] = tf.ComputedString("How the cluster is, for a comment on a pull request: its machines by " +
-		"role with stage, versions, node and member of etcd, `operations`, certificates that end and the conditions. It " +
-		"changes when the cluster does. What machines say is in code spans, so that none of it is a link, a mention or HTML.")
-	attributes["svg"] = tf.ComputedString("The same as an image, in light or dark colours as its reader has them. It " +
-		"runs nothing and loads nothing.")
+	attributes["unmanaged"] = unmanaged.Described("Nodes without a talosop resource, by name: nodes of autoscalers " +
+		"and instance groups ([guide](../guides/autoscaling)), and nodes that a resource has not marked yet. They count " +
+		"in every condition. Null if the Kubernetes API does not answer.")
+	attributes["staged"] = tf.ComputedStrings("Names of the nodes whose machines apply a staged configuration at " +
+		"their next boot ([guide](../guides/holding-changes.md#until-the-next-reboot)), as recorded by the last apply. A " +
+		"node that has booted is no longer listed. Null if the Kubernetes API does not answer.")
+	attributes["operations"] = tf.OptionalStrings("What a plan holds for the machines, shown as pending: `operations` " +
+		"of the resources of the cluster, combined with `concat`. Pass it, and `cluster`, through a `local`: a direct " +
+		"reference to a changed resource delays the read to the apply. Default: none.")
+	attributes["markdown"] = tf.ComputedString("Report for a pull request comment: machines by role with stage, " +
+		"versions, node and etcd member, `operations`, expiring certificates and the conditions. It changes when the " +
+		"cluster does. Text from machines is in code spans, so none of it is a link, a mention or HTML.")
+	attributes["svg"] = tf.ComputedString("The report as an image, in light or dark colors as the reader prefers. It " +
+		"runs no code and loads nothing.")
 
 	return attributes
 }
@@ -64,11 +63,11 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 func conditionAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"name":   tf.ComputedString("Name of the condition, as listed above."),
-		"status": tf.ComputedString("`True`, which is good, `False`, or `Unknown` when those who would know do not answer."),
-		"reason": tf.ComputedString("Text for people: who is not as it should be and why, or how many are. It stays the " +
-			"same as long as the cluster does."),
-		"last_change": tf.ComputedTime("When the status changed by the records of the source itself (RFC 3339, UTC), never " +
-			"the time of reading. Null where the source keeps no record, as Talos and etcd do not."),
+		"status": tf.ComputedString("`True` (good), `False`, or `Unknown` if the sources do not answer."),
+		"reason": tf.ComputedString("Text for people: what is wrong and why, or how many are healthy. It stays the same " +
+			"while the cluster does."),
+		"last_change": tf.ComputedTime("When the status changed, by the records of the source (RFC 3339, UTC), never the " +
+			"time of the read. Null if the source keeps no record, such as Talos and etcd."),
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 var name = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 const (
-	purpose = "Checks of yours, by their names, that have to pass before a machine that works is taken out of service, " +
-		"and once it is back; one that does not ends the apply and is named."
+	purpose = "Custom checks, by name, that must pass before a working machine goes out of service and after it is " +
+		"back. A failed check ends the apply, which names it."
 	guide = " See the [guide](../guides/health-checks)."
 )
 
@@ -40,12 +40,12 @@ func Attribute(timeout validator.String) schema.MapNestedAttribute {
 		},
 		MarkdownDescription: purpose + guide + tf.TerraformOnly,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"timeout": tf.OptionalString("How long the check is asked again until it passes (default `5m`).", timeout),
-			"object": tf.OptionalObject("What has to be true of an object of the cluster. One of `object`, `http` and `job` is "+
-				"needed.", objectAttributes()),
-			"http": tf.OptionalObject("What a URL has to answer to a GET from where Terraform runs.", httpAttributes()),
-			"job": tf.OptionalString("Manifest (YAML) of a Job of `batch/v1` that has to succeed: it is made for each question "+
-				"under a name of its own, and removed after it.", job),
+			"timeout": tf.OptionalString("How long the check is repeated until it passes (default `5m`).", timeout),
+			"object": tf.OptionalObject("Condition of an object of the cluster. Set one of `object`, `http` and "+
+				"`job`.", objectAttributes()),
+			"http": tf.OptionalObject("URL that Terraform requests with GET, and the expected response.", httpAttributes()),
+			"job": tf.OptionalString("Manifest (YAML) of a Job of `batch/v1` that must succeed. Each check creates it with "+
+				"a unique name and deletes it afterwards.", job),
 		}},
 	}
 }
@@ -54,7 +54,7 @@ func Attribute(timeout validator.String) schema.MapNestedAttribute {
 func AttributeAsIn(resource string, timeout validator.String) schema.MapNestedAttribute {
 	a := Attribute(timeout)
 	a.NestedObject.Attributes = tf.Retold(a.NestedObject.Attributes, func(string) string { return "As there." })
-	a.MarkdownDescription = fmt.Sprintf("Checks of yours that machines wait for, [as of `talosop_%s`](%s#%s).", resource,
+	a.MarkdownDescription = fmt.Sprintf("Custom checks that machines wait for, [as in `talosop_%s`](%s#%s).", resource,
 		resource, "nestedatt--health_checks") + tf.TerraformOnly
 
 	return a
@@ -68,17 +68,17 @@ func objectAttributes() map[string]schema.Attribute {
 
 	return map[string]schema.Attribute{
 		"api_version": text(true, "API version, such as `ceph.rook.io/v1`."),
-		"kind": text(true, "Kind, such as `CephCluster`; no Secret.",
+		"kind": text(true, "Kind, such as `CephCluster`; not Secret.",
 			stringvalidator.NoneOf("Secret")),
-		"namespace": text(false, "Namespace; without one the kind has none, or those of all are meant."),
-		"name": text(false, "Name; without one it has to be true of every object of the kind. That there is none is no "+
-			"mistake then."),
-		"label_selector": text(false, "Labels of the objects that are meant, such as `app=db`; not with `name`."),
-		"condition":      text(false, "Condition of the status that has to be `True`, such as `Ready`."),
-		"cel": text(false, "Expression in CEL over `object` that has to be true, such as "+
-			"`object.status.phase == \"Ready\"`.", expression),
-		"jsonpath": text(false, "JSONPath as `kubectl` has it, whose result has to be `value`.", template),
-		"value":    tf.OptionalString("What `jsonpath` has to give.", tf.MayBeBlank{}),
+		"namespace": text(false, "Namespace. Without it, the kind has no namespace, or all namespaces count."),
+		"name": text(false, "Name. Without it, the check applies to every object of the kind, and no objects "+
+			"pass."),
+		"label_selector": text(false, "Label selector of the objects, such as `app=db`; not with `name`."),
+		"condition":      text(false, "Status condition that must be `True`, such as `Ready`."),
+		"cel": text(false, "CEL expression over `object` that must be true, such as `object.status.phase == "+
+			"\"Ready\"`.", expression),
+		"jsonpath": text(false, "JSONPath in the format of `kubectl`, whose result must equal `value`.", template),
+		"value":    tf.OptionalString("Expected result of `jsonpath`.", tf.MayBeBlank{}),
 	}
 }
 
@@ -87,14 +87,13 @@ func httpAttributes() map[string]schema.Attribute {
 		"url": tf.RequiredString("URL with `http` or `https`.",
 			stringvalidator.RegexMatches(regexp.MustCompile(`^https?://[^/]`),
 				"a URL begins with http:// or https:// and a host")),
-		"status":   tf.OptionalNumber("Status that is expected (default `200`).", int64validator.Between(100, 599)),
-		"contains": tf.OptionalString("Text that the answer has to have."),
-		"ca": tf.OptionalString("Authority (PEM) that signed the certificate of the server; default: those of the " +
-			"system."),
+		"status":   tf.OptionalNumber("Expected status code (default `200`).", int64validator.Between(100, 599)),
+		"contains": tf.OptionalString("Text that the response must contain."),
+		"ca":       tf.OptionalString("Authority (PEM) of the server certificate. Default: those of the system."),
 		"headers": schema.MapAttribute{
 			Validators: []validator.Map{tf.MayBeBlank{}},
 			Optional:   true, Sensitive: true, ElementType: types.StringType,
-			MarkdownDescription: "Headers of the request. They are in state. A redirect to another scheme, host or port is " +
+			MarkdownDescription: "Headers of the request, stored in state. A redirect to another scheme, host or port is " +
 				"followed without them.",
 		},
 	}

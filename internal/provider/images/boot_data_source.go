@@ -73,8 +73,8 @@ func (d *BootDataSource) Metadata(
 // Schema implements the framework.
 func (d *BootDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "What boots machines over the network into maintenance mode: kernel, initramfs, ISO image, " +
-			"scripts of iPXE, and profiles and groups of Matchbox by MAC address. It serves nothing: give the texts to the " +
+		MarkdownDescription: "Files that boot machines over the network into maintenance mode: kernel, initramfs, ISO " +
+			"image, iPXE scripts, and Matchbox profiles and groups by MAC address. It serves nothing: pass the texts to the " +
 			"servers of your network ([guide](../guides/images)).",
 		Attributes: tf.DataSourceAttributes(bootAttributes()),
 	}
@@ -82,30 +82,30 @@ func (d *BootDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, r
 
 func bootAttributes() map[string]resource.Attribute {
 	attributes := map[string]resource.Attribute{
-		"kernel_args": tf.OptionalStrings("More kernel arguments of all machines, such as `ip=dhcp`. They are in effect " +
-			"until Talos is installed; those that are to stay belong into the schematic. `-name` takes one away."),
-		"assets_url": tf.OptionalString("URL below which kernel and initramfs are served, with the paths of `downloads`, " +
-			"such as `http://10.0.0.2:8080/assets`. Default: the factory serves them."),
-		"machines": tf.OptionalObjectMap("Machines that boot, by name: letters, digits, dots, dashes and underscores, since "+
-			"Matchbox has files of that name.", map[string]resource.Attribute{
+		"kernel_args": tf.OptionalStrings("Additional kernel arguments of all machines, such as `ip=dhcp`; `-name` " +
+			"removes one. They apply until Talos is installed. Put permanent arguments in the schematic."),
+		"assets_url": tf.OptionalString("Base URL of kernel and initramfs on your server, with the paths of `downloads`, " +
+			"such as `http://10.0.0.2:8080/assets`. Default: the factory."),
+		"machines": tf.OptionalObjectMap("Machines that boot, by name: letters, digits, dots, dashes and underscores, "+
+			"because Matchbox uses file names.", map[string]resource.Attribute{
 			"mac_address": resource.StringAttribute{
 				// If it were required, the framework would demand it for machines that are unknown as a whole.
 				Optional:            true,
-				MarkdownDescription: "Required: MAC address of the interface that boots, such as `52:54:00:12:34:56`.",
+				MarkdownDescription: "Required: MAC address of the boot interface, such as `52:54:00:12:34:56`.",
 			},
 			"architecture": tf.OptionalString("`amd64` or `arm64`. Default: `architecture` of the data source."),
-			"kernel_args":  tf.OptionalStrings("More kernel arguments of this machine, after those of all."),
+			"kernel_args":  tf.OptionalStrings("Additional kernel arguments of this machine, after those of all machines."),
 		}),
-		"iso": tf.ComputedString("URL of the ISO image; null on platforms that boot none."),
-		"kernel": tf.ComputedString("URL of the kernel; with `secure_boot` of the signed image that has everything in it " +
+		"iso": tf.ComputedString("URL of the ISO image; null on platforms that do not boot one."),
+		"kernel": tf.ComputedString("URL of the kernel; with `secure_boot`, of the signed image that contains everything " +
 			"(UKI)."),
-		"initramfs": tf.ComputedString("URL of the initramfs, which has the system extensions in it; null with " +
+		"initramfs": tf.ComputedString("URL of the initramfs, which includes the system extensions; null with " +
 			"`secure_boot`."),
-		"kernel_cmdline": tf.ComputedString("Arguments of the kernel, with those of the schematic and `kernel_args`."),
-		"ipxe_script":    tf.ComputedString("Script of iPXE for machines that are not in `machines`."),
-		"downloads": tf.ComputedStringMap("URLs at the factory of the files that machines load, by their path below " +
+		"kernel_cmdline": tf.ComputedString("Kernel arguments, including those of the schematic and `kernel_args`."),
+		"ipxe_script":    tf.ComputedString("iPXE script for machines that are not in `machines`."),
+		"downloads": tf.ComputedStringMap("Factory URLs of the files that machines load, by their path below " +
 			"`assets_url`."),
-		"boot": tf.ComputedObjectMap("What each of `machines` boots, by the same names.", machineBootAttributes()),
+		"boot": tf.ComputedObjectMap("Boot data of each of `machines`, by name.", machineBootAttributes()),
 	}
 
 	maps.Copy(attributes, selectionAttributes(netboot.Platforms()))
@@ -115,13 +115,13 @@ func bootAttributes() map[string]resource.Attribute {
 
 func machineBootAttributes() map[string]resource.Attribute {
 	return map[string]resource.Attribute{
-		"mac_address":      tf.ComputedString("MAC address as Matchbox compares it: lower case, with colons."),
+		"mac_address":      tf.ComputedString("MAC address in the format of Matchbox: lower case, with colons."),
 		"kernel":           tf.ComputedString("URL of the kernel."),
 		"initramfs":        tf.ComputedString("URL of the initramfs; null with `secure_boot`."),
-		"kernel_cmdline":   tf.ComputedString("Arguments of the kernel."),
-		"ipxe_script":      tf.ComputedString("Script of iPXE."),
-		"matchbox_profile": tf.ComputedString("Profile of Matchbox, JSON, for `profiles/<name>.json`."),
-		"matchbox_group":   tf.ComputedString("Group of Matchbox, JSON, for `groups/<name>.json`."),
+		"kernel_cmdline":   tf.ComputedString("Kernel arguments."),
+		"ipxe_script":      tf.ComputedString("iPXE script."),
+		"matchbox_profile": tf.ComputedString("Matchbox profile (JSON), for `profiles/<name>.json`."),
+		"matchbox_group":   tf.ComputedString("Matchbox group (JSON), for `groups/<name>.json`."),
 	}
 }
 

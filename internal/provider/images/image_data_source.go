@@ -62,33 +62,33 @@ func (d *ImageDataSource) Metadata(
 // Schema implements the framework.
 func (d *ImageDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Images of a Talos version that an Image Factory makes: the installer, and what machines boot " +
-			"from on a platform. All of it follows from version and schematic without a network; with `online` the factory " +
-			"confirms that it has them ([guide](../guides/images)).",
+		MarkdownDescription: "Image Factory images of a Talos version: the installer, and the boot media of a platform. " +
+			"Version and schematic determine all of it without a network; with `online`, the factory confirms that the " +
+			"images exist ([guide](../guides/images)).",
 		Attributes: tf.DataSourceAttributes(imageAttributes()),
 	}
 }
 
 func imageAttributes() map[string]resource.Attribute {
 	attributes := map[string]resource.Attribute{
-		"extensions": tf.OptionalStrings("System extensions that are added to the content of the schematic, such as " +
-			"`siderolabs/iscsi-tools`; with `online`, `iscsi-tools` does."),
-		"extra_kernel_args": tf.OptionalStrings("Kernel arguments that are added to the content of the schematic."),
+		"extensions": tf.OptionalStrings("System extensions to add to the content of the schematic, such as " +
+			"`siderolabs/iscsi-tools`; with `online`, `iscsi-tools` also works."),
+		"extra_kernel_args": tf.OptionalStrings("Kernel arguments to add to the content of the schematic."),
 		"installer": tf.ComputedString("Reference of the container image that installs and upgrades machines; null on " +
-			"platforms without one of their own."),
-		"iso":        tf.ComputedString("URL of the ISO image; null on platforms that boot none."),
-		"disk_image": tf.ComputedString("URL of the disk image; null on platforms that boot none."),
-		"uki": tf.ComputedString("URL of the unified kernel image, an EFI program with kernel, initramfs and " +
-			"arguments."),
+			"platforms without an installer image."),
+		"iso":        tf.ComputedString("URL of the ISO image; null on platforms that do not boot one."),
+		"disk_image": tf.ComputedString("URL of the disk image; null on platforms that do not boot one."),
+		"uki": tf.ComputedString("URL of the unified kernel image, an EFI program with kernel, initramfs " +
+			"and arguments."),
 		"kernel":             tf.ComputedString("URL of the kernel."),
-		"initramfs":          tf.ComputedString("URL of the initramfs, which has the system extensions in it."),
-		"kernel_cmdline_url": tf.ComputedString("URL of the arguments of the kernel."),
-		"kernel_cmdline": tf.ComputedString("Arguments of the kernel; null without `online` where the content of the " +
-			"schematic is not known, where it has an overlay, and on platforms that do not boot over the network."),
+		"initramfs":          tf.ComputedString("URL of the initramfs, which includes the system extensions."),
+		"kernel_cmdline_url": tf.ComputedString("URL of the kernel arguments."),
+		"kernel_cmdline": tf.ComputedString("Kernel arguments. Null without `online` if the schematic content is unknown " +
+			"or has an overlay, and on platforms that do not boot over the network."),
 		"pxe": tf.ComputedString("URL of the iPXE script that boots from the factory; null on platforms that do not boot " +
 			"over the network."),
-		"extension_images": tf.ComputedStringMap("Images of the system extensions at this version, by name; null without " +
-			"`online`."),
+		"extension_images": tf.ComputedStringMap("Images of the system extensions for this version, by name; null " +
+			"without `online`."),
 	}
 
 	maps.Copy(attributes, selectionAttributes(assets.Platforms()))

@@ -38,27 +38,26 @@ func selectionAttributes(platforms []string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id":            tf.ComputedString("Schematic, version and file name of the image, for messages of the CLI."),
 		"talos_version": tf.RequiredString("Talos version, such as `v1.13.0`, with or without the `v`."),
-		"schematic": tf.OptionalString("Id or content (YAML) of an Image Factory schematic. Default: plain Talos, the " +
+		"schematic": tf.OptionalString("ID or content (YAML) of an Image Factory schematic. Default: plain Talos, the " +
 			"empty schematic."),
 		"platform": schema.StringAttribute{
 			Optional: true, Computed: true,
-			MarkdownDescription: "Platform in the words of Talos: `" + strings.Join(platforms, "`, `") + "`. Default: `metal`.",
+			MarkdownDescription: "Talos platform: `" + strings.Join(platforms, "`, `") + "`. Default: `metal`.",
 		},
 		"architecture": schema.StringAttribute{
 			Optional: true, Computed: true,
 			MarkdownDescription: "`amd64` or `arm64`. Default: `amd64`.",
 		},
-		"secure_boot": tf.OptionalBool("Whether the images are those that are signed for UEFI Secure Boot. Default: " +
-			"`false`."),
+		"secure_boot": tf.OptionalBool("Whether the images are signed for UEFI Secure Boot. Default: `false`."),
 		"factory_url": schema.StringAttribute{
 			Optional: true, Computed: true,
 			MarkdownDescription: "URL of the Image Factory. Default: `" + assets.PublicFactory + "`.",
 		},
-		"online": tf.OptionalBool("Whether the factory is asked, at every plan: it is given the content of the schematic, " +
-			"and has to know the schematic, the version and the extensions. Default: `false`, so that plans need no network."),
-		"schematic_id": tf.ComputedString("Id of the schematic, as `schematic` of machines takes it."),
-		"schematic_content": tf.ComputedString("Content of the schematic as the factory writes it; null where only the id " +
-			"is known, without `online`."),
+		"online": tf.OptionalBool("Whether each plan contacts the factory: it uploads the schematic content, and checks " +
+			"that the schematic, the version and the extensions exist. Default: `false`, so that plans need no network."),
+		"schematic_id": tf.ComputedString("ID of the schematic, for `schematic` of machines."),
+		"schematic_content": tf.ComputedString("Content of the schematic in the format of the factory; null without " +
+			"`online` if only the ID is known."),
 	}
 }
 

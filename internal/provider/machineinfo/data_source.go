@@ -40,9 +40,9 @@ func (d *DataSource) Metadata(_ context.Context, req datasource.MetadataRequest,
 // Schema implements the framework.
 func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "What one machine tells about itself: in maintenance mode, where it needs no credentials, or " +
-			"as a member of a cluster, with the handle of that cluster. Asked once, without waiting; a machine that does not " +
-			"answer is an error.",
+		MarkdownDescription: "Information that one machine reports about itself: in maintenance mode without " +
+			"credentials, or as a cluster member with the cluster handle. It reads once, without waiting. A machine that " +
+			"does not answer is an error.",
 		Attributes: tf.DataSourceAttributes(machineInfoAttributes()),
 	}
 }

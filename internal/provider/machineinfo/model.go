@@ -37,31 +37,31 @@ type Model struct {
 func machineInfoAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id": tf.ComputedString("The same as `address`."),
-		"address": tf.RequiredString("IP address (v4 or v6, without brackets) or host name of the machine. Its Talos API " +
+		"address": tf.RequiredString("IP address (v4 or v6, without brackets) or hostname of the machine. Its Talos API " +
 			"is on port 50000."),
-		"cluster": tf.OptionalObject("Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or "+
-			"`talosop_cluster`, or an object written by hand. Without it only machines in maintenance mode answer.",
+		"cluster": tf.OptionalObject("Handle of the cluster that the machine belongs to: `cluster` of "+
+			"`talosop_control_plane` or `talosop_cluster`, or an object that you write. Without it, only machines in "+
+			"maintenance mode answer.",
 			clusterhandle.AccessAttributes()),
-		"fingerprint": tf.OptionalString("Fingerprint of the certificate the machine has to show in maintenance mode, as " +
-			"its console prints it: base64 of the SHA-256 of its public key. Any other machine is refused."),
-		"maintenance": tf.ComputedBool("Whether the machine waits in maintenance mode, that is without a configuration."),
-		"stage": tf.ComputedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, " +
-			"`running`, …"),
-		"ready": tf.ComputedBool("Whether Talos reports the machine as ready."),
-		"talos_version": tf.ComputedString("Talos version that runs, such as `v1.13.0`. Null in maintenance mode before " +
-			"Talos 1.13, which does not tell."),
-		"platform": tf.ComputedString("Platform in the words of Talos, such as `metal`."),
+		"fingerprint": tf.OptionalString("Fingerprint of the certificate of the machine in maintenance mode, as its " +
+			"console prints it: base64 of the SHA-256 of its public key. The provider refuses any other machine."),
+		"maintenance": tf.ComputedBool("Whether the machine is in maintenance mode, without a configuration."),
+		"stage":       tf.ComputedString("Talos stage of the machine: `maintenance`, `installing`, `booting`, `running`, …"),
+		"ready":       tf.ComputedBool("Whether Talos reports the machine as ready."),
+		"talos_version": tf.ComputedString("Running Talos version, such as `v1.13.0`. Null in maintenance mode before " +
+			"Talos 1.13, which does not report it."),
+		"platform": tf.ComputedString("Talos platform, such as `metal`."),
 		"hostname": tf.ComputedString("Host name."),
-		"certificate_fingerprint": tf.ComputedString("Fingerprint of the certificate the machine shows, in the form of " +
+		"certificate_fingerprint": tf.ComputedString("Fingerprint of the certificate of the machine, in the format of " +
 			"`fingerprint`. In maintenance mode it changes with every boot."),
-		"uuid":          tf.ComputedString("Hardware UUID (SMBIOS), as `uuid` of a machine takes it."),
+		"uuid":          tf.ComputedString("Hardware UUID (SMBIOS), for `uuid` of a machine."),
 		"manufacturer":  tf.ComputedString("Manufacturer of the hardware."),
 		"product_name":  tf.ComputedString("Product name of the hardware."),
 		"serial_number": tf.ComputedString("Serial number of the hardware."),
 		"addresses":     tf.ComputedStrings("IP addresses of the machine, without those of pods and services."),
-		"disks":         tf.ComputedObjectList("Disks that Talos could be installed to.", diskAttributes()),
-		"schematic": tf.ComputedString("Id of the Image Factory schematic the running image was made from; null when no " +
-			"factory made it."),
+		"disks":         tf.ComputedObjectList("Disks that Talos can be installed on.", diskAttributes()),
+		"schematic": tf.ComputedString("ID of the Image Factory schematic of the running image; null if no factory built " +
+			"it."),
 		"extensions": tf.ComputedObjectList("System extensions of the running image.", extensionAttributes()),
 	}
 }
@@ -83,9 +83,9 @@ func diskAttributes() map[string]schema.Attribute {
 		"uuid":       tf.ComputedString("UUID."),
 		"bus_path":   tf.ComputedString("Bus path."),
 		"transport":  tf.ComputedString("Transport, such as `nvme`, `sata` or `virtio`."),
-		"rotational": tf.ComputedBool("Whether it is a spinning disk."),
-		"read_only":  tf.ComputedBool("Whether it cannot be written."),
-		"system":     tf.ComputedBool("Whether Talos is installed on it."),
+		"rotational": tf.ComputedBool("Whether the disk is a spinning disk."),
+		"read_only":  tf.ComputedBool("Whether the disk is read-only."),
+		"system":     tf.ComputedBool("Whether Talos is installed on the disk."),
 		"symlinks":   tf.ComputedStrings("Stable names, such as `/dev/disk/by-id/…`."),
 	}
 }
