@@ -48,11 +48,9 @@ func (r *addonResource) Metadata(_ context.Context, req resource.MetadataRequest
 
 func (r *addonResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A Helm release on a cluster, such as its network, its storage or its metrics: an apply " +
-			"runs Helm when the chart, its values, `patches` or an option that changes what is rendered are others than " +
-			"before, or when somebody changed the release or its objects (`drift`). A plan says by object what changes, " +
-			"as a warning, and the next apply recovers a release whose apply failed or was interrupted. See the [guide to " +
-			"addons](../guides/addons.md).",
+		MarkdownDescription: "A Helm release on a cluster, such as its network, storage or metrics. An apply runs Helm " +
+			"after drift, a failed apply, or a change of chart, values, `patches` or rendering options; a plan warning " +
+			"lists changed objects. See the [guide to addons](../guides/addons.md).",
 		Attributes: addonAttributes(ctx),
 	}
 }

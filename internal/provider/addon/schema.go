@@ -19,10 +19,10 @@ const defaultAddonNamespace = "default"
 // The texts that say what a change of an addon does to the cluster.
 const (
 	upgradesRelease = " A change upgrades the release."
-	nextUpgrade     = " A change counts from the next upgrade on, and makes none by itself."
+	nextUpgrade     = " A change applies from the next upgrade on, and triggers none."
 	touchesNothing  = " A change touches nothing in the cluster."
-	movesRelease    = " A change replaces the resource: the release is uninstalled, and installed anew."
-	perhapsUpgrades = " A change upgrades the release when the chart that it stands for is another one."
+	movesRelease    = " A change replaces the resource: the release is uninstalled and installed again."
+	perhapsUpgrades = " A change upgrades the release if it selects a different chart."
 )
 
 func addonAttributes(ctx context.Context) map[string]schema.Attribute {
@@ -35,9 +35,9 @@ func addonAttributes(ctx context.Context) map[string]schema.Attribute {
 	}
 
 	attributes["timeouts"] = tf.TimeoutsAttribute(ctx, touchesNothing, map[string]string{
-		"create": "Time for an install as a whole, waits and a rollback included. Default: `30m`.",
-		"read":   "Time for a look at the cluster. Default: `1m`. What does not answer in time changes nothing.",
-		"update": "Time for an upgrade as a whole, waits and a rollback included. Default: `30m`.",
+		"create": "Time for an install, including waits and a rollback. Default: `30m`.",
+		"read":   "Time to read the cluster. Default: `1m`. A cluster that does not answer in time changes nothing.",
+		"update": "Time for an upgrade, including waits and a rollback. Default: `30m`.",
 		"delete": "Time for an uninstall. Default: `30m`.",
 	})
 
@@ -47,10 +47,10 @@ func addonAttributes(ctx context.Context) map[string]schema.Attribute {
 // addonPlace says where a release is.
 func addonPlace() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster": tf.OptionalObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or "+
-			"an object written by hand with at least `name`, `endpoint` and `secrets`. Exactly one of `cluster` and "+
-			"`kubeconfig` is given. The secrets of another cluster replace the resource; all other changes touch nothing in "+
-			"the cluster.", clusterhandle.AccessAttributes()),
+		"cluster": tf.OptionalObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, "+
+			"or an object that you write with at least `name`, `endpoint` and `secrets`. Set exactly one of `cluster` and "+
+			"`kubeconfig`. Secrets of another cluster replace the resource; all other changes touch nothing in the "+
+			"cluster.", clusterhandle.AccessAttributes()),
 		"kubeconfig": addonKubeconfig(),
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
@@ -59,51 +59,50 @@ func addonPlace() map[string]schema.Attribute {
 		},
 		"namespace": schema.StringAttribute{
 			Optional: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChangeFrom(defaultAddonNamespace)},
-			MarkdownDescription: "Namespace of the release and of those of its objects that name none. Default: `" +
-				defaultAddonNamespace + "`." +
-				movesRelease,
+			MarkdownDescription: "Namespace of the release and of its objects without a namespace. Default: `" +
+				defaultAddonNamespace + "`." + movesRelease,
 		},
-		"create_namespace": tf.OptionalBool("Whether the namespace is made when it is missing; it is never removed. " +
-			"Default: `true`." + nextUpgrade),
+		"create_namespace": tf.OptionalBool("Whether to create a missing namespace; it is never deleted. Default: `true`." +
+			nextUpgrade),
 	}
 }
 
 func addonKubeconfig() schema.Attribute {
-	return tf.OptionalObject("Kubeconfig that reaches the cluster, for clusters without a handle. Exactly one of "+
-		"`cluster` and `kubeconfig` is given. One of another cluster replaces the resource; all other changes touch "+
-		"nothing in the cluster.", map[string]schema.Attribute{
-		"path": tf.OptionalString("Path of a file that is there whenever Terraform runs, relative to its working " +
-			"directory or beginning with `~/`. Exactly one of `path`, `content` and `cluster` is given." + touchesNothing),
-		"cluster": tf.OptionalString("Name of one of `clusters` of the provider that has a `kubeconfig`, which is in no " +
-			"state." + touchesNothing),
-		"content": tf.OptionalSensitive("The kubeconfig itself, in YAML or JSON: stored in state, because a refresh and a " +
-			"destroy need it, where `path` and `cluster` keep it out. Credentials that end, such as those of " +
-			"`talosop_kubeconfig`, cannot be used for longer than they last." + touchesNothing),
-		"context": tf.OptionalString("Name of the context that is used. Default: `current-context` of the " +
-			"file." + touchesNothing),
+	return tf.OptionalObject("Kubeconfig of the cluster, for clusters without a handle. Set exactly one of `cluster` "+
+		"and `kubeconfig`. A kubeconfig of another cluster replaces the resource; all other changes touch nothing in the "+
+		"cluster.", map[string]schema.Attribute{
+		"path": tf.OptionalString("Path of a file that exists whenever Terraform runs, relative to its working directory " +
+			"or beginning with `~/`. Set exactly one of `path`, `content` and `cluster`." + touchesNothing),
+		"cluster": tf.OptionalString("Name of an entry in `clusters` of the provider with a `kubeconfig`, which state " +
+			"does not store." + touchesNothing),
+		"content": tf.OptionalSensitive("The kubeconfig in YAML or JSON, stored in state for refresh and destroy; `path` " +
+			"and `cluster` keep it out of state. Credentials that expire, such as those of `talosop_kubeconfig`, work only " +
+			"until then." + touchesNothing),
+		"context": tf.OptionalString("Name of the context to use. Default: `current-context` of the file." +
+			touchesNothing),
 	})
 }
 
 // addonChart describes the chart to install.
 func addonChart() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"chart": tf.RequiredString("The chart: its name in `repository`, such as `cilium`; or, without one, an `oci://` " +
-			"reference, the `https://` URL of a package, or the path of a folder or a package (`.tgz`), relative to the " +
-			"working directory of Terraform and beginning with `./`, `../` or `/`." + perhapsUpgrades),
-		"repository": tf.OptionalString("URL of the repository that has the chart: `https://helm.cilium.io`, or " +
-			"`oci://ghcr.io/example/charts` for a registry. Default: none, `chart` says all." + perhapsUpgrades),
-		"version": tf.OptionalString("Version of the chart, exact such as `1.18.2`, or a range such as `~1.18`; not for " +
-			"charts in folders, which have one. With a range or without a version, every plan takes the newest that there is, " +
-			"so that two plans may differ." + perhapsUpgrades),
-		"devel": tf.OptionalBool("Whether versions before a release, such as `2.0.0-rc.1`, count as newest where " +
-			"`version` names no exact one. Default: `false`." + perhapsUpgrades),
-		"dependency_update": tf.OptionalBool("Whether the dependencies of a chart in a folder are fetched when they are " +
-			"missing there, in a copy of it: the folder itself stays as it is. Default: `false`." + perhapsUpgrades),
-		"verify": tf.OptionalBool("Whether the package has to come with a signature (provenance file, `.prov`) of a key " +
-			"in `keyring` whenever a plan or an apply fetches it. Default: `false`." + touchesNothing),
-		"keyring": tf.OptionalString("Path of the file with the public keys for `verify` in the binary format of GnuPG " +
-			"(`gpg --export`), relative to the working directory of Terraform, or beginning with `~/`. Required with " +
-			"`verify`; counts for nothing without." + touchesNothing),
+		"chart": tf.RequiredString("The chart: its name in `repository`, such as `cilium`; without `repository`, an " +
+			"`oci://` reference, the `https://` URL of a package, or a local path. A local path to a folder or package " +
+			"(`.tgz`) is relative to the working directory and begins with `./`, `../` or `/`." + perhapsUpgrades),
+		"repository": tf.OptionalString("URL of the repository of the chart: `https://helm.cilium.io`, or " +
+			"`oci://ghcr.io/example/charts` for a registry. Default: none, with the location in `chart`." + perhapsUpgrades),
+		"version": tf.OptionalString("Version of the chart: exact, such as `1.18.2`, or a range, such as `~1.18`; not " +
+			"for charts in folders, which define it. With a range or no version, each plan selects the newest version, so " +
+			"two plans may differ." + perhapsUpgrades),
+		"devel": tf.OptionalBool("Whether prereleases, such as `2.0.0-rc.1`, count as newest if `version` is not exact. " +
+			"Default: `false`." + perhapsUpgrades),
+		"dependency_update": tf.OptionalBool("Whether to fetch missing dependencies of a chart in a folder, into a copy; " +
+			"the folder does not change. Default: `false`." + perhapsUpgrades),
+		"verify": tf.OptionalBool("Whether the package must have a signature (provenance file, `.prov`) by a key in " +
+			"`keyring` whenever a plan or an apply fetches it. Default: `false`." + touchesNothing),
+		"keyring": tf.OptionalString("Path of the GnuPG file with public keys for `verify`, in binary format (`gpg " +
+			"--export`), relative to the working directory or beginning with `~/`. Required with `verify`; otherwise " +
+			"ignored." + touchesNothing),
 		"registry": addonRegistry(),
 	}
 }
@@ -114,49 +113,47 @@ func addonRegistry() schema.Attribute {
 	}
 	truth := func(description string) schema.BoolAttribute { return truthAttribute(description, touchesNothing) }
 
-	return tf.OptionalObject("How the server of the chart is reached, a repository over HTTPS or an OCI registry. Only "+
-		"plans and applies ask it; a refresh and a destroy do not.", map[string]schema.Attribute{
-		"username": text("User name at the server, required with `password_wo`, and the other way round. Default: " +
-			"what the files of `helm` (`registry/config.json`) and of Docker (`config.json`) say of a registry, and " +
-			"nobody for a repository."),
+	return tf.OptionalObject("Connection to the server of the chart, a repository over HTTPS or an OCI registry. "+
+		"Plans and applies use it; refresh and destroy do not.", map[string]schema.Attribute{
+		"username": text("Username at the server, required together with `password_wo`. Default: for a registry, the " +
+			"files of `helm` (`registry/config.json`) and Docker (`config.json`); for a repository, none."),
 		"password_wo": tf.OptionalSecret("Password or token of the user. Required with `username`."),
-		"pass_credentials": truth("Whether credentials, `ca`, `client_certificate` and the rest of what is said here also " +
-			"count for other servers: those that the index of the repository or a redirect names, and those of " +
-			"dependencies."),
-		"ca": text("Certificates in PEM that are trusted besides those of the system, for a server whose " +
-			"certificate a private authority signed."),
-		"client_certificate": text("Certificate in PEM, with which servers are met that ask for one, together with " +
+		"pass_credentials": truth("Whether credentials, `ca`, `client_certificate` and the other settings here also " +
+			"apply to other servers: those in the repository index or a redirect, and those of dependencies."),
+		"ca": text("Certificates in PEM to trust in addition to those of the system, for a server certificate from a " +
+			"private authority."),
+		"client_certificate": text("Certificate in PEM for servers that require a client certificate, with " +
 			"`client_key_wo`."),
 		"client_key_wo": tf.OptionalSecret("Private key in PEM of `client_certificate`."),
 		"insecure_skip_tls_verify": truth(
-			"Whether any certificate of the server is trusted, so that anybody on the way may read the credentials and give " +
-				"another chart."),
-		"plain_http": truth("Whether an OCI registry is spoken to without TLS, so that anybody on the way may read the " +
-			"credentials and give another chart."),
+			"Whether to trust any certificate of the server, so an attacker on the network can read the credentials and " +
+				"replace the chart."),
+		"plain_http": truth("Whether to connect to an OCI registry without TLS, so an attacker on the network can read " +
+			"the credentials and replace the chart."),
 	})
 }
 
 // addonValues are what the chart is given.
 func addonValues() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"values": tf.OptionalStrings("Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or `yamlencode({ "+
-			"… })`, merged in their order: later ones win, in mappings key by key, and `null` takes a default of the chart "+
-			"away; numbers are float64 in templates, as with `-f` of `helm`. They are shown in plans, and stored; comments, "+
-			"order and format may change without a plan."+upgradesRelease, tf.MayBeBlank{}),
-		"set": addonSettings(false, "Single values, which win over `values`, in their order, as `--set` of `helm`."),
-		"set_sensitive": addonSettings(true, "Single values that are secret, after those of `set`: in state, and shown "+
-			"nowhere, but for texts of fewer than 4 characters, `true`, `false` and `null`, which cannot be told from "+
-			"others. `values_wo` is not even stored."),
+		"values": tf.OptionalStrings("Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or "+
+			"`yamlencode({ … })`, merged in order as with `-f` of `helm`; `null` removes a chart default, and numbers are "+
+			"float64. Plans show them and state stores them; comments, order and format may change without a plan."+
+			upgradesRelease, tf.MayBeBlank{}),
+		"set": addonSettings(false, "Single values that override `values`, in order, as with `--set` of `helm`."),
+		"set_sensitive": addonSettings(true, "Single secret values, applied after `set`. State stores them, and output "+
+			"hides them except `true`, `false`, `null` and texts shorter than 4 characters, which are not identifiable as "+
+			"secret. `values_wo` is not even stored."),
 		"values_wo": schema.ListAttribute{
 			Validators: []validator.List{tf.MayBeBlank{}},
 			Optional:   true, WriteOnly: true, Sensitive: true, ElementType: types.StringType,
-			MarkdownDescription: "Values that are secret, as `values`, which win over all others; they require " +
-				"`values_wo_version`, which changes with them. In the cluster they are where Helm keeps the values of " +
-				"releases, in a Secret of `namespace`." + tf.WriteOnlyText,
+			MarkdownDescription: "Secret values, in the format of `values`, which override all others; change " +
+				"`values_wo_version` with them. In the cluster, Helm stores them in a Secret of `namespace`, as all values of " +
+				"a release." + tf.WriteOnlyText,
 		},
-		"values_wo_version": tf.OptionalString("A value of your choice that tells other `values_wo` from the former ones, " +
-			"such as a number or a date. Required with `values_wo`, and refused without. A change of it upgrades the release " +
-			"unless the values prove to be the same."),
+		"values_wo_version": tf.OptionalString("A value of your choice that marks a change of `values_wo`, such as a " +
+			"number or a date. Required with `values_wo`, and refused without it. A change upgrades the release, unless the " +
+			"values are the same."),
 		"patches": addonPatches(),
 	}
 }
@@ -164,17 +161,16 @@ func addonValues() map[string]schema.Attribute {
 func addonSettings(sensitive bool, description string) schema.Attribute {
 	return tf.OptionalObjectList(description+upgradesRelease, map[string]schema.Attribute{
 		"name": tf.RequiredString("Path of the value, such as `image.tag`, `hosts[0].name` or " +
-			"`nodeSelector.kubernetes\\\\.io/os`: a backslash keeps a dot from parting." + upgradesRelease),
+			"`nodeSelector.kubernetes\\\\.io/os`; a backslash escapes a dot." + upgradesRelease),
 		"value": schema.StringAttribute{
 			Validators: []validator.String{tf.MayBeBlank{}},
 			Required:   true, Sensitive: sensitive,
-			MarkdownDescription: "The value as text. With the types `auto` and `string`, `{a,b}` is a list, and a comma is " +
-				"written as `\\\\,`." +
-				upgradesRelease,
+			MarkdownDescription: "The value as text. With the types `auto` and `string`, `{a,b}` is a list, and `\\\\,` is " +
+				"a comma." + upgradesRelease,
 		},
-		"type": tf.OptionalString("What the text is: `auto` takes numbers, `true`, `false` and `null` for what they look " +
-			"like, `string` takes all for text, `literal` takes it as it is, without lists and backslashes, and `json` is " +
-			"any JSON. Default: `auto`." + upgradesRelease),
+		"type": tf.OptionalString("Type of the text: `auto` detects numbers, `true`, `false` and `null`, `string` is " +
+			"always text, `literal` is text without lists and escapes, and `json` is any JSON. Default: `auto`." +
+			upgradesRelease),
 	})
 }
 
@@ -183,20 +179,20 @@ func addonPatches() schema.Attribute {
 		return tf.OptionalString(description + " Default: any." + upgradesRelease)
 	}
 
-	return tf.OptionalObjectList("Changes to what the chart renders that its values do not offer, as `patches` of a "+
-		"kustomization: applied in their order, and not to hooks. One that matches no object is an error."+upgradesRelease,
+	return tf.OptionalObjectList("Changes to the rendered chart that its values do not support, like `patches` of a "+
+		"kustomization, applied in order and not to hooks. A patch that matches no object is an error."+upgradesRelease,
 		map[string]schema.Attribute{
-			"patch": tf.RequiredString("A strategic merge patch, or a list of operations of JSON 6902, in YAML or JSON." +
+			"patch": tf.RequiredString("A strategic merge patch, or a list of JSON 6902 operations, in YAML or JSON." +
 				upgradesRelease),
-			"target": tf.OptionalObject("Which objects are changed: those that match all that is given. Default: the object "+
-				"that a strategic merge patch names; operations need a target."+upgradesRelease, map[string]schema.Attribute{
-				"group":               text("Group of the API, such as `apps`."),
-				"version":             text("Version of the API, such as `v1`."),
+			"target": tf.OptionalObject("Objects to change: those that match every attribute. Default: the object that a "+
+				"strategic merge patch names; JSON 6902 operations need a target."+upgradesRelease, map[string]schema.Attribute{
+				"group":               text("API group, such as `apps`."),
+				"version":             text("API version, such as `v1`."),
 				"kind":                text("Kind, such as `Deployment`."),
-				"name":                text("Name, as a regular expression that matches from beginning to end."),
-				"namespace":           text("Namespace, as a regular expression that matches from beginning to end."),
-				"label_selector":      text("Labels, such as `app=web,tier!=cache`."),
-				"annotation_selector": text("Annotations, written as labels are."),
+				"name":                text("Name, as a regular expression that matches the whole name."),
+				"namespace":           text("Namespace, as a regular expression that matches the whole namespace."),
+				"label_selector":      text("Label selector, such as `app=web,tier!=cache`."),
+				"annotation_selector": text("Annotation selector, in the format of `label_selector`."),
 			}),
 		})
 }

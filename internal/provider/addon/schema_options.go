@@ -30,86 +30,82 @@ func truthAttribute(description, change string) schema.BoolAttribute {
 // addonRendering decides how a chart is rendered.
 func addonRendering() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"skip_crds": truthAttribute("Whether the custom resource definitions in the folder `crds` of the chart are left "+
-			"alone, for those who bring them otherwise.", nextUpgrade),
+		"skip_crds": truthAttribute("Whether to skip the custom resource definitions in the folder `crds` of the chart, "+
+			"if you install them separately.", nextUpgrade),
 		"upgrade_crds": truthAttribute(
-			"Whether the custom resource definitions in the folder `crds` of the chart are applied before upgrades, too, "+
-				"and awaited; Helm by itself installs them once and never again.", nextUpgrade),
-		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded "+
-			"with it and compared for drift, though left in place when the release goes.", upgradesRelease),
-		"disable_hooks": truthAttribute("Whether the hooks of the chart do not run, in an uninstall either.", nextUpgrade),
+			"Whether upgrades also apply the custom resource definitions in the folder `crds` of the chart, and wait for "+
+				"them; Helm itself installs them only once.", nextUpgrade),
+		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, like templates: upgraded and "+
+			"compared for drift, but kept after an uninstall.", upgradesRelease),
+		"disable_hooks": truthAttribute("Whether to skip the hooks of the chart, also in an uninstall.", nextUpgrade),
 		"disable_openapi_validation": truthAttribute(
-			"Accepted because `helm` has it, and without effect: the Kubernetes API compares what the chart renders with "+
-				"its schemas, refuses what does not fit, and warns of unknown fields in the log.", touchesNothing),
+			"Accepted for compatibility with `helm`, without effect: the Kubernetes API validates the rendered chart in any "+
+				"case, and logs warnings about unknown fields.", touchesNothing),
 		"skip_schema_validation": truthAttribute(
-			"Whether the values are not compared with the schema of the chart (`values.schema.json`).", nextUpgrade),
+			"Whether to skip validation of the values against the schema of the chart (`values.schema.json`).", nextUpgrade),
 		"enable_dns": truthAttribute(
-			"Whether templates may look up names in DNS (`getHostByName`), from the computer that runs Terraform.",
+			"Whether templates may resolve DNS names (`getHostByName`) from the computer that runs Terraform.",
 			upgradesRelease),
-		"sub_notes": truthAttribute("Whether `notes` has those of subcharts, too.", nextUpgrade),
-		"description": tf.OptionalString("Text of the revision, as `helm history` shows it. Default: Helm's " +
-			"own." + nextUpgrade),
-		"reuse_values": truthAttribute("Whether values of the revision before go below the given ones, with the "+
-			"defaults that the chart had then, so that what is taken out of the configuration stays; not together with "+
-			"`reset_then_reuse_values`.", upgradesRelease),
+		"sub_notes": truthAttribute("Whether `notes` includes those of subcharts.", nextUpgrade),
+		"description": tf.OptionalString("Description of the revision in `helm history`. Default: the description that " +
+			"Helm generates." + nextUpgrade),
+		"reuse_values": truthAttribute("Whether the values build on those of the previous revision and its chart "+
+			"defaults, which keeps removed values; not together with `reset_then_reuse_values`.", upgradesRelease),
 		"reset_then_reuse_values": truthAttribute(
-			"Whether values of the revision before go below the given ones, with the defaults of the new chart, so that "+
-				"what is taken out of the configuration stays; not together with `reuse_values`.", upgradesRelease),
+			"Whether the values build on those of the previous revision and the defaults of the new chart, which keeps "+
+				"removed values; not together with `reuse_values`.", upgradesRelease),
 	}
 }
 
 // addonUpgrading decides how a release is applied to the cluster.
 func addonUpgrading() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"wait": tf.OptionalBool("Whether installs and upgrades end when the objects are ready (pods run, volumes are " +
-			"bound, services have addresses), and uninstalls when they are gone. Default: `true`." + nextUpgrade),
-		"wait_for_jobs": truthAttribute("Whether `wait` waits for Jobs to complete, too.", nextUpgrade),
-		"wait_timeout": tf.OptionalDuration("How long each wait for objects, and each hook, may take, such as `5m`; " +
-			"`timeouts` bounds the whole. Default: `" + defaultAddonTimeout + "`." + nextUpgrade),
-		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a "+
-			"failed upgrade goes back to the last revision that was deployed, and a failed first install is uninstalled, "+
-			"unless objects of it were there before; needs `wait`.",
+		"wait": tf.OptionalBool("Whether installs and upgrades wait for ready objects (running pods, bound volumes, " +
+			"service addresses), and uninstalls for their deletion. Default: `true`." + nextUpgrade),
+		"wait_for_jobs": truthAttribute("Whether `wait` also waits for Jobs to complete.", nextUpgrade),
+		"wait_timeout": tf.OptionalDuration("Time limit of each wait for objects, and of each hook, such as `5m`; " +
+			"`timeouts` limits the total. Default: `" + defaultAddonTimeout + "`." + nextUpgrade),
+		"atomic": truthAttribute("Whether a failure is rolled back, as with `--atomic` (`--rollback-on-failure`) of "+
+			"`helm` (needs `wait`): to the last deployed revision; a failed first install is uninstalled unless its objects "+
+			"existed.",
 			nextUpgrade),
-		"cleanup_on_fail": truthAttribute("Whether objects that a failed upgrade created are deleted.", nextUpgrade),
-		"take_ownership": truthAttribute("Whether objects that exist and belong to no release, or to another one, "+
-			"become part of this one: **uninstalling it deletes them.**", nextUpgrade),
-		"force": truthAttribute("Whether objects that cannot be updated are replaced: deleted and made anew, with what "+
-			"that means for pods and volumes.",
+		"cleanup_on_fail": truthAttribute("Whether to delete the objects that a failed upgrade created.", nextUpgrade),
+		"take_ownership": truthAttribute("Whether the release takes over existing objects that belong to no release or "+
+			"to another one: **uninstalling it deletes them.**", nextUpgrade),
+		"force": truthAttribute("Whether to delete and recreate objects that cannot be updated, with the effects on pods "+
+			"and volumes.",
 			nextUpgrade),
-		"max_history": tf.OptionalNumber("How many revisions Helm keeps of the release, each in a Secret with the whole " +
-			"manifest; 0 for all. Default: `10`." + nextUpgrade),
+		"max_history": tf.OptionalNumber("Number of revisions that Helm keeps, each in a Secret with the whole manifest; " +
+			"0 for all. Default: `10`." + nextUpgrade),
 		"keep_history": truthAttribute(
-			"Whether an uninstall keeps the revisions, so that `helm history` still shows them, and an addon of that name "+
-				"is installed over them.", touchesNothing),
-		"adopt": truthAttribute("Whether a create takes over a release of this name that somebody else made, and "+
-			"upgrades it to what the configuration says; without it the plan warns of such a release, and the apply "+
-			"refuses it.", touchesNothing),
+			"Whether an uninstall keeps the revisions, so `helm history` still shows them and a new addon of that name "+
+				"builds on them.", touchesNothing),
+		"adopt": truthAttribute("Whether a create takes over and upgrades a release of this name from another client; "+
+			"otherwise the plan warns and the apply refuses it.", touchesNothing),
 	}
 }
 
 // addonCare decides how problems are handled.
 func addonCare() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"drift_detection": tf.OptionalOneOf("How closely a refresh looks for `drift`: `release` compares Helm's record "+
-			"(revision, status, values), `presence` also whether all objects are there, and `objects` also whether the fields "+
-			"that the chart renders are as it renders them. Default: "+
-			"`objects`."+touchesNothing, driftObjects, driftPresence, driftRelease),
-		"ignore_drift": tf.OptionalObjectList("What others change by right, such as certificates that a controller writes "+
-			"into a webhook, or replicas that an autoscaler sets. An element matches when all that it gives does."+
+		"drift_detection": tf.OptionalOneOf("Depth of the `drift` detection: `release` compares Helm's record (revision, "+
+			"status, values), `presence` also checks that all objects exist, and `objects` also compares their rendered "+
+			"fields. Default: `objects`."+touchesNothing, driftObjects, driftPresence, driftRelease),
+		"ignore_drift": tf.OptionalObjectList("Expected changes by other clients, such as certificates that a controller "+
+			"writes into a webhook, or replicas that an autoscaler sets. An element matches if all of its attributes do."+
 			touchesNothing, map[string]schema.Attribute{
 			"kind":      ignoreAttribute("Kind of the object, such as `Deployment`, or a pattern such as `*Webhook*`."),
 			"name":      ignoreAttribute("Name of the object, or a pattern such as `web-*`."),
 			"namespace": ignoreAttribute("Namespace of the object, or a pattern such as `team-*`."),
-			"paths": tf.OptionalStrings("Fields with all that is below them, such as `spec.replicas`, with `*` for any one " +
-				"field or element. Default: the whole object, also when it is missing." + touchesNothing),
+			"paths": tf.OptionalStrings("Fields, with all that they contain, such as `spec.replicas`; `*` matches one field " +
+				"or element. Default: the whole object, also if it is missing." + touchesNothing),
 		}),
-		"on_unreachable": tf.OptionalOneOf("What a destroy does when the cluster does not answer: `error` fails, and can "+
-			"be repeated; `forget`, which has to be applied before the destroy, asks for half a minute, then ends with a "+
-			"warning and leaves the release where it is. Default: "+
-			"`error`."+touchesNothing, onUnreachableError, onUnreachableForget),
-		"on_incomplete": tf.OnIncomplete("What a create reports that began its work and did not finish: `warn` stores " +
-			"the resource with its `status` and a warning, and the next apply goes on in place; `error` fails and taints " +
-			"the resource, and the next apply uninstalls what is there and installs anew." + touchesNothing),
+		"on_unreachable": tf.OptionalOneOf("If the cluster does not answer, a destroy fails (`error`, the default), or "+
+			"retries for half a minute, warns and keeps the release (`forget`; apply it first)."+
+			touchesNothing, onUnreachableError, onUnreachableForget),
+		"on_incomplete": tf.OnIncomplete("After an unfinished create, `warn` stores the resource with its `status` and " +
+			"the next apply continues; `error` taints it, and the next apply uninstalls and installs it again." +
+			touchesNothing),
 	}
 }
 
@@ -122,22 +118,21 @@ func addonResults() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id":       tf.ComputedString("Namespace and name of the release, with a slash between them."),
 		"revision": tf.ComputedNumber("Number of the revision, as `helm history` shows it."),
-		"status": tf.ComputedString("Status of the revision in the words of Helm: `deployed` when all is well. Anything " +
-			"else is drift, and the next apply recovers the release."),
-		"chart_name":    tf.ComputedString("Name of the chart that is installed."),
-		"chart_version": tf.ComputedString("Version of the chart that is installed."),
-		"app_version":   tf.ComputedString("Version of what the chart installs, as the chart says; null when it does not."),
-		"chart_digest": tf.ComputedString("Digest of the package of the chart, such as `sha256:0f…`, which repositories " +
-			"and registries name, too; of a chart in a folder that of its files. A plan upgrades the release when the chart " +
-			"has another one by then, under the same version or not. Null after an import, until an apply, when the chart was " +
-			"not compared."),
+		"status": tf.ComputedString("Helm status of the revision: `deployed` if healthy. Any other status is drift, and " +
+			"the next apply recovers the release."),
+		"chart_name":    tf.ComputedString("Name of the installed chart."),
+		"chart_version": tf.ComputedString("Version of the installed chart."),
+		"app_version":   tf.ComputedString("Version of the application, as the chart declares it; null if it does not."),
+		"chart_digest": tf.ComputedString("Digest of the chart package, such as `sha256:0f…`, as repositories and " +
+			"registries list it; for a chart in a folder, of its files. A plan upgrades the release if the digest differs, " +
+			"even under the same version. Null from an import to the next apply if the chart was not compared."),
 		"objects": tf.ComputedStrings("Objects of the release, such as `Deployment kube-system/metrics-server`, without " +
-			"those of hooks."),
+			"hooks."),
 		"first_deployed": tf.ComputedTime("When the release was installed (RFC 3339, UTC)."),
-		"last_deployed":  tf.ComputedTime("When the revision was made (RFC 3339, UTC)."),
-		"notes": tf.ComputedSecret("Notes of the chart, as `helm` prints them after an install. They may hold secrets, and " +
-			"are stored."),
-		"drift": tf.ComputedStrings("How the release is not as it was made, as of the last refresh: what somebody else " +
-			"changed or removed. The next apply upgrades the release, which puts it right."),
+		"last_deployed":  tf.ComputedTime("When the revision was created (RFC 3339, UTC)."),
+		"notes": tf.ComputedSecret("Notes of the chart, as `helm` prints them after an install. State stores them, and " +
+			"they may contain secrets."),
+		"drift": tf.ComputedStrings("Differences between the release and what was applied, from the last refresh: " +
+			"changes and deletions by other clients. The next apply repairs them with an upgrade."),
 	}
 }

@@ -18,21 +18,21 @@ import (
 )
 
 // patchFormat is what patches may be.
-const patchFormat = "A patch is YAML: documents that are merged, or a JSON 6902 list of operations; an empty one " +
-	"changes nothing."
+const patchFormat = "A patch is YAML: documents to merge, or a list of JSON 6902 operations; an empty one changes " +
+	"nothing."
 
 func mergePatches() pure {
 	return pure{
 		name: "merge_patches", mayBeBlank: []string{"base", "patches"},
 		definition: function.Definition{
 			Summary: "Merge configuration patches as Talos does",
-			MarkdownDescription: "Merges patches into a machine configuration, or several patches into one, in their order " +
-				"and by the rules of Talos: maps merge, lists append or merge by name, single values replace. Deletions " +
-				"(`$patch: delete`) and JSON 6902 patches need a whole machine configuration as `base`, with its role and token. The " +
-				"result has no field that none of the arguments has.",
+			MarkdownDescription: "Merges patches, in order, into a machine configuration or one patch as Talos does: maps " +
+				"merge, lists append or merge by name, scalars replace. Deletions (`$patch: delete`) and JSON 6902 patches " +
+				"need a whole machine configuration as `base`, with its role and token. The result contains only fields of the " +
+				"arguments.",
 			Parameters: []function.Parameter{function.StringParameter{
 				Name: "base",
-				MarkdownDescription: "Machine configuration or patch that the others are merged into, as YAML with one or many " +
+				MarkdownDescription: "Machine configuration or patch to merge the others into, as YAML with one or more " +
 					"documents.",
 			}},
 			VariadicParameter: function.StringParameter{
@@ -63,16 +63,16 @@ func validatePatch() pure {
 		name: "validate_patch", mayBeBlank: []string{"patch"},
 		definition: function.Definition{
 			Summary: "Check a configuration patch",
-			MarkdownDescription: "Gives `true` for a patch that is well-formed: the Talos version has its documents and " +
-				"fields, their values have the right types, and the form fits the configurations of the version. Anything else " +
-				"is an error that says what is wrong, so that it serves as the `condition` of a variable's validation.",
+			MarkdownDescription: "Returns `true` for a well-formed patch: the Talos version supports its documents, fields, " +
+				"value types and form. Any other patch is an error with the reason, so the function works as the `condition` " +
+				"of a variable validation.",
 			Parameters: []function.Parameter{
 				function.StringParameter{Name: "patch", MarkdownDescription: "The patch. " + patchFormat},
 				function.StringParameter{
 					Name: "talos_version", AllowNullValue: true,
-					MarkdownDescription: "Talos version or version contract of the cluster, such as `v1.13.0` or `v1.13`: from " +
-						"v1.12 on configurations have several documents, and take no JSON 6902 patches. `null` allows every form, and " +
-						"what any supported version has.",
+					MarkdownDescription: "Talos version or version contract of the cluster, such as `v1.13.0` or `v1.13`. From " +
+						"v1.12, configurations have several documents and take no JSON 6902 patches. `null` allows every form, and " +
+						"the fields of any supported version.",
 				},
 			},
 			Return: function.BoolReturn{},
@@ -140,18 +140,18 @@ func machineConfigDiff() pure {
 		name: "machine_config_diff",
 		definition: function.Definition{
 			Summary: "Compare two machine configurations",
-			MarkdownDescription: "Lists what differs between two machine configurations: `document`, `path`, `action` " +
-				"(`added`, `removed` or `changed`), `before`, `after`, and all of it as one line of `text`. Comments, the order " +
-				"of keys and documents and other spellings of the same value are no differences. Secrets and what often carries " +
-				"them are `(sensitive value)` as in plans, so that the result may go into `nonsensitive()`.",
+			MarkdownDescription: "Lists the differences between two machine configurations: `document`, `path`, `action` " +
+				"(`added`, `removed` or `changed`), `before`, `after`, and one line of `text`. Comments, order and spelling " +
+				"are not differences. `(sensitive value)` replaces secrets and fields that often hold them, as in plans, so " +
+				"`nonsensitive()` is safe.",
 			Parameters: []function.Parameter{
 				function.StringParameter{
 					Name: "before", AllowNullValue: true,
-					MarkdownDescription: "Machine configuration, YAML with one or many documents; `null` for none.",
+					MarkdownDescription: "Machine configuration, YAML with one or more documents; `null` for none.",
 				},
 				function.StringParameter{
 					Name: "after", AllowNullValue: true,
-					MarkdownDescription: "The configuration that it is compared with; `null` for none.",
+					MarkdownDescription: "The configuration to compare with; `null` for none.",
 				},
 			},
 			Return: function.ListReturn{ElementType: changeType},
@@ -187,10 +187,9 @@ func parseMachineConfig() pure {
 		name: "parse_machine_config",
 		definition: function.Definition{
 			Summary: "Read a machine configuration as data",
-			MarkdownDescription: "Gives the documents of a machine configuration or patch as an object, by the names that " +
-				"plans call them: `v1alpha1` is the main one, others are their kind and name, such as `HostnameConfig` or " +
-				"`VolumeConfig/EPHEMERAL`. Documents of any kind are read as they are written; where the configuration has " +
-				"secrets, so has the result.",
+			MarkdownDescription: "Returns the documents of a machine configuration or patch as an object, keyed as in " +
+				"plans: `v1alpha1` (main document), or kind and name such as `HostnameConfig` or `VolumeConfig/EPHEMERAL`. It " +
+				"reads documents of any kind unchanged, including their secrets.",
 			Parameters: []function.Parameter{function.StringParameter{
 				Name: "config", MarkdownDescription: "Machine configuration or patch, YAML with one or many documents.",
 			}},

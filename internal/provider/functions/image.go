@@ -21,21 +21,20 @@ func installerImage() pure {
 	return pure{
 		name: "installer_image",
 		definition: function.Definition{
-			Summary: "Name the installer image of a Talos version",
-			MarkdownDescription: "Gives the reference of the installer image that talosop installs and upgrades machines " +
-				"from, such as `factory.talos.dev/metal-installer/<schematic>:v1.13.0`. Nobody is asked whether there " +
-				"is such an image.",
+			Summary: "Return the installer image of a Talos version",
+			MarkdownDescription: "Returns the reference of the installer image for installs and upgrades by talosop, such " +
+				"as `factory.talos.dev/metal-installer/<schematic>:v1.13.0`. It does not check that the image exists.",
 			Parameters: []function.Parameter{
 				function.StringParameter{Name: "talos_version", MarkdownDescription: "Talos version, such as `v1.13.0`."},
 				function.StringParameter{
 					Name: "schematic", AllowNullValue: true,
-					MarkdownDescription: "Id or content of an Image Factory schematic; `null` for plain Talos.",
+					MarkdownDescription: "ID or content of an Image Factory schematic; `null` for plain Talos.",
 				},
 			},
 			VariadicParameter: function.MapParameter{
 				Name: "options", ElementType: types.StringType, AllowNullValue: true,
 				MarkdownDescription: "An object with any of `platform` (such as `aws`; default `metal`), `secure_boot` (`true` " +
-					"for the image that is signed for it) and `registry` (host of another Image Factory or of a mirror).",
+					"for the Secure Boot image) and `registry` (host of another Image Factory or a mirror).",
 			},
 			Return: function.StringReturn{},
 		},
@@ -120,13 +119,13 @@ func schematicID() pure {
 	return pure{
 		name: "schematic_id",
 		definition: function.Definition{
-			Summary: "Compute the id of an Image Factory schematic",
-			MarkdownDescription: "Gives the id that the Image Factory gives to a schematic, without asking it. The factory " +
-				"makes images only of schematics that were uploaded to it once ([guide](../guides/images)).",
+			Summary: "Compute the ID of an Image Factory schematic",
+			MarkdownDescription: "Returns the ID that the Image Factory assigns to a schematic, without contacting it. The " +
+				"factory builds images only for schematics that were uploaded once ([guide](../guides/images)).",
 			Parameters: []function.Parameter{function.StringParameter{
 				Name: "schematic",
 				MarkdownDescription: "Content of the schematic, YAML or JSON, such as `yamlencode({ customization = { … } })`. " +
-					"An id is given back as it is.",
+					"An ID is returned unchanged.",
 			}},
 			Return: function.StringReturn{},
 		},
@@ -148,18 +147,17 @@ func upgradePath() pure {
 	return pure{
 		name: "upgrade_path",
 		definition: function.Definition{
-			Summary: "List the versions that Talos is upgraded through",
-			MarkdownDescription: "Lists the versions that an upgrade of Talos passes, the last one included: one release of " +
-				"every minor version on the way, the newest patch that this build of the provider knows. An empty list says that " +
-				"there is nothing to do; a way that the installers of Talos refuse is an error.",
+			Summary: "List the Talos versions on an upgrade path",
+			MarkdownDescription: "Lists the Talos versions on an upgrade path, target included: for every minor version, " +
+				"the newest patch release known to this provider version. An empty list means that no upgrade is needed. A " +
+				"path that the Talos installers refuse is an error.",
 			Parameters: []function.Parameter{
-				function.StringParameter{Name: "from", MarkdownDescription: "Version that runs, such as `v1.11.3`."},
-				function.StringParameter{Name: "to", MarkdownDescription: "Version that is wanted, the same or a newer one."},
+				function.StringParameter{Name: "from", MarkdownDescription: "Running version, such as `v1.11.3`."},
+				function.StringParameter{Name: "to", MarkdownDescription: "Target version, the same or a newer one."},
 			},
 			VariadicParameter: function.StringParameter{
-				Name: "via",
-				MarkdownDescription: "Releases to pass in place of the newest ones that are known, as in the argument " +
-					"`upgrade_via`.",
+				Name:                "via",
+				MarkdownDescription: "Releases to use instead of the newest known ones, as in the argument `upgrade_via`.",
 			},
 			Return: function.ListReturn{ElementType: types.StringType},
 		},

@@ -39,9 +39,8 @@ func (a *operationAction) Schema(ctx context.Context, _ action.SchemaRequest, re
 	attributes["timeouts"] = tf.ActionTimeouts(ctx, "Time for all machines together. Default: `30m`.")
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: a.kind.description + " Needs Terraform 1.14; the resource of the same name does it under " +
-			"OpenTofu, too.",
-		Attributes: attributes,
+		MarkdownDescription: a.kind.description + " Needs Terraform 1.14; for OpenTofu, use the resource of the same name.",
+		Attributes:          attributes,
 	}
 }
 

@@ -21,10 +21,10 @@ type kind struct {
 	planes, single bool
 }
 
-const careful = ", each cordoned and drained first, and given back once it works again: control planes one at a " +
-	"time, the leader of etcd last, and only while every other one works and etcd keeps its quorum; then workers."
+const careful = ", with a drain before each reboot and an uncordon once the machine works again. Control planes go " +
+	"one at a time, the etcd leader last, while all others work and etcd keeps quorum; then workers."
 
-const everyNode = "all machines of the cluster that Kubernetes has as nodes"
+const everyNode = "all machines of the cluster that are Kubernetes nodes"
 
 // kinds are all operations.
 var kinds = []kind{
@@ -32,24 +32,24 @@ var kinds = []kind{
 	{name: "rolling_restart", kind: operation.Reboot, machines: everyNode,
 		description: "Reboots the machines of a cluster" + careful},
 	{name: "machine_rollback", kind: operation.Rollback,
-		description: "Makes machines start with the Talos that they had before their last upgrade, as carefully as " +
-			"`talosop_machine_reboot`; a second rollback goes forward again. The next apply of the resource that has the " +
-			"machines upgrades them to its `talos_version`: change that, too."},
+		description: "Reboots machines into the Talos version from before their last upgrade, with the safety of " +
+			"`talosop_machine_reboot`; a second rollback returns to the newer one. The next apply upgrades them to " +
+			"`talos_version` of their resource, so change that as well."},
 	{name: "etcd_defragment", kind: operation.Defragment, machines: "all control planes", planes: true,
-		description: "Gives back the disk space that the database of etcd does not use any more. A member answers nobody " +
-			"meanwhile, so that one is defragmented at a time, the leader last, while all others work."},
+		description: "Releases disk space that the etcd database no longer uses. A member does not answer meanwhile, so " +
+			"members are defragmented one at a time, the leader last, while all others work."},
 	{name: "service_restart", kind: operation.RestartService, machines: everyNode,
-		description: "Restarts a service of Talos, one machine after the other; pods go on. Talos lets the kubelet and the " +
-			"services of system extensions be restarted, and no others."},
+		description: "Restarts a Talos service, one machine at a time, while pods keep running. Talos allows restarts of " +
+			"the kubelet and the services of system extensions only."},
 	{name: "bootstrap_manifests_sync", kind: operation.SyncManifests, planes: true, single: true,
-		description: "Applies the bootstrap manifests that Talos renders from the configuration of the control planes, " +
-			"such as those of kube-proxy, CoreDNS and Flannel, to the cluster, as `talosctl upgrade-k8s` does: Talos itself " +
-			"only adds what is missing. Waits until their workloads are rolled out."},
+		description: "Applies the bootstrap manifests of the control planes (such as kube-proxy, CoreDNS and Flannel) to " +
+			"the cluster, as `talosctl upgrade-k8s` does; Talos itself only adds missing objects. Waits until their " +
+			"workloads are rolled out."},
 	{name: "support_bundle", kind: operation.Collect,
-		machines: "the control planes, and the workers that Kubernetes has as nodes",
-		description: "Writes what a bug report needs to a file, as `talosctl support` does and without secrets: logs of " +
-			"machines, their resources and redacted configurations, nodes and pods of `kube-system`. What does not answer " +
-			"is a warning, and is named in the file."},
+		machines: "the control planes, and the workers that are Kubernetes nodes",
+		description: "Writes a file for bug reports, as `talosctl support` does but without secrets: machine logs, " +
+			"resources, redacted configurations, and nodes and pods of `kube-system`. A source that does not answer is a " +
+			"warning, and the file lists it."},
 }
 
 // NewActions are the constructors of the actions.

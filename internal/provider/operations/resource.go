@@ -54,8 +54,8 @@ func (r *operationResource) Schema(ctx context.Context, _ resource.SchemaRequest
 	maps.Copy(attributes, occasions(ctx))
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: r.kind.description + " The resource does it when it is created and whenever `triggers` " +
-			"change; destroying it does nothing, and Terraform 1.14 has the action of the same name besides.",
+		MarkdownDescription: r.kind.description + " It runs at create and whenever `triggers` change, never at destroy; " +
+			"Terraform 1.14 also has an action of the same name.",
 		Attributes: attributes,
 	}
 }
@@ -64,14 +64,14 @@ func (r *operationResource) Schema(ctx context.Context, _ resource.SchemaRequest
 func occasions(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"timeouts": tf.ChangeTimeouts(ctx, "Time for all machines together. Default: `30m`."),
-		triggers: tf.OptionalStringMap("Values of your choice, such as a date or a version: any change of them does it "+
-			"again.",
+		triggers: tf.OptionalStringMap("Values of your choice, such as a date or a version: any change runs the "+
+			"operation again.",
 			tf.MayBeBlank{}),
-		operations: tf.ComputedStrings("In a plan: what the apply does to machines, where `machines` names them. Then: " +
-			"what was done last."),
-		left: tf.ComputedStrings("Machines on which it was not done when the last apply ended early. The next apply goes " +
-			"on with them."),
-		finishedAt: tf.ComputedString("When it was done last, in RFC 3339; null while machines are `left`."),
+		operations: tf.ComputedStrings("In a plan: what the apply does to machines, if `machines` lists them. " +
+			"Afterwards: what it did last."),
+		left: tf.ComputedStrings("Machines that the last apply did not reach because it ended early. The next apply " +
+			"continues with them."),
+		finishedAt: tf.ComputedString("When the operation last finished, in RFC 3339; null while machines are `left`."),
 	}
 }
 

@@ -24,17 +24,17 @@ func (k kind) arguments() map[string]schema.Attribute {
 	}
 
 	if !k.planes {
-		attributes["access"] = endpoint.Access("How workers are reached")
+		attributes["access"] = endpoint.Access("How Terraform reaches workers")
 	}
 
 	if k.kind == operation.RestartService {
-		attributes["service"] = tf.RequiredString("Id of the service, such as `kubelet` or `ext-iscsid`.")
+		attributes["service"] = tf.RequiredString("ID of the service, such as `kubelet` or `ext-iscsid`.")
 	}
 
 	if k.kind == operation.Collect {
-		attributes["path"] = tf.RequiredString("Path of the file, a ZIP archive that its owner alone may read, as seen " +
-			"from the folder where Terraform runs. Folders that are missing are made.")
-		attributes["overwrite"] = tf.OptionalBool("Whether a file that is there is replaced. Default: `false`.")
+		attributes["path"] = tf.RequiredString("Path of the file, a ZIP archive that only its owner can read, relative " +
+			"to the folder where Terraform runs. The provider creates missing folders.")
+		attributes["overwrite"] = tf.OptionalBool("Whether to replace an existing file. Default: `false`.")
 	}
 
 	if (operation.Operation{Kind: k.kind}).Reboots() {
@@ -46,7 +46,7 @@ func (k kind) arguments() map[string]schema.Attribute {
 }
 
 func (k kind) machinesAttribute() schema.ListAttribute {
-	text := "The machines, by their addresses as the configuration has them, or by the names of their nodes."
+	text := "The machines, by their addresses in the configuration or by their node names."
 	if k.machines != "" {
 		text += " Default: " + k.machines + "."
 	}
