@@ -86,8 +86,8 @@ func argumentAttributes() map[string]schema.Attribute {
 			"rule). An apply deletes those that its refresh listed in `expired`, oldest first and never the newest. It uses "+
 			"the bucket credentials of `s3` of the provider or the AWS SDK default chain, never the key of the schedule.",
 			map[string]schema.Attribute{
-				"count": tf.RequiredNumber("How many of the newest scheduled times to keep, with all snapshots that the bucket " +
-					"received in them by its clock; at least 1."),
+				"count": tf.RequiredNumber("How many of the newest intervals of `schedule` to keep, with all snapshots that " +
+					"the bucket received in them by its clock; at least 1."),
 				"min_age": tf.OptionalDuration("Minimum age of deleted snapshots, such as `168h`, regardless of their number. " +
 					"Default: `0s`."),
 			}),

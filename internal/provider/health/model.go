@@ -33,8 +33,8 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 	attributes := examinedAttributes()
 
 	attributes["expires_within"] = tf.OptionalDuration("Remaining lifetime at which a certificate is due, such as " +
-		"`2160h`. For short lifetimes it is a third of the lifetime, so a certificate that Talos renews every 12 hours " +
-		"is due if the renewal failed. Default: `720h`; at most `43800h`.")
+		"`2160h`, or a third of its lifetime if that is shorter. A certificate that Talos renews every 12 hours is " +
+		"therefore due if its renewal failed. Default: `720h`; at most `43800h`.")
 	attributes["healthy"] = tf.ComputedBool("Whether every condition is `True`.")
 	attributes["summary"] = tf.ComputedString("`Ready`, or `Degraded: ` and the conditions that are not `True`, with " +
 		"their reasons. The prefix is `Unreachable: ` if no control plane and no Kubernetes API answers. Use it as " +

@@ -41,8 +41,8 @@ func Attribute(timeout validator.String) schema.MapNestedAttribute {
 		MarkdownDescription: purpose + guide + tf.TerraformOnly,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"timeout": tf.OptionalString("How long the check is repeated until it passes (default `5m`).", timeout),
-			"object": tf.OptionalObject("Condition of an object of the cluster. Set one of `object`, `http` and "+
-				"`job`.", objectAttributes()),
+			"object": tf.OptionalObject("Object of the cluster, and what must be true of it. Set one of `object`, `http` "+
+				"and `job`.", objectAttributes()),
 			"http": tf.OptionalObject("URL that Terraform requests with GET, and the expected response.", httpAttributes()),
 			"job": tf.OptionalString("Manifest (YAML) of a Job of `batch/v1` that must succeed. Each check creates it with "+
 				"a unique name and deletes it afterwards.", job),
@@ -70,9 +70,8 @@ func objectAttributes() map[string]schema.Attribute {
 		"api_version": text(true, "API version, such as `ceph.rook.io/v1`."),
 		"kind": text(true, "Kind, such as `CephCluster`; not Secret.",
 			stringvalidator.NoneOf("Secret")),
-		"namespace": text(false, "Namespace. Without it, the kind has no namespace, or all namespaces count."),
-		"name": text(false, "Name. Without it, the check applies to every object of the kind, and no objects "+
-			"pass."),
+		"namespace":      text(false, "Namespace. Leave it out for kinds without a namespace, or to check all namespaces."),
+		"name":           text(false, "Name. Without it, every object of the kind must pass; an empty list passes, too."),
 		"label_selector": text(false, "Label selector of the objects, such as `app=db`; not with `name`."),
 		"condition":      text(false, "Status condition that must be `True`, such as `Ready`."),
 		"cel": text(false, "CEL expression over `object` that must be true, such as `object.status.phase == "+

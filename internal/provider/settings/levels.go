@@ -78,9 +78,9 @@ func (r row) text(at Level) string {
 	case Handle:
 		return metal + first + "." + cost
 	case ControlPlaneBlock:
-		return name + " of the control planes" + r.over("that of the cluster") + "."
+		return name + " of the control planes" + r.over("the value of the cluster") + "."
 	case Machine:
-		return name + " of this machine" + r.over("that of its group") + "."
+		return name + " of this machine" + r.over("the value of its group") + "."
 	default:
 		return metal + first + r.over(name+" of the cluster") + "." + cost
 	}
@@ -92,7 +92,7 @@ func (r row) over(general string) string {
 		return ", merged by key over " + general
 	}
 
-	return ", in place of " + general
+	return ", instead of " + general
 }
 
 // Settings are all settings that an import reads from each machine.
