@@ -137,13 +137,12 @@ func addonRegistry() schema.Attribute {
 func addonValues() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"values": tf.OptionalStrings("Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or "+
-			"`yamlencode({ … })`, merged in order as with `-f` of `helm`; `null` removes a chart default, and numbers are "+
-			"float64. Plans show them and state stores them; comments, order and format may change without a plan."+
+			"`yamlencode({ … })`, merged in order like `-f` of `helm`; `null` removes chart defaults, numbers are float64. "+
+			"Plans show them and state stores them; comments, order and format may change without a plan."+
 			upgradesRelease, tf.MayBeBlank{}),
 		"set": addonSettings(false, "Single values that override `values`, in order, as with `--set` of `helm`."),
-		"set_sensitive": addonSettings(true, "Single secret values, applied after `set`. State stores them, and output "+
-			"hides them except `true`, `false`, `null` and texts shorter than 4 characters, which are not identifiable as "+
-			"secret. `values_wo` is not even stored."),
+		"set_sensitive": addonSettings(true, "Single secret values, applied after `set` and stored in state; output "+
+			"hides them except `true`, `false`, `null` and texts of fewer than 4 characters. `values_wo` is not even stored."),
 		"values_wo": schema.ListAttribute{
 			Validators: []validator.List{tf.MayBeBlank{}},
 			Optional:   true, WriteOnly: true, Sensitive: true, ElementType: types.StringType,

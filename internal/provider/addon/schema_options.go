@@ -65,9 +65,8 @@ func addonUpgrading() map[string]schema.Attribute {
 		"wait_for_jobs": truthAttribute("Whether `wait` also waits for Jobs to complete.", nextUpgrade),
 		"wait_timeout": tf.OptionalDuration("Time limit of each wait for objects, and of each hook, such as `5m`; " +
 			"`timeouts` limits the total. Default: `" + defaultAddonTimeout + "`." + nextUpgrade),
-		"atomic": truthAttribute("Whether a failure is rolled back, as with `--atomic` (`--rollback-on-failure`) of "+
-			"`helm` (needs `wait`): to the last deployed revision; a failed first install is uninstalled unless its objects "+
-			"existed.",
+		"atomic": truthAttribute("Whether a failure returns to the last deployed revision (first install: uninstalls, "+
+			"unless objects existed), like `--atomic` (`--rollback-on-failure`) of `helm`; needs `wait`.",
 			nextUpgrade),
 		"cleanup_on_fail": truthAttribute("Whether to delete the objects that a failed upgrade created.", nextUpgrade),
 		"take_ownership": truthAttribute("Whether the release takes over existing objects that belong to no release or "+
@@ -100,12 +99,11 @@ func addonCare() map[string]schema.Attribute {
 			"paths": tf.OptionalStrings("Fields, with all that they contain, such as `spec.replicas`; `*` matches one field " +
 				"or element. Default: the whole object, also if it is missing." + touchesNothing),
 		}),
-		"on_unreachable": tf.OptionalOneOf("If the cluster does not answer, a destroy fails (`error`, the default), or "+
-			"retries for half a minute, warns and keeps the release (`forget`; apply it first)."+
+		"on_unreachable": tf.OptionalOneOf("If the cluster is unreachable, a destroy fails (`error`, the default), or "+
+			"warns after half a minute and keeps the release (`forget`; apply it first)."+
 			touchesNothing, onUnreachableError, onUnreachableForget),
 		"on_incomplete": tf.OnIncomplete("After an unfinished create, `warn` stores the resource with its `status` and " +
-			"the next apply continues; `error` taints it, and the next apply uninstalls and installs it again." +
-			touchesNothing),
+			"the next apply continues; `error` taints it, and the next apply reinstalls the release." + touchesNothing),
 	}
 }
 

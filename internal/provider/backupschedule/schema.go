@@ -30,8 +30,8 @@ const (
 const (
 	nextRun       = " A change applies from the next run."
 	nextSnapshots = " A change applies to later snapshots; the existing ones stay in the old location."
-	movesObjects  = " A change replaces the resource: its objects in the cluster are deleted and recreated, and the " +
-		"snapshots in the bucket stay."
+	movesObjects  = " A change replaces the resource: its objects in the cluster are recreated, and the snapshots in " +
+		"the bucket stay."
 )
 
 func scheduleAttributes(ctx context.Context) map[string]schema.Attribute {
@@ -88,8 +88,8 @@ func argumentAttributes() map[string]schema.Attribute {
 			map[string]schema.Attribute{
 				"count": tf.RequiredNumber("How many of the newest intervals of `schedule` to keep, with all snapshots that " +
 					"the bucket received in them by its clock; at least 1."),
-				"min_age": tf.OptionalDuration("Minimum age of deleted snapshots, such as `168h`, regardless of their number. " +
-					"Default: `0s`."),
+				"min_age": tf.OptionalDuration("Minimum age at which a snapshot is deleted, such as `168h`, regardless of " +
+					"their number. Default: `0s`."),
 			}),
 		"run_now": tf.OptionalString("A value of your choice, such as a date: a change takes a snapshot at once, in a " +
 			"Job from the CronJob, and waits. If it fails, the error contains the output of its pods. Removing the value " +
@@ -121,8 +121,8 @@ func bucketAttribute() schema.Attribute {
 			"endpoint": tf.OptionalString("URL of the server if it is not AWS, such as `https://minio.example.org:9000`, " +
 				"which pods of the cluster and `retain` must reach. Default: AWS in the region." + nextSnapshots),
 			"path_style": tf.OptionalBool("Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead " +
-				"of the hostname; some talos-backup builds decide: the path, except for AWS, Google and Aliyun. Default: " +
-				"`true` with `endpoint`, otherwise `false`." + nextRun),
+				"of the hostname; some talos-backup builds decide: path, except AWS, Google and Aliyun. Default: `true` with " +
+				"`endpoint`, otherwise `false`." + nextRun),
 			"ca":                   all["ca"],
 			"access_key_id_wo":     id,
 			"secret_access_key_wo": key("The secret access key."),

@@ -26,5 +26,5 @@ const ContainersOnly = "Containers only. "
 // Renamed is what another name of a cluster does, when a change to another cluster has a cost.
 func Renamed(cost string) string {
 	return strings.Replace(cost, " A change replaces", " On metal a change is applied in place, without a reboot, "+
-		"while the secrets stay the same. Containers carry the name: there a change replaces", 1)
+		"while the secrets stay the same. Containers carry the name, so there a change replaces", 1)
 }

@@ -68,9 +68,9 @@ func (r *fileResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 	maps.Copy(attributes, r.kind.attributes)
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A file with short-lived credentials for the " + r.kind.use + ", made from the secrets of " +
-			"the cluster without contacting a machine. State stores only path, expiry and fingerprint; an apply writes new " +
-			"ones when due (`renew_before`), if the file is missing or changed, or if arguments change. See the [guide to " +
+		MarkdownDescription: "A file with short-lived credentials for the " + r.kind.use + ", made from its secrets " +
+			"without contacting a machine. State stores only path, expiry and fingerprint; an apply writes new ones when " +
+			"due (`renew_before`), if the file is missing or changed, or if arguments change. See the [guide to " +
 			"credentials](../guides/credentials.md), and the ephemeral resource `talosop_" + r.kind.name + "` for other " +
 			"providers.",
 		Attributes: attributes,

@@ -20,7 +20,7 @@ func NewKubeconfigFile() resource.Resource {
 	return &fileResource{kind: fileKind{
 		name: "kubeconfig", authority: "kubernetes", only: pki.OnlyKubeconfigOf,
 		model:  func() credentialsFile { return &kubeconfigFileModel{} },
-		use:    "Kubernetes API of a cluster, for people who run `kubectl --kubeconfig`",
+		use:    "Kubernetes API of a cluster, for people with `kubectl --kubeconfig`",
 		others: "; kubectl takes several files at once from KUBECONFIG, separated by colons",
 		attributes: map[string]schema.Attribute{
 			"user": tf.OptionalString("Username in the certificate, as audit logs show it. Default: `" +

@@ -22,7 +22,7 @@ func NewTalosconfigFile() resource.Resource {
 	return &fileResource{kind: fileKind{
 		name: "talosconfig", authority: "talos", only: pki.OnlyTalosconfigOf,
 		model:  func() credentialsFile { return &talosconfigFileModel{} },
-		use:    "Talos API of the machines of a cluster, for people who run `talosctl --talosconfig`",
+		use:    "Talos API of a cluster, for people with `talosctl --talosconfig`",
 		others: "; talosctl config merge puts one file into another",
 		attributes: map[string]schema.Attribute{
 			"roles": tf.OptionalStrings(rolesDescription + rewritten),

@@ -54,11 +54,11 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"retain": tf.OptionalObject("Which snapshots of this cluster stay in this location after a new one, with their "+
 			"stored files. The newest snapshot always stays; snapshots without a record of the cluster neither count nor "+
-			"go. Default: all; a change applies at once and takes no new snapshot.",
+			"are deleted. Default: all; a change applies at once and takes no new snapshot.",
 			map[string]schema.Attribute{
 				"count": tf.RequiredNumber("Number of newest snapshots to keep; at least 1." + store.AnyTime),
-				"min_age": tf.OptionalDuration("Minimum age of deleted snapshots, such as `168h`, regardless of their number. " +
-					"Default: `0s`." + store.AnyTime),
+				"min_age": tf.OptionalDuration("Minimum age at which a snapshot is deleted, such as `168h`, regardless of " +
+					"their number. Default: `0s`." + store.AnyTime),
 			}),
 		"triggers": tf.OptionalStringMap("Values of your choice, such as versions or a date. Any change takes a new "+
 			"snapshot, before resources that depend on this one change.", tf.MayBeBlank{}),

@@ -33,8 +33,8 @@ func installerImage() pure {
 			},
 			VariadicParameter: function.MapParameter{
 				Name: "options", ElementType: types.StringType, AllowNullValue: true,
-				MarkdownDescription: "An object with any of `platform` (such as `aws`; default `metal`), `secure_boot` (`true` " +
-					"for the Secure Boot image) and `registry` (host of another Image Factory or a mirror).",
+				MarkdownDescription: "Object with optional `platform` (such as `aws`; default `metal`), `secure_boot` (`true` " +
+					"for the Secure Boot image) and `registry` (host of another factory or mirror).",
 			},
 			Return: function.StringReturn{},
 		},

@@ -24,8 +24,8 @@ var name = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 const (
 	purpose = "Custom checks, by name, that must pass before a working machine goes out of service and after it is " +
-		"back. A failed check ends the apply, which names it."
-	guide = " See the [guide](../guides/health-checks)."
+		"back. A failed check ends the apply, which names it"
+	guide = " ([guide](../guides/health-checks))."
 )
 
 // Attribute is `health_checks`. timeout checks durations.

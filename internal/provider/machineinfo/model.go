@@ -51,7 +51,7 @@ func machineInfoAttributes() map[string]schema.Attribute {
 		"talos_version": tf.ComputedString("Running Talos version, such as `v1.13.0`. Null in maintenance mode before " +
 			"Talos 1.13, which does not report it."),
 		"platform": tf.ComputedString("Talos platform, such as `metal`."),
-		"hostname": tf.ComputedString("Host name."),
+		"hostname": tf.ComputedString("Hostname of the machine."),
 		"certificate_fingerprint": tf.ComputedString("Fingerprint of the certificate of the machine, in the format of " +
 			"`fingerprint`. In maintenance mode it changes with every boot."),
 		"uuid":          tf.ComputedString("Hardware UUID (SMBIOS), for `uuid` of a machine."),

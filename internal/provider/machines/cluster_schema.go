@@ -22,7 +22,7 @@ func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute 
 	maps.Copy(attributes, settings.Attributes(settings.Cluster))
 
 	attributes["talos_version"] = talosVersionAttribute(
-		"the machines of the cluster run, unless a pool of workers has its own")
+		"the machines of the cluster run, unless a pool of workers sets another")
 	attributes["control_plane"] = tf.RequiredObject("The control plane: its machines and the settings they share. "+
 		"`observed` and `operations` refer to these machines by name.", planesAttributes())
 	attributes["workers"] = workersAttribute()

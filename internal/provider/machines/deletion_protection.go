@@ -10,13 +10,13 @@ import (
 )
 
 // protectsTheWhole is what deletion_protection guards where a resource has many machines.
-const protectsTheWhole = "Whether the provider refuses plans that destroy or replace the whole resource, until you " +
-	"apply `false`. Single machines are not protected."
+const protectsTheWhole = "Whether the provider refuses plans that destroy or replace the whole resource, but not " +
+	"single machines, until you apply `false`"
 
 // protectionAttribute is deletion_protection with its default, and the description of what it guards.
 func protectionAttribute(on bool, guards string) schema.BoolAttribute {
 	return schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(on),
-		MarkdownDescription: guards + " Default: `" + strconv.FormatBool(on) + "`." + tf.TerraformOnly,
+		MarkdownDescription: guards + " (default `" + strconv.FormatBool(on) + "`)." + tf.TerraformOnly,
 	}
 }

@@ -20,8 +20,8 @@ import (
 
 // protectsItsCluster is what deletion_protection guards where a resource is one machine.
 const protectsItsCluster = "Whether the provider refuses to remove or replace this machine if that ends its " +
-	"cluster, until you apply `false`. It protects the last control plane, and all control planes in one plan. It " +
-	"also protects one whose etcd and Kubernetes API have not answered for two minutes."
+	"cluster, until you apply `false`. It covers the last control plane, all control planes in one plan, and one with " +
+	"etcd and Kubernetes API silent for two minutes"
 
 // oneMachineAttributes are those of OneMachineModel: those of machines in maps, those of groups, and those of a
 // single machine only.

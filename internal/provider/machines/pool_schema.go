@@ -147,9 +147,9 @@ func talosVersionAttribute(of string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required:      true,
 		PlanModifiers: []planmodifier.String{tf.KeepVersion()},
-		MarkdownDescription: "Talos version " + of + ", such as `" + rollout.TalosExample + "`, with or without the `v`: " +
-			machineset.SupportedTalos + "; a newer one needs `allow_untested`. A change upgrades running machines one minor " +
-			"version at a time: each is drained and rebooted, control planes one at a time.",
+		MarkdownDescription: "Talos version " + of + ", such as `" + rollout.TalosExample + "`, with or without the `v`. " +
+			"Supported: " + machineset.SupportedTalos + "; a newer one needs `allow_untested`. A change upgrades running " +
+			"machines one minor version at a time: each is drained and rebooted, control planes one at a time.",
 	}
 }
 
@@ -209,8 +209,8 @@ func behaviourAttributes() map[string]schema.Attribute {
 			Default:    stringdefault.StaticString(onDestroyReset),
 			Validators: []validator.String{stringvalidator.OneOf(onDestroyReset, onDestroyPreserve)},
 			MarkdownDescription: "What destroying the resource does to its machines: `reset` (the default) wipes them and " +
-				"reboots them into maintenance mode; `preserve` leaves them running. It resets all workers of a remaining " +
-				"cluster at once; to respect `max_unavailable`, first remove them from `machines`." + tf.TerraformOnly,
+				"reboots them into maintenance mode; `preserve` only removes them from state. Workers of a remaining cluster " +
+				"are reset all at once; to respect `max_unavailable`, first remove them from `machines`." + tf.TerraformOnly,
 		},
 		"on_incomplete": tf.OnIncomplete("After an unfinished create, `warn` stores the resource with its `phase` and " +
 			"the next apply continues; `error` taints it, and without `untaint` the next apply **resets the machines**." +

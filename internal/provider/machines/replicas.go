@@ -94,7 +94,7 @@ func untoldReplicas(m machinesModel) machinesModel {
 
 // podAgain is pod of a group, with the same content as that of host.
 func podAgain() schema.SingleNestedAttribute {
-	pod := clusterhandle.PodAttribute(clusterhandle.ContainersOnly + "The pods of these machines. `host.pod` provides " +
+	pod := clusterhandle.PodAttribute(clusterhandle.ContainersOnly + "The pods of these machines; `host.pod` provides " +
 		"the values that you do not set here.")
 	pod.Attributes = tf.AsIn("host.pod", pod.Attributes)
 

@@ -32,8 +32,8 @@ var kinds = []kind{
 	{name: "rolling_restart", kind: operation.Reboot, machines: everyNode,
 		description: "Reboots the machines of a cluster" + careful},
 	{name: "machine_rollback", kind: operation.Rollback,
-		description: "Reboots machines into the Talos version from before their last upgrade, with the safety of " +
-			"`talosop_machine_reboot`; a second rollback returns to the newer one. The next apply upgrades them to " +
+		description: "Reboots machines into the Talos version from before their last upgrade, with the drain and order " +
+			"of `talosop_machine_reboot`; a second rollback returns to the newer one. The next apply upgrades them to " +
 			"`talos_version` of their resource, so change that as well."},
 	{name: "etcd_defragment", kind: operation.Defragment, machines: "all control planes", planes: true,
 		description: "Releases disk space that the etcd database no longer uses. A member does not answer meanwhile, so " +

@@ -65,7 +65,7 @@ const (
 func Attributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"apply_mode": tf.OptionalString("How a changed configuration is applied to running machines: `auto` (the "+
-			"default) permanently, `try` on trial where no reboot is needed, kept if the machine stays reachable."+
+			"default) permanently, `try` on trial if no reboot is needed, then kept if reachable."+
 			tf.TerraformOnly, stringvalidator.OneOf(applyAuto, applyTry)),
 		"reboot": tf.OptionalString("When a machine reboots if its configuration needs it: `now` (the default), drained "+
 			"and in its turn, or `staged`, at its next boot ([guide](../guides/holding-changes#until-the-next-reboot))."+

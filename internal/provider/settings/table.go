@@ -158,7 +158,7 @@ var table = []row{
 	},
 	{
 		name: "air_gapped", kind: truth, cost: tf.AppliedLive, on: clusters,
-		what: "Whether the machines reach no public network (default `false`). It disables the discovery service, and " +
+		what: "Whether the machines reach no public network (default `false`), which disables the discovery service, and " +
 			"time synchronization unless a patch configures it. Images must come from `registries` or the image cache.",
 	},
 	{

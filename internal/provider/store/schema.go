@@ -16,7 +16,7 @@ import (
 // The texts that say what a change of a location does.
 const (
 	movesBackups = " A change takes a new snapshot; the existing ones stay in the old location."
-	nextBackups  = " A change applies to later snapshots, and takes none."
+	nextBackups  = " A change applies to later snapshots, and takes no new one."
 	AnyTime      = " A change takes no new snapshot."
 )
 

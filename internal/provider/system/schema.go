@@ -17,7 +17,7 @@ const guide = "[guide](../guides/disks-and-security)"
 func Attributes(patched, imaged string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"workload_isolation": tf.OptionalBool(tf.MetalOnly + "Whether containers run isolated from the rest of the " +
-			"system (Talos v1.14). Default: `true` from `version_contract` v1.14, `false` before." + patched),
+			"system (Talos v1.14; default: `true` from `version_contract` v1.14, `false` before)." + patched),
 		"image_verification": tf.OptionalObjectList("Rules for the images that machines run (Talos v1.13): the first "+
 			"rule whose `image` matches decides, and images without a match are not verified."+
 			tf.AppliedLive, ruleAttributes()),

@@ -33,9 +33,9 @@ func attributes() map[string]schema.Attribute {
 			"`cluster.allowSchedulingOnControlPlanes`.", stringvalidator.OneOf(string(step.Worker), string(step.ControlPlane))),
 		"allow_untested": tf.OptionalBool("Whether `talos_version` may be newer than " + machineset.NewestTalos + " " +
 			"(default `false`)."),
-		"config": tf.ComputedSecret("The configuration for Talos, with secrets: for a worker, join tokens and the " +
-			"discovery secret; for a control plane, also the keys of all authorities. State stores it. A client that can " +
-			"read the metadata of a VM can read its user data."),
+		"config": tf.ComputedSecret("The configuration for Talos, with secrets: for workers, join tokens and the " +
+			"discovery secret; for control planes, also all authority keys. State stores it. A client that can read the " +
+			"metadata of a VM can read its user data."),
 		"redacted": tf.ComputedString("The configuration for display, as plans show it. `(sensitive value)` replaces " +
 			"secrets, fields that often hold secrets, and documents that talosop does not know. It shows a secret that a " +
 			"patch puts in any other field."),
@@ -53,8 +53,8 @@ var arguments = map[string]string{
 		"which fields are valid, and sets the tag of the installer image.",
 	"hostname": "Hostname, for the configuration of one machine. Without it, many machines can use the configuration: " +
 		"the platform or DHCP names each one. If neither does, Talos derives a name from the machine identity.",
-	"install": "Installation of Talos by a machine that boots from an ISO or over the network: needs `disk` or " +
-		"`disk_selector`, unless the machine already boots from a disk.",
+	"install": "Installation from an ISO or the network: needs `disk` or `disk_selector`, unless the machine boots " +
+		"from a disk.",
 	"schematic": "ID or content (YAML) of an Image Factory schematic with system extensions and kernel arguments, for " +
 		"the installer image.",
 	"platform": "Talos platform of the installer image of a `schematic`, such as `nocloud` or `aws` (default `metal`).",
