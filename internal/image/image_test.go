@@ -49,7 +49,7 @@ func TestInstaller_referencesAreReadBack(t *testing.T) {
 
 			installer, ok := reference.Installer()
 			if !ok {
-				t.Fatal("not recognised")
+				t.Fatal("not recognized")
 			}
 
 			if again, err := installer.Reference(); err != nil || again != got {

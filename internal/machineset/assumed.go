@@ -67,7 +67,7 @@ func (p Set) mayBeExchanged(machines map[string]MachineForecast) []string {
 	var lines []string
 
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		if p.Machines[name].AnyHardware && !machines[name].Anew && !machines[name].Joins {
+		if p.Machines[name].AnyHardware && !machines[name].NoRecord && !machines[name].Joins {
 			lines = append(lines, name+" is reset and leaves if its uuid turns out to be another one")
 		}
 	}
@@ -83,13 +83,13 @@ func (p Set) anythingMayChange(machines map[string]MachineForecast) map[string]M
 
 	for name := range p.Machines {
 		if _, foreseen := out[name]; out != nil && !foreseen {
-			out[name] = MachineForecast{Anew: true}
+			out[name] = MachineForecast{NoRecord: true}
 		}
 	}
 
 	for name, f := range out {
 		if p.Machines[name].AnyHardware || p.Platform().made || p.Unknown.Has(UnknownSnapshot) {
-			out[name] = MachineForecast{Anew: true}
+			out[name] = MachineForecast{NoRecord: true}
 
 			continue
 		}

@@ -140,7 +140,7 @@ func TestForecast_ofANewMachineIsOpen(t *testing.T) {
 	prior := listing(map[string]string{"cp-1": "10.0.0.1"})
 	r, _ := NewPriorState(recordOf(prior), p, prior)
 
-	want := MachineForecast{Anew: true}
+	want := MachineForecast{NoRecord: true}
 	if got := r.forecastMachines(p, files, nil)["batch/w-1"]; !cmp.Equal(want, got) {
 		t.Errorf("the forecast is %+v", got)
 	}

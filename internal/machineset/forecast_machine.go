@@ -11,8 +11,8 @@ import (
 // MachineForecast is what a plan reports about the attributes of one machine. What it does not name stays as it is.
 type MachineForecast struct {
 	step.Shown
-	// Anew is true when everything is unknown, because state has no record under the name.
-	Anew bool
+	// NoRecord is true when everything is unknown, because state has no record under the name.
+	NoRecord bool
 	// From is the name of the machine in state.
 	From string
 }
@@ -30,7 +30,7 @@ func (r PriorState) forecastMachines(p Set, files Rendered, steps []step.Step) m
 		if known, recorded := r.Machines[r.recordOf(name)]; recorded {
 			out[name] = r.forecastMachine(p, name, known, files, byMachine[name], begins)
 		} else {
-			out[name] = MachineForecast{Anew: true}
+			out[name] = MachineForecast{NoRecord: true}
 		}
 	}
 

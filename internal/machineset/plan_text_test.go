@@ -242,17 +242,17 @@ func TestAssuming(t *testing.T) {
 			continue
 		}
 
-		same(t, name+": a new machine", f.Machines["cp-2"].Anew, true)
+		same(t, name+": a new machine", f.Machines["cp-2"].NoRecord, true)
 
 		if test.more == nil {
 			same(t, name+": what stays", f.Machines["cp-1"].Texts, map[step.Field]string{step.FieldUUID: "u"})
 			same(t, name+": the forecast itself", len(test.likely.Machines["cp-1"].Texts), 2)
 		} else {
-			same(t, name+": what may be another", f.Machines["cp-1"], MachineForecast{Anew: true})
+			same(t, name+": what may be another", f.Machines["cp-1"], MachineForecast{NoRecord: true})
 		}
 	}
 
-	same(t, "pods", aSet(t, pods(1, 0)).anythingMayChange(map[string]MachineForecast{"cp-0": {From: "a"}})["cp-0"], MachineForecast{Anew: true})
+	same(t, "pods", aSet(t, pods(1, 0)).anythingMayChange(map[string]MachineForecast{"cp-0": {From: "a"}})["cp-0"], MachineForecast{NoRecord: true})
 	same(t, "nothing foreseen", len(aSet(t, controlPlanes(1)).anythingMayChange(nil)), 0)
 
 	located := aSet(t, valuesUnknown, machinesUnknown).Located()

@@ -143,8 +143,8 @@ func TestPlan_updates(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(tftest.Config) tftest.Config
 		want   []string
-		// anew is a machine whose record keeps nothing that identifies its hardware.
-		anew string
+		// unproven is a machine whose record keeps nothing that identifies its hardware.
+		unproven string
 	}{
 		"machine added": {
 			change: func(c tftest.Config) tftest.Config {
@@ -168,7 +168,7 @@ func TestPlan_updates(t *testing.T) {
 			change: func(c tftest.Config) tftest.Config {
 				return tftest.With(c, "4c4c4544-0042-3510-8053-000000000000", "machines", "cp-2", "uuid")
 			},
-			anew: "cp-2",
+			unproven: "cp-2",
 		},
 		"the hardware it is known to be": {
 			change: func(c tftest.Config) tftest.Config { return tftest.With(c, uuidOf("cp-2"), "machines", "cp-2", "uuid") },
@@ -190,11 +190,11 @@ func TestPlan_updates(t *testing.T) {
 				t.Errorf("phase is %s", got)
 			}
 
-			if test.anew != "" {
-				shown := tftest.FieldsOf(t, tftest.AttributeOf(t, plan, "observed"))[test.anew]
+			if test.unproven != "" {
+				shown := tftest.FieldsOf(t, tftest.AttributeOf(t, plan, "observed"))[test.unproven]
 				for _, name := range []string{"uuid", "stage"} {
 					if got := tftest.AttributeOf(t, shown, name); got.IsKnown() {
-						t.Errorf("%s of %s stays %s", name, test.anew, got)
+						t.Errorf("%s of %s stays %s", name, test.unproven, got)
 					}
 				}
 
@@ -451,11 +451,11 @@ func TestPlan_schematicByContent(t *testing.T) {
 	t.Parallel()
 
 	const (
-		kind     = "talosop_cluster"
-		id       = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
-		content  = "customization:\n  systemExtensions:\n    officialExtensions:\n      - siderolabs/qemu-guest-agent\n"
-		anew     = "# again\n{customization: {systemExtensions: {officialExtensions: [siderolabs/qemu-guest-agent]}}}"
-		elsewhat = "customization: {systemExtensions: {officialExtensions: [siderolabs/iscsi-tools]}}"
+		kind      = "talosop_cluster"
+		id        = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+		content   = "customization:\n  systemExtensions:\n    officialExtensions:\n      - siderolabs/qemu-guest-agent\n"
+		respelled = "# again\n{customization: {systemExtensions: {officialExtensions: [siderolabs/qemu-guest-agent]}}}"
+		elsewhat  = "customization: {systemExtensions: {officialExtensions: [siderolabs/iscsi-tools]}}"
 	)
 
 	by := func(schematic string) tftest.Config {
@@ -473,7 +473,7 @@ func TestPlan_schematicByContent(t *testing.T) {
 	}
 
 	for name, texts := range map[string][2]string{
-		"content for its id": {id, content}, "id for its content": {content, id}, "another spelling": {content, anew},
+		"content for its id": {id, content}, "id for its content": {content, id}, "another spelling": {content, respelled},
 	} {
 		prior := settled(texts[0])
 

@@ -15,7 +15,7 @@ import (
 
 var errNotYet = errors.New("etcd has 2 of 3 members")
 
-func TestPermanent_isRecognised(t *testing.T) {
+func TestPermanent_isRecognized(t *testing.T) {
 	t.Parallel()
 
 	if wait.Permanent(nil) != nil {

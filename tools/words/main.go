@@ -1,8 +1,9 @@
 // Command words reports the words of the project's deny list in comments, string literals and identifiers of Go files.
 // It fails when it finds one.
 //
-//	words [-style FILE] [-names FILE] FOLDER...
+//	words [-style FILE] [-names FILE] [-comments] FOLDER...
 //
+// With -comments it looks at comments alone.
 // String literals of tests are not looked at: they quote what was printed.
 package main
 
@@ -29,12 +30,16 @@ func main() {
 	style := flag.String("style", "tools/prose/styles/talosop/Words.yml", "style of Vale with the words of prose")
 	names := flag.String("names", "tools/words/names.yml", "words of identifiers")
 
+	comments := flag.Bool("comments", false, "look at comments alone")
+
 	flag.Parse()
 
 	denied, err := read(*style, *names)
 	if err != nil {
 		log.Fatal(err)
 	}
+
+	denied.commentsOnly = *comments
 
 	found := 0
 
@@ -74,6 +79,8 @@ type denyList struct {
 	prose []rule
 	// names are the words of identifiers, in lower case.
 	names map[string]string
+	// commentsOnly leaves string literals, identifiers and names of files out.
+	commentsOnly bool
 }
 
 func read(style, names string) (denyList, error) {
@@ -152,14 +159,18 @@ func (d denyList) problems(path string) ([]string, error) {
 		found = append(found, fmt.Sprintf("%s:%d: %q: use %s", position.Filename, position.Line, word, better))
 	}
 
-	for word, better := range d.inName(strings.TrimSuffix(filepath.Base(path), ".go")) {
-		add(file.Package, word, better)
-	}
-
 	for _, group := range file.Comments {
 		for word, better := range d.inText(group.Text()) {
 			add(group.Pos(), word, better)
 		}
+	}
+
+	if d.commentsOnly {
+		return found, nil
+	}
+
+	for word, better := range d.inName(strings.TrimSuffix(filepath.Base(path), ".go")) {
+		add(file.Package, word, better)
 	}
 
 	literals := !strings.HasSuffix(path, "_test.go")

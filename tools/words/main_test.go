@@ -45,6 +45,23 @@ func TestProblems_ofEachPlace(t *testing.T) {
 	}
 }
 
+// With comments alone neither texts nor names count.
+func TestProblems_ofCommentsOnly(t *testing.T) {
+	t.Parallel()
+
+	denied := denyList{names: map[string]string{"nobody": "none"}, prose: mustRules(t, "nobody: none\n"), commentsOnly: true}
+	path := filepath.Join(t.TempDir(), "nobody.go")
+
+	source := "package p\n\n// A name that nobody has.\nconst ofNobody = \"nobody\"\n"
+	if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if found, err := denied.problems(path); err != nil || len(found) != 1 {
+		t.Errorf("found %q (%v), want the comment", found, err)
+	}
+}
+
 // The style of the project is read as Vale reads it, and its own files pass.
 func TestRead_theStyle(t *testing.T) {
 	t.Parallel()

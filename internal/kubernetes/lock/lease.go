@@ -54,7 +54,7 @@ func (h *holder) retry() time.Duration { return min(h.duration/attempts, maxRetr
 // error, unless the API went away meanwhile.
 func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(error)) error {
 	var (
-		seen sighting
+		seen observation
 		told string
 	)
 
@@ -65,7 +65,7 @@ func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(e
 		asked(err)
 
 		if err != nil {
-			seen = sighting{longest: seen.longest}
+			seen = observation{longest: seen.longest}
 
 			return err
 		}
@@ -94,7 +94,7 @@ func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(e
 const longestDurations = 4
 
 // A lease as it was when it last changed.
-type sighting struct {
+type observation struct {
 	// longest is the longest duration that counts.
 	longest time.Duration
 	version string
@@ -103,7 +103,7 @@ type sighting struct {
 }
 
 // expired reports whether the lease did not change for its duration.
-func (s *sighting) expired(lease *coordinationv1.Lease) bool {
+func (s *observation) expired(lease *coordinationv1.Lease) bool {
 	if s.version != lease.ResourceVersion {
 		s.version, s.at, s.spec = lease.ResourceVersion, time.Now(), lease.Spec
 	}
@@ -112,7 +112,7 @@ func (s *sighting) expired(lease *coordinationv1.Lease) bool {
 }
 
 // duration is how long the lease lasts without a renewal. A stated duration of no time counts as the usual one.
-func (s *sighting) duration() time.Duration {
+func (s *observation) duration() time.Duration {
 	duration := DefaultDuration
 	if seconds := s.spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
 		duration = time.Duration(*seconds) * time.Second
@@ -123,7 +123,7 @@ func (s *sighting) duration() time.Duration {
 
 // heldBy says who holds the lease, since when, and when this run takes it if the holder does not renew it. The times in
 // the lease are those of the holder's clock.
-func (s *sighting) heldBy(holder string) error {
+func (s *observation) heldBy(holder string) error {
 	renewed := "never renewed"
 	if at := s.spec.RenewTime; at != nil {
 		renewed = "renewed at " + at.UTC().Format(time.RFC3339) + " by its clock"

@@ -12,7 +12,7 @@ import (
 
 // A lease that does not change ends after its duration, as far as that is one and not longer than what a run waits for.
 // The times that the holder wrote do not matter: its clock may be wrong, or it lies.
-func TestSighting_expires(t *testing.T) {
+func TestObservation_expires(t *testing.T) {
 	t.Parallel()
 
 	const longest = 2 * time.Minute
@@ -35,7 +35,7 @@ func TestSighting_expires(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}, Spec: test.spec}
-				seen := sighting{longest: longest}
+				seen := observation{longest: longest}
 
 				if seen.expired(lease) {
 					t.Error("it ends when it is first seen")
@@ -64,13 +64,13 @@ func TestSighting_expires(t *testing.T) {
 }
 
 // The error of a run that waits names the holder, how old its lease is, and when the run takes it.
-func TestSighting_namesTheHolder(t *testing.T) {
+func TestObservation_namesTheHolder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		at := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"},
 			Spec: coordinationv1.LeaseSpec{RenewTime: &at, AcquireTime: &at, LeaseDurationSeconds: new(int32(2147483647))}}
-		seen := sighting{longest: 2 * time.Minute}
+		seen := observation{longest: 2 * time.Minute}
 
 		seen.expired(lease)
 		<-time.After(70 * time.Second)

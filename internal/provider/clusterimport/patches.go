@@ -27,7 +27,7 @@ const rounds = 4
 // PatchesOf finds what machines have beyond the settings that an import read of a set, and warns of what it leaves
 // out. It tries the patches: when they do not make the configuration of a machine, the rest is drift, which names
 // its places.
-func PatchesOf(p machineset.Set, found map[string]Recognised) (Patches, finding.List) {
+func PatchesOf(p machineset.Set, found map[string]Recognized) (Patches, finding.List) {
 	base, err := p.Configurations()
 	if err != nil {
 		return Patches{}, notWritten(err)
@@ -70,7 +70,7 @@ func PatchesOf(p machineset.Set, found map[string]Recognised) (Patches, finding.
 
 // remainders are what each machine has beyond a configuration, and what is left out of it.
 func remainders(
-	base machineset.Rendered, found map[string]Recognised, whole map[string]remainder.Whole,
+	base machineset.Rendered, found map[string]Recognized, whole map[string]remainder.Whole,
 ) (map[string]remainder.Remainder, map[string][]fieldpath.Place, error) {
 	rest, hidden := map[string]remainder.Remainder{}, map[string][]fieldpath.Place{}
 

@@ -82,7 +82,7 @@ func examine(
 
 	defer c.Close()
 
-	r := &lifecycle.Runner{Fleet: m.Ledger().Sighted(bundle.Mark(), providerdata.Fleet{Fleet: c.Machines})}
+	r := &lifecycle.Runner{Fleet: m.Ledger().Cached(bundle.Mark(), providerdata.Fleet{Fleet: c.Machines})}
 	if withNodes {
 		r.Kubernetes = c.API
 	}

@@ -28,8 +28,8 @@ type Ledger struct {
 	// beside are the control planes of other objects, by the identity of the cluster and the addresses of the machines
 	// that left it.
 	beside facts[part, []cluster.Machine]
-	// sightings are the observations of control planes, by the mark of a cluster.
-	sightings facts[string, *sighting]
+	// cached are the observations of control planes, by the mark of a cluster.
+	cached facts[string, *answers]
 	// removals are what a replacement would do to the machines of an object, by its owner ID.
 	removals facts[string, Removal]
 	// secretsPlanned reports whether the plan generates new secrets.
@@ -77,7 +77,7 @@ func New() *Ledger {
 		mu:       mu,
 		founders: none[string, cluster.Machine](mu), runs: none[*peer, cluster.Standing](mu),
 		rejoining: none[part, cluster.Rejoining](mu), beside: none[part, []cluster.Machine](mu),
-		sightings: none[string, *sighting](mu), removals: none[string, Removal](mu),
+		cached: none[string, *answers](mu), removals: none[string, Removal](mu),
 		secretsPlanned: none[struct{}, bool](mu), rotations: none[string, plannedRotation](mu), kept: none[part, string](mu),
 		pools: none[string, bool](mu), releases: none[string, string](mu), refreshed: none[string, bool](mu),
 		walk: newWalk(mu),

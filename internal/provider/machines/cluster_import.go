@@ -22,8 +22,8 @@ import (
 // clusterFrom is the model of a whole cluster as its machines describe it. Settings of all machines belong to the
 // cluster if there are workers: others of control planes alone may join later.
 func clusterFrom(
-	ctx context.Context, file clusterimport.SecretsFile, planes map[string]clusterimport.Recognised,
-	pools map[string]map[string]clusterimport.Recognised,
+	ctx context.Context, file clusterimport.SecretsFile, planes map[string]clusterimport.Recognized,
+	pools map[string]map[string]clusterimport.Recognized,
 ) (ClusterModel, diag.Diagnostics) {
 	of, ofPlanes, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
@@ -67,7 +67,7 @@ func clusterFrom(
 
 // poolsFrom fills in the pools of workers. seen is the record of the control planes.
 func (m *ClusterModel) poolsFrom(
-	ctx context.Context, common setting.Values, pools map[string]map[string]clusterimport.Recognised,
+	ctx context.Context, common setting.Values, pools map[string]map[string]clusterimport.Recognized,
 	ofPools map[string]map[string]machineconfig.Machine, seen record.Machines,
 ) (diags diag.Diagnostics) {
 	values := map[string]attr.Value{}

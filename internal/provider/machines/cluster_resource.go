@@ -58,13 +58,13 @@ func (r *clusterResource) ImportState(
 // readOff reads a cluster from its machines.
 func (r *clusterResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
-) (ClusterModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
-	all, pools := map[string]clusterimport.Recognised{}, map[string]map[string]clusterimport.Recognised{}
+) (ClusterModel, map[string]clusterimport.Recognized, diag.Diagnostics) {
+	planes, diags := clusterimport.Recognize(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
+	all, pools := map[string]clusterimport.Recognized{}, map[string]map[string]clusterimport.Recognized{}
 	maps.Copy(all, planes)
 
 	for _, name := range slices.Sorted(maps.Keys(request.Workers)) {
-		found, more := request.Recognise(ctx, r.ProviderData, request.Workers[name], file, step.Worker)
+		found, more := request.Recognize(ctx, r.ProviderData, request.Workers[name], file, step.Worker)
 		diags.Append(more...)
 
 		pools[name] = found

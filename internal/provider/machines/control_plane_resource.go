@@ -62,8 +62,8 @@ func (r *controlPlaneResource) ImportState(
 // readOff reads a control plane from its machines.
 func (r *controlPlaneResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
-) (ControlPlaneModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
-	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines, file, step.ControlPlane)
+) (ControlPlaneModel, map[string]clusterimport.Recognized, diag.Diagnostics) {
+	found, diags := clusterimport.Recognize(ctx, r.ProviderData, request.Machines, file, step.ControlPlane)
 	if diags.HasError() {
 		return ControlPlaneModel{}, nil, diags
 	}

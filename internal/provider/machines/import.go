@@ -31,7 +31,7 @@ func (r *machinesResource[M, P]) UpgradeIdentity(context.Context) map[int64]reso
 
 // readingOff reads a model from the machines that it finds.
 type readingOff[M any] func(context.Context, clusterimport.Request, clusterimport.SecretsFile) (
-	M, map[string]clusterimport.Recognised, diag.Diagnostics)
+	M, map[string]clusterimport.Recognized, diag.Diagnostics)
 
 // importState imports machines. What they have beyond the imported model becomes patches.
 func (r *machinesResource[M, P]) importState(

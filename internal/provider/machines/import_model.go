@@ -28,7 +28,7 @@ import (
 
 // controlPlaneFrom is the model of a control plane as its machines describe it.
 func controlPlaneFrom(
-	ctx context.Context, file clusterimport.SecretsFile, found map[string]clusterimport.Recognised,
+	ctx context.Context, file clusterimport.SecretsFile, found map[string]clusterimport.Recognized,
 ) (ControlPlaneModel, diag.Diagnostics) {
 	of, machines, err := clusterimport.SettingsOfAll(found, file)
 	if err != nil {
@@ -71,7 +71,7 @@ func settingsFrom(
 // describe.
 func workersFrom(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, planes,
-	found map[string]clusterimport.Recognised,
+	found map[string]clusterimport.Recognized,
 ) (WorkerModel, diag.Diagnostics) {
 	settings, _, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
@@ -99,7 +99,7 @@ func workersFrom(
 // poolFrom describes machines. Settings that are equal on all of them belong to the pool.
 func poolFrom(
 	ctx context.Context, of machineset.Group, machines map[string]machineconfig.Machine,
-	found map[string]clusterimport.Recognised, protect bool,
+	found map[string]clusterimport.Recognized, protect bool,
 ) (machineSetModel, diag.Diagnostics) {
 	names := slices.Sorted(maps.Keys(found))
 	first := machines[names[0]].Install
@@ -170,7 +170,7 @@ func withoutHostname(of machineset.Group, machines map[string]machineconfig.Mach
 
 // importedMachines is the machines of a set, each with the install settings and volumes that own assigns to it.
 func importedMachines(
-	ctx context.Context, of machineset.Group, found map[string]clusterimport.Recognised,
+	ctx context.Context, of machineset.Group, found map[string]clusterimport.Recognized,
 	machines map[string]machineconfig.Machine,
 	own func(machineconfig.Install) types.Object, ownVolumes bool,
 ) (types.Map, diag.Diagnostics) {

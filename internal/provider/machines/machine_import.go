@@ -25,9 +25,9 @@ func (r *machineResource) ImportState(
 // readOff reads a machine from itself, and its cluster from the control planes.
 func (r *machineResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
-) (OneMachineModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
-	found, more := request.Recognise(ctx, r.ProviderData, request.Machines, file, request.RoleOfMachine())
+) (OneMachineModel, map[string]clusterimport.Recognized, diag.Diagnostics) {
+	planes, diags := clusterimport.Recognize(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
+	found, more := request.Recognize(ctx, r.ProviderData, request.Machines, file, request.RoleOfMachine())
 	diags.Append(more...)
 
 	if diags.HasError() {
@@ -43,7 +43,7 @@ func (r *machineResource) readOff(
 // Which of them bootstrapped etcd is unknown, and no longer matters.
 func oneMachineFrom(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, planes,
-	found map[string]clusterimport.Recognised,
+	found map[string]clusterimport.Recognized,
 ) (OneMachineModel, diag.Diagnostics) {
 	var model OneMachineModel
 

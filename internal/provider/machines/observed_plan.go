@@ -27,7 +27,7 @@ func forecastObserved(prior types.Map, machines map[string]machineset.MachineFor
 
 func forecastMachine(record attr.Value, f machineset.MachineForecast) attr.Value {
 	object, recorded := record.(types.Object)
-	if !recorded || f.Anew {
+	if !recorded || f.NoRecord {
 		return types.ObjectUnknown(ObservedType().AttrTypes)
 	}
 

@@ -360,7 +360,7 @@ func TestRecord_keepsReplacedHardwareUntilItLeft(t *testing.T) {
 func TestImport_ofOneMachineUnderTwoNames(t *testing.T) {
 	t.Parallel()
 
-	found := map[string]clusterimport.Recognised{"a": {State: joined(ours)}, "b": {State: joined(theirs)},
+	found := map[string]clusterimport.Recognized{"a": {State: joined(ours)}, "b": {State: joined(theirs)},
 		"c": {State: joined(strings.ToUpper(ours))}, "d": {}, "e": {}}
 
 	problems := clusterimport.ListedTwice(found)

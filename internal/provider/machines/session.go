@@ -134,7 +134,7 @@ func observe(
 	if exam != nil {
 		exam.ExpectImages(s.want.Machines, have, recorded.Record)
 
-		m.Ledger().KeepSightings(s.mark, s.want.Machines, have)
+		m.Ledger().KeepCached(s.mark, s.want.Machines, have)
 
 		if exam.onHost, err = s.platform.report(ctx, recorded, begun); err != nil {
 			return cluster.Spec{}, cluster.Snapshot{}, err

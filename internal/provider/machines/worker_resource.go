@@ -79,9 +79,9 @@ func (r *workerResource) ImportState(
 // readOff reads workers from their machines, and their cluster from its control planes.
 func (r *workerResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
-) (WorkerModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
-	found, more := request.Recognise(ctx, r.ProviderData, request.Machines, file, step.Worker)
+) (WorkerModel, map[string]clusterimport.Recognized, diag.Diagnostics) {
+	planes, diags := clusterimport.Recognize(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
+	found, more := request.Recognize(ctx, r.ProviderData, request.Machines, file, step.Worker)
 	diags.Append(more...)
 
 	if diags.HasError() {

@@ -160,7 +160,7 @@ func (m *ProviderData) ClientsOf(
 
 	done := func() {}
 	if access.Kubernetes.All { // it changes the cluster, and may change its machines
-		done = m.ledger.ForgetSightings
+		done = m.ledger.ForgetCached
 		done()
 	}
 

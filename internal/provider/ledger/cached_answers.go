@@ -10,26 +10,26 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
-// sighting is what a run observed of the control planes of one cluster. Other readers of the cluster in the same run
+// answers is what a run observed of the control planes of one cluster. Other readers of the cluster in the same run
 // do not ask them again.
-type sighting struct {
+type answers struct {
 	// states are the answers of control planes to the refresh of the run, by address.
 	states facts[string, step.MachineState]
 	// answers are those of their etcd members, by address and question.
 	answers facts[string, *answer]
 }
 
-// sighting is the observations of a cluster, by the mark of its secrets.
-func (l *Ledger) sighting(mark string) *sighting {
-	return l.sightings.change(mark, func(seen *sighting) *sighting {
-		return cmp.Or(seen, &sighting{none[string, step.MachineState](l.mu), none[string, *answer](l.mu)})
+// cacheOf returns the observations of a cluster, by the mark of its secrets.
+func (l *Ledger) cacheOf(mark string) *answers {
+	return l.cached.change(mark, func(seen *answers) *answers {
+		return cmp.Or(seen, &answers{none[string, step.MachineState](l.mu), none[string, *answer](l.mu)})
 	})
 }
 
-// ForgetSightings is called before and after changes of clusters: earlier observations are no longer valid, and
+// ForgetCached is called before and after changes of clusters: earlier observations are no longer valid, and
 // later readers do not get answers to requests that are in progress.
-func (l *Ledger) ForgetSightings() {
-	l.sightings.dropWhere(func(string, *sighting) bool { return true })
+func (l *Ledger) ForgetCached() {
+	l.cached.dropWhere(func(string, *answers) bool { return true })
 }
 
 // answer has a nil value until the first caller has its answer.
@@ -38,10 +38,10 @@ type answer struct {
 	value any
 }
 
-// KeepSightings keeps the answers of control planes of a cluster and their etcd members for other readers in this
+// KeepCached keeps the answers of control planes of a cluster and their etcd members for other readers in this
 // run. A control plane that did not answer is asked again. mark is that of the secrets of the cluster.
-func (l *Ledger) KeepSightings(mark string, machines []cluster.Machine, have cluster.Snapshot) {
-	seen := l.sighting(mark)
+func (l *Ledger) KeepCached(mark string, machines []cluster.Machine, have cluster.Snapshot) {
+	seen := l.cacheOf(mark)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +71,7 @@ const (
 )
 
 // keep records an answer, or that there is none any more.
-func (s *sighting) keep(question string, value any, answered bool) {
+func (s *answers) keep(question string, value any, answered bool) {
 	if !answered {
 		delete(s.answers.by, question)
 
@@ -81,29 +81,29 @@ func (s *sighting) keep(question string, value any, answered bool) {
 	s.answers.by[question] = &answer{turn: make(chan struct{}, 1), value: value}
 }
 
-// Sighted is a fleet that answers for machines of a cluster as observed in this run, and asks all others.
-func (l *Ledger) Sighted(mark string, fleet lifecycle.Fleet) lifecycle.Fleet {
-	return sightedFleet{fleet, l.sighting(mark)}
+// Cached is a fleet that answers for machines of a cluster as observed in this run, and asks all others.
+func (l *Ledger) Cached(mark string, fleet lifecycle.Fleet) lifecycle.Fleet {
+	return cachedFleet{fleet, l.cacheOf(mark)}
 }
 
-type sightedFleet struct {
+type cachedFleet struct {
 	lifecycle.Fleet
-	seen *sighting
+	seen *answers
 }
 
 // Machine implements [lifecycle.Fleet].
-func (f sightedFleet) Machine(m cluster.Machine) lifecycle.Machine {
-	return sightedMachine{f.Fleet.Machine(m), m.Address, f.seen}
+func (f cachedFleet) Machine(m cluster.Machine) lifecycle.Machine {
+	return cachedMachine{f.Fleet.Machine(m), m.Address, f.seen}
 }
 
-type sightedMachine struct {
+type cachedMachine struct {
 	lifecycle.Machine
 	address string
-	seen    *sighting
+	seen    *answers
 }
 
 // Observe implements [lifecycle.Machine].
-func (m sightedMachine) Observe(ctx context.Context) step.MachineState {
+func (m cachedMachine) Observe(ctx context.Context) step.MachineState {
 	if state, seen := m.seen.states.get(m.address); seen {
 		return state
 	}
@@ -112,19 +112,19 @@ func (m sightedMachine) Observe(ctx context.Context) step.MachineState {
 }
 
 // EtcdView implements [lifecycle.Machine].
-func (m sightedMachine) EtcdView(ctx context.Context) (etcdstate.View, error) {
+func (m cachedMachine) EtcdView(ctx context.Context) (etcdstate.View, error) {
 	return once(ctx, m.seen, m.address+viewed, m.Machine.EtcdView)
 }
 
 // EtcdMembers implements [lifecycle.Machine].
-func (m sightedMachine) EtcdMembers(ctx context.Context) ([]etcdstate.Member, error) {
+func (m cachedMachine) EtcdMembers(ctx context.Context) ([]etcdstate.Member, error) {
 	return once(ctx, m.seen, m.address+listed, m.Machine.EtcdMembers)
 }
 
 // once asks a question without an answer. Concurrent callers wait for the answer, and ask themselves if there is
 // none.
 func once[T any](
-	ctx context.Context, seen *sighting, question string, ask func(context.Context) (T, error),
+	ctx context.Context, seen *answers, question string, ask func(context.Context) (T, error),
 ) (T, error) {
 	a := seen.answers.change(question, func(a *answer) *answer {
 		return cmp.Or(a, &answer{turn: make(chan struct{}, 1)})

@@ -30,17 +30,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// Recognise asks machines for their identity, and reads the configuration of each.
-func Recognise(
+// Recognize asks machines for their identity, and reads the configuration of each.
+func Recognize(
 	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role step.Role,
-) (map[string]Recognised, diag.Diagnostics) {
-	return Request{}.Recognise(ctx, m, addresses, file, role)
+) (map[string]Recognized, diag.Diagnostics) {
+	return Request{}.Recognize(ctx, m, addresses, file, role)
 }
 
-// Recognise is [Recognise] for machines of an import, which may be reached through its control planes.
-func (r Request) Recognise(
+// Recognize is [Recognize] for machines of an import, which may be reached through its control planes.
+func (r Request) Recognize(
 	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role step.Role,
-) (map[string]Recognised, diag.Diagnostics) {
+) (map[string]Recognized, diag.Diagnostics) {
 	p := machineset.Set{Machines: map[string]machineset.Machine{}, Endpoints: slices.Sorted(maps.Values(r.ControlPlane))}
 	for name, address := range addresses {
 		p.Machines[name] = machineset.Machine{Wanted: cluster.Wanted{Address: address}}
@@ -63,7 +63,7 @@ func (r Request) Recognise(
 	}
 
 	answers := askAll(ctx, fleet, asked)
-	found := map[string]Recognised{}
+	found := map[string]Recognized{}
 
 	var problems []error
 
@@ -71,7 +71,7 @@ func (r Request) Recognise(
 		if a := answers[name]; a.err != nil {
 			problems = append(problems, fmt.Errorf("%s (%s): %w", name, addresses[name], a.err))
 		} else {
-			found[name] = a.Recognised
+			found[name] = a.Recognized
 		}
 	}
 
@@ -183,8 +183,8 @@ func ImportFailed(attempted string, err error, next string) diag.Diagnostics {
 	})}
 }
 
-// Recognised is a machine that has proved to belong to the cluster.
-type Recognised struct {
+// Recognized is a machine that has proved to belong to the cluster.
+type Recognized struct {
 	Address string
 	// Through reports whether it was reached through a control plane.
 	Through bool
@@ -194,7 +194,7 @@ type Recognised struct {
 
 // ListedTwice names the machines that are listed under two names. Machines without hardware have no UUIDs
 // (containers), so this cannot be checked.
-func ListedTwice(found map[string]Recognised) []error {
+func ListedTwice(found map[string]Recognized) []error {
 	var problems []error
 
 	seen := map[string]string{}
@@ -218,7 +218,7 @@ func ListedTwice(found map[string]Recognised) []error {
 
 // answer is the result of asking one machine.
 type answer struct {
-	Recognised
+	Recognized
 
 	err error
 }
@@ -238,7 +238,7 @@ func askAll(ctx context.Context, fleet *talos.Fleet, machines []cluster.Machine)
 			defer func() { <-slots }()
 
 			machine := fleet.Machine(m)
-			a := answer{Recognised: Recognised{Address: m.Address, Through: m.Through, State: machine.Observe(ctx)}}
+			a := answer{Recognized: Recognized{Address: m.Address, Through: m.Through, State: machine.Observe(ctx)}}
 
 			if a.err = belongs(a.State, m.Role); a.err == nil {
 				a.Config, a.err = machine.Configuration(ctx)
@@ -277,7 +277,7 @@ func belongs(s step.MachineState, role step.Role) error {
 
 // SettingsOfAll reads the settings of the cluster from the first machine, and those of each machine from itself.
 func SettingsOfAll(
-	found map[string]Recognised, file SecretsFile,
+	found map[string]Recognized, file SecretsFile,
 ) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
 	var common machineconfig.Cluster
 
@@ -302,7 +302,7 @@ func SettingsOfAll(
 // HandleSeen is the handle of a cluster as the resource that made its control planes
 // exports it.
 func HandleSeen(
-	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
+	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognized,
 ) (types.Object, diag.Diagnostics) {
 	return handleSeen(settings, file, planes).Object(ctx)
 }
@@ -312,7 +312,7 @@ func HandleSeen(
 func AccessSeen(
 	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile,
 ) (name string, access types.Object, diags diag.Diagnostics, err error) {
-	planes, diags := Recognise(ctx, m, addresses, file, step.ControlPlane)
+	planes, diags := Recognize(ctx, m, addresses, file, step.ControlPlane)
 	if diags.HasError() {
 		return "", access, diags, nil
 	}
@@ -328,7 +328,7 @@ func AccessSeen(
 }
 
 func handleSeen(
-	settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
+	settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognized,
 ) clusterhandle.HandleModel {
 	handle := HandleOf(settings)
 
