@@ -91,7 +91,7 @@ func valueOf(typ attr.Type, of reflect.Value, given bool) attr.Value {
 	}
 
 	if !given && saysNothing(of) {
-		return NullValues(map[string]attr.Type{"": typ})[""]
+		return Null(typ)
 	}
 
 	switch typ := typ.(type) {

@@ -50,30 +50,29 @@ func NoTexts() defaults.List { return listdefault.StaticValue(TextList(nil)) }
 
 // NullValues is a null for each attribute of an object.
 func NullValues(attributes map[string]attr.Type) map[string]attr.Value {
-	return valuesOf(attributes, nil)
-}
-
-// Unknown is the unknown value of a type.
-func Unknown(typ attr.Type) attr.Value {
-	return valuesOf(map[string]attr.Type{"": typ}, tftypes.UnknownValue)[""]
-}
-
-// valuesOf converts a value, null or unknown, for each attribute.
-func valuesOf(attributes map[string]attr.Type, value any) map[string]attr.Value {
-	values := map[string]attr.Value{}
-
+	values := make(map[string]attr.Value, len(attributes))
 	for name, typ := range attributes {
-		raw := tftypes.NewValue(typ.TerraformType(context.Background()), value)
-
-		made, err := typ.ValueFromTerraform(context.Background(), raw)
-		if err != nil {
-			panic(fmt.Sprintf("a type that takes neither null nor unknown: %v", err)) // every type of the framework takes both
-		}
-
-		values[name] = made
+		values[name] = Null(typ)
 	}
 
 	return values
+}
+
+// Null is the null of a type.
+func Null(typ attr.Type) attr.Value { return withoutValue(typ, nil) }
+
+// Unknown is the unknown value of a type.
+func Unknown(typ attr.Type) attr.Value { return withoutValue(typ, tftypes.UnknownValue) }
+
+// withoutValue converts nil or [tftypes.UnknownValue] to a type.
+func withoutValue(typ attr.Type, value any) attr.Value {
+	made, err := typ.ValueFromTerraform(context.Background(),
+		tftypes.NewValue(typ.TerraformType(context.Background()), value))
+	if err != nil {
+		panic(fmt.Sprintf("a type that takes neither null nor unknown: %v", err)) // every type of the framework takes both
+	}
+
+	return made
 }
 
 // FullyKnown reports whether no part of a value is unknown.
