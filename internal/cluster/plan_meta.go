@@ -11,7 +11,7 @@ import (
 // never changed.
 //
 // A network configuration is special: Talos on metal applies it as soon as it is written (Talos 1.13), and a wrong
-// one makes the machine unreachable. So such writes wait for [networkMayChange].
+// one makes the machine unreachable. So such writes wait for [networkMustStay].
 func planMeta(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
