@@ -13,8 +13,8 @@ func TestRefuseDestroy(t *testing.T) {
 	t.Parallel()
 
 	const (
-		guarded = "Error deletion_protection: Deletion protection is on"
-		held    = "Error: Machines are locked"
+		guarded = "Error deletion_protection: deletion_protection"
+		held    = "Error: locked_machines"
 	)
 
 	claimed := func(s *step.MachineState) { s.Claimed = true }

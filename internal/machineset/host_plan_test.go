@@ -184,7 +184,7 @@ func TestWithReplacements(t *testing.T) {
 	}
 
 	_, found := PriorState{}.withReplacements(aSet(t, pods(1, 0), secrets("no")), Set{})
-	expect(t, "no secrets", found, []string{"Error secrets: Invalid secrets"})
+	expect(t, "no secrets", found, []string{"Error secrets: invalid_secrets"})
 
 	got, found := PriorState{}.withReplacements(aSet(t, controlPlanes(1), secrets("no")), Set{})
 	expect(t, "on metal", found, nil)

@@ -29,7 +29,7 @@ func TestObstructions_areReported(t *testing.T) {
 		"refused after a wait": {last: cluster.Decision{Holds: []step.Hold{{Machine: "cp-2", Reason: "is locked"}},
 			Refusals: []step.Refusal{{Machine: "cp-2", Reason: "is another machine"}}}, want: "is locked", and: "is another machine"},
 		"endless": {last: cluster.Decision{Steps: []step.Step{step.Uncordon{Machine: "w-1"}}},
-			want: "does not come to an end"},
+			want: "does not end"},
 	} {
 		diags := obstructions(Set{}, Set{}, Record{}, test.last, cluster.DefaultPolicy())
 

@@ -164,7 +164,7 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 		"new ones, all machines lost":        {p: secretsNew, record: phase(cluster.Degraded, lost), want: refused},
 		"not known yet":                      {p: secretsUnknown, record: members},
 		"state has none":                     {prior: none, record: members},
-		"no bundle":                          {p: secrets("cluster: {}"), record: members, want: "Error secrets: Invalid secrets"},
+		"no bundle":                          {p: secrets("cluster: {}"), record: members, want: "Error secrets: invalid_secrets"},
 		"state has no bundle":                {prior: secrets("cluster: {}"), record: members, want: refused},
 		"keys are turned over":               {p: secrets(rotated), record: members},
 		"provided, keys unknown":             {p: provided, record: carries("")},

@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"reflect"
@@ -233,11 +234,11 @@ func (r Record) member(name string, change func(s *step.MachineState)) Record {
 	return r
 }
 
-// codes are findings without their sentences: severity, attribute and summary.
+// codes are findings without their sentences: severity, attribute, and the code of the message.
 func codes(found finding.List) []string {
 	var out []string
 	for _, f := range found {
-		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s", f.Severity, f.At))+": "+f.Summary)
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s", f.Severity, f.At))+": "+cmp.Or(f.Code, f.Summary))
 	}
 
 	return out

@@ -171,7 +171,7 @@ func TestValidateSecrets(t *testing.T) {
 
 	expect(t, "valid", aSet(t).ValidateSecrets(), nil)
 	expect(t, "unknown", aSet(t, secretsUnknown, restores(snapshotName)).ValidateSecrets(), nil)
-	expect(t, "no bundle", aSet(t, secrets("cluster: {}")).ValidateSecrets(), []string{"Error secrets: Invalid secrets"})
+	expect(t, "no bundle", aSet(t, secrets("cluster: {}")).ValidateSecrets(), []string{"Error secrets: invalid_secrets"})
 	expect(t, "of another", aSet(t, restores(snapshotName)).ValidateSecrets(), []string{"Error restore_from.key: Snapshot of another cluster"},
 		"has the mark 0123456789abcdef")
 }

@@ -177,7 +177,7 @@ func TestAccDeletionProtection_ofATaintedResource(t *testing.T) {
 		t.Errorf("exit %d:\n%s", result.Exit, result.Output())
 	}
 
-	sitetest.Says(t, result, "Deletion protection is on")
+	sitetest.Shows(t, result, "deletion_protection")
 
 	for _, call := range s.CallsTo("Reset") {
 		if call.Machine == s.ControlPlane[0].Name() {

@@ -79,7 +79,7 @@ func TestAccReplace_everyMachine(t *testing.T) {
 		tftest.Must(t, s.ControlPlane[0].PutEtcdKeys(t.Context(), kept))
 
 		for _, way := range forcedWays(addresses) {
-			refusedWay(t, s, w, way, addresses, config(way.revision, "true"), "Deletion protection is on")
+			refusedWay(t, s, w, way, addresses, config(way.revision, "true"), "deletion_protection")
 		}
 
 		w.Write("main.tf", config("1", "false"))
@@ -131,7 +131,7 @@ func expectReplaced(
 
 // refusedWay checks that a plan and an apply refuse to replace, and that nothing is reset.
 func refusedWay(t *testing.T, s *sitetest.Site, w *clitest.Workspace, way forcedWay, addresses []string, config,
-	summary string) {
+	code string) {
 	t.Helper()
 
 	for _, command := range way.commands {
@@ -141,8 +141,8 @@ func refusedWay(t *testing.T, s *sitetest.Site, w *clitest.Workspace, way forced
 	w.Write("main.tf", config)
 	s.ForgetCalls()
 
-	sitetest.Says(t, sitetest.Fails(t, w, append([]string{"plan"}, way.options...)...), summary)
-	sitetest.Says(t, sitetest.Fails(t, w, append([]string{"apply", "-auto-approve"}, way.options...)...), summary)
+	sitetest.Shows(t, sitetest.Fails(t, w, append([]string{"plan"}, way.options...)...), code)
+	sitetest.Shows(t, sitetest.Fails(t, w, append([]string{"apply", "-auto-approve"}, way.options...)...), code)
 
 	if got := resetMachines(s); len(got) > 0 {
 		t.Errorf("%s: reset were %v", way.name, got)
@@ -172,13 +172,13 @@ func TestAccReplace_protectedControlPlane(t *testing.T) {
 		w := sitetest.Applied(t, cli, config("1"))
 
 		for _, way := range forcedWays([]string{address}) {
-			refusedWay(t, s, w, way, []string{address}, config(way.revision), "Deletion protection is on")
+			refusedWay(t, s, w, way, []string{address}, config(way.revision), "deletion_protection")
 		}
 
 		w.MustRun("taint", address)
 		w.Write("main.tf", config("1"))
 		s.ForgetCalls()
-		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve", "-refresh=false"), "Deletion protection is on")
+		sitetest.Shows(t, sitetest.Fails(t, w, "apply", "-auto-approve", "-refresh=false"), "deletion_protection")
 
 		if got := resetMachines(s); len(got) > 0 {
 			t.Errorf("reset were %v", got)

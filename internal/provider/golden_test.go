@@ -203,7 +203,16 @@ func (s planScenario) run(t *testing.T) *txtar.Archive {
 			at = " at " + d.Attribute.String()
 		}
 
-		section(strings.ToLower(d.Severity.String()), d.Summary+at, d.Detail)
+		text := []string{d.Summary + at, d.Detail}
+		if code, args := tftest.Code(d); code != "" {
+			text = []string{code + at}
+
+			for _, name := range slices.Sorted(maps.Keys(args)) {
+				text = append(text, strings.TrimSpace(name+": "+args[name]))
+			}
+		}
+
+		section(strings.ToLower(d.Severity.String()), text...)
 	}
 
 	if s.after != nil && resp.PlannedState != nil && !refusedBy(resp.Diagnostics) {

@@ -76,7 +76,7 @@ func guidedDiagnostics() map[string]guided {
 	const controlPlane = "talosop_control_plane"
 
 	return map[string]guided{
-		"deletion-protection": inPlan("destroy-protected", theClusterKind, "Deletion protection is on"),
+		"deletion-protection": inPlan("destroy-protected", theClusterKind, "Deletion protection of talosop_cluster prod is enabled"),
 		"reboot":              inPlan("config-reboot", theClusterKind, "Machines will reboot"),
 		"wipe":                inPlan("scale-down", theClusterKind, "Machines will be wiped"),
 		"talos-downgrade":     inPlan("downgrade-refused", theClusterKind, "Unsupported change of talos_version"),

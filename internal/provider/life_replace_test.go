@@ -164,7 +164,7 @@ func TestReplace_ofAProtectedCluster(t *testing.T) {
 				options := force()
 
 				p := r.planned(options)
-				if said := tftest.Show(p.Diagnostics); !p.Refused || !strings.Contains(said, "Deletion protection is on") {
+				if said := tftest.Show(p.Diagnostics); !p.Refused || !strings.Contains(said, "[deletion_protection") {
 					t.Errorf("%s: the plan was not refused: %s", name, said)
 				}
 

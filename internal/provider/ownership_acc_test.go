@@ -252,7 +252,8 @@ func TestAccReplace_option(t *testing.T) {
 			t.Fatalf("the plan was not refused:\n%s", refused.Output())
 		}
 
-		sitetest.Says(t, refused, "Deletion protection is on", last)
+		sitetest.Shows(t, refused, "deletion_protection")
+		sitetest.Says(t, refused, last)
 
 		w.Write("main.tf", hcl)
 		sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "Deletion protection is switched off", last)

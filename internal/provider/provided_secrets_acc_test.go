@@ -249,8 +249,8 @@ resource "talosop_secrets" "this" {
 		}
 
 		s.ForgetCalls()
-		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve", "-replace=talosop_secrets.this"),
-			"Deletion protection is on")
+		sitetest.Shows(t, sitetest.Fails(t, w, "apply", "-auto-approve", "-replace=talosop_secrets.this"),
+			"deletion_protection")
 		s.ExpectNothingSent(t)
 
 		w.Write("protection_override.tf", `resource "talosop_secrets" "this" { deletion_protection = false }`)

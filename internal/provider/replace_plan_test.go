@@ -72,7 +72,7 @@ func planeOf(i int, protected bool) tftest.Config {
 	return tftest.With(tftest.With(base, fmt.Sprintf("10.0.0.1%d", i), "address"), i == 1, "bootstrap")
 }
 
-const deletionProtected = "ERROR Deletion protection is on at AttributeName(\"deletion_protection\")"
+const deletionProtected = "ERROR [deletion_protection"
 
 // A plan of -replace refuses the last control plane of a cluster when any of them is protected. Private state that a
 // killed provider lost does not protect.

@@ -393,7 +393,7 @@ func TestAccDeletionProtection_isLiftedInTwoSteps(t *testing.T) {
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 1, 0)
 		protected := sitetest.SecretsHCL + s.ControlPlaneHCL("deletion_protection = true")
-		refusal := sitetest.Message("Deletion protection is on")
+		refusal := sitetest.Shown(t, "deletion_protection")
 
 		sitetest.UnitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: sitetest.QuickProviders(),

@@ -82,7 +82,7 @@ func answering[Request, Response any](
 
 func mistakes(name string, panicked error) []*tfprotov6.Diagnostic {
 	return []*tfprotov6.Diagnostic{{
-		Severity: tfprotov6.DiagnosticSeverityError, Summary: "Mistake in talosop", Detail: mistake(name, panicked),
+		Severity: tfprotov6.DiagnosticSeverityError, Summary: "Internal error", Detail: mistake(name, panicked),
 	}}
 }
 

@@ -26,7 +26,7 @@ func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 			t.Helper()
 
 			result := w.Run(append(args, "-auto-approve")...)
-			sitetest.Says(t, result, "Deletion protection is on")
+			sitetest.Shows(t, result, "deletion_protection")
 
 			if got := w.Attribute("talosop_secrets.this", "bundle"); result.Exit != 1 || got != bundle {
 				t.Errorf("%v: exit status %d, the bundle changed: %t", args, result.Exit, got != bundle)

@@ -41,7 +41,7 @@ func TestSecrets_deletionProtection(t *testing.T) {
 			}
 
 			tftest.ExpectMistake(t, resp.Diagnostics, `AttributeName("deletion_protection")`,
-				[]string{"Deletion protection is on", id, "set deletion_protection = false and apply", save}, false)
+				[]string{"Deletion protection of", id, save}, false)
 		})
 	}
 

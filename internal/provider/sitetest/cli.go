@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/finding/expand"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
@@ -106,6 +107,27 @@ func Says(t *testing.T, result clitest.Result, texts ...string) {
 			t.Errorf("the output does not say %q:\n%s", text, result.Output())
 		}
 	}
+}
+
+// Shows checks that a CLI prints the messages of codes.
+func Shows(t *testing.T, result clitest.Result, codes ...string) {
+	t.Helper()
+
+	for _, code := range codes {
+		if !Shown(t, code).MatchString(result.Output()) {
+			t.Errorf("the output does not have the message %s:\n%s", code, result.Output())
+		}
+	}
+}
+
+// Shown matches the output of a CLI that prints the message of a code.
+func Shown(t *testing.T, code string) *regexp.Regexp {
+	t.Helper()
+
+	pattern, err := expand.Pattern(tftest.MessageOf(t, code))
+	tftest.Must(t, err)
+
+	return pattern
 }
 
 // VisibleValues is the text of all values in state that are not sensitive.

@@ -50,11 +50,17 @@ func JSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// Show renders diagnostics for messages of tests.
+// Show renders diagnostics for messages of tests. The code of a message stands in brackets: [deletion_protection].
 func Show(diagnostics []*tfprotov6.Diagnostic) string {
 	out := ""
+
 	for _, d := range diagnostics {
-		out += fmt.Sprintf("%s %s at %s: %s\n", d.Severity, d.Summary, d.Attribute, d.Detail)
+		code, _ := Code(d)
+		if code != "" {
+			code = " [" + code + "]"
+		}
+
+		out += fmt.Sprintf("%s%s %s at %s: %s\n", d.Severity, code, d.Summary, d.Attribute, d.Detail)
 	}
 
 	return out
@@ -182,7 +188,7 @@ func ExpectMistake(t *testing.T, diagnostics []*tfprotov6.Diagnostic, at string,
 		}
 
 		for _, text := range says {
-			if !strings.Contains(d.Summary+" "+d.Detail, text) {
+			if code, _ := Code(d); !strings.Contains("["+code+"] "+d.Summary+" "+d.Detail, text) {
 				t.Errorf("the message does not say %q: %s", text, Show(diagnostics))
 			}
 		}

@@ -1,0 +1,202 @@
+package finding
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+// Catalog has the messages of one concept. Each package that shows errors or warnings has one in its messages.go, so
+// that the text of a message has one place, and its code can be compared in tests.
+type Catalog struct {
+	concept  string
+	messages []Message
+}
+
+// NewCatalog returns an empty catalog. The concept is the title of its messages in the reference page.
+func NewCatalog(concept string) *Catalog { return &Catalog{concept: concept} }
+
+// Concept is the title of the messages.
+func (c *Catalog) Concept() string { return c.concept }
+
+// Messages are the messages of a catalog, in the order of their definition.
+func (c *Catalog) Messages() []Message { return c.messages }
+
+// Message is the template of an error or a warning. Summary and Detail are texts of package text/template with named
+// arguments. A list of names prints as "a, b and c". The templates have these functions:
+//
+//   - plural LIST ONE MANY: the form that fits the number of names in a list, or a number
+//   - brief LIST: "a, b and 7 more"
+//   - quote VALUE: the value in quotation marks
+//   - bullets LIST: each text of a list on its own line
+//
+// The argument at is the attribute of the finding, as a configuration writes it.
+type Message struct {
+	Code     string
+	Severity Severity
+	Summary  string
+	// Detail is what happened to which machine or setting, why, and what to do next: whole sentences. A part that
+	// renders to nothing is left out.
+	Detail []string
+
+	summary *template.Template
+	detail  []*template.Template
+}
+
+// Args are the arguments of a message by name: names and texts, lists of them, numbers, or values that print
+// themselves.
+type Args map[string]any
+
+// Error adds the message of an error to a catalog.
+func (c *Catalog) Error(code, summary string, detail ...string) Message {
+	return c.add(Message{Code: code, Severity: Error, Summary: summary, Detail: detail})
+}
+
+// Warning adds the message of a warning to a catalog.
+func (c *Catalog) Warning(code, summary string, detail ...string) Message {
+	return c.add(Message{Code: code, Severity: Warning, Summary: summary, Detail: detail})
+}
+
+// Invalid adds the message of an error about a value of the configuration: what was found, what is allowed, and what
+// to do.
+func (c *Catalog) Invalid(code, found, allowed, next string) Message {
+	return c.Error(code, "Invalid {{.at}}", found, allowed, next)
+}
+
+// add parses the templates. It panics when one of them is wrong, which every start of the provider shows.
+func (c *Catalog) add(m Message) Message {
+	m.summary = parse(m.Code, m.Summary)
+
+	for _, part := range m.Detail {
+		m.detail = append(m.detail, parse(m.Code, part))
+	}
+
+	c.messages = append(c.messages, m)
+
+	return m
+}
+
+func parse(code, text string) *template.Template {
+	return template.Must(template.New(code).Option("missingkey=error").Funcs(template.FuncMap{
+		"plural": plural, "brief": brief, "quote": func(v any) string { return Quote(fmt.Sprint(v)) }, "bullets": bullets,
+	}).Parse(text))
+}
+
+// With is the finding about a whole resource.
+func (m Message) With(args Args) Finding { return m.At(Path{}, args) }
+
+// At is the finding about an attribute. Arguments that lack a name of the template make it an internal error of the
+// provider.
+func (m Message) At(at Path, args Args) Finding {
+	printed := map[string]any{"at": at.String()}
+	for name, value := range args {
+		printed[name] = value
+
+		if list, ok := value.([]string); ok {
+			printed[name] = names(list)
+		}
+	}
+
+	summary, err := render(m.summary, printed)
+
+	var parts []string
+
+	for _, part := range m.detail {
+		text, failed := render(part, printed)
+		parts, err = append(parts, text), errors.Join(err, failed)
+	}
+
+	if err != nil {
+		return Bug(err.Error())
+	}
+
+	return Finding{
+		Code: m.Code, Args: args, Severity: m.Severity, At: at, Summary: summary, Detail: paragraphs(parts),
+	}
+}
+
+// Report is the finding about work on machines. The report says what was attempted, and what the result is; the detail
+// of the message says what to do next.
+func (m Message) Report(at Path, args Args, r Report) Finding {
+	f := m.At(at, args)
+	if f.Detail != "" {
+		r.Next = f.Detail
+	}
+
+	f.Detail = r.String()
+
+	return f
+}
+
+func render(text *template.Template, args map[string]any) (string, error) {
+	var b bytes.Buffer
+
+	err := text.Execute(&b, args)
+
+	return b.String(), err
+}
+
+// paragraphs joins sentences with spaces. What follows a list of bullets begins a line.
+func paragraphs(parts []string) string {
+	var b strings.Builder
+
+	afterBullets := false
+
+	for _, part := range NonEmpty(parts...) {
+		switch {
+		case b.Len() == 0:
+		case afterBullets:
+			b.WriteString("\n")
+		default:
+			b.WriteString(" ")
+		}
+
+		b.WriteString(part)
+
+		afterBullets = strings.Contains(part, bullet)
+	}
+
+	return b.String()
+}
+
+// names are the names of a list argument.
+type names []string
+
+func (n names) String() string { return Describe(n) }
+
+const bullet = "\n  - "
+
+// bullets lists texts, one on each line.
+func bullets(list names) string {
+	var b strings.Builder
+
+	for _, text := range list {
+		b.WriteString(bullet + text)
+	}
+
+	return b.String()
+}
+
+func brief(list names) string { return Briefly(list) }
+
+// plural chooses a form by the number of names in a list, or by a number.
+func plural(of any, one, many string) (string, error) {
+	count := 0
+
+	switch of := of.(type) {
+	case names:
+		count = len(of)
+	case int:
+		count = of
+	default:
+		return "", fmt.Errorf("plural of a %T", of)
+	}
+
+	if count == 1 {
+		return one, nil
+	}
+
+	return many, nil
+}

@@ -1,0 +1,206 @@
+// Package expand reads the templates of messages: for the reference page, which shows names in place of arguments, and
+// for tests, which recognize what a template printed. The provider itself does not use it.
+package expand
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template/parse"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// builtins are the functions of templates; parsing only needs their names.
+var builtins = map[string]any{
+	"plural": "", "brief": "", "quote": "", "bullets": "", "eq": "", "ne": "", "and": "", "or": "", "not": "",
+	"len": "", "index": "", "print": "", "printf": "",
+}
+
+// Action is an argument in a template, and what the template makes of it.
+type Action struct {
+	// Name is the name of the argument.
+	Name string
+	// Function is empty where the argument prints as it is.
+	Function string
+	// Forms are the further arguments of the function, such as the two forms of plural.
+	Forms []string
+}
+
+// Template writes a template with other texts in place of its actions. What stands below a condition is passed to
+// optional when that is not nil, and is written as if the condition were true otherwise.
+func Template(text string, literal func(string) string, action func(Action) string, optional func(string) string,
+) (string, error) {
+	trees, err := parse.Parse("message", text, "", "", builtins)
+	if err != nil {
+		return "", fmt.Errorf("parse template: %w", err)
+	}
+
+	w := writer{literal, action, optional}
+
+	return w.list(trees["message"].Root), nil
+}
+
+type writer struct {
+	literal  func(string) string
+	action   func(Action) string
+	optional func(string) string
+}
+
+func (w writer) list(list *parse.ListNode) string {
+	if list == nil {
+		return ""
+	}
+
+	var b strings.Builder
+
+	for _, node := range list.Nodes {
+		switch node := node.(type) {
+		case *parse.TextNode:
+			b.WriteString(w.literal(string(node.Text)))
+		case *parse.ActionNode:
+			b.WriteString(w.action(actionOf(node.Pipe)))
+		case *parse.IfNode:
+			b.WriteString(w.branch(node.List))
+			b.WriteString(w.branch(node.ElseList))
+		case *parse.RangeNode:
+			b.WriteString(w.branch(node.List))
+		}
+	}
+
+	return b.String()
+}
+
+func (w writer) branch(list *parse.ListNode) string {
+	text := w.list(list)
+	if w.optional == nil || text == "" {
+		return text
+	}
+
+	return w.optional(text)
+}
+
+// actionOf reads {{.name}}, {{function .name}} and {{plural .name "one" "many"}}.
+func actionOf(pipe *parse.PipeNode) (a Action) {
+	for _, command := range pipe.Cmds {
+		for _, arg := range command.Args {
+			switch arg := arg.(type) {
+			case *parse.FieldNode:
+				a.Name = strings.Join(arg.Ident, ".")
+			case *parse.IdentifierNode:
+				a.Function = arg.Ident
+			case *parse.StringNode:
+				a.Forms = append(a.Forms, arg.Text)
+			}
+		}
+	}
+
+	return a
+}
+
+// space matches the space between two words, where a CLI may wrap a line and draw a border.
+const space = `[\s│╷╵]+`
+
+// Pattern matches the text that a message prints, however a CLI wraps it. The first place of each argument is a group
+// with its name.
+func Pattern(m finding.Message) (*regexp.Regexp, error) {
+	named := map[string]bool{"at": true}
+
+	action := func(a Action) string {
+		switch {
+		case a.Function == "plural":
+			return "(?:" + words(a.Forms[0]) + "|" + words(a.Forms[1]) + ")"
+		case named[a.Name]:
+			return `[\s\S]*?`
+		}
+
+		named[a.Name] = true
+		group := "(?P<" + a.Name + `>[\s\S]*?)`
+
+		if a.Function == "quote" {
+			return `"` + group + `"`
+		}
+
+		return group
+	}
+
+	optional := func(text string) string { return "(?:" + text + ")?" }
+
+	parts := make([]string, 0, 1+len(m.Detail))
+
+	for _, text := range append([]string{m.Summary}, m.Detail...) {
+		part, err := Template(text, words, action, optional)
+		if err != nil {
+			return nil, err
+		}
+
+		parts = append(parts, part)
+	}
+
+	return regexp.Compile(strings.Join(parts, `[\s│╷╵]*`))
+}
+
+// words matches literal text.
+func words(text string) string {
+	parts := regexp.MustCompile(`\s+`).Split(text, -1)
+	for i, part := range parts {
+		parts[i] = regexp.QuoteMeta(part)
+	}
+
+	return strings.Join(parts, space)
+}
+
+// Recognizer finds the messages that printed texts.
+type Recognizer struct {
+	messages []finding.Message
+	// whole match a text that a message printed alone, begins one that has more after it.
+	whole, begins []*regexp.Regexp
+}
+
+// More is the argument with what follows a message in its text.
+const More = "more"
+
+// NewRecognizer returns one for the messages of catalogs.
+func NewRecognizer(catalogs ...*finding.Catalog) (*Recognizer, error) {
+	r := &Recognizer{}
+
+	for _, catalog := range catalogs {
+		for _, message := range catalog.Messages() {
+			pattern, err := Pattern(message)
+			if err != nil {
+				return nil, fmt.Errorf("message %s: %w", message.Code, err)
+			}
+
+			r.messages = append(r.messages, message)
+			r.whole = append(r.whole, regexp.MustCompile(`^(?:`+pattern.String()+`)\s*$`))
+			r.begins = append(r.begins, regexp.MustCompile(`^(?:`+pattern.String()+`)(?P<`+More+`>\s[\s\S]+)$`))
+		}
+	}
+
+	return r, nil
+}
+
+// Read finds the message that printed a summary and a detail: its code, and the arguments as they were printed. The
+// code is empty if no message prints that.
+func (r *Recognizer) Read(of finding.Severity, summary, detail string) (code string, args map[string]string) {
+	for _, patterns := range [][]*regexp.Regexp{r.whole, r.begins} {
+		for i, pattern := range patterns {
+			found := pattern.FindStringSubmatch(summary + "\n" + detail)
+			if found == nil || r.messages[i].Severity != of {
+				continue
+			}
+
+			args = map[string]string{}
+
+			for group, name := range pattern.SubexpNames() {
+				if name != "" {
+					args[name] = found[group]
+				}
+			}
+
+			return r.messages[i].Code, args
+		}
+	}
+
+	return "", nil
+}

@@ -1,0 +1,10 @@
+package provider
+
+import "github.com/talosop/terraform-provider-talosop/internal/finding"
+
+// Messages are the catalogs of errors and warnings of the provider, in the order of the reference page.
+func Messages() []*finding.Catalog {
+	return []*finding.Catalog{
+		finding.Messages,
+	}
+}
