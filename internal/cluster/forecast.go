@@ -106,7 +106,7 @@ func lostOnRecord(want Spec, recorded map[string]step.MachineState) bool {
 	runs := func(m Machine) bool {
 		s := recorded[m.Name]
 
-		return s.Access == step.Member && (s.Stage == step.StageRunning || restoredAnew(want, s))
+		return s.Access == step.Member && (s.Stage == step.StageRunning || newlyRestored(want, s))
 	}
 
 	return want.RestoreFrom != "" && want.OwnsBootstrap() && want.Bootstrapped &&
@@ -171,7 +171,7 @@ func forecast(
 	for range 20 * (len(want.Known()) + 1) * (1 + len(want.Kubernetes.Via)) {
 		last = decide(model)
 		if len(last.Steps) == 0 {
-			waited = told(waited, last.Holds)
+			waited = mergeHolds(waited, last.Holds)
 
 			if last.Done() || len(last.Refusals) > 0 || waits == mostWaits || !model.await(want, p) {
 				break

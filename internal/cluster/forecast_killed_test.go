@@ -49,7 +49,7 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 		run.recordNames(recorded)
 		run.replaces()
 
-		run.want.Unmanaged = cluster.Unmanaged(run.want, newEye(run.site, run.want).observe())
+		run.want.Unmanaged = cluster.Unmanaged(run.want, newObserver(run.site, run.want).observe())
 		run.unmanaged = nil // later actions of an autoscaler cannot be forecast
 
 		assumed := cluster.Assume(run.want, recorded)
@@ -82,7 +82,7 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 
 // refreshed is the recorded state after a refresh: machines that do not answer keep their record.
 func (t *trial) refreshed(before map[string]step.MachineState) map[string]step.MachineState {
-	watch := newEye(t.site, t.want)
+	watch := newObserver(t.site, t.want)
 	watch.observe()
 
 	record := maps.Clone(before)

@@ -10,7 +10,7 @@ import (
 
 // With cni = none a node is Ready once another tool installed a network. A forecast drains the nodes that were last
 // observed Ready, as the run does, and those that join them.
-func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
+func TestForecast_drainsWhereAnotherToolInstallsTheNetwork(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{
@@ -30,9 +30,9 @@ func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 	}{
 		"all were ready": {ready: []string{"cp-1", "w-1", "w-2", "w-3"},
 			drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
-		"one was not":           {ready: []string{"cp-1", "w-1", "w-3"}, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
-		"nobody brought it yet": {},
-		"Talos brings it":       {talos: true, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
+		"one was not":       {ready: []string{"cp-1", "w-1", "w-3"}, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
+		"no network yet":    {},
+		"Talos installs it": {talos: true, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
 	} {
 		want.NodesBecomeReady = test.talos
 		recorded := map[string]step.MachineState{}

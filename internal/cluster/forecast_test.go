@@ -40,7 +40,7 @@ func TestForecast_isWhatHappens(t *testing.T) {
 		for run.tickEtcd() { // requests from before finish within seconds
 		}
 
-		watch := newEye(run.site, run.want)
+		watch := newObserver(run.site, run.want)
 		watch.observe() // members outside the spec are asked the second time
 
 		steps, last := cluster.Forecast(run.want, watch.observe(), run.policy)

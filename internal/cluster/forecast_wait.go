@@ -27,8 +27,8 @@ func (s *Snapshot) await(want Spec, p Policy) bool {
 	return false
 }
 
-// told adds holds of machines that have none yet.
-func told(before, more []step.Hold) []step.Hold {
+// mergeHolds adds holds of machines that have none yet.
+func mergeHolds(before, more []step.Hold) []step.Hold {
 	for _, h := range more {
 		same := func(b step.Hold) bool { return b == h || h.Machine != "" && b.Machine == h.Machine }
 		if !slices.ContainsFunc(before, same) {

@@ -69,10 +69,10 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 
 		steps, last := cluster.Forecast(test.want, cluster.Assume(test.want, test.recorded), cluster.DefaultPolicy())
 
-		told := test.waits == "" && last.Done() || slices.ContainsFunc(last.Holds,
+		holds := test.waits == "" && last.Done() || slices.ContainsFunc(last.Holds,
 			func(h step.Hold) bool { return test.waits != "" && strings.Contains(h.String(), test.waits) })
-		if !told || len(last.Refusals) > 0 {
-			t.Errorf("%s: what is waited for is %q, and told is:\n%s", name, test.waits, render(last))
+		if !holds || len(last.Refusals) > 0 {
+			t.Errorf("%s: holds, want %q:\n%s", name, test.waits, render(last))
 		}
 
 		var lines []string

@@ -209,7 +209,7 @@ func refuseRenames(want Spec, have Snapshot, d *Decision) {
 		for _, m := range want.all() {
 			if renamed(have, r, m) {
 				d.refuse(m.Name, fmt.Sprintf("it is the machine %s, which is to be removed", r.Name),
-					"Keep the name "+r.Name+" for it: under another name it would be reset and join anew")
+					"Keep the name "+r.Name+" for it: under another name it would be reset and join again")
 			}
 		}
 	}

@@ -117,9 +117,9 @@ func (u kubernetesUpgrade) runs(m Machine, c kubenames.Component, image string) 
 		return !u.have.Kubernetes.Reachable
 	case c == kubenames.Kubelet:
 		version, known := kubenames.ImageVersion(image)
-		running, told := kubenames.ReleaseOf(node.KubeletVersion)
+		running, valid := kubenames.ReleaseOf(node.KubeletVersion)
 
-		return !known || !told || running == version
+		return !known || !valid || running == version
 	case node.StaticPods == nil:
 		return true
 	default:

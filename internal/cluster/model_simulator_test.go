@@ -240,7 +240,7 @@ func (w *twins) rest() {
 		}
 	}
 
-	expected := w.picture(newEye(w.model, w.want).observe(), func(d string) string { return d })
+	expected := w.picture(newObserver(w.model, w.want).observe(), func(d string) string { return d })
 
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()

@@ -255,8 +255,8 @@ func (s *site) deleteNode(name string) {
 }
 
 // began is what the observer records when a step begins.
-func (e *eye) began(next step.Step) {
-	state := e.states[next.On()]
+func (o *observer) began(next step.Step) {
+	state := o.states[next.On()]
 	state.Busy = "in progress: " + next.String()
 
 	switch next := next.(type) {
@@ -268,12 +268,12 @@ func (e *eye) began(next step.Step) {
 		state.InUpgrade = true
 	}
 
-	e.states[next.On()] = state
+	o.states[next.On()] = state
 }
 
 // ended is what the observer records when a step ends.
-func (e *eye) ended(next step.Step, err error) {
-	s := e.states[next.On()]
+func (o *observer) ended(next step.Step, err error) {
+	s := o.states[next.On()]
 	s.Busy, s.InUpgrade = "", false
 
 	if err == nil {
@@ -301,11 +301,11 @@ func (e *eye) ended(next step.Step, err error) {
 		case step.UpgradeComponent:
 			s.Images = withImage(s.Images, next.Component, next.Image)
 		case step.SyncManifests:
-			e.manifests = next.Version
+			o.manifests = next.Version
 		}
 	}
 
-	e.states[next.On()] = s
+	o.states[next.On()] = s
 }
 
 // upgraded records the effects of an upgrade, as lifecycle does.

@@ -141,5 +141,5 @@ func nodeElsewhere(want Spec, have Snapshot, m Machine) string {
 		return ""
 	}
 
-	return "a machine of another resource, or of nobody's"
+	return "a machine that this resource does not manage"
 }

@@ -23,7 +23,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 
 	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
 		"Its data cannot come back by bootstrapping again. Set restore_from to a snapshot of it that was not "+
-			"restored before, or destroy the resource and create the cluster anew")
+			"restored before, or destroy the resource and recreate the cluster")
 }
 
 // withoutData is true for a control plane without etcd data that this run did not ask to bootstrap.
@@ -64,7 +64,7 @@ func refuseRestore(want Spec, have Snapshot, p Policy, d *Decision) {
 		_, member := have.MemberOf(m)
 
 		switch {
-		case restoredAnew(want, s), s.BootstrapRequested:
+		case newlyRestored(want, s), s.BootstrapRequested:
 			return
 		case s.Access == step.Unreachable && !s.Since.IsZero() && have.Time.Sub(s.Since) <= p.BootTimeout:
 			silent = m.Name
@@ -179,11 +179,11 @@ func AwaitsRestore(want Spec, have Snapshot) bool {
 	}
 
 	return !slices.ContainsFunc(want.everyControlPlane(),
-		func(m Machine) bool { return restoredAnew(want, have.Machines[m.Name]) })
+		func(m Machine) bool { return newlyRestored(want, have.Machines[m.Name]) })
 }
 
-// restoredAnew is true for a machine whose etcd began from a snapshot that is not recorded yet.
-func restoredAnew(want Spec, s step.MachineState) bool {
+// newlyRestored is true for a machine whose etcd began from a snapshot that is not recorded yet.
+func newlyRestored(want Spec, s step.MachineState) bool {
 	return s.BootstrapSent || !s.RestoredAt.IsZero() && !s.RestoredAt.Equal(want.RestoredAt)
 }
 

@@ -98,7 +98,7 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 			}
 
 			if !have.Etcd.Known && others && !givenUp {
-				t.Fatalf("seed %d: %s is reset while nobody lists the members and others hold data", seed, op.On())
+				t.Fatalf("seed %d: %s is reset while the members are unknown and others hold data", seed, op.On())
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func etcdFirst(want Spec, have Snapshot, upgrade step.Upgrade) (why string, tell
 // awaitsEtcd says why an upgrade of a control plane waits for the version of etcd.
 func (r rollout) awaitsEtcd(upgrade step.Upgrade) string {
 	if upgrade.Role == step.ControlPlane && r.turnsBack() {
-		return "goes on to " + upgrade.To + " once the downgrade of etcd is cancelled"
+		return "goes on to " + upgrade.To + " once the downgrade of etcd is canceled"
 	}
 
 	if why, _ := etcdFirst(r.want, r.have, upgrade); why != "" {
@@ -80,7 +80,7 @@ func (r rollout) planEtcdVersion(d *Decision) {
 
 	if r.turnsBack() {
 		if via == "" {
-			d.hold("", "the downgrade of etcd is cancelled once etcd has a quorum")
+			d.hold("", "the downgrade of etcd is canceled once etcd has a quorum")
 		} else {
 			d.step(step.CancelEtcdDowngrade{Machine: via, To: r.etcd.Target()})
 		}

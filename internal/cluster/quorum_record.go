@@ -77,7 +77,7 @@ func tooFewVoters(want Spec, have Snapshot) string {
 	}
 
 	return fmt.Sprintf("; without etcd data: %s. Unless they left etcd in order, it has lost its quorum for good: then "+
-		"restore a snapshot (restore_from), or destroy the cluster and create it anew", strings.Join(without, ", "))
+		"restore a snapshot (restore_from), or recreate the cluster", strings.Join(without, ", "))
 }
 
 // votersOnRecord are the recorded control planes that etcd counts, where it cannot be asked. One that has not joined

@@ -162,7 +162,7 @@ func (t *trial) run() string {
 // apply is one run without knowledge of earlier ones.
 func (t *trial) apply() (end string) {
 	t.succeeded, t.pulled, t.vain = map[string]bool{}, map[string]string{}, map[step.UpgradeComponent]int{}
-	watch := newEye(t.site, t.want)
+	watch := newObserver(t.site, t.want)
 	operations := map[string]*operation{}
 	quiet := 0
 
@@ -282,7 +282,7 @@ func (t *trial) nothingLeft(manifests string) {
 		want.Kubernetes.Manifests = manifests
 	}
 
-	watch := newEye(t.site, want)
+	watch := newObserver(t.site, want)
 	watch.observe()
 
 	have := watch.observe()
@@ -318,7 +318,7 @@ func (t *trial) wellFormed(d cluster.Decision) {
 }
 
 // begin starts the steps on idle machines.
-func (t *trial) begin(d cluster.Decision, watch *eye, operations map[string]*operation) (begun bool) {
+func (t *trial) begin(d cluster.Decision, watch *observer, operations map[string]*operation) (begun bool) {
 	for _, step := range d.Steps {
 		name := step.On()
 		if operations[name] != nil {
@@ -346,7 +346,7 @@ func (t *trial) begin(d cluster.Decision, watch *eye, operations map[string]*ope
 }
 
 // goOn carries out one phase of each operation.
-func (t *trial) goOn(watch *eye, operations map[string]*operation) (failed, ended bool) {
+func (t *trial) goOn(watch *observer, operations map[string]*operation) (failed, ended bool) {
 	for _, name := range slices.Sorted(maps.Keys(operations)) {
 		op := operations[name]
 		err := op.phases[0]()

@@ -90,7 +90,7 @@ func (u kubernetesUpgrade) refuseBeyondUnmanaged(d *Decision) {
 
 		d.refuse("", fmt.Sprintf("node %s, whose machine no resource has, runs kubelet %s, and kube-apiserver %s supports "+
 			"none that is more than %d minor versions older", node.Name, node.KubeletVersion, to, kubeletSkew),
-			"Let whoever made the machine replace it by one with a newer kubelet first, delete the node if its machine is "+
+			"Replace its machine with one that has a newer kubelet first, delete the node if its machine is "+
 				"gone, or upgrade Kubernetes by fewer minor versions")
 
 		return

@@ -10,8 +10,8 @@ func TestTakes_byTheVersionsOfAllMembers(t *testing.T) {
 	t.Parallel()
 
 	seven, lowered := etcdstate.Versions{Server: "3.7", Data: "3.7"}, etcdstate.Versions{Server: "3.7", Data: "3.6"}
-	told, loweredTold := seven, lowered
-	told.GoesBack, loweredTold.GoesBack = true, true
+	downgrading, loweredDowngrading := seven, lowered
+	downgrading.GoesBack, loweredDowngrading.GoesBack = true, true
 	six := etcdstate.Versions{Server: "3.6", Data: "3.6"}
 	old := etcdstate.Versions{Server: "3.5"} // does not report the version of its data
 
@@ -21,12 +21,12 @@ func TestTakes_byTheVersionsOfAllMembers(t *testing.T) {
 		why     string
 		tell    bool
 	}{
-		"has to be told":          {[]etcdstate.Versions{seven, seven}, "3.6", "the data of etcd is for 3.7", true},
-		"was told":                {[]etcdstate.Versions{told, seven}, "3.6", "the data of etcd is for 3.7 still, and goes back to 3.6", false},
-		"one is not through":      {[]etcdstate.Versions{loweredTold, told}, "3.6", "the data of etcd is for 3.7 still, and goes back to 3.6", false},
-		"went back":               {[]etcdstate.Versions{loweredTold, loweredTold}, "3.6", "", false},
-		"some are replaced":       {[]etcdstate.Versions{six, loweredTold}, "3.6", "", false},
-		"cancelled, and held":     {[]etcdstate.Versions{six, lowered}, "3.6", "", false},
+		"not requested yet":       {[]etcdstate.Versions{seven, seven}, "3.6", "the data of etcd is for 3.7", true},
+		"requested":               {[]etcdstate.Versions{downgrading, seven}, "3.6", "the data of etcd is for 3.7 still, and goes back to 3.6", false},
+		"one is not through":      {[]etcdstate.Versions{loweredDowngrading, downgrading}, "3.6", "the data of etcd is for 3.7 still, and goes back to 3.6", false},
+		"went back":               {[]etcdstate.Versions{loweredDowngrading, loweredDowngrading}, "3.6", "", false},
+		"some are replaced":       {[]etcdstate.Versions{six, loweredDowngrading}, "3.6", "", false},
+		"canceled, and held":      {[]etcdstate.Versions{six, lowered}, "3.6", "", false},
 		"in an upgrade":           {[]etcdstate.Versions{six, lowered, lowered}, "3.6", "", false},
 		"an upgrade just through": {[]etcdstate.Versions{lowered, lowered}, "3.6", "all members run etcd 3.7, which is about to bring data of 3.6 to its own version", false},
 		"two versions at once": {[]etcdstate.Versions{seven}, "3.5",

@@ -12,8 +12,8 @@ func TestAlike_inTheOrderOfTheFirst(t *testing.T) {
 
 	var alike finding.Alike[string]
 
-	for _, said := range [][2]string{{"off", "w-2"}, {"new", "w-1"}, {"off", "w-3"}} {
-		alike.Add(said[0], said[1])
+	for _, pair := range [][2]string{{"off", "w-2"}, {"new", "w-1"}, {"off", "w-3"}} {
+		alike.Add(pair[0], pair[1])
 	}
 
 	var lines []string

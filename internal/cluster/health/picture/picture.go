@@ -172,7 +172,7 @@ func counted(n int, what string) string {
 // etcdFact is the health of etcd as a whole.
 func etcdFact(etcd health.Etcd) []cell {
 	if etcd.Cause != "" {
-		return []cell{word("nobody lists the members: "), quoted(etcd.Cause)}
+		return []cell{word("members unknown: "), quoted(etcd.Cause)}
 	}
 
 	text := []cell{word(fmt.Sprintf("%s, quorum %d", counted(len(etcd.Members), "member"), etcd.Quorum))}

@@ -11,9 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// eye observes the model as lifecycle's observer observes machines: with its own memory, which is empty when a run
+// observer observes the model as lifecycle's observer observes machines: with its own memory, which is empty when a run
 // begins.
-type eye struct {
+type observer struct {
 	site   *site
 	want   cluster.Spec
 	states map[string]step.MachineState
@@ -23,82 +23,82 @@ type eye struct {
 	manifests string
 }
 
-func newEye(s *site, want cluster.Spec) *eye {
-	return &eye{site: s, want: want, states: map[string]step.MachineState{}, views: map[string]etcdstate.View{}}
+func newObserver(s *site, want cluster.Spec) *observer {
+	return &observer{site: s, want: want, states: map[string]step.MachineState{}, views: map[string]etcdstate.View{}}
 }
 
-func (e *eye) machines() []cluster.Machine { return slices.Concat(e.want.Known(), e.peers) }
+func (o *observer) machines() []cluster.Machine { return slices.Concat(o.want.Known(), o.peers) }
 
-func (e *eye) machine(name string) cluster.Machine {
-	all := e.machines()
+func (o *observer) machine(name string) cluster.Machine {
+	all := o.machines()
 
 	return all[slices.IndexFunc(all, func(m cluster.Machine) bool { return m.Name == name })]
 }
 
-func (e *eye) observe() cluster.Snapshot {
-	have := cluster.Snapshot{Time: e.site.now, Machines: map[string]step.MachineState{},
+func (o *observer) observe() cluster.Snapshot {
+	have := cluster.Snapshot{Time: o.site.now, Machines: map[string]step.MachineState{},
 		Peers: map[string]step.MachineState{}}
 
-	for _, m := range e.machines() {
-		e.ask(m)
-		have.Machines[m.Name] = e.states[m.Name]
+	for _, m := range o.machines() {
+		o.ask(m)
+		have.Machines[m.Name] = o.states[m.Name]
 	}
 
-	have.Etcd = e.etcd()
-	have.Kubernetes = e.kubernetes()
-	have.Kubernetes.Manifests = e.manifests
+	have.Etcd = o.etcd()
+	have.Kubernetes = o.kubernetes()
+	have.Kubernetes.Manifests = o.manifests
 
 	if have.Kubernetes.Reachable {
-		have.Kubernetes.KubeProxy = e.site.proxy
+		have.Kubernetes.KubeProxy = o.site.proxy
 	}
 	have.Etcd.Views = map[string]etcdstate.View{}
 
-	for _, m := range e.machines() { // and not former peers
-		if v, ok := e.views[m.Name]; ok {
+	for _, m := range o.machines() { // and not former peers
+		if v, ok := o.views[m.Name]; ok {
 			have.Etcd.Views[v.Member] = v
 		}
 	}
 
 	var peers []cluster.Machine
 
-	for _, member := range cluster.Unowned(e.want, have) {
+	for _, member := range cluster.Unowned(o.want, have) {
 		name := cluster.PeerName(member)
 
-		for _, m := range e.site.members {
+		for _, m := range o.site.members {
 			if m.id == member.ID {
 				peers = append(peers, cluster.MachineAt(name, step.ControlPlane, m.peer))
 			}
 		}
 
-		if s, asked := e.states[name]; asked {
+		if s, asked := o.states[name]; asked {
 			have.Peers[member.ID] = s
 		}
 	}
 
 	if have.Etcd.Known {
-		e.peers = peers
+		o.peers = peers
 	}
 
 	return have
 }
 
 // ask asks one machine.
-func (e *eye) ask(m cluster.Machine) {
-	old := e.states[m.Name]
+func (o *observer) ask(m cluster.Machine) {
+	old := o.states[m.Name]
 	if old.Busy != "" {
 		return
 	}
 
-	fresh := e.site.answer(m)
-	if b := e.site.podOf(m); b != nil && m.Container {
-		fresh = e.site.podAnswer(b, fresh)
+	fresh := o.site.answer(m)
+	if b := o.site.podOf(m); b != nil && m.Container {
+		fresh = o.site.podAnswer(b, fresh)
 		fresh.Current = fresh.Current && b.version == m.TalosVersion // the image shows it
 	}
 
 	fresh.Since = old.Since
 
 	if old.Access != fresh.Access || old.Stage != fresh.Stage || old.Since.IsZero() {
-		fresh.Since = e.site.now
+		fresh.Since = o.site.now
 	}
 
 	without := fresh.Access == step.Maintenance || fresh.Access == step.Member && fresh.EtcdService.WithoutData() &&
@@ -122,13 +122,13 @@ func (e *eye) ask(m cluster.Machine) {
 		fresh.UUID = old.UUID
 	}
 
-	e.states[m.Name] = fresh
+	o.states[m.Name] = fresh
 
-	delete(e.views, m.Name)
+	delete(o.views, m.Name)
 
-	if b := e.site.at(m.Address); b != nil && m.Role == step.ControlPlane && fresh.Access == step.Member &&
-		e.site.etcdUp(b) {
-		e.views[m.Name] = e.site.view(b)
+	if b := o.site.at(m.Address); b != nil && m.Role == step.ControlPlane && fresh.Access == step.Member &&
+		o.site.etcdUp(b) {
+		o.views[m.Name] = o.site.view(b)
 	}
 }
 
@@ -235,20 +235,20 @@ func (s *site) view(b *box) etcdstate.View {
 	return v
 }
 
-func (e *eye) etcd() etcdstate.State {
-	for _, m := range e.machines() {
-		state := e.states[m.Name]
+func (o *observer) etcd() etcdstate.State {
+	for _, m := range o.machines() {
+		state := o.states[m.Name]
 		if m.Role != step.ControlPlane || state.Access != step.Member || state.Busy != "" ||
 			state.EtcdService.WithoutData() {
 			continue
 		}
 
-		if b := e.site.at(m.Address); b == nil || !e.site.etcdUp(b) || !e.site.quorum() {
+		if b := o.site.at(m.Address); b == nil || !o.site.etcdUp(b) || !o.site.quorum() {
 			continue
 		}
 
 		known := etcdstate.State{Known: true}
-		for _, m := range e.site.members {
+		for _, m := range o.site.members {
 			known.Members = append(known.Members, etcdstate.Member{
 				ID: m.id, Name: m.box.name, Learner: m.learner, PeerURLs: []string{"https://" + m.peer + ":2380"},
 			})
@@ -260,17 +260,17 @@ func (e *eye) etcd() etcdstate.State {
 	return etcdstate.State{Cause: "no leader"}
 }
 
-func (e *eye) kubernetes() kubestate.State {
-	if !e.site.api() {
+func (o *observer) kubernetes() kubestate.State {
+	if !o.site.api() {
 		return kubestate.State{Cause: "connection refused"}
 	}
 
 	state := kubestate.State{Reachable: true, Owners: map[string]string{}}
-	for _, n := range e.site.nodes {
+	for _, n := range o.site.nodes {
 		node := kubestate.Node{
-			Name: n.name, Addresses: []string{n.box.addr}, Ready: e.site.ready(n), Unschedulable: n.ours || n.foreign,
+			Name: n.name, Addresses: []string{n.box.addr}, Ready: o.site.ready(n), Unschedulable: n.ours || n.foreign,
 			Cordoned: n.ours, TalosVersion: n.box.version,
-			ControlPlane: n.box.controlPlane, KubeletVersion: e.site.versionOf(n.box.kube.shown[kubenames.Kubelet].Image),
+			ControlPlane: n.box.controlPlane, KubeletVersion: o.site.versionOf(n.box.kube.shown[kubenames.Kubelet].Image),
 		}
 
 		for _, c := range staticPods {
