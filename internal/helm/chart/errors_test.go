@@ -170,7 +170,7 @@ func TestTransport_slowServer(t *testing.T) {
 }
 
 // Canceling ends a call and its request at once.
-func TestStore_cancelled(t *testing.T) {
+func TestStore_canceled(t *testing.T) {
 	s, oci := serve(t), serveRegistry(t)
 	arrived, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	hang := func(_ http.ResponseWriter, r *http.Request) bool {

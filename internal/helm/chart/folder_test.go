@@ -218,7 +218,7 @@ func TestFetch_libraryAndDeprecated(t *testing.T) {
 }
 
 // Helm's actions change the chart that they get; the next one gets a fresh one.
-func TestPackage_chartIsReadAnew(t *testing.T) {
+func TestPackage_chartIsReadAgain(t *testing.T) {
 	s, store := serve(t), newStore(t, Options{})
 	s.publish(t, "", map[string][]byte{"web-1.0.0.tgz": packed(t, simple("web", "1.0.0"))})
 	folder := folderOf(t, t.TempDir(), simple("web", "1.0.0"), nil)

@@ -46,10 +46,10 @@ func TestDelete_keepsObjectsOfOtherReleases(t *testing.T) {
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 
-	var told []string
+	var reported []string
 
 	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web",
-		Progress: func(text string) { told = append(told, text) }})
+		Progress: func(text string) { reported = append(reported, text) }})
 
 	kept := strings.Replace(configMap("kept"), "name: kept", "name: kept, annotations: {helm.sh/resource-policy: keep}", 1)
 
@@ -85,8 +85,8 @@ func TestDelete_keepsObjectsOfOtherReleases(t *testing.T) {
 		t.Errorf("foreign %q", got)
 	}
 
-	if !slices.Contains(told, want[0]+" now and is not deleted") {
-		t.Errorf("told %q", told)
+	if !slices.Contains(reported, want[0]+" now and is not deleted") {
+		t.Errorf("told %q", reported)
 	}
 }
 

@@ -66,12 +66,12 @@ func (c *client) ready(jobs bool) check {
 // ofIt removes the object, which is reported anyway, from a reason of Helm's checker, such as "Deployment is not
 // ready: prod/web. 0 out of 1 expected pods are ready".
 func ofIt(info *resource.Info, reason string) string {
-	said, is := strings.CutPrefix(reason, info.Mapping.GroupVersionKind.Kind+" ")
+	rest, is := strings.CutPrefix(reason, info.Mapping.GroupVersionKind.Kind+" ")
 	if !is {
 		return reason
 	}
 
-	return "it " + strings.Replace(said, fmt.Sprintf(": %s/%s", info.Namespace, info.Name), "", 1)
+	return "it " + strings.Replace(rest, fmt.Sprintf(": %s/%s", info.Namespace, info.Name), "", 1)
 }
 
 // noneReady reports a DaemonSet without any ready pod. Helm counts one that may miss all its pods as ready from
@@ -281,7 +281,7 @@ func (c *client) deleted(ctx context.Context, info *resource.Info) (reason strin
 	case live.GetDeletionTimestamp() == nil:
 		return "it is not being deleted", nil
 	case len(live.GetFinalizers()) > 0:
-		return fmt.Sprintf("it is being deleted; whoever has to remove its finalizers has not yet: %v", live.GetFinalizers()),
+		return fmt.Sprintf("it is being deleted, and waits for its finalizers: %v", live.GetFinalizers()),
 			nil
 	}
 

@@ -74,9 +74,9 @@ func TestRecords_damaged(t *testing.T) {
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 
-	var told []string
+	var reported []string
 
-	s := f.open(t, t.Context(), Options{Namespace: namespace, Progress: func(text string) { told = append(told, text) }})
+	s := f.open(t, t.Context(), Options{Namespace: namespace, Progress: func(text string) { reported = append(reported, text) }})
 
 	_, err := f.cluster.API().CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "sh.helm.release.v1.web.v1",
@@ -95,7 +95,7 @@ func TestRecords_damaged(t *testing.T) {
 		t.Error(err)
 	}
 
-	if text := strings.Join(told, "\n"); !strings.Contains(text, "failed to decode release") ||
+	if text := strings.Join(reported, "\n"); !strings.Contains(text, "failed to decode release") ||
 		strings.Contains(text, "99 111 110 102") {
 		t.Errorf("told %q", text)
 	}

@@ -53,10 +53,10 @@ func TestBuild_removedKinds(t *testing.T) {
 	f := newFront(t)
 	namespace := f.cluster.Namespace(t)
 
-	var told []string
+	var reported []string
 
 	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web",
-		Progress: func(text string) { told = append(told, text) }})
+		Progress: func(text string) { reported = append(reported, text) }})
 
 	_, err := install(s, "web").Run(templates(cronJob, ingress, configMap("one")), nil)
 	must(t, err)
@@ -98,7 +98,7 @@ func TestBuild_removedKinds(t *testing.T) {
 			"networking.k8s.io/v1",
 		"Widget w: the cluster has no kind Widget of gone.example/v1 any more, so the object is gone",
 	} {
-		if !strings.Contains(strings.Join(told, "\n"), want) {
+		if !strings.Contains(strings.Join(reported, "\n"), want) {
 			t.Errorf("not told %q", want)
 		}
 	}

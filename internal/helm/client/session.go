@@ -72,8 +72,8 @@ type Session struct {
 	// withheld is what a template did not get; missing is what it looked up and another release may create.
 	withheld string
 	missing  []string
-	// told are the notes that were reported, each once.
-	told map[string]bool
+	// reported are the notes that were reported, each once.
+	reported map[string]bool
 }
 
 // Open makes a session; it does no I/O. Everything that is done with it ends with ctx. The error
@@ -82,7 +82,7 @@ func Open(ctx context.Context, api *kubernetes.Client, o Options) (*Session, err
 	s := &Session{
 		ctx: ctx, api: api, o: o.withDefaults(),
 		unrecorded: map[string]error{}, foreign: map[identity]string{}, deleted: map[identity]types.UID{},
-		gone: map[identity]bool{}, told: map[string]bool{},
+		gone: map[identity]bool{}, reported: map[string]bool{},
 	}
 
 	s.place.slots = s.o.Slots
@@ -249,11 +249,11 @@ func (s *Session) log(format string, args ...any) {
 // note reports a text once.
 func (s *Session) note(text string) {
 	s.mu.Lock()
-	told := s.told[text]
-	s.told[text] = true
+	reported := s.reported[text]
+	s.reported[text] = true
 	s.mu.Unlock()
 
-	if !told {
+	if !reported {
 		s.o.Progress(s.o.Redact(text))
 	}
 }

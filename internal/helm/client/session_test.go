@@ -280,10 +280,10 @@ func TestSession_tellsWarningsOfTheAPI(t *testing.T) {
 
 	f := newFront(t)
 
-	var told []string
+	var reported []string
 
 	s := f.open(t, t.Context(), Options{
-		Namespace: f.cluster.Namespace(t), Progress: func(text string) { told = append(told, text) },
+		Namespace: f.cluster.Namespace(t), Progress: func(text string) { reported = append(reported, text) },
 		Redact: func(text string) string { return strings.ReplaceAll(text, "replicaz", "(secret)") },
 	})
 
@@ -291,8 +291,8 @@ func TestSession_tellsWarningsOfTheAPI(t *testing.T) {
 		nil)
 	must(t, err)
 
-	if want := `the Kubernetes API warns: unknown field "spec.(secret)"`; strings.Count(strings.Join(told, "\n"),
+	if want := `the Kubernetes API warns: unknown field "spec.(secret)"`; strings.Count(strings.Join(reported, "\n"),
 		want) != 1 {
-		t.Errorf("told %q", told)
+		t.Errorf("told %q", reported)
 	}
 }

@@ -55,12 +55,12 @@ func TestWait_interruptedIsRecorded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := f.open(t, ctx, Options{Namespace: namespace, Release: "web"})
 
-	var cancelled time.Time
+	var canceled time.Time
 
 	go func() {
 		begun(t, f, namespace, "web")
 
-		cancelled = time.Now()
+		canceled = time.Now()
 
 		cancel()
 	}()
@@ -72,7 +72,7 @@ func TestWait_interruptedIsRecorded(t *testing.T) {
 	})
 
 	// The wait itself has a minute.
-	if took := time.Since(cancelled); cancelled.IsZero() || took > 30*time.Second {
+	if took := time.Since(canceled); canceled.IsZero() || took > 30*time.Second {
 		t.Errorf("returned %s after the interruption", took)
 	}
 

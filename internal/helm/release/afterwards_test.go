@@ -126,8 +126,8 @@ func TestRemove_leaseCannotBeDeleted(t *testing.T) {
 
 	same(t, "statuses", p.statuses(t, spec.Name), "")
 
-	if told := strings.Join(p.told, "\n"); !strings.Contains(told, "the Lease of the release stays") ||
-		!strings.Contains(told, "you may not") {
-		t.Errorf("told: %s", told)
+	if reported := strings.Join(p.reported, "\n"); !strings.Contains(reported, "the Lease of the release stays") ||
+		!strings.Contains(reported, "you may not") {
+		t.Errorf("told: %s", reported)
 	}
 }

@@ -35,7 +35,7 @@ func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *chart.Package, in
 	}
 
 	if err != nil && !r.outcome.Unseen {
-		r.takeStock(ctx)
+		r.listLeftovers(ctx)
 	}
 
 	return r.outcome, redactError(err, spec.Secrets.Redact)
@@ -48,8 +48,8 @@ type run struct {
 	chart   *chart.Package
 	want    Wanted
 	outcome Outcome
-	// brought are objects that the apply may have made, and that no removal of the release removes.
-	brought []brought
+	// created are objects that the apply may have made, and that no removal of the release removes.
+	created []createdObject
 }
 
 // converge observes, decides and takes the first step, until none is left. The release was observed before.
@@ -81,7 +81,7 @@ func (r *run) converge(ctx context.Context, earlier Observation) error {
 		case slices.Contains(before, d):
 			// A step that was taken leaves another history behind: this would be a spin.
 			return fmt.Errorf("release %s is still to be changed by the step that was taken just now (%s, revision %d): "+
-				"somebody else changes it, too", r.spec.Name, d.Step, d.Revision)
+				"another client changes it too", r.spec.Name, d.Step, d.Revision)
 		}
 
 		before = append(before, d)

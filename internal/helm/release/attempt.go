@@ -283,12 +283,12 @@ func schemaText(text, chart string) string {
 
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		said, isItem := strings.CutPrefix(line, "- ")
+		item, isItem := strings.CutPrefix(line, "- ")
 
 		switch name, isName := strings.CutSuffix(line, ":"); {
 		case line == "":
 		case isItem || !isName:
-			found = append(found, of+said)
+			found = append(found, of+item)
 		case name == chart:
 			of = ""
 		default:

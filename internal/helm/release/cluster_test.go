@@ -39,8 +39,8 @@ type place struct {
 	real      *kubetest.Cluster
 	namespace string
 
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	reported []string
 }
 
 func newPlace(t *testing.T) *place {
@@ -55,7 +55,7 @@ func newPlace(t *testing.T) *place {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 
-			p.told = append(p.told, text)
+			p.reported = append(p.reported, text)
 		},
 	}
 
@@ -92,7 +92,7 @@ func (p *place) apply(t *testing.T, spec release.Spec, chart *chart.Package, int
 
 	outcome, err := p.Apply(t.Context(), spec, chart, intent)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, strings.Join(p.told, "\n"))
+		t.Fatalf("%v\n%s", err, strings.Join(p.reported, "\n"))
 	}
 
 	return outcome

@@ -12,22 +12,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 )
 
-// brought is an object that an apply may have made, and that stays when its release goes.
-type brought struct {
+// createdObject is an object that an apply may have made, and that stays when its release goes.
+type createdObject struct {
 	diff.Object
 
 	// made reports whether the apply made an object of this name.
 	made func(live *unstructured.Unstructured) bool
 }
 
-// bring records an object that was made now.
-func (r *run) bring(o diff.Object) {
-	r.brought = append(r.brought, brought{o, func(*unstructured.Unstructured) bool { return true }})
+// recordCreated records an object that was made now.
+func (r *run) recordCreated(o diff.Object) {
+	r.created = append(r.created, createdObject{o, func(*unstructured.Unstructured) bool { return true }})
 }
 
-// bringAlong records what stays of a failed installation when it is uninstalled: objects that say so, and hooks,
+// recordKept records what stays of a failed installation when it is uninstalled: objects that say so, and hooks,
 // which are no part of a release (Helm 3.21, action/uninstall.go, deleteRelease). since is when it was begun.
-func (r *run) bringAlong(ctx context.Context, a *attempt, since time.Time) {
+func (r *run) recordKept(ctx context.Context, a *attempt, since time.Time) {
 	objects, err := a.rendered.objects()
 	if err != nil {
 		return // a manifest that was installed can be read
@@ -35,7 +35,7 @@ func (r *run) bringAlong(ctx context.Context, a *attempt, since time.Time) {
 
 	for _, o := range objects {
 		if o.Kept {
-			r.brought = append(r.brought, brought{o, func(live *unstructured.Unstructured) bool {
+			r.created = append(r.created, createdObject{o, func(live *unstructured.Unstructured) bool {
 				owner, _ := ownerOf(live.Object)
 
 				return owner == r.spec.Name
@@ -61,12 +61,12 @@ func (r *run) bringAlong(ctx context.Context, a *attempt, since time.Time) {
 	}
 
 	for _, h := range hooks {
-		r.brought = append(r.brought, brought{h.Object, h.made})
+		r.created = append(r.created, createdObject{h.Object, h.made})
 	}
 }
 
-// takeStock names what an installation that failed has left, where there is no release any more.
-func (r *run) takeStock(ctx context.Context) {
+// listLeftovers names what an installation that failed has left, where there is no release any more.
+func (r *run) listLeftovers(ctx context.Context) {
 	last, exists := r.outcome.Now.Last()
 	if exists && last.Status != Uninstalled {
 		return
@@ -77,7 +77,7 @@ func (r *run) takeStock(ctx context.Context) {
 
 	var left []string
 
-	for _, b := range r.brought {
+	for _, b := range r.created {
 		live, err := r.cluster.API.GetObject(ctx, referenceTo(b.Object))
 
 		switch {

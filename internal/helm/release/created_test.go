@@ -125,7 +125,7 @@ func TestApply_namesWhatIsLeftOfNone(t *testing.T) {
 }
 
 // When a cluster goes away during an installation, what is left is unknown.
-func TestApply_failureThatNobodySees(t *testing.T) {
+func TestApply_clusterGoesAway(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)

@@ -196,8 +196,8 @@ func busy(want Wanted, r Revision, now time.Time) Decision {
 
 	return Decision{
 		Step: Refuse, Revision: r.Number, Status: r.Status, Reason: ErrBusy,
-		Text: fmt.Sprintf("revision %d of %s is %s. Wait for whoever works on it, then apply again; "+
-			"if nobody does, it counts as abandoned in %s", r.Number, want.Name, r.Status, left.Round(time.Minute)),
+		Text: fmt.Sprintf("revision %d of %s is %s. Wait for the client that works on it, then apply again; "+
+			"if no client does, it counts as abandoned in %s", r.Number, want.Name, r.Status, left.Round(time.Minute)),
 	}
 }
 

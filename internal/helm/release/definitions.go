@@ -195,7 +195,7 @@ func (r *run) defineOne(ctx context.Context, d diff.Object, evenIfThere bool) er
 	}
 
 	if live == nil {
-		r.bring(d)
+		r.recordCreated(d)
 	}
 
 	_, err = r.cluster.API.ApplyObject(ctx, content)

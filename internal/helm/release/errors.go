@@ -11,7 +11,7 @@ var (
 	// ErrExists is a create that finds a release that is not its own.
 	ErrExists = errors.New("the release exists already")
 	// ErrBusy is a release that another client is working on.
-	ErrBusy = errors.New("somebody else works on the release")
+	ErrBusy = errors.New("another client works on the release")
 	// ErrUnreadable is a history whose newest record cannot be read.
 	ErrUnreadable = errors.New("the newest record of the release cannot be read")
 	// ErrKubernetes is a chart for other versions of Kubernetes.
@@ -34,7 +34,7 @@ var (
 	// ErrPatch are patches that do not match the rendered chart.
 	ErrPatch = errors.New("the patches cannot be applied to what the chart rendered")
 	// ErrOwned means that objects of the chart exist and have another owner.
-	ErrOwned = errors.New("objects of the chart exist and belong to somebody else")
+	ErrOwned = errors.New("objects of the chart exist and have another owner")
 )
 
 // FailedError is a release that could not be made what is wanted. What was done is in Helm's

@@ -163,7 +163,7 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 		return fmt.Sprintf(left, strings.Join(a.before, ", ")+" were there before, and would be removed with it")
 	default:
 		last, _ := kept.Last()
-		r.bringAlong(ctx, a, last.Made)
+		r.recordKept(ctx, a, last.Made)
 		err = s.Work(func() error { return uninstall(s, r.spec.Name, r.removal(keptBefore(have))) })
 	}
 

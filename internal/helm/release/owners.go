@@ -157,7 +157,7 @@ func (c *Cluster) others(ctx context.Context, objects []diff.Object, belongs fun
 }
 
 // shared splits objects into those that a revision had already, and new ones.
-func shared(objects []diff.Object, had []diff.Object) (both, brought []diff.Object) {
+func shared(objects []diff.Object, had []diff.Object) (both, added []diff.Object) {
 	known := map[diff.Key]bool{}
 	for _, o := range had {
 		known[o.Key()] = true
@@ -167,9 +167,9 @@ func shared(objects []diff.Object, had []diff.Object) (both, brought []diff.Obje
 		if known[o.Key()] {
 			both = append(both, o)
 		} else {
-			brought = append(brought, o)
+			added = append(added, o)
 		}
 	}
 
-	return both, brought
+	return both, added
 }

@@ -56,7 +56,7 @@ func (r *run) namespace(ctx context.Context) error {
 		return err
 	}
 
-	r.bring(diff.Object{APIVersion: "v1", Kind: "Namespace", Name: name})
+	r.recordCreated(diff.Object{APIVersion: "v1", Kind: "Namespace", Name: name})
 	r.done("created namespace %s", name)
 
 	return nil

@@ -318,7 +318,7 @@ func TestApply_sameStepTwice(t *testing.T) {
 	p.API = proxy.client
 
 	_, err := p.Apply(t.Context(), spec, chart, release.Intent{})
-	if err == nil || !strings.Contains(err.Error(), "somebody else changes it, too") {
+	if err == nil || !strings.Contains(err.Error(), "another client changes it too") {
 		t.Fatalf("a step that has no effect: %v", err)
 	}
 

@@ -47,7 +47,7 @@ func TestRecords_failureHoldsNoSecrets(t *testing.T) {
 	}
 
 	for name, text := range map[string]string{
-		"helm history": history, "the error": err.Error(), "the log": strings.Join(p.told, "\n"),
+		"helm history": history, "the error": err.Error(), "the log": strings.Join(p.reported, "\n"),
 	} {
 		for _, part := range []string{"horse", "battery"} {
 			if strings.Contains(text, part) {

@@ -213,8 +213,8 @@ func TestRender_errorsHoldNoSecrets(t *testing.T) {
 		}
 	}
 
-	if told := strings.Join(p.told, "\n"); strings.Contains(told, "hunter2") {
-		t.Errorf("told: %s", told)
+	if reported := strings.Join(p.reported, "\n"); strings.Contains(reported, "hunter2") {
+		t.Errorf("told: %s", reported)
 	}
 }
 

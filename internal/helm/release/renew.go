@@ -203,7 +203,7 @@ func (c *renewing) job(_ *resource.Info, live *unstructured.Unstructured) string
 		return ""
 	}
 
-	return "which had failed, to make it anew"
+	return "which had failed, to create it again"
 }
 
 // hasFailed reports whether a Job has ended without success (batch/v1, JobFailed).

@@ -73,7 +73,7 @@ func (p *place) job(t *testing.T) *batchv1.Job {
 }
 
 // Helm deletes a hook that failed only when its policy says so, and then finds it in its own way.
-func TestHooks_keptAreMadeAnew(t *testing.T) {
+func TestHooks_keptAreRecreated(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, keptHook)
@@ -98,7 +98,7 @@ func TestHooks_keptAreMadeAnew(t *testing.T) {
 }
 
 // The process was killed right after it had made its hook.
-func TestHooks_ofKilledRunIsMadeAnew(t *testing.T) {
+func TestHooks_ofKilledRunIsRecreated(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, keptHook)
@@ -153,7 +153,7 @@ func (p *place) killedWithItsJob(t *testing.T, work func(ctx context.Context, c 
 }
 
 // A removal that was interrupted by a hook that failed continues.
-func TestHooks_ofRemovalIsMadeAnew(t *testing.T) {
+func TestHooks_ofRemovalIsRecreated(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, `helm.sh/hook: pre-delete, helm.sh/hook-delete-policy: hook-succeeded`)
@@ -172,7 +172,7 @@ func TestHooks_ofRemovalIsMadeAnew(t *testing.T) {
 	}
 
 	if job := p.job(t); job == nil || job.UID == first {
-		t.Error("the hook is not made anew")
+		t.Error("the hook is not recreated")
 	}
 }
 
@@ -245,14 +245,14 @@ func TestHooks_objectFromBefore(t *testing.T) {
 }
 
 // A Job that failed runs no more, whatever it is made to be.
-func TestApply_failedJobsAreMadeAnew(t *testing.T) {
+func TestApply_failedJobsAreRecreated(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, "")
 	bad, good := p.spec(map[string]any{"bad": true}), p.spec(map[string]any{"message": "1"})
 	p.fails(t, bad, chart, release.Intent{Create: true})
 
-	again := "removed Job " + p.namespace + "/job, which had failed, to make it anew"
+	again := "removed Job " + p.namespace + "/job, which had failed, to create it again"
 	same(t, "done", p.apply(t, good, chart, release.Intent{}).Done, []string{again, "installed revision 2"})
 
 	succeeded := p.job(t).UID

@@ -136,8 +136,8 @@ func TestApply_tellsOfWaitForKilledRun(t *testing.T) {
 
 	want := "waiting for the Lease kube-system/" + release.LeaseOf(spec.Name) + ", which " + holder +
 		" holds; a run that was killed keeps it for " + lockDuration.String()
-	if len(p.told) == 0 || p.told[0] != want {
-		t.Errorf("told %q, want %s", p.told, want)
+	if len(p.reported) == 0 || p.reported[0] != want {
+		t.Errorf("told %q, want %s", p.reported, want)
 	}
 }
 

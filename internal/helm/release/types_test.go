@@ -130,8 +130,8 @@ func (p *place) serverAgrees(t *testing.T, manifest string) {
 	metadata, _ := objects[0].Content["metadata"].(map[string]any)
 	metadata["namespace"] = p.namespace
 
-	_, said := p.API.CreateObject(t.Context(), objects[0].Content)
-	if refused := apierrors.IsBadRequest(said); refused != (found != nil) {
-		t.Errorf("%s\nfound %v, and the server says %v", manifest, found, said)
+	_, refusal := p.API.CreateObject(t.Context(), objects[0].Content)
+	if refused := apierrors.IsBadRequest(refusal); refused != (found != nil) {
+		t.Errorf("%s\nfound %v, and the server says %v", manifest, found, refusal)
 	}
 }

@@ -24,7 +24,7 @@ func FuzzValuesSurvive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		want := randomMap(random, 0)
-		echo := echoChart(t, "{}", echoTemplate)
+		chart := echoChart(t, "{}", echoTemplate)
 
 		for style, text := range styles(t, want) {
 			merged := merge(t, text)
@@ -32,7 +32,7 @@ func FuzzValuesSurvive(f *testing.F) {
 				t.Fatalf("%s: %v\n%s", style, values.Differences(want, merged, nil), text)
 			}
 
-			seen := echoed(t, render(t, echo, merged))
+			seen := echoed(t, render(t, chart, merged))
 			delete(seen, "global")
 
 			if !values.Equal(want, seen) {

@@ -25,7 +25,7 @@ const (
 func echoChart(t *testing.T, defaults, template string) *helmchart.Chart {
 	t.Helper()
 
-	echo, err := loader.LoadFiles([]*loader.BufferedFile{
+	chart, err := loader.LoadFiles([]*loader.BufferedFile{
 		{Name: "Chart.yaml", Data: []byte(chartFile)},
 		{Name: "values.yaml", Data: []byte(defaults)},
 		{Name: "templates/echo.yaml", Data: []byte(template)},
@@ -34,19 +34,19 @@ func echoChart(t *testing.T, defaults, template string) *helmchart.Chart {
 		t.Fatal(err)
 	}
 
-	return echo
+	return chart
 }
 
 // render is Helm's result for a template and values.
-func render(t *testing.T, echo *helmchart.Chart, given map[string]any) string {
+func render(t *testing.T, chart *helmchart.Chart, given map[string]any) string {
 	t.Helper()
 
-	values, err := chartutil.ToRenderValues(echo, given, chartutil.ReleaseOptions{Name: "echo", Namespace: "default"}, nil)
+	values, err := chartutil.ToRenderValues(chart, given, chartutil.ReleaseOptions{Name: "echo", Namespace: "default"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	files, err := engine.Render(echo, values)
+	files, err := engine.Render(chart, values)
 	if err != nil {
 		t.Fatal(err)
 	}
