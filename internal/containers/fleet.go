@@ -162,7 +162,7 @@ func (m *containerMachine) Reboot(ctx context.Context, uuid string) error {
 			return wait.Permanent(fmt.Errorf(
 				"%s has to be restarted, which its Talos does not do in the pod that it has, and all that it holds would go with "+
 					"its pod (storage.ephemeral): take the change back, or delete the pod yourself and apply again, and the machine "+
-					"joins anew with nothing on it, which a cluster of one control plane does not survive: %w", m.Name, err))
+					"joins again without its data, which a cluster of one control plane does not survive: %w", m.Name, err))
 		}
 
 		return m.Watch.Host.Restart(ctx, m.Watch.Spec, m.Name)

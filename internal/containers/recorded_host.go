@@ -35,11 +35,11 @@ type recordedHost struct {
 	spec     workload.Spec
 
 	mu sync.Mutex
-	// told is whether the host returned its identity, found is that identity, and refused is why it is the wrong
+	// identified is whether the host returned its identity, found is that identity, and refused is why it is the wrong
 	// host.
-	told    bool
-	found   workload.Identity
-	refused error
+	identified bool
+	found      workload.Identity
+	refused    error
 }
 
 // confirmed is the host, when it is the one that was recorded.
@@ -54,7 +54,7 @@ func (r *recordedHost) Identity(ctx context.Context) (workload.Identity, error) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if r.told {
+	if r.identified {
 		return r.found, r.refused
 	}
 
@@ -70,7 +70,7 @@ func (r *recordedHost) Identity(ctx context.Context) (workload.Identity, error) 
 		}
 	}
 
-	if r.told = true; !same {
+	if r.identified = true; !same {
 		r.refused = &OtherHostError{Recorded: r.recorded, Found: found}
 	}
 

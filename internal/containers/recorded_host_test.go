@@ -133,7 +133,7 @@ func TestRecorded_allowsTheSameHost(t *testing.T) {
 }
 
 // Credentials that may not read who the host is get by as long as it has any of the machines.
-func TestRecorded_whereTheHostMayNotBeTold(t *testing.T) {
+func TestRecorded_identityIsUnreadable(t *testing.T) {
 	t.Parallel()
 
 	unreadable := test

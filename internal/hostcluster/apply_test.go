@@ -300,7 +300,7 @@ func TestReplace_usesTheNewTemplate(t *testing.T) {
 
 	for name, o := range s.objects(t, spec) {
 		if strings.HasPrefix(name, "PersistentVolumeClaim") && claims[name].GetUID() != o.GetUID() {
-			t.Errorf("%s was made anew", name)
+			t.Errorf("%s was recreated", name)
 		}
 	}
 

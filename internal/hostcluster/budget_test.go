@@ -176,13 +176,13 @@ func TestBudget_withoutTheRightToDelete(t *testing.T) {
 	s := newSite(t)
 	all := []string{"get", "list", "create", "patch", "delete"}
 
-	var told []string
+	var reported []string
 
 	config := as(t, s.cluster, s.namespace, "keeper", rule("statefulsets", all...), rule("services", all...),
 		rule("persistentvolumeclaims", all...),
 		rule("pods", "get", "list", "delete"), rule("poddisruptionbudgets", all[:4]...))
 	confined := site{Host: open(t, hostcluster.Options{
-		Kubeconfig: config, Progress: func(line string) { told = append(told, line) },
+		Kubeconfig: config, Progress: func(line string) { reported = append(reported, line) },
 	}), cluster: s.cluster, namespace: s.namespace}
 	spec := confined.spec("dev", 1, 0)
 
@@ -194,8 +194,8 @@ func TestBudget_withoutTheRightToDelete(t *testing.T) {
 
 	check(t, confined.RemoveShared(ctx, spec))
 
-	if !saying(told, "PodDisruptionBudget "+s.namespace+"/dev stays", "forbidden") {
-		t.Errorf("what is told is %q", told)
+	if !saying(reported, "PodDisruptionBudget "+s.namespace+"/dev stays", "forbidden") {
+		t.Errorf("what is told is %q", reported)
 	}
 }
 
@@ -213,8 +213,8 @@ func TestBudget_withoutTheRightToCreate(t *testing.T) {
 			t.Parallel()
 
 			var (
-				mu   sync.Mutex
-				told []string
+				mu       sync.Mutex
+				reported []string
 			)
 
 			config := as(t, s.cluster, s.namespace, name, rule("statefulsets", all...), rule("services", all...),
@@ -224,7 +224,7 @@ func TestBudget_withoutTheRightToCreate(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 
-				told = append(told, line)
+				reported = append(reported, line)
 			}}), cluster: s.cluster, namespace: s.namespace}
 			spec := confined.spec(name, 1, 0)
 
@@ -247,8 +247,8 @@ func TestBudget_withoutTheRightToCreate(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 
-			if !saying(told, "PodDisruptionBudget "+s.namespace+"/"+name, "forbidden") {
-				t.Errorf("what is told is %q", told)
+			if !saying(reported, "PodDisruptionBudget "+s.namespace+"/"+name, "forbidden") {
+				t.Errorf("what is told is %q", reported)
 			}
 
 			check(t, confined.Remove(t.Context(), spec, "cp-0"))
@@ -258,7 +258,7 @@ func TestBudget_withoutTheRightToCreate(t *testing.T) {
 }
 
 // A foreign budget with the same name is refused before anything is made.
-func TestBudget_ofSomebodyElse(t *testing.T) {
+func TestBudget_foreign(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)

@@ -254,8 +254,8 @@ func (n *node) connect(pod types.UID, failed, data httpstream.Stream) {
 	_ = conn.Close()
 }
 
-// echo serves the name of the server, and then returns its input.
-func echo(t *testing.T, name string) string {
+// echoServer serves the name of the server, and then returns its input.
+func echoServer(t *testing.T, name string) string {
 	t.Helper()
 
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")

@@ -38,11 +38,11 @@ func TestDial_throughServices(t *testing.T) {
 	service, err = api.UpdateStatus(t.Context(), service, metav1.UpdateOptions{})
 	check(t, err)
 
-	reached["lb.example:50000"] = echo(t, "balanced")
+	reached["lb.example:50000"] = echoServer(t, "balanced")
 	d.answers(t, "10.66.9.1:50000", "balanced")
 
 	d.spec.Access = workload.Pod
-	reached["10.66.9.1:50000"] = echo(t, "direct")
+	reached["10.66.9.1:50000"] = echoServer(t, "direct")
 	d.answers(t, "dev-cp-0:50000", "direct")
 
 	d.spec.Access = workload.NodePort
@@ -55,7 +55,7 @@ func TestDial_throughServices(t *testing.T) {
 
 	for _, n := range nodes.Items {
 		if n.Name == d.name {
-			reached[fmt.Sprintf("%s:%d", n.Status.Addresses[0].Address, service.Spec.Ports[0].NodePort)] = echo(t, "node port")
+			reached[fmt.Sprintf("%s:%d", n.Status.Addresses[0].Address, service.Spec.Ports[0].NodePort)] = echoServer(t, "node port")
 		}
 	}
 

@@ -147,14 +147,14 @@ func (d *dialing) lists() int {
 // connection to each pod and one list of pods.
 func TestDial_findsMachines(t *testing.T) {
 	d := newDialing(t)
-	d.pod(t, d.spec, machine("cp", 0), "10.66.1.1", map[int]string{50000: echo(t, "cp-0"), 6443: echo(t, "api-0")})
-	d.pod(t, d.spec, machine("batch", 3), "10.66.1.2", map[int]string{50000: echo(t, "batch-3")})
+	d.pod(t, d.spec, machine("cp", 0), "10.66.1.1", map[int]string{50000: echoServer(t, "cp-0"), 6443: echoServer(t, "api-0")})
+	d.pod(t, d.spec, machine("batch", 3), "10.66.1.2", map[int]string{50000: echoServer(t, "batch-3")})
 
 	other := d.spec
 	other.Mark = "m2"
-	d.pod(t, other, machine("other", 0), "10.66.1.3", map[int]string{50000: echo(t, "another cluster's")})
+	d.pod(t, other, machine("other", 0), "10.66.1.3", map[int]string{50000: echoServer(t, "another cluster's")})
 
-	outside := echo(t, "outside")
+	outside := echoServer(t, "outside")
 	host, port, err := net.SplitHostPort(outside)
 	check(t, err)
 
@@ -228,7 +228,7 @@ func TestDial_namesWhatIsMissing(t *testing.T) {
 // A port that nothing listens on is an error of the connection to it alone.
 func TestDial_portThatNothingListensOn(t *testing.T) {
 	d := newDialing(t)
-	d.pod(t, d.spec, machine("cp", 0), "10.66.3.1", map[int]string{50000: echo(t, "cp-0")})
+	d.pod(t, d.spec, machine("cp", 0), "10.66.3.1", map[int]string{50000: echoServer(t, "cp-0")})
 
 	before := d.answers(t, "dev-cp-0:50000", "cp-0")
 	d.refused(t, "dev-cp-0:6443", "connection refused", "dev-cp-0-0")
@@ -249,9 +249,9 @@ func TestDial_endpoint(t *testing.T) {
 	t.Parallel() // it waits for what is known of pods to be forgotten
 
 	d := newDialing(t)
-	first := d.pod(t, d.spec, machine("cp", 0), "10.66.4.1", map[int]string{6443: echo(t, "api-0")})
-	d.pod(t, d.spec, machine("cp", 1), "10.66.4.2", map[int]string{6443: echo(t, "api-1")})
-	d.pod(t, d.spec, machine("worker", 0), "10.66.4.3", map[int]string{6443: echo(t, "a worker's")})
+	first := d.pod(t, d.spec, machine("cp", 0), "10.66.4.1", map[int]string{6443: echoServer(t, "api-0")})
+	d.pod(t, d.spec, machine("cp", 1), "10.66.4.2", map[int]string{6443: echoServer(t, "api-1")})
+	d.pod(t, d.spec, machine("worker", 0), "10.66.4.3", map[int]string{6443: echoServer(t, "a worker's")})
 
 	to := d.spec.EndpointHost() + ":6443"
 	d.answers(t, to, "api-0")
@@ -289,7 +289,7 @@ func soon(t *testing.T, condition func() bool) {
 // A replaced pod is found under its machine's name at once; its former address has no owner.
 func TestDial_afterAReplacement(t *testing.T) {
 	d := newDialing(t)
-	old := d.pod(t, d.spec, machine("cp", 0), "10.66.5.1", map[int]string{50000: echo(t, "old")})
+	old := d.pod(t, d.spec, machine("cp", 0), "10.66.5.1", map[int]string{50000: echoServer(t, "old")})
 
 	before := d.answers(t, "10.66.5.1:50000", "old")
 	d.remove(t, old)
@@ -299,7 +299,7 @@ func TestDial_afterAReplacement(t *testing.T) {
 		t.Error("the connection to the pod that went goes on")
 	}
 
-	d.pod(t, d.spec, machine("cp", 0), "10.66.5.2", map[int]string{50000: echo(t, "new")})
+	d.pod(t, d.spec, machine("cp", 0), "10.66.5.2", map[int]string{50000: echoServer(t, "new")})
 	d.answers(t, "dev-cp-0:50000", "new")
 	d.refused(t, "10.66.5.1:50000", "address any more")
 	d.answers(t, "10.66.5.2:50000", "new")
@@ -308,7 +308,7 @@ func TestDial_afterAReplacement(t *testing.T) {
 // A connection to a pod that broke is made again.
 func TestDial_afterTheConnectionBroke(t *testing.T) {
 	d := newDialing(t)
-	pod := d.pod(t, d.spec, machine("cp", 0), "10.66.6.1", map[int]string{50000: echo(t, "cp-0")})
+	pod := d.pod(t, d.spec, machine("cp", 0), "10.66.6.1", map[int]string{50000: echoServer(t, "cp-0")})
 
 	for range 3 {
 		conn := d.answers(t, "dev-cp-0:50000", "cp-0")
@@ -323,7 +323,7 @@ func TestDial_afterTheConnectionBroke(t *testing.T) {
 // Without the right to the way in, the error names it; where only SPDY is allowed, SPDY it is.
 func TestDial_withoutRights(t *testing.T) {
 	d := newDialing(t)
-	d.pod(t, d.spec, machine("cp", 0), "10.66.7.1", map[int]string{50000: echo(t, "cp-0")})
+	d.pod(t, d.spec, machine("cp", 0), "10.66.7.1", map[int]string{50000: echoServer(t, "cp-0")})
 
 	d.host = open(t, hostcluster.Options{
 		Kubeconfig: as(t, d.cluster, d.spec.Namespace, "reads", rule("pods", "get", "list"))})
@@ -339,7 +339,7 @@ func TestDial_withoutRights(t *testing.T) {
 // Both ways of the data may end for themselves, and nothing gets lost.
 func TestDial_carriesData(t *testing.T) {
 	d := newDialing(t)
-	d.pod(t, d.spec, machine("cp", 0), "10.66.8.1", map[int]string{50000: echo(t, "cp-0")})
+	d.pod(t, d.spec, machine("cp", 0), "10.66.8.1", map[int]string{50000: echoServer(t, "cp-0")})
 
 	var work sync.WaitGroup
 
@@ -368,7 +368,7 @@ func TestDial_carriesData(t *testing.T) {
 // Nothing is left of a host that was closed.
 func TestClose_leavesNothing(t *testing.T) {
 	d := newDialing(t)
-	d.pod(t, d.spec, machine("cp", 0), "10.66.10.1", map[int]string{50000: echo(t, "cp-0")})
+	d.pod(t, d.spec, machine("cp", 0), "10.66.10.1", map[int]string{50000: echoServer(t, "cp-0")})
 
 	conn := d.answers(t, "dev-cp-0:50000", "cp-0")
 	d.answers(t, "dev-cp-0:50000", "cp-0")
@@ -404,13 +404,13 @@ func TestDial_leavesPodsOfOthersAlone(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "planted", Labels: labels},
 		Spec:       corev1.PodSpec{NodeName: d.name, Containers: []corev1.Container{{Name: "talos", Image: "talos:1"}}},
 	})
-	d.serves(planted, map[int]string{50000: echo(t, "planted"), 6443: echo(t, "planted")})
+	d.serves(planted, map[int]string{50000: echoServer(t, "planted"), 6443: echoServer(t, "planted")})
 	d.runs(t, planted, "10.66.9.1")
 
 	d.refused(t, d.spec.Address(named)+":50000", "machine dev-cp-0 has no pod in namespace "+d.spec.Namespace)
 	d.refused(t, d.spec.EndpointHost()+":6443", "no control plane of the cluster dev has a pod")
 
-	d.pod(t, d.spec, named, "10.66.9.2", map[int]string{50000: echo(t, "cp-0"), 6443: echo(t, "api-0")})
+	d.pod(t, d.spec, named, "10.66.9.2", map[int]string{50000: echoServer(t, "cp-0"), 6443: echoServer(t, "api-0")})
 	d.answers(t, d.spec.Address(named)+":50000", "cp-0")
 	d.answers(t, d.spec.EndpointHost()+":6443", "api-0")
 }

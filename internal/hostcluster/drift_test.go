@@ -43,8 +43,8 @@ func (s site) patchClaim(t *testing.T, name, patch string) {
 }
 
 // saying reports whether one line has all the words.
-func saying[T any](said []T, words ...string) bool {
-	for _, d := range said {
+func saying[T any](lines []T, words ...string) bool {
+	for _, d := range lines {
 		line := fmt.Sprint(d)
 		has := true
 		for _, word := range words {

@@ -69,7 +69,7 @@ func TestClaims_deletedOnesAreKeptByThePod(t *testing.T) {
 	}
 
 	check(t, s.Wipe(t.Context(), spec, "cp-0"))
-	s.anew(t, spec, had)
+	s.hasNewClaims(t, spec, had)
 	s.deleteClaims(t, spec)
 	check(t, s.Remove(t.Context(), spec, "cp-0"))
 
@@ -128,14 +128,14 @@ func TestClaims_lostInPart(t *testing.T) {
 
 		for name := range s.claims(t, spec) {
 			if slices.Contains(lost[:1], strings.TrimPrefix(name, "PersistentVolumeClaim ")) {
-				t.Errorf("%s was made anew beside the others", name)
+				t.Errorf("%s was recreated beside the others", name)
 			}
 		}
 
 		spec.Machines[0].Pod.NodeSelector = nil
 		check(t, s.Wipe(t.Context(), spec, "batch/0"))
 		check(t, s.Replace(t.Context(), spec, "batch/0"))
-		s.anew(t, spec, had)
+		s.hasNewClaims(t, spec, had)
 		check(t, s.Remove(t.Context(), spec, "batch/0"))
 	}
 }
@@ -233,7 +233,7 @@ func TestClaims_heldOnesDelayAWipe(t *testing.T) {
 
 	check(t, s.dropFinalizers(t, held))
 	check(t, <-ended)
-	s.anew(t, spec, had)
+	s.hasNewClaims(t, spec, had)
 }
 
 // dropFinalizers lets a claim go.
@@ -248,7 +248,7 @@ func (s site) dropFinalizers(t *testing.T, claim *corev1.PersistentVolumeClaim) 
 }
 
 // It waits until a cluster runs with new claims only.
-func (s site) anew(t *testing.T, spec workload.Spec, had map[string]metav1.Object) {
+func (s site) hasNewClaims(t *testing.T, spec workload.Spec, had map[string]metav1.Object) {
 	t.Helper()
 	s.observe(t, spec, quiet)
 

@@ -40,10 +40,10 @@ func newConn(s *session, port string, data, failure httpstream.Stream, refused f
 		Conn: near, far: far, session: s, port: port, data: data, failure: failure, refused: refused,
 		sent: make(chan struct{}),
 	}
-	said := make(chan struct{})
+	failureRead := make(chan struct{})
 
-	go c.readFailure(said)
-	go c.receive(said)
+	go c.readFailure(failureRead)
+	go c.receive(failureRead)
 	go c.send()
 
 	return c
@@ -52,8 +52,8 @@ func newConn(s *session, port string, data, failure httpstream.Stream, refused f
 // readFailure waits for the kubelet's error. A port without a listener does not affect the session, but a sandbox
 // that is gone does, and only the text distinguishes them. The next connection gets a new session, and other
 // connections of this one continue.
-func (c *conn) readFailure(said chan<- struct{}) {
-	defer close(said)
+func (c *conn) readFailure(failureRead chan<- struct{}) {
+	defer close(failureRead)
 
 	text, err := io.ReadAll(c.failure)
 	if err == nil && len(text) > 0 {
@@ -66,12 +66,12 @@ func (c *conn) readFailure(said chan<- struct{}) {
 // receive copies incoming data until it ends, then ends the connection. A kubelet whose data ended reads nothing
 // more. Further data would block one of the five workers that it has for all streams, for ever (moby/spdystream
 // 0.5, connection.go handleDataFrame).
-func (c *conn) receive(said <-chan struct{}) {
+func (c *conn) receive(failureRead <-chan struct{}) {
 	_, _ = io.Copy(c.far, c.data) // it ends with the stream, or with Close
 	_ = c.CloseWrite()
 
 	select {
-	case <-said: // and ended with it, if there was anything
+	case <-failureRead: // and ended with it, if there was anything
 	case <-time.After(reasonTimeout):
 	}
 

@@ -72,7 +72,7 @@ func (c *checking) needs(exists bool) []need {
 
 	needs = append(needs, need{
 		group: "networking.k8s.io", Resource: "networkpolicies", verbs: all, warning: true,
-		otherwise: " Without it anybody in the network of the host may configure a machine before talosop does; all else " +
+		otherwise: " Without it any client in the network of the host may configure a machine before talosop does; all else " +
 			"works.",
 	})
 
@@ -86,7 +86,7 @@ func (c *checking) needs(exists bool) []need {
 	if !exists && c.spec.CreateNamespace {
 		needs = append(needs, need{
 			Resource: "namespaces", verbs: []string{"get", "create", "patch"}, Cluster: true, attribute: attributeCreate,
-			otherwise: " Or have the namespace made by somebody else.",
+			otherwise: " Or have another user create the namespace.",
 		})
 	}
 

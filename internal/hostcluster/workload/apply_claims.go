@@ -82,7 +82,7 @@ func (h *Client) keptBy(ctx context.Context, s Spec, m Machine, found *Inventory
 	}
 
 	return wait.Permanent(fmt.Errorf(
-		"%s of machine %s keeps what somebody deleted: %s. That cannot be taken back, and what the machine has there "+
+		"%s of machine %s keeps what was deleted: %s. That cannot be undone, and what the machine has there "+
 			"is gone when its pod is, so that the pod was left alone. While it runs, back up what is needed of it, of a "+
 			"control plane etcd; then remove machine %s and add another, where it is the only control plane the other way "+
 			"round",

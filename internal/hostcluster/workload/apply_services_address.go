@@ -22,7 +22,7 @@ func (h *Client) remakeService(ctx context.Context, s Spec, service, live *corev
 		return err
 	}
 
-	h.progress(fmt.Sprintf("%s is made anew, because its address cannot be changed", ServiceKind.Of(live)))
+	h.progress(fmt.Sprintf("%s is recreated, because its address cannot be changed", ServiceKind.Of(live)))
 
 	if err := h.remove(ctx, ServiceKind, live); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (e *addressError) Error() string {
 
 	return fmt.Sprintf("the host does not give %s the address %s, at which the etcd of machine %s is known: %v. If "+
 		"another Service has it, remove that one (kubectl get services -A --field-selector spec.clusterIP=%s). If it "+
-		"cannot be had any more, let the machine be made anew with another one, as long as the "+
+		"is not available any more, recreate the machine with another one, as long as the "+
 		"other control planes have quorum: kubectl delete statefulset,persistentvolumeclaim -n %s -l %s, and apply again "+
 		"with a refresh",
 		ServiceKind.Of(e.service), address, machine, e.cause, address, e.service.Namespace, selector)

@@ -125,11 +125,11 @@ func (d Difference) String() string {
 
 		return fmt.Sprintf("%s is not as it should be, and the host would not change it: %s", d.Object, d.Reason)
 	case Readdressed:
-		return fmt.Sprintf("%s has another address or kind of it (%s) and is to be made anew", d.Object, d.Before)
+		return fmt.Sprintf("%s has another address or kind of it (%s) and is to be recreated", d.Object, d.Before)
 	case Unwanted:
 		return d.Object.String() + " leads to the cluster from outside of the host, and is to be deleted"
 	case Remeasured:
-		return fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be made anew", d.Object, d.Before,
+		return fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be recreated", d.Object, d.Before,
 			d.After)
 	case OtherTemplate:
 		return fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)", d.Object, d.Of,
@@ -145,7 +145,7 @@ func (d Difference) String() string {
 func (d Difference) ofVolume() string {
 	switch d.Cause {
 	case Going:
-		return d.Object.String() + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: " +
+		return d.Object.String() + " was deleted, which cannot be undone, and goes with its pod, with what is in it: " +
 			"back up what is needed of that, of a control plane etcd, before the pod is replaced"
 	case Vanished:
 		return d.Object.String() + " does not exist any more, nor does what was in it"

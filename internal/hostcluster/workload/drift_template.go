@@ -84,7 +84,7 @@ func (h *Client) dropAdditions(
 
 	became, err := h.putTemplate(ctx, set, wanted)
 	if err != nil {
-		return nil, final(fmt.Errorf("take back what %s made of the template of %s on %s: %w", strings.Join(makers, ", "),
+		return nil, final(fmt.Errorf("undo the changes of %s to the template of %s on %s: %w", strings.Join(makers, ", "),
 			SetKind.Of(set), h, err))
 	}
 

@@ -81,7 +81,7 @@ func (h *Client) ensureIsolation(ctx context.Context, s Spec, m Machine, found *
 	}
 
 	if apierrors.IsForbidden(err) {
-		h.progress(fmt.Sprintf("Anybody in the network of the host may configure %s before talosop does: %v", m.Name, err))
+		h.progress(fmt.Sprintf("Any client in the network of the host may configure %s before talosop does: %v", m.Name, err))
 
 		return nil
 	}

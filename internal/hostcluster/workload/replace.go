@@ -168,7 +168,7 @@ func (h *Client) awaitTaken(ctx context.Context, set *appsv1.StatefulSet) (*apps
 
 		now, ok := found.(*appsv1.StatefulSet)
 		if !ok || now.UID != uid {
-			return wait.Permanent(errors.New("somebody deleted it meanwhile; apply again"))
+			return wait.Permanent(errors.New("it was deleted meanwhile; apply again"))
 		}
 
 		if set = now; !taken(set) {

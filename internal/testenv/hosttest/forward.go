@@ -147,10 +147,10 @@ func (n *node) connect(ctx context.Context, pod *corev1.Pod, port string, data i
 
 // join passes on what both sides say until one of them is done.
 func join(ctx context.Context, conn net.Conn, data io.ReadWriter) {
-	said := make(chan struct{}) // all that the machine has to say
+	answered := make(chan struct{}) // all that the machine has to say
 
 	go func() {
-		defer close(said)
+		defer close(answered)
 
 		_, _ = io.Copy(data, conn)
 	}()
@@ -172,7 +172,7 @@ func join(ctx context.Context, conn net.Conn, data io.ReadWriter) {
 	}()
 
 	select {
-	case <-said:
+	case <-answered:
 		return
 	case <-asked:
 	}
@@ -181,7 +181,7 @@ func join(ctx context.Context, conn net.Conn, data io.ReadWriter) {
 	defer rest.Stop()
 
 	select {
-	case <-said:
+	case <-answered:
 	case <-rest.C:
 	case <-ctx.Done():
 	}

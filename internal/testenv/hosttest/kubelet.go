@@ -146,5 +146,5 @@ func (r *run) confirm(ctx context.Context) {
 
 // tell makes an event of the pod, once for each reason.
 func (r *run) tell(ctx context.Context, reason, message string) {
-	kubelet.Warn(ctx, r.node.host.API(), r.pod.Load(), r.told, reason, message)
+	kubelet.Warn(ctx, r.node.host.API(), r.pod.Load(), r.reported, reason, message)
 }

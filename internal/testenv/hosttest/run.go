@@ -37,8 +37,8 @@ type run struct {
 	over func()
 	all  context.Context //nolint:containedctx // ends when there is nothing to report any more
 
-	told   map[string]bool
-	claims map[string]types.UID // by name, as they were when the pod's volumes were mounted
+	reported map[string]bool
+	claims   map[string]types.UID // by name, as they were when the pod's volumes were mounted
 
 	container container
 	begun     metav1.Time
@@ -54,7 +54,7 @@ type container struct {
 }
 
 func newRun(n *node, pod *corev1.Pod) *run {
-	r := &run{node: n, told: map[string]bool{}, claims: map[string]types.UID{}, begun: metav1.Now().Rfc3339Copy(),
+	r := &run{node: n, reported: map[string]bool{}, claims: map[string]types.UID{}, begun: metav1.Now().Rfc3339Copy(),
 		phase: corev1.PodPending}
 	r.all, r.kill = context.WithCancel(n.ctx)
 	r.life, r.over = context.WithCancel(r.all)

@@ -35,8 +35,8 @@ func Serve(ctx context.Context, address string, handler http.Handler) (*httptest
 
 // Warn makes an event of a pod, once for each reason, of which told takes note. That it cannot be made, as in a
 // namespace that is to end, is no trouble of the pod.
-func Warn(ctx context.Context, api clientgo.Interface, pod *corev1.Pod, told map[string]bool, reason, message string) {
-	if told[reason] {
+func Warn(ctx context.Context, api clientgo.Interface, pod *corev1.Pod, reported map[string]bool, reason, message string) {
+	if reported[reason] {
 		return
 	}
 
@@ -52,5 +52,5 @@ func Warn(ctx context.Context, api clientgo.Interface, pod *corev1.Pod, told map
 		Source: corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName},
 	}, metav1.CreateOptions{})
 
-	told[reason] = err == nil || apierrors.IsForbidden(err)
+	reported[reason] = err == nil || apierrors.IsForbidden(err)
 }

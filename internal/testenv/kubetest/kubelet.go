@@ -42,8 +42,8 @@ type kubelets struct {
 
 // run is the state of a pod beside its object.
 type run struct {
-	begun time.Time // of its node
-	told  map[string]bool
+	begun    time.Time // of its node
+	reported map[string]bool
 }
 
 // runKubelets works until ctx ends.
@@ -120,7 +120,7 @@ func (k *kubelets) forget(pods []*corev1.Pod) {
 func (k *kubelets) runOf(pod *corev1.Pod) *run {
 	r := k.runs[pod.UID]
 	if r == nil {
-		r = &run{told: map[string]bool{}}
+		r = &run{reported: map[string]bool{}}
 		k.runs[pod.UID] = r
 	}
 
@@ -146,7 +146,7 @@ func (k *kubelets) runPod(ctx context.Context, pod *corev1.Pod, nodes []*corev1.
 
 	life := lifeOf(pod, node, r.begun, time.Now())
 	if life.event != nil {
-		kubelet.Warn(ctx, k.api, pod, r.told, life.event.reason, life.event.message)
+		kubelet.Warn(ctx, k.api, pod, r.reported, life.event.reason, life.event.message)
 	}
 
 	if life.installsCNI {

@@ -85,8 +85,8 @@ func (k *kubelets) serveLog(w http.ResponseWriter, r *http.Request) {
 // logOf is the log of every container of a pod.
 func logOf(pod *corev1.Pod) string {
 	text := "started\n"
-	if said, ok := pod.Annotations[LogAnnotation]; ok {
-		text = strings.TrimSuffix(said, "\n") + "\n"
+	if annotated, ok := pod.Annotations[LogAnnotation]; ok {
+		text = strings.TrimSuffix(annotated, "\n") + "\n"
 	}
 
 	if _, reason, fails := failureOf(pod); fails {

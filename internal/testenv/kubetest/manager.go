@@ -156,9 +156,9 @@ func (c *Cluster) runProgram(ctx context.Context, name string, args []string) er
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-program.Gone():
-		said, err := os.ReadFile(program.Log())
+		output, err := os.ReadFile(program.Log())
 
-		return errors.Join(fmt.Errorf("%s ended: %s", name, lastLines(string(said))), err)
+		return errors.Join(fmt.Errorf("%s ended: %s", name, lastLines(string(output))), err)
 	}
 }
 
