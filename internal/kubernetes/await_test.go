@@ -346,12 +346,12 @@ func TestAwaitComponent_outOfReach(t *testing.T) {
 	const steady = time.Second
 
 	var (
-		told      []string
+		reported  []string
 		restarted time.Time
 	)
 
 	client := ca.clientOf(t, server.URL, server, func(o *api.Options) {
-		o.Port, o.Progress, o.Steady = port, func(message string) { told = append(told, message) }, steady
+		o.Port, o.Progress, o.Steady = port, func(message string) { reported = append(reported, message) }, steady
 	})
 
 	// Its pod is ready from the beginning; that it crashes and starts again shows in its restarts.
@@ -365,9 +365,9 @@ func TestAwaitComponent_outOfReach(t *testing.T) {
 
 	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", kubenames.KubeAPIServer, newAPIServer))
 
-	if len(told) != 1 || !strings.Contains(told[0], "its own address cannot be reached from here (") ||
-		!strings.Contains(told[0], "refused") {
-		t.Errorf("told %q, want once that the pod's status decides, and why", told)
+	if len(reported) != 1 || !strings.Contains(reported[0], "its own address cannot be reached from here (") ||
+		!strings.Contains(reported[0], "refused") {
+		t.Errorf("told %q, want once that the pod's status decides, and why", reported)
 	}
 
 	if waited := time.Since(restarted); waited < steady {

@@ -159,11 +159,11 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 		"1 needed)"
 
 	tests := map[cluster.DrainTimeout]struct {
-		wantErr, wantTold string
-		wantPods          string
+		wantErr, wantReported string
+		wantPods              string
 	}{
 		cluster.DrainFail:  {wantErr: "drain node NODE: after 4s " + left, wantPods: "NODE"},
-		cluster.DrainSkip:  {wantTold: "drain node NODE: going on although " + left, wantPods: "NODE"},
+		cluster.DrainSkip:  {wantReported: "drain node NODE: going on although " + left, wantPods: "NODE"},
 		cluster.DrainForce: {},
 	}
 	for then, test := range tests {
@@ -175,7 +175,7 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 			l.pod(t, node, node, nil)
 			l.budget(t, node, 0)
 
-			told, client := l.telling(t)
+			reported, client := l.telling(t)
 
 			err := client.Drain(t.Context(), node, hasty(then))
 			if (err == nil) != (test.wantErr == "") || err != nil &&
@@ -183,8 +183,8 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 				t.Errorf("error %v, want %q for good", err, named(test.wantErr))
 			}
 
-			if got := strings.Join(*told, "\n"); got != named(test.wantTold) {
-				t.Errorf("told %q, want %q", got, named(test.wantTold))
+			if got := strings.Join(*reported, "\n"); got != named(test.wantReported) {
+				t.Errorf("told %q, want %q", got, named(test.wantReported))
 			}
 
 			if got := l.pods(t, node); got != named(test.wantPods) {
@@ -198,15 +198,15 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 func (l *living) telling(t *testing.T) (*[]string, *kubernetes.Client) {
 	t.Helper()
 
-	var told []string
+	var reported []string
 
 	options := l.options
-	options.Progress = func(text string) { told = append(told, text) }
+	options.Progress = func(text string) { reported = append(reported, text) }
 	client, err := kubernetes.New(options)
 	check(t, err)
 	t.Cleanup(client.Close)
 
-	return &told, client
+	return &reported, client
 }
 
 func testDrainByForceLeavesWhoTakesLong(t *testing.T, l *living) {
@@ -215,11 +215,11 @@ func testDrainByForceLeavesWhoTakesLong(t *testing.T, l *living) {
 	l.pod(t, "forced", "lingers", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(300)) })
 	l.budget(t, "lingers", 0)
 
-	told, client := l.telling(t)
+	reported, client := l.telling(t)
 	check(t, client.Drain(t.Context(), "forced", hasty(cluster.DrainForce)))
 
 	const want = "drain node forced: going on although 1 pod is left: default/lingers (it is shutting down)"
-	if got := strings.Join(*told, "\n"); got != want || l.pods(t, "forced") != "lingers†" {
+	if got := strings.Join(*reported, "\n"); got != want || l.pods(t, "forced") != "lingers†" {
 		t.Errorf("told %q with %q on the node, want %q", got, l.pods(t, "forced"), want)
 	}
 }

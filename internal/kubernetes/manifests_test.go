@@ -123,16 +123,16 @@ func (l *living) withoutManifests(t *testing.T) {
 func testSyncRounds(t *testing.T, l *living) {
 	t.Helper()
 
-	var told []string
+	var reported []string
 
-	l.options.Progress = func(message string) { told = append(told, message) }
+	l.options.Progress = func(message string) { reported = append(reported, message) }
 	client := l.client(t)
 	sync := func(documents ...string) {
 		t.Helper()
 
-		told = nil
+		reported = nil
 		check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, documents...), ssaTalos, false))
-		slices.Sort(told)
+		slices.Sort(reported)
 	}
 
 	// Objects of other clients are not pruned.
@@ -140,8 +140,8 @@ func testSyncRounds(t *testing.T, l *living) {
 
 	sync(widget, inAddons, configMap("ours", "a", "1"), configMap("passing", "a", "1"), addons, widgetDefinition)
 
-	if len(told) != 6 || told[0] != "manifest ConfigMap/kube-system/ours: created" {
-		t.Errorf("told %q", told)
+	if len(reported) != 6 || reported[0] != "manifest ConfigMap/kube-system/ours: created" {
+		t.Errorf("told %q", reported)
 	}
 
 	ours := l.getConfigMap(t, "ours")
@@ -160,8 +160,8 @@ func testSyncRounds(t *testing.T, l *living) {
 	versions := l.versions(t)
 	sync(widget, inAddons, configMap("ours", "a", "1"), configMap("passing", "a", "1"), addons, widgetDefinition)
 
-	if got := l.versions(t); got != versions || len(told) != 0 {
-		t.Errorf("a second run wrote: %s, told %q, want %s", got, told, versions)
+	if got := l.versions(t); got != versions || len(reported) != 0 {
+		t.Errorf("a second run wrote: %s, told %q, want %s", got, reported, versions)
 	}
 
 	// A field of another client in our object stays, and one of ours that changes is changed.
@@ -176,8 +176,8 @@ func testSyncRounds(t *testing.T, l *living) {
 	}
 
 	if want := []string{"manifest ConfigMap/kube-system/ours: configured",
-		"manifest ConfigMap/kube-system/passing: deleted"}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+		"manifest ConfigMap/kube-system/passing: deleted"}; !slices.Equal(reported, want) {
+		t.Errorf("told %q, want %q", reported, want)
 	}
 
 	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "passing",

@@ -18,29 +18,29 @@ func testWatchNodes(t *testing.T, l *living) {
 
 	const name = "watched"
 
-	client, told := l.client(t), make(chan struct{}, 100)
-	go client.WatchNodes(t.Context(), func() { told <- struct{}{} })
+	client, changes := l.client(t), make(chan struct{}, 100)
+	go client.WatchNodes(t.Context(), func() { changes <- struct{}{} })
 
 	l.node(t, name, nil)
-	<-told
+	<-changes
 
-	quiet(told)
+	quiet(changes)
 
 	_, err := l.api.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType,
 		[]byte(`{"spec": {"unschedulable": true}}`), metav1.PatchOptions{})
 	check(t, err)
-	<-told
+	<-changes
 
-	quiet(told)
+	quiet(changes)
 	check(t, l.api.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}))
-	<-told
+	<-changes
 }
 
 // quiet drains the reports so far.
-func quiet(told <-chan struct{}) {
+func quiet(changes <-chan struct{}) {
 	for {
 		select {
-		case <-told:
+		case <-changes:
 		default:
 			return
 		}

@@ -220,7 +220,7 @@ func (r *rotationLife) client() (goesOn func()) {
 		return func() {}
 	}
 
-	credentials, err := bundle.KubernetesClient("somebody", []string{pki.GroupAdmin}, time.Hour)
+	credentials, err := bundle.KubernetesClient("kubectl", []string{pki.GroupAdmin}, time.Hour)
 	tftest.Must(r.t, err)
 
 	write := func(when string) {

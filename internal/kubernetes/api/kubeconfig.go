@@ -209,7 +209,7 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (*rest.Config, error) {
 
 	if config.ExecProvider != nil {
 		config.ExecProvider.StdinUnavailable = true
-		config.ExecProvider.StdinUnavailableMessage = "nobody can be asked during an apply"
+		config.ExecProvider.StdinUnavailableMessage = "no input is available during an apply"
 	}
 
 	config.UserAgent = userAgent
@@ -310,7 +310,7 @@ func authenticated(config *rest.Config, o Options) (transport, error) {
 	// A plugin's certificate ends with the connections it was shown on.
 	connections.DialContext = means.DialHolder.Dial
 
-	wrapped, err := clienttransport.HTTPWrappersForConfig(means, unechoed{connections})
+	wrapped, err := clienttransport.HTTPWrappersForConfig(means, refusalRedactor{connections})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (k Kubeconfig) config() (config *rest.Config, context string, err error) {
 // Authenticate adds the credentials of a [Kubeconfig.Config] to what goes over connections. A request ends with its
 // context also while a plugin makes credentials for it. A redirect to another server is an error.
 func Authenticate(config *rest.Config, connections http.RoundTripper) (http.RoundTripper, error) {
-	wrapped, err := rest.HTTPWrappersForConfig(config, unechoed{connections})
+	wrapped, err := rest.HTTPWrappersForConfig(config, refusalRedactor{connections})
 	if err != nil {
 		return nil, err
 	}

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// unechoed takes the credentials of a request out of an answer that refuses it: its text is shown to people and logged,
+// refusalRedactor takes the credentials of a request out of an answer that refuses it: its text is shown to people and logged,
 // and servers and proxies are known to say what they were sent. It is below what adds the credentials.
-type unechoed struct{ http.RoundTripper }
+type refusalRedactor struct{ http.RoundTripper }
 
 // refusalLimit is how much of a refusal is read; what a server says to people is shorter.
 const refusalLimit = 1 << 20
 
 // RoundTrip implements http.RoundTripper.
-func (u unechoed) RoundTrip(r *http.Request) (*http.Response, error) {
+func (u refusalRedactor) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := u.RoundTripper.RoundTrip(r)
 	if err != nil || response.StatusCode < http.StatusBadRequest {
 		return response, err

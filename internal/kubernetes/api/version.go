@@ -21,12 +21,12 @@ func (c *Client) Ready(ctx context.Context) error {
 
 // Version returns the version of the API server, such as v1.35.2.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	told, err := versionFrom(ctx, c.CoreV1().RESTClient())
+	gitVersion, err := versionFrom(ctx, c.CoreV1().RESTClient())
 	if err != nil {
 		return "", fmt.Errorf("ask the Kubernetes API for its version: %w", WithoutURL(err))
 	}
 
-	return told, nil
+	return gitVersion, nil
 }
 
 // VersionAt asks one API server for its version, by the address of its machine.
@@ -44,12 +44,12 @@ func (c *Client) VersionAt(ctx context.Context, ip string) (string, error) {
 		return "", err
 	}
 
-	told, err := versionFrom(ctx, api)
+	gitVersion, err := versionFrom(ctx, api)
 	if err != nil {
 		return "", fmt.Errorf("ask the API server at %s for its version: %w", s.URL, WithoutURL(err))
 	}
 
-	return told, nil
+	return gitVersion, nil
 }
 
 func versionFrom(ctx context.Context, api rest.Interface) (string, error) {

@@ -54,8 +54,8 @@ func (h *holder) retry() time.Duration { return min(h.duration/attempts, maxRetr
 // error, unless the API went away meanwhile.
 func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(error)) error {
 	var (
-		seen observation
-		told string
+		seen     observation
+		reported string
 	)
 
 	seen.longest = longestDurations * h.duration
@@ -74,11 +74,11 @@ func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(e
 			return nil
 		}
 
-		if other != told {
+		if other != reported {
 			waiting(other)
 		}
 
-		told = other
+		reported = other
 
 		return seen.heldBy(other)
 	})

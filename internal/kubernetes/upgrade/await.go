@@ -65,7 +65,7 @@ type awaited struct {
 	// container is the one that was seen to run last, and since when without a break.
 	container string
 	since     time.Time
-	told      bool
+	reported  bool
 }
 
 func (a *awaited) pod() string { return string(a.component) + "-" + a.node }
@@ -95,8 +95,8 @@ func (a *awaited) kubelet(ctx context.Context) error {
 		return fmt.Errorf("read the node: %w", api.WithoutURL(err))
 	}
 
-	if told := node.Status.NodeInfo.KubeletVersion; !a.isVersion(told) {
-		return fmt.Errorf("the kubelet still reports version %s", told)
+	if version := node.Status.NodeInfo.KubeletVersion; !a.isVersion(version) {
+		return fmt.Errorf("the kubelet still reports version %s", version)
 	}
 
 	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
@@ -169,13 +169,13 @@ func (a *awaited) apiServer(ctx context.Context) error {
 	var unreachable []error
 
 	for _, ip := range api.InternalIPs(node) {
-		told, err := a.upgrade.api.VersionAt(ctx, ip)
+		version, err := a.upgrade.api.VersionAt(ctx, ip)
 
 		switch {
-		case err == nil && a.isVersion(told):
+		case err == nil && a.isVersion(version):
 			return nil
 		case err == nil:
-			return fmt.Errorf("the API server on the node's address %s still tells version %s", ip, told)
+			return fmt.Errorf("the API server on the node's address %s still tells version %s", ip, version)
 		case errors.Is(err, api.ErrUnreachable):
 			unreachable = append(unreachable, err)
 		default:
@@ -193,8 +193,8 @@ func (a *awaited) apiServer(ctx context.Context) error {
 
 	a.upgrade.steadies(a.container)
 
-	if !a.told {
-		a.told = true
+	if !a.reported {
+		a.reported = true
 		a.upgrade.api.Options.Progress(
 			fmt.Sprintf("%s: its own address cannot be reached from here (%s), so the status of pod %s/%s decides whether it "+
 				"runs %s",
@@ -224,8 +224,8 @@ func (u *Upgrade) steadies(container string) {
 }
 
 // isVersion reports whether a component's version is the awaited one: the builder adds what comes after the patch.
-func (a *awaited) isVersion(told string) bool {
-	release, ok := kubenames.ReleaseOf(told)
+func (a *awaited) isVersion(version string) bool {
+	release, ok := kubenames.ReleaseOf(version)
 
 	return a.version == "" || ok && release == a.version
 }

@@ -40,7 +40,7 @@ func Annotation(t testing.TB, bundle *pki.Bundle, endpoint, node, name string) s
 func clientOf(t testing.TB, bundle *pki.Bundle, endpoint string) *typedcore.CoreV1Client {
 	t.Helper()
 
-	credentials, err := bundle.KubernetesClient("somebody", []string{"system:masters"}, time.Hour)
+	credentials, err := bundle.KubernetesClient("kubectl", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
