@@ -196,8 +196,8 @@ func (s site) goesBack(t *testing.T, w *clitest.Workspace) {
 	w.Write(variables, failing.variables(t, false))
 
 	result := w.Run("apply", "-auto-approve")
-	if said := result.Unwrapped(); result.Exit == 0 || !strings.Contains(said, "Talos rolled the upgrade back") ||
-		!strings.Contains(said, s.talosFailing) {
+	if output := result.Unwrapped(); result.Exit == 0 || !strings.Contains(output, "Talos rolled the upgrade back") ||
+		!strings.Contains(output, s.talosFailing) {
 		t.Fatalf("the apply of a Talos that does not boot ended with %d and does not say that it was rolled back:\n%s",
 			result.Exit, result.Output())
 	}

@@ -301,7 +301,7 @@ func (s site) killed(t *testing.T, cli clitest.CLI) {
 	w.MustRun("apply", "-auto-approve")
 
 	if got := bundle(t, w).ClusterID(); got != secrets.ClusterID() {
-		t.Errorf("the cluster id is %s after the second apply, was %s: the secrets were made anew", got, secrets.ClusterID())
+		t.Errorf("the cluster id is %s after the second apply, was %s: the secrets were regenerated", got, secrets.ClusterID())
 	}
 
 	s.isUsable(t, w)
@@ -338,7 +338,7 @@ func (s site) interrupted(t *testing.T, cli clitest.CLI) {
 	w.MustRun("apply", "-auto-approve")
 
 	if got := bundle(t, w).ClusterID(); got != secrets.ClusterID() {
-		t.Errorf("the cluster id is %s after the second apply, was %s: the secrets were made anew", got, secrets.ClusterID())
+		t.Errorf("the cluster id is %s after the second apply, was %s: the secrets were regenerated", got, secrets.ClusterID())
 	}
 
 	s.isUsable(t, w)

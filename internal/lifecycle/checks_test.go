@@ -129,7 +129,7 @@ func (h hanging) Pass(ctx context.Context, waiting func(string)) error {
 }
 
 // A run that ends while it waits reports the reason.
-func TestChecks_waitingIsTold(t *testing.T) {
+func TestChecks_waitingIsReported(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 1, sim.Options{})
@@ -138,8 +138,8 @@ func TestChecks_waitingIsTold(t *testing.T) {
 
 	h := hanging{make(chan struct{})}
 	ctx, cancel := context.WithCancel(bounded(t))
-	told := make(chan struct{})
-	once := sync.OnceFunc(func() { close(told) })
+	reported := make(chan struct{})
+	once := sync.OnceFunc(func() { close(reported) })
 
 	r := s.runner()
 	r.Checks = h
@@ -151,7 +151,7 @@ func TestChecks_waitingIsTold(t *testing.T) {
 
 	go func() {
 		<-h.asked
-		<-told
+		<-reported
 		cancel()
 	}()
 

@@ -290,9 +290,9 @@ func (s *site) onlyMissing(dead string, have cluster.Snapshot) bool {
 	return true
 }
 
-// TestCreate_slowMachineHoldsUpNobodyElse: etcd begins while a configured machine does not answer, and that machine
+// TestCreate_slowMachineDelaysNoOther: etcd begins while a configured machine does not answer, and that machine
 // joins once it does.
-func TestCreate_slowMachineHoldsUpNobodyElse(t *testing.T) {
+func TestCreate_slowMachineDelaysNoOther(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1, sim.Options{})
@@ -360,7 +360,7 @@ func TestRunner_interruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 
 	result, err := s.runner().Converge(ctx, s.want)
 	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v, want a cancelled context", err)
+		t.Fatalf("error %v, want a canceled context", err)
 	}
 
 	if !result.Touched || result.Snapshot.Machines["cp-1"].Access != step.Member {
@@ -371,14 +371,14 @@ func TestRunner_interruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 	s.create()
 }
 
-// runnerThatTells is a runner that sets told when it waits for a reason.
-func (s *site) runnerThatTells(told *atomic.Bool, reason string) *lifecycle.Runner {
+// runnerThatReports is a runner that sets waiting when it waits for a reason.
+func (s *site) runnerThatReports(waiting *atomic.Bool, reason string) *lifecycle.Runner {
 	s.t.Helper()
 
 	runner := s.runner()
 	runner.Events = func(e lifecycle.Event) {
 		if e.State == lifecycle.Waiting && strings.Contains(e.Reason, reason) {
-			told.Store(true)
+			waiting.Store(true)
 		}
 	}
 
@@ -395,21 +395,21 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 
 	ctx, interrupt := context.WithCancel(bounded(t))
 
-	var told atomic.Bool
+	var waiting atomic.Bool
 
 	s.sim.SetOnCall(func(c fault.Call) error {
 		if c.Method != "EtcdMemberList" {
 			return nil
 		}
 
-		if told.Load() {
+		if waiting.Load() {
 			interrupt() // during a request
 		}
 
 		return status.Error(codes.Unavailable, "etcdserver: no leader")
 	})
 
-	_, err := s.runnerThatTells(&told, "no leader").Converge(ctx, s.want)
+	_, err := s.runnerThatReports(&waiting, "no leader").Converge(ctx, s.want)
 	if err == nil || !strings.Contains(err.Error(), "etcd does not answer yet") ||
 		!strings.Contains(err.Error(), "no leader") {
 		t.Errorf("error %v, want what etcd said last", err)
@@ -449,20 +449,20 @@ func TestRunner_deadlineIsNoCause(t *testing.T) {
 	ctx, end := context.WithCancel(bounded(t))
 
 	var (
-		told atomic.Bool
-		asks atomic.Int64
+		waiting atomic.Bool
+		asks    atomic.Int64
 	)
 
 	late := lateContext{ctx, func() bool {
 		const enough = 100 // for a few observations
-		if told.Load() && asks.Add(1) > enough {
+		if waiting.Load() && asks.Add(1) > enough {
 			end()
 		}
 
-		return told.Load()
+		return waiting.Load()
 	}}
 
-	_, err := s.runnerThatTells(&told, "no leader").Converge(late, s.want)
+	_, err := s.runnerThatReports(&waiting, "no leader").Converge(late, s.want)
 	if err == nil || strings.Contains(err.Error(), "no answer from") || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("error %v, want what the machine said last", err)
 	}

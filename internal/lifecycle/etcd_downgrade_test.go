@@ -129,7 +129,7 @@ func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 }
 
 // A canceled downgrade is not canceled again because of earlier reports of the other control planes.
-func TestDowngrade_isCancelledOnce(t *testing.T) {
+func TestDowngrade_isCanceledOnce(t *testing.T) {
 	t.Parallel()
 
 	s := on114(t, 3, 0)

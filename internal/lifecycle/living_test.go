@@ -273,9 +273,9 @@ func TestIdentity_movedMachineKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestDrain_cancelledGivesTheNodeBack interrupts a run while a PodDisruptionBudget blocks a drain. The node is
+// TestDrain_canceledUncordonsTheNode interrupts a run while a PodDisruptionBudget blocks a drain. The node is
 // uncordoned, and the machine is unchanged.
-func TestDrain_cancelledGivesTheNodeBack(t *testing.T) {
+func TestDrain_canceledUncordonsTheNode(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 2, sim.Options{})
@@ -287,13 +287,13 @@ func TestDrain_cancelledGivesTheNodeBack(t *testing.T) {
 	runner.Kubernetes = stuckDrain{runner.Kubernetes, cancel}
 
 	if _, err := runner.Converge(ctx, s.want); err == nil {
-		t.Fatal("a cancelled run ended without an error")
+		t.Fatal("a canceled run ended without an error")
 	}
 
 	s.schedulable()
 
 	if got := s.rebooted(); len(got) > 0 {
-		t.Errorf("rebooted %v after the run was cancelled", got)
+		t.Errorf("rebooted %v after the run was canceled", got)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 type Awaited interface {
 	// Await returns when the observation may have changed, or when the machine is gone. It changes nothing. An error
 	// means that there was nothing to await, or that the context ended.
-	Await(ctx context.Context, said step.MachineState) error
+	Await(ctx context.Context, last step.MachineState) error
 }
 
 // AwaitedNodes is a [Kubernetes] that reports changes of its nodes.
@@ -37,40 +37,42 @@ type news struct {
 
 	mu       sync.Mutex
 	awaiting map[string]*waiter
-	// heard is the report of each machine before its last news, and how often it was the same.
-	heard map[string]echo
+	// backoffs is the report of each machine before its last news, and how often it was the same.
+	backoffs map[string]backoff
 }
 
-// echo is news after which a machine reports the same as before.
-type echo struct {
-	said  sight
+// backoff is news after which a machine reports the same as before.
+type backoff struct {
+	last  watchedState
 	times int
 }
 
 // waiter awaits a change of a machine's report.
 type waiter struct {
-	said sight
+	last watchedState
 	// rarely is true when the machine can be polled rarely meanwhile.
 	rarely bool
 	end    context.CancelFunc
 }
 
-// sight is the part of a machine's report whose change is awaited.
-type sight struct {
+// watchedState is the part of a machine's report whose change is awaited.
+type watchedState struct {
 	access step.Access
 	stage  step.Stage
 	ready  bool
 	boot   string
 }
 
-func sightOf(s step.MachineState) sight { return sight{s.Access, s.Stage, s.Ready, s.BootID} }
+func watchedStateOf(s step.MachineState) watchedState {
+	return watchedState{s.Access, s.Stage, s.Ready, s.BootID}
+}
 
 // awaitNews makes an observer await nodes and, from its next observation on, machines.
 func (o *observer) awaitNews(ctx context.Context) {
 	ctx, end := context.WithCancel(ctx)
 
 	n := &news{observer: o, came: make(chan struct{}, 1), end: end, awaiting: map[string]*waiter{},
-		heard: map[string]echo{}}
+		backoffs: map[string]backoff{}}
 	n.derive = func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }
 	o.news = n
 
@@ -108,7 +110,7 @@ func (n *news) follow(have cluster.Snapshot, resting map[string]bool) {
 		before := n.awaiting[m.Name]
 		n.mu.Unlock()
 
-		if awaited && before != nil && before.said == sightOf(state) {
+		if awaited && before != nil && before.last == watchedStateOf(state) {
 			continue
 		}
 
@@ -141,13 +143,13 @@ func (n *news) forget(name string, w *waiter) {
 const newsPause = 200 * time.Millisecond
 
 // pause is the pause of a machine that has news after a report.
-func (n *news) pause(name string, said sight) time.Duration {
+func (n *news) pause(name string, last watchedState) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
-	before := n.heard[name]
-	if before.said != said {
-		before = echo{said: said}
+	before := n.backoffs[name]
+	if before.last != last {
+		before = backoff{last: last}
 	}
 
 	longest := n.observer.runner.interval()
@@ -157,7 +159,7 @@ func (n *news) pause(name string, said sight) time.Duration {
 		before.times++
 	}
 
-	n.heard[name] = before
+	n.backoffs[name] = before
 
 	return pause
 }
@@ -165,7 +167,7 @@ func (n *news) pause(name string, said sight) time.Duration {
 // await starts a waiter. A waiter without news stays until the machine is observed to differ.
 func (n *news) await(m cluster.Machine, api Awaited, state step.MachineState) {
 	ctx, end := n.derive()
-	w := &waiter{said: sightOf(state), end: end, rarely: m.Role == step.Worker && state.Answers()}
+	w := &waiter{last: watchedStateOf(state), end: end, rarely: m.Role == step.Worker && state.Answers()}
 
 	n.mu.Lock()
 	n.awaiting[m.Name] = w
@@ -184,7 +186,7 @@ func (n *news) await(m cluster.Machine, api Awaited, state step.MachineState) {
 			return
 		}
 
-		pause := time.NewTimer(time.Until(begun.Add(n.pause(m.Name, w.said))))
+		pause := time.NewTimer(time.Until(begun.Add(n.pause(m.Name, w.last))))
 		defer pause.Stop()
 
 		select {

@@ -25,8 +25,8 @@ type Peer interface {
 
 // standing is the entry of one run in Peers.
 type standing struct {
-	peer Peer // nil where the run does not know others
-	told cluster.Standing
+	peer      Peer // nil where the run does not know others
+	announced cluster.Standing
 	// starts is true when the run may start an API server with an older version than the current one.
 	starts bool
 	// before is what the others did when the last observation began. quiet is since when they have moved nothing.
@@ -39,9 +39,9 @@ type standing struct {
 
 // enter makes a run known to the others. Until its first decision it may do anything.
 func enter(peers Peers) *standing {
-	s := &standing{told: cluster.Standing{Undecided: true, Moves: true}, starts: true, apiServers: map[string]string{}}
+	s := &standing{announced: cluster.Standing{Undecided: true, Moves: true}, starts: true, apiServers: map[string]string{}}
 	if peers != nil {
-		s.peer = peers.Enter(s.told)
+		s.peer = peers.Enter(s.announced)
 	}
 
 	return s
@@ -54,9 +54,9 @@ func (s *standing) look() {
 		return
 	}
 
-	if s.starts && !s.told.Undecided {
-		s.told.Undecided = true
-		s.peer.Tell(s.told)
+	if s.starts && !s.announced.Undecided {
+		s.announced.Undecided = true
+		s.peer.Tell(s.announced)
 	}
 
 	s.before = s.peer.Others()
@@ -88,8 +88,8 @@ func (s *standing) decided(want cluster.Spec, have cluster.Snapshot, d cluster.D
 
 	s.starts = cluster.StartsAPIServers(want, have)
 	maps.Copy(s.apiServers, cluster.APIServers(want, have, d))
-	s.told = cluster.StandingOf(want, have, d, s.apiServers)
-	s.peer.Tell(s.told)
+	s.announced = cluster.StandingOf(want, have, d, s.apiServers)
+	s.peer.Tell(s.announced)
 }
 
 func (s *standing) leave() {

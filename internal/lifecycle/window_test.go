@@ -34,7 +34,7 @@ func TestConverge_outsideOfTheWindow(t *testing.T) {
 
 	var waits atomic.Bool
 
-	runner = s.runnerThatTells(&waits, "waits for the maintenance window")
+	runner = s.runnerThatReports(&waits, "waits for the maintenance window")
 	runner.Window = func(now, ends time.Time) cluster.Window {
 		if now.IsZero() || ends.IsZero() {
 			t.Errorf("the window is asked for at %s, in a run that ends at %s", now, ends)

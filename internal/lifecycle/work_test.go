@@ -245,7 +245,7 @@ func (s silentWorker) Observe(ctx context.Context) step.MachineState {
 }
 
 // Many unreachable machines do not keep a run from asking those that answer.
-func TestRunner_silentMachinesHoldNobodyUp(t *testing.T) {
+func TestRunner_silentMachinesDelayNoOther(t *testing.T) {
 	t.Parallel()
 
 	const silent = 60

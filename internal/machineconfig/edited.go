@@ -111,7 +111,7 @@ func (e edited) putList(at places.Spot, elements []*yaml.Node) error {
 
 // encode encodes the changed documents, and keeps the others as they are.
 func (e edited) encode() ([]byte, error) {
-	anew := map[int][]byte{}
+	replaced := map[int][]byte{}
 
 	for kind := range e.changed {
 		encoded, err := encodeAgain(e.roots[kind])
@@ -119,13 +119,13 @@ func (e edited) encode() ([]byte, error) {
 			return nil, fmt.Errorf("encode document %s: %w", identity{kind: kind}, err)
 		}
 
-		anew[e.places[kind]] = encoded
+		replaced[e.places[kind]] = encoded
 	}
 
 	var out strings.Builder
 
 	for i, c := range e.chunks {
-		encoded, changed := anew[i]
+		encoded, changed := replaced[i]
 
 		switch {
 		case !changed:

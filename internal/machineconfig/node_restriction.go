@@ -41,13 +41,13 @@ func (g *Generator) warnOfNodeRestriction(d *documents, facts Facts, m Machine) 
 
 	for _, l := range slices.Backward(g.levels(m)) {
 		for _, of := range []*setting.Setting{setting.Labels, setting.Taints} {
-			said := func(key string) bool { return slices.Contains(l.values.Keys(of), key) }
+			sets := func(key string) bool { return slices.Contains(l.values.Keys(of), key) }
 
-			if here := slices.DeleteFunc(slices.Clone(refused), func(key string) bool { return !said(key) }); len(here) > 0 {
+			if here := slices.DeleteFunc(slices.Clone(refused), func(key string) bool { return !sets(key) }); len(here) > 0 {
 				d.ineffective = append(d.ineffective, refusedByKubernetes(l.prefix+of.Name, here))
 			}
 
-			refused = slices.DeleteFunc(refused, said)
+			refused = slices.DeleteFunc(refused, sets)
 		}
 	}
 

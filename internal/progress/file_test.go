@@ -33,7 +33,7 @@ func TestFile_followsNoLinks(t *testing.T) {
 			}
 
 			failures := 0
-			told(progress.NewFollower(file, nil).Follow("prod", "cluster prod", func(error) { failures++ }))
+			reportRun(progress.NewFollower(file, nil).Follow("prod", "cluster prod", func(error) { failures++ }))
 
 			content, err := os.ReadFile(victim)
 			if failures != 1 || (err == nil) != exists || exists && string(content) != "old" {
@@ -63,7 +63,7 @@ func TestFile_isItsOwnersAlone(t *testing.T) {
 		}
 	}
 
-	told(follow(t, progress.NewFollower(file, nil)))
+	reportRun(follow(t, progress.NewFollower(file, nil)))
 
 	for _, name := range []string{file, file + ".txt"} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {

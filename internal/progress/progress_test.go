@@ -25,8 +25,8 @@ import (
 
 var bootstrap = step.Bootstrap{Machine: "cp-1"}
 
-// told is a run in which one machine waits in several rounds and one step fails once.
-func told(follow *progress.Follow) {
+// reportRun is a run in which one machine waits in several rounds and one step fails once.
+func reportRun(follow *progress.Follow) {
 	for _, e := range []lifecycle.Event{
 		{State: lifecycle.Waiting, Machine: "cp-1", Reason: "is booting"},
 		{State: lifecycle.Waiting, Machine: "cp-1", Reason: "is booting"},
@@ -70,7 +70,7 @@ func TestFollow_writesLines(t *testing.T) {
 	t.Parallel()
 
 	path := filepath.Join(t.TempDir(), "progress.jsonl")
-	told(follow(t, progress.NewFollower(path, nil)))
+	reportRun(follow(t, progress.NewFollower(path, nil)))
 
 	var got []progress.Line
 
@@ -127,7 +127,7 @@ func TestFollow_severalRuns(t *testing.T) {
 
 	var all sync.WaitGroup
 	for range 8 {
-		all.Go(func() { told(follow(t, f)) })
+		all.Go(func() { reportRun(follow(t, f)) })
 	}
 
 	all.Wait()
@@ -151,7 +151,7 @@ func TestFollow_fileGoesAway(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "gone")
 	failures := 0
 
-	told(progress.NewFollower(filepath.Join(folder, "progress.jsonl"), nil).Follow("prod", "cluster prod",
+	reportRun(progress.NewFollower(filepath.Join(folder, "progress.jsonl"), nil).Follow("prod", "cluster prod",
 		func(error) { failures++ }))
 
 	if failures != 1 {
@@ -208,7 +208,7 @@ func TestSpans_ofARun(t *testing.T) {
 	}
 
 	run := follow(t, progress.NewFollower("", spans))
-	told(run)
+	reportRun(run)
 	run.End(t.Context(), errors.New("gave up"))
 
 	mu.Lock()

@@ -32,7 +32,7 @@ const (
 	VolumeEphemeral = "EPHEMERAL"
 )
 
-var errPlacement = errors.New("only a container that does not run can be placed anew")
+var errPlacement = errors.New("only a container that does not run can be placed again")
 
 // Place makes another container for the machine, which has to be off; PowerOn starts it. What the volumes hold
 // stays, see WipeVolumes. The kubelet of a host cluster does this for every new pod.

@@ -19,26 +19,26 @@ func TestEtcdDowngrade_asRealEtcd(t *testing.T) {
 
 	folder := filepath.Dir(asset(t, "etcd"))
 
-	said := map[string][]string{}
+	answers := map[string][]string{}
 	for name, opts := range map[string]sim.Options{"model": {}, "etcd": {Assets: folder, OnlyEtcd: true}} {
-		t.Run(name, func(t *testing.T) { said[name] = downgradesAndBack(t, opts) })
+		t.Run(name, func(t *testing.T) { answers[name] = downgradesAndBack(t, opts) })
 	}
 
-	for i, answer := range said["etcd"] {
+	for i, answer := range answers["etcd"] {
 		t.Log(answer)
 
-		if i < len(said["model"]) && said["model"][i] != answer {
-			t.Errorf("the model says %q", said["model"][i])
+		if i < len(answers["model"]) && answers["model"][i] != answer {
+			t.Errorf("the model says %q", answers["model"][i])
 		}
 	}
 
-	if len(said["etcd"]) != len(said["model"]) {
-		t.Errorf("%d answers of etcd, %d of the model", len(said["etcd"]), len(said["model"]))
+	if len(answers["etcd"]) != len(answers["model"]) {
+		t.Errorf("%d answers of etcd, %d of the model", len(answers["etcd"]), len(answers["model"]))
 	}
 }
 
 // downgradesAndBack is what the only member of an etcd 3.6 says to one call after the other.
-func downgradesAndBack(t *testing.T, opts sim.Options) (said []string) {
+func downgradesAndBack(t *testing.T, opts sim.Options) (answers []string) {
 	t.Helper()
 
 	cluster, cps := upgradeSite(t, 1, opts)
@@ -54,7 +54,7 @@ func downgradesAndBack(t *testing.T, opts sim.Options) (said []string) {
 			answer += " cluster " + one.GetClusterVersion()
 		}
 
-		said = append(said, call+": "+answer)
+		answers = append(answers, call+": "+answer)
 	}
 	validate := func(version string) {
 		resp, err := talos.EtcdDowngradeValidate(t.Context(), &machine.EtcdDowngradeValidateRequest{Version: version})
@@ -78,7 +78,7 @@ func downgradesAndBack(t *testing.T, opts sim.Options) (said []string) {
 			return nil
 		})
 
-		said = append(said, "data of "+version)
+		answers = append(answers, "data of "+version)
 	}
 
 	awaitData("3.6.")
@@ -99,7 +99,7 @@ func downgradesAndBack(t *testing.T, opts sim.Options) (said []string) {
 	cancel()
 	validate("3.5")
 
-	return said
+	return answers
 }
 
 func ofEach[M any](messages []*M, of func(*M) *machine.EtcdClusterDowngrade) []*machine.EtcdClusterDowngrade {

@@ -105,8 +105,8 @@ func (c *testCluster) awaitEtcd(m *sim.Machine, state, text string) {
 		etcd := services[0].Service
 		events := etcd.GetEvents().GetEvents()
 
-		if said := events[len(events)-1].GetMsg(); etcd.GetState() != state || !strings.Contains(said, text) {
-			return fmt.Errorf("etcd is %s: %s", etcd.GetState(), said)
+		if message := events[len(events)-1].GetMsg(); etcd.GetState() != state || !strings.Contains(message, text) {
+			return fmt.Errorf("etcd is %s: %s", etcd.GetState(), message)
 		}
 
 		return nil
@@ -226,7 +226,7 @@ func TestSnapshot_agreesWithEtcdutl(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "snapshot")
 		check(t, os.WriteFile(file, snapshot, 0o600))
 
-		said, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", file, "--write-out=json").Output()
+		output, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", file, "--write-out=json").Output()
 		check(t, err)
 
 		var status struct {
@@ -237,7 +237,7 @@ func TestSnapshot_agreesWithEtcdutl(t *testing.T) {
 			Version   string
 		}
 
-		check(t, json.Unmarshal(said, &status))
+		check(t, json.Unmarshal(output, &status))
 
 		archive := backup.Archive{Store: filestore.Store{Path: t.TempDir()}, Cluster: "prod", Mark: "0123456789abcdef"}
 		record, err := archive.Take(t.Context(), backup.Request{At: time.Now(),

@@ -109,8 +109,8 @@ func (b *boot) afterInstallation(ctx context.Context) error {
 	}
 
 	reboots := doc.InstallerImage() != ""
-	if said := doc.RebootAfterInstall(); said != nil {
-		reboots = *said
+	if set := doc.RebootAfterInstall(); set != nil {
+		reboots = *set
 	}
 
 	if !reboots {

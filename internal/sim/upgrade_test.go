@@ -462,7 +462,7 @@ func TestUpgrade_oneInstallationAtATime(t *testing.T) {
 	}
 
 	if status.Code(err) != codes.Canceled {
-		t.Errorf("cancelled installation: %v", err)
+		t.Errorf("canceled installation: %v", err)
 	}
 }
 

@@ -286,7 +286,7 @@ func (c *collection) tell(line string) {
 func (c *collection) about() string {
 	out := fmt.Sprintf("Support bundle of the cluster %q, made by talosop at %s.\n\n"+
 		"What is secret is taken out: %q stands in its place. Logs are what programs wrote:\n"+
-		"look at them before you give this file to anybody.\n\n", c.Cluster,
+		"look at them before you share this file.\n\n", c.Cluster,
 		c.archive.made.UTC().Format(time.RFC3339), hidden)
 
 	if len(c.missing) == 0 {

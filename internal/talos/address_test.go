@@ -20,11 +20,11 @@ func TestObserve_atAFormerAddress(t *testing.T) {
 
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
-	nobody := add(t, simulator, sim.MachineOptions{PoweredOff: true})
+	off := add(t, simulator, sim.MachineOptions{PoweredOff: true})
 	m, _, config := waiting(t, simulator, o, o.fleet(t, nil))
 
 	moving := wanted(m)
-	moving.Address, moving.PreviousAddress = nobody.Address().String(), moving.Address
+	moving.Address, moving.PreviousAddress = off.Address().String(), moving.Address
 
 	api := o.fleet(t, nil).Machine(moving)
 
@@ -58,7 +58,7 @@ func TestObserve_atAFormerAddressOfAnother(t *testing.T) {
 
 	simulator := site(t, sim.Options{})
 	o, theirs := newOwner(t, simulator), ownerOf(t, simulator, theirSecrets)
-	nobody := add(t, simulator, sim.MachineOptions{PoweredOff: true})
+	off := add(t, simulator, sim.MachineOptions{PoweredOff: true})
 	fresh := add(t, simulator, sim.MachineOptions{})
 	ours, _, config := waiting(t, simulator, o, o.fleet(t, nil))
 	foreign, _, _ := waiting(t, simulator, theirs, theirs.fleet(t, nil))
@@ -70,10 +70,10 @@ func TestObserve_atAFormerAddressOfAnother(t *testing.T) {
 		want    step.Access
 		uuid    string
 	}{
-		"no UUID is known":               {machine: at(nobody, ours, ""), want: step.Unreachable},
-		"another machine of the cluster": {machine: at(nobody, ours, known), want: step.Unreachable},
-		"a machine without a cluster":    {machine: at(nobody, fresh, known), want: step.Unreachable},
-		"a machine of another cluster":   {machine: at(nobody, foreign, known), want: step.Unreachable},
+		"no UUID is known":               {machine: at(off, ours, ""), want: step.Unreachable},
+		"another machine of the cluster": {machine: at(off, ours, known), want: step.Unreachable},
+		"a machine without a cluster":    {machine: at(off, fresh, known), want: step.Unreachable},
+		"a machine of another cluster":   {machine: at(off, foreign, known), want: step.Unreachable},
 		"another one at the new address": {machine: at(fresh, ours, ours.UUID()), want: step.Maintenance,
 			uuid: fresh.UUID()},
 		"a foreign one at the new": {machine: at(foreign, ours, ours.UUID()), want: step.Foreign},

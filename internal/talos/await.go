@@ -23,13 +23,13 @@ var errNotAwaited = errors.New("it has to be asked")
 // or it takes connections where it did not answer. It changes nothing, and reads nothing but the status. The error is
 // the context's, or says that a machine has to be asked: one behind a control plane, or one that is no member of the
 // cluster.
-func (m *Machine) Await(ctx context.Context, said step.MachineState) error {
+func (m *Machine) Await(ctx context.Context, last step.MachineState) error {
 	switch {
 	case m.asWanted().Through:
 		return errNotAwaited
-	case said.Answers():
-		return m.awaitStatus(ctx, said)
-	case said.Access == step.Unreachable:
+	case last.Answers():
+		return m.awaitStatus(ctx, last)
+	case last.Access == step.Unreachable:
 		return m.awaitPort(ctx)
 	default:
 		return errNotAwaited
@@ -37,7 +37,7 @@ func (m *Machine) Await(ctx context.Context, said step.MachineState) error {
 }
 
 // awaitStatus follows the status of a machine on the connection that is there.
-func (m *Machine) awaitStatus(ctx context.Context, said step.MachineState) error {
+func (m *Machine) awaitStatus(ctx context.Context, last step.MachineState) error {
 	m.mu.Lock()
 	s := m.session
 	m.mu.Unlock()
@@ -80,7 +80,7 @@ func (m *Machine) awaitStatus(ctx context.Context, said step.MachineState) error
 			spec := event.GetResource().GetSpec().GetProtoSpec()
 
 			switch {
-			case first == nil && !tells(spec, said):
+			case first == nil && !tells(spec, last):
 				first = spec
 			case !bytes.Equal(spec, first):
 				return nil
@@ -90,20 +90,20 @@ func (m *Machine) awaitStatus(ctx context.Context, said step.MachineState) error
 }
 
 // tells reports whether a status differs from the machine's last one.
-func tells(spec []byte, said step.MachineState) bool {
+func tells(spec []byte, last step.MachineState) bool {
 	var status runtimeapi.MachineStatusSpec
 	if len(spec) == 0 || proto.Unmarshal(spec, &status) != nil {
 		return false
 	}
 
 	// The status alone does not distinguish an installation that a document asks for from a boot.
-	if said.Stage == step.StageInstalling {
+	if last.Stage == step.StageInstalling {
 		return false
 	}
 
 	stage := step.Stage(runtime.MachineStage(status.GetStage()).String())
 
-	return stage != said.Stage || status.GetStatus().GetReady() != said.Ready
+	return stage != last.Stage || status.GetStatus().GetReady() != last.Ready
 }
 
 // awaitPort waits until the machine takes connections.

@@ -11,14 +11,14 @@ import (
 )
 
 // awaiting begins to wait for a change after a machine's last status.
-func awaiting(t *testing.T, api *talos.Machine, said step.MachineState) <-chan error {
+func awaiting(t *testing.T, api *talos.Machine, last step.MachineState) <-chan error {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
 	t.Cleanup(cancel)
 
 	ended := make(chan error, 1)
-	go func() { ended <- api.Await(ctx, said) }()
+	go func() { ended <- api.Await(ctx, last) }()
 
 	return ended
 }
@@ -31,8 +31,8 @@ func TestAwait_untilTheMachineIsAnotherWay(t *testing.T) {
 	o := newOwner(t, simulator)
 	m, api, _ := waiting(t, simulator, o, o.fleet(t, nil))
 
-	said := api.Observe(t.Context())
-	goes := awaiting(t, api, said)
+	last := api.Observe(t.Context())
+	goes := awaiting(t, api, last)
 
 	m.PowerOff()
 	must(t, <-goes)
@@ -56,10 +56,10 @@ func TestAwait_isCutOff(t *testing.T) {
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
 	m, api, _ := waiting(t, simulator, o, o.fleet(t, nil))
-	said := api.Observe(t.Context())
+	last := api.Observe(t.Context())
 
 	for name, state := range map[string]step.MachineState{
-		"a member": said, "one that is silent": {Access: step.Unreachable},
+		"a member": last, "one that is silent": {Access: step.Unreachable},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -73,7 +73,7 @@ func TestAwait_isCutOff(t *testing.T) {
 	behind.Through = true
 
 	for name, api := range map[string]func() error{
-		"behind a control plane": func() error { return o.fleet(t, nil).Machine(behind).Await(t.Context(), said) },
+		"behind a control plane": func() error { return o.fleet(t, nil).Machine(behind).Await(t.Context(), last) },
 		"another cluster's": func() error {
 			return api.Await(t.Context(), step.MachineState{Access: step.Foreign})
 		},

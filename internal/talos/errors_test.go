@@ -22,7 +22,7 @@ func TestClassify_errors(t *testing.T) {
 		"refused":             {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, ErrUnreachable},
 		"reset":               {fmt.Errorf("read: %w", syscall.ECONNRESET), ErrUnreachable},
 		"deadline":            {context.DeadlineExceeded, ErrUnreachable},
-		"cancelled":           {context.Canceled, ErrUnreachable},
+		"canceled":           {context.Canceled, ErrUnreachable},
 		"unavailable":         {status.Error(codes.Unavailable, "a"), ErrUnreachable},
 		"not in time":         {status.Error(codes.DeadlineExceeded, "a"), ErrUnreachable},
 		"not allowed":         {status.Error(codes.PermissionDenied, "not authorized"), ErrNotAuthorised},

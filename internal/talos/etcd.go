@@ -242,11 +242,11 @@ func (s *session) etcdFailure(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	return lastSaid(service), nil
+	return lastMessage(service), nil
 }
 
-// lastSaid is the latest message about a service, which has the reason of a failure.
-func lastSaid(service *machineapi.ServiceInfo) string {
+// lastMessage is the latest message about a service, which has the reason of a failure.
+func lastMessage(service *machineapi.ServiceInfo) string {
 	events := service.GetEvents().GetEvents()
 	if len(events) == 0 {
 		return "its etcd service is " + service.GetState()

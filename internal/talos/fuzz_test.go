@@ -66,9 +66,9 @@ func decoded(answer []byte, into any) error {
 
 // answerOnce is a stream with one message, sent twice.
 type answerOnce struct {
-	ctx    context.Context
-	answer []byte
-	said   int
+	ctx      context.Context
+	answer   []byte
+	received int
 }
 
 func (s *answerOnce) Header() (metadata.MD, error) { return nil, nil } //nolint:nilnil // there is none
@@ -78,7 +78,7 @@ func (s *answerOnce) Context() context.Context     { return s.ctx }
 func (s *answerOnce) SendMsg(any) error            { return nil }
 
 func (s *answerOnce) RecvMsg(into any) error {
-	if s.said++; s.said > 2 || len(s.answer) == 0 {
+	if s.received++; s.received > 2 || len(s.answer) == 0 {
 		return io.EOF
 	}
 
@@ -111,10 +111,10 @@ func sent(f *testing.F, r resource.Resource) []byte {
 		f.Fatal(err)
 	}
 
-	return said(f, &cosi.GetResponse{Resource: message})
+	return encodedMessage(f, &cosi.GetResponse{Resource: message})
 }
 
-func said(f *testing.F, message proto.Message) []byte {
+func encodedMessage(f *testing.F, message proto.Message) []byte {
 	f.Helper()
 
 	encoded, err := proto.Marshal(message)
@@ -145,10 +145,10 @@ func seedsOfObserve(f *testing.F) {
 	other := hardware.NewSystemInformation(hardware.SystemInformationID)
 	other.TypedSpec().UUID = " 6F9619FF-8B86-D011-B42D-00CF4FC964FF"
 
-	configuration := said(f, &cosi.GetResponse{Resource: &cosi.Resource{
+	configuration := encodedMessage(f, &cosi.GetResponse{Resource: &cosi.Resource{
 		Metadata: &cosi.Metadata{Namespace: config.NamespaceName, Type: config.MachineConfigType, Id: config.ActiveID,
 			Version: "1", Phase: "running"},
-		Spec: &cosi.Spec{ProtoSpec: said(f, &configapi.MachineConfigSpec{YamlMarshalled: []byte(
+		Spec: &cosi.Spec{ProtoSpec: encodedMessage(f, &configapi.MachineConfigSpec{YamlMarshalled: []byte(
 			"machine: {type: controlplane, token: " + secretOfFuzz + ", kubelet: {registerWithFQDN: true}}")})},
 	}})
 
@@ -164,22 +164,22 @@ func seedsOfObserve(f *testing.F) {
 	extension := runtime.NewExtensionStatus(runtime.NamespaceName, "a")
 	extension.TypedSpec().Metadata.Name = schematicName
 
-	version := said(f, &machineapi.VersionResponse{Messages: []*machineapi.Version{{
+	version := encodedMessage(f, &machineapi.VersionResponse{Messages: []*machineapi.Version{{
 		Version: &machineapi.VersionInfo{Tag: "v1.13.0"}, Platform: &machineapi.PlatformInfo{Name: "metal"}}}})
-	services := said(f, &machineapi.ServiceListResponse{Messages: []*machineapi.ServiceList{{
+	services := encodedMessage(f, &machineapi.ServiceListResponse{Messages: []*machineapi.ServiceList{{
 		Services: []*machineapi.ServiceInfo{{Id: "etcd", State: "Failed", Events: &machineapi.ServiceEvents{
 			Events: []*machineapi.ServiceEvent{{Msg: "no", State: "Failed"}}}}}}}})
 
 	meta := runtime.NewMetaKey(runtime.NamespaceName, runtime.MetaKeyTagToID(metakey.Network))
 	meta.TypedSpec().Value = "x"
 
-	event := said(f, &machineapi.Event{Id: "1", Data: &anypb.Any{
-		TypeUrl: "talos/runtime/machine.ServiceStateEvent", Value: said(f, &machineapi.ServiceStateEvent{Service: "etcd"})}})
+	event := encodedMessage(f, &machineapi.Event{Id: "1", Data: &anypb.Any{
+		TypeUrl: "talos/runtime/machine.ServiceStateEvent", Value: encodedMessage(f, &machineapi.ServiceStateEvent{Service: "etcd"})}})
 
 	f.Add(true, sent(f, stage), sent(f, other), configuration, sent(f, name), []byte{}, services)
 	f.Add(true, sent(f, stage), sent(f, other), configuration, sent(f, name), sent(f, meta), event)
 	f.Add(true, sent(f, stage), sent(f, other), configuration, sent(f, name), sent(f, block.NewDisk(block.NamespaceName, "sda")),
-		said(f, &machineapi.EtcdMemberListResponse{Messages: []*machineapi.EtcdMembers{{Members: []*machineapi.EtcdMember{{Id: 1}}}}}))
+		encodedMessage(f, &machineapi.EtcdMemberListResponse{Messages: []*machineapi.EtcdMembers{{Members: []*machineapi.EtcdMember{{Id: 1}}}}}))
 	f.Add(false, sent(f, stage), sent(f, system), []byte{}, []byte{}, []byte{}, version)
 	f.Add(true, sent(f, booting), sent(f, other), configuration, sent(f, name), sent(f, extension), services)
 	f.Add(true, sent(f, booting), sent(f, other), configuration, sent(f, host), sent(f, pod), version)

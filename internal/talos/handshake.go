@@ -210,7 +210,7 @@ func (g *gatekeeper) admitMember(leaf *x509.Certificate) error {
 func (g *gatekeeper) admitMaintenance() error {
 	if g.fingerprint != "" && g.fingerprint != g.peer.fingerprint {
 		return foreignError("it waits in maintenance mode with the certificate fingerprint %s, expected is %s; "+
-			"the certificate is made anew at every boot, so read it from the machine's console again",
+			"the certificate is regenerated at every boot, so read it from the machine's console again",
 			g.peer.fingerprint, g.fingerprint)
 	}
 

@@ -65,7 +65,7 @@ func extension(size int) *cosi.Resource {
 
 // Any client at the address of a machine may answer as in maintenance mode. It is read for a bounded time and with
 // bounded memory, and no answer causes a crash.
-func TestLimits_answersOfAnybody(t *testing.T) {
+func TestLimits_answersOfAnyServer(t *testing.T) {
 	t.Parallel()
 
 	item := func(size int) func() *cosi.ListResponse {

@@ -374,7 +374,7 @@ func TestObserve_certificate(t *testing.T) {
 	}
 }
 
-func TestObserve_isBoundedAndCancelled(t *testing.T) {
+func TestObserve_isBoundedAndCanceled(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -395,7 +395,7 @@ func TestObserve_isBoundedAndCancelled(t *testing.T) {
 
 	endless := o.fleet(t, func(o *talos.Options) { o.Timeouts.Call, o.Timeouts.Observe = time.Hour, time.Hour })
 	if got := endless.Machine(wanted(m)).Observe(ctx); got.Access != step.Unreachable {
-		t.Errorf("cancelled: %+v", got)
+		t.Errorf("canceled: %+v", got)
 	}
 }
 

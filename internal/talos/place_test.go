@@ -74,7 +74,7 @@ func TestMachine_waitsAtAnotherAddress(t *testing.T) {
 
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
-	nobody := add(t, simulator, sim.MachineOptions{PoweredOff: true})
+	off := add(t, simulator, sim.MachineOptions{PoweredOff: true})
 	waits := add(t, simulator, sim.MachineOptions{})
 	configured := running(t, simulator, o)
 
@@ -93,7 +93,7 @@ func TestMachine_waitsAtAnotherAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := o.fleet(t, nil).Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{
-				Address: nobody.Address().String(), WaitsAt: test.at.Address().String(), UUID: test.uuid,
+				Address: off.Address().String(), WaitsAt: test.at.Address().String(), UUID: test.uuid,
 			}})
 
 			seen := api.Observe(t.Context())

@@ -142,7 +142,7 @@ func (m *Machine) awaitRestored(ctx context.Context, boot string) error {
 		case step.ServiceRunning:
 			return nil
 		case step.ServiceFailed:
-			refusal, err = m.refusal(ctx, s, lastSaid(etcd))
+			refusal, err = m.refusal(ctx, s, lastMessage(etcd))
 
 			return err
 		default:
@@ -185,7 +185,7 @@ func (m *Machine) etcdOf(ctx context.Context, boot string) (*session, *machineap
 }
 
 // refusal returns Talos's reason for refusing a snapshot, and what to do about it.
-func (m *Machine) refusal(ctx context.Context, s *session, said string) (refusal, err error) {
+func (m *Machine) refusal(ctx context.Context, s *session, reason string) (refusal, err error) {
 	data, err := bounded(ctx, m, s.etcdHasData)
 
 	switch {
@@ -194,12 +194,12 @@ func (m *Machine) refusal(ctx context.Context, s *session, said string) (refusal
 	case data:
 		return wait.Permanent(fmt.Errorf(
 			"etcd refused the snapshot and left data of it, which Talos never bootstraps over: %s; "+
-				"reset the machine, then apply again with another snapshot", said)), nil
-	case notThere(said):
+				"reset the machine, then apply again with another snapshot", reason)), nil
+	case notThere(reason):
 		// The machine notices a broken upload late, and then removes the file even if a later upload has written
 		// it (EtcdRecover, Talos 1.13).
-		return fmt.Errorf("%w: the snapshot was removed by an earlier upload that broke off: %s", ErrInProgress, said), nil
+		return fmt.Errorf("%w: the snapshot was removed by an earlier upload that broke off: %s", ErrInProgress, reason), nil
 	default:
-		return wait.Permanent(fmt.Errorf("etcd refused the snapshot: %s; apply again with another one", said)), nil
+		return wait.Permanent(fmt.Errorf("etcd refused the snapshot: %s; apply again with another one", reason)), nil
 	}
 }

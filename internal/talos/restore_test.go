@@ -332,8 +332,8 @@ func TestEtcdSnapshot_thatBreaksOff(t *testing.T) {
 		m.SetFault(test.fault)
 
 		err := test.api.EtcdSnapshot(t.Context(), io.Discard)
-		told := func(text string) bool { return strings.Contains(err.Error(), text) }
-		if !errors.Is(err, talos.ErrUnreachable) || !slices.ContainsFunc(test.texts, told) {
+		reported := func(text string) bool { return strings.Contains(err.Error(), text) }
+		if !errors.Is(err, talos.ErrUnreachable) || !slices.ContainsFunc(test.texts, reported) {
 			t.Errorf("%s: %v", name, err)
 		}
 
@@ -341,15 +341,15 @@ func TestEtcdSnapshot_thatBreaksOff(t *testing.T) {
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := api.EtcdSnapshot(ctx, cancelling{cancel}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+	if err := api.EtcdSnapshot(ctx, canceling{cancel}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
 	}
 }
 
 // A writer whose owner gives up.
-type cancelling struct{ cancel context.CancelFunc }
+type canceling struct{ cancel context.CancelFunc }
 
-func (w cancelling) Write(p []byte) (int, error) {
+func (w canceling) Write(p []byte) (int, error) {
 	w.cancel()
 
 	return len(p), nil

@@ -36,7 +36,7 @@ func (m *Machine) RestartService(ctx context.Context, service string) error {
 		return err
 	}
 
-	return doing(m.settle(ctx, func(ctx context.Context) error { return m.runsAnew(ctx, service, before) }),
+	return doing(m.settle(ctx, func(ctx context.Context) error { return m.restartedSince(ctx, service, before) }),
 		"restart %s of %s", service, m.address)
 }
 
@@ -82,8 +82,8 @@ func (m *Machine) startOf(ctx context.Context, id string) (started time.Time, er
 	return started, err
 }
 
-// runsAnew is nil once a service was started after a time, and works.
-func (m *Machine) runsAnew(ctx context.Context, id string, before time.Time) error {
+// restartedSince is nil once a service was started after a time, and works.
+func (m *Machine) restartedSince(ctx context.Context, id string, before time.Time) error {
 	return m.readMember(ctx, func(ctx context.Context, s *session) error {
 		service, err := serviceIn(ctx, s, id)
 

@@ -135,7 +135,7 @@ func (g *gatekeeper) session(ctx context.Context, raw net.Conn, by way) (*sessio
 		return nil, err
 	}
 
-	w := &wire{Conn: conn, limited: g.peer.access == step.Maintenance, left: mostOfAnybody}
+	w := &wire{Conn: conn, limited: g.peer.access == step.Maintenance, left: maxUnprovenBytes}
 	if err := w.greeted(ctx); err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func newSession(by way, w *wire, p peer) (*session, error) {
 
 	longest := constants.GRPCMaxMessageSize
 	if p.access == step.Maintenance {
-		longest = longestOfAnybody
+		longest = maxUnprovenMessage
 	}
 
 	conn, err := grpc.NewClient("passthrough:///"+by.first(), append(by.options(),

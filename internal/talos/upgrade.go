@@ -47,7 +47,7 @@ func (m *Machine) upgrade(ctx context.Context, image, uuid string, confirm func(
 	}
 
 	if version.GetPlatform().GetMode() == containerMode {
-		return wait.Permanent(fmt.Errorf("%w: whoever runs a container chooses its Talos", ErrUnsupported))
+		return wait.Permanent(fmt.Errorf("%w: the image of a container sets its Talos version", ErrUnsupported))
 	}
 
 	if err := m.settle(ctx, m.bootProved(s)); err != nil {

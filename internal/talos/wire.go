@@ -27,15 +27,15 @@ type wire struct {
 }
 
 const (
-	// mostOfAnybody limits the bytes that are read of one connection in maintenance mode, where any server at the
+	// maxUnprovenBytes limits the bytes that are read of one connection in maintenance mode, where any server at the
 	// address may answer. It is a thousand times what describes a machine. The next connection starts from zero.
-	mostOfAnybody = 16 << 20
-	// longestOfAnybody is the largest message that is taken of one, in bytes.
-	longestOfAnybody = 1 << 20
+	maxUnprovenBytes = 16 << 20
+	// maxUnprovenMessage is the largest message that is taken of one, in bytes.
+	maxUnprovenMessage = 1 << 20
 )
 
 // errTooMuch ends a connection to a machine that says more than one in maintenance mode has to say.
-var errTooMuch = fmt.Errorf("it sent more than %d MiB in maintenance mode", mostOfAnybody>>20)
+var errTooMuch = fmt.Errorf("it sent more than %d MiB in maintenance mode", maxUnprovenBytes>>20)
 
 // greeted waits for the first bytes of the server, which gRPC servers send unprompted. With TLS 1.3 they show
 // whether the server accepts the client certificate: the client's handshake ends before that. They have to be read

@@ -66,19 +66,19 @@ func (e *Real) etcdutl(ctx context.Context, snapshot string, args ...string) err
 		return err
 	}
 
-	said, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	output, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	if err == nil {
 		return nil
 	}
 
 	// It logs to the same stream, and the error is the last it says.
-	_, reason, told := strings.Cut(string(said), "Error: ")
+	_, reason, found := strings.Cut(string(output), "Error: ")
 
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case !told:
-		return fmt.Errorf("%w: etcdutl %s: %w: %.200s", objects.ErrPanicked, args[1], err, said)
+	case !found:
+		return fmt.Errorf("%w: etcdutl %s: %w: %.200s", objects.ErrPanicked, args[1], err, output)
 	}
 
 	return errors.New(strings.ReplaceAll(strings.TrimSpace(reason), snapshot, constants.EtcdRecoverySnapshotPath))

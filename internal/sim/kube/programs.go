@@ -62,12 +62,12 @@ func FindPrograms(ctx context.Context, folder string) (Programs, error) {
 
 // askVersion runs a kube-apiserver, which prints "Kubernetes v1.36.3".
 func askVersion(ctx context.Context, path string) (*kubeProgram, error) {
-	said, err := exec.CommandContext(ctx, path, "--version").Output()
+	output, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its version: %w", path, err)
 	}
 
-	version, err := semver.ParseTolerant(strings.TrimPrefix(strings.TrimSpace(string(said)), "Kubernetes "))
+	version, err := semver.ParseTolerant(strings.TrimPrefix(strings.TrimSpace(string(output)), "Kubernetes "))
 	if err != nil {
 		return nil, fmt.Errorf("read version of %s: %w", path, err)
 	}
