@@ -67,7 +67,7 @@ func underAttack(t *testing.T, sealed, other string) attacked {
 
 	return attacked{
 		Archive: a, t: t, folder: s.Path, record: record, keys: ways[sealed].keys,
-		forged: read(t, to, theirs.Key, store.Range{}), forgedRecord: retold(text, theirs.Key, record.Key),
+		forged: read(t, to, theirs.Key, store.Range{}), forgedRecord: editRecord(text, theirs.Key, record.Key),
 	}
 }
 
@@ -104,8 +104,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// retold is a record in which a text is another one, with the sum that goes with it.
-func retold(record, before, after string) string {
+// editRecord is a record in which a text is another one, with the sum that goes with it.
+func editRecord(record, before, after string) string {
 	text, _, _ := strings.Cut(strings.ReplaceAll(record, before, after), ",\n  \"sum\"")
 
 	return text + fmt.Sprintf(",\n  \"sum\": \"%x\"\n}\n", sha256.Sum256([]byte(text)))
@@ -145,7 +145,7 @@ func (a attacked) refused(what, key string, keys backup.Keys, says string) {
 }
 
 // In the place of a real snapshot lies one of another etcd, with a record that bears out.
-func TestFetch_refusesASnapshotOfSomebodyElse(t *testing.T) {
+func TestFetch_refusesAForgedSnapshot(t *testing.T) {
 	t.Parallel()
 
 	for _, way := range []string{".db", ".db.zst", ".db.age", ".db.zst.age"} {
@@ -403,7 +403,7 @@ func TestRetain_isNotMovedByForgedSnapshots(t *testing.T) {
 			for i := range 5 {
 				key := name(now.Add(-time.Minute), i)
 				a.put(key, a.forged)
-				a.put(key+".json", []byte(retold(a.forgedRecord, a.record.Key, key)))
+				a.put(key+".json", []byte(editRecord(a.forgedRecord, a.record.Key, key)))
 			}
 		},
 		"real ones below another folder": func(a attacked, own []string) {

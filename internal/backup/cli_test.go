@@ -190,9 +190,9 @@ func TestGuide_stepsOpenABackupWithAPassphrase(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	var said bytes.Buffer
+	var output bytes.Buffer
 
-	cmd.Stdout = &said
+	cmd.Stdout = &output
 
 	err = cmd.Start()
 	if err == nil {
@@ -201,7 +201,7 @@ func TestGuide_stepsOpenABackupWithAPassphrase(t *testing.T) {
 	}
 
 	if err != nil {
-		t.Fatalf("%v: %s", err, strings.TrimSpace(said.String()))
+		t.Fatalf("%v: %s", err, strings.TrimSpace(output.String()))
 	}
 
 	if opened, err := os.ReadFile(f.path("snapshot.db")); err != nil || !bytes.Equal(opened, whole(t)) {

@@ -162,16 +162,16 @@ func TestStore_keepsNothingOfABodyThatFails(t *testing.T) {
 	})
 }
 
-func TestStore_keepsNothingOfACancelledCall(t *testing.T) {
+func TestStore_keepsNothingOfACanceledCall(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store.Store) {
 		for _, size := range []int{0, 9 * mib, 30 * mib} {
 			ctx, cancel := context.WithCancel(t.Context())
 			rest := reader(func([]byte) (int, error) { cancel(); return 0, nil })
 
-			if _, err := s.Put(ctx, "prod/cancelled", io.MultiReader(bytes.NewReader(content(size)), rest)); !errors.Is(err,
+			if _, err := s.Put(ctx, "prod/canceled", io.MultiReader(bytes.NewReader(content(size)), rest)); !errors.Is(err,
 				context.Canceled) {
-				t.Errorf("after %d bytes: %v, want that it was cancelled", size, err)
+				t.Errorf("after %d bytes: %v, want that it was canceled", size, err)
 			}
 		}
 

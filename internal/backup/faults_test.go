@@ -163,7 +163,7 @@ func TestS3_givesUpAServerThatDoesNotRead(t *testing.T) {
 }
 
 // A completion that worked without an answer, and a user who stopped waiting for one.
-func TestS3_keepsNothingOfACancelledCompletion(t *testing.T) {
+func TestS3_keepsNothingOfACanceledCompletion(t *testing.T) {
 	t.Parallel()
 
 	b := newBucketServer(t)
@@ -179,7 +179,7 @@ func TestS3_keepsNothingOfACancelledCompletion(t *testing.T) {
 	})
 
 	if _, err := s.Put(ctx, "prod/x", bytes.NewReader(content(20*mib))); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that it was cancelled", err)
+		t.Errorf("error %v, want that it was canceled", err)
 	}
 
 	b.failing(nil)

@@ -181,14 +181,14 @@ func FuzzRecord(f *testing.F) {
 	text, _, _ := strings.Cut(genuine, ",\n  \"sum\"")
 
 	f.Add([]byte(genuine))
-	f.Add([]byte(retold(genuine, "prod", "others")))
+	f.Add([]byte(editRecord(genuine, "prod", "others")))
 	f.Add([]byte(text))
 	f.Add([]byte("{}"))
 	f.Add([]byte{})
 
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Once as it is, and once with the matching sum, as any client can write it.
-		for _, data := range []string{string(data), retold(string(data), "\x00", "")} {
+		for _, data := range []string{string(data), editRecord(string(data), "\x00", "")} {
 			a := backup.Archive{Store: inMemory{objects: map[string][]byte{key + ".json": []byte(data)}}, Mark: ours,
 				RecordKeys: recordKeys}
 

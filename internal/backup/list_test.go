@@ -74,7 +74,7 @@ func TestList_goesOnAfterABadRecord(t *testing.T) {
 	cancel()
 
 	if entries, err := a.List(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled listing has %+v (%v)", entries, err)
+		t.Errorf("a canceled listing has %+v (%v)", entries, err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // errStopped ends a stream whose reader is gone without its own error.
-var errStopped = errors.New("nobody reads the snapshot any more")
+var errStopped = errors.New("the reader of the snapshot stopped")
 
 // ended is how the writing side of a pipe ended.
 type ended struct {

@@ -44,8 +44,8 @@ func serves(t *testing.T, network, address string, serve func(net.Conn)) net.Add
 	return listener.Addr()
 }
 
-// echo starts a server that says everything again.
-func echo(t *testing.T) string {
+// echoServer starts a server that says everything again.
+func echoServer(t *testing.T) string {
 	t.Helper()
 
 	return serves(t, "tcp", "127.0.0.1:0", func(conn net.Conn) {
@@ -89,7 +89,7 @@ func says(t *testing.T, d *Dialer, address, what string) {
 func TestDial_byEveryWay(t *testing.T) {
 	t.Parallel()
 
-	network, address := inside(t, echo(t))
+	network, address := inside(t, echoServer(t))
 	jump := network.Jump(t)
 	host := &JumpHost{Address: jump.Address, User: gateway.User, PrivateKey: jump.PrivateKey, HostKey: jump.HostKey}
 	large := strings.Repeat("all of it ", 100_000)
@@ -120,7 +120,7 @@ func TestDial_namesTheWay(t *testing.T) {
 
 	network := gateway.NewNetwork(nil)
 	jump := network.Jump(t)
-	nobody := "127.0.0.1:1"
+	closedPort := "127.0.0.1:1"
 
 	for way, test := range map[string]struct {
 		options Options
@@ -129,7 +129,7 @@ func TestDial_namesTheWay(t *testing.T) {
 		"SOCKS5":  {Options{ProxyURL: network.SOCKS(t)}, []string{"by way of the proxy socks5://127.0.0.1:"}},
 		"CONNECT": {Options{ProxyURL: network.HTTP(t)}, []string{"by way of the proxy http://127.0.0.1:", "502"}},
 		"jump host": {Options{Jump: &JumpHost{Address: jump.Address, User: gateway.User, PrivateKey: jump.PrivateKey,
-			HostKey: jump.HostKey}}, []string{"by way of the SSH jump host jumper@127.0.0.1:", "from there to " + nobody}},
+			HostKey: jump.HostKey}}, []string{"by way of the SSH jump host jumper@127.0.0.1:", "from there to " + closedPort}},
 		"no proxy": {Options{ProxyURL: "socks5://127.0.0.1:1"}, []string{"by way of the proxy socks5://127.0.0.1:1"}},
 		"no user": {Options{Jump: &JumpHost{Address: jump.Address, User: "other", PrivateKey: jump.PrivateKey,
 			HostKey: jump.HostKey}}, []string{"jump host other@127.0.0.1:", "log in: ", "unable to authenticate"}},
@@ -144,7 +144,7 @@ func TestDial_namesTheWay(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			_, err = d.Dial(t.Context(), "tcp", nobody)
+			_, err = d.Dial(t.Context(), "tcp", closedPort)
 			for _, want := range test.want {
 				if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 					t.Errorf("error is %v, want one with %q", err, want)
@@ -190,7 +190,7 @@ func TestDial_endsWithItsContext(t *testing.T) {
 func TestDial_logsInAgain(t *testing.T) {
 	t.Parallel()
 
-	network, address := inside(t, echo(t))
+	network, address := inside(t, echoServer(t))
 	jump := network.Jump(t)
 
 	d, err := New(Options{Jump: &JumpHost{Address: jump.Address, User: gateway.User, PrivateKey: jump.PrivateKey,
@@ -236,7 +236,7 @@ func TestDial_logsInAgain(t *testing.T) {
 func TestDial_deadlinesThroughAJumpHost(t *testing.T) {
 	t.Parallel()
 
-	network, address := inside(t, echo(t))
+	network, address := inside(t, echoServer(t))
 	jump := network.Jump(t)
 
 	d, err := New(Options{Jump: &JumpHost{Address: jump.Address, User: gateway.User, PrivateKey: jump.PrivateKey,
@@ -263,7 +263,7 @@ func TestDial_deadlinesThroughAJumpHost(t *testing.T) {
 
 // The agent has the key, and a file knows the server.
 func TestDial_withAgentAndKnownHosts(t *testing.T) {
-	network, address := inside(t, echo(t))
+	network, address := inside(t, echoServer(t))
 	jump := network.Jump(t)
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "agent")
@@ -300,7 +300,7 @@ func TestDial_withAgentAndKnownHosts(t *testing.T) {
 
 	write(t, host.KnownHosts, line(t, jump.Address, network.Jump(t).HostKey))
 
-	if err := dial(); err == nil || !strings.Contains(err.Error(), "somebody may be in between") {
+	if err := dial(); err == nil || !strings.Contains(err.Error(), "may be intercepted") {
 		t.Errorf("error of a changed host is %v", err)
 	}
 

@@ -248,7 +248,7 @@ func (j JumpHost) explained(check ssh.HostKeyCallback, file string) ssh.HostKeyC
 		case err == nil:
 			return nil
 		case knownhosts.IsHostKeyChanged(err):
-			return fmt.Errorf("it shows the key %s, and %s has another one for it: somebody may be in between",
+			return fmt.Errorf("it shows the key %s, and %s has another one for it: the connection may be intercepted",
 				ssh.FingerprintSHA256(key), file)
 		case knownhosts.IsHostUnknown(err):
 			return fmt.Errorf("%s has no key of it; it shows %s: compare that, and add it there or as host_key", file,

@@ -19,11 +19,11 @@ func breaks(kept, now object) []string {
 
 	c.schema("provider", inner(kept, "provider"), inner(now, "provider"))
 
-	for kind, said := range map[string]string{
+	for kind, label := range map[string]string{
 		"resource_schemas": "resource", "data_source_schemas": "data", "ephemeral_resource_schemas": "ephemeral",
 		"list_resource_schemas": "list", "action_schemas": "action",
 	} {
-		c.each(said, inner(kept, kind), inner(now, kind), c.schema)
+		c.each(label, inner(kept, kind), inner(now, kind), c.schema)
 	}
 
 	c.each("function", inner(kept, "functions"), inner(now, "functions"), c.function)
@@ -41,9 +41,9 @@ func (c *comparison) say(format string, args ...any) {
 }
 
 // each compares what both have, and names what is gone.
-func (c *comparison) each(said string, kept, now object, compare func(at string, kept, now object)) {
+func (c *comparison) each(label string, kept, now object, compare func(at string, kept, now object)) {
 	for _, name := range slices.Sorted(maps.Keys(kept)) {
-		at := said + " " + name
+		at := label + " " + name
 
 		if _, there := now[name]; !there {
 			c.say("%s is gone", at)

@@ -28,8 +28,8 @@ var refused = []string{
 
 func allowedNames() []string {
 	var names []string
-	for _, licence := range allowed {
-		names = append(names, licence.name)
+	for _, license := range allowed {
+		names = append(names, license.name)
 	}
 
 	return slices.Compact(names)
@@ -40,9 +40,9 @@ func classify(text string) (string, error) {
 	words := plainWords(text)
 	name := ""
 
-	for _, licence := range allowed {
-		if strings.Contains(words, licence.words) {
-			name = licence.name
+	for _, license := range allowed {
+		if strings.Contains(words, license.words) {
+			name = license.name
 			break
 		}
 	}

@@ -31,7 +31,7 @@ func TestClassify_knowsTexts(t *testing.T) {
 	}
 }
 
-func TestLicences_ofAModule(t *testing.T) {
+func TestLicenses_ofAModule(t *testing.T) {
 	t.Parallel()
 
 	const mit, gnu = "Permission is hereby granted, free of charge, to any person obtaining a copy", "GNU General Public License"
@@ -47,8 +47,8 @@ func TestLicences_ofAModule(t *testing.T) {
 		"of what is not linked":   {files: map[string]string{"LICENSE": mit, "other/LICENSE": gnu}, want: "MIT"},
 		"of the documentation":    {files: map[string]string{"LICENSE": mit, "LICENSE.docs": "CC"}, want: "MIT"},
 		"code with such a name":   {files: map[string]string{"LICENSE": mit, "license.go": "package x"}, want: "MIT"},
-		"none at all":             {problem: "no file with a licence"},
-		"none but of what is not": {files: map[string]string{"other/LICENSE": mit}, problem: "no file with a licence"},
+		"none at all":             {problem: "no file with a license"},
+		"none but of what is not": {files: map[string]string{"other/LICENSE": mit}, problem: "no file with a license"},
 	} {
 		dir := t.TempDir()
 		linked := filepath.Join(dir, "a", "b")
@@ -70,7 +70,7 @@ func TestLicences_ofAModule(t *testing.T) {
 
 		m := module{name: "x v1", dir: dir, folders: map[string]bool{linked: true}}
 
-		got, err := m.licences()
+		got, err := m.licenses()
 		if strings.Join(got, " ") != test.want && test.problem == "" || (err == nil) != (test.problem == "") ||
 			err != nil && !strings.Contains(err.Error(), test.problem) {
 			t.Errorf("%s: %q, %v; want %q, %q", name, got, err, test.want, test.problem)

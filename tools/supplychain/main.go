@@ -39,7 +39,7 @@ func run(ctx context.Context, out io.Writer) error {
 	)
 
 	for _, m := range linked {
-		found, err := m.licences()
+		found, err := m.licenses()
 		problems = append(problems, err)
 		names := strings.Join(found, ", ")
 		count[names]++
@@ -118,7 +118,7 @@ var aside = map[string]string{
 }
 
 // The licenses of the module and of third-party code that it has in folders that are linked.
-func (m *module) licences() ([]string, error) {
+func (m *module) licenses() ([]string, error) {
 	var (
 		found    = map[string]bool{}
 		problems []error
@@ -141,18 +141,18 @@ func (m *module) licences() ([]string, error) {
 				return nil, err
 			}
 
-			licence, err := classify(string(text))
+			license, err := classify(string(text))
 			if err != nil {
 				problems = append(problems, fmt.Errorf("  %s: %s: %w", m.name, filepath.Join(folder, name), err))
 				continue
 			}
 
-			found[licence] = true
+			found[license] = true
 		}
 	}
 
 	if len(found) == 0 && len(problems) == 0 {
-		problems = append(problems, fmt.Errorf("  %s: no file with a licence in %s", m.name, m.dir))
+		problems = append(problems, fmt.Errorf("  %s: no file with a license in %s", m.name, m.dir))
 	}
 
 	return slices.Sorted(maps.Keys(found)), errors.Join(problems...)

@@ -248,7 +248,7 @@ func (s Store) path(key string) (string, error) {
 
 // bounded reads until its context ends.
 type bounded struct {
-	ctx  context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled, and it lives for one call
+	ctx  context.Context //nolint:containedctx // an io.Reader has no other way to be canceled, and it lives for one call
 	from io.Reader
 }
 

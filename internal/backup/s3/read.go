@@ -23,7 +23,7 @@ const (
 
 // reading is an object that is read to its end over more than one connection if need be.
 type reading struct {
-	ctx   context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled
+	ctx   context.Context //nolint:containedctx // an io.Reader has no other way to be canceled
 	store *Store
 	key   string
 	etag  *string // of the object as it was opened; another one must not go on from its middle

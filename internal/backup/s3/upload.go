@@ -219,7 +219,7 @@ func denied(err error) bool {
 
 // upload is a body that is being sent: it knows what was sent.
 type upload struct {
-	ctx   context.Context //nolint:containedctx // an io.Reader has no other way to be cancelled, and it lives for one call
+	ctx   context.Context //nolint:containedctx // an io.Reader has no other way to be canceled, and it lives for one call
 	from  io.Reader
 	nonce string
 	size  int64

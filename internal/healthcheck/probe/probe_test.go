@@ -107,16 +107,16 @@ func TestPass_ofObjects(t *testing.T) {
 			o.APIVersion, o.Kind, o.Name, o.Condition = "apps/v1", "Deployment", "app", "Nothing"
 		}), "it has no condition Nothing"},
 	} {
-		said := asked(t, client, healthcheck.Check{Object: &test.check})
-		if !strings.Contains(said, test.says) || (said == "") != (test.says == "") {
-			t.Errorf("%+v: %q, want %q", test.check, said, test.says)
+		reason := asked(t, client, healthcheck.Check{Object: &test.check})
+		if !strings.Contains(reason, test.says) || (reason == "") != (test.says == "") {
+			t.Errorf("%+v: %q, want %q", test.check, reason, test.says)
 		}
 	}
 
 	// It becomes true after a while, as what is rolled out does.
-	if said := asked(t, client, healthcheck.Check{Timeout: time.Minute, Object: &healthcheck.Object{APIVersion: "apps/v1",
-		Kind: "Deployment", Namespace: namespace, Name: "app", Condition: "Available"}}); said != "" {
-		t.Error(said)
+	if reason := asked(t, client, healthcheck.Check{Timeout: time.Minute, Object: &healthcheck.Object{APIVersion: "apps/v1",
+		Kind: "Deployment", Namespace: namespace, Name: "app", Condition: "Available"}}); reason != "" {
+		t.Error(reason)
 	}
 }
 
@@ -151,15 +151,15 @@ func TestPass_ofJobs(t *testing.T) {
 		return healthcheck.Check{Timeout: 20 * time.Second, Job: &healthcheck.Job{Manifest: jobManifest(t, namespace, annotations)}}
 	}
 
-	if said := asked(t, client, job("")); said != "" {
-		t.Error(said)
+	if reason := asked(t, client, job("")); reason != "" {
+		t.Error(reason)
 	}
 
 	failing := job("kubetest/fail: no quorum")
 	failing.Timeout = 4 * time.Second
 
-	if said := asked(t, client, failing); !strings.Contains(said, "failed: Job has reached the specified backoff limit") {
-		t.Error(said)
+	if reason := asked(t, client, failing); !strings.Contains(reason, "failed: Job has reached the specified backoff limit") {
+		t.Error(reason)
 	}
 
 	bounded, end := context.WithTimeout(t.Context(), time.Minute)
@@ -229,9 +229,9 @@ func TestPass_ofURLs(t *testing.T) {
 	} {
 		test.check.URL = strings.Replace(server.URL, "https://", "https://user:PASSWORD@", 1)
 
-		said := asked(t, nil, healthcheck.Check{HTTP: &test.check})
-		if !strings.Contains(said, test.says) || (said == "") != (test.says == "") || strings.Contains(said, "PASSWORD") {
-			t.Errorf("%+v: %q, want %q", test.check, said, test.says)
+		reason := asked(t, nil, healthcheck.Check{HTTP: &test.check})
+		if !strings.Contains(reason, test.says) || (reason == "") != (test.says == "") || strings.Contains(reason, "PASSWORD") {
+			t.Errorf("%+v: %q, want %q", test.check, reason, test.says)
 		}
 	}
 }
@@ -248,15 +248,15 @@ func TestPass_namesEachThatDoesNotPass(t *testing.T) {
 		p.Checks = append(p.Checks, healthcheck.Check{Name: name, Timeout: quick, HTTP: &healthcheck.HTTP{URL: server.URL}})
 	}
 
-	told := make(chan string, 1000)
+	reasons := make(chan string, 1000)
 
-	err := p.Pass(t.Context(), func(reason string) { told <- reason })
+	err := p.Pass(t.Context(), func(reason string) { reasons <- reason })
 	if failed := (*probe.FailedError)(nil); !errors.As(err, &failed) || failed.Check != "first" ||
 		!strings.Contains(err.Error(), `"second"`) {
 		t.Error(err)
 	}
 
-	if got := <-told; !strings.Contains(got, `" : `) && !strings.Contains(got, `": the answer is 404 Not Found`) {
+	if got := <-reasons; !strings.Contains(got, `" : `) && !strings.Contains(got, `": the answer is 404 Not Found`) {
 		t.Errorf("told %q", got)
 	}
 }

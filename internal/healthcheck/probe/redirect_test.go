@@ -72,8 +72,8 @@ func TestPass_redirectToAnotherServerGetsNoHeaders(t *testing.T) {
 	check := healthcheck.HTTP{Headers: map[string]string{"Authorization": "Bearer it", "X-Api-Key": "key", "Cookie": "a=b"}}
 
 	check.URL = own.URL + "/same"
-	if said := asked(t, nil, healthcheck.Check{HTTP: &check}); said != "" {
-		t.Error(said)
+	if reason := asked(t, nil, healthcheck.Check{HTTP: &check}); reason != "" {
+		t.Error(reason)
 	}
 
 	if got := own.secretHeaders(); len(got) != 7 {
@@ -81,8 +81,8 @@ func TestPass_redirectToAnotherServerGetsNoHeaders(t *testing.T) {
 	}
 
 	check.URL = strings.Replace(own.URL, "http://", "http://user:pw@", 1) + "/away?token=secret"
-	if said := asked(t, nil, healthcheck.Check{HTTP: &check}); said != "" {
-		t.Error(said)
+	if reason := asked(t, nil, healthcheck.Check{HTTP: &check}); reason != "" {
+		t.Error(reason)
 	}
 
 	if got := other.secretHeaders(); len(got) > 0 {
@@ -100,10 +100,10 @@ func TestPass_failureBehindARedirectSaysWhere(t *testing.T) {
 	t.Cleanup(other.Close)
 
 	own := record(t, func(string) string { return other.URL + "/login?token=secret" })
-	said := asked(t, nil, healthcheck.Check{HTTP: &healthcheck.HTTP{URL: own.URL, Headers: map[string]string{"X-Api-Key": "key"}}})
+	reason := asked(t, nil, healthcheck.Check{HTTP: &healthcheck.HTTP{URL: own.URL, Headers: map[string]string{"X-Api-Key": "key"}}})
 
 	want := "the answer is 401 Unauthorized, expected is 200 (redirected to " + other.URL + ", which gets no headers of the check)"
-	if !strings.HasSuffix(said, want) {
-		t.Errorf("the check says %q, want %q at the end", said, want)
+	if !strings.HasSuffix(reason, want) {
+		t.Errorf("the check says %q, want %q at the end", reason, want)
 	}
 }

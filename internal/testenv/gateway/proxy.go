@@ -32,7 +32,7 @@ func (n *Network) SOCKS(tb testing.TB) string {
 func (n *Network) HTTP(tb testing.TB) string {
 	tb.Helper()
 
-	return "http://somebody:secret@" + n.listen(tb, func(conn net.Conn) {
+	return "http://user:secret@" + n.listen(tb, func(conn net.Conn) {
 		defer func() { _ = conn.Close() }()
 
 		request, err := http.ReadRequest(bufio.NewReader(conn))
@@ -42,7 +42,7 @@ func (n *Network) HTTP(tb testing.TB) string {
 
 		if user, password, ok := (&http.Request{Header: http.Header{
 			"Authorization": request.Header["Proxy-Authorization"],
-		}}).BasicAuth(); !ok || user != "somebody" || password != "secret" {
+		}}).BasicAuth(); !ok || user != "user" || password != "secret" {
 			_, _ = io.WriteString(conn, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
 
 			return
