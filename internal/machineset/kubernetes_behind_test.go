@@ -21,7 +21,7 @@ func TestKubeletsBehind_areNamed(t *testing.T) {
 	lines := Set{}.OperationsOf([]step.Step{op, other}, nil, nil)
 	if want := []string{
 		"kubelets change once no API server of the cluster is older, those of other resources included; else in a later apply",
-		"upgrade kubelet on cp-1: v1.35.2 -> v1.36.0", "upgrade kubelet on cp-2: v1.35.2 -> v1.36.0",
+		"upgrade kubelet on cp-1 and cp-2: v1.35.2 -> v1.36.0",
 	}; !slices.Equal(lines, want) {
 		t.Errorf("operations are %q", lines)
 	}

@@ -45,24 +45,47 @@ func (p Set) checksAsked(steps []step.Step) []string {
 
 // keptLines lists what is not done while machines are locked.
 func keptLines(kept []step.Kept, changes map[string][]machineconfig.Change) []string {
-	var lines []string
+	steps := make([]step.Step, len(kept))
 	for i, k := range kept {
-		follows := i > 0 && kept[i-1].Step.On() == k.Step.On() // an upgrade, whose image the configuration names
-		if _, config := k.Step.(step.ApplyConfig); config && follows && onlyImage(changes[k.Step.On()]) {
-			continue
-		}
+		steps[i] = k.Step
+	}
 
-		lines = append(lines, k.String()+placesOf(k.Step, changes))
+	changes, written := withoutImages(steps, changes)
+
+	var lines []string
+	for _, k := range kept {
+		if !written[k.Step] {
+			lines = append(lines, k.String()+placesOf(k.Step, changes))
+		}
 	}
 
 	return lines
 }
 
-// onlyImage reports whether only the installer image changes.
-func onlyImage(changes []machineconfig.Change) bool {
-	return !slices.ContainsFunc(changes, func(c machineconfig.Change) bool {
-		return !slices.Equal(c.Path, fieldpath.Path{"machine", "install", "image"})
-	})
+// withoutImages is the changes without installer images that upgrades among the steps install: an upgrade includes
+// its image in the configuration. written are the steps that write nothing else.
+func withoutImages(
+	steps []step.Step, changes map[string][]machineconfig.Change,
+) (rest map[string][]machineconfig.Change, written map[step.Step]bool) {
+	rest, written = maps.Clone(changes), map[step.Step]bool{}
+
+	for _, op := range steps {
+		if upgrade, ok := op.(step.Upgrade); ok && rest[upgrade.Machine] != nil {
+			rest[upgrade.Machine] = slices.DeleteFunc(slices.Clone(changes[upgrade.Machine]), ofInstallerImage)
+		}
+	}
+
+	for _, op := range steps {
+		s, ok := op.(step.ApplyConfig)
+		live := ok && s.Access == step.Member && s.Reboot == "" && s.Staged == ""
+		written[op] = live && len(changes[s.Machine]) > 0 && len(rest[s.Machine]) == 0
+	}
+
+	return rest, written
+}
+
+func ofInstallerImage(c machineconfig.Change) bool {
+	return slices.Equal(c.Path, fieldpath.Path{"machine", "install", "image"})
 }
 
 // operationsOf lists what a plan does, in order, after what comes before the first step; never nil. changes are the
@@ -104,31 +127,26 @@ const lookAgain = "look at the machines again"
 // LinesOf lists finished steps.
 func LinesOf(steps []step.Step) []string { return linesOf(steps, nil) }
 
-// linesOf lists steps. Images that many machines pull at once have one line.
+// linesOf lists steps. Consecutive steps that differ only in their machines have one line.
 func linesOf(steps []step.Step, changes map[string][]machineconfig.Change) []string {
+	changes, written := withoutImages(steps, changes)
+	steps = slices.DeleteFunc(slices.Clone(steps), func(op step.Step) bool { return written[op] })
 	lines := make([]string, 0, len(steps))
 
-	for i := 0; i < len(steps); i++ {
-		pull, ok := steps[i].(step.PullImages)
-		if !ok {
-			lines = append(lines, steps[i].String()+placesOf(steps[i], changes))
+	for len(steps) > 0 {
+		op, names, alike := steps[0], []string{steps[0].On()}, 1
 
-			continue
+		for alike < len(steps) && step.Alike(op, steps[alike]) && !slices.Contains(names, steps[alike].On()) {
+			names = append(names, steps[alike].On())
+			alike++
 		}
 
-		machines := []string{pull.Machine}
-
-		for ; i+1 < len(steps); i++ {
-			next, alike := steps[i+1].(step.PullImages)
-			if !alike || next.Version != pull.Version {
-				break
-			}
-
-			machines = append(machines, next.Machine)
+		text := op.String()
+		if alike > 1 {
+			text = step.TextOn(op, finding.Describe(names))
 		}
 
-		pull.Machine = finding.Describe(machines)
-		lines = append(lines, pull.String())
+		lines, steps = append(lines, text+placesOf(op, changes)), steps[alike:]
 	}
 
 	return lines

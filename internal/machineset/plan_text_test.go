@@ -46,6 +46,10 @@ func TestOperationsOf(t *testing.T) {
 		"an uncordon after it": {steps: []step.Step{upgrade("cp-1"), uncordon("cp-1"), uncordon("cp-2")}, want: []string{"upgrade Talos on cp-1: v1.13.6 -> v1.14.1 (drain, reboot)", "uncordon node cp-2 of cp-2"}},
 		"pulls": {steps: []step.Step{pull("a", "v1"), pull("b", "v1"), pull("c", "v2"), uncordon("d"), pull("e", "v2")},
 			want: []string{"pull the images of Kubernetes v1 on a and b", "pull the images of Kubernetes v2 on c", "uncordon node d of d", "pull the images of Kubernetes v2 on e"}},
+		"upgrades": {steps: []step.Step{upgrade("cp-1"), uncordon("cp-1"), upgrade("cp-2"), upgrade("w-1"), step.Upgrade{Machine: "w-2", From: "v1.13.6", To: "v1.14.1"}},
+			want: []string{"upgrade Talos on cp-1, cp-2 and w-1: v1.13.6 -> v1.14.1 (drain, reboot)", "upgrade Talos on w-2: v1.13.6 -> v1.14.1 (reboot)"}},
+		"lost data": {steps: []step.Step{step.Upgrade{Machine: "a", Container: true, Loses: true, Replace: "x"}, step.Upgrade{Machine: "b", Container: true, Loses: true, Replace: "x"}},
+			want: []string{"replace pod of a (its data goes with it): x", "replace pod of b (its data goes with it): x"}},
 		"kept":                {kept: []step.Kept{{Step: uncordon("a"), Reason: "a is locked"}}, want: []string{"held, a is locked: uncordon node a of a"}},
 		"through":             {more: []option{through}, steps: []step.Step{uncordon("batch/w-1"), uncordon("cp-1")}, want: []string{"reach batch/w-1 through control planes", "uncordon node batch/w-1 of batch/w-1", "uncordon node cp-1 of cp-1"}},
 		"one that leaves":     {steps: []step.Step{uncordon("x")}, leaving: []cluster.Machine{{Name: "x", Wanted: cluster.Wanted{Through: true}}, {Name: "y", Wanted: cluster.Wanted{Through: true}}}, want: []string{"reach x through control planes", "uncordon node x of x"}},
@@ -63,8 +67,9 @@ func TestOperationsOf(t *testing.T) {
 	}
 
 	var many []step.Step
-	for i := range longRollout - 4 {
-		many = append(many, upgrade(fmt.Sprintf("w-%d", i)))
+	for i := range (longRollout - 4) / 2 {
+		name := fmt.Sprintf("w-%d", i)
+		many = append(many, upgrade(name), step.WriteMeta{Machine: name, Keys: "0x0c"})
 	}
 
 	many = append(many, step.Reset{Machine: "old"}, step.ApplyConfig{Machine: "new", Access: step.Maintenance, Role: step.Worker},
@@ -73,8 +78,8 @@ func TestOperationsOf(t *testing.T) {
 
 	lines := aSet(t).OperationsOf(append(many, step.Upgrade{Machine: "pod", From: "v1.14.1", To: "v1.14.1", Container: true}), nil, nil)
 	same(t, "many", len(lines), longRollout+1)
-	same(t, "the summary", lines[0], "in all: 12 operations on 11 machines; 1 joins, Talos v1.13.6 -> v1.14.1, Kubernetes v1.35.2 -> v1.36.0, "+
-		"8 are drained, 8 reboot, 1 gets another pod, 1 is reset")
+	same(t, "the summary", lines[0], "in all: 12 operations on 7 machines; 1 joins, Talos v1.13.6 -> v1.14.1, Kubernetes v1.35.2 -> v1.36.0, "+
+		"4 are drained, 4 reboot, 1 gets another pod, 1 is reset")
 }
 
 // A line names the changes in a configuration, and an upgrade that is held keeps the image in it.
@@ -111,6 +116,30 @@ func TestPlacesOf(t *testing.T) {
 		kept := []step.Kept{{Step: test.before}, {Step: apply}}
 		same(t, name, len(keptLines(kept, map[string][]machineconfig.Change{"a": changesAt(test.paths...)})), test.lines)
 	}
+}
+
+// An upgrade includes its image in the configuration: no line is about that alone, and no other line names it.
+func TestLinesOf_upgradesIncludeTheirImage(t *testing.T) {
+	t.Parallel()
+
+	image, sysctl := fieldpath.Path{"machine", "install", "image"}, fieldpath.Path{"machine", "sysctls", "a"}
+	upgrade := func(machine string) step.Step { return step.Upgrade{Machine: machine, From: "v1", To: "v2"} }
+	apply := func(machine, reboot string) step.Step {
+		return step.ApplyConfig{Machine: machine, Access: step.Member, Reboot: reboot}
+	}
+	changes := map[string][]machineconfig.Change{"a": changesAt(image), "b": changesAt(image), "c": changesAt(image, sysctl)}
+
+	same(t, "only the image", linesOf([]step.Step{upgrade("a"), apply("a", ""), upgrade("b"), apply("b", "")}, changes),
+		[]string{"upgrade Talos on a and b: v1 -> v2 (reboot)"})
+	same(t, "before a downgrade", linesOf([]step.Step{apply("a", ""), upgrade("a")}, changes),
+		[]string{"upgrade Talos on a: v1 -> v2 (reboot)"})
+	same(t, "more", linesOf([]step.Step{upgrade("c"), apply("c", "")}, changes),
+		[]string{"upgrade Talos on c: v1 -> v2 (reboot)", "apply configuration to c (no reboot): machine.sysctls.a"})
+	same(t, "with a reboot", linesOf([]step.Step{upgrade("a"), apply("a", "x")}, changes),
+		[]string{"upgrade Talos on a: v1 -> v2 (reboot)", "apply configuration to a (reboot for x)"})
+	same(t, "without an upgrade", len(linesOf([]step.Step{apply("a", "")}, changes)), 1)
+	same(t, "changes that are not known", len(linesOf([]step.Step{upgrade("a"), apply("a", "")}, nil)), 2)
+	same(t, "the changes stay", len(changes["a"]), 1)
 }
 
 // Bookkeeping needs no step on a machine.

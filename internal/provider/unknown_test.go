@@ -470,7 +470,7 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 		},
 		"an upgrade with an endpoint of the same apply": {
 			after: tftest.With(newest(), tftest.Unknown{}, "endpoint"),
-			says: []string{told, "endpoint", "upgrade Talos on cp-1: v1.13.0 -> v1.13.2 (drain, reboot)",
+			says: []string{told, "endpoint", "upgrade Talos on cp-1, cp-2, cp-3, batch/w-1 and batch/w-2: v1.13.0 -> v1.13.2 (drain, reboot)",
 				"Machines will reboot"},
 		},
 		"an upgrade with secrets of the same apply": {
@@ -479,7 +479,7 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 		},
 		"a machine whose address may change": {
 			after: tftest.With(newest(), tftest.Unknown{}, "workers", "batch", "machines", "w-1", "address"),
-			says:  []string{told, "upgrade Talos on batch/w-2", "Machines will reboot"},
+			says:  []string{told, "batch/w-1 and batch/w-2: v1.13.0", "Machines will reboot"},
 		},
 		"an upgrade with a first patch of the same apply": {
 			after: tftest.With(newest(), []any{tftest.Unknown{}}, "workers", "batch", "config_patches"),

@@ -30,3 +30,9 @@ func (PullImages) UpgradesKubernetes() bool { return true }
 func (s PullImages) ends(m *MachineState, _ time.Time) { m.Pulled = s.Version }
 
 func (s PullImages) forecast(m Model) { did(s, m) }
+
+func (s PullImages) on(machines string) Step {
+	s.Machine = machines
+
+	return s
+}

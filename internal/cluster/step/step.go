@@ -53,7 +53,19 @@ type Step interface {
 	shows(f *Shown)
 	// sums adds the step to the totals of a plan.
 	sums(t *Total)
+	// on is the step with other names in its text; nil for a step that always has a line of its own.
+	on(machines string) Step
 }
+
+// Alike reports whether two steps differ only in their machines, so that one line of a plan names both.
+func Alike(a, b Step) bool {
+	x, y := a.on(""), b.on("")
+
+	return x != nil && y != nil && x.String() == y.String()
+}
+
+// TextOn is the text of alike steps, whose machines have the given names.
+func TextOn(op Step, machines string) string { return op.on(machines).String() }
 
 // Reach is whose state may have changed once a step has ended.
 type Reach int
@@ -132,6 +144,8 @@ func (plain) forecast(Model) {}
 func (plain) shows(*Shown) {}
 
 func (plain) sums(*Total) {}
+
+func (plain) on(string) Step { return nil }
 
 // BeginsEtcd reports whether a step makes a control plane the first member of a new etcd.
 func BeginsEtcd(step Step) bool {

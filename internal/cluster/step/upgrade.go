@@ -138,3 +138,14 @@ func (s Upgrade) sums(t *Total) {
 	t.Talos = pass(t.Talos, s.From, s.To)
 	t.Installers[s.Machine] = s.Installer
 }
+
+// The loss of data has a line for each machine.
+func (s Upgrade) on(machines string) Step {
+	if s.Loses {
+		return nil
+	}
+
+	s.Machine = machines
+
+	return s
+}

@@ -108,3 +108,9 @@ func (UpgradeComponent) ShowsInState() bool { return false }
 func (s UpgradeComponent) sums(t *Total) {
 	t.Kubernetes = pass(t.Kubernetes, versionsOf(s.From, s.Image)...)
 }
+
+func (s UpgradeComponent) on(machines string) Step {
+	s.Machine = machines
+
+	return s
+}
