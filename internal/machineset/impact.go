@@ -1,6 +1,8 @@
 package machineset
 
 import (
+	"slices"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
@@ -9,8 +11,9 @@ import (
 type Impact struct {
 	// Drained machines are drained first. Rebooted ones restart, with or without a drain.
 	Drained, Rebooted []string
-	// Upgraded machines get another Talos, or the same from another image.
-	Upgraded []string
+	// Upgraded machines get another Talos, or the same from another image. KubernetesUpgraded ones get other images of
+	// Kubernetes.
+	Upgraded, KubernetesUpgraded []string
 	// Wiped machines lose their data. Removed ones leave the cluster permanently.
 	Wiped, Removed []string
 	// PodsReplaced are machines in containers whose pods are recreated.
@@ -33,8 +36,26 @@ func ImpactOf(steps []step.Step, removed []cluster.Machine) Impact {
 		}
 	}
 
-	for _, names := range []*[]string{&i.Drained, &i.Rebooted, &i.Upgraded, &i.Wiped, &i.Removed, &i.PodsReplaced} {
+	for _, names := range append(i.disruptions(), &i.KubernetesUpgraded) {
 		*names = distinct(*names)
+	}
+
+	return i
+}
+
+// disruptions are the sets of machines that go out of service. Each includes those after it, as far as they apply: an
+// upgrade includes the reboot, and a removal the loss of data.
+func (i *Impact) disruptions() []*[]string {
+	return []*[]string{&i.Removed, &i.Wiped, &i.Upgraded, &i.PodsReplaced, &i.Rebooted, &i.Drained}
+}
+
+// Once is the impact with each machine only in the first set of disruptions that has it.
+func (i Impact) Once() Impact {
+	var named []string
+
+	for _, names := range i.disruptions() {
+		rest := slices.DeleteFunc(slices.Clone(*names), func(name string) bool { return slices.Contains(named, name) })
+		named, *names = append(named, rest...), rest
 	}
 
 	return i
@@ -48,7 +69,7 @@ func (i *Impact) add(op step.Step) {
 		is    bool
 	}{
 		{&i.Drained, does.Drains}, {&i.Rebooted, does.Reboots}, {&i.Upgraded, does.Upgrades}, {&i.Wiped, does.Wipes},
-		{&i.PodsReplaced, does.ReplacesPod},
+		{&i.PodsReplaced, does.ReplacesPod}, {&i.KubernetesUpgraded, does.UpgradesKubernetes},
 	} {
 		if list.is {
 			*list.names = append(*list.names, machine)

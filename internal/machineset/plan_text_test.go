@@ -188,7 +188,7 @@ func TestWarnOfLostExtensions(t *testing.T) {
 	}
 }
 
-// The impact of steps names each machine once.
+// The impact of steps names each machine once in a set, and by Once in one set of disruptions.
 func TestImpactOf(t *testing.T) {
 	t.Parallel()
 
@@ -196,10 +196,16 @@ func TestImpactOf(t *testing.T) {
 	got := ImpactOf([]step.Step{
 		step.Upgrade{Machine: "b", From: "v1", To: "v2", Evacuation: drain}, step.Upgrade{Machine: "a", From: "v1", To: "v2"},
 		step.ApplyConfig{Machine: "b", Access: step.Member, Reboot: "x"}, step.Upgrade{Machine: "p", Container: true},
-		step.Reset{Machine: "c", Role: step.ControlPlane, Last: true}, step.Uncordon{Machine: "d"},
+		step.Reset{Machine: "c", Role: step.ControlPlane, Last: true, Evacuation: drain}, step.Uncordon{Machine: "d"},
+		step.UpgradeComponent{Machine: "a", Evacuation: drain}, step.UpgradeComponent{Machine: "e", Evacuation: drain},
+		step.ApplyConfig{Machine: "f", Access: step.Member, Reboot: "x", Evacuation: drain},
+		step.Upgrade{Machine: "q", Container: true, Loses: true},
 	}, []cluster.Machine{{Name: "c"}})
-	same(t, "impact", got, Impact{Drained: []string{"b"}, Rebooted: []string{"a", "b"}, Upgraded: []string{"a", "b"}, Wiped: []string{"c"},
-		Removed: []string{"c"}, PodsReplaced: []string{"p"}, EndsCluster: true})
+	same(t, "impact", got, Impact{Drained: []string{"a", "b", "c", "e", "f"}, Rebooted: []string{"a", "b", "f"}, Upgraded: []string{"a", "b"},
+		KubernetesUpgraded: []string{"a", "e"}, Wiped: []string{"c", "q"}, Removed: []string{"c"}, PodsReplaced: []string{"p", "q"}, EndsCluster: true})
+	same(t, "once", got.Once(), Impact{Drained: []string{"e"}, Rebooted: []string{"f"}, Upgraded: []string{"a", "b"},
+		KubernetesUpgraded: []string{"a", "e"}, Wiped: []string{"q"}, Removed: []string{"c"}, PodsReplaced: []string{"p"}, EndsCluster: true})
+	same(t, "the sets stay", len(got.Drained), 5)
 	same(t, "one of many", ImpactOf([]step.Step{step.Reset{Machine: "c", Role: step.ControlPlane}}, nil), Impact{Wiped: []string{"c"}})
 }
 

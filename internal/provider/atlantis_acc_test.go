@@ -58,7 +58,7 @@ func TestAccExamples_atlantis(t *testing.T) {
 
 	remove := g.propose(t, "remove", map[string]string{"cluster/site.auto.tfvars.json": variables(s.Workers[0])})
 	g.says(t, remove, "Plan: 0 to add, 1 to change, 0 to destroy.")
-	g.says(t, remove, "general/w-2 would be wiped")
+	g.says(t, remove, "general/w-2 would leave the cluster")
 	s.ForgetCalls()
 	g.comment(t, remove, "atlantis apply")
 	g.says(t, remove, "All policies must pass for project before running apply")

@@ -32,7 +32,7 @@ func changeInPlan(kind string, actions []string, impact, unknown any, onDestroy 
 // impactInPlan is an impact with one part that is not empty.
 func impactInPlan(part string, value any) map[string]any {
 	impact := map[string]any{"drained": []string{}, "rebooted": []string{}, "upgraded": []string{}, "wiped": []string{},
-		"removed": []string{}, "pods_replaced": []string{}, "ends_cluster": false}
+		"kubernetes_upgraded": []string{}, "removed": []string{}, "pods_replaced": []string{}, "ends_cluster": false}
 	if part != "" {
 		impact[part] = value
 	}
@@ -57,6 +57,7 @@ func TestPlanPolicy_deniesWhatWipes(t *testing.T) {
 		{"live change", changeInPlan(cluster, update, idle, nil, reset), ""},
 		{"drain", changeInPlan(cluster, update, impactInPlan("drained", names), nil, reset), ""},
 		{"reboot", changeInPlan(cluster, update, impactInPlan("rebooted", names), nil, reset), ""},
+		{"upgrade of Kubernetes", changeInPlan(cluster, update, impactInPlan("kubernetes_upgraded", names), nil, reset), ""},
 		{"forget", changeInPlan(cluster, []string{"forget"}, nil, nil, reset), ""},
 		{"preserving destroy", changeInPlan("talosop_worker", []string{"delete"}, nil, nil, "preserve"), ""},
 		{"addon", changeInPlan("talosop_addon", []string{"delete"}, nil, nil, ""), ""},

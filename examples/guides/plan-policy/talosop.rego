@@ -1,4 +1,5 @@
-# Denies plans that wipe or remove Talos machines without an approval. For conftest:
+# Denies plans that wipe or remove Talos machines without an approval. `impact` has a removed machine only in `removed`, and one
+# that is wiped and joins again in `wiped`. For conftest:
 #
 #   terraform plan -out=plan && terraform show -json plan > plan.json
 #   conftest test --policy . plan.json

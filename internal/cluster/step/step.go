@@ -85,6 +85,8 @@ type Impact struct {
 	Reboots bool
 	// Upgrades is true for another Talos, or the same from another image.
 	Upgrades bool
+	// UpgradesKubernetes is true for another image of a component of Kubernetes.
+	UpgradesKubernetes bool
 	// Wipes is true when its data is lost.
 	Wipes bool
 	// ReplacesPod is true when the pod of a machine in a container is recreated.

@@ -52,10 +52,10 @@ func TestStep_whatEachKindDoes(t *testing.T) {
 		"asked-for defragmentation":         {step: step.Operate{Operation: operation.Operation{Kind: operation.Defragment}}, oneByOne: true},
 		"node":                              {step: step.DeleteNode{}},
 		"images":                            {step: step.PullImages{}},
-		"component of a worker":             {step: step.UpgradeComponent{Role: step.Worker}},
-		"component of a control plane":      {step: step.UpgradeComponent{Role: step.ControlPlane}, oneByOne: true},
-		"component of a cordoned node":      {step: step.UpgradeComponent{Role: step.Worker, Evacuation: cordon}, disrupts: true},
-		"component of a drained node":       {step: step.UpgradeComponent{Role: step.Worker, Evacuation: drain}, impact: step.Impact{Drains: true}, disrupts: true},
+		"component of a worker":             {step: step.UpgradeComponent{Role: step.Worker}, impact: step.Impact{UpgradesKubernetes: true}},
+		"component of a control plane":      {step: step.UpgradeComponent{Role: step.ControlPlane}, impact: step.Impact{UpgradesKubernetes: true}, oneByOne: true},
+		"component of a cordoned node":      {step: step.UpgradeComponent{Role: step.Worker, Evacuation: cordon}, impact: step.Impact{UpgradesKubernetes: true}, disrupts: true},
+		"component of a drained node":       {step: step.UpgradeComponent{Role: step.Worker, Evacuation: drain}, impact: step.Impact{Drains: true, UpgradesKubernetes: true}, disrupts: true},
 		"manifests":                         {step: step.SyncManifests{}, oneByOne: true},
 	} {
 		if got := test.step.Impact(); got != test.impact {

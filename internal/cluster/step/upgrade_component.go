@@ -62,8 +62,8 @@ func (s UpgradeComponent) Disrupts() bool { return s.Node != "" }
 // OneByOne is true for control planes.
 func (s UpgradeComponent) OneByOne() bool { return s.Role == ControlPlane }
 
-// Impact is that of the drain.
-func (s UpgradeComponent) Impact() Impact { return Impact{Drains: s.Drain} }
+// Impact includes that of the drain.
+func (s UpgradeComponent) Impact() Impact { return Impact{Drains: s.Drain, UpgradesKubernetes: true} }
 
 // UpgradesKubernetes is true.
 func (UpgradeComponent) UpgradesKubernetes() bool { return true }

@@ -14,14 +14,19 @@ func impactAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
 		MarkdownDescription: "In a plan: what the apply does to machines in service, for policies " +
-			"([guide](../guides/plans-and-policies)). Parts that depend on unknown values are unknown. The next refresh " +
-			"empties it.",
+			"([guide](../guides/plans-and-policies)). A machine is only in the first set that applies of `removed`, " +
+			"`wiped`, `upgraded`, `pods_replaced`, `rebooted` and `drained`. Parts that depend on unknown values are " +
+			"unknown. The next refresh empties it.",
 		Attributes: map[string]schema.Attribute{
-			"drained":       machineNames("Machines that are drained first."),
-			"rebooted":      machineNames("Machines that reboot, drained or not."),
-			"upgraded":      machineNames("Machines that get another Talos version, or the same version from another image."),
-			"wiped":         machineNames("Machines that lose their data."),
-			"removed":       machineNames("Machines that leave the cluster permanently."),
+			"drained": machineNames("Machines that are drained and keep running."),
+			"rebooted": machineNames("Machines that reboot for another reason than an upgrade of Talos, drained first or " +
+				"not."),
+			"upgraded": machineNames("Machines that get another Talos version, or the same version from another image. " +
+				"They reboot, or get other pods in containers, drained first or not."),
+			"kubernetes_upgraded": machineNames("Machines whose Kubernetes components change, whatever else happens to them."),
+			"wiped":               machineNames("Machines that lose their data and join again."),
+			"removed": machineNames("Machines that leave the cluster permanently. The reset of a machine wipes " +
+				"it."),
 			"pods_replaced": machineNames("Machines in containers whose pods are deleted and recreated."),
 			"ends_cluster":  tf.ComputedBool("Whether the apply resets the last control plane, and with it the cluster."),
 		},
@@ -37,9 +42,11 @@ func impactType() map[string]attr.Type { return tf.ObjectOf(impactAttribute().At
 
 // impactOf is an impact as a plan value.
 func impactOf(i machineset.Impact) types.Object {
+	i = i.Once()
+
 	return types.ObjectValueMust(impactType(), map[string]attr.Value{
 		"drained": tf.TextSet(i.Drained), "rebooted": tf.TextSet(i.Rebooted), "upgraded": tf.TextSet(i.Upgraded),
-		"wiped": tf.TextSet(i.Wiped), "removed": tf.TextSet(i.Removed), "pods_replaced": tf.TextSet(i.PodsReplaced),
-		"ends_cluster": types.BoolValue(i.EndsCluster),
+		"kubernetes_upgraded": tf.TextSet(i.KubernetesUpgraded), "wiped": tf.TextSet(i.Wiped), "removed": tf.TextSet(i.Removed),
+		"pods_replaced": tf.TextSet(i.PodsReplaced), "ends_cluster": types.BoolValue(i.EndsCluster),
 	})
 }
