@@ -8,8 +8,8 @@ output "nodes" {
   value = {
     for name, machine in talosop_cluster.this.observed : name => {
       node    = machine.node_name
-      talos   = machine.talos_version
-      kubelet = machine.kubernetes_version
+      talos   = talosop_cluster.this.observed_talos_versions[name]
+      kubelet = talosop_cluster.this.observed_kubernetes_versions[name]
       ready   = machine.ready
     }
   }

@@ -5,14 +5,16 @@ output "phase" {
 
 output "nodes" {
   description = "The Kubernetes nodes with their versions."
-  value = {
-    for name, machine in merge(talosop_control_plane.this.observed, talosop_worker.this.observed) : name => {
-      node    = machine.node_name
-      talos   = machine.talos_version
-      kubelet = machine.kubernetes_version
-      ready   = machine.ready
+  value = merge([
+    for pool in [talosop_control_plane.this, talosop_worker.this] : {
+      for name, machine in pool.observed : name => {
+        node    = machine.node_name
+        talos   = pool.observed_talos_versions[name]
+        kubelet = pool.observed_kubernetes_versions[name]
+        ready   = machine.ready
+      }
     }
-  }
+  ]...)
 }
 
 output "kubectl" {

@@ -104,7 +104,7 @@ func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 						statecheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("version_contract"),
 							knownvalue.StringExact("v1.11")),
 						statecheck.ExpectKnownValue(sitetest.TheCluster,
-							tfjsonpath.New("observed").AtMapKey("batch/w-2").AtMapKey("talos_version"),
+							tfjsonpath.New("observed_talos_versions").AtMapKey("batch/w-2"),
 							knownvalue.StringExact("v1.13.2")),
 					},
 				},

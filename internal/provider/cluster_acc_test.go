@@ -46,9 +46,13 @@ func TestAccCluster_createAndDestroy(t *testing.T) {
 						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed").AtMapKey("cp-2"),
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
 								"stage": knownvalue.StringExact("running"), "ready": knownvalue.Bool(true),
-								"talos_version": knownvalue.StringExact("v1.13.0"), "uuid": knownvalue.StringExact(s.ControlPlane[1].UUID()),
-								"kubernetes_version": knownvalue.StringExact("v1.36.2"), "node_name": knownvalue.NotNull(),
+								"uuid":      knownvalue.StringExact(s.ControlPlane[1].UUID()),
+								"node_name": knownvalue.NotNull(),
 							})),
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed_talos_versions").AtMapKey("cp-2"),
+							knownvalue.StringExact("v1.13.0")),
+						statecheck.ExpectKnownValue("talosop_control_plane.this",
+							tfjsonpath.New("observed_kubernetes_versions").AtMapKey("cp-2"), knownvalue.StringExact("v1.36.2")),
 						remembers("talosop_control_plane.this", "cp-2", func(m record.Machine) bool {
 							return m.BootID != "" && m.ConfigDigest != "" && m.MemberID != ""
 						}),

@@ -67,7 +67,7 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 					ConfigStateChecks: []statecheck.StateCheck{
 						phaseIs(sitetest.TheCluster, "Ready"),
 						statecheck.ExpectKnownValue(sitetest.TheCluster,
-							tfjsonpath.New("observed").AtMapKey("cp-1").AtMapKey("kubernetes_version"),
+							tfjsonpath.New("observed_kubernetes_versions").AtMapKey("cp-1"),
 							knownvalue.StringExact("v1.36.3")),
 					},
 				},

@@ -290,26 +290,21 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 func describeObserved(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []string {
 	t.Helper()
 
-	after := tftest.AttributeOf(t, plan, "observed")
-	if prior == nil || !after.IsKnown() {
+	if prior == nil || !tftest.AttributeOf(t, plan, "observed").IsKnown() {
 		return []string{"observed is known after the apply"}
 	}
 
-	before := tftest.AttributeOf(t, *prior, "observed")
-	if _, one := before.Type().(tftypes.Object); one {
-		return grouped(map[string]string{"the machine": changedFields(t, before, after)})
-	}
+	was, is := observationsIn(t, *prior), observationsIn(t, plan)
+	changes := map[string]string{}
 
-	changes, was := map[string]string{}, tftest.FieldsOf(t, before)
-
-	for name, machine := range tftest.FieldsOf(t, after) {
+	for name, machine := range is {
 		switch record, recorded := was[name]; {
-		case !machine.IsKnown():
+		case len(machine) == 0:
 			changes[name] = "anew"
 		case !recorded:
 			changes[name] = "as it was under another name"
 		default:
-			changes[name] = changedFields(t, record, machine)
+			changes[name] = changedFields(record, machine)
 		}
 	}
 
@@ -322,15 +317,44 @@ func describeObserved(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []
 	return grouped(changes)
 }
 
-// changedFields lists the changed fields of a machine.
-func changedFields(t *testing.T, before, after tftypes.Value) string {
+// observationsIn are the observed fields of machines with their versions, by machine; none of an unknown machine.
+func observationsIn(t *testing.T, value tftypes.Value) map[string]map[string]tftypes.Value {
 	t.Helper()
 
+	all := map[string]map[string]tftypes.Value{}
+
+	machines, suffix := map[string]tftypes.Value{}, "s"
+	if observed := tftest.AttributeOf(t, value, "observed"); observed.Type().Is(tftypes.Object{}) {
+		machines["the machine"], suffix = observed, ""
+	} else {
+		machines = tftest.FieldsOf(t, observed)
+	}
+
+	for name, machine := range machines {
+		if all[name] = map[string]tftypes.Value{}; !machine.IsKnown() {
+			continue
+		}
+
+		all[name] = maps.Clone(tftest.FieldsOf(t, machine))
+
+		for _, field := range []string{"talos_version", "kubernetes_version"} {
+			version := tftest.AttributeOf(t, value, "observed_"+field+suffix)
+			if suffix != "" {
+				version = tftest.FieldsOf(t, version)[name]
+			}
+
+			all[name][field] = version
+		}
+	}
+
+	return all
+}
+
+// changedFields lists the changed fields of a machine.
+func changedFields(was, is map[string]tftypes.Value) string {
 	var fields []string
 
-	was := tftest.FieldsOf(t, before)
-
-	for name, value := range tftest.FieldsOf(t, after) {
+	for name, value := range is {
 		switch {
 		case !value.IsKnown():
 			fields = append(fields, name)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -79,48 +80,55 @@ func (c rememberedCheck) CheckState(_ context.Context, req statecheck.CheckState
 	resp.Error = fmt.Errorf("%s remembers nothing of %q", c.address, c.machine)
 }
 
-// remember is a state with a record of machines, and the matching observed.
+// remember is a state with a record of machines, and the matching observations.
 func remember(t *testing.T, state tftypes.Value, machines record.Machines) tftypes.Value {
 	t.Helper()
 
-	observed := tftest.AttributeOf(t, state, "observed").Type()
-	at := tftypes.NewAttributePath()
+	single := tftest.AttributeOf(t, state, "observed").Type().Is(tftypes.Object{})
+	shown := map[string]any{"record": machines.Encode()}
 
-	var shown any
-
-	if observed.Is(tftypes.Object{}) {
-		for _, one := range machines {
-			shown = shownOf(one)
-		}
-	} else {
+	for name, of := range map[string]func(record.Machine) any{
+		"observed":                    func(m record.Machine) any { return shownOf(m) },
+		"observed_talos_version":      func(m record.Machine) any { return orNull(m.TalosVersion) },
+		"observed_kubernetes_version": func(m record.Machine) any { return orNull(m.KubeletVersion) },
+	} {
 		all := tftest.Config{}
-		for name, one := range machines {
-			all[name] = shownOf(one)
+		for machine, one := range machines {
+			all[machine] = of(one)
+			if single {
+				shown[name] = all[machine]
+			}
 		}
 
-		shown = all
+		if !single {
+			shown[strings.Replace(name, "version", "versions", 1)] = all
+		}
 	}
 
-	return put(t, put(t, state, at.WithAttributeName("record"), machines.Encode()), at.WithAttributeName("observed"), shown)
+	for name, value := range shown {
+		state = put(t, state, tftypes.NewAttributePath().WithAttributeName(name), value)
+	}
+
+	return state
+}
+
+// orNull is a text, or null for an empty one.
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+
+	return text
 }
 
 // shownOf is a machine in observed.
 func shownOf(m record.Machine) tftest.Config {
-	orNull := func(text string) any {
-		if text == "" {
-			return nil
-		}
-
-		return text
-	}
-
 	drift := []any{}
 	for _, line := range m.Drift.Lines() {
 		drift = append(drift, line)
 	}
 
 	return tftest.Config{"address": orNull(m.Address), "uuid": orNull(m.UUID), "stage": orNull(string(m.Stage)), "ready": m.Ready,
-		"talos_version": orNull(m.TalosVersion), "kubernetes_version": orNull(m.KubeletVersion),
 		"node_name": orNull(m.NodeName), "drift": drift}
 }
 

@@ -86,5 +86,5 @@ check "prod" {
 
 # The running version of each machine.
 output "kubernetes" {
-  value = { for name, machine in talosop_cluster.prod.observed : name => machine.kubernetes_version }
+  value = talosop_cluster.prod.observed_kubernetes_versions
 }

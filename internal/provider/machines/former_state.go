@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -76,10 +77,20 @@ func upgradeFormerState(
 
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("record"), machines.Encode())...)
 
-	if seen := shown(machines); one == "" {
-		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("observed"), seen)...)
-	} else if object, known := seen.Elements()[one]; known {
-		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("observed"), object)...)
+	seen := shown(machines)
+	values := map[string]any{"observed": seen.Observed, talosVersions: seen.Talos, kubernetesVersions: seen.Kubernetes}
+
+	if one != "" {
+		name := types.StringValue(one)
+		values = map[string]any{
+			"observed":                    ofTheOne(seen.Observed, name, types.ObjectNull(ObservedType().AttrTypes)),
+			"observed_talos_version":      ofTheOne(seen.Talos, name, types.StringNull()),
+			"observed_kubernetes_version": ofTheOne(seen.Kubernetes, name, types.StringNull()),
+		}
+	}
+
+	for attribute, value := range values {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(attribute), value)...)
 	}
 }
 

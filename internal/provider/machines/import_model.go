@@ -214,7 +214,7 @@ func untoldLife(ctx context.Context, protect bool) CommonModel {
 			DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
 			Impact: impactOf(machineset.Impact{}), Timeouts: tf.NoTimeouts(ctx),
 		},
-		Observed: types.MapNull(ObservedType()),
+		observations: noObservations(),
 	}
 }
 

@@ -39,20 +39,25 @@ type OneMachineModel struct {
 	system.Model
 	lifeModel
 
-	Observed  types.Object `tfsdk:"observed"`
-	Manifests types.String `tfsdk:"bootstrap_manifests_version"`
+	Observed   types.Object `tfsdk:"observed"`
+	Talos      types.String `tfsdk:"observed_talos_version"`
+	Kubernetes types.String `tfsdk:"observed_kubernetes_version"`
+	Manifests  types.String `tfsdk:"bootstrap_manifests_version"`
 }
 
 // life has the observations under the name of the machine.
 func (m OneMachineModel) life() CommonModel {
-	life := CommonModel{lifeModel: m.lifeModel, Observed: types.MapNull(ObservedType()), manifests: m.Manifests}
+	life := CommonModel{lifeModel: m.lifeModel, observations: noObservations(), manifests: m.Manifests}
 	life.Record = ofOne(m.Record, m.Name.ValueString())
 
 	switch {
 	case m.Observed.IsUnknown():
-		life.Observed = types.MapUnknown(ObservedType())
+		life.observations = unknownObservations()
 	case !m.Observed.IsNull():
-		life.Observed = types.MapValueMust(ObservedType(), map[string]attr.Value{m.Name.ValueString(): m.Observed})
+		of := func(one attr.Value) types.Map {
+			return types.MapValueMust(one.Type(context.Background()), map[string]attr.Value{m.Name.ValueString(): one})
+		}
+		life.observations = observations{of(m.Observed), of(m.Talos), of(m.Kubernetes)}
 	}
 
 	return life
@@ -61,13 +66,25 @@ func (m OneMachineModel) life() CommonModel {
 func (m *OneMachineModel) setLife(life CommonModel) {
 	m.lifeModel, m.Manifests = life.lifeModel, life.manifests
 	m.Record = ofOne(m.Record, m.Name.ValueString())
-	m.Observed = types.ObjectNull(ObservedType().AttrTypes)
+	m.Observed = ofTheOne(life.Observed, m.Name, types.ObjectNull(ObservedType().AttrTypes))
+	m.Talos = ofTheOne(life.Talos, m.Name, types.StringNull())
+	m.Kubernetes = ofTheOne(life.Kubernetes, m.Name, types.StringNull())
+}
 
-	if life.Observed.IsUnknown() {
-		m.Observed = types.ObjectUnknown(ObservedType().AttrTypes)
-	} else if one, ok := theOne(life.Observed.Elements(), m.Name.ValueString()); ok {
-		m.Observed, _ = one.(types.Object)
+// ofTheOne is the value of the only machine in a map; otherwise if there is none.
+func ofTheOne[V attr.Value](all types.Map, name types.String, otherwise V) V {
+	element := otherwise.Type(context.Background())
+
+	value, ok := theOne(all.Elements(), name.ValueString())
+	if all.IsUnknown() {
+		value, ok = tf.Unknown(element), true
 	}
+
+	if one, is := value.(V); ok && is {
+		return one
+	}
+
+	return otherwise
 }
 
 // theOne is the value of the only machine. It may be under an earlier name. Replaced hardware that has not left yet

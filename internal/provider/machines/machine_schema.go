@@ -41,6 +41,13 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes["talos_version"] = talosVersionAttribute("the machine runs")
 	attributes["config_patches"] = configPatchesOfOne(shared["config_patches"])
 	attributes["observed"] = observedOne()
+	attributes["observed_talos_version"] = tf.ComputedString("Talos version in the last observation of the machine.")
+	attributes["observed_kubernetes_version"] = tf.ComputedString("Kubernetes version in the last observation of the " +
+		"machine: the version of its kubelet.")
+
+	delete(attributes, talosVersions)
+	delete(attributes, kubernetesVersions)
+
 	attributes["bootstrap_manifests_version"] = rollout.ManifestsAttribute()
 
 	maps.Copy(attributes, map[string]schema.Attribute{

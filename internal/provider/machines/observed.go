@@ -19,33 +19,48 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// Observations of machines go into two attributes: record, complete and for the provider alone, and observed, for
-// people and policies. Plans and applies start from record.
+// Observations of machines go into record, complete and for the provider alone, and into attributes for people and
+// policies. Plans and applies start from record.
 
 // remember stores the record of the machines.
 func (m *CommonModel) remember(machines record.Machines) {
-	m.Record, m.Observed = types.StringValue(machines.Encode()), shown(machines)
+	m.Record, m.observations = types.StringValue(machines.Encode()), shown(machines)
 }
 
 // shown is the part of the record for people.
-func shown(machines record.Machines) types.Map {
-	values := map[string]attr.Value{}
+func shown(machines record.Machines) observations {
+	observed, talos, kubernetes := map[string]attr.Value{}, map[string]attr.Value{}, map[string]attr.Value{}
 
 	for name, m := range machines {
-		values[name] = shownOne(m)
+		observed[name] = shownOne(m)
+		talos[name], kubernetes[name] = tf.TextOrNull(m.TalosVersion), tf.TextOrNull(m.KubeletVersion)
 	}
 
-	return types.MapValueMust(ObservedType(), values)
+	return observations{
+		Observed: types.MapValueMust(ObservedType(), observed), Talos: types.MapValueMust(types.StringType, talos),
+		Kubernetes: types.MapValueMust(types.StringType, kubernetes),
+	}
+}
+
+// noObservations are those of a resource that was not read yet, and unknownObservations those after its create.
+func noObservations() observations {
+	versions := types.MapNull(types.StringType)
+
+	return observations{types.MapNull(ObservedType()), versions, versions}
+}
+
+func unknownObservations() observations {
+	versions := types.MapUnknown(types.StringType)
+
+	return observations{types.MapUnknown(ObservedType()), versions, versions}
 }
 
 func shownOne(m record.Machine) types.Object {
 	return types.ObjectValueMust(ObservedType().AttrTypes, map[string]attr.Value{
 		"address": tf.TextOrNull(m.Address), "uuid": tf.TextOrNull(m.UUID),
 		"stage": tf.TextOrNull(string(m.Stage)), "ready": types.BoolValue(m.Ready),
-		"talos_version":      tf.TextOrNull(m.TalosVersion),
-		"kubernetes_version": tf.TextOrNull(m.KubeletVersion),
-		"node_name":          tf.TextOrNull(m.NodeName),
-		"drift":              tf.TextList(m.Drift.Lines()),
+		"node_name": tf.TextOrNull(m.NodeName),
+		"drift":     tf.TextList(m.Drift.Lines()),
 	})
 }
 

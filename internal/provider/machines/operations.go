@@ -336,7 +336,7 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 		m.remember(done.observed())
 
 		if done.err == nil {
-			m.Observed = asPlanned(plan.Observed, m.Observed)
+			m.observations = m.observations.asPlanned(plan.observations)
 		}
 
 		m.manifests, m.restored = done.manifests(state.manifests), done.restored(state.restored)

@@ -22,7 +22,7 @@ type forecast struct {
 	phase      types.String
 	operations types.List
 	impact     types.Object
-	observed   types.Map
+	observed   observations
 	record     types.String
 	manifests  types.String
 	restored   restored
@@ -44,7 +44,7 @@ func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast
 func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) forecast {
 	out := forecast{
 		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impactType()),
-		observed:  forecastObserved(state.Observed, f.Machines),
+		observed:  forecastObserved(state.observations, f.Machines),
 		record:    types.StringUnknown(),
 		manifests: manifestsAfter(p), restored: state.restored.after(p.Set),
 		others: state.others, // the next refresh stores nodes that came and went
@@ -80,8 +80,9 @@ func forecastUpdate(p writtenSet, state CommonModel, e edit, f machineset.Foreca
 }
 
 // untouched reports whether the computed attributes of a completely known plan leave machines unchanged.
-func untouched(phase types.String, operations types.List, observed types.Map) bool {
-	return !phase.IsUnknown() && !operations.IsUnknown() && len(operations.Elements()) == 0 && tf.FullyKnown(observed)
+func untouched(phase types.String, operations types.List, seen observations) bool {
+	return !phase.IsUnknown() && !operations.IsUnknown() && len(operations.Elements()) == 0 &&
+		tf.FullyKnown(seen.Observed) && tf.FullyKnown(seen.Talos) && tf.FullyKnown(seen.Kubernetes)
 }
 
 // edit is what a plan changes in a resource, with and without effect on machines.
@@ -117,7 +118,7 @@ func planUpdate(
 // outcome.
 func (f *forecast) rest(state CommonModel, e edit) {
 	// No machine is touched: the observations stay unchanged.
-	f.observed, f.record, f.manifests, f.others = state.Observed, state.Record, state.manifests, state.others
+	f.observed, f.record, f.manifests, f.others = state.observations, state.Record, state.manifests, state.others
 
 	switch {
 	case !e.any:
@@ -142,12 +143,12 @@ func manifestsAfter(p writtenSet) types.String {
 
 // apply puts a forecast into a planned model.
 func (m *CommonModel) apply(f forecast) {
-	m.Phase, m.Operations, m.Impact, m.Observed, m.Record = f.phase, f.operations, f.impact, f.observed, f.record
+	m.Phase, m.Operations, m.Impact, m.observations, m.Record = f.phase, f.operations, f.impact, f.observed, f.record
 	m.manifests, m.restored, m.others = f.manifests, f.restored, f.others
 }
 
 // idle reports whether a plan leaves the machines unchanged.
-func (m CommonModel) idle() bool { return untouched(m.Phase, m.Operations, m.Observed) }
+func (m CommonModel) idle() bool { return untouched(m.Phase, m.Operations, m.observations) }
 
 // forgetPlan removes the plan from a record of machines: the next plan has its own.
 func (m *CommonModel) forgetPlan() {

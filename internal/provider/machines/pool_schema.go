@@ -78,8 +78,7 @@ type lifeModel struct {
 // of the machines.
 type CommonModel struct {
 	lifeModel
-
-	Observed types.Map `tfsdk:"observed"`
+	observations
 
 	// manifests is the attribute bootstrap_manifests_version of models that have one.
 	manifests types.String
@@ -87,6 +86,14 @@ type CommonModel struct {
 	restored restored
 	// others is the attribute observed_others of models that have one.
 	others types.Map
+}
+
+// observations are the last observations of machines, by name. Versions have maps of their own, so that an upgrade is
+// one line for each machine in a plan.
+type observations struct {
+	Observed   types.Map `tfsdk:"observed"`
+	Talos      types.Map `tfsdk:"observed_talos_versions"`
+	Kubernetes types.Map `tfsdk:"observed_kubernetes_versions"`
 }
 
 // The choices of on_destroy.
@@ -229,21 +236,28 @@ func observationAttributes() map[string]schema.Attribute {
 		"impact": impactAttribute(),
 		"observed": tf.ComputedObjectMap("Values from the last observation of each machine, by name. A machine that does "+
 			"not answer keeps its values. One that was never reached is absent.", map[string]schema.Attribute{
-			"address":            tf.ComputedString("Address at which the provider reached the machine."),
-			"uuid":               tf.ComputedString("Hardware UUID (SMBIOS)."),
-			"stage":              tf.ComputedString("Talos stage: `maintenance`, `booting`, `running`, …"),
-			"ready":              tf.ComputedBool("Whether Talos reports the machine as ready."),
-			"talos_version":      tf.ComputedString("Running Talos version."),
-			"kubernetes_version": tf.ComputedString("Kubernetes version of the node: the version of its kubelet."),
-			"node_name":          tf.ComputedString("Name of the Kubernetes node."),
+			"address":   tf.ComputedString("Address at which the provider reached the machine."),
+			"uuid":      tf.ComputedString("Hardware UUID (SMBIOS)."),
+			"stage":     tf.ComputedString("Talos stage: `maintenance`, `booting`, `running`, …"),
+			"ready":     tf.ComputedBool("Whether Talos reports the machine as ready."),
+			"node_name": tf.ComputedString("Name of the Kubernetes node."),
 			"drift": tf.ComputedStrings("Differences from what was last applied, which the next apply repairs. It does not " +
 				"change lines that begin with `host cluster, left as it is`. It waits for lines that begin with `not ready` or " +
 				"`etcd is not healthy`."),
 		}),
+		talosVersions: tf.ComputedStringMap("Talos version of each machine in the last observation, by name."),
+		kubernetesVersions: tf.ComputedStringMap("Kubernetes version of each node in the last observation, by name of " +
+			"the machine: the version of its kubelet."),
 		"record": tf.ComputedSecret("Other data about the machines that talosop needs for its next plan; its format may " +
 			"change in any version. To inspect machines, use `talosop_machine_info` and `talosop_cluster_health`."),
 	}
 }
+
+// The attributes with versions.
+const (
+	talosVersions      = "observed_talos_versions"
+	kubernetesVersions = "observed_kubernetes_versions"
+)
 
 // ObservedType is the type of the elements of observed. It is computed once, because every machine needs it.
 var ObservedType = sync.OnceValue(func() types.ObjectType {
