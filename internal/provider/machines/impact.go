@@ -16,7 +16,7 @@ func impactAttribute() schema.SingleNestedAttribute {
 		MarkdownDescription: "In a plan: what the apply does to machines in service, for policies " +
 			"([guide](../guides/plans-and-policies)). A machine is only in the first set that applies of `removed`, " +
 			"`wiped`, `upgraded`, `pods_replaced`, `rebooted` and `drained`. Parts that depend on unknown values are " +
-			"unknown. The next refresh empties it.",
+			"unknown, and the next refresh empties it.",
 		Attributes: map[string]schema.Attribute{
 			"drained": machineNames("Machines that are drained and keep running."),
 			"rebooted": machineNames("Machines that reboot for another reason than an upgrade of Talos, drained first or " +
