@@ -33,6 +33,8 @@ type reviewedChange struct {
 	byHand func(t *testing.T, s *sitetest.Site, w *clitest.Workspace)
 	// most lines of the plan besides the changed argument, where there is a limit.
 	most int
+	// screen is true for a plan of which all fits a screen.
+	screen bool
 	// judged by the policy of the examples.
 	judged bool
 	// often selects a separate plan and apply on every change of the provider. The others are then applied together
@@ -103,10 +105,10 @@ func reviewedChanges() []reviewedChange {
 					`w-1 = { address = $1, meta = { user_1 = "rack-1" } }`)
 			}
 		}},
-		{name: "talos-patch", often: true, change: replace(extra, "v1.13.0", "v1.13.2")},
+		{name: "talos-patch", often: true, screen: true, change: replace(extra, "v1.13.0", "v1.13.2")},
 		{name: "schematic", change: set(batch,
 			"schematic = \"ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515\"\n")},
-		{name: "kubernetes-patch", change: replace(extra, "v1.36.2", "v1.36.3")},
+		{name: "kubernetes-patch", often: true, screen: true, change: replace(extra, "v1.36.2", "v1.36.3")},
 		{name: "control-plane-removed", often: true, judged: true, change: func(s *sitetest.Site,
 			c *reviewed) {
 			c.planes = s.ControlPlane[:2]
@@ -199,6 +201,10 @@ func TestAccPlanText(t *testing.T) {
 				t.Errorf("the plan of %s has %d lines:\n%s", change.name, lines, text)
 			}
 
+			if change.screen {
+				expectLines(t, change.name, text, mostOnAScreen)
+			}
+
 			w.MustRun("apply", "plan")
 
 			// Unfinished work would also be in the next plan.
@@ -220,6 +226,66 @@ func TestAccPlanText(t *testing.T) {
 		recorded(t, filepath.Join("testdata", "plantexts", "destroy.txt"), text+judgement(t, w))
 		w.MustRun("apply", "plan")
 	})
+}
+
+// mostOnAScreen is how many lines of a plan a screen shows.
+const mostOnAScreen = 45
+
+func expectLines(t *testing.T, name, text string, most int) {
+	t.Helper()
+
+	if lines := strings.Count(text, "\n"); lines > most {
+		t.Errorf("the plan of %s has %d lines, more than %d:\n%s", name, lines, most, text)
+	}
+}
+
+// The text of upgrades of a cluster whose machines belong to several resources is recorded, and its length is limited.
+func TestAccPlanText_ofSeveralResources(t *testing.T) {
+	t.Parallel()
+
+	for name, layout := range map[string]struct {
+		hcl               func(s *sitetest.Site) string
+		talos, kubernetes int
+	}{
+		"quickstart": {
+			hcl: func(s *sitetest.Site) string {
+				return sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL("")
+			},
+			talos: 53, kubernetes: 65,
+		},
+		"machines": {
+			hcl:   func(s *sitetest.Site) string { return sitetest.ProviderHCL + oneByOneHCL(s, s.Machines()) },
+			talos: 92, kubernetes: 134,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+				s := sitetest.New(t, 3, 2)
+				config := layout.hcl(s)
+				w := sitetest.Applied(t, cli, config)
+
+				for _, change := range []struct {
+					name, from, to string
+					most           int
+				}{
+					{name + "-talos", "v1.13.0", "v1.13.2", layout.talos},
+					{name + "-kubernetes", "v1.36.2", "v1.36.3", layout.kubernetes},
+				} {
+					config = strings.ReplaceAll(config, change.from, change.to)
+					w.Write("main.tf", config)
+
+					text := readable(s, w.MustRun("plan", "-out=plan").Stdout)
+					recorded(t, filepath.Join("testdata", "plantexts", change.name+".txt"), text)
+					expectLines(t, change.name, text, change.most)
+					w.MustRun("apply", "plan")
+				}
+
+				sitetest.ExpectNoChanges(t, w, "after the upgrades")
+			})
+		})
+	}
 }
 
 // besideWorkers is the number of lines of a plan for a resource, without those of its pools.

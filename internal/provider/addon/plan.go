@@ -35,6 +35,10 @@ func (r *addonResource) ModifyPlan(
 		return
 	}
 
+	if tf.OnlyRespelled(req) {
+		req.Plan.Raw, resp.Plan.Raw = req.State.Raw, req.State.Raw
+	}
+
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &given)...)
 

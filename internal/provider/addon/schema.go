@@ -47,10 +47,10 @@ func addonAttributes(ctx context.Context) map[string]schema.Attribute {
 // addonPlace says where a release is.
 func addonPlace() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster": tf.OptionalObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, "+
+		"cluster": clusterhandle.KeptObject(tf.OptionalObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, "+
 			"or an object that you write with at least `name`, `endpoint` and `secrets`. Set exactly one of `cluster` and "+
 			"`kubeconfig`. Secrets of another cluster replace the resource; all other changes touch nothing in the "+
-			"cluster.", clusterhandle.AccessAttributes()),
+			"cluster.", clusterhandle.AccessAttributes()), "talos_version", "version_contract", "phase"),
 		"kubeconfig": addonKubeconfig(),
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},

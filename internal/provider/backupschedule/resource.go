@@ -77,6 +77,10 @@ func (r *scheduleResource) ModifyPlan(
 
 	var plan, state scheduleModel
 
+	if tf.OnlyRespelled(req) {
+		req.Plan.Raw, resp.Plan.Raw = req.State.Raw, req.State.Raw
+	}
+
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 
 	create := req.State.Raw.IsNull()

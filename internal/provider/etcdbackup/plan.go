@@ -87,6 +87,10 @@ func (r *Resource) ModifyPlan(ctx context.Context, req resource.ModifyPlanReques
 		return
 	}
 
+	if tf.OnlyRespelled(req) {
+		req.Plan.Raw, resp.Plan.Raw = req.State.Raw, req.State.Raw
+	}
+
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 
 	given, diags := configuredPlace(ctx, req.Config)

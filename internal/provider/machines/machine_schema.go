@@ -54,7 +54,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 		"allow_bootstrap": allowBootstrapAttribute(),
 		"cluster": schema.SingleNestedAttribute{
 			Required:      true,
-			PlanModifiers: []planmodifier.Object{clusterhandle.KeepHandle()},
+			PlanModifiers: []planmodifier.Object{clusterhandle.KeepHandle("talos_version", "phase")},
 			MarkdownDescription: "Handle of the cluster that the machine joins: `cluster` of `talosop_control_plane` or " +
 				"`talosop_cluster`, or an object that you write with the `bundle` of `talosop_secrets`. For a control plane, " +
 				"`talos_endpoints` must list all control planes. The provider asks them before etcd starts on the machine, and " +

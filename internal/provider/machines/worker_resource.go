@@ -54,7 +54,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	attributes["host"] = clusterhandle.WorkerHostAttribute()
 	attributes["cluster"] = schema.SingleNestedAttribute{
 		Required:      true,
-		PlanModifiers: []planmodifier.Object{clusterhandle.KeepHandle()},
+		PlanModifiers: []planmodifier.Object{clusterhandle.KeepHandle("talos_version", "phase")},
 		MarkdownDescription: "Handle of the cluster that the workers join: `cluster` of `talosop_control_plane` or " +
 			"`talosop_cluster`, or an object that you write for any other cluster.",
 		Attributes: clusterhandle.JoinHandle(clusterhandle.ReplacesWorkers),
