@@ -48,7 +48,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 		want := p.Spec(PriorState{}, Rendered{})
 		want.OtherControlPlanes = p.OtherControlPlanes()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
-		f.Operations = p.operationsOf(p.hostCreation(), steps, nil, nil)
+		f.Operations = p.operationsOf(generally(p.hostCreation()), steps, nil, nil)
 		diags = p.warnOfWaiting(steps)
 	}
 
@@ -131,7 +131,7 @@ func (f Forecast) with(
 
 	f.Machines = recorded.forecastMachines(p, files, steps)
 	waits := recorded.waitsFor(p, steps)
-	before := slices.Concat(recorded.bookkeeping(p), p.hostChanges(prior, recorded), waits)
+	before := slices.Concat(recorded.bookkeeping(p), p.hostChanges(prior, recorded), generally(waits))
 
 	f.Operations = append(p.operationsOf(before, steps, recorded.changes, recorded.Removed),
 		keptLines(last.Kept, recorded.changes)...)

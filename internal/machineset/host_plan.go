@@ -42,12 +42,16 @@ func (p Set) namespaceLine() string {
 
 // hostChanges lists what an update changes on the host except pods: differences from state, and drift that a refresh
 // observed.
-func (p Set) hostChanges(prior Set, recorded PriorState) []string {
+func (p Set) hostChanges(prior Set, recorded PriorState) []preparation {
 	if !p.remakes(prior) {
 		return nil
 	}
 
-	lines := p.Repairs(recorded)
+	return slices.Concat(p.repairs(recorded), generally(p.sharedChanges(prior)), p.growth(prior, recorded))
+}
+
+// sharedChanges lists what an update changes in the objects that machines share, and in the Services of all machines.
+func (p Set) sharedChanges(prior Set) (lines []string) {
 	now, before := p.Host, prior.Host
 
 	if now.CreateNamespace && !before.CreateNamespace {
@@ -63,21 +67,25 @@ func (p Set) hostChanges(prior Set, recorded PriorState) []string {
 			before.Access, now.Access))
 	}
 
-	return append(lines, p.growth(prior, recorded)...)
+	return lines
 }
 
-// Repairs lists the drift that a refresh observed. The replacement of a pod is a step.
-func (p Set) Repairs(recorded PriorState) []string {
-	var lines []string
-
+// repairs lists the drift that a refresh observed, a line for each machine. The replacement of a pod is a step.
+func (p Set) repairs(recorded PriorState) (lines []preparation) {
 	for _, name := range p.Names() {
 		kinds := []record.Kind{record.HostDiffers}
 		if recorded.Replace[name] == "" {
 			kinds = append(kinds, record.HostReplaces) // no step replaces the pod
 		}
 
+		var found []string
 		for _, difference := range recorded.Seen[name].Drift.Of(kinds...) {
-			lines = append(lines, fmt.Sprintf("put right on the host cluster, for %s: %s", name, difference.Found))
+			found = append(found, difference.Found)
+		}
+
+		if len(found) > 0 {
+			lines = append(lines, preparation{fmt.Sprintf("put right on the host cluster, for %s: %s", name,
+				strings.Join(found, "; ")), []string{name}})
 		}
 	}
 
@@ -130,7 +138,7 @@ func volumesOf(now, before workload.Storage) []volume {
 }
 
 // growth lists the volumes that grow, with machines of the same growth together.
-func (p Set) growth(prior Set, recorded PriorState) []string {
+func (p Set) growth(prior Set, recorded PriorState) (lines []preparation) {
 	var machines finding.Alike[string]
 
 	for _, name := range p.keptMachines(prior, recorded) {
@@ -146,9 +154,8 @@ func (p Set) growth(prior Set, recorded PriorState) []string {
 		}
 	}
 
-	var lines []string
 	for what, names := range machines.All() {
-		lines = append(lines, fmt.Sprintf("grow volumes of %s: %s", finding.Describe(names), what))
+		lines = append(lines, preparation{fmt.Sprintf("grow volumes of %s: %s", finding.Describe(names), what), names})
 	}
 
 	return lines

@@ -52,7 +52,7 @@ func TestHostChanges(t *testing.T) {
 		"growth in pods":     {now: []option{stores(sizes("2Gi", "20Gi")), each(func(m *Machine) { m.Pod.Storage.Ephemeral = true })}, before: []option{stores(sizes("1Gi", "20Gi"))}},
 		"growth of new pods": {unknown: true, now: []option{stores(sizes("2Gi", "20Gi"))}, before: []option{stores(sizes("1Gi", "20Gi"))}},
 		"repairs": {drift: record.Drift{{Kind: record.HostDiffers, Found: "a label"}, {Kind: record.HostReplaces, Found: "an image"}},
-			want: []string{"put right on the host cluster, for cp-0: a label", "put right on the host cluster, for cp-0: an image"}},
+			want: []string{"put right on the host cluster, for cp-0: a label; an image"}},
 		"repairs beside a step": {drift: record.Drift{{Kind: record.HostDiffers, Found: "a label"}, {Kind: record.HostReplaces, Found: "an image"}}, replace: "an image",
 			want: []string{"put right on the host cluster, for cp-0: a label"}},
 		"metal before": {now: []option{namespace}, before: []option{metal}},
@@ -66,7 +66,7 @@ func TestHostChanges(t *testing.T) {
 			r.Machines = nil
 		}
 
-		same(t, name, p.hostChanges(prior, r), test.want)
+		same(t, name, textsOf(p.hostChanges(prior, r)), test.want)
 	}
 
 	same(t, "a create", aSet(t, pods(1, 0), namespace, endpoint(workload.EndpointService{Type: "NodePort"})).hostCreation(),

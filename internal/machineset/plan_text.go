@@ -88,34 +88,56 @@ func ofInstallerImage(c machineconfig.Change) bool {
 	return slices.Equal(c.Path, fieldpath.Path{"machine", "install", "image"})
 }
 
+// preparation is an operation before the first step, with the machines that it concerns.
+type preparation struct {
+	text     string
+	machines []string
+}
+
+// generally are preparations that concern no machine in particular.
+func generally(lines []string) []preparation {
+	all := make([]preparation, len(lines))
+	for i, line := range lines {
+		all[i].text = line
+	}
+
+	return all
+}
+
 // operationsOf lists what a plan does, in order, after what comes before the first step; never nil. changes are the
 // changes in the machines' configurations, and leaving the machines that leave. The uncordon after a drain has no
 // line.
 func (p Set) operationsOf(
-	before []string, steps []step.Step, changes map[string][]machineconfig.Change, leaving []cluster.Machine,
+	before []preparation, steps []step.Step, changes map[string][]machineconfig.Change, leaving []cluster.Machine,
 ) []string {
-	lines, first := append(append([]string{}, before...), linesOf(withoutUncordons(steps), changes)...), []string{}
+	lines, machines, first := []string{}, []string{}, []string{}
+
+	for _, op := range before {
+		lines, machines = append(lines, op.text), append(machines, op.machines...)
+	}
+
+	lines = append(lines, linesOf(withoutUncordons(steps), changes)...)
 	if len(lines) >= longRollout {
-		first = append(first, summaryOf(len(lines), steps))
+		first = append(first, summaryOf(len(lines), machines, steps))
 	}
 
 	return append(first, slices.Concat(p.waysTo(steps, leaving), p.checksAsked(steps), awaited(steps), lines)...)
 }
 
 // bookkeeping lists what an apply does without a step on any machine.
-func (r PriorState) bookkeeping(p Set) []string {
-	lines := []string{}
+func (r PriorState) bookkeeping(p Set) (lines []preparation) {
+	add := func(name, text string) { lines = append(lines, preparation{text, []string{name}}) }
 
 	for _, name := range slices.Sorted(maps.Keys(r.Renamed)) {
-		lines = append(lines, fmt.Sprintf("record %s as %s", r.Renamed[name], name))
+		add(name, fmt.Sprintf("record %s as %s", r.Renamed[name], name))
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(r.Moved)) {
-		lines = append(lines, fmt.Sprintf("find %s at %s", name, p.Machines[name].Address))
+		add(name, fmt.Sprintf("find %s at %s", name, p.Machines[name].Address))
 	}
 
 	for _, name := range r.leavingToOthers() {
-		lines = append(lines, fmt.Sprintf("forget %s, which another resource owns: nothing is sent to it", name))
+		add(name, fmt.Sprintf("forget %s, which another resource owns: nothing is sent to it", name))
 	}
 
 	return lines
@@ -188,11 +210,10 @@ func placesOf(op step.Step, changes map[string][]machineconfig.Change) string {
 	return ": " + strings.Join(texts, ", ")
 }
 
-// summaryOf summarizes a long list of steps in one line.
-func summaryOf(lines int, steps []step.Step) string {
+// summaryOf summarizes a long list of operations in one line: steps, and others on machines.
+func summaryOf(lines int, machines []string, steps []step.Step) string {
 	total, impact := step.TotalOf(steps), ImpactOf(steps, nil)
 
-	var machines []string
 	for _, op := range steps {
 		machines = append(machines, op.On())
 	}

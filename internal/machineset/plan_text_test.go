@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 func changesAt(paths ...fieldpath.Path) []machineconfig.Change {
@@ -142,6 +143,32 @@ func TestLinesOf_upgradesIncludeTheirImage(t *testing.T) {
 	same(t, "the changes stay", len(changes["a"]), 1)
 }
 
+// textsOf are the lines of operations without a step.
+func textsOf(operations []preparation) (lines []string) {
+	for _, op := range operations {
+		lines = append(lines, op.text)
+	}
+
+	return lines
+}
+
+// A summary counts the machines of repairs on the host cluster, which have no step.
+func TestSummaryOf_countsMachinesWithoutSteps(t *testing.T) {
+	t.Parallel()
+
+	p := aSet(t, pods(longRollout, 0))
+	r := PriorState{Record: recordOf(p)}
+
+	for _, name := range p.Names() {
+		r.Seen[name] = record.Machine{Drift: record.Drift{{Kind: record.HostDiffers, Found: "a pod"}, {Kind: record.HostDiffers, Found: "a volume"}}}
+	}
+
+	lines := p.operationsOf(p.hostChanges(p, r), nil, nil, nil)
+	same(t, "lines", len(lines), longRollout+1)
+	same(t, "the summary", lines[0], "in all: 12 operations on 12 machines")
+	same(t, "a line", lines[1], "put right on the host cluster, for cp-0: a pod; a volume")
+}
+
 // Bookkeeping needs no step on a machine.
 func TestBookkeeping(t *testing.T) {
 	t.Parallel()
@@ -149,7 +176,7 @@ func TestBookkeeping(t *testing.T) {
 	p := aSet(t, controlPlanes(2))
 	r := PriorState{Record: recordOf(p).WithLeftToOthers([]string{"cp-1", "cp-2"}), Renamed: map[string]string{"cp-2": "b", "cp-1": "a"},
 		Moved: map[string]string{"cp-1": "10.0.0.7"}, Removed: []cluster.Machine{{Name: "cp-2"}}}
-	same(t, "lines", r.bookkeeping(p), []string{"record a as cp-1", "record b as cp-2", "find cp-1 at 10.0.0.1",
+	same(t, "lines", textsOf(r.bookkeeping(p)), []string{"record a as cp-1", "record b as cp-2", "find cp-1 at 10.0.0.1",
 		"forget cp-2, which another resource owns: nothing is sent to it"})
 }
 
