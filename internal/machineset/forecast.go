@@ -130,12 +130,18 @@ func (f Forecast) with(
 	}
 
 	f.Machines = recorded.forecastMachines(p, files, steps)
-	waits := recorded.waitsFor(p, steps)
-	before := slices.Concat(recorded.bookkeeping(p), p.hostChanges(prior, recorded), generally(waits))
+	waits, host := recorded.waitsFor(p, steps), p.hostChanges(prior, recorded)
 
-	f.Operations = append(p.operationsOf(before, steps, recorded.changes, recorded.Removed),
-		keptLines(last.Kept, recorded.changes)...)
-	f.Impact = ImpactOf(steps, recorded.Removed)
+	if len(last.Refusals) > 0 && len(steps) == 0 {
+		// Objects on the host cluster are repaired first.
+		f.Operations = append([]string{refusedLine}, p.operationsOf(host, nil, nil, nil)...)
+	} else {
+		before := slices.Concat(recorded.bookkeeping(p), host, generally(waits))
+		f.Operations = append(p.operationsOf(before, steps, recorded.changes, recorded.Removed),
+			keptLines(last.Kept, recorded.changes)...)
+		f.Impact = ImpactOf(steps, recorded.Removed)
+	}
+
 	f.LeavesKubernetes = !step.TotalOf(steps).UpgradesKubernetes
 	f.UpgradesUnmanaged = p.Unmanaged != nil && slices.ContainsFunc(steps, cluster.OfUnmanaged)
 	f.Resumes = f.Resumes || len(waits) > 0

@@ -146,6 +146,9 @@ func (r PriorState) bookkeeping(p Set) (lines []preparation) {
 // lookAgain is the operation of an apply without steps: it observes whether the machines are as wanted.
 const lookAgain = "look at the machines again"
 
+// refusedLine stands in the place of operations where an apply will be refused before its first step.
+const refusedLine = "nothing: the apply will be refused, for the reason in the warning"
+
 // LinesOf lists finished steps.
 func LinesOf(steps []step.Step) []string { return linesOf(steps, nil) }
 
