@@ -177,7 +177,7 @@ func noted(data, buffer []byte) (kind byte, body []byte) {
 	case branchPage, freelistPage:
 		return wholeNote, data
 	case leafPage:
-		summary, err := summarised(data)
+		summary, err := summarized(data)
 		if err != nil {
 			return damagedNote, []byte(err.Error())
 		}
@@ -202,8 +202,8 @@ type summary struct {
 	version     []byte // the value of versionKey
 }
 
-// summarised is nil for a page with buckets, whose entries matter.
-func summarised(data []byte) (*summary, error) {
+// summarized is nil for a page with buckets, whose entries matter.
+func summarized(data []byte) (*summary, error) {
 	var (
 		s       = summary{revisions: true}
 		buckets bool

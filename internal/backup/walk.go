@@ -231,7 +231,7 @@ func (w *walk) bucket(e entry, depth int) error {
 		return damaged("the bucket %q has no page", e.key)
 	}
 
-	s, err := summarised(inline)
+	s, err := summarized(inline)
 	if err != nil {
 		return err
 	}

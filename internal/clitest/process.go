@@ -50,13 +50,13 @@ func (w *Workspace) Start(args ...string) *Process {
 
 	w.t.Cleanup(p.stop)
 
-	go p.reap()
+	go p.awaitExit()
 
 	return p
 }
 
-// reap waits for the command and stores its result.
-func (p *Process) reap() {
+// awaitExit waits for the command and stores its result.
+func (p *Process) awaitExit() {
 	defer close(p.done)
 
 	err := p.cmd.Wait()

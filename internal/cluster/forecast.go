@@ -205,7 +205,7 @@ func (s Snapshot) clone() Snapshot {
 // advance changes the model as a step changes the machines, including what they then do by themselves.
 func (s *Snapshot) advance(want Spec, op step.Step) {
 	m, _ := want.Find(op.On())
-	step.Forecast(op, happening{have: s, want: want, on: m})
+	step.Forecast(op, stepModel{have: s, want: want, on: m})
 }
 
 // upgrade gives a machine of the model another Talos, or another pod.

@@ -8,46 +8,46 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-// happening is the model of a forecast in which a step runs on a machine.
-type happening struct {
+// stepModel is the model of a forecast in which a step runs on a machine.
+type stepModel struct {
 	have *Snapshot
 	want Spec
 	on   Machine
 }
 
-var _ step.Model = happening{}
+var _ step.Model = stepModel{}
 
-func (h happening) Change(change func(*step.MachineState)) {
+func (h stepModel) Change(change func(*step.MachineState)) {
 	state := h.have.Machines[h.on.Name]
 	change(&state)
 	h.have.Machines[h.on.Name] = state
 }
 
-func (h happening) Etcd(change func(*etcdstate.State)) { change(&h.have.Etcd) }
+func (h stepModel) Etcd(change func(*etcdstate.State)) { change(&h.have.Etcd) }
 
-func (h happening) Kubernetes(change func(*kubestate.State)) { change(&h.have.Kubernetes) }
+func (h stepModel) Kubernetes(change func(*kubestate.State)) { change(&h.have.Kubernetes) }
 
-func (h happening) Configure(op step.ApplyConfig) { h.have.configure(h.want, h.on, op) }
+func (h stepModel) Configure(op step.ApplyConfig) { h.have.configure(h.want, h.on, op) }
 
-func (h happening) Upgrade(op step.Upgrade) { h.have.upgrade(h.want, h.on, op) }
+func (h stepModel) Upgrade(op step.Upgrade) { h.have.upgrade(h.want, h.on, op) }
 
-func (h happening) WriteMeta() {
+func (h stepModel) WriteMeta() {
 	h.Change(func(s *step.MachineState) { s.Meta = maps.Clone(h.on.Meta) })
 }
 
-func (h happening) BeginEtcd() {
+func (h stepModel) BeginEtcd() {
 	h.have.Etcd.Known, h.have.Kubernetes.Reachable = true, true
 	h.Change(func(s *step.MachineState) { s.BootstrapSent = true })
 	h.Settle()
 	h.have.joinAll(h.want)
 }
 
-func (h happening) Settle() { settle(h.want, h.have, h.on) }
+func (h stepModel) Settle() { settle(h.want, h.have, h.on) }
 
-func (h happening) Wipe(gone bool) { h.have.wipe(h.on, gone) }
+func (h stepModel) Wipe(gone bool) { h.have.wipe(h.on, gone) }
 
-func (h happening) Cordon(node string, cordoned bool) { h.have.cordon(node, cordoned) }
+func (h stepModel) Cordon(node string, cordoned bool) { h.have.cordon(node, cordoned) }
 
-func (h happening) Own(node string) { h.have.mark(node, h.want.Owner) }
+func (h stepModel) Own(node string) { h.have.mark(node, h.want.Owner) }
 
-func (h happening) RemoveMember(id string) { h.have.removeMember(id) }
+func (h stepModel) RemoveMember(id string) { h.have.removeMember(id) }

@@ -67,7 +67,7 @@ func (u kubernetesUpgrade) lacks(m Machine, c kubenames.Component) bool {
 // kubelet reports, is downgraded.
 func (u kubernetesUpgrade) unseen(m Machine, c kubenames.Component) bool {
 	return u.back && c != kubenames.KubeAPIServer && u.lacks(m, kubenames.KubeAPIServer) &&
-		u.ails(m, kubenames.KubeAPIServer)
+		u.broken(m, kubenames.KubeAPIServer)
 }
 
 // newer reports whether any component is newer than wanted.
@@ -129,15 +129,15 @@ func (u kubernetesUpgrade) runs(m Machine, c kubenames.Component, image string) 
 	}
 }
 
-// ails reports whether Kubernetes shows that a component does not run with its configured image.
-func (u kubernetesUpgrade) ails(m Machine, c kubenames.Component) bool {
+// broken reports whether Kubernetes shows that a component does not run with its configured image.
+func (u kubernetesUpgrade) broken(m Machine, c kubenames.Component) bool {
 	return !u.runs(m, c, u.has(m, c))
 }
 
-// cures reports whether the upgrade may repair a machine that does not work: a component that does not run will still
+// repairs reports whether the upgrade may repair a machine that does not work: a component that does not run will still
 // change.
-func (u kubernetesUpgrade) cures(m Machine) bool {
-	return slices.ContainsFunc(u.order(), func(c kubenames.Component) bool { return u.lacks(m, c) && u.ails(m, c) })
+func (u kubernetesUpgrade) repairs(m Machine) bool {
+	return slices.ContainsFunc(u.order(), func(c kubenames.Component) bool { return u.lacks(m, c) && u.broken(m, c) })
 }
 
 // componentsLeft reports whether any component is unfinished for the current target version. Once all have their

@@ -156,7 +156,7 @@ const awaited = 12
 
 // upgradeComponent is the step as in lifecycle: another image in the configuration, and then a wait until Kubernetes
 // shows that it runs.
-func (s *site) upgradeComponent(op *operation, b *box, step step.UpgradeComponent, how mishap) {
+func (s *site) upgradeComponent(op *operation, b *box, step step.UpgradeComponent, how failure) {
 	effect := func() {
 		if step.From != step.Image && how == rolledBack {
 			b.kube.faulty[step.Component] = step.Image
@@ -212,7 +212,7 @@ func (s *site) showsImage(b *box, n *kubeNode, step step.UpgradeComponent) bool 
 }
 
 // syncManifests applies the manifests that a machine renders.
-func (s *site) syncManifests(op *operation, b *box, step step.SyncManifests, how mishap) {
+func (s *site) syncManifests(op *operation, b *box, step step.SyncManifests, how failure) {
 	s.simply(op, how, func() {
 		s.manifests, s.madeFrom = step.Version, b.digest
 		s.proxy = b.kube.images[kubenames.KubeProxy]

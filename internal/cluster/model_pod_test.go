@@ -57,7 +57,7 @@ func (s *site) newPod(b *box) {
 	b.pod.outdated, b.pod.bad = false, false
 }
 
-func (s *site) replacePod(b *box, step step.Upgrade, how mishap) {
+func (s *site) replacePod(b *box, step step.Upgrade, how failure) {
 	blank := b.life == maintenance || b.digest == ""
 
 	s.newPod(b)
@@ -212,10 +212,10 @@ func (t *trial) randomPods() {
 		return
 	}
 
-	t.randomPodAilments()
+	t.randomPodFaults()
 }
 
-func (t *trial) randomPodAilments() {
+func (t *trial) randomPodFaults() {
 	for _, m := range t.want.Machines {
 		b := t.meant[m.Name]
 		if b.foreign || !t.chance(t.ail) {

@@ -236,7 +236,7 @@ func (t *trial) randomCluster() {
 	if t.created {
 		t.randomRemovals(owned)
 		t.randomDrift()
-		t.randomAilments()
+		t.randomFaults()
 		t.randomMistakes()
 	}
 
@@ -419,8 +419,8 @@ func (t *trial) replace(gone cluster.Machine) {
 	}
 }
 
-// randomAilments breaks machines and the cluster.
-func (t *trial) randomAilments() {
+// randomFaults breaks machines and the cluster.
+func (t *trial) randomFaults() {
 	if t.whole {
 		return
 	}
@@ -434,7 +434,7 @@ func (t *trial) randomAilments() {
 			continue
 		}
 
-		b.cure = []string{"", "config", "upgrade"}[t.random.IntN(3)]
+		b.repair = []string{"", "config", "upgrade"}[t.random.IntN(3)]
 
 		switch t.random.IntN(8) {
 		case 7:

@@ -18,11 +18,11 @@ var (
 	errInVain = errors.New("in vain")
 )
 
-// mishap is how a step fails.
-type mishap int
+// failure is how a step fails.
+type failure int
 
 const (
-	fine mishap = iota
+	fine failure = iota
 	failsBefore
 	failsAfter // the effect happened, its answer was lost
 	refused    // permanently, before the effect
@@ -37,17 +37,17 @@ type operation struct {
 	phases  []func() error
 }
 
-// mishap picks how a step fails.
-func (s *site) mishap(rate float64) mishap {
+// failure picks how a step fails.
+func (s *site) failure(rate float64) failure {
 	if s.random.Float64() >= rate {
 		return fine
 	}
 
-	return mishap(1 + s.random.IntN(int(rolledBack)))
+	return failure(1 + s.random.IntN(int(rolledBack)))
 }
 
 // operate begins a step as lifecycle carries it out.
-func (s *site) operate(m cluster.Machine, next step.Step, how mishap) *operation {
+func (s *site) operate(m cluster.Machine, next step.Step, how failure) *operation {
 	op := &operation{step: next, machine: m}
 	b := s.at(m.Address)
 	if pod := s.podOf(m); pod != nil && onHost(next) {
@@ -125,7 +125,7 @@ func actsOnMachine(next step.Step) bool {
 }
 
 // simply is a step of one call.
-func (s *site) simply(op *operation, how mishap, effect func()) {
+func (s *site) simply(op *operation, how failure, effect func()) {
 	op.phases = []func() error{func() error {
 		switch how {
 		case failsBefore:
@@ -145,7 +145,7 @@ func (s *site) simply(op *operation, how mishap, effect func()) {
 }
 
 // disrupt is a step that evacuates first, and uncordons the node when it fails before its effect.
-func (s *site) disrupt(op *operation, b *box, e step.Evacuation, how mishap, effect func()) {
+func (s *site) disrupt(op *operation, b *box, e step.Evacuation, how failure, effect func()) {
 	op.phases = append(op.phases, func() error { s.cordon(e.Node, true); return nil })
 
 	if e.Drain {
@@ -178,7 +178,7 @@ func (s *site) disrupt(op *operation, b *box, e step.Evacuation, how mishap, eff
 	})
 }
 
-func (s *site) configure(op *operation, b *box, next step.ApplyConfig, how mishap) {
+func (s *site) configure(op *operation, b *box, next step.ApplyConfig, how failure) {
 	apply := func() {
 		b.digest, b.staged = next.Digest, ""
 		b.heal("config")
@@ -206,7 +206,7 @@ func (s *site) configure(op *operation, b *box, next step.ApplyConfig, how misha
 	}
 }
 
-func (s *site) upgrade(b *box, next step.Upgrade, how mishap) {
+func (s *site) upgrade(b *box, next step.Upgrade, how failure) {
 	if b.pod != nil {
 		s.replacePod(b, next, how)
 
@@ -226,7 +226,7 @@ func (s *site) upgrade(b *box, next step.Upgrade, how mishap) {
 }
 
 // leaves takes a machine out of service, possibly permanently.
-func (s *site) leaves(b *box, next life, how mishap) {
+func (s *site) leaves(b *box, next life, how failure) {
 	if how == neverBack {
 		b.life = off
 

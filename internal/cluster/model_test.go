@@ -45,7 +45,7 @@ type box struct {
 	sick       bool // its node never gets Ready
 	etcdBroken bool // its etcd does not start
 	stuck      bool // its member stays a learner
-	cure       string
+	repair     string
 
 	data, left, asked bool // of etcd: has data, left it, was asked to bootstrap
 	member            string
@@ -310,8 +310,8 @@ func (b *box) wipe() {
 }
 
 // heal ends a failure that a change repairs.
-func (b *box) heal(cure string) {
-	if b.cure == cure {
+func (b *box) heal(repair string) {
+	if b.repair == repair {
 		b.sick, b.etcdBroken = false, false
 	}
 }

@@ -22,7 +22,7 @@ func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
 	waiting := map[string]Machine{} // their predecessors
 
 	for _, m := range s.Machines {
-		if predecessor, waits := namesake(s, have, m, p); waits {
+		if predecessor, waits := nameHolder(s, have, m, p); waits {
 			waiting[m.Name] = predecessor
 		}
 	}
@@ -48,9 +48,9 @@ func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
 	return s.Ordered()
 }
 
-// namesake is the removed machine that still has the node or the etcd member with the name of a machine that will
+// nameHolder is the removed machine that still has the node or the etcd member with the name of a machine that will
 // join. One at the same address is gone from there, and counts as a predecessor.
-func namesake(want Spec, have Snapshot, m Machine, p Policy) (Machine, bool) {
+func nameHolder(want Spec, have Snapshot, m Machine, p Policy) (Machine, bool) {
 	if have.Machines[m.Name].Access != step.Maintenance || m.Platform().NamesNode || m.WantedNode == "" {
 		return Machine{}, false
 	}

@@ -76,7 +76,7 @@ func (r rollout) planEtcdVersion(d *Decision) {
 		return // it may be this very step
 	}
 
-	via := r.spokesman(d)
+	via := r.etcdEndpoint(d)
 
 	if r.turnsBack() {
 		if via == "" {
@@ -156,8 +156,8 @@ func (r rollout) turnsBack() bool {
 	return joins && !versions.Older(target, r.etcd.Oldest) || !back && (all || rises)
 }
 
-// spokesman is the own control plane that receives calls about all of etcd: the first whose member works.
-func (r rollout) spokesman(d *Decision) string {
+// etcdEndpoint is the own control plane that receives calls about all of etcd: the first whose member works.
+func (r rollout) etcdEndpoint(d *Decision) string {
 	q := quorumOf(r.want, r.have)
 
 	for _, m := range r.want.sorted(step.ControlPlane) {

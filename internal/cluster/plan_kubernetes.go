@@ -181,7 +181,7 @@ func (u kubernetesUpgrade) upgrade(c kubenames.Component, d *Decision) (under bo
 // first is the machine that changes first: one whose component does not run, because the change may repair it.
 func (u kubernetesUpgrade) first(lack []Machine, c kubenames.Component) Machine {
 	for _, m := range lack {
-		if u.ails(m, c) {
+		if u.broken(m, c) {
 			return m
 		}
 	}
@@ -221,8 +221,8 @@ func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
 			d.hold(m.Name, "keeps its kubelet for now: %s", stay)
 		case u.kubeletSkewed(m) != "":
 			d.holdForOthers(m.Name, "keeps its kubelet for now: %s", u.kubeletSkewed(m))
-		case u.beyondCure(m) != "":
-			d.hold(m.Name, "keeps its kubelet for now: it %s", u.beyondCure(m))
+		case u.beyondRepair(m) != "":
+			d.hold(m.Name, "keeps its kubelet for now: it %s", u.beyondRepair(m))
 		case !budgets[m.Pool].take(m.Name):
 			d.hold(m.Name, "keeps its kubelet for now: %s", budgets[m.Pool])
 		default:
@@ -252,11 +252,11 @@ func (u kubernetesUpgrade) step(m Machine, c kubenames.Component) step.UpgradeCo
 
 // unfit says what keeps a component of a control plane from changing: anything else that does not work.
 func (u kubernetesUpgrade) unfit(m Machine, c kubenames.Component) string {
-	if !u.have.Kubernetes.Reachable && !u.mends(m, c) {
+	if !u.have.Kubernetes.Reachable && !u.mayRestore(m, c) {
 		return "the Kubernetes API does not answer" + Because(u.have.Kubernetes.Cause)
 	}
 
-	if reason := u.beyondCure(m); reason != "" {
+	if reason := u.beyondRepair(m); reason != "" {
 		return "it " + reason
 	}
 
@@ -265,7 +265,7 @@ func (u kubernetesUpgrade) unfit(m Machine, c kubenames.Component) string {
 	}
 
 	for _, other := range u.want.all() {
-		if reason := outOfService(u.want, u.have, other); reason != "" && (other.Name != m.Name || !u.cures(m)) {
+		if reason := outOfService(u.want, u.have, other); reason != "" && (other.Name != m.Name || !u.repairs(m)) {
 			return other.Name + " " + reason
 		}
 	}
@@ -279,11 +279,11 @@ func (u kubernetesUpgrade) unfit(m Machine, c kubenames.Component) string {
 	return u.have.Etcd.Discord(member.ID)
 }
 
-// mends reports whether a change may restore an API that does not answer: on a machine whose static pods do not run,
+// mayRestore reports whether a change may restore an API that does not answer: on a machine whose static pods do not run,
 // it downgrades, changes the patch version, or corrects the source of an image. On other machines the API may only be
 // unreachable from here. Talos knows the pods from its kubelet, without the API (Talos 1.13,
 // runtime/machine_status.go staticPodsCheck).
-func (u kubernetesUpgrade) mends(m Machine, c kubenames.Component) bool {
+func (u kubernetesUpgrade) mayRestore(m Machine, c kubenames.Component) bool {
 	from, known := u.version(m, c)
 	to, ok := kubenames.ImageVersion(u.image(m, c))
 	down := slices.ContainsFunc(u.have.Machines[m.Name].Unmet,
@@ -292,8 +292,8 @@ func (u kubernetesUpgrade) mends(m Machine, c kubenames.Component) bool {
 	return c == kubenames.KubeAPIServer && down && u.changes(m, c) && known && ok && versions.MinorsBetween(from, to) <= 0
 }
 
-// beyondCure says what a machine lacks that no Kubernetes image can repair.
-func (u kubernetesUpgrade) beyondCure(m Machine) string {
+// beyondRepair says what a machine lacks that no Kubernetes image can repair.
+func (u kubernetesUpgrade) beyondRepair(m Machine) string {
 	s := u.have.Machines[m.Name]
 
 	switch {

@@ -131,7 +131,7 @@ func (t *trial) String() string {
 func (t *trial) run() string {
 	for _, b := range t.boxes {
 		t.say("%s at %s: %s %s %s %s member=%q sick=%v broken=%v stuck=%v cure=%q", b.name, b.addr, b.life, b.version,
-			b.schematic, b.digest, b.member, b.sick, b.etcdBroken, b.stuck, b.cure)
+			b.schematic, b.digest, b.member, b.sick, b.etcdBroken, b.stuck, b.repair)
 		t.say("  %v faulty=%v", b.kube.images, b.kube.faulty)
 	}
 
@@ -332,7 +332,7 @@ func (t *trial) begin(d cluster.Decision, watch *observer, operations map[string
 
 		how := fine
 		if t.random.Float64() < t.faults {
-			how = t.mishap(1)
+			how = t.failure(1)
 			t.say("  which goes wrong (%d)", how)
 		}
 

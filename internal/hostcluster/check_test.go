@@ -289,8 +289,8 @@ func TestCheck_rightsThatComeWithTheNamespace(t *testing.T) {
 
 	c := newChecked(t, privileged)
 	c.config = as(t, c.cluster, c.namespace, "elsewhere")
-	looker := c.namespace + "-looker"
-	bind(t, c.cluster, looker, c.namespace+"-elsewhere", rule("namespaces", "get"))
+	reader := c.namespace + "-looker"
+	bind(t, c.cluster, reader, c.namespace+"-elsewhere", rule("namespaces", "get"))
 
 	s := c.spec()
 	s.Namespace, s.Access = "not-there", workload.NodePort

@@ -44,8 +44,8 @@ func (l *living) lease(t *testing.T) *coordinationv1.Lease {
 	return lease
 }
 
-// usurp writes another holder into the lease.
-func (l *living) usurp(t *testing.T, holder string) {
+// replaceHolder writes another holder into the lease.
+func (l *living) replaceHolder(t *testing.T, holder string) {
 	t.Helper()
 
 	// The holder may renew meanwhile.
@@ -223,7 +223,7 @@ func testLockIsLost(t *testing.T, l *living) {
 	lost, release, err := lock.Acquire(within(t, time.Minute), nil)
 	check(t, err)
 
-	l.usurp(t, "a stranger")
+	l.replaceHolder(t, "a stranger")
 
 	select {
 	case <-lost:

@@ -62,7 +62,7 @@ func TestKubernetesUpgrade_ofKubeletsOfTheSameVersion(t *testing.T) {
 		}
 	}
 
-	s.sim.Machine("w-1").MendComponent("kubelet", "v1.35.4")
+	s.sim.Machine("w-1").RepairComponent("kubelet", "v1.35.4")
 	s.timeouts = talos.Timeouts{}
 	s.converge()
 	s.runsKubernetes("v1.35.4")

@@ -84,7 +84,7 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 // observe asks all machines and Kubernetes. It returns the newest snapshot without waiting for machines that do not
 // answer.
 func (o *observer) observe(ctx context.Context) cluster.Snapshot {
-	o.outdate(o.everybody()...)
+	o.outdate(o.allNames()...)
 
 	return o.look(ctx)
 }
@@ -158,8 +158,8 @@ func (o *observer) manifestsOf(have *cluster.Snapshot) {
 	}
 }
 
-// everybody is all machines and, under "", Kubernetes.
-func (o *observer) everybody() []string {
+// allNames is all machines and, under "", Kubernetes.
+func (o *observer) allNames() []string {
 	names := []string{""}
 	for _, m := range o.machines() {
 		names = append(names, m.Name)
@@ -197,7 +197,7 @@ func (o *observer) refresh() bool {
 	_, begun, _ := o.latest()
 	age := max(o.runner.interval(), time.Since(begun))
 
-	old := slices.DeleteFunc(o.everybody(), func(name string) bool { return o.current(name, age) })
+	old := slices.DeleteFunc(o.allNames(), func(name string) bool { return o.current(name, age) })
 	o.outdate(old...)
 
 	return len(old) > 0

@@ -257,7 +257,7 @@ func (r *Runner) loop(
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
 
-		work.lull = min(time.Since(begun), r.interval())
+		work.settleTime = min(time.Since(begun), r.interval())
 
 		if err := work.nextEvent(ctx, r.pause(decision, have), watch); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)

@@ -41,8 +41,8 @@ type work struct {
 	fetched bool
 	// stale receives requests of steps for a new observation.
 	stale chan struct{}
-	// lull is how long the loop collects steps that end close together before the next observation.
-	lull time.Duration
+	// settleTime is how long the loop collects steps that end close together before the next observation.
+	settleTime time.Duration
 	// ending is closed when the run gives up: from then on nothing goes out of service.
 	ending chan struct{}
 	end    func()
@@ -210,7 +210,7 @@ func (w *work) confirm(ctx context.Context, op step.Step, watch *observer, have 
 	}
 
 	// Workers share a budget, for which the interval is accurate enough; etcd has none.
-	doubted := watch.everybody()
+	doubted := watch.allNames()
 	if watch.machine(op.On()).Role == step.Worker {
 		doubted = append(watch.controlPlanes(), op.On())
 
@@ -237,7 +237,7 @@ func (w *work) confirm(ctx context.Context, op step.Step, watch *observer, have 
 // confirmBeginning observes every control plane once more right before etcd begins on a machine, and claims the
 // bootstrap in the process. From then on this run asks no other machine, even if the call fails.
 func (w *work) confirmBeginning(ctx context.Context, op step.Step, watch *observer) error {
-	now, err := w.newSnapshot(ctx, watch, watch.everybody()...)
+	now, err := w.newSnapshot(ctx, watch, watch.allNames()...)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
@@ -345,8 +345,8 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 // collect records finished steps for as long as the last round took, so that more steps can end. With a thousand
 // machines, one round for each step would never finish.
 func (w *work) collect(ctx context.Context, watch *observer) error {
-	lull := time.NewTimer(w.lull)
-	defer lull.Stop()
+	settleTime := time.NewTimer(w.settleTime)
+	defer settleTime.Stop()
 
 	for {
 		select {
@@ -354,7 +354,7 @@ func (w *work) collect(ctx context.Context, watch *observer) error {
 			if err := w.settle(end, watch); err != nil || w.idle() {
 				return err
 			}
-		case <-lull.C:
+		case <-settleTime.C:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -212,8 +212,8 @@ func TestRunner_asksWorkersAtRestRarely(t *testing.T) {
 	}
 }
 
-// mute are machines that do not answer once the run has begun.
-type mute struct {
+// unresponsive are machines that do not answer once the run has begun.
+type unresponsive struct {
 	*workers
 
 	begun  chan struct{}
@@ -223,10 +223,10 @@ type mute struct {
 type silentWorker struct {
 	worker
 
-	of mute
+	of unresponsive
 }
 
-func (m mute) Machine(w cluster.Machine) lifecycle.Machine {
+func (m unresponsive) Machine(w cluster.Machine) lifecycle.Machine {
 	if m.silent(w.Name) {
 		return silentWorker{worker{of: m.workers, want: w}, m}
 	}
@@ -250,7 +250,7 @@ func TestRunner_silentMachinesDelayNoOther(t *testing.T) {
 
 	const silent = 60
 
-	site := mute{&workers{}, make(chan struct{}), func(machine string) bool { return machine != "w-00" }}
+	site := unresponsive{&workers{}, make(chan struct{}), func(machine string) bool { return machine != "w-00" }}
 	site.all.Add(1)
 
 	want, configs := many(1 + silent)

@@ -164,8 +164,8 @@ func carried(f places.Fact) []any {
 	return nil
 }
 
-// nothings are values of fields that the library writes beside others.
-var nothings = []string{`""`, "0", "null", "false", "{}", "[]"}
+// emptyValues are values of fields that the library writes beside others.
+var emptyValues = []string{`""`, "0", "null", "false", "{}", "[]"}
 
 // valueIsShown holds that differences name the place of a fact, and show what they may.
 func valueIsShown(t *testing.T, f places.Fact, at places.Spot, before, after string) {
@@ -179,7 +179,7 @@ func valueIsShown(t *testing.T, f places.Fact, at places.Spot, before, after str
 	found := false
 
 	for _, change := range changes {
-		if change.Kind == Removed || slices.Contains(nothings, change.New) {
+		if change.Kind == Removed || slices.Contains(emptyValues, change.New) {
 			continue
 		}
 

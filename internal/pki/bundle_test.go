@@ -64,7 +64,7 @@ func TestParse_fileOfTalosctlRoundTrips(t *testing.T) {
 	}
 }
 
-func TestParse_normalisesCommentsAndOrder(t *testing.T) {
+func TestParse_normalizesCommentsAndOrder(t *testing.T) {
 	parts := strings.SplitAfter(string(testFile(t)), "\ntrustdinfo:")
 	head, tail, _ := strings.Cut(parts[0], "\ntrustdinfo:")
 	reordered := "# kept in the vault\ntrustdinfo:" + parts[1] + head + tail + "\n"

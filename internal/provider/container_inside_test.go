@@ -85,7 +85,7 @@ func takesAddon(t *testing.T, d *tftest.Driven, handle tftypes.Value, api client
 	t.Helper()
 
 	chart := filepath.Join(t.TempDir(), "echo-1.0.0.tgz")
-	tftest.Must(t, os.WriteFile(chart, kubetest.Echo.Package("1.0.0"), 0o600))
+	tftest.Must(t, os.WriteFile(chart, kubetest.AllValues.Package("1.0.0"), 0o600))
 
 	config := func(greeting string) tftest.Config {
 		return tftest.Config{"cluster": handle, "name": "echo", "namespace": "echo", "chart": chart,

@@ -56,7 +56,7 @@ func (c Cluster) Ahead(workers Cluster, wanted Keys) Cluster {
 	others := all[len(workers):]
 
 	// Nodes report no keys before the first rotation.
-	if len(workers) > 0 && others.everyone(func(h Holder) bool { return h.Keys == (Keys{}) }) {
+	if len(workers) > 0 && others.all(func(h Holder) bool { return h.Keys == (Keys{}) }) {
 		for i := range others {
 			others[i].Keys = workers[0].Keys
 		}
@@ -136,7 +136,7 @@ func kubernetesOf(k Keys) Trust { return k.Kubernetes }
 // accepts every authority in use.
 func (c Cluster) authority(has, wanted Trust, of func(Keys) Trust, used Set) Trust {
 	next := Trust{Issuing: wanted.Issuing}
-	if !c.everyone(func(h Holder) bool { return of(h.Keys).Trusts(wanted.Issuing) }) {
+	if !c.all(func(h Holder) bool { return of(h.Keys).Trusts(wanted.Issuing) }) {
 		next.Issuing = c.presentOf(has, wanted, of)
 	}
 
@@ -219,7 +219,7 @@ func (c Cluster) trusted(of func(Keys) Trust) Set {
 func (c Cluster) workersTalos(has, wanted Trust) Trust {
 	next := Trust{Issuing: wanted.Issuing}
 
-	if !c.everyone(func(h Holder) bool { return h.Keys.Talos.Trusts(wanted.Issuing) }) ||
+	if !c.all(func(h Holder) bool { return h.Keys.Talos.Trusts(wanted.Issuing) }) ||
 		!c.controlPlanes(func(h Holder) bool { return h.Keys.Talos.Issuing == wanted.Issuing }) {
 		next.Issuing = c.presentOf(has, wanted, talosOf)
 	}
@@ -288,13 +288,13 @@ func (c Cluster) token(has, wanted string) string {
 	return wanted
 }
 
-func (c Cluster) everyone(is func(Holder) bool) bool {
+func (c Cluster) all(is func(Holder) bool) bool {
 	return !slices.ContainsFunc(c, func(h Holder) bool { return !is(h) })
 }
 
 // controlPlanes reports whether is holds for every control plane, and each uses its keys.
 func (c Cluster) controlPlanes(is func(Holder) bool) bool {
-	return c.everyone(func(h Holder) bool { return !h.ControlPlane || h.Settled && is(h) })
+	return c.all(func(h Holder) bool { return !h.ControlPlane || h.Settled && is(h) })
 }
 
 func (c Cluster) ofControlPlanes(of func(Holder) Set) Set {

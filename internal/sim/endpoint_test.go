@@ -93,7 +93,7 @@ func TestEndpoint_virtualIPMovesWithTheKubelet(t *testing.T) {
 			break
 		}
 
-		m.MendComponent(k8s.APIServerID, "v1.35.2")
+		m.RepairComponent(k8s.APIServerID, "v1.35.2")
 	}
 
 	holder := simulator.EndpointHolder(endpoint)
@@ -110,7 +110,7 @@ func TestEndpoint_virtualIPMovesWithTheKubelet(t *testing.T) {
 		t.Errorf("the virtual IP is still at %s", holder.Name())
 	}
 
-	holder.MendComponent(k8s.APIServerID, "v1.35.2") // it may get the address again
+	holder.RepairComponent(k8s.APIServerID, "v1.35.2") // it may get the address again
 	check(t, simulator.DropEndpoint(endpoint))
 	asked(t, poller, true)
 	check(t, simulator.RestoreEndpoint(endpoint))

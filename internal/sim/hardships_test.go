@@ -210,7 +210,7 @@ func TestEtcdHealth_isOld(t *testing.T) {
 }
 
 // A worker's kubelet gets its certificate through the endpoint.
-func TestKubelet_enrolment(t *testing.T) {
+func TestKubelet_enrollment(t *testing.T) {
 	t.Parallel()
 
 	simulator := sim.ForTest(t, sim.Options{})

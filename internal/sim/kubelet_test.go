@@ -79,6 +79,6 @@ func TestKubelet_brokenOneLosesItsNode(t *testing.T) {
 		t.Error("the machine is ready without its kubelet")
 	}
 
-	cp.MendComponent("kubelet", "v1.36.0")
+	cp.RepairComponent("kubelet", "v1.36.0")
 	check(t, cp.AwaitReady(within(t, time.Minute)))
 }

@@ -240,7 +240,7 @@ func TestStaticPods_brokenComponentCrashes(t *testing.T) {
 		return nil
 	})
 
-	cp.MendComponent(k8s.SchedulerID, "v1.36.0")
+	cp.RepairComponent(k8s.SchedulerID, "v1.36.0")
 	cluster.settled(kube, cp, k8s.SchedulerID, schedulerImage+":v1.36.0")
 	check(t, cp.AwaitReady(within(t, time.Minute)))
 }

@@ -276,7 +276,7 @@ func TestUpgrade_fallsBackAfterCrashBeforeReady(t *testing.T) {
 
 	boot = cp.BootID()
 	cp.Panic()
-	cp.MendComponent("kubelet", "v1.35.2")
+	cp.RepairComponent("kubelet", "v1.35.2")
 	awaitBoot(t, cp, boot)
 
 	if got := cluster.reported(cp); got != oldVersion {

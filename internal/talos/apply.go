@@ -19,7 +19,7 @@ import (
 // mode. A member gets it in mode NO_REBOOT: a change that would need a reboot is
 // ErrRejected. Mode REBOOT, the zero value of the API, is never used: it reboots even
 // when nothing changed (Talos 1.13). ErrRejected, ErrUnsupported and, on a member,
-// ErrNotAuthorised are permanent.
+// ErrNotAuthorized are permanent.
 func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access step.Access, uuid string) error {
 	if access != step.Maintenance && access != step.Member {
 		return wait.Permanent(fmt.Errorf("apply configuration to %s: a machine that is %s cannot be given one", m.address,
@@ -50,7 +50,7 @@ func (m *Machine) applyMaintenance(ctx context.Context, s *session, config []byt
 		Mode: machineapi.ApplyConfigurationRequest_AUTO})
 
 	switch {
-	case errors.Is(err, ErrNotAuthorised):
+	case errors.Is(err, ErrNotAuthorized):
 		// Any client may configure a machine in maintenance mode, so it has left that mode: an earlier
 		// configuration was accepted.
 		return fmt.Errorf("%w: it has a configuration already: %w", ErrInProgress, err)

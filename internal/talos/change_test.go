@@ -96,7 +96,7 @@ func TestApplyConfig_errors(t *testing.T) {
 		"a restarting machine": {fault: fault.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable,
 			text: "starting"},
 		"configured meanwhile": {fault: fault.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
-			class: talos.ErrNotAuthorised, text: "has a configuration already"},
+			class: talos.ErrNotAuthorized, text: "has a configuration already"},
 		"an agent": {fault: fault.Fault{Code: codes.Unimplemented, Message: "agent mode"},
 			class: talos.ErrUnsupported, permanent: true},
 		"an unknown key": {
@@ -234,7 +234,7 @@ func TestBootstrap_once(t *testing.T) {
 			calls: 2},
 		"an early crash": {fault: fault.Fault{Crash: true}, first: talos.ErrUnreachable, calls: 2},
 		"no role for it": {fault: fault.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
-			first: talos.ErrNotAuthorised, calls: 2},
+			first: talos.ErrNotAuthorized, calls: 2},
 		"an unknown call": {fault: fault.Fault{Code: codes.Unimplemented, Message: "only available on control plane nodes"},
 			first: talos.ErrUnsupported, calls: 2},
 	}
@@ -370,7 +370,7 @@ func TestReset_withFaults(t *testing.T) {
 		"a lost answer":  {fault: fault.Fault{DropResponse: true}, calls: 1},
 		"a lost request": {fault: fault.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
 		"unavailable":    {fault: fault.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it": {fault: fault.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, calls: 2},
+		"no role for it": {fault: fault.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorized, calls: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -30,9 +30,9 @@ var (
 	// ErrForeign: what answers is not the machine that was meant. Nothing was
 	// sent to it.
 	ErrForeign = errors.New("wrong identity")
-	// ErrNotAuthorised: the machine does not accept the client's certificate or
+	// ErrNotAuthorized: the machine does not accept the client's certificate or
 	// its role.
-	ErrNotAuthorised = errors.New("not authorised")
+	ErrNotAuthorized = errors.New("not authorized")
 	// ErrInProgress: the machine is busy, or not far enough, for the call. Later
 	// it may be accepted.
 	ErrInProgress = errors.New("in progress")
@@ -49,7 +49,7 @@ var (
 )
 
 var classes = []error{
-	ErrUnreachable, ErrMaintenance, ErrConfigured, ErrForeign, ErrNotAuthorised,
+	ErrUnreachable, ErrMaintenance, ErrConfigured, ErrForeign, ErrNotAuthorized,
 	ErrInProgress, ErrGone, ErrRejected, ErrUnsupported, ErrQuorum,
 }
 
@@ -74,7 +74,7 @@ func Classify(err error) error {
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded:
 		return ErrUnreachable
 	case codes.PermissionDenied, codes.Unauthenticated:
-		return ErrNotAuthorised
+		return ErrNotAuthorized
 	case codes.FailedPrecondition, codes.Aborted:
 		return ErrInProgress
 	case codes.NotFound:
@@ -148,7 +148,7 @@ func doing(err error, format string, args ...any) error {
 
 // final marks the error of a call that the machine refuses in the same way each time.
 func final(err error) error {
-	if errors.Is(err, ErrRejected) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrNotAuthorised) {
+	if errors.Is(err, ErrRejected) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrNotAuthorized) {
 		return wait.Permanent(err)
 	}
 

@@ -25,7 +25,7 @@ const (
 // returns once the data of this member has that version. That takes about four seconds (etcd 3.7,
 // monitorVersionInterval), and the other members do the same meanwhile. Nothing restarts. It is safe to repeat.
 // ErrQuorum is an etcd without a leader. ErrRejected (only another version is possible), ErrUnsupported (a worker)
-// and ErrNotAuthorised are permanent.
+// and ErrNotAuthorized are permanent.
 func (m *Machine) DowngradeEtcd(ctx context.Context, to string) error {
 	return doing(m.downgradeEtcd(ctx, to), "downgrade etcd to %s through %s", to, m.address)
 }
@@ -134,7 +134,7 @@ func (s *session) goesBack(ctx context.Context, data string) (bool, error) {
 	switch {
 	case strings.Contains(err.Error(), downgradeUnderWay):
 		return true, nil
-	case strings.Contains(err.Error(), downgradeInvalid), errors.Is(err, ErrRejected), errors.Is(err, ErrNotAuthorised):
+	case strings.Contains(err.Error(), downgradeInvalid), errors.Is(err, ErrRejected), errors.Is(err, ErrNotAuthorized):
 		// Its version changes right now, Talos does not request that version, or the caller only reads.
 		return false, nil
 	default:

@@ -179,7 +179,7 @@ func TestEtcdProgress_fromEventsAndFiles(t *testing.T) {
 		},
 		"may not list": {
 			api:   &talosAPI{etcd: "Failed", events: noise(1), list: status.Error(codes.PermissionDenied, "not authorized")},
-			class: ErrNotAuthorised, bootstrapClass: ErrNotAuthorised,
+			class: ErrNotAuthorized, bootstrapClass: ErrNotAuthorized,
 		},
 		"has no such call": {
 			api: &talosAPI{etcd: "Preparing", events: noise(1),

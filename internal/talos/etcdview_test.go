@@ -120,7 +120,7 @@ func TestEtcdErrors_areClassified(t *testing.T) {
 		"no leader": {err: status.Error(codes.Unavailable, "etcdserver: no leader"), class: ErrQuorum},
 		"a worker": {err: status.Error(codes.Unimplemented,
 			"etcd leave is only available on control plane nodes"), class: ErrUnsupported, permanent: true},
-		"no role": {err: status.Error(codes.PermissionDenied, "not authorized"), class: ErrNotAuthorised,
+		"no role": {err: status.Error(codes.PermissionDenied, "not authorized"), class: ErrNotAuthorized,
 			permanent: true},
 		"a slow etcd": {err: status.Error(codes.Unknown, "etcdserver: request timed out"), class: errAny},
 		"a restart": {err: status.Error(codes.Unavailable, "error reading from server: EOF"),

@@ -87,14 +87,14 @@ func TestHandshake_tellsWhoAnswers(t *testing.T) {
 			text: "not signed by the Talos CA",
 		},
 		"our client certificate expired": {
-			server: ours.member(t, nil), credentials: ours.credentialsOf(t, ours.issue(t, "", expired)), class: ErrNotAuthorised,
+			server: ours.member(t, nil), credentials: ours.credentialsOf(t, ours.issue(t, "", expired)), class: ErrNotAuthorized,
 			text: "clock",
 		},
 		"our client certificate is of another CA": {
 			server: strict, credentials: ours.credentials(t), class: ErrForeign, text: "does not accept client certificates",
 		},
 		"our client certificate is for servers": {
-			server: ours.member(t, nil), class: ErrNotAuthorised, text: "refuses the client certificate",
+			server: ours.member(t, nil), class: ErrNotAuthorized, text: "refuses the client certificate",
 			credentials: ours.credentialsOf(t, ours.issue(t, "", func(c *x509.Certificate) {
 				c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 			})),

@@ -17,8 +17,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// liar answers what it wants.
-type liar struct {
+// hostileServer answers what it wants.
+type hostileServer struct {
 	cosi.UnimplementedStateServer
 
 	get  func() *cosi.GetResponse
@@ -27,7 +27,7 @@ type liar struct {
 	times int
 }
 
-func (l *liar) Get(context.Context, *cosi.GetRequest) (*cosi.GetResponse, error) {
+func (l *hostileServer) Get(context.Context, *cosi.GetRequest) (*cosi.GetResponse, error) {
 	if l.get == nil {
 		return nil, status.Error(codes.NotFound, "no such resource")
 	}
@@ -35,7 +35,7 @@ func (l *liar) Get(context.Context, *cosi.GetRequest) (*cosi.GetResponse, error)
 	return l.get(), nil
 }
 
-func (l *liar) List(_ *cosi.ListRequest, stream grpc.ServerStreamingServer[cosi.ListResponse]) error {
+func (l *hostileServer) List(_ *cosi.ListRequest, stream grpc.ServerStreamingServer[cosi.ListResponse]) error {
 	for n := 0; n != l.times; n++ {
 		if err := stream.Send(l.item()); err != nil {
 			return err
@@ -75,7 +75,7 @@ func TestLimits_answersOfAnyServer(t *testing.T) {
 		return func() *cosi.GetResponse { return &cosi.GetResponse{Resource: r} }
 	}
 
-	for name, machine := range map[string]*liar{
+	for name, machine := range map[string]*hostileServer{
 		"endless":        {item: item(1 << 10), times: -1},
 		"endless, large": {item: item(200 << 10), times: -1},
 		"huge item":      {item: item(2 << 20), times: -1},

@@ -23,7 +23,7 @@ import (
 // ForfeitLeadership makes the machine's member hand over the leadership of etcd. It is
 // safe to repeat: a member that does not lead, or is the only one, does nothing.
 // ErrQuorum is an etcd without a leader; ErrUnsupported (a worker), ErrRejected and
-// ErrNotAuthorised are permanent.
+// ErrNotAuthorized are permanent.
 func (m *Machine) ForfeitLeadership(ctx context.Context) error {
 	return doing(m.forfeitLeadership(ctx), "hand over the leadership of etcd on %s", m.address)
 }
@@ -81,7 +81,7 @@ const transferTimeout = 5 * time.Second
 // the hardware UUID was compared on a new connection. Destructive, and safe to repeat: a
 // machine that is in the member list no more is left alone. The machine stays configured
 // and would join again after a reboot. ErrQuorum is an etcd that refuses;
-// ErrUnsupported (a worker), ErrRejected and ErrNotAuthorised are permanent. Bounded by
+// ErrUnsupported (a worker), ErrRejected and ErrNotAuthorized are permanent. Bounded by
 // Timeouts.Leave.
 func (m *Machine) LeaveEtcd(ctx context.Context, uuid string) error {
 	return doing(m.leaveEtcd(ctx, usableUUID(uuid)), "take %s out of etcd", m.address)
@@ -119,7 +119,7 @@ func (m *Machine) leaveEtcd(ctx context.Context, uuid string) error {
 // RemoveMember removes another machine's member, by its ID in the hexadecimal form that
 // Talos prints. Destructive, and safe to repeat: a member that is gone is no error.
 // ErrQuorum is an etcd that refuses because too few members would be left; ErrRejected
-// (no such form of an ID), ErrUnsupported (a worker) and ErrNotAuthorised are permanent.
+// (no such form of an ID), ErrUnsupported (a worker) and ErrNotAuthorized are permanent.
 func (m *Machine) RemoveMember(ctx context.Context, member string) error {
 	return doing(m.removeMember(ctx, member), "remove etcd member %s through %s", member, m.address)
 }

@@ -26,7 +26,7 @@ import (
 // (0x0a) at once (Talos 1.13, platform metal): after that key the machine has to keep
 // answering for a moment, else the error is ErrInProgress and an observation shows what
 // became of it. Permanent are ErrUnsupported (a container has no META),
-// ErrNotAuthorised and ErrRejected (META is full). Errors never hold values.
+// ErrNotAuthorized and ErrRejected (META is full). Errors never hold values.
 func (m *Machine) WriteMeta(ctx context.Context, values map[uint8]string) error {
 	return doing(m.writeMeta(ctx, values), "write META of %s", m.address)
 }

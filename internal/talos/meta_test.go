@@ -101,7 +101,7 @@ func TestWriteMeta_errors(t *testing.T) {
 		"no space": {value: strings.Repeat("x", 256<<10), class: talos.ErrRejected, permanent: true,
 			text: "key 0x0c: rejected: meta write failed"},
 		"a client without role": {fault: fault.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
-			class: talos.ErrNotAuthorised, permanent: true},
+			class: talos.ErrNotAuthorized, permanent: true},
 		"a restarting machine": {fault: fault.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable,
 			text: "starting"},
 		"a lost answer": {fault: fault.Fault{DropResponse: true}, class: talos.ErrUnreachable},

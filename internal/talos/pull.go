@@ -30,7 +30,7 @@ func imageStore() *common.ContainerdInstance {
 // only the upgrade itself fills (install.PullAndValidateInstallerImage).
 //
 // An image that the registry does not have is a permanent ErrGone; ErrRejected,
-// ErrUnsupported and ErrNotAuthorised are permanent too. Bounded by Timeouts.Pull.
+// ErrUnsupported and ErrNotAuthorized are permanent too. Bounded by Timeouts.Pull.
 func (m *Machine) PullImage(ctx context.Context, image string) error {
 	return doing(m.pullImage(ctx, image), "pull image %s on %s", image, m.address)
 }

@@ -22,7 +22,7 @@ import (
 // manifests change. It also does nothing on a Talos without such a call.
 //
 // An image that the registry does not have is a permanent ErrGone; ErrRejected, ErrUnsupported (no component that
-// a machine runs) and ErrNotAuthorised are permanent too. Bounded by Timeouts.Pull.
+// a machine runs) and ErrNotAuthorized are permanent too. Bounded by Timeouts.Pull.
 func (m *Machine) PullComponent(ctx context.Context, component kubenames.Component, image string) error {
 	if component == kubenames.KubeProxy {
 		return nil

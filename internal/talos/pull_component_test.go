@@ -132,7 +132,7 @@ func TestPullComponent_refused(t *testing.T) {
 		"no such image": {refused: status.Error(codes.NotFound, "error pulling image: not found"), class: ErrGone,
 			permanent: true},
 		"no such call": {refused: status.Error(codes.Unimplemented, "unknown method")},
-		"no role for it": {refused: status.Error(codes.PermissionDenied, "not authorized"), class: ErrNotAuthorised,
+		"no role for it": {refused: status.Error(codes.PermissionDenied, "not authorized"), class: ErrNotAuthorized,
 			permanent: true},
 		"no containerd": {refused: status.Error(codes.Unavailable, "error connecting to containerd"),
 			class: ErrUnreachable},

@@ -19,7 +19,7 @@ import (
 
 // Reboot restarts a member, after it compared the hardware UUID on a new connection, and returns when the machine
 // went down. Disruptive. It leaves a machine alone that is rebooting already. Permanent are ErrUnsupported,
-// ErrRejected and ErrNotAuthorised.
+// ErrRejected and ErrNotAuthorized.
 //
 // In a container Talos refuses the call. But it exits for a configuration that is applied in mode REBOOT, even an
 // unchanged one. The container runtime then starts it again, with the same address and volumes. So Reboot applies

@@ -34,7 +34,7 @@ func TestReboot_withFaults(t *testing.T) {
 		"a lost answer":  {fault: fault.Fault{DropResponse: true}, calls: 1},
 		"a lost request": {fault: fault.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
 		"unavailable":    {fault: fault.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it": {fault: fault.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, permanent: true,
+		"no role for it": {fault: fault.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorized, permanent: true,
 			calls: 2},
 		"no way to it": {fault: fault.Fault{Code: codes.FailedPrecondition}, first: talos.ErrUnsupported, permanent: true,
 			calls: 2},

@@ -94,7 +94,7 @@ func TestRestore_once(t *testing.T) {
 			fault: fault.Fault{Method: "Bootstrap", Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 2,
 		},
 		"no role for it": {
-			fault: fault.Fault{Method: "EtcdRecover", Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, uploads: 2,
+			fault: fault.Fault{Method: "EtcdRecover", Code: codes.PermissionDenied}, first: talos.ErrNotAuthorized, uploads: 2,
 			bootstraps: 1,
 		},
 	}

@@ -120,7 +120,7 @@ func TestEtcdSnapshot_roles(t *testing.T) {
 
 	must(t, as(role.EtcdBackup).EtcdSnapshot(t.Context(), io.Discard))
 
-	if err := as(role.Reader).EtcdSnapshot(t.Context(), io.Discard); !errors.Is(err, talos.ErrNotAuthorised) {
+	if err := as(role.Reader).EtcdSnapshot(t.Context(), io.Discard); !errors.Is(err, talos.ErrNotAuthorized) {
 		t.Errorf("os:reader takes a snapshot: %v", err)
 	}
 

@@ -18,7 +18,7 @@ import (
 // not observed in time. Disruptive, and not safe to repeat: a second one undoes the first. ErrInProgress is a
 // machine in any other sequence, which Talos would interrupt (Talos 1.13, MachineService.Rollback, WithTakeover).
 // Permanent are ErrUnsupported (a container, or no system disk), ErrRejected (no other entry) and
-// ErrNotAuthorised.
+// ErrNotAuthorized.
 func (m *Machine) Rollback(ctx context.Context, uuid string) error {
 	return doing(m.rollback(ctx, usableUUID(uuid)), "roll back Talos on %s", m.address)
 }
@@ -67,7 +67,7 @@ func (m *Machine) sendRollback(ctx context.Context, s *session) error {
 
 // DefragmentEtcd frees the disk space that the database of the machine's member does not use, and returns when
 // that is done. The member answers no request meanwhile, which takes seconds to minutes. Safe to repeat.
-// ErrUnsupported (a worker) and ErrNotAuthorised are permanent.
+// ErrUnsupported (a worker) and ErrNotAuthorized are permanent.
 func (m *Machine) DefragmentEtcd(ctx context.Context) error {
 	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {

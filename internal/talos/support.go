@@ -79,7 +79,7 @@ func (s *session) supportFiles(
 		switch {
 		case into.err != nil:
 			return missing, into.err
-		case errors.Is(s.failed(err), ErrNotAuthorised):
+		case errors.Is(s.failed(err), ErrNotAuthorized):
 			// Sensitive resources, and files of the machine, which only os:admin reads.
 		case err != nil && !s.alive():
 			return missing, s.failed(err)

@@ -15,7 +15,7 @@ import (
 // TryConfig makes a configuration the active one of a member, on a new connection, after it compared the hardware
 // UUID there. Talos restores the previous one after revert, unless [Machine.ApplyConfig] keeps the new one before;
 // a reboot ends the trial too. A change that would need a reboot is ErrRejected. ErrRejected, ErrUnsupported and
-// ErrNotAuthorised are permanent.
+// ErrNotAuthorized are permanent.
 //
 // Talos restores the configuration that is active at the call (RollbackToConfigAfter, Talos 1.13). So a trial that
 // is repeated within its time would never end. A configuration that is active already is therefore not sent again:
@@ -66,7 +66,7 @@ func (m *Machine) runsWith(config []byte) func(context.Context, *session) error 
 // StageConfig stores a configuration that a member uses from its next boot on, on a
 // new connection, after the hardware UUID was compared on it. Nothing changes before
 // that boot. It is safe to repeat: the last one counts, and so does one that is applied
-// in another way afterwards. ErrRejected, ErrUnsupported and ErrNotAuthorised are
+// in another way afterwards. ErrRejected, ErrUnsupported and ErrNotAuthorized are
 // permanent.
 func (m *Machine) StageConfig(ctx context.Context, config []byte, uuid string) error {
 	s, err := m.changing(ctx, step.Member, usableUUID(uuid))

@@ -201,7 +201,7 @@ func TestUpgrade_thatTalosRefuses(t *testing.T) {
 		"no image":     {version: "v1.13.0", image: noImage, class: talos.ErrGone, text: noImage},
 		"no installer": {version: "v1.13.0", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
 		"no role for it": {version: "v1.13.0", image: newer, fault: fault.Fault{Code: codes.PermissionDenied},
-			class: talos.ErrNotAuthorised},
+			class: talos.ErrNotAuthorized},
 		"not installed": {
 			version: "v1.13.0", image: newer,
 			fault: fault.Fault{Code: codes.FailedPrecondition, Message: "machine is not installed"},

@@ -139,11 +139,11 @@ func (a alert) verdict() error {
 	case alertCertificateExpired:
 		return fmt.Errorf("%w: it takes the client certificate to be expired or not yet valid: compare its clock with this "+
 			"machine's",
-			ErrNotAuthorised)
+			ErrNotAuthorized)
 	case alertUnknownCA, alertCertificateRequired:
 		return foreignError("it does not accept client certificates of this cluster's Talos CA")
 	case alertBadCertificate:
-		return fmt.Errorf("%w: it refuses the client certificate", ErrNotAuthorised)
+		return fmt.Errorf("%w: it refuses the client certificate", ErrNotAuthorized)
 	default:
 		return fmt.Errorf("%w: it ended the TLS handshake with alert %d", ErrUnreachable, a)
 	}

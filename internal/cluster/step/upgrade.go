@@ -39,7 +39,7 @@ func (s Upgrade) On() string { return s.Machine }
 
 func (s Upgrade) String() string {
 	if s.Replace != "" {
-		return fmt.Sprintf("replace pod of %s%s: %s", s.Machine, s.asides(), s.Replace)
+		return fmt.Sprintf("replace pod of %s%s: %s", s.Machine, s.sideEffects(), s.Replace)
 	}
 
 	how := s.and("reboot")
@@ -62,8 +62,8 @@ func (s Upgrade) String() string {
 	return fmt.Sprintf("upgrade Talos on %s: %s -> %s (%s)", s.Machine, s.From, s.To, how)
 }
 
-// asides are the side effects of replacing a pod.
-func (s Upgrade) asides() string {
+// sideEffects are the side effects of replacing a pod.
+func (s Upgrade) sideEffects() string {
 	switch {
 	case s.Loses:
 		return " (" + s.and(dataGoes) + ")"

@@ -212,8 +212,8 @@ func TestMerge_templatesAsHelm(t *testing.T) {
 	}
 }
 
-// Neighbours beyond 2^53 that a float64 does not hold apart.
-var neighbours = [][2]string{
+// Neighbors beyond 2^53 that a float64 does not hold apart.
+var neighbors = [][2]string{
 	{"9007199254740993", "9007199254740992"}, {"-9007199254740993", "-9007199254740992"},
 	{"9223372036854775807", "9223372036854775806"}, {"18446744073709551615", "18446744073709551614"},
 }
@@ -221,7 +221,7 @@ var neighbours = [][2]string{
 func TestSame_exactIntegers(t *testing.T) {
 	t.Parallel()
 
-	for _, pair := range neighbours {
+	for _, pair := range neighbors {
 		for _, format := range []string{"a: %s", "a: {b: [1, %s]}", `{"a": %s}`} {
 			a, b := fmt.Sprintf(format, pair[0]), fmt.Sprintf(format, pair[1])
 
@@ -250,7 +250,7 @@ func TestSame_exactIntegers(t *testing.T) {
 func TestEqual_exactIntegersOfSettings(t *testing.T) {
 	t.Parallel()
 
-	for _, pair := range neighbours[:3] {
+	for _, pair := range neighbors[:3] {
 		a, b := set(t, pair[0]), set(t, pair[1])
 
 		rounded, err := strconv.ParseFloat(pair[0], 64)

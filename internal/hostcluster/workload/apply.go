@@ -93,15 +93,15 @@ func (h *Client) ensureMachine(ctx context.Context, s Spec, m Machine, found *In
 	}
 
 	// A template that only the set has is made what the pod was made from.
-	mend := s.stays(m, live, found.Pods[s.PodName(m)])
-	if mend {
+	repair := s.stays(m, live, found.Pods[s.PodName(m)])
+	if repair {
 		var err error
 		if live, err = h.dropAdditions(ctx, live, s.StatefulSet(m).Spec.Template); err != nil {
 			return err
 		}
 	}
 
-	_, err := h.ensureSet(ctx, s, m, live, mend)
+	_, err := h.ensureSet(ctx, s, m, live, repair)
 
 	return err
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// postmortem is how long the search for the reason of a failure may take after time is up.
-const postmortem = 5 * time.Second
+// diagnosisTimeout is how long the search for the reason of a failure may take after time is up.
+const diagnosisTimeout = 5 * time.Second
 
 // Remove deletes everything that a machine has on the host: StatefulSet, pod, claims with their data, and Services. It
 // returns when nothing with the machine's labels is left. Destructive, and idempotent: what is gone is fine, and what
@@ -207,7 +207,7 @@ func (h *Client) clear(ctx context.Context, s Spec, selector string, kinds ...*K
 	}
 
 	if pod != nil && ctx.Err() != nil {
-		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnosisTimeout)
 		defer cancel()
 
 		if node, reason := h.newSurroundings(after, s).diagnoseNode(pod); reason == nil && node != "" {

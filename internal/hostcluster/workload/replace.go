@@ -244,7 +244,7 @@ func (h *Client) awaitPodGone(ctx context.Context, s Spec, pod *corev1.Pod) erro
 	}
 
 	// The deadline has passed, and the reason is what helps.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postmortem)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnosisTimeout)
 	defer cancel()
 
 	node, reason := h.newSurroundings(ctx, s).diagnoseNode(pod)

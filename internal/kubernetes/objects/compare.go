@@ -43,7 +43,7 @@ func (o *Objects) CompareObject(
 			return nil, nil, fmt.Errorf("read %s: %w", ref, try.Answered(err))
 		}
 
-		wanted, err := try.become(ctx, found, wish(object))
+		wanted, err := try.become(ctx, found, desired(object))
 
 		switch {
 		case err == nil:
@@ -86,9 +86,9 @@ func (a *attempt) become(
 	return wanted, err
 }
 
-// wish is the given object without what cannot be wanted: metadata that the API server keeps, the status, and
+// desired is the given object without what cannot be wanted: metadata that the API server keeps, the status, and
 // null, which for most kinds is the same as nothing.
-func wish(object map[string]any) map[string]any {
+func desired(object map[string]any) map[string]any {
 	plain, _ := withoutNull(plainObject(object)).(map[string]any)
 
 	// A controller writes them (Kubernetes 1.36, rbac/v1 ClusterRole.AggregationRule), and charts

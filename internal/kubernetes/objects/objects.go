@@ -248,7 +248,7 @@ func (a *attempt) apply(ctx context.Context, object map[string]any, dry bool) (m
 	var applied *unstructured.Unstructured
 
 	err := a.on(ctx, ref, func(resources dynamic.ResourceInterface) (err error) {
-		applied, err = resources.Apply(ctx, ref.Name, &unstructured.Unstructured{Object: wish(object)}, options)
+		applied, err = resources.Apply(ctx, ref.Name, &unstructured.Unstructured{Object: desired(object)}, options)
 
 		return err
 	})

@@ -191,7 +191,7 @@ func (a *awaited) apiServer(ctx context.Context) error {
 		return fmt.Errorf("the API server does not answer on the node's own address: %w", errors.Join(unreachable...))
 	}
 
-	a.upgrade.steadies(a.container)
+	a.upgrade.markSteady(a.container)
 
 	if !a.reported {
 		a.reported = true
@@ -209,18 +209,18 @@ func (u *Upgrade) isSteady(container string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
-	return u.steadied[container]
+	return u.steady[container]
 }
 
-func (u *Upgrade) steadies(container string) {
+func (u *Upgrade) markSteady(container string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
-	if u.steadied == nil {
-		u.steadied = map[string]bool{}
+	if u.steady == nil {
+		u.steady = map[string]bool{}
 	}
 
-	u.steadied[container] = true
+	u.steady[container] = true
 }
 
 // isVersion reports whether a component's version is the awaited one: the builder adds what comes after the patch.

@@ -15,8 +15,8 @@ type Upgrade struct {
 	diagnosis *diagnose.Diagnosis
 
 	mu sync.Mutex
-	// steadied are the containers of API servers that were seen to run for long enough.
-	steadied map[string]bool
+	// steady are the containers of API servers that were seen to run for long enough.
+	steady map[string]bool
 }
 
 // New is for the cluster of a client; it does no I/O.

@@ -51,7 +51,7 @@ func newRealAddons(t *testing.T) *realAddons {
 		machine:  tftest.QuickProviderData(),
 	}
 	r.helm = kubetest.Helm(t, r.Cluster)
-	r.repository.Add(t, kubetest.Simple.Package("1.0.0"), kubetest.Simple.Package("1.1.0"), kubetest.Echo.Package("1.0.0"),
+	r.repository.Add(t, kubetest.Simple.Package("1.0.0"), kubetest.Simple.Package("1.1.0"), kubetest.AllValues.Package("1.0.0"),
 		kubetest.Broken.Package("1.0.0"), kubetest.NeedsKubernetes.Package("1.0.0"), kubetest.WithSchema.Package("1.0.0"),
 		kubetest.WithHooks.Package("1.0.0"))
 	r.registry.Push(t, kubetest.Simple.Package("1.0.0"))
@@ -279,7 +279,7 @@ func (r *realAddons) testValues(t *testing.T) {
 	values := "list: [1, two, 3.5]\nbig: 1000000\nzero: \"007\"\ntruth: \"true\"\nversion: \"1.10\"\nexponent: " +
 		"\"1e3\"\ntext: |\n  one\n\n    two\n" +
 		"unicode: Grüße ☃ 日本\nempty: \"\"\nnested: {a: {b: [x, {y: \"0x1F\"}]}}\nlong: 12345678901234567\n"
-	config := tftest.With(r.chart(t, "values", kubetest.Echo, "1.0.0"), []any{values}, "values")
+	config := tftest.With(r.chart(t, "values", kubetest.AllValues, "1.0.0"), []any{values}, "values")
 
 	d := r.drive(t)
 	d.Apply(t, config).Must(t)
@@ -365,7 +365,7 @@ func (r *realAddons) testTwenty(t *testing.T) {
 	own := *r
 	r = &own
 	r.repository = kubetest.NewRepository(t, chartCredentials)
-	r.repository.Add(t, kubetest.Echo.Package("2.0.0"))
+	r.repository.Add(t, kubetest.AllValues.Package("2.0.0"))
 
 	server := r.process(t)
 
@@ -376,7 +376,7 @@ func (r *realAddons) testTwenty(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 
-				config := tftest.With(tftest.With(r.chart(t, "twenty", kubetest.Echo, "2.0.0"), name, "name"),
+				config := tftest.With(tftest.With(r.chart(t, "twenty", kubetest.AllValues, "2.0.0"), name, "name"),
 					[]any{"message: " + name + "\n"},
 					"values")
 

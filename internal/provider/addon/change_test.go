@@ -200,9 +200,9 @@ func TestAddon_driftIsRepaired(t *testing.T) {
 				read := s.Refresh(t).Must(t)
 				read.Tells(t, append(test.says, "Addon is not as it was made", "Release kube-system/metrics-server")...)
 
-				if said := tftest.Show(read.Diagnostics); strings.Contains(said, "hidden-by-hand") ||
-					strings.Contains(said, "a-secret-token") {
-					t.Errorf("it shows a secret: %s", said)
+				if diagnostics := tftest.Show(read.Diagnostics); strings.Contains(diagnostics, "hidden-by-hand") ||
+					strings.Contains(diagnostics, "a-secret-token") {
+					t.Errorf("it shows a secret: %s", diagnostics)
 				}
 			}
 
@@ -243,7 +243,7 @@ func TestAddon_releaseGoneOrClusterSilent(t *testing.T) {
 	s.Apply(t, baseAddon()).Must(t)
 
 	s.cluster.change(func() { s.cluster.silent = true })
-	s.Refresh(t).Must(t).Tells(t, "could not be looked at", "nobody is at home", "as it was last seen")
+	s.Refresh(t).Must(t).Tells(t, "could not be looked at", "connection refused", "as it was last seen")
 
 	if s.State.IsNull() || !s.Plan(t, baseAddon()).Must(t).Value.Equal(s.State) {
 		t.Error("an addon that is not seen is not kept")
@@ -292,7 +292,7 @@ func TestAddon_destroyUsesItsArguments(t *testing.T) {
 }
 
 // Two resources cannot own one release, and a foreign release is only taken over on request.
-func TestAddon_releaseOfSomebodyElse(t *testing.T) {
+func TestAddon_foreignRelease(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -316,7 +316,7 @@ func TestAddon_releaseOfSomebodyElse(t *testing.T) {
 
 	if failed := s.Apply(t, baseAddon()); !failed.Failed() || !s.State.IsNull() ||
 		len(s.cluster.releases[metricsServer]) != 1 {
-		t.Errorf("somebody's release was taken: %s", tftest.Show(failed.Diagnostics))
+		t.Errorf("a foreign release was taken: %s", tftest.Show(failed.Diagnostics))
 	} else {
 		failed.Tells(t, "adopt = true", "terraform import")
 	}

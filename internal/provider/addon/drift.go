@@ -35,7 +35,7 @@ func (r *addonResource) look(
 
 	if seen.gone {
 		return true, diag.Diagnostics{warning("Addon is gone", state.Release(), finding.Report{
-			Cause: []string{"the cluster has no such release any more"}, Next: "The next apply installs it anew.",
+			Cause: []string{"the cluster has no such release any more"}, Next: "The next apply installs it again.",
 		}.String())}
 	}
 

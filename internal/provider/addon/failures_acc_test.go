@@ -47,8 +47,8 @@ func (r *realAddons) testFoundByThePlan(t *testing.T) {
 	}
 
 	// A cluster that does not exist yet is no reason to omit the error.
-	unborn := tftest.With(base(kubetest.NeedsKubernetes), tftest.Unknown{}, "cluster", "phase")
-	if planned := r.drive(t).Plan(t, unborn); !planned.Failed() {
+	unknownPhase := tftest.With(base(kubetest.NeedsKubernetes), tftest.Unknown{}, "cluster", "phase")
+	if planned := r.drive(t).Plan(t, unknownPhase); !planned.Failed() {
 		t.Error("a chart for another Kubernetes is fine for a cluster that is still to be made")
 	}
 
@@ -75,10 +75,10 @@ func (r *realAddons) testFailures(t *testing.T) {
 		"Deployment failures/simple",
 		"ImagePullBackOff", "goes on in place")
 
-	mended := tftest.With(r.chart(t, "failures", kubetest.Simple, "1.0.0"), "warn", "on_incomplete")
+	repaired := tftest.With(r.chart(t, "failures", kubetest.Simple, "1.0.0"), "warn", "on_incomplete")
 	d.Refresh(t).Must(t).Tells(t, "revision 1 is failed")
-	d.Apply(t, mended).Must(t)
-	d.ExpectEmpty(t, "after the recovery", mended)
+	d.Apply(t, repaired).Must(t)
+	d.ExpectEmpty(t, "after the recovery", repaired)
 
 	broken := tftest.With(tftest.With(tftest.With(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing},
 		"values"), failingFor,
@@ -91,7 +91,7 @@ func (r *realAddons) testFailures(t *testing.T) {
 	}
 
 	d.Refresh(t).Must(t)
-	d.ExpectEmpty(t, "after the rollback", mended)
+	d.ExpectEmpty(t, "after the rollback", repaired)
 	d.Apply(t, nil).Must(t)
 
 	hook := tftest.With(r.chart(t, "failures", kubetest.WithHooks, "1.0.0"),

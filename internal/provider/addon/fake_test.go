@@ -43,7 +43,7 @@ type fakeCluster struct {
 
 func (f *fakeCluster) answer() error {
 	if f.silent {
-		return fmt.Errorf("%w: nobody is at home", api.ErrNoAnswer)
+		return fmt.Errorf("%w: connection refused", api.ErrNoAnswer)
 	}
 
 	return nil

@@ -127,8 +127,8 @@ func TestAddon_codeOfTheGuide(t *testing.T) {
 
 	for _, command := range found {
 		failed := s.Another(t).Import(t, command[1]+command[2])
-		if said := tftest.Show(failed.Diagnostics); !failed.Failed() || strings.Contains(said, "read the import id") {
-			t.Errorf("%s: %s", command[0], said)
+		if diagnostics := tftest.Show(failed.Diagnostics); !failed.Failed() || strings.Contains(diagnostics, "read the import id") {
+			t.Errorf("%s: %s", command[0], diagnostics)
 		}
 	}
 

@@ -339,7 +339,7 @@ func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel
 		return tf.Verdict{Takes: "the chart has another content"},
 			diag.Diagnostics{warning("Addon has another chart", plan.Release(),
 				fmt.Sprintf("%s has another content than before under the same version %s: its digest is %s, and was %s. The "+
-					"apply upgrades the release. Where nobody is known to have published it anew, ask "+
+					"apply upgrades the release. Unless the publisher is known to have replaced it, ask "+
 					"first.", plan.chartText(), pin.Version, pin.Digest, digest))}
 	default:
 		return tf.Verdict{}, nil

@@ -343,7 +343,7 @@ func TestAddon_serverWithoutTLS(t *testing.T) {
 		config tftest.Config
 		says   string
 	}{
-		"registry": {registry, "set registry.plain_http = true: anybody on the way"},
+		"registry": {registry, "set registry.plain_http = true: a machine in between"},
 		"other registry": {tftest.With(maps.Clone(registry), true, "registry", "plain_http"),
 			"registry.pass_credentials = true"},
 		"repository": {baseAddon(), "write http:// instead of https://"},
@@ -359,9 +359,9 @@ func TestAddon_serverWithoutTLS(t *testing.T) {
 			} {
 				done.Tells(t, test.says)
 
-				if said := tftest.Show(done.Diagnostics); strings.Contains(said, "registry.ca") ||
-					name == "repository" && strings.Contains(said, "plain_http") {
-					t.Errorf("%s: it says %s", verb, said)
+				if diagnostics := tftest.Show(done.Diagnostics); strings.Contains(diagnostics, "registry.ca") ||
+					name == "repository" && strings.Contains(diagnostics, "plain_http") {
+					t.Errorf("%s: it says %s", verb, diagnostics)
 				}
 			}
 		})

@@ -92,7 +92,7 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 	}
 
 	if p.Cause != nil {
-		diags.Append(p.unasked())
+		diags.Append(p.warnUnreachable())
 	}
 
 	switch {
@@ -103,7 +103,7 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 		diags.Append(warning("Addon changes objects", p.Spec.Name,
 			countOf(changes)+finding.Prefixed(", because ", p.why)+"\n\n"+p.detail(changes)))
 	case p.blind && p.Cause == nil && (p.state == nil || p.why != ""):
-		diags.Append(p.untold(p.pending, "The apply renders the chart when its turn comes."))
+		diags.Append(p.warnUnknown(p.pending, "The apply renders the chart when its turn comes."))
 	case p.why != "" && p.pending == "" && !p.drifted():
 		diags.Append(warning("Addon is upgraded, and no object changes", p.Spec.Name, finding.Report{
 			Cause: []string{p.why},
@@ -262,8 +262,8 @@ func (p *preview) ask(ctx context.Context, cluster providerdata.ReleaseKeeper) (
 	return cluster.Changes(ctx, shown, rendering, p.have)
 }
 
-// unasked is a cluster that could not be asked.
-func (p *preview) unasked() diag.Diagnostic {
+// warnUnreachable warns about a cluster that could not be asked.
+func (p *preview) warnUnreachable() diag.Diagnostic {
 	return warning("Cluster of an addon could not be asked", p.Spec.Name, finding.Report{
 		Cause: CauseLines(p.Spec.Secrets.Redact(p.Cause.Error())),
 		Now:   []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
@@ -296,8 +296,8 @@ func (p *preview) version(ctx context.Context) string {
 	return handle.KubernetesVersion.ValueString()
 }
 
-// particulars are the details of an error without its kind, which the message already names.
-func particulars(err error) string {
+// detailsOf are the details of an error without its kind, which the message already names.
+func detailsOf(err error) string {
 	text := err.Error()
 	for _, kind := range []error{release.ErrChart, release.ErrValues, release.ErrTemplate, release.ErrKubernetes,
 		release.ErrPatch, release.ErrOwned, release.ErrSchema, release.ErrWithheld, release.ErrType} {
@@ -310,12 +310,12 @@ func particulars(err error) string {
 // refused is the result of a chart that cannot be rendered: an error when the apply is certain to fail. Templates
 // may need facts of a cluster that are unknown without it.
 func (p *preview) refused(err error) diag.Diagnostic {
-	text := p.Spec.Secrets.Redact(particulars(err))
+	text := p.Spec.Secrets.Redact(detailsOf(err))
 	chart := fmt.Sprintf("chart %s %s", p.chart.Name, p.chart.Version)
 
 	switch {
 	case errors.Is(err, release.ErrMissing):
-		return p.untold(text, "If another addon or resource of the same apply brings that (depends_on), this one is "+
+		return p.warnUnknown(text, "If another addon or resource of the same apply brings that (depends_on), this one is "+
 			"rendered with it when its turn comes. Otherwise the apply fails for this reason.")
 	case errors.Is(err, release.ErrChart):
 		return tf.Invalid(path.Root("chart"), "chart",
@@ -345,19 +345,19 @@ func (p *preview) refused(err error) diag.Diagnostic {
 		return tf.Invalid(path.Root("patches"), "patches", "found patches that do not fit what "+chart+" renders: "+text,
 			"allowed are patches of objects that there are", "correct the patch or its target")
 	case errors.Is(err, release.ErrOwned):
-		return tf.Warn(fmt.Sprintf("Objects of addon %s belong to somebody else", p.Spec.Name), finding.Report{
+		return tf.Warn(fmt.Sprintf("Objects of addon %s have another owner", p.Spec.Name), finding.Report{
 			Cause: CauseLines(text), Next: "The apply fails as long as they do. " + nextAfter(err),
 		}.String())
 	case errors.Is(err, release.ErrWithheld):
-		return p.untold("the templates look up a Secret, which no plan reads: "+text,
+		return p.warnUnknown("the templates look up a Secret, which no plan reads: "+text,
 			"The apply reads it, and renders the chart with it.")
 	default:
-		return p.untold(p.Spec.Secrets.Redact(err.Error()), "The apply tries again, and fails when the cause is still there.")
+		return p.warnUnknown(p.Spec.Secrets.Redact(err.Error()), "The apply tries again, and fails when the cause is still there.")
 	}
 }
 
-// untold warns that the changes of an apply are unknown.
-func (p *preview) untold(cause, next string) diag.Diagnostic {
+// warnUnknown warns that the changes of an apply are unknown.
+func (p *preview) warnUnknown(cause, next string) diag.Diagnostic {
 	return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
 		Attempted: fmt.Sprintf("render chart %s %s for release %s, and compare it with what is there", p.chart.Name,
 			p.chart.Version, p.Spec.Name),

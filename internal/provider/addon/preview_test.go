@@ -33,10 +33,10 @@ func TestAddon_planWithoutACluster(t *testing.T) {
 	s.cluster.silent = true
 
 	planned := s.Plan(t, baseAddon()).Must(t)
-	planned.Tells(t, "could not be asked", "nobody is at home", "Check that the cluster runs")
+	planned.Tells(t, "could not be asked", "connection refused", "Check that the cluster runs")
 
-	if said := tftest.Show(planned.Diagnostics); strings.Contains(said, "version of Kubernetes") {
-		t.Errorf("it says %s", said)
+	if diagnostics := tftest.Show(planned.Diagnostics); strings.Contains(diagnostics, "version of Kubernetes") {
+		t.Errorf("it says %s", diagnostics)
 	}
 }
 
@@ -68,8 +68,8 @@ metadata: {name: {{ semverCompare ">=1.35-0" .Capabilities.KubeVersion.Version |
 	planned.Tells(t, "What addon kube-system/metrics-server changes cannot be told", "made or changed first",
 		"version of Kubernetes", "renders the chart when its turn comes")
 
-	if said := tftest.Show(planned.Diagnostics); strings.Contains(said, "added") {
-		t.Errorf("it says %s", said)
+	if diagnostics := tftest.Show(planned.Diagnostics); strings.Contains(diagnostics, "added") {
+		t.Errorf("it says %s", diagnostics)
 	}
 
 	s.Plan(t, given(tftest.Unknown{}, "v1.35.2")).Must(t).Tells(t, "1 object added", "ConfigMap kube-system/new",
@@ -97,7 +97,7 @@ func TestAddon_planOfForeignObjects(t *testing.T) {
 	s.cluster.refusing = fmt.Errorf("%w: ConfigMap a/b", release.ErrOwned)
 
 	planned := s.Plan(t, baseAddon()).Must(t)
-	planned.Tells(t, "Objects of addon kube-system/metrics-server belong to somebody else", "ConfigMap a/b")
+	planned.Tells(t, "Objects of addon kube-system/metrics-server have another owner", "ConfigMap a/b")
 
 	if n := strings.Count(tftest.Show(planned.Diagnostics), "take_ownership"); n != 1 {
 		t.Errorf("take_ownership is advised %d times", n)
@@ -163,9 +163,9 @@ func TestAddon_failureAfterTheRelease(t *testing.T) {
 		done := s.Apply(t, config).Must(t)
 		done.Tells(t, "Incomplete addon", "\n  - another", "the release has what is wanted")
 
-		if said := tftest.Show(done.Diagnostics); strings.Contains(said, "occurred") || strings.Contains(said, "* a") ||
-			strings.Contains(said, "a-secret-token") {
-			t.Errorf("it says %s", said)
+		if diagnostics := tftest.Show(done.Diagnostics); strings.Contains(diagnostics, "occurred") || strings.Contains(diagnostics, "* a") ||
+			strings.Contains(diagnostics, "a-secret-token") {
+			t.Errorf("it says %s", diagnostics)
 		}
 
 		if revision := tftest.Text(t, s.State, "revision"); revision != fmt.Sprint(i+1) {
@@ -201,8 +201,8 @@ func TestAddon_installationIsRolledBack(t *testing.T) {
 	t.Parallel()
 
 	for says, outcome := range map[string]release.Outcome{
-		"Nothing of the release is left: the next apply installs it anew": {},
-		"Left of the release: Namespace shop, Job shop/a. The next apply installs it anew": {
+		"Nothing of the release is left: the next apply installs it again": {},
+		"Left of the release: Namespace shop, Job shop/a. The next apply installs it again": {
 			Left: []string{"Namespace shop", "Job shop/a"}},
 		"What there is of the release is not known": {Unseen: true},
 	} {
@@ -248,9 +248,9 @@ func TestAddon_hidesOnlySecrets(t *testing.T) {
 				"token": "token-by-hand"}
 		})
 
-		said := tftest.Show(s.Refresh(t).Must(t).Diagnostics)
-		if strings.Contains(said, "replicas: 2 -> 2000") != test.shows || strings.Contains(said, "token-by-hand") {
-			t.Errorf("%s: it says %s", name, said)
+		diagnostics := tftest.Show(s.Refresh(t).Must(t).Diagnostics)
+		if strings.Contains(diagnostics, "replicas: 2 -> 2000") != test.shows || strings.Contains(diagnostics, "token-by-hand") {
+			t.Errorf("%s: it says %s", name, diagnostics)
 		}
 	}
 

@@ -169,7 +169,7 @@ func nextAfter(err error) string {
 		return "Import it, which shows first what would change: `terraform import <address> <namespace>/<name>`, or an " +
 			"import block. Or set adopt = true to take it over and upgrade it at once; or choose another name."
 	case errors.Is(err, release.ErrBusy):
-		return "Wait until whoever works on it is done, and apply again."
+		return "Wait until the other client is done, and apply again."
 	case errors.Is(err, release.ErrUnreadable):
 		return "Look at the Secrets of the release (`kubectl get secret -l owner=helm`) with the version of helm that made " +
 			"them."
@@ -228,7 +228,7 @@ func addonKept(m addonModel) diag.Diagnostic {
 		Cause: []string{"another talosop_addon, such as a replacement with create_before_destroy, took the release " +
 			"over in this run"},
 		Now:  []string{"the release is as it was, and belongs to the other resource alone"},
-		Next: "To install it anew, replace it without create_before_destroy.",
+		Next: "To install it again, replace it without create_before_destroy.",
 	}.String())
 }
 
@@ -299,7 +299,7 @@ func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 	case errors.Is(p.cause, chart.ErrCertificate):
 		at, next = repository, "Give the authority that signed the server's certificate as registry.ca."
 	case errors.Is(p.cause, chart.ErrDamaged):
-		at, next = path.Root("chart"), "Choose another version, or ask whoever publishes the chart."
+		at, next = path.Root("chart"), "Choose another version, or ask the publisher of the chart."
 	default:
 		at, next = repository, "Apply again when the server answers."
 	}
@@ -309,7 +309,7 @@ func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 
 // withoutTLS says what to do about a server without TLS.
 func (p *chartProblem) withoutTLS() string {
-	const risk = "anybody on the way may then read credentials and give another chart"
+	const risk = "a machine in between can then read credentials and serve another chart"
 
 	switch {
 	case !p.source.InRegistry():

@@ -213,7 +213,7 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	forget := state.OnUnreachable.ValueString() == onUnreachableForget
 
 	if forget && errors.Is(err, api.ErrNoAnswer) {
-		err = r.insist(ctx, state, to)
+		err = r.retryUninstall(ctx, state, to)
 	}
 
 	switch {
@@ -226,9 +226,9 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 }
 
-// insist repeats an uninstall that got no answer for some time: a short outage must not make the resource forget a
+// retryUninstall repeats an uninstall that got no answer for some time: a short outage must not make the resource forget a
 // release.
-func (r *addonResource) insist(ctx context.Context, state addonModel, to Way) error {
+func (r *addonResource) retryUninstall(ctx context.Context, state addonModel, to Way) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Addons.UnreachableTimeout,
 		fmt.Errorf("not within %s", r.Addons.UnreachableTimeout))
 	defer cancel()

@@ -133,7 +133,7 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 	case plan.OnIncomplete.ValueString() == tf.OnIncompleteError:
 		return true, diag.Diagnostics{addonFailed("install", r, outcome, err,
 			"The resource is tainted, because on_incomplete is \"error\": the next apply uninstalls what is there, and "+
-				"installs anew. To go on in place instead, `untaint` it and apply again.")}
+				"installs it again. To go on in place instead, `untaint` it and apply again.")}
 	default:
 		return true, diag.Diagnostics{addonIncomplete(r, outcome, err)}
 	}
@@ -145,10 +145,10 @@ func whatIsLeft(outcome release.Outcome) string {
 	case outcome.Unseen:
 		return "What there is of the release is not known: the next apply looks, and goes on from there."
 	case len(outcome.Left) > 0:
-		return "Left of the release: " + strings.Join(outcome.Left, ", ") + ". The next apply installs it anew, and takes " +
+		return "Left of the release: " + strings.Join(outcome.Left, ", ") + ". The next apply installs it again, and takes " +
 			"these as they are; remove them when there will be none."
 	default:
-		return "Nothing of the release is left: the next apply installs it anew."
+		return "Nothing of the release is left: the next apply installs it again."
 	}
 }
 

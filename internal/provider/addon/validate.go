@@ -137,7 +137,7 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 		Context: chosen.ValueString()}).Facts(); err != nil {
 		return diag.Diagnostics{tf.Invalid(at, "kubeconfig.content", "found that it cannot be used: "+err.Error(),
 			"allowed is a whole kubeconfig",
-			"give what is in the file; its path belongs into path")}
+			"give what is in the file; its path belongs in path")}
 	}
 
 	return nil
@@ -208,7 +208,7 @@ func (m addonModel) validateURL(at frameworkpath.Path, what, text string) diag.D
 			"give them as registry.username and registry.password_wo")}
 	case parsed.Scheme == "http":
 		return diag.Diagnostics{tf.Questionable(at, m.called(what), "found "+finding.Quote(text),
-			"Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
+			"Without TLS, a machine in between can serve another chart, and read credentials", "Use https://")}
 	case parsed.Scheme == "oci" && strings.Contains(path.Base(parsed.Path), ":"):
 		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text)+" with a tag",
 			"allowed is a reference without one", "give the tag as version")}
@@ -237,7 +237,7 @@ func (m addonModel) validateVersion() diag.Diagnostics {
 	if m.Version.IsNull() {
 		return diag.Diagnostics{tf.Questionable(frameworkpath.Root("chart"), m.called("version"),
 			"found none for chart "+finding.Quote(m.chartText()),
-			"Every plan takes the newest version that there is, so that an addon may be upgraded when nobody meant to",
+			"Every plan takes the newest version that there is, so that an addon may be upgraded unintentionally",
 			"Pin a version")}
 	}
 
@@ -287,7 +287,7 @@ func (m addonModel) validateRegistry() diag.Diagnostics {
 	if !m.Chart.IsUnknown() && pathChart(m.Chart.ValueString()) && !m.DependencyUpdate.ValueBool() &&
 		!m.DependencyUpdate.IsUnknown() {
 		diags.Append(tf.Questionable(at, m.called("registry"), "found it for a chart on this computer",
-			"Nobody is asked for such a chart, and it counts for nothing", "Remove registry"))
+			"No registry is asked for such a chart, and it counts for nothing", "Remove registry"))
 	}
 
 	if server.Truth("insecure_skip_tls_verify", false) && !server.Absent("ca") {

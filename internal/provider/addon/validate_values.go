@@ -207,7 +207,7 @@ func (m addonModel) validateSettings(
 				fmt.Sprintf("found a text of fewer than %d characters", shortestMask),
 				"So short a text cannot be told from any other, and plans, errors and logs show it where the chart puts it "+
 					"outside of Secrets",
-				"Use a longer one; what is not secret belongs into set"))
+				"Use a longer one; what is not secret belongs in set"))
 		}
 
 		r := &tf.Reader{}

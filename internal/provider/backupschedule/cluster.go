@@ -378,7 +378,7 @@ func (s *Scheduler) ended(ctx context.Context, ref objects.Reference) error {
 	case err != nil:
 		return objects.Final(err)
 	case live == nil:
-		return wait.Permanent(errors.New("somebody deleted it"))
+		return wait.Permanent(errors.New("it was deleted"))
 	}
 
 	done, end, err := schedule.EndOf(live)

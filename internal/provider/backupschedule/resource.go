@@ -169,7 +169,7 @@ func (r *scheduleResource) apply(
 		case errors.Is(err, errForeign):
 			next = "Choose another name, or remove what is there."
 		case state == nil && begun:
-			next = "Correct the cause and apply again. The resource is tainted: what was made is removed first, and made anew."
+			next = "Correct the cause and apply again. The resource is tainted: what was created is removed first, and created again."
 
 			// The objects are known by their names, and are removed when the resource is replaced.
 			plan.fill(s.Spec, observed{})
@@ -197,7 +197,7 @@ func (r *scheduleResource) use(ctx context.Context, s *Scheduler, plan, state *s
 				Attempted: fmt.Sprintf("take a snapshot of cluster %q now, as run_now wants", s.Spec.Cluster),
 				Cause:     strings.Split(err.Error(), "\n"),
 				Now:       []string{"the schedule itself is as configured"},
-				Next:      "Correct the cause and apply again: the run is tried anew.",
+				Next:      "Correct the cause and apply again: the run is tried again.",
 			}))
 
 			plan.RunNow = ran

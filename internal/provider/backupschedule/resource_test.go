@@ -275,7 +275,7 @@ func (s *scheduleSite) testForeign(t *testing.T) {
 	failed := d.Apply(t, s.configuration("foreign", "nightly"))
 	if !failed.Failed() || !strings.Contains(tftest.Show(failed.Diagnostics),
 		"there is a CronJob foreign/nightly that this resource did not make") || !d.State.IsNull() {
-		t.Errorf("somebody else's CronJob: %s", tftest.Show(failed.Diagnostics))
+		t.Errorf("a foreign CronJob: %s", tftest.Show(failed.Diagnostics))
 	}
 
 	hourly := s.configuration("foreign", "hourly")
@@ -301,7 +301,7 @@ func (s *scheduleSite) testForeign(t *testing.T) {
 
 	if ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), "foreign", metav1.GetOptions{}); err != nil ||
 		ns.DeletionTimestamp != nil {
-		t.Errorf("a namespace of somebody else goes: %v", err)
+		t.Errorf("a foreign namespace goes: %v", err)
 	}
 }
 

@@ -102,7 +102,7 @@ func (m scheduleModel) validateCluster(ctx context.Context, wrong *mistakes) {
 func (m scheduleModel) validateEncryption(wrong *mistakes) {
 	if m.Encryption.IsNull() {
 		wrong.Append(tf.Questionable(path.Root("encryption"), "encryption", "found none",
-			"A database of etcd holds every Secret of the cluster, and whoever can read the bucket reads them",
+			"A database of etcd holds every Secret of the cluster, for all who can read the bucket",
 			"Give a recipient of age"))
 
 		return

@@ -36,8 +36,8 @@ func TestCredentials_validatesEphemerals(t *testing.T) {
 			TypeName: test.kind, Config: tftest.Dynamic(t, tftest.ValueOf(t, typ, test.config))})
 		tftest.Must(t, err)
 
-		if said := tftest.Show(resp.Diagnostics); !strings.Contains(said, test.says) || (said == "") != (test.says == "") {
-			t.Errorf("%s %v: %s", test.kind, test.config["ttl"], said)
+		if diagnostics := tftest.Show(resp.Diagnostics); !strings.Contains(diagnostics, test.says) || (diagnostics == "") != (test.says == "") {
+			t.Errorf("%s %v: %s", test.kind, test.config["ttl"], diagnostics)
 		}
 	}
 }

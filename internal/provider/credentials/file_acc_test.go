@@ -188,7 +188,7 @@ resource "talosop_kubeconfig_file" "this" {
 		w.MustRun("apply", "-auto-approve", "-var", "path=three")
 
 		if w.Read("three") == before {
-			t.Error("a file of a lost state was not written anew")
+			t.Error("a file of a lost state was not written again")
 		}
 
 		w.MustRun("destroy", "-auto-approve", "-var", "path=three")

@@ -156,7 +156,7 @@ func (r *fileResource) ModifyPlan(
 	}
 
 	if changed := want.clusterChanges(was); known && !req.State.Raw.IsNull() && len(changed) > 0 {
-		resp.Diagnostics.Append(tf.Warn("Credentials are written anew", fmt.Sprintf("Of the cluster of the %s %s, %s "+
+		resp.Diagnostics.Append(tf.Warn("Credentials are written again", fmt.Sprintf("Of the cluster of the %s %s, %s "+
 			"changed since the file was written. The credentials in it stay valid until %s, where they are accepted at all.",
 			r.kind.name, p.Path.ValueString(), finding.Describe(changed), had.NotAfter.ValueString())))
 	}
@@ -273,7 +273,7 @@ func warnOfReaders(at string, mode fs.FileMode) diag.Diagnostics {
 	}
 
 	return diag.Diagnostics{tf.Warn("Others may read the file", fmt.Sprintf("The file system of %s keeps no permissions, "+
-		"and shows it as %s, so that whoever reaches it may have the credentials. Choose a path where files can be "+
+		"and shows it as %s, so that every user who can reach it can read the credentials. Choose a path where files can be "+
 		"their owner's alone.", at, mode))}
 }
 

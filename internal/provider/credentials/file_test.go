@@ -224,12 +224,12 @@ func TestCredentialsFile_followsItsArguments(t *testing.T) {
 
 				done := d.Apply(t, config).Must(t)
 				if rewritten := tftest.ReadFile(t, path) != before; rewritten == change.same {
-					t.Errorf("%v: the file was written anew: %t", change.at, rewritten)
+					t.Errorf("%v: the file was written again: %t", change.at, rewritten)
 				}
 
-				if said := tftest.Show(done.Diagnostics); !strings.Contains(said, change.warning) || change.warning == "" &&
-					said != "" {
-					t.Errorf("%v: the plan says: %s", change.at, said)
+				if diagnostics := tftest.Show(done.Diagnostics); !strings.Contains(diagnostics, change.warning) || change.warning == "" &&
+					diagnostics != "" {
+					t.Errorf("%v: the plan says: %s", change.at, diagnostics)
 				}
 
 				d.ExpectEmpty(t, "after "+strings.Join(change.at, "."), config)
@@ -256,9 +256,9 @@ func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
 				tftest.WriteFile(t, path, content)
 
 				planned := d.Plan(t, config)
-				if said := tftest.Show(planned.Diagnostics); !planned.Failed() || !strings.Contains(said, `AttributeName("path")`) ||
-					!strings.Contains(said, "move the file away") {
-					t.Errorf("%s: the plan says: %s", when, said)
+				if diagnostics := tftest.Show(planned.Diagnostics); !planned.Failed() || !strings.Contains(diagnostics, `AttributeName("path")`) ||
+					!strings.Contains(diagnostics, "move the file away") {
+					t.Errorf("%s: the plan says: %s", when, diagnostics)
 				}
 
 				if tftest.ReadFile(t, path) != content {
@@ -286,8 +286,8 @@ func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
 			refused("after the create", "merged by a person")
 
 			done := d.Apply(t, nil).Must(t)
-			if said := tftest.Show(done.Diagnostics); !strings.Contains(said, "A file stays") || tftest.ReadFile(t, path) == "" {
-				t.Errorf("the destroy says: %s", said)
+			if diagnostics := tftest.Show(done.Diagnostics); !strings.Contains(diagnostics, "A file stays") || tftest.ReadFile(t, path) == "" {
+				t.Errorf("the destroy says: %s", diagnostics)
 			}
 
 			// A folder and a link are foreign, and a file of a lost state is not.
@@ -304,7 +304,7 @@ func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
 			d.Apply(t, config).Must(t)
 
 			if tftest.ReadFile(t, path) == own {
-				t.Error("the file was not written anew")
+				t.Error("the file was not written again")
 			}
 		})
 	}
@@ -335,16 +335,16 @@ func TestCredentialsFile_validates(t *testing.T) {
 		config := credentialsFile("config")
 		config[test.attribute] = test.value
 
-		said := tftest.Show(tftest.Validate(t, test.kind, config))
-		if !strings.Contains(strings.ToLower(said), strings.ToLower(test.says)) || strings.Count(said, "\n") != 1 ||
-			!strings.Contains(said, `AttributeName("`+test.attribute+`")`) {
-			t.Errorf("%s = %v: %s", test.attribute, test.value, said)
+		diagnostics := tftest.Show(tftest.Validate(t, test.kind, config))
+		if !strings.Contains(strings.ToLower(diagnostics), strings.ToLower(test.says)) || strings.Count(diagnostics, "\n") != 1 ||
+			!strings.Contains(diagnostics, `AttributeName("`+test.attribute+`")`) {
+			t.Errorf("%s = %v: %s", test.attribute, test.value, diagnostics)
 		}
 	}
 
 	for _, kind := range credentialFiles {
-		if said := tftest.Show(tftest.Validate(t, kind, credentialsFile("config"))); said != "" {
-			t.Errorf("%s: %s", kind, said)
+		if diagnostics := tftest.Show(tftest.Validate(t, kind, credentialsFile("config"))); diagnostics != "" {
+			t.Errorf("%s: %s", kind, diagnostics)
 		}
 	}
 }
@@ -373,9 +373,9 @@ func TestCredentialsFile_leadsSomewhere(t *testing.T) {
 
 		d := tftest.Drive(t, "talosop_talosconfig_file", nil)
 
-		if said := tftest.Show(d.Plan(t, config).Diagnostics); (test.says == "") != (said == "") ||
-			!strings.Contains(said, test.says) {
-			t.Errorf("%s: %s", name, said)
+		if diagnostics := tftest.Show(d.Plan(t, config).Diagnostics); (test.says == "") != (diagnostics == "") ||
+			!strings.Contains(diagnostics, test.says) {
+			t.Errorf("%s: %s", name, diagnostics)
 		}
 	}
 }
@@ -435,7 +435,7 @@ func TestCredentialsFile_unknownTurnsOutTheSame(t *testing.T) {
 	d.ApplyPlanned(t.Context(), t, config, planned).Must(t)
 
 	if tftest.ReadFile(t, path) != file {
-		t.Error("the file was written anew")
+		t.Error("the file was written again")
 	}
 
 	rest, err := clientcmd.RESTConfigFromKubeConfig([]byte(file))
@@ -458,10 +458,10 @@ func TestCredentialsFile_thatCannotBeRead(t *testing.T) {
 		tftest.WriteFile(t, folder, "no folder any more")
 
 		seen := d.Refresh(t).Must(t)
-		if said := tftest.Show(seen.Diagnostics); !strings.Contains(said, "Unable to read "+strings.TrimSuffix(
-			strings.TrimPrefix(kind, "talosop_"), "_file")) || !strings.Contains(said, "not a directory") ||
-			!strings.Contains(said, "the file is taken to be as it was") {
-			t.Errorf("%s: the refresh says: %s", kind, said)
+		if diagnostics := tftest.Show(seen.Diagnostics); !strings.Contains(diagnostics, "Unable to read "+strings.TrimSuffix(
+			strings.TrimPrefix(kind, "talosop_"), "_file")) || !strings.Contains(diagnostics, "not a directory") ||
+			!strings.Contains(diagnostics, "the file is taken to be as it was") {
+			t.Errorf("%s: the refresh says: %s", kind, diagnostics)
 		}
 
 		if !seen.Value.Equal(before) {

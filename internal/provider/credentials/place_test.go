@@ -26,7 +26,7 @@ func TestObserve_onFileSystemsWithoutModes(t *testing.T) {
 	}{
 		"its owner's alone":          {written: 0o600, now: 0o600, want: statusValid},
 		"opened since":               {written: 0o600, now: 0o644, want: statusChanged},
-		"never anybody's alone":      {written: 0o755, now: 0o755, want: statusValid},
+		"never private":              {written: 0o755, now: 0o755, want: statusValid},
 		"opened further since":       {written: 0o755, now: 0o777, want: statusChanged},
 		"written by an older build":  {now: 0o600, want: statusValid},
 		"of an older build, opened":  {now: 0o640, want: statusChanged},
@@ -60,15 +60,15 @@ func TestWarnOfReaders_onFileSystemsWithoutModes(t *testing.T) {
 	t.Parallel()
 
 	for mode, want := range map[fs.FileMode]string{0o600: "", 0o700: "", 0o644: "-rw-r--r--", 0o777: "-rwxrwxrwx"} {
-		said := warnOfReaders("/mnt/config", mode)
+		diagnostics := warnOfReaders("/mnt/config", mode)
 
 		switch {
-		case want == "" && len(said) > 0:
-			t.Errorf("%s: it says %v", mode, said)
+		case want == "" && len(diagnostics) > 0:
+			t.Errorf("%s: it says %v", mode, diagnostics)
 		case want == "":
-		case len(said) != 1 || said.HasError() || !strings.Contains(said[0].Detail(), "/mnt/config") ||
-			!strings.Contains(said[0].Detail(), "shows it as "+want):
-			t.Errorf("%s: it says %v", mode, said)
+		case len(diagnostics) != 1 || diagnostics.HasError() || !strings.Contains(diagnostics[0].Detail(), "/mnt/config") ||
+			!strings.Contains(diagnostics[0].Detail(), "shows it as "+want):
+			t.Errorf("%s: it says %v", mode, diagnostics)
 		}
 	}
 }

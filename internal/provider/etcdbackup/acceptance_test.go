@@ -34,7 +34,7 @@ func TestAccEtcdBackup_onACluster(t *testing.T) {
 		"wrong credentials":     testBackupWrongCredentials,
 		"a bucket that refuses": testBackupRefused,
 		"a member that fails":   testBackupMemberFails,
-		"cancelled":             testBackupCancelled,
+		"canceled":              testBackupCanceled,
 		"destroyed":             testBackupDestroyed,
 		"imported":              testBackupImported,
 		"a copy imported":       testBackupOfACopyImported,
@@ -341,11 +341,11 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 		key      tftest.Config
 		provider tftest.Config
 		left     bool
-		said     string
+		says     string
 	}{
 		{Prefix: "stays", provider: credentialed, left: true},
-		{Prefix: "goes", delete: true, provider: credentialed, said: "A backup is deleted"},
-		{Prefix: "blind", delete: true, key: ownKey, left: true, said: "Give the credentials in s3 of the provider"},
+		{Prefix: "goes", delete: true, provider: credentialed, says: "A backup is deleted"},
+		{Prefix: "blind", delete: true, key: ownKey, left: true, says: "Give the credentials in s3 of the provider"},
 	} {
 		bucket := b.Bucket(test.key)
 		bucket["prefix"] = test.Prefix
@@ -359,7 +359,7 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 		}
 
 		done := d.Apply(t, nil)
-		if done.Failed() != (test.left && test.delete) || !strings.Contains(tftest.Show(done.Diagnostics), test.said) {
+		if done.Failed() != (test.left && test.delete) || !strings.Contains(tftest.Show(done.Diagnostics), test.says) {
 			t.Errorf("%s: %s", test.Prefix, tftest.Show(done.Diagnostics))
 		}
 
@@ -389,9 +389,9 @@ func TestAccEtcdBackup_ofRealEtcd(t *testing.T) {
 	}
 
 	// Hash, revision, number of keys, size and version.
-	told := strings.Split(strings.TrimSpace(string(out)), ", ")
-	if told[0] != tftest.Text(t, done.Value, "hash") || told[1] != tftest.Text(t, done.Value, "revision") {
-		t.Errorf("etcdutl says %v, the resource %s and %s", told, tftest.Text(t, done.Value, "hash"),
+	printed := strings.Split(strings.TrimSpace(string(out)), ", ")
+	if printed[0] != tftest.Text(t, done.Value, "hash") || printed[1] != tftest.Text(t, done.Value, "revision") {
+		t.Errorf("etcdutl says %v, the resource %s and %s", printed, tftest.Text(t, done.Value, "hash"),
 			tftest.Text(t, done.Value, "revision"))
 	}
 

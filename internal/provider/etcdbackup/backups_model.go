@@ -94,8 +94,8 @@ type judged struct {
 	Damaged bool
 }
 
-// unvouched is why a snapshot without an authentic record is not restored without consent.
-const unvouched = "it has no record that a key of this cluster wrote; it is restored with its sha256 in restore_from"
+// notAuthentic is why a snapshot without an authentic record is not restored without consent.
+const notAuthentic = "it has no record that a key of this cluster wrote; it is restored with its sha256 in restore_from"
 
 // Judge decides for each snapshot whether it can be restored into the cluster of a handle, newest first.
 func Judge(entries []backup.Entry, handle clusterhandle.AccessModel) []judged {
@@ -110,7 +110,7 @@ func Judge(entries []backup.Entry, handle clusterhandle.AccessModel) []judged {
 		case e.RecordErr != nil && !backup.Unrecorded(e.RecordErr) && !errors.Is(e.RecordErr, backup.ErrUntrusted):
 			j.Reason = e.RecordErr.Error() // for now
 		case e.Record == nil:
-			j.Reason = unvouched
+			j.Reason = notAuthentic
 		case e.Record.Size != e.Size:
 			j.Reason, j.Damaged = fmt.Sprintf("it has %d bytes, and %d were stored", e.Size, e.Record.Size), true
 		default:

@@ -59,15 +59,15 @@ func TestBackups_ofAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	state, said := tftest.ReadSilent(t, "talosop_etcd_backups",
+	state, diagnostics := tftest.ReadSilent(t, "talosop_etcd_backups",
 		tftest.Config{"cluster": tftest.WrittenHandle(), "file": tftest.Config{"path": folder}})
-	if len(said) != 1 || said[0].Summary != "Backups of etcd are damaged" || !strings.Contains(said[0].Detail, damaged) {
-		t.Fatalf("it says %s", tftest.Show(said))
+	if len(diagnostics) != 1 || diagnostics[0].Summary != "Backups of etcd are damaged" || !strings.Contains(diagnostics[0].Detail, damaged) {
+		t.Fatalf("it says %s", tftest.Show(diagnostics))
 	}
 
 	got := tftest.FieldsOf(t, state)
 	if !got["latest"].IsNull() {
-		t.Errorf("latest is %s, which anybody can have put there", got["latest"])
+		t.Errorf("latest is %s, which any client can have put there", got["latest"])
 	}
 
 	var backups []tftypes.Value
@@ -105,11 +105,11 @@ func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 func TestBackups_ofAMissingFolder(t *testing.T) {
 	t.Parallel()
 
-	state, said := tftest.ReadSilent(t, "talosop_etcd_backups",
+	state, diagnostics := tftest.ReadSilent(t, "talosop_etcd_backups",
 		tftest.Config{"cluster": tftest.WrittenHandle(), "file": tftest.Config{"path": filepath.Join(t.TempDir(), "none")}})
-	if len(said) != 1 || said[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
-		!strings.Contains(said[0].Detail, "no such folder") {
-		t.Fatalf("it says %s", tftest.Show(said))
+	if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
+		!strings.Contains(diagnostics[0].Detail, "no such folder") {
+		t.Fatalf("it says %s", tftest.Show(diagnostics))
 	}
 
 	got := tftest.FieldsOf(t, state)
@@ -127,10 +127,10 @@ func TestBackups_ofAFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a-file")
 	tftest.Must(t, os.WriteFile(name, nil, 0o600))
 
-	_, said := tftest.ReadSilent(t, "talosop_etcd_backups",
+	_, diagnostics := tftest.ReadSilent(t, "talosop_etcd_backups",
 		tftest.Config{"cluster": tftest.WrittenHandle(), "file": tftest.Config{"path": name}})
-	if len(said) != 1 || !strings.Contains(said[0].Detail, name+" is a file") || strings.Contains(said[0].Detail, "AWS") {
-		t.Errorf("it says %s", tftest.Show(said))
+	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, name+" is a file") || strings.Contains(diagnostics[0].Detail, "AWS") {
+		t.Errorf("it says %s", tftest.Show(diagnostics))
 	}
 }
 
@@ -138,13 +138,13 @@ func TestBackups_ofAFile(t *testing.T) {
 func TestBackups_ofASilentServer(t *testing.T) {
 	t.Parallel()
 
-	_, said := tftest.ReadSilent(t, "talosop_etcd_backups", tftest.Config{
+	_, diagnostics := tftest.ReadSilent(t, "talosop_etcd_backups", tftest.Config{
 		"cluster": tftest.WrittenHandle(), "timeouts": tftest.Config{"read": "10s"},
 		"s3": tftest.Config{"bucket": "backups", "endpoint": "http://127.0.0.1:1", "insecure_skip_tls_verify": true},
 	})
-	if len(said) != 1 || said[0].Summary != "Unable to list backups of etcd" ||
-		!strings.Contains(said[0].Detail, "s3://backups at http://127.0.0.1:1") {
-		t.Errorf("it says %s", tftest.Show(said))
+	if len(diagnostics) != 1 || diagnostics[0].Summary != "Unable to list backups of etcd" ||
+		!strings.Contains(diagnostics[0].Detail, "s3://backups at http://127.0.0.1:1") {
+		t.Errorf("it says %s", tftest.Show(diagnostics))
 	}
 }
 

@@ -26,20 +26,20 @@ func testBackupWrongCredentials(t *testing.T, b *backups) {
 		bucket["prefix"] = "wrong"
 
 		done := d.Apply(t, b.config(b.Bucket(bucket), nil))
-		said := tftest.Show(done.Diagnostics)
+		diagnostics := tftest.Show(done.Diagnostics)
 
 		if !done.Failed() || !d.State.IsNull() {
 			t.Errorf("%s: the state is %v", name, d.State)
 		}
 
-		if strings.Contains(said, wrong) || strings.Contains(said, storetest.SecretKey) ||
-			!strings.Contains(said, "Applying again is safe") {
-			t.Errorf("%s: %s", name, said)
+		if strings.Contains(diagnostics, wrong) || strings.Contains(diagnostics, storetest.SecretKey) ||
+			!strings.Contains(diagnostics, "Applying again is safe") {
+			t.Errorf("%s: %s", name, diagnostics)
 		}
 
-		if strings.Contains(said, "Half stored") || strings.Contains(said, "RequestID") ||
-			!strings.Contains(said, "check access_key_id") && !strings.Contains(said, "create it") {
-			t.Errorf("%s does not say what to do, or too much: %s", name, said)
+		if strings.Contains(diagnostics, "Half stored") || strings.Contains(diagnostics, "RequestID") ||
+			!strings.Contains(diagnostics, "check access_key_id") && !strings.Contains(diagnostics, "create it") {
+			t.Errorf("%s does not say what to do, or too much: %s", name, diagnostics)
 		}
 	}
 
@@ -128,7 +128,7 @@ func testBackupMemberFails(t *testing.T, b *backups) {
 }
 
 // An interrupted apply leaves nothing incomplete.
-func testBackupCancelled(t *testing.T, b *backups) {
+func testBackupCanceled(t *testing.T, b *backups) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
@@ -145,13 +145,13 @@ func testBackupCancelled(t *testing.T, b *backups) {
 
 	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
 
-	done := d.ApplyIn(ctx, t, b.config(b.Bucket(tftest.Config{"prefix": "cancelled"}), nil))
-	if !done.Failed() || !d.State.IsNull() || !strings.Contains(tftest.Show(done.Diagnostics), "cancelled") {
+	done := d.ApplyIn(ctx, t, b.config(b.Bucket(tftest.Config{"prefix": "canceled"}), nil))
+	if !done.Failed() || !d.State.IsNull() || !strings.Contains(tftest.Show(done.Diagnostics), "canceled") {
 		t.Errorf("the state is %v: %s", d.State, tftest.Show(done.Diagnostics))
 	}
 
 	b.Server.Fail(nil)
-	b.expectNothing(t, "cancelled/")
+	b.expectNothing(t, "canceled/")
 }
 
 // An unreachable bucket changes nothing, and fails no plan.
@@ -176,9 +176,9 @@ func testBackupUnreachable(t *testing.T, b *backups) {
 			t.Errorf("%s: the plan is not empty", name)
 		}
 
-		if said := tftest.Show(append(read.Diagnostics, planned.Diagnostics...)); !strings.Contains(said,
+		if diagnostics := tftest.Show(append(read.Diagnostics, planned.Diagnostics...)); !strings.Contains(diagnostics,
 			"Unable to observe etcd backup") {
-			t.Errorf("%s: it says %s", name, said)
+			t.Errorf("%s: it says %s", name, diagnostics)
 		}
 	}
 }

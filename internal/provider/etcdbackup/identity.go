@@ -48,13 +48,13 @@ func identitySchema() identityschema.Schema {
 	}
 
 	for name, attribute := range store.BucketAttributes("", "") {
-		said := "`s3." + name + "`."
+		description := "`s3." + name + "`."
 
 		switch attribute.(type) {
 		case schema.StringAttribute:
-			attributes[name] = identityschema.StringAttribute{OptionalForImport: true, Description: said}
+			attributes[name] = identityschema.StringAttribute{OptionalForImport: true, Description: description}
 		case schema.BoolAttribute:
-			attributes[name] = identityschema.BoolAttribute{OptionalForImport: true, Description: said}
+			attributes[name] = identityschema.BoolAttribute{OptionalForImport: true, Description: description}
 		default: // nested values
 		}
 	}

@@ -93,10 +93,10 @@ func (b *backups) importsByIdentity(t *testing.T, imported *tftest.Driven, bucke
 	}
 
 	// A list of the bucket finds the same snapshot.
-	listed, said := tftest.Query(t, credentialed, d.Name, tftest.Config{"cluster": "test", "secrets_file": id["secrets"],
+	listed, diagnostics := tftest.Query(t, credentialed, d.Name, tftest.Config{"cluster": "test", "secrets_file": id["secrets"],
 		"control_plane": planes, "recipients": identity["recipients"], "s3": bucket}, true, 1)
-	if len(listed) != 1 || said != "" || !tftypes.NewValue(d.State.Type(), listed[0].Resource).Equal(d.State) {
-		t.Errorf("the list has %s, and says %s", tftest.Displays(listed), said)
+	if len(listed) != 1 || diagnostics != "" || !tftypes.NewValue(d.State.Type(), listed[0].Resource).Equal(d.State) {
+		t.Errorf("the list has %s, and says %s", tftest.Displays(listed), diagnostics)
 	}
 
 	delete(identity, "secrets")

@@ -42,7 +42,7 @@ func (t *Taking) sources(ctx context.Context, p machineset.Set) ([]Source, []err
 func SourcesIn(want cluster.Spec, have cluster.Snapshot) ([]Source, []error) {
 	health := clusterhealth.OfEtcd(want, have)
 	if len(health.Members) == 0 {
-		return nil, []error{errors.New("nobody lists the members of etcd: " + health.Cause)}
+		return nil, []error{errors.New("the members of etcd are unknown: " + health.Cause)}
 	}
 
 	var (

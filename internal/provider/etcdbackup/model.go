@@ -192,15 +192,15 @@ func (m Model) passphraseVersion(ctx context.Context, r *tf.Reader) string {
 
 // RetentionOf is which snapshots `retain` keeps; the zero value keeps all.
 func RetentionOf(ctx context.Context, retain types.Object) backup.Retention {
-	said, ok := tf.Object[retainModel](ctx, &tf.Reader{}, retain)
+	model, ok := tf.Object[retainModel](ctx, &tf.Reader{}, retain)
 	if !ok {
 		return backup.Retention{}
 	}
 
-	retention := backup.Retention{Count: int(said.Count.ValueInt64())}
+	retention := backup.Retention{Count: int(model.Count.ValueInt64())}
 
-	if !said.MinAge.IsNull() && !said.MinAge.IsUnknown() {
-		retention.MinAge, _ = said.MinAge.ValueGoDuration() // its type reports mistakes
+	if !model.MinAge.IsNull() && !model.MinAge.IsUnknown() {
+		retention.MinAge, _ = model.MinAge.ValueGoDuration() // its type reports mistakes
 	}
 
 	return retention

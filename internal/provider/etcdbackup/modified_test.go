@@ -33,9 +33,9 @@ func TestBackup_modifiedInAFolderDoesNotCount(t *testing.T) {
 	content[len(content)/2] ^= 0xff
 	tftest.Must(t, os.WriteFile(at(second), content, 0o600))
 
-	if said := tftest.Show(d.Refresh(t).Diagnostics); !strings.Contains(said, "A backup is") ||
-		!strings.Contains(said, second) {
-		t.Fatalf("the refresh says %s", said)
+	if diagnostics := tftest.Show(d.Refresh(t).Diagnostics); !strings.Contains(diagnostics, "A backup is") ||
+		!strings.Contains(diagnostics, second) {
+		t.Fatalf("the refresh says %s", diagnostics)
 	}
 
 	applied := d.Apply(t, config("2")).Must(t).Value

@@ -38,7 +38,7 @@ func (m Model) Another(
 	ctx context.Context, data *providerdata.ProviderData, state Model, imported bool,
 ) tf.Verdict {
 	now, known := m.owner(ctx, data)
-	was, told := state.owner(ctx, data)
+	was, recorded := state.owner(ctx, data)
 	wanted, there := m.place(), state.place()
 
 	sealing, read := m.sealing(ctx)
@@ -49,9 +49,9 @@ func (m Model) Another(
 	case !known || wanted.Unknown || read.Unknown || m.Encryption.IsUnknown() || m.Triggers.IsUnknown() ||
 		m.IncludeSecrets.IsUnknown():
 		return tf.Verdict{Perhaps: true}
-	case told && now.Mark != was.Mark:
+	case recorded && now.Mark != was.Mark:
 		return tf.Verdict{Takes: "it is another cluster"}
-	case told && now.Name != was.Name:
+	case recorded && now.Name != was.Name:
 		return tf.Verdict{Takes: "the cluster has another name"}
 	case !wanted.Same(there):
 		return tf.Verdict{Takes: "it is kept in another place"}
@@ -271,14 +271,14 @@ func (m Model) warnClearText(state Model) diag.Diagnostics {
 		return nil
 	}
 
-	who := "the bucket"
+	where := "the bucket"
 	if m.S3.IsNull() {
-		who = "the folder"
+		where = "the folder"
 	}
 
 	return diag.Diagnostics{tf.Questionable(path.Root("encryption"), "encryption", "found none",
-		"A database of etcd holds every Secret of the cluster, and whoever can read "+
-			who+" reads them", "Give recipients of age, or a passphrase")}
+		"A database of etcd holds every Secret of the cluster, for all who can read "+
+			where, "Give recipients of age, or a passphrase")}
 }
 
 // warnDelete warns of a destroy that would have no credentials.

@@ -145,8 +145,8 @@ func TestBackup_timeZoneOfTheSchedule(t *testing.T) {
 	config := fullBackup()
 	config["time_zone"] = "Europe/Nowhere"
 
-	if said := tftest.Show(tftest.Validate(t, "talosop_etcd_backup", config)); !strings.Contains(said, "IANA") {
-		t.Errorf("a zone that is none: %s", said)
+	if diagnostics := tftest.Show(tftest.Validate(t, "talosop_etcd_backup", config)); !strings.Contains(diagnostics, "IANA") {
+		t.Errorf("a zone that is none: %s", diagnostics)
 	}
 }
 
@@ -191,18 +191,18 @@ func TestBackup_inClearText(t *testing.T) {
 	encrypted["encryption"] = tftest.Config{"recipients": []any{testRecipient}}
 
 	for name, test := range map[string]struct {
-		of   *tftest.Driven
-		To   tftest.Config
-		told bool
+		of    *tftest.Driven
+		To    tftest.Config
+		warns bool
 	}{
 		"a new one":           {tftest.Drive(t, "talosop_etcd_backup", nil), fileBackup(), true},
 		"a new encrypted one": {tftest.Drive(t, "talosop_etcd_backup", nil), encrypted, false},
 		"as before":           {settledBackup(t, fileBackup()), tftest.With(fileBackup(), "zstd", "compression"), false},
 		"not any more":        {settledBackup(t, encrypted), fileBackup(), true},
 	} {
-		said := tftest.Show(test.of.Plan(t, test.To).Must(t).Diagnostics)
-		if strings.Contains(said, "whoever can read the folder") != test.told || strings.Count(said, "Questionable") > 1 {
-			t.Errorf("%s: %s", name, said)
+		diagnostics := tftest.Show(test.of.Plan(t, test.To).Must(t).Diagnostics)
+		if strings.Contains(diagnostics, "all who can read the folder") != test.warns || strings.Count(diagnostics, "Questionable") > 1 {
+			t.Errorf("%s: %s", name, diagnostics)
 		}
 	}
 }

@@ -33,9 +33,9 @@ func TestQuery_backupsOfAFolder(t *testing.T) {
 	provider := tftest.Config{"clusters": tftest.Config{"prod": tftest.Config{"secrets": tftest.Bundle()}}}
 	config := tftest.Config{"cluster": "prod", "file": tftest.Config{"path": folder}, "recipients": []any{testRecipient}}
 
-	found, said := tftest.Query(t, provider, "talosop_etcd_backup", config, true, 100)
-	if len(found) != 2 || said != "" {
-		t.Fatalf("it found %s, and says %s", tftest.Displays(found), said)
+	found, diagnostics := tftest.Query(t, provider, "talosop_etcd_backup", config, true, 100)
+	if len(found) != 2 || diagnostics != "" {
+		t.Fatalf("it found %s, and says %s", tftest.Displays(found), diagnostics)
 	}
 
 	for i, want := range []string{
@@ -57,9 +57,9 @@ func TestQuery_backupsOfAFolder(t *testing.T) {
 		"read the secrets":          {"cluster": "unheard", "file": tftest.Config{"path": folder}},
 		"there is no such folder":   {"cluster": "prod", "file": tftest.Config{"path": filepath.Join(folder, "nowhere")}},
 	} {
-		if found, said := tftest.Query(t, provider, "talosop_etcd_backup", wrong, false, 100); len(found) > 0 ||
-			!strings.Contains(said, name) {
-			t.Errorf("%s: it found %v, and says %s", name, found, said)
+		if found, diagnostics := tftest.Query(t, provider, "talosop_etcd_backup", wrong, false, 100); len(found) > 0 ||
+			!strings.Contains(diagnostics, name) {
+			t.Errorf("%s: it found %v, and says %s", name, found, diagnostics)
 		}
 	}
 }
@@ -83,8 +83,8 @@ func TestQuery_backupsAskTheClusterOnce(t *testing.T) {
 	reads := func(most int64) int {
 		s.ForgetCalls()
 
-		if found, said := tftest.Query(t, provider, "talosop_etcd_backup", config, true, most); len(found) != int(most) {
-			t.Errorf("it found %s, and says %s", tftest.Displays(found), said)
+		if found, diagnostics := tftest.Query(t, provider, "talosop_etcd_backup", config, true, most); len(found) != int(most) {
+			t.Errorf("it found %s, and says %s", tftest.Displays(found), diagnostics)
 		}
 
 		return len(s.CallsTo("Version"))

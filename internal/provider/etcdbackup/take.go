@@ -366,7 +366,7 @@ func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic
 	case len(ranOut) > 0:
 		cause = append(cause, ranOut...)
 	case ctx.Err() != nil:
-		cause = append(cause, "the operation was cancelled")
+		cause = append(cause, "the operation was canceled")
 	}
 
 	return tf.Unable("take", "backup of etcd", finding.Report{

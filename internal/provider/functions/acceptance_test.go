@@ -140,11 +140,11 @@ output "wrong" {
 }
 `)
 
-		said := w.Run("plan").Unwrapped()
+		output := w.Run("plan").Unwrapped()
 		for _, part := range []string{`"to"`, "older than v1.13.0", `"patches"`, "unknown fields: machine.tokn", `"schematic"`,
 			"must not be null"} {
-			if !strings.Contains(said, part) {
-				t.Errorf("an error does not say %s:\n%s", part, said)
+			if !strings.Contains(output, part) {
+				t.Errorf("an error does not say %s:\n%s", part, output)
 			}
 		}
 	})

@@ -120,7 +120,7 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 }
 
 // The data sources of a plan do not ask control planes again that its refresh observed.
-func TestAccClusterHealth_asksNobodyTwice(t *testing.T) {
+func TestAccClusterHealth_asksEachMachineOnce(t *testing.T) {
 	t.Parallel()
 
 	s := sitetest.New(t, 3, 1)

@@ -94,14 +94,14 @@ func TestClusterHealth_authoritiesThatEnd(t *testing.T) {
 			}
 
 			summary := tftest.Text(t, state, "summary")
-			told := "CertificatesValid is False (Talos CA is valid until " + test.ends.Format(time.RFC3339)
+			condition := "CertificatesValid is False (Talos CA is valid until " + test.ends.Format(time.RFC3339)
 
-			if strings.Contains(summary, told) != test.due {
+			if strings.Contains(summary, condition) != test.due {
 				t.Errorf("the summary is %s", summary)
 			}
 
-			if said := tftest.Show(diagnostics); len(diagnostics) != 1 || !strings.Contains(said, test.says) {
-				t.Errorf("diagnostics are %s", said)
+			if shown := tftest.Show(diagnostics); len(diagnostics) != 1 || !strings.Contains(shown, test.says) {
+				t.Errorf("diagnostics are %s", shown)
 			}
 		})
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// lookers are the data sources that observe a living cluster.
-var lookers = []string{"talosop_cluster_health", "talosop_etcd_members"}
+// dataSources are the data sources that observe a living cluster.
+var dataSources = []string{"talosop_cluster_health", "talosop_etcd_members"}
 
 // A cluster that does not answer is a result, after the configured timeout and with a warning; so is one without a
 // known control plane.
 func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range lookers {
+	for _, name := range dataSources {
 		for what, handle := range map[string]tftest.Config{"silent": tftest.WrittenHandle("10.0.0.1", "10.0.0.2"),
 			"without control planes": tftest.WrittenHandle()} {
 			t.Run(name+" "+what, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestClusterHealth_invalidConfiguration(t *testing.T) {
 	}
 
 	for what, test := range tests {
-		for _, name := range lookers {
+		for _, name := range dataSources {
 			t.Run(name+" "+what, func(t *testing.T) {
 				t.Parallel()
 

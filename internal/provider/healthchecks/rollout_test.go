@@ -50,8 +50,8 @@ func TestHealthChecks_holdARollout(t *testing.T) {
 		t.Errorf("planned: %q", lines)
 	}
 
-	said := d.Apply(t, config)
-	if text := tftest.Show(said.Diagnostics); !said.Failed() || !strings.Contains(text,
+	done := d.Apply(t, config)
+	if text := tftest.Show(done.Diagnostics); !done.Failed() || !strings.Contains(text,
 		`health check "storage" did not pass within 300ms: the answer is 503 Service Unavailable`) {
 		t.Errorf("said %s", text)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-var errDialledThroughHost = errors.New("dialled through the host cluster")
+var errDialedThroughHost = errors.New("dialled through the host cluster")
 
 // countingHost is a host cluster whose connections fail with a specific error, and which records its close.
 type countingHost struct {
@@ -30,7 +30,7 @@ type countingHost struct {
 }
 
 func (countingHost) Dial(workload.Spec) func(context.Context, string, string) (net.Conn, error) {
-	return func(context.Context, string, string) (net.Conn, error) { return nil, errDialledThroughHost }
+	return func(context.Context, string, string) (net.Conn, error) { return nil, errDialedThroughHost }
 }
 
 func (h countingHost) Close() { *h.closed = true }
@@ -64,7 +64,7 @@ func TestMachineInfo_ofAContainer(t *testing.T) {
 	}
 
 	if _, err := options.Dial(t.Context(), "tcp", "dev-cp-0.talos.svc.cluster.local:50000"); !errors.Is(err,
-		errDialledThroughHost) {
+		errDialedThroughHost) {
 		t.Errorf("the machine is dialled otherwise: %v", err)
 	}
 
@@ -94,11 +94,11 @@ func TestMachineInfo_inMaintenanceAndAsMember(t *testing.T) {
 		t.Helper()
 
 		_, diagnostics := tftest.ReadData(t, "talosop_machine_info", config)
-		if said := tftest.Show(diagnostics); !strings.Contains(said, "Unable to read machine") {
-			t.Errorf("the data source says %q", said)
+		if shown := tftest.Show(diagnostics); !strings.Contains(shown, "Unable to read machine") {
+			t.Errorf("the data source says %q", shown)
 		}
 	}
-	told := func(config tftest.Config, want map[string]any) {
+	shows := func(config tftest.Config, want map[string]any) {
 		t.Helper()
 
 		state, diagnostics := tftest.ReadData(t, "talosop_machine_info", config)
@@ -126,7 +126,7 @@ func TestMachineInfo_inMaintenanceAndAsMember(t *testing.T) {
 		}
 	}
 
-	told(waiting, map[string]any{"maintenance": true, "uuid": m.UUID(), "talos_version": "v1.13.0"})
+	shows(waiting, map[string]any{"maintenance": true, "uuid": m.UUID(), "talos_version": "v1.13.0"})
 	refused(tftest.Config{"address": address, "fingerprint": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})
 
 	plane := tftest.BaseControlPlane()
@@ -137,7 +137,7 @@ func TestMachineInfo_inMaintenanceAndAsMember(t *testing.T) {
 	d.Ready(t, plane)
 
 	handle := tftest.AttributeOf(t, d.State, "cluster")
-	told(tftest.Config{"address": address, "cluster": handle},
+	shows(tftest.Config{"address": address, "cluster": handle},
 		map[string]any{"maintenance": false, "stage": "running", "uuid": m.UUID()})
 	refused(waiting)
 }

@@ -209,7 +209,7 @@ func importedMachines(
 func untoldLife(ctx context.Context, protect bool) CommonModel {
 	return CommonModel{
 		lifeModel: lifeModel{
-			Changes:   rollout.Untold(),
+			Changes:   rollout.Unset(),
 			OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
 			DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
 			Impact: impactOf(machineset.Impact{}), Timeouts: tf.NoTimeouts(ctx),

@@ -63,27 +63,27 @@ func TestAccActions_invoked(t *testing.T) {
 
 	before := s.Workers[0].Boots()
 
-	said := w.MustRun("apply", "-auto-approve", "-invoke=action.talosop_rolling_restart.all").Stdout
+	output := w.MustRun("apply", "-auto-approve", "-invoke=action.talosop_rolling_restart.all").Stdout
 	if got := s.Workers[0].Boots() - before; got != 1 {
-		t.Errorf("invoked: it booted %d times\n%s", got, said)
+		t.Errorf("invoked: it booted %d times\n%s", got, output)
 	}
 
-	if line := "finished: reboot batch-" + s.Workers[0].Name() + " (drain)"; !strings.Contains(said, line) {
-		t.Errorf("%q is not told:\n%s", line, said)
+	if line := "finished: reboot batch-" + s.Workers[0].Name() + " (drain)"; !strings.Contains(output, line) {
+		t.Errorf("%q is not told:\n%s", line, output)
 	}
 
 	w.Write("main.tf", operatedHCL(s, restartHCL("b")))
 
 	plan := w.MustRun("plan", "-out=plan").Stdout
-	said += plan + w.MustRun("apply", "plan").Stdout
+	output += plan + w.MustRun("apply", "plan").Stdout
 
 	if got := s.Workers[0].Boots() - before; got != 2 {
 		t.Errorf("triggered: it booted %d times\n%s", got, plan)
 	}
 
 	for _, secret := range secretsOf(t, w) {
-		if strings.Contains(said, secret) {
-			t.Errorf("the output has a secret:\n%s", said)
+		if strings.Contains(output, secret) {
+			t.Errorf("the output has a secret:\n%s", output)
 		}
 	}
 

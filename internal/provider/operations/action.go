@@ -47,7 +47,7 @@ func (a *operationAction) Schema(ctx context.Context, _ action.SchemaRequest, re
 // Invoke implements the framework: it runs the operation, and reports every event. The framework calls it in a
 // separate goroutine, where only Invoke can turn a panic into an error.
 func (a *operationAction) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
-	tell, end := told(ctx, func(line string) { resp.SendProgress(action.InvokeProgressEvent{Message: line}) })
+	tell, end := progressOf(ctx, func(line string) { resp.SendProgress(action.InvokeProgressEvent{Message: line}) })
 	defer end()
 
 	if err := panics.Call(func() { a.invoke(ctx, req, resp, tell) }); err != nil {
@@ -77,9 +77,9 @@ func (a *operationAction) invoke(
 // mostUnsent is how many lines wait for a slow client; further ones are dropped.
 const mostUnsent = 1000
 
-// told passes lines on to a client that may be gone: an interrupted client takes no progress events, and the run
+// progressOf passes lines on to a client that may be gone: an interrupted client takes no progress events, and the run
 // still has to end in good order. end returns once all lines are passed on, or the context ended.
-func told(ctx context.Context, send func(string)) (tell func(string), end func()) {
+func progressOf(ctx context.Context, send func(string)) (tell func(string), end func()) {
 	lines, sent := make(chan string, mostUnsent), make(chan struct{})
 
 	go func() {

@@ -62,7 +62,7 @@ func (a asked) through() bool { return a.access.ValueString() == machineset.Acce
 
 // put puts the rollout settings into a set.
 func (a asked) put(ctx context.Context, p *machineset.Set) {
-	changes := rollout.Untold()
+	changes := rollout.Unset()
 	if !a.drain.IsNull() {
 		changes.Drain = a.drain
 	}

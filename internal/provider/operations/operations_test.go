@@ -13,7 +13,7 @@ import (
 )
 
 // invoke runs an action as Terraform does, and returns its progress messages.
-func invoke(t *testing.T, name string, config tftest.Config) (told []string, said string) {
+func invoke(t *testing.T, name string, config tftest.Config) (progress []string, diagnostics string) {
 	t.Helper()
 
 	server, ok := tftest.Serve(t, nil).(tftest.Walk).ProviderServer.(tfprotov6.ActionServer)
@@ -43,13 +43,13 @@ func invoke(t *testing.T, name string, config tftest.Config) (told []string, sai
 		switch event := event.Type.(type) {
 		case tfprotov6.ProgressInvokeActionEventType:
 			t.Log(event.Message)
-			told = append(told, event.Message)
+			progress = append(progress, event.Message)
 		case tfprotov6.CompletedInvokeActionEventType:
-			said = tftest.Show(event.Diagnostics)
+			diagnostics = tftest.Show(event.Diagnostics)
 		}
 	}
 
-	return told, said
+	return progress, diagnostics
 }
 
 // bootsOf is how often each machine booted.
@@ -69,13 +69,13 @@ func TestActions_onACluster(t *testing.T) {
 	b := sitetest.NewLiving(t, sim.Options{})
 	before := bootsOf(b)
 
-	if _, said := invoke(t, "talosop_bootstrap_manifests_sync", tftest.Config{"cluster": b.Handle}); said != "" {
-		t.Error(said)
+	if _, diagnostics := invoke(t, "talosop_bootstrap_manifests_sync", tftest.Config{"cluster": b.Handle}); diagnostics != "" {
+		t.Error(diagnostics)
 	}
 
-	told, said := invoke(t, "talosop_rolling_restart", tftest.Config{"cluster": b.Handle})
-	if said != "" {
-		t.Fatal(said)
+	progress, diagnostics := invoke(t, "talosop_rolling_restart", tftest.Config{"cluster": b.Handle})
+	if diagnostics != "" {
+		t.Fatal(diagnostics)
 	}
 
 	for i, after := range bootsOf(b) {
@@ -85,24 +85,24 @@ func TestActions_onACluster(t *testing.T) {
 	}
 
 	for _, m := range b.ControlPlane {
-		if line := "finished: reboot " + m.Address().String() + " (drain)"; !slices.Contains(told, line) {
-			t.Errorf("%q is not told: %q", line, told)
+		if line := "finished: reboot " + m.Address().String() + " (drain)"; !slices.Contains(progress, line) {
+			t.Errorf("%q is not told: %q", line, progress)
 		}
 	}
 
-	if _, said := invoke(t, "talosop_etcd_defragment", tftest.Config{"cluster": b.Handle}); said != "" {
-		t.Error(said)
+	if _, diagnostics := invoke(t, "talosop_etcd_defragment", tftest.Config{"cluster": b.Handle}); diagnostics != "" {
+		t.Error(diagnostics)
 	}
 
-	_, said = invoke(t, "talosop_service_restart", tftest.Config{"cluster": b.Handle, "service": "etcd",
+	_, diagnostics = invoke(t, "talosop_service_restart", tftest.Config{"cluster": b.Handle, "service": "etcd",
 		"machines": []any{"cp-1"}})
-	if !strings.Contains(said, "doesn't support restart operation via API") {
-		t.Error(said)
+	if !strings.Contains(diagnostics, "doesn't support restart operation via API") {
+		t.Error(diagnostics)
 	}
 
-	_, said = invoke(t, "talosop_machine_reboot", tftest.Config{"cluster": b.Handle, "machines": []any{"10.9.9.9"}})
-	if !strings.Contains(said, `Found "10.9.9.9"`) || !strings.Contains(said, b.ControlPlane[0].Address().String()) {
-		t.Error(said)
+	_, diagnostics = invoke(t, "talosop_machine_reboot", tftest.Config{"cluster": b.Handle, "machines": []any{"10.9.9.9"}})
+	if !strings.Contains(diagnostics, `Found "10.9.9.9"`) || !strings.Contains(diagnostics, b.ControlPlane[0].Address().String()) {
+		t.Error(diagnostics)
 	}
 }
 
@@ -158,11 +158,11 @@ func TestOperationResource_goesOnWithWhatIsLeft(t *testing.T) {
 		m.HangNextReboot()
 	}
 
-	said := d.Apply(t, config)
-	left := tftest.TextsOf(t, tftest.AttributeOf(t, said.Value, "left"))
+	done := d.Apply(t, config)
+	left := tftest.TextsOf(t, tftest.AttributeOf(t, done.Value, "left"))
 
 	if len(left) != 2 {
-		t.Fatalf("left %q: %s", left, tftest.Show(said.Diagnostics))
+		t.Fatalf("left %q: %s", left, tftest.Show(done.Diagnostics))
 	}
 
 	for _, m := range b.ControlPlane {

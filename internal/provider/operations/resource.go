@@ -86,15 +86,15 @@ func (r *operationResource) ModifyPlan(
 	asked, diags := r.kind.read(ctx, req.Plan)
 	resp.Diagnostics.Append(diags...)
 
-	anew := req.State.Raw.IsNull() || changed(req.State, req.Plan)
+	runs := req.State.Raw.IsNull() || changed(req.State, req.Plan)
 	unfinished := unfinishedIn(ctx, req.State, &resp.Diagnostics)
 
 	switch {
-	case resp.Diagnostics.HasError(), !anew && len(unfinished.Elements()) == 0:
+	case resp.Diagnostics.HasError(), !runs && len(unfinished.Elements()) == 0:
 		return
 	case asked.occupied(ctx, &resp.Diagnostics):
 		return
-	case !anew:
+	case !runs:
 		asked.machines = unfinished
 	}
 

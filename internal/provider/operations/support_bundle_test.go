@@ -48,14 +48,14 @@ func TestSupportBundle_withoutSecrets(t *testing.T) {
 
 	b.ForgetCalls()
 
-	told, said := invoke(t, "talosop_support_bundle", tftest.Config{"cluster": b.Handle, "path": path})
-	if !strings.Contains(said, "The support bundle is incomplete") || !strings.Contains(said, off.Name()+": ") {
-		t.Errorf("said %s", said)
+	progress, diagnostics := invoke(t, "talosop_support_bundle", tftest.Config{"cluster": b.Handle, "path": path})
+	if !strings.Contains(diagnostics, "The support bundle is incomplete") || !strings.Contains(diagnostics, off.Name()+": ") {
+		t.Errorf("said %s", diagnostics)
 	}
 
 	if want := []string{"collected: " + b.ControlPlane[0].Name(), "collected: " + b.ControlPlane[1].Name(),
-		"missing: " + off.Name()}; !slices.Equal(slices.Sorted(slices.Values(told)), want) {
-		t.Errorf("told %q, want %q", told, want)
+		"missing: " + off.Name()}; !slices.Equal(slices.Sorted(slices.Values(progress)), want) {
+		t.Errorf("told %q, want %q", progress, want)
 	}
 
 	if used := b.RolesUsed(); !slices.Equal(slices.Sorted(maps.Keys(used)), []string{"os:admin", "os:reader"}) ||
@@ -127,8 +127,8 @@ func TestSupportBundle_asAResource(t *testing.T) {
 	before, err := os.Stat(path)
 	tftest.Must(t, err)
 
-	if said := tftest.Show(d.Plan(t, config("2", false)).Diagnostics); !strings.Contains(said, "there is a file already") {
-		t.Errorf("planned over a file: %s", said)
+	if diagnostics := tftest.Show(d.Plan(t, config("2", false)).Diagnostics); !strings.Contains(diagnostics, "there is a file already") {
+		t.Errorf("planned over a file: %s", diagnostics)
 	}
 
 	planned := d.Plan(t, config("2", true)).Must(t)
@@ -170,9 +170,9 @@ func TestSupportBundle_hasWhatTalosctlCollects(t *testing.T) {
 	}
 
 	ours := filepath.Join(folder, "ours.zip")
-	if _, said := invoke(t, "talosop_support_bundle", tftest.Config{"cluster": b.Handle, "path": ours,
-		"machines": []any{address}}); said != "" {
-		t.Error(said)
+	if _, diagnostics := invoke(t, "talosop_support_bundle", tftest.Config{"cluster": b.Handle, "path": ours,
+		"machines": []any{address}}); diagnostics != "" {
+		t.Error(diagnostics)
 	}
 
 	var lacks []string

@@ -123,8 +123,8 @@ func MaxUnavailable() schema.StringAttribute {
 		"`1`). It is a number, or a percentage such as `20%`, rounded down but at least one."+tf.TerraformOnly, budget)
 }
 
-// Untold is Changes without a value.
-func Untold() Changes {
+// Unset is Changes without a value.
+func Unset() Changes {
 	drain, ok := Attributes()["drain"].(schema.SingleNestedAttribute)
 	if !ok {
 		panic("provider: drain is not a nested attribute")

@@ -91,8 +91,8 @@ func withoutTrace(err error) string {
 		)
 
 		if errors.As(e, &operation) && errors.As(e, &api) {
-			said := strings.TrimSuffix(api.ErrorCode()+": "+api.ErrorMessage(), ": ")
-			text = strings.ReplaceAll(text, operation.Error(), said)
+			answer := strings.TrimSuffix(api.ErrorCode()+": "+api.ErrorMessage(), ": ")
+			text = strings.ReplaceAll(text, operation.Error(), answer)
 		}
 	}
 

@@ -211,7 +211,7 @@ func (c storeChecks) lock() {
 	if mode, ok := lock.Value("retention"); ok && mode != "GOVERNANCE" && mode != "COMPLIANCE" {
 		c.Diags.Append(tf.Invalid(at.AtName("retention"), "retention", "found "+finding.Quote(mode),
 			"allowed are GOVERNANCE and COMPLIANCE",
-			"choose GOVERNANCE unless nobody at all may delete a snapshot early"))
+			"choose GOVERNANCE unless no user at all may delete a snapshot early"))
 	}
 
 	if days, ok := lock.Attributes.Attributes()["days"].(types.Int64); ok && !days.IsNull() && !days.IsUnknown() &&

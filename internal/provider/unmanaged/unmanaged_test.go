@@ -35,11 +35,11 @@ func TestRecorded_isWhatWasSeen(t *testing.T) {
 	}
 
 	if seen := Seen(cluster.Spec{}, have, Unknown()); !seen.IsNull() {
-		t.Errorf("nobody was ever seen, and state has %s", seen)
+		t.Errorf("no node was ever seen, and state has %s", seen)
 	}
 }
 
-func TestUpgrade_mistakesAreTold(t *testing.T) {
+func TestUpgrade_mistakesAreReported(t *testing.T) {
 	t.Parallel()
 
 	for value, right := range map[string]bool{
@@ -86,6 +86,6 @@ func TestPutUpgrade_knowsWhatIsNotKnown(t *testing.T) {
 	}
 
 	if none.Unknown != 0 || none.Unmanaged != nil {
-		t.Error("nobody asks for an upgrade, and there is one")
+		t.Error("no upgrade is wanted, and there is one")
 	}
 }

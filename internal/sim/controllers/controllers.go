@@ -31,8 +31,8 @@ type Controllers struct {
 
 	host      Host
 	kubelet   *kubeletpkg.Kubelet
-	rendering sync.Mutex  // serializes what follows from the configuration
-	manifests timing.Bell // the bootstrap manifests were rendered
+	rendering sync.Mutex      // serializes what follows from the configuration
+	manifests timing.Notifier // the bootstrap manifests were rendered
 }
 
 // New makes the controllers of a boot, which do not run yet.

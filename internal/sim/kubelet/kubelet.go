@@ -59,8 +59,8 @@ type Kubelet struct {
 
 	host     Host
 	images   *images.Store
-	rendered timing.Bell   // what the kubelet is to run with changed
-	wanted   kubeletConfig // guarded by the boot's Mu
+	rendered timing.Notifier // what the kubelet is to run with changed
+	wanted   kubeletConfig   // guarded by the boot's Mu
 
 	// Guarded by World.
 	staticPods map[string]*staticPodRun
@@ -141,7 +141,7 @@ func (kl *Kubelet) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
 func (kl *Kubelet) keepNode(ctx context.Context, version string, first bool) {
 	kl.forgetCertificate()
 
-	if kl.enrol(ctx) != nil || timing.Pause(ctx, kl.Delays.NodeRegister) != nil {
+	if kl.enroll(ctx) != nil || timing.Pause(ctx, kl.Delays.NodeRegister) != nil {
 		return
 	}
 

@@ -47,11 +47,11 @@ type Boot struct {
 	Sequencer sequencer
 	Services  *serviceSet
 	Resources state.State
-	Renew     func() error // lets the API's certificate follow the configuration
-	Changed   timing.Bell  // the active configuration changed
-	confirmed atomic.Bool  // the machine was running and ready once
-	Ephemeral atomic.Bool  // EPHEMERAL is mounted
-	Synced    atomic.Bool  // the time is
+	Renew     func() error    // lets the API's certificate follow the configuration
+	Changed   timing.Notifier // the active configuration changed
+	confirmed atomic.Bool     // the machine was running and ready once
+	Ephemeral atomic.Bool     // EPHEMERAL is mounted
+	Synced    atomic.Bool     // the time is
 
 	Crashed bool // the power was cut; guarded by world
 

@@ -12,7 +12,7 @@ type component struct{ name, version string }
 
 // BreakComponent makes a component of Kubernetes ("kube-apiserver", "kube-controller-manager", "kube-scheduler" or
 // "kubelet") crash on this machine whenever it runs in that version (such as "v1.36.2", the tag of its image),
-// until MendComponent. A running one crashes at once. Calling it again changes nothing.
+// until RepairComponent. A running one crashes at once. Calling it again changes nothing.
 func (m *Hardware) BreakComponent(name, version string) {
 	m.World.Update(func() {
 		if m.breaks == nil {
@@ -23,8 +23,8 @@ func (m *Hardware) BreakComponent(name, version string) {
 	})
 }
 
-// MendComponent undoes BreakComponent.
-func (m *Hardware) MendComponent(name, version string) {
+// RepairComponent undoes BreakComponent.
+func (m *Hardware) RepairComponent(name, version string) {
 	m.World.Update(func() { delete(m.breaks, component{name, version}) })
 }
 

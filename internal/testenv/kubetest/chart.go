@@ -84,8 +84,8 @@ const (
 	WithSubchart Sample = "subchart"
 	// Random has a Secret with another password in each rendering.
 	Random Sample = "random"
-	// Echo has a ConfigMap of all values as YAML, and of each with its type.
-	Echo Sample = "echo"
+	// AllValues has a ConfigMap of all values as YAML, and of each with its type.
+	AllValues Sample = "echo"
 )
 
 //go:embed all:samples

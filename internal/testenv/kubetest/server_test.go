@@ -85,7 +85,7 @@ func TestSamples_render(t *testing.T) {
 	for sample, want := range map[Sample]string{
 		Simple: "kind: Deployment", WithHooks: "helm.sh/hook: pre-install,pre-upgrade", WithCRD: "kind: Widget",
 		CNI: "kind: DaemonSet", WithSchema: "replicas:",
-		WithSubchart: "from the child", Random: "kind: Secret", Echo: "kind: ConfigMap",
+		WithSubchart: "from the child", Random: "kind: Secret", AllValues: "kind: ConfigMap",
 		Broken: "a value for name is needed", NeedsKubernetes: "chart requires kubeVersion",
 	} {
 		t.Run(string(sample), func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestSamples_onACluster(t *testing.T) {
 		values string
 		fails  string // with that, or not at all
 	}{
-		WithCRD: {}, WithSubchart: {}, Random: {}, Echo: {values: "count=1000000"},
+		WithCRD: {}, WithSubchart: {}, Random: {}, AllValues: {values: "count=1000000"},
 		WithSchema: {values: "replicas=0", fails: "minimum"},
 		WithHooks:  {values: `pre.kubetest/fail=exit code 3: no such table`, fails: "job web-pre failed"},
 	} {

@@ -2,14 +2,14 @@ package timing
 
 import "sync"
 
-// Bell notifies goroutines of changes. The zero value is ready.
-type Bell struct {
+// Notifier notifies goroutines of changes. The zero value is ready.
+type Notifier struct {
 	mu   sync.Mutex
 	rung chan struct{}
 }
 
 // Next is closed when the bell rings for the first time after the call.
-func (b *Bell) Next() <-chan struct{} {
+func (b *Notifier) Next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -21,7 +21,7 @@ func (b *Bell) Next() <-chan struct{} {
 }
 
 // Ring wakes everything that waits for the bell.
-func (b *Bell) Ring() {
+func (b *Notifier) Ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 

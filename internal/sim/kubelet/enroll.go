@@ -43,10 +43,10 @@ func (kl *Kubelet) forgetCertificate() {
 	})
 }
 
-// enrol gets the kubelet its client certificate, once in the life of EPHEMERAL. It sends a request with the
+// enroll gets the kubelet its client certificate, once in the life of EPHEMERAL. It sends a request with the
 // bootstrap token of the configuration to a reachable API server, and a controller manager approves and signs it
 // (Talos 1.13, k8s/kubelet_service.go writePKI and k8stemplates/csr.go). It retries until ctx ends.
-func (kl *Kubelet) enrol(ctx context.Context) error {
+func (kl *Kubelet) enroll(ctx context.Context) error {
 	for {
 		k, err := kl.host.Kubernetes(ctx)
 		if err != nil {
