@@ -33,16 +33,16 @@ func (p Set) Assuming(
 	f.Machines = p.anythingMayChange(likely.Machines)
 	may := p.mayBeExchanged(likely.Machines)
 
-	told := slices.DeleteFunc(slices.Clone(found), func(one finding.Finding) bool { return one.Severity == finding.Error })
-	if warning := likely.told(found.Errors(), unknown, may); warning != nil {
-		told.Append(*warning)
+	warnings := slices.DeleteFunc(slices.Clone(found), func(f finding.Finding) bool { return f.Severity == finding.Error })
+	if warning := likely.warnOfUnknown(found.Errors(), unknown, may); warning != nil {
+		warnings.Append(*warning)
 	}
 
-	return f, told
+	return f, warnings
 }
 
-// told is the warning about what a plan does as far as that is known; nil for nothing.
-func (f Forecast) told(refusals finding.List, unknown, may []string) *finding.Finding {
+// warnOfUnknown is the warning about what a plan does as far as that is known; nil for nothing.
+func (f Forecast) warnOfUnknown(refusals finding.List, unknown, may []string) *finding.Finding {
 	lines := append(slices.Clone(f.Operations), may...)
 	for _, refusal := range refusals {
 		lines = append(lines, "is refused: "+refusal.Summary+": "+refusal.Detail)

@@ -248,8 +248,8 @@ func missing(m cluster.Machine, have cluster.Snapshot) record.Drift {
 	return lacks
 }
 
-// untold are the kinds of drift that have their own warnings.
-var untold = []record.Kind{record.NotOnHost, record.OthersWork, record.HostStays, record.NotReady,
+// warnedElsewhere are the kinds of drift that have their own warnings.
+var warnedElsewhere = []record.Kind{record.NotOnHost, record.OthersWork, record.HostStays, record.NotReady,
 	record.EtcdNotHealthy}
 
 // WarnOfDrift warns about machines that differ from what was applied last. Missing and unrepairable objects of a host
@@ -258,7 +258,7 @@ func WarnOfDrift(drift map[string]record.Drift) finding.List {
 	var lines []string
 
 	for _, name := range slices.Sorted(maps.Keys(drift)) {
-		for _, difference := range drift[name].Without(untold...) {
+		for _, difference := range drift[name].Without(warnedElsewhere...) {
 			lines = append(lines, name+": "+difference.String())
 		}
 	}

@@ -195,12 +195,12 @@ func TestDrift_isComparedWithState(t *testing.T) {
 		"a create that did not finish":   {phase: cluster.Joining, want: "of state"},
 		"an import, which knows nothing": {want: "of state"},
 	} {
-		exam := &Examination{Wanted: func() (Rendered, error) {
+		examination := &Examination{Wanted: func() (Rendered, error) {
 			return Rendered{Machines: map[string]cluster.Configured{"cp-1": {ConfigDigest: "of state"}}}, nil
 		}}
 		machines := []cluster.Machine{{Name: "cp-1"}}
 
-		exam.Expect(machines, Record{
+		examination.Expect(machines, Record{
 			Phase: test.phase, Seen: record.Machines{"cp-1": {Drift: test.drift}},
 			Machines: map[string]step.MachineState{"cp-1": {ConfigDigest: "recorded"}},
 		})

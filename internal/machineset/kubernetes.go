@@ -41,8 +41,8 @@ func runningOtherwise(images kubenames.Images, running map[kubenames.Component]s
 	other := map[kubenames.Component]string{}
 
 	for c, version := range running {
-		release, told := kubenames.ReleaseOf(version)
-		if named, known := kubenames.ImageVersion(images[c]); told && known && release != named {
+		release, valid := kubenames.ReleaseOf(version)
+		if named, known := kubenames.ImageVersion(images[c]); valid && known && release != named {
 			other[c] = release
 		}
 	}

@@ -48,10 +48,10 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 		state.Images = kubenames.Images{kubenames.Kubelet: is}
 		have.Machines["w-1"] = state
 
-		exam := &Examination{Wanted: func() (Rendered, error) {
+		examination := &Examination{Wanted: func() (Rendered, error) {
 			return Rendered{Machines: map[string]cluster.Configured{"w-1": {Images: kubenames.Images{kubenames.Kubelet: was}}}}, nil
 		}}
-		exam.ExpectImages(want.Machines, have, test.Recorded)
+		examination.ExpectImages(want.Machines, have, test.Recorded)
 
 		if got := DriftOf(Set{}, want, have, nil)["w-1"].Lines(); !slices.Equal(got, test.Drift) {
 			t.Errorf("%s: drift is %q", name, got)

@@ -168,12 +168,12 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 func (p Set) successor(before Machine, known step.MachineState) string {
 	for _, name := range slices.Sorted(maps.Keys(p.Machines)) {
 		now := p.Machines[name]
-		told := now.UUID != "" && known.UUID != ""
+		bothKnown := now.UUID != "" && known.UUID != ""
 
 		switch {
-		case told && strings.EqualFold(now.UUID, known.UUID):
+		case bothKnown && strings.EqualFold(now.UUID, known.UUID):
 			return name
-		case !told && SameAddress(now.Address, before.Address):
+		case !bothKnown && SameAddress(now.Address, before.Address):
 			return name
 		}
 	}

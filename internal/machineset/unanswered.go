@@ -14,14 +14,14 @@ import (
 
 // Unanswered lists, machine by machine, what a snapshot could not observe, and the reason for those whose data is
 // lost.
-func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, bereft []string) {
+func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, volumesLost []string) {
 	for _, m := range want.Machines {
 		state := have.Machines[m.Name]
 
 		switch state.Access {
 		case step.Unreachable, step.Unobserved:
 			if state.VolumesLost {
-				bereft = append(bereft, m.Name+": "+state.Cause)
+				volumesLost = append(volumesLost, m.Name+": "+state.Cause)
 
 				continue
 			}
@@ -35,14 +35,14 @@ func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign,
 		}
 	}
 
-	return unreachable, foreign, bereft
+	return unreachable, foreign, volumesLost
 }
 
 // WarnOfUnanswered warns about what a snapshot could not observe.
 func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	var diags finding.List
 
-	unreachable, foreign, bereft := Unanswered(want, have)
+	unreachable, foreign, volumesLost := Unanswered(want, have)
 
 	if len(unreachable) > 0 {
 		diags.Append(finding.Warn("Machines do not answer",
@@ -50,11 +50,11 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 				"they are gone.\n  - "+strings.Join(unreachable, "\n  - ")))
 	}
 
-	if len(bereft) > 0 {
+	if len(volumesLost) > 0 {
 		diags.Append(finding.Warn("Volumes of machines are lost",
 			"The host cluster can never use the volumes of these machines again. The next apply gives them "+
 				"new ones, one machine after the other and as far as etcd does not need what is lost, and they join anew.\n  - "+
-				strings.Join(bereft, "\n  - ")))
+				strings.Join(volumesLost, "\n  - ")))
 	}
 
 	if len(foreign) > 0 {

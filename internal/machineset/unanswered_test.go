@@ -13,7 +13,7 @@ import (
 func TestWarnOfUnanswered(t *testing.T) {
 	t.Parallel()
 
-	const silent, foreign, bereft = "Warning: Machines do not answer", "Warning: Unexpected machine identity", "Warning: Volumes of machines are lost"
+	const silent, foreign, volumesLost = "Warning: Machines do not answer", "Warning: Unexpected machine identity", "Warning: Volumes of machines are lost"
 
 	for name, test := range map[string]struct {
 		state step.MachineState
@@ -27,7 +27,7 @@ func TestWarnOfUnanswered(t *testing.T) {
 		"not asked":     {state: step.MachineState{}, want: silent, line: "w-1 (10.0.0.11): not asked in time"},
 		"foreign":       {state: step.MachineState{Access: step.Foreign}, want: foreign, line: "w-1 (10.0.0.11): answers with another identity"},
 		"foreign, why":  {state: step.MachineState{Access: step.Foreign, Cause: "another CA"}, want: foreign, line: "w-1 (10.0.0.11): another CA"},
-		"lost its data": {state: step.MachineState{Access: step.Unreachable, VolumesLost: true, Cause: "node gone"}, want: bereft, line: "w-1: node gone"},
+		"lost its data": {state: step.MachineState{Access: step.Unreachable, VolumesLost: true, Cause: "node gone"}, want: volumesLost, line: "w-1: node gone"},
 	} {
 		spec, have := sightOf()
 		have.Machines["w-1"] = test.state

@@ -28,7 +28,7 @@ var (
 	opens        = time.Date(2026, 11, 28, 22, 0, 0, 0, time.UTC)
 )
 
-func TestWindowAt_endsWhatNobodyWaitsFor(t *testing.T) {
+func TestWindowAt_refusesWhatOpensAfterTheRun(t *testing.T) {
 	t.Parallel()
 
 	for name, c := range map[string]struct {
@@ -58,25 +58,25 @@ func TestOutsideWindow_onlyOfWhatDisrupts(t *testing.T) {
 	reboots := Forecast{Impact: Impact{Rebooted: []string{"w-1"}, Drained: []string{"w-1"}}}
 
 	for name, c := range map[string]struct {
-		now     time.Time
-		refuses bool
-		f       Forecast
-		want    finding.Severity
-		said    bool
+		now      time.Time
+		refuses  bool
+		f        Forecast
+		want     finding.Severity
+		reported bool
 	}{
 		"open":                  {now: inWindow, f: reboots},
-		"closed, and waits":     {now: beforeWindow, f: reboots, said: true, want: finding.Warning},
-		"closed, and refuses":   {now: beforeWindow, f: reboots, refuses: true, said: true, want: finding.Error},
+		"closed, and waits":     {now: beforeWindow, f: reboots, reported: true, want: finding.Warning},
+		"closed, and refuses":   {now: beforeWindow, f: reboots, refuses: true, reported: true, want: finding.Error},
 		"closed for what is no": {now: beforeWindow, refuses: true, f: Forecast{Impact: Impact{Upgraded: []string{"w-1"}}}},
 	} {
 		p := Set{Changes: Changes{Window: saturdays(t), RefusesOutside: c.refuses}}
 
 		got := p.OutsideWindow(c.now, c.f)
-		if len(got) > 0 != c.said {
+		if len(got) > 0 != c.reported {
 			t.Fatalf("%s: %v", name, got)
 		}
 
-		if c.said && (got[0].Severity != c.want || !strings.Contains(got[0].Detail, "2026-11-28T22:00:00Z") ||
+		if c.reported && (got[0].Severity != c.want || !strings.Contains(got[0].Detail, "2026-11-28T22:00:00Z") ||
 			!strings.Contains(got[0].Detail, "w-1")) {
 			t.Errorf("%s: %+v", name, got[0])
 		}
