@@ -352,7 +352,8 @@ func (p *preview) refused(err error) diag.Diagnostic {
 		return p.warnUnknown("the templates look up a Secret, which no plan reads: "+text,
 			"The apply reads it, and renders the chart with it.")
 	default:
-		return p.warnUnknown(p.Spec.Secrets.Redact(err.Error()), "The apply tries again, and fails when the cause is still there.")
+		return p.warnUnknown(p.Spec.Secrets.Redact(err.Error()),
+			"The apply tries again, and fails when the cause is still there.")
 	}
 }
 

@@ -226,8 +226,8 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 }
 
-// retryUninstall repeats an uninstall that got no answer for some time: a short outage must not make the resource forget a
-// release.
+// retryUninstall repeats an uninstall that got no answer for some time: a short outage must not make the resource
+// forget a release.
 func (r *addonResource) retryUninstall(ctx context.Context, state addonModel, to Way) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Addons.UnreachableTimeout,
 		fmt.Errorf("not within %s", r.Addons.UnreachableTimeout))

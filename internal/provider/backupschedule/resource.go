@@ -169,7 +169,7 @@ func (r *scheduleResource) apply(
 		case errors.Is(err, errForeign):
 			next = "Choose another name, or remove what is there."
 		case state == nil && begun:
-			next = "Correct the cause and apply again. The resource is tainted: what was created is removed first, and created again."
+			next = "Correct the cause and apply again. The resource is tainted: what was made is removed and created again."
 
 			// The objects are known by their names, and are removed when the resource is replaced.
 			plan.fill(s.Spec, observed{})

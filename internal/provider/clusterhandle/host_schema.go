@@ -41,7 +41,7 @@ const (
 // HostAttribute is `host` of resources that create clusters.
 func HostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
-	maps.Copy(attributes, dwellingAttributes())
+	maps.Copy(attributes, sharedAttributes())
 	maps.Copy(attributes, map[string]schema.Attribute{
 		"kubeconfig_wo": hostKubeconfig(),
 		"namespace": schema.StringAttribute{
@@ -69,7 +69,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 // WorkerHostAttribute is `host` of workers. What they leave out comes from the handle.
 func WorkerHostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
-	maps.Copy(attributes, dwellingAttributes())
+	maps.Copy(attributes, sharedAttributes())
 	attributes["kubeconfig_wo"] = hostKubeconfig()
 	attributes["pod"] = PodAttribute("The pods of the machines of the resource. The `pod` beside `replicas` takes " +
 		"precedence.")
@@ -81,7 +81,7 @@ func WorkerHostAttribute() schema.SingleNestedAttribute {
 // HandleHost is `host` of the cluster handle. It contains no secret.
 func HandleHost() schema.SingleNestedAttribute {
 	attributes := hostPlace()
-	maps.Copy(attributes, dwellingAttributes())
+	maps.Copy(attributes, sharedAttributes())
 
 	return hostOfHandle(attributes)
 }
@@ -89,7 +89,7 @@ func HandleHost() schema.SingleNestedAttribute {
 func hostOfHandle(attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
 	return tf.OptionalObject("The Kubernetes cluster that runs the machines as pods, with mode `container`. It holds "+
 		"no credentials. Without `kubeconfig_path` and `in_cluster`, the provider uses those of its own `host`.",
-		tf.Retold(attributes, handleText))
+		tf.WithDescriptions(attributes, handleText))
 }
 
 // handleText is a text of the host cluster in the handle: its meaning, and what a change does.
@@ -136,8 +136,8 @@ func hostKubeconfig() schema.StringAttribute {
 	}
 }
 
-// dwellingAttributes describe what the objects of machines have in common.
-func dwellingAttributes() map[string]schema.Attribute {
+// sharedAttributes describe what the objects of machines have in common.
+func sharedAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"image": tf.OptionalString("Container image of Talos, without a tag: `talos_version` is the tag. Default: `" +
 			DefaultHostImage + "`." + rollsPods),

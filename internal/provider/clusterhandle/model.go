@@ -89,7 +89,7 @@ func JoinHandle(cost string) map[string]schema.Attribute {
 		replace(host.Attributes, "dns_domain", replaceOnOtherDomain(DefaultHostDomain))
 	}
 
-	return tf.Retold(attributes, strings.NewReplacer(tf.ReplacesCluster, cost).Replace)
+	return tf.WithDescriptions(attributes, strings.NewReplacer(tf.ReplacesCluster, cost).Replace)
 }
 
 // replace makes a change of a text replace the resource.
@@ -109,8 +109,8 @@ func describe(attributes map[string]schema.Attribute, name, more string) {
 // withoutMachines removes from the texts what a change does to machines: only the resource that owns them acts on
 // them. replaces is the text about what would replace a cluster.
 func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
-	return tf.Retold(attributes, strings.NewReplacer(tf.AppliedLive, "", tf.ReplacesCluster, replaces, rollsPods, "",
-		hostInPlace, "").Replace)
+	return tf.WithDescriptions(attributes, strings.NewReplacer(tf.AppliedLive, "", tf.ReplacesCluster, replaces, rollsPods,
+		"", hostInPlace, "").Replace)
 }
 
 // TellingHandle describes the handle of a resource that has all of it in other attributes, nearly all with the same

@@ -42,8 +42,8 @@ type httpModel struct {
 	Headers  types.Map    `tfsdk:"headers"`
 }
 
-// Untold is no check.
-func Untold() types.Map {
+// Unset is no check.
+func Unset() types.Map {
 	return types.MapNull(Attribute(nil).NestedObject.Type())
 }
 

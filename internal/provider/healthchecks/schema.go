@@ -53,7 +53,7 @@ func Attribute(timeout validator.String) schema.MapNestedAttribute {
 // AttributeAsIn is Attribute on a page that refers to another page for nested attributes.
 func AttributeAsIn(resource string, timeout validator.String) schema.MapNestedAttribute {
 	a := Attribute(timeout)
-	a.NestedObject.Attributes = tf.Retold(a.NestedObject.Attributes, func(string) string { return "As there." })
+	a.NestedObject.Attributes = tf.WithDescriptions(a.NestedObject.Attributes, func(string) string { return "As there." })
 	a.MarkdownDescription = fmt.Sprintf("Custom checks that machines wait for, [as in `talosop_%s`](%s#%s).", resource,
 		resource, "nestedatt--health_checks") + tf.TerraformOnly
 

@@ -143,10 +143,10 @@ func once[T any](
 		return known, nil
 	}
 
-	said, err := ask(ctx)
+	value, err := ask(ctx)
 	if err == nil {
-		a.value = said
+		a.value = value
 	}
 
-	return said, err
+	return value, err
 }

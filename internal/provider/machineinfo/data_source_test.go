@@ -20,7 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-var errDialedThroughHost = errors.New("dialled through the host cluster")
+var errDialedThroughHost = errors.New("dialed through the host cluster")
 
 // countingHost is a host cluster whose connections fail with a specific error, and which records its close.
 type countingHost struct {
@@ -65,7 +65,7 @@ func TestMachineInfo_ofAContainer(t *testing.T) {
 
 	if _, err := options.Dial(t.Context(), "tcp", "dev-cp-0.talos.svc.cluster.local:50000"); !errors.Is(err,
 		errDialedThroughHost) {
-		t.Errorf("the machine is dialled otherwise: %v", err)
+		t.Errorf("the machine is dialed otherwise: %v", err)
 	}
 
 	leave()

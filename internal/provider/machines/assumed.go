@@ -21,7 +21,7 @@ func (r *machinesResource[M, P]) assumed(
 	ctx context.Context, f machineset.Forecast, asked machineset.Set, prior writtenSet, state, config M,
 	req resource.ModifyPlanRequest,
 ) (machineset.Forecast, finding.List, diag.Diagnostics) {
-	open, newcomers := unknownArguments(req.Config.Raw, req.State.Raw)
+	open, added := unknownArguments(req.Config.Raw, req.State.Raw)
 
 	filled, err := tf.FilledFrom(req.Plan.Raw, req.State.Raw)
 	if err != nil {
@@ -41,11 +41,11 @@ func (r *machinesResource[M, P]) assumed(
 	p.recall(remembered)
 
 	if diags.HasError() || p.Unknown.Has(machineset.UnknownMachines) || p.Unknown.Has(machineset.UnknownSecrets) ||
-		p.Unknown.Has(machineset.UnknownConfiguration) && len(newcomers) == 0 {
+		p.Unknown.Has(machineset.UnknownConfiguration) && len(added) == 0 {
 		return f, nil, diags
 	}
 
-	if len(newcomers) > 0 {
+	if len(added) > 0 {
 		p.Set = p.Located()
 	}
 
@@ -58,14 +58,14 @@ func (r *machinesResource[M, P]) assumed(
 	known, found := planUpdate(ctx, p, prior, P(&likely).life(), P(&state).life(), cluster.DefaultPolicy())
 	onlySecrets := turns && !slices.ContainsFunc(open, func(at string) bool { return !strings.HasSuffix(at, "secrets") })
 
-	f, found = asked.Assuming(f, known, found, open, len(newcomers) == len(open) || onlySecrets)
+	f, found = asked.Assuming(f, known, found, open, len(added) == len(open) || onlySecrets)
 
 	return f, found, diags
 }
 
 // unknownArguments lists the unknown arguments of a configuration, and those among them that only identify the
 // hardware of a new machine.
-func unknownArguments(config, state tftypes.Value) (all, newcomers []string) {
+func unknownArguments(config, state tftypes.Value) (all, added []string) {
 	_ = tftypes.Walk(config, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
 		if v.IsKnown() {
 			return true, nil
@@ -77,11 +77,11 @@ func unknownArguments(config, state tftypes.Value) (all, newcomers []string) {
 		_, _, err := tftypes.WalkAttributePath(state, at.WithoutLastStep())
 
 		if named && err != nil && slices.Contains([]string{"address", "uuid", "fingerprint"}, string(last)) {
-			newcomers = append(newcomers, tf.ArgumentPath(at).String())
+			added = append(added, tf.ArgumentPath(at).String())
 		}
 
 		return false, nil
 	})
 
-	return all, newcomers
+	return all, added
 }

@@ -35,7 +35,7 @@ func ConfiguredAttributes() map[string]schema.Attribute {
 		delete(attributes, name)
 	}
 
-	return tf.Retold(attributes, strings.NewReplacer(patchChange, "", imageChange, "", tf.AppliedLive, "",
+	return tf.WithDescriptions(attributes, strings.NewReplacer(patchChange, "", imageChange, "", tf.AppliedLive, "",
 		clusterhandle.JoinOnly, "", tf.MetalOnly, "").Replace)
 }
 
@@ -45,7 +45,7 @@ func (m ConfiguredModel) MachineSet(
 	ctx context.Context, handle clusterhandle.HandleModel, role step.Role,
 ) (machineset.Set, diag.Diagnostics) {
 	g := writeGroup(machineset.Group{Role: role, VersionAt: finding.Root("talos_version")},
-		untoldReplicas(machinesModel{groupModel: m.groupModel}), m.TalosVersion, types.StringNull())
+		unsetReplicas(machinesModel{groupModel: m.groupModel}), m.TalosVersion, types.StringNull())
 
 	p, diags := machineSetOf(ctx, handle, types.ObjectNull(clusterhandle.WorkerHostType()), g)
 	p.InHandle, p.Single, p.Joins = true, true, true

@@ -69,8 +69,8 @@ func (r *machinesResource[M, P]) takeOver(
 	unnamed, unread := life.remembered()
 	diags.Append(tf.Diagnostics(unread)...)
 
-	patches, told := clusterimport.PatchesOf(p.WithNames(machineset.Record{Seen: unnamed}), found)
-	diags.Append(tf.Diagnostics(told)...)
+	patches, warnings := clusterimport.PatchesOf(p.WithNames(machineset.Record{Seen: unnamed}), found)
+	diags.Append(tf.Diagnostics(warnings)...)
 	diags.Append(P(&model).setPatches(ctx, patches)...)
 	diags.Append(adopt(ctx, r.ConfiguredResource.ProviderData, &life, P(&model).MachineSet, file)...)
 	P(&model).setLife(life)
@@ -112,15 +112,16 @@ func adopt(
 	}
 
 	recorded := machineset.PriorState{Record: machineset.Record{Seen: before}}
-	exam := newExamination(p.Set, recorded.Record)
+	examined := newExamination(p.Set, recorded.Record)
 
-	want, have, err := observe(ctx, m, p.Set, recorded, exam)
+	want, have, err := observe(ctx, m, p.Set, recorded, examined)
 	if err != nil {
 		return append(diags, tf.Diagnostics(openFailed(p.Set, "import", err))...)
 	}
 
 	troubles := health.TroublesOf(want, have)
-	drift := machineset.WithTroubles(machineset.DriftOf(p.Set, want, have, exam.Places), want, have, recorded, troubles)
+	drift := machineset.WithTroubles(machineset.DriftOf(p.Set, want, have, examined.Places), want, have, recorded,
+		troubles)
 
 	phase := cluster.PhaseOf(want, have)
 	if phase != cluster.Ready || len(troubles) > 0 || health.SilentEndpoint(want, have) {

@@ -112,10 +112,10 @@ func poolFrom(
 
 	model := machineSetModel{
 		TalosVersion: tf.TextOrNull(version),
-		machinesModel: untoldReplicas(
+		machinesModel: unsetReplicas(
 			machinesModel{groupModel: groupModel{Schematic: types.StringNull(),
 				Platform: types.StringValue(clusterhandle.MetalMode), ConfigPatches: tf.TextList(nil)}}),
-		CommonModel: untoldLife(ctx, protect),
+		CommonModel: unsetLife(ctx, protect),
 	}
 
 	model.Model, model.SystemVolumes = system.Shared(machines, names)
@@ -205,8 +205,8 @@ func importedMachines(
 	return types.MapValueMust(types.ObjectType{AttrTypes: machineType()}, values), diags
 }
 
-// untoldLife is CommonModel without configured values.
-func untoldLife(ctx context.Context, protect bool) CommonModel {
+// unsetLife is CommonModel without configured values.
+func unsetLife(ctx context.Context, protect bool) CommonModel {
 	return CommonModel{
 		lifeModel: lifeModel{
 			Changes:   rollout.Unset(),

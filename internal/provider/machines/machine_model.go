@@ -152,7 +152,7 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagn
 		machines = types.MapValueMust(element, map[string]attr.Value{m.Name.ValueString(): value})
 	}
 
-	written := untoldReplicas(machinesModel{
+	written := unsetReplicas(machinesModel{
 		Machines: machines,
 		groupModel: groupModel{NodeModel: settings.None[settings.NodeModel](), Install: types.ObjectNull(installType()),
 			Schematic: m.Schematic, Platform: m.Platform,

@@ -135,9 +135,9 @@ func refresh(
 	recorded, more := machineset.NewPriorState(before, p, p)
 	diags.Append(more...)
 
-	exam := newExamination(p, before)
+	examined := newExamination(p, before)
 
-	want, have, err := observe(ctx, m, p, recorded, exam)
+	want, have, err := observe(ctx, m, p, recorded, examined)
 
 	var away *providerdata.HostAwayError
 	if errors.As(err, &away) {
@@ -152,15 +152,15 @@ func refresh(
 	diags.Append(machineset.WarnOfStrays(want, have, othersBefore(ctx, model.others))...)
 	model.others = unmanaged.Seen(want, have, model.others)
 	troubles := health.TroublesOf(want, have)
-	drift := machineset.WithTroubles(machineset.DriftOf(p, want, have, exam.Places), want, have, recorded, troubles)
+	drift := machineset.WithTroubles(machineset.DriftOf(p, want, have, examined.Places), want, have, recorded, troubles)
 
-	now := exam.onHost.in(withDrift(observed(want, have, before.Seen), drift), before.Seen)
+	now := examined.onHost.in(withDrift(observed(want, have, before.Seen), drift), before.Seen)
 	model.remember(now)
 	diags.Append(machineset.WarnOfDrift(driftIn(now))...)
 	diags.Append(machineset.Unexpected(p, want, have)...)
-	diags.Append(exam.onHost.leftUnchanged()...)
+	diags.Append(examined.onHost.leftUnchanged()...)
 
-	saw = look{want, have, exam.onHost.recordable(saw.host)}
+	saw = look{want, have, examined.onHost.recordable(saw.host)}
 	diags.Append(machineset.WarnOfGone(before.GoneIn(want, have), saw.host, "An apply makes them anew, with nothing on "+
 		"them: make sure first that nobody is about to bring them back.")...)
 

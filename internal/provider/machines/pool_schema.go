@@ -143,7 +143,7 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 		"timeouts":            tf.MachineTimeouts(ctx),
 	}
 
-	maps.Copy(attributes, behaviourAttributes())
+	maps.Copy(attributes, behaviorAttributes())
 	maps.Copy(attributes, rollout.Attributes())
 	maps.Copy(attributes, observationAttributes())
 
@@ -207,8 +207,8 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 	return attributes
 }
 
-// behaviourAttributes decide how the resource treats its machines; none of them is part of a configuration.
-func behaviourAttributes() map[string]schema.Attribute {
+// behaviorAttributes decide how the resource treats its machines; none of them is part of a configuration.
+func behaviorAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"on_destroy": schema.StringAttribute{
 			Optional:   true,

@@ -435,8 +435,8 @@ func TestRecord_namesMachinesThatWereNotReset(t *testing.T) {
 		t.Errorf("told is %v", got)
 	}
 
-	if told := (run{result: lifecycle.Result{Left: left}, err: errStopped}).warnOfRemoved(); len(told) > 0 {
-		t.Errorf("told twice: %v", told)
+	if warnings := (run{result: lifecycle.Result{Left: left}, err: errStopped}).warnOfRemoved(); len(warnings) > 0 {
+		t.Errorf("told twice: %v", warnings)
 	}
 }
 

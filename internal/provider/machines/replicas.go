@@ -83,8 +83,8 @@ func (g *writtenGroup) refuseReplicaPatches() finding.List {
 	return diags
 }
 
-// untoldReplicas is a group without settings for containers.
-func untoldReplicas(m machinesModel) machinesModel {
+// unsetReplicas is a group without settings for containers.
+func unsetReplicas(m machinesModel) machinesModel {
 	m.Replicas = types.Int64Null()
 	m.ReplicaPatches = types.MapNull(types.ListType{ElemType: types.StringType})
 	m.Pod = types.ObjectNull(podType())

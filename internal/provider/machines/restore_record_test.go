@@ -29,7 +29,7 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 		machine step.MachineState
 		err     error
 		want    restored
-		told    bool
+		warns   bool
 	}{
 		"restored": {
 			done: []step.Step{step.Restore{Machine: "cp-1"}}, machine: step.MachineState{RestoredAt: began},
@@ -44,7 +44,7 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 		},
 		"found restored": {
 			machine: step.MachineState{RestoredAt: began},
-			want:    restored{types.StringValue("newer.db"), tf.TimeOrNull(began)}, told: true,
+			want:    restored{types.StringValue("newer.db"), tf.TimeOrNull(began)}, warns: true,
 		},
 		"the etcd on record": {
 			machine: step.MachineState{RestoredAt: began.Add(-time.Hour)}, err: context.Canceled, want: older,
@@ -63,8 +63,8 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 				t.Errorf("the record is %v, want %v", got, c.want)
 			}
 
-			if told := len(r.tellOfRestore()) > 0; told != c.told {
-				t.Errorf("a warning: %t, want %t", told, c.told)
+			if warns := len(r.tellOfRestore()) > 0; warns != c.warns {
+				t.Errorf("a warning: %t, want %t", warns, c.warns)
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func TestRestore_warnsOfASnapshotOfUnknownCluster(t *testing.T) {
 		From    string
 		fetched *backup.Snapshot
 		done    []step.Step
-		told    bool
+		warns   bool
 	}{
 		"neither mark nor record": {"newer.db", &backup.Snapshot{}, []step.Step{step.Restore{}}, true},
 		"a mark":                  {marked, &backup.Snapshot{}, []step.Step{step.Restore{}}, false},
@@ -105,8 +105,8 @@ func TestRestore_warnsOfASnapshotOfUnknownCluster(t *testing.T) {
 			runner: &lifecycle.Runner{Restoration: snapshot}}
 		ended := s.ended(t.Context(), machineset.PriorState{}, lifecycle.Result{Done: c.done}, context.Canceled)
 
-		if told := len(ended.warnOfRestore()) > 0; told != c.told {
-			t.Errorf("%s: a warning: %t, want %t", name, told, c.told)
+		if warns := len(ended.warnOfRestore()) > 0; warns != c.warns {
+			t.Errorf("%s: a warning: %t, want %t", name, warns, c.warns)
 		}
 	}
 }

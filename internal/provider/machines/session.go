@@ -105,14 +105,15 @@ func putChanges(runner *lifecycle.Runner, m *providerdata.ProviderData, p machin
 // observe asks every machine once. It only reports, so it identifies a machine by its certificate. The snapshot
 // excludes machines that answer with another identity. Configurations are examined only on request.
 func observe(
-	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, exam *examination,
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState,
+	examined *examination,
 ) (cluster.Spec, cluster.Snapshot, error) {
 	reading := *m
 	reading.Talos.TrustNodeNames = true
 	reading.Talos.Restores = p.TakesCluster()
 
-	if exam != nil {
-		reading.Talos.RebootFor = exam.Look
+	if examined != nil {
+		reading.Talos.RebootFor = examined.Look
 		hardware := p.Platform().Hardware
 		reading.Talos.SecureBoot, reading.Talos.Links = hardware, hardware
 	}
@@ -124,24 +125,24 @@ func observe(
 
 	defer s.Close()
 
-	if exam != nil {
-		exam.Expect(s.want.Machines, recorded.Record)
+	if examined != nil {
+		examined.Expect(s.want.Machines, recorded.Record)
 	}
 
 	begun := time.Now()
 	have := s.runner.Refresh(ctx, s.want).WithoutMismatches(s.want)
 
-	if exam != nil {
-		exam.ExpectImages(s.want.Machines, have, recorded.Record)
+	if examined != nil {
+		examined.ExpectImages(s.want.Machines, have, recorded.Record)
 
 		m.Ledger().KeepCached(s.mark, s.want.Machines, have)
 
-		if exam.onHost, err = s.platform.report(ctx, recorded, begun); err != nil {
+		if examined.onHost, err = s.platform.report(ctx, recorded, begun); err != nil {
 			return cluster.Spec{}, cluster.Snapshot{}, err
 		}
 
-		if orphans := exam.onHost.orphans; len(orphans) > 0 {
-			return observe(ctx, m, p, recorded.WithRemoved(orphans...), exam)
+		if orphans := examined.onHost.orphans; len(orphans) > 0 {
+			return observe(ctx, m, p, recorded.WithRemoved(orphans...), examined)
 		}
 	}
 

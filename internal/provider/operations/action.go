@@ -32,7 +32,7 @@ func (a *operationAction) Metadata(_ context.Context, req action.MetadataRequest
 
 // Schema implements the framework.
 func (a *operationAction) Schema(ctx context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
-	attributes := tf.ActionAttributes(tf.Retold(a.kind.arguments(), func(description string) string {
+	attributes := tf.ActionAttributes(tf.WithDescriptions(a.kind.arguments(), func(description string) string {
 		return strings.ReplaceAll(description, tf.TerraformOnly, "")
 	}))
 	attributes["cluster"] = clusterhandle.HandleForActions()

@@ -43,8 +43,8 @@ func TestRestore_errorsOfFiles(t *testing.T) {
 		r := &restore.Restoration{Set: machineset.Set{Restore: machineset.Restoration{From: c.Path}},
 			Snapshot: restore.Snapshot{File: at, Passphrase: c.passphrase}}
 
-		if said := r.Because(c.err).Error(); !strings.HasSuffix(said, c.says) {
-			t.Errorf("%s: %s", name, said)
+		if reason := r.Because(c.err).Error(); !strings.HasSuffix(reason, c.says) {
+			t.Errorf("%s: %s", name, reason)
 		}
 	}
 }

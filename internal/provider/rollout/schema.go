@@ -137,7 +137,7 @@ func Unset() Changes {
 		SnapshotFolder: types.StringNull(), KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
 		PruneManifests: types.BoolNull(),
 		AppearWithin:   types.StringNull(),
-		HealthChecks:   healthchecks.Untold(),
+		HealthChecks:   healthchecks.Unset(),
 		Window:         types.ObjectNull(tf.ObjectOf(windowAttribute().Attributes).AttrTypes),
 	}
 }

@@ -230,7 +230,7 @@ func (w *blanks) refusedKey(at path.Path, key string, raw tftypes.Value, of attr
 			}, &resp)
 
 			for _, d := range resp.Diagnostics.Errors() {
-				if said, ok := d.(diag.DiagnosticWithPath); ok && said.Path().Equal(at.AtMapKey(key)) {
+				if diagnostic, ok := d.(diag.DiagnosticWithPath); ok && diagnostic.Path().Equal(at.AtMapKey(key)) {
 					return true
 				}
 			}

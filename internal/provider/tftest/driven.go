@@ -207,8 +207,8 @@ func (d *Driven) ExpectEmpty(t *testing.T, when string, config Config) {
 		t.Errorf("the plan %s is not empty: %v", when, differences)
 	}
 
-	if said := Show(append(read.Diagnostics, planned.Diagnostics...)); said != "" {
-		t.Errorf("the plan %s says: %s", when, said)
+	if shown := Show(append(read.Diagnostics, planned.Diagnostics...)); shown != "" {
+		t.Errorf("the plan %s says: %s", when, shown)
 	}
 }
 

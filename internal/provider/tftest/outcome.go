@@ -38,8 +38,8 @@ func (o Outcome) Tells(t *testing.T, words ...string) {
 	t.Helper()
 
 	for _, w := range words {
-		if said := Show(o.Diagnostics); !strings.Contains(said, w) {
-			t.Errorf("it does not say %q:\n%s", w, said)
+		if shown := Show(o.Diagnostics); !strings.Contains(shown, w) {
+			t.Errorf("it does not say %q:\n%s", w, shown)
 		}
 	}
 }

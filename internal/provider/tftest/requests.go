@@ -176,7 +176,7 @@ func Proposed(t *testing.T, prior *tftypes.Value, config tftypes.Value) tftypes.
 type Found struct {
 	Display            string
 	Identity, Resource map[string]tftypes.Value
-	Said               string
+	Diagnostics        string
 }
 
 // Query asks a list resource as `terraform query` does: the results, and its other diagnostics.
@@ -206,18 +206,18 @@ func Query(t *testing.T, provider Config, name string, config Config, include bo
 	Must(t, err)
 
 	var (
-		results []Found
-		said    strings.Builder
+		results     []Found
+		diagnostics strings.Builder
 	)
 
 	for result := range stream.Results {
 		if result.Identity == nil {
-			said.WriteString(Show(result.Diagnostics))
+			diagnostics.WriteString(Show(result.Diagnostics))
 
 			continue
 		}
 
-		one := Found{Display: result.DisplayName, Said: Show(result.Diagnostics),
+		one := Found{Display: result.DisplayName, Diagnostics: Show(result.Diagnostics),
 			Identity: FieldsOf(t, Decoded(t, IdentityTypeOf(t, name), result.Identity.IdentityData))}
 		if include {
 			one.Resource = FieldsOf(t, Decoded(t, TypeOf(t, name), result.Resource))
@@ -226,7 +226,7 @@ func Query(t *testing.T, provider Config, name string, config Config, include bo
 		results = append(results, one)
 	}
 
-	return results, said.String()
+	return results, diagnostics.String()
 }
 
 // Displays are the names of the results.
@@ -234,7 +234,7 @@ func Displays(found []Found) string {
 	var names []string
 
 	for _, q := range found {
-		names = append(names, q.Display+" "+q.Said)
+		names = append(names, q.Display+" "+q.Diagnostics)
 	}
 
 	return strings.Join(names, "\n")

@@ -28,10 +28,10 @@ func TypeOf(t *testing.T, resource string) tftypes.Object {
 func IdentityTypeOf(t *testing.T, name string) tftypes.Type {
 	t.Helper()
 
-	told, err := Serve(t, nil).GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
+	response, err := Serve(t, nil).GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
 	Must(t, err)
 
-	return told.IdentitySchemas[name].ValueType()
+	return response.IdentitySchemas[name].ValueType()
 }
 
 // selfDescription is the provider's schemas, for all tests: each asks many times, and none changes it.

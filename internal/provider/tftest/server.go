@@ -195,17 +195,17 @@ var nothingConfigured = sync.OnceValues(func() (*tfprotov6.DynamicValue, error) 
 		return nil, err
 	}
 
-	told, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	schemas, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		return nil, err
 	}
 
 	nothing := map[string]tftypes.Value{}
-	for _, a := range told.Provider.Block.Attributes {
+	for _, a := range schemas.Provider.Block.Attributes {
 		nothing[a.Name] = tftypes.NewValue(a.ValueType(), nil)
 	}
 
-	typ := told.Provider.ValueType()
+	typ := schemas.Provider.ValueType()
 	config, err := tfprotov6.NewDynamicValue(typ, tftypes.NewValue(typ, nothing))
 
 	return &config, err

@@ -40,13 +40,13 @@ list "talosop_machine" "site" {
 `, rack(s)))
 	w.Init()
 
-	said := w.MustRun("query", "-generate-config-out=all.tf").Output()
+	output := w.MustRun("query", "-generate-config-out=all.tf").Output()
 	for _, m := range []string{
 		fmt.Sprintf("%s: control plane of test, running, Talos v1.13.0, cp-1", member.Address()),
 		fmt.Sprintf("%s: maintenance, Talos v1.13.0", waiting.Address()),
 	} {
-		if !strings.Contains(said, m) {
-			t.Errorf("%q is not listed:\n%s", m, said)
+		if !strings.Contains(output, m) {
+			t.Errorf("%q is not listed:\n%s", m, output)
 		}
 	}
 
@@ -61,7 +61,7 @@ list "talosop_machine" "site" {
 		"    connect_timeout", 1))
 	s.ForgetCalls()
 
-	said += w.MustRun("query", "-generate-config-out=generated.tf").Output()
+	output += w.MustRun("query", "-generate-config-out=generated.tf").Output()
 
 	plan := w.MustRun("plan").Stdout
 	if !strings.Contains(plan, "1 to import, 0 to add, 0 to change, 0 to destroy") {
@@ -69,6 +69,6 @@ list "talosop_machine" "site" {
 	}
 
 	s.ExpectNothingSent(t)
-	sitetest.HoldsNone(t, tftest.Bundle(), map[string]string{"output": said + plan,
+	sitetest.HoldsNone(t, tftest.Bundle(), map[string]string{"output": output + plan,
 		"configuration": w.Read("generated.tf")})
 }

@@ -47,10 +47,10 @@ func TestQuery_machinesOfANetwork(t *testing.T) {
 
 	s.ForgetCalls()
 
-	found, said := tftest.Query(t, provider, "talosop_machine",
+	found, diagnostics := tftest.Query(t, provider, "talosop_machine",
 		tftest.Config{"networks": []any{rack(s)}, "connect_timeout": "10s"}, true, 100)
-	if said != "" || len(found) != 3 {
-		t.Fatalf("it found %s, and says %s", tftest.Displays(found), said)
+	if diagnostics != "" || len(found) != 3 {
+		t.Fatalf("it found %s, and says %s", tftest.Displays(found), diagnostics)
 	}
 
 	s.ExpectNothingSent(t)
@@ -69,8 +69,8 @@ func TestQuery_machinesOfANetwork(t *testing.T) {
 			fmt.Sprintf(" [] [%s=%[1]s]", waiting.Address()),
 		},
 	} {
-		if found[i].Display != want.display || found[i].Said != "" {
-			t.Errorf("%d is %q, and says %q, want %q", i, found[i].Display, found[i].Said, want.display)
+		if found[i].Display != want.display || found[i].Diagnostics != "" {
+			t.Errorf("%d is %q, and says %q, want %q", i, found[i].Display, found[i].Diagnostics, want.display)
 		}
 
 		if got := identityText(t, found[i]); got != want.identity {
@@ -136,14 +136,14 @@ func TestQuery_machinesAsAsked(t *testing.T) {
 	s := sitetest.New(t, 0, 2)
 	first, second := s.Workers[0].Address().String(), s.Workers[1].Address().String()
 
-	nobody, err := s.Reserve()
+	silent, err := s.Reserve()
 	tftest.Must(t, err)
 
 	for name, test := range map[string]struct {
 		config tftest.Config
 		limit  int64
 		found  []string
-		said   string
+		says   string
 	}{
 		"in the order that is given": {config: tftest.Config{"addresses": []any{second, first}},
 			found: []string{second, first}},
@@ -152,21 +152,21 @@ func TestQuery_machinesAsAsked(t *testing.T) {
 		"without maintenance": {config: tftest.Config{"addresses": []any{first}, "maintenance": false}},
 		"maintenance alone": {config: tftest.Config{"addresses": []any{first}, "maintenance": true,
 			"connections": 1}, found: []string{first}},
-		"nobody is there": {config: tftest.Config{"addresses": []any{nobody.String(), first}}, found: []string{first},
-			said: nobody.String() + ": unreachable"},
-		"nobody in a network": {config: tftest.Config{"networks": []any{nobody.String() + "/32"}}},
-		"nowhere":             {config: tftest.Config{}, said: "Found neither addresses nor networks"},
+		"nobody is there": {config: tftest.Config{"addresses": []any{silent.String(), first}}, found: []string{first},
+			says: silent.String() + ": unreachable"},
+		"nobody in a network": {config: tftest.Config{"networks": []any{silent.String() + "/32"}}},
+		"nowhere":             {config: tftest.Config{}, says: "Found neither addresses nor networks"},
 		"too many": {config: tftest.Config{"networks": []any{s.Network().String()}, "max_addresses": 1000},
-			said: "Found 2046 addresses in them. Allowed are 1000"},
+			says: "Found 2046 addresses in them. Allowed are 1000"},
 		"no such cluster": {config: tftest.Config{"addresses": []any{first}, "cluster": "prod"},
-			said: "the provider has no `clusters`"},
+			says: "the provider has no `clusters`"},
 		"no such file": {config: tftest.Config{"addresses": []any{first}, "secrets_file": "nowhere.yaml"},
-			said: "no such file"},
+			says: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			found, said := tftest.Query(t, nil, "talosop_machine", test.config, false, test.limit)
+			found, diagnostics := tftest.Query(t, nil, "talosop_machine", test.config, false, test.limit)
 
 			var at []string
 
@@ -175,8 +175,8 @@ func TestQuery_machinesAsAsked(t *testing.T) {
 				at = append(at, address)
 			}
 
-			if !slices.Equal(at, test.found) || !strings.Contains(said, test.said) || test.said == "" && said != "" {
-				t.Errorf("it found %v, want %v, and says %q, want %q", at, test.found, said, test.said)
+			if !slices.Equal(at, test.found) || !strings.Contains(diagnostics, test.says) || test.says == "" && diagnostics != "" {
+				t.Errorf("it found %v, want %v, and says %q, want %q", at, test.found, diagnostics, test.says)
 			}
 		})
 	}
@@ -193,10 +193,10 @@ func TestQuery_machinesOfAFile(t *testing.T) {
 
 	tftest.Must(t, os.WriteFile(secrets, []byte(tftest.Bundle()), 0o600))
 
-	found, said := tftest.Query(t, nil, "talosop_machine",
+	found, diagnostics := tftest.Query(t, nil, "talosop_machine",
 		tftest.Config{"addresses": []any{s.ControlPlane[0].Address().String()}, "secrets_file": secrets}, true, 0)
-	if len(found) != 1 || found[0].Said != "" || said != "" || !strings.Contains(found[0].Display, "control plane of "+secrets) {
-		t.Fatalf("it found %s, and says %s", tftest.Displays(found), said)
+	if len(found) != 1 || found[0].Diagnostics != "" || diagnostics != "" || !strings.Contains(found[0].Display, "control plane of "+secrets) {
+		t.Fatalf("it found %s, and says %s", tftest.Displays(found), diagnostics)
 	}
 
 	identity := tftypes.NewValue(tftest.IdentityTypeOf(t, "talosop_machine"), found[0].Identity)

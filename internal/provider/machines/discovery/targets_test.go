@@ -35,12 +35,12 @@ func TestTargets_ofNetworks(t *testing.T) {
 
 			targets, diags := targetsOf(test.addresses, test.networks, 14)
 
-			var said, got []string
+			var details, got []string
 			for _, d := range diags {
-				said = append(said, d.Detail())
+				details = append(details, d.Detail())
 			}
 
-			if text := strings.Join(said, "\n"); !strings.Contains(text, test.refused) || (text == "") != (test.refused == "") {
+			if text := strings.Join(details, "\n"); !strings.Contains(text, test.refused) || (text == "") != (test.refused == "") {
 				t.Fatalf("it says %q", text)
 			}
 

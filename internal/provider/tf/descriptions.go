@@ -10,16 +10,16 @@ import (
 // Some attributes are described in one place and also appear in others: an installation for all machines and for
 // each, the settings of a cluster in its handle. There one sentence is enough.
 
-// Retold are the same attributes, nested ones included, with the descriptions that tell makes from theirs.
-func Retold(in map[string]schema.Attribute, tell func(description string) string) map[string]schema.Attribute {
-	return edited(in, described(tell))
+// WithDescriptions are the same attributes, nested ones included, with rewritten descriptions.
+func WithDescriptions(in map[string]schema.Attribute, rewrite func(string) string) map[string]schema.Attribute {
+	return edited(in, described(rewrite))
 }
 
 // described replaces the description of an attribute.
-func described(tell func(description string) string) func(a reflect.Value) {
+func described(rewrite func(string) string) func(a reflect.Value) {
 	return func(a reflect.Value) {
 		description := a.FieldByName("MarkdownDescription")
-		description.SetString(tell(description.String()))
+		description.SetString(rewrite(description.String()))
 	}
 }
 
@@ -36,12 +36,12 @@ func AsIn(where string, in map[string]schema.Attribute) map[string]schema.Attrib
 
 // AsThere are attributes nested in one whose description says where they are described.
 func AsThere(in map[string]schema.Attribute) map[string]schema.Attribute {
-	return Retold(in, func(string) string { return "As there." })
+	return WithDescriptions(in, func(string) string { return "As there." })
 }
 
 // Briefly are attributes with the first sentences of their descriptions.
 func Briefly(in map[string]schema.Attribute) map[string]schema.Attribute {
-	return Retold(in, FirstSentence)
+	return WithDescriptions(in, FirstSentence)
 }
 
 // endOfSentence is where another sentence starts; text in code style may contain dots, but no space after one.
