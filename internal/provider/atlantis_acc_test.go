@@ -142,8 +142,8 @@ func newGitServer(t *testing.T) *gitServer {
 		gitea("admin", "user", "create", "--admin", "--username", user, "--password", giteaPassword,
 			"--email", user+"@example.org", "--must-change-password=false")
 
-		said := strings.Fields(gitea("admin", "user", "generate-access-token", "--username", user, "--scopes", "all", "--raw"))
-		g.tokens[user] = said[len(said)-1] // after its warnings
+		fields := strings.Fields(gitea("admin", "user", "generate-access-token", "--username", user, "--scopes", "all", "--raw"))
+		g.tokens[user] = fields[len(fields)-1] // after its warnings
 	}
 
 	g.start(t, g.url+"/api/healthz", program, "web", "--config", config)
@@ -230,20 +230,20 @@ func (g *gitServer) send(ctx context.Context, method, url string, body, answer a
 		return err
 	}
 
-	said, err := io.ReadAll(response.Body)
+	output, err := io.ReadAll(response.Body)
 	if err = errors.Join(err, response.Body.Close()); err != nil {
 		return err
 	}
 
 	if response.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("%s %s: %s: %s", method, url, response.Status, said)
+		return fmt.Errorf("%s %s: %s: %s", method, url, response.Status, output)
 	}
 
 	if answer == nil {
 		return nil
 	}
 
-	return json.Unmarshal(said, answer)
+	return json.Unmarshal(output, answer)
 }
 
 // push commits files to a branch, which starts from main. The first commit is the example, including its modules.

@@ -298,13 +298,13 @@ func TestConsent_everyResourceThatBootstraps(t *testing.T) {
 			d := tftest.Drive(t, test.kind, test.provider)
 			refusedForConsent(t, s, d.Plan(t, test.config))
 
-			if said := d.Plan(t, allowing(test.config)).Diagnostics; strings.Contains(tftest.Show(said), needsConsent) {
-				t.Errorf("with consent: %s", tftest.Show(said))
+			if diagnostics := d.Plan(t, allowing(test.config)).Diagnostics; strings.Contains(tftest.Show(diagnostics), needsConsent) {
+				t.Errorf("with consent: %s", tftest.Show(diagnostics))
 			}
 
 			later := tftest.With(maps.Clone(test.config), tftest.Unknown{}, "allow_bootstrap")
-			if said := d.Plan(t, later).Diagnostics; strings.Contains(tftest.Show(said), needsConsent) {
-				t.Errorf("with consent that is not known yet: %s", tftest.Show(said))
+			if diagnostics := d.Plan(t, later).Diagnostics; strings.Contains(tftest.Show(diagnostics), needsConsent) {
+				t.Errorf("with consent that is not known yet: %s", tftest.Show(diagnostics))
 			}
 		})
 	}
@@ -324,14 +324,14 @@ func TestConsent_isForOneApply(t *testing.T) {
 
 	const reminder = "allow_bootstrap is still enabled"
 
-	if said := tftest.Show(d.Plan(t, allowing(config)).Must(t).Diagnostics); !strings.Contains(said, reminder) {
-		t.Errorf("the plan does not say that consent is still there: %s", said)
+	if diagnostics := tftest.Show(d.Plan(t, allowing(config)).Must(t).Diagnostics); !strings.Contains(diagnostics, reminder) {
+		t.Errorf("the plan does not say that consent is still there: %s", diagnostics)
 	}
 
 	s.ForgetCalls()
 
-	if said := tftest.Show(d.Apply(t, config).Must(t).Diagnostics); strings.Contains(said, reminder) {
-		t.Errorf("without consent: %s", said)
+	if diagnostics := tftest.Show(d.Apply(t, config).Must(t).Diagnostics); strings.Contains(diagnostics, reminder) {
+		t.Errorf("without consent: %s", diagnostics)
 	}
 
 	for _, method := range changing {

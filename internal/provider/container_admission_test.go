@@ -34,9 +34,9 @@ func TestContainer_namespaceWithoutPrivilegedPods(t *testing.T) {
 
 		for when, done := range map[string]tftest.Outcome{"plan": d.Plan(t, config),
 			"apply": d.ApplyPlanned(t.Context(), t, config, before)} {
-			said := tftest.Show(done.Diagnostics)
-			if !done.Failed() || !strings.Contains(said, help) || !strings.Contains(said, "has the level "+level) {
-				t.Errorf("%s: the %s says: %s", level, when, said)
+			diagnostics := tftest.Show(done.Diagnostics)
+			if !done.Failed() || !strings.Contains(diagnostics, help) || !strings.Contains(diagnostics, "has the level "+level) {
+				t.Errorf("%s: the %s says: %s", level, when, diagnostics)
 			}
 
 			for _, found := range done.Diagnostics {
@@ -55,8 +55,8 @@ func TestContainer_namespaceWithoutPrivilegedPods(t *testing.T) {
 		s.enforce(t, "privileged")
 	}
 
-	if said := tftest.Show(s.drive(t, "talosop_cluster").Plan(t, config).Must(t).Diagnostics); said != "" {
-		t.Errorf("with what was said to do the plan says: %s", said)
+	if diagnostics := tftest.Show(s.drive(t, "talosop_cluster").Plan(t, config).Must(t).Diagnostics); diagnostics != "" {
+		t.Errorf("with what was said to do the plan says: %s", diagnostics)
 	}
 }
 
@@ -104,8 +104,8 @@ func TestContainer_inClusterOutsideOfAPod(t *testing.T) {
 	words := "in_cluster is for talosop in a pod of the host cluster, and this is none"
 	d := tftest.Drive(t, "talosop_control_plane", nil)
 
-	if said := tftest.Show(d.Plan(t, config).Must(t).Diagnostics); !strings.Contains(said, words) {
-		t.Errorf("the plan says: %s", said)
+	if diagnostics := tftest.Show(d.Plan(t, config).Must(t).Diagnostics); !strings.Contains(diagnostics, words) {
+		t.Errorf("the plan says: %s", diagnostics)
 	}
 
 	if done := d.Apply(t, config); !done.Failed() || !d.State.IsNull() ||

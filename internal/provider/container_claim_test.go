@@ -50,9 +50,9 @@ func TestContainer_workersOfAControlPlane(t *testing.T) {
 
 	pods := s.podUIDs(t)
 
-	if said := tftest.Show(plane.Apply(t, nil).Must(t).Diagnostics); !strings.Contains(said,
-		"Workers are left on the host cluster") || !strings.Contains(said, "batch-0") {
-		t.Errorf("the destroy of the control plane says: %s", said)
+	if diagnostics := tftest.Show(plane.Apply(t, nil).Must(t).Diagnostics); !strings.Contains(diagnostics,
+		"Workers are left on the host cluster") || !strings.Contains(diagnostics, "batch-0") {
+		t.Errorf("the destroy of the control plane says: %s", diagnostics)
 	}
 
 	if after := s.podUIDs(t); len(after) != 1 || after["shared-batch-0-0"] != pods["shared-batch-0-0"] {

@@ -39,9 +39,9 @@ func TestContainer_allDataInItsPod(t *testing.T) {
 			`AttributeName("host").AttributeName("pod")`},
 	} {
 		done := d.Apply(t, test.config)
-		if said := tftest.Show(done.Diagnostics); !done.Failed() ||
-			!strings.Contains(said, "the whole cluster would be lost") {
-			t.Errorf("%s is planned: %s", name, said)
+		if diagnostics := tftest.Show(done.Diagnostics); !done.Failed() ||
+			!strings.Contains(diagnostics, "the whole cluster would be lost") {
+			t.Errorf("%s is planned: %s", name, diagnostics)
 		}
 
 		for _, found := range done.Diagnostics {
@@ -57,8 +57,8 @@ func TestContainer_allDataInItsPod(t *testing.T) {
 
 	upgraded["replicas"] = 3
 
-	if said := operationsIn(t, d.RefreshedPlan(t, upgraded)); !strings.Contains(said, "its data goes with it") {
-		t.Errorf("the plan says:\n%s", said)
+	if operations := operationsIn(t, d.RefreshedPlan(t, upgraded)); !strings.Contains(operations, "its data goes with it") {
+		t.Errorf("the plan says:\n%s", operations)
 	}
 
 	d.Ready(t, upgraded)

@@ -365,7 +365,7 @@ func TestContainer_sharesObservationsOfTheHost(t *testing.T) {
 }
 
 // An observation that its caller canceled reports nothing to the others.
-func TestContainer_cancelledObservation(t *testing.T) {
+func TestContainer_canceledObservation(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost("cp-0")

@@ -34,13 +34,13 @@ func TestContainerCluster_lifecycle(t *testing.T) {
 
 	before := s.podUIDs(t)
 
-	s.vandalise(t)
+	s.damage(t)
 
-	said := operationsIn(t, d.RefreshedPlan(t, config))
+	operations := operationsIn(t, d.RefreshedPlan(t, config))
 	for _, words := range []string{"put right on the host cluster, for cp-0: Service",
 		"put right on the host cluster, for batch/1: StatefulSet"} {
-		if !strings.Contains(said, words) {
-			t.Errorf("the plan does not say %q:\n%s", words, said)
+		if !strings.Contains(operations, words) {
+			t.Errorf("the plan does not say %q:\n%s", words, operations)
 		}
 	}
 
@@ -71,9 +71,9 @@ func (s *hostSite) podUIDs(t *testing.T) map[string]types.UID {
 	return uids
 }
 
-// vandalise deletes the Service of the cluster and the StatefulSet of a worker, whose pod stays, and changes the
+// damage deletes the Service of the cluster and the StatefulSet of a worker, whose pod stays, and changes the
 // Service of a machine.
-func (s *hostSite) vandalise(t *testing.T) {
+func (s *hostSite) damage(t *testing.T) {
 	t.Helper()
 
 	orphan := metav1.DeletePropagationOrphan
@@ -102,10 +102,10 @@ func TestContainerCluster_scalesAndUpgrades(t *testing.T) {
 	tftest.Must(t, s.KillPod(t.Context(), s.namespace, "dev-batch-0-0"))
 
 	config = tftest.With(tftest.With(config, "v1.13.1", "talos_version"), 5, "control_plane", "replicas")
-	said := operationsIn(t, d.RefreshedPlan(t, config))
+	operations := operationsIn(t, d.RefreshedPlan(t, config))
 
-	if !strings.Contains(said, "upgrade Talos on cp-0: v1.13.0 -> v1.13.1") {
-		t.Errorf("the plan says:\n%s", said)
+	if !strings.Contains(operations, "upgrade Talos on cp-0: v1.13.0 -> v1.13.1") {
+		t.Errorf("the plan says:\n%s", operations)
 	}
 
 	d.Ready(t, config)
@@ -209,9 +209,9 @@ func TestContainerCluster_hostIsSilent(t *testing.T) {
 	away.Server = silent.serve(t)
 
 	read := away.Refresh(t).Must(t)
-	if said := tftest.Show(read.Diagnostics); !strings.Contains(said, "Machines do not answer") ||
-		!strings.Contains(said, errSilent.Error()) {
-		t.Errorf("the refresh says: %s", said)
+	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "Machines do not answer") ||
+		!strings.Contains(diagnostics, errSilent.Error()) {
+		t.Errorf("the refresh says: %s", diagnostics)
 	}
 
 	if got, want := operationsIn(t, away.Plan(t, config).Must(t)), "wait for cp-0\nwait for etcd: "; !strings.HasPrefix(got, want) {
@@ -224,9 +224,9 @@ func TestContainerCluster_hostIsSilent(t *testing.T) {
 
 	// A create is planned, with a warning, and creates nothing.
 	fresh := silent.drive(t, "talosop_control_plane")
-	if said := tftest.Show(fresh.Plan(t, config).Must(t).Diagnostics); !strings.Contains(said,
+	if diagnostics := tftest.Show(fresh.Plan(t, config).Must(t).Diagnostics); !strings.Contains(diagnostics,
 		"The host cluster was not looked at") {
-		t.Errorf("the plan of a create says: %s", said)
+		t.Errorf("the plan of a create says: %s", diagnostics)
 	}
 
 	if done := fresh.Apply(t, config); !done.Failed() || !fresh.State.IsNull() {

@@ -49,22 +49,22 @@ func (s *hostSite) losesTwo(t *testing.T) {
 
 	tftest.Must(t, s.LoseNode(t.Context(), lost[0]))
 
-	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said,
+	if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics,
 		"its node "+lost[0]+" is not ready since") {
-		t.Errorf("with a silent node the refresh says: %s", said)
+		t.Errorf("with a silent node the refresh says: %s", diagnostics)
 	}
 
-	if said := operationsIn(t, d.Plan(t, config).Must(t)); strings.Contains(said, "replace volumes") {
-		t.Errorf("with a silent node the plan says:\n%s", said)
+	if operations := operationsIn(t, d.Plan(t, config).Must(t)); strings.Contains(operations, "replace volumes") {
+		t.Errorf("with a silent node the plan says:\n%s", operations)
 	}
 
 	for _, node := range lost {
 		tftest.Must(t, s.DeleteNode(t.Context(), node))
 	}
 
-	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said, "Volumes of machines are lost") ||
+	if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics, "Volumes of machines are lost") ||
 		tftest.Text(t, d.State, "phase") != "Degraded" {
-		t.Errorf("with lost nodes the refresh says: %s", said)
+		t.Errorf("with lost nodes the refresh says: %s", diagnostics)
 	}
 
 	// From here on every refresh compares configurations, including those with the addresses of peers.
@@ -80,10 +80,10 @@ func (s *hostSite) losesTwo(t *testing.T) {
 		}
 	}
 
-	said := operationsIn(t, d.Plan(t, config).Must(t))
+	operations := operationsIn(t, d.Plan(t, config).Must(t))
 	for _, machine := range []string{"control plane cp-1", "worker batch/0"} {
-		if !strings.Contains(said, "replace volumes of "+machine+" (its data is lost") {
-			t.Errorf("the plan does not say what becomes of %s:\n%s", machine, said)
+		if !strings.Contains(operations, "replace volumes of "+machine+" (its data is lost") {
+			t.Errorf("the plan does not say what becomes of %s:\n%s", machine, operations)
 		}
 	}
 
@@ -134,8 +134,8 @@ func (s *hostSite) losesAll(t *testing.T) {
 
 	tftest.Must(t, s.DeleteNode(t.Context(), s.nodesOf(t, "alone-cp-0-0")[0]))
 
-	if said := tftest.Show(d.RefreshedPlan(t, config).Diagnostics); !strings.Contains(said, "The apply will be refused") {
-		t.Errorf("the plan says: %s", said)
+	if diagnostics := tftest.Show(d.RefreshedPlan(t, config).Diagnostics); !strings.Contains(diagnostics, "The apply will be refused") {
+		t.Errorf("the plan says: %s", diagnostics)
 	}
 
 	done := d.Apply(t, config)

@@ -31,10 +31,10 @@ func TestContainer_orphansAreRemoved(t *testing.T) {
 	} {
 		test.stray()
 
-		said := operationsIn(t, d.RefreshedPlan(t, small))
+		operations := operationsIn(t, d.RefreshedPlan(t, small))
 		for _, name := range []string{"cp-1", "cp-2", "batch/1"} {
-			if !strings.Contains(said, name) {
-				t.Errorf("of %s that %s the plan says nothing:\n%s", name, test.what, said)
+			if !strings.Contains(operations, name) {
+				t.Errorf("of %s that %s the plan says nothing:\n%s", name, test.what, operations)
 			}
 		}
 

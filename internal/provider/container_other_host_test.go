@@ -75,10 +75,10 @@ func (c *contexts) use(t *testing.T, name string) {
 func (c *contexts) refused(t *testing.T, what string, done tftest.Outcome) {
 	t.Helper()
 
-	said := tftest.Show(done.Diagnostics)
+	diagnostics := tftest.Show(done.Diagnostics)
 	for _, words := range []string{"Wrong host cluster", c.recorded, c.found} {
-		if !done.Failed() || !strings.Contains(said, words) {
-			t.Errorf("%s on another host does not say %q: %s", what, words, said)
+		if !done.Failed() || !strings.Contains(diagnostics, words) {
+			t.Errorf("%s on another host does not say %q: %s", what, words, diagnostics)
 		}
 	}
 }
@@ -166,22 +166,22 @@ func TestContainer_goneMachinesAreNamed(t *testing.T) {
 
 	s.removeAll(t, workload.LabelCluster+"=dev,"+workload.LabelPool+"=batch")
 
-	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said, summary) ||
-		!strings.Contains(said, "machine batch/0,") || !strings.Contains(said, "kube-system UID") {
-		t.Errorf("the refresh says: %s", said)
+	if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics, summary) ||
+		!strings.Contains(diagnostics, "machine batch/0,") || !strings.Contains(diagnostics, "kube-system UID") {
+		t.Errorf("the refresh says: %s", diagnostics)
 	}
 
-	if said := tftest.Show(d.Ready(t, config).Diagnostics); !strings.Contains(said, summary) {
-		t.Errorf("the apply says: %s", said)
+	if diagnostics := tftest.Show(d.Ready(t, config).Diagnostics); !strings.Contains(diagnostics, summary) {
+		t.Errorf("the apply says: %s", diagnostics)
 	}
 
 	d.ExpectEmpty(t, "after the worker was made anew", config)
 	s.removeAll(t, workload.LabelCluster+"=dev")
 
 	gone := d.Apply(t, nil).Must(t)
-	if said := tftest.Show(gone.Diagnostics); !strings.Contains(said, summary) ||
-		!strings.Contains(said, "batch/0 and cp-0") {
-		t.Errorf("the destroy says: %s", said)
+	if diagnostics := tftest.Show(gone.Diagnostics); !strings.Contains(diagnostics, summary) ||
+		!strings.Contains(diagnostics, "batch/0 and cp-0") {
+		t.Errorf("the destroy says: %s", diagnostics)
 	}
 }
 
@@ -256,10 +256,10 @@ resource "talosop_control_plane" "this" {
 		write(3)
 
 		run := w.Run(args...)
-		said := run.Unwrapped()
+		printed := run.Unwrapped()
 
 		for _, words := range []string{"Wrong host cluster", k.recorded, k.found} {
-			if run.Exit == 0 || !strings.Contains(said, words) {
+			if run.Exit == 0 || !strings.Contains(printed, words) {
 				t.Errorf("%v does not say %q: %s", args, words, run.Output())
 			}
 		}

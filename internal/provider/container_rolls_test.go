@@ -36,9 +36,9 @@ func TestContainer_changesOneByOne(t *testing.T) {
 
 	s.watchPlanes(t, m, "rolling", 3)
 
-	if said := operationsIn(t, d.Plan(t, config).Must(t)); !strings.Contains(said, "cp-0") ||
-		!strings.Contains(said, "replace pod") {
-		t.Errorf("the plan says:\n%s", said)
+	if operations := operationsIn(t, d.Plan(t, config).Must(t)); !strings.Contains(operations, "cp-0") ||
+		!strings.Contains(operations, "replace pod") {
+		t.Errorf("the plan says:\n%s", operations)
 	}
 
 	d.Ready(t, config)

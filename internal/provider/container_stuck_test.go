@@ -116,10 +116,10 @@ func TestContainer_statefulSetEditedByHand(t *testing.T) {
 		return nil
 	}))
 
-	if said := operationsIn(t, d.RefreshedPlan(t, config)); !strings.Contains(said,
+	if operations := operationsIn(t, d.RefreshedPlan(t, config)); !strings.Contains(operations,
 		"put right on the host cluster, for cp-0: StatefulSet") ||
-		strings.Contains(said, "replace pod") {
-		t.Errorf("the plan says:\n%s", said)
+		strings.Contains(operations, "replace pod") {
+		t.Errorf("the plan says:\n%s", operations)
 	}
 
 	m.listen(nil)
@@ -157,14 +157,14 @@ func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 	tftest.Must(t, s.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), "state-halved-cp-1",
 		metav1.DeleteOptions{}))
 
-	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said,
+	if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics,
 		"cp-1: PersistentVolumeClaim "+s.namespace+"/state-halved-cp-1 was deleted") {
-		t.Errorf("while the pod keeps the claim a refresh says: %s", said)
+		t.Errorf("while the pod keeps the claim a refresh says: %s", diagnostics)
 	}
 
-	if said := operationsIn(t, d.RefreshedPlan(t, config)); strings.Contains(said, "put right") ||
-		strings.Contains(said, "replace volumes") {
-		t.Errorf("while the pod keeps the claim the plan says:\n%s", said)
+	if operations := operationsIn(t, d.RefreshedPlan(t, config)); strings.Contains(operations, "put right") ||
+		strings.Contains(operations, "replace volumes") {
+		t.Errorf("while the pod keeps the claim the plan says:\n%s", operations)
 	}
 	tftest.Must(t, s.KillPod(t.Context(), s.namespace, "halved-cp-1-0"))
 
@@ -177,17 +177,17 @@ func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 		return errors.Join(err, errors.New("the claim is still there"))
 	}))
 
-	if said := operationsIn(t, d.RefreshedPlan(t, config)); !strings.Contains(said,
+	if operations := operationsIn(t, d.RefreshedPlan(t, config)); !strings.Contains(operations,
 		"replace volumes of control plane cp-1 (its data is lost") ||
-		strings.Contains(said, "put right") {
-		t.Errorf("the plan says:\n%s", said)
+		strings.Contains(operations, "put right") {
+		t.Errorf("the plan says:\n%s", operations)
 	}
 
 	s.watchPlanes(t, m, "halved", 3)
 
-	if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said,
+	if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics,
 		"state-halved-cp-1 does not exist any more") {
-		t.Errorf("the refresh says: %s", said)
+		t.Errorf("the refresh says: %s", diagnostics)
 	}
 
 	d.Ready(t, config)
@@ -200,8 +200,8 @@ func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 	s.expectEtcd(t, "halved", 3)
 
 	for name, uid := range s.claimUIDs(t) {
-		if anew := volumes[name] != uid; anew != strings.HasSuffix(name, "-cp-1") {
-			t.Errorf("that volume %s is another one is %t", name, anew)
+		if recreated := volumes[name] != uid; recreated != strings.HasSuffix(name, "-cp-1") {
+			t.Errorf("that volume %s is another one is %t", name, recreated)
 		}
 	}
 

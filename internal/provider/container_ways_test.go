@@ -101,9 +101,9 @@ func TestContainer_impostorAtItsAddress(t *testing.T) {
 			tftest.With(config, "30s", "timeouts", "create")
 
 			done := w.Apply(t, config)
-			if said := tftest.Show(done.Diagnostics); !done.Failed() ||
-				!strings.Contains(said, "it is not the pod of the machine") {
-				t.Errorf("the apply ends with %s", said)
+			if diagnostics := tftest.Show(done.Diagnostics); !done.Failed() ||
+				!strings.Contains(diagnostics, "it is not the pod of the machine") {
+				t.Errorf("the apply ends with %s", diagnostics)
 			}
 
 			if impostor.Stage() != sim.StageMaintenance || len(impostor.Config()) > 0 {

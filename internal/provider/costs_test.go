@@ -86,11 +86,11 @@ func TestCosts_ofACluster(t *testing.T) {
 		measured(t, s, "destroy", cost{50, 7}, apply(nil))
 	})
 
-	nobodyStays(t, s)
+	expectNoGoroutines(t, s)
 }
 
-// nobodyStays waits for the end of all goroutines of the test, by their label.
-func nobodyStays(t *testing.T, s *sitetest.Site) {
+// expectNoGoroutines waits for the end of all goroutines of the test, by their label.
+func expectNoGoroutines(t *testing.T, s *sitetest.Site) {
 	t.Helper()
 
 	err := wait.Until(t.Context(), 50*time.Millisecond, func(context.Context) error {

@@ -25,13 +25,13 @@ func TestCreate_withoutTheDisk(t *testing.T) {
 		config := func() tftest.Config { return onMachines(s, s.URL, s.ControlPlane, s.Workers) }
 		d := driveOn(t, tftest.QuickProviderData(), "talosop_cluster")
 
-		said := tftest.Show(d.Apply(t, tftest.With(tftest.With(config(), "1s", "appear_within"), install, "workers", "all",
+		diagnostics := tftest.Show(d.Apply(t, tftest.With(tftest.With(config(), "1s", "appear_within"), install, "workers", "all",
 			"install")).Diagnostics)
 		for _, want := range []string{
 			"all/m-1: no disk matches ", "all/m-2: no disk matches ", "/dev/sda (22 GB, sata, SIMDISK)",
 		} {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s: it does not say %q: %s", name, want, said)
+			if !strings.Contains(diagnostics, want) {
+				t.Errorf("%s: it does not say %q: %s", name, want, diagnostics)
 			}
 		}
 
@@ -59,9 +59,9 @@ func TestCreate_thatTalosRefuses(t *testing.T) {
 	})
 
 	failed := d.Apply(t, onMachines(s, s.URL, s.ControlPlane, nil))
-	if said := tftest.Show(failed.Diagnostics); !failed.Failed() || !d.State.IsNull() ||
-		strings.Count(said, "a reason of Talos") != 1 {
-		t.Errorf("with state %t it says %s", !d.State.IsNull(), said)
+	if diagnostics := tftest.Show(failed.Diagnostics); !failed.Failed() || !d.State.IsNull() ||
+		strings.Count(diagnostics, "a reason of Talos") != 1 {
+		t.Errorf("with state %t it says %s", !d.State.IsNull(), diagnostics)
 	}
 
 	s.SetOnCall(nil)

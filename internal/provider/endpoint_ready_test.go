@@ -27,8 +27,8 @@ func impatient() *providerdata.ProviderData {
 func warned(t *testing.T, o tftest.Outcome, want bool, when string) {
 	t.Helper()
 
-	if said := tftest.Show(o.Diagnostics); strings.Contains(said, silentEndpoint) != want {
-		t.Errorf("%s: the warning is wanted: %v; said is: %s", when, want, said)
+	if diagnostics := tftest.Show(o.Diagnostics); strings.Contains(diagnostics, silentEndpoint) != want {
+		t.Errorf("%s: the warning is wanted: %v; said is: %s", when, want, diagnostics)
 	}
 }
 
@@ -172,8 +172,8 @@ func TestEndpoint_outOfReach(t *testing.T) {
 			tftest.Config{"unreachable_endpoints": []any{s.URL, "10.0.0.10"}}))})
 	tftest.Must(t, err)
 
-	if said := tftest.Show(resp.Diagnostics); len(resp.Diagnostics) != 1 || !strings.Contains(said, "Invalid endpoint") {
-		t.Errorf("an endpoint without a scheme: %s", said)
+	if diagnostics := tftest.Show(resp.Diagnostics); len(resp.Diagnostics) != 1 || !strings.Contains(diagnostics, "Invalid endpoint") {
+		t.Errorf("an endpoint without a scheme: %s", diagnostics)
 	}
 }
 

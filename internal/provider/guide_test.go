@@ -64,12 +64,12 @@ func incompleteCreate(t *testing.T) []*tfprotov6.Diagnostic {
 	config["machines"] = tftest.Config{"cp-1": tftest.Config{"address": address}}
 	config["timeouts"] = tftest.Config{"create": hanging}
 
-	said := tftest.Drive(t, theControlPlaneKind, nil).Apply(t, config).Diagnostics
-	for _, d := range said {
+	diagnostics := tftest.Drive(t, theControlPlaneKind, nil).Apply(t, config).Diagnostics
+	for _, d := range diagnostics {
 		d.Detail = strings.ReplaceAll(d.Detail, address, "10.0.0.11")
 	}
 
-	return said
+	return diagnostics
 }
 
 func guidedDiagnostics() map[string]guided {
@@ -147,9 +147,9 @@ func TestPlan_asRecordedInTheGuide(t *testing.T) {
 func (g guided) text(t *testing.T) string {
 	t.Helper()
 
-	said := g.say(t)
+	diagnostics := g.say(t)
 
-	for _, d := range said {
+	for _, d := range diagnostics {
 		if d.Summary != g.summary {
 			continue
 		}
@@ -167,7 +167,7 @@ func (g guided) text(t *testing.T) string {
 		return fmt.Sprintf("%s: %s\n\n  with %s.this%s\n\n%s\n", severity, d.Summary, g.kind, at, wrapped(d.Detail, 100))
 	}
 
-	t.Fatalf("%q is not said: %s", g.summary, tftest.Show(said))
+	t.Fatalf("%q is not said: %s", g.summary, tftest.Show(diagnostics))
 
 	return ""
 }

@@ -103,8 +103,8 @@ func parseShell(code string) error {
 	command := exec.Command("bash", "-n")
 	command.Stdin = strings.NewReader(placeholder.ReplaceAllString(code, "word"))
 
-	if said, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, said)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, output)
 	}
 
 	return nil

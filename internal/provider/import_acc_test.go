@@ -131,8 +131,8 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 
 		w.MustRun("apply", "-auto-approve")
 
-		labelled := config(`config_patches = ["machine: {nodeLabels: {rack: b2}}"]`)
-		w.Write("main.tf", sitetest.ProviderHCL+strings.Replace(labelled, "w-1 = {", `w-1 = { hostname = "rack-7",`, 1))
+		labeled := config(`config_patches = ["machine: {nodeLabels: {rack: b2}}"]`)
+		w.Write("main.tf", sitetest.ProviderHCL+strings.Replace(labeled, "w-1 = {", `w-1 = { hostname = "rack-7",`, 1))
 
 		if plan := w.MustRun("plan").Stdout; !strings.Contains(plan,
 			`batch/w-1 (no reboot): HostnameConfig auto = \"stable\" -> \"off\", + HostnameConfig hostname = \"rack-7\"`) {

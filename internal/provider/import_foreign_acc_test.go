@@ -37,13 +37,13 @@ func (f foreignTool) try(ctx context.Context, args ...string) (string, error) {
 	cmd.Dir = f.dir
 	cmd.Env = append(os.Environ(), "HOME="+f.dir, "TALOSCONFIG="+filepath.Join(f.dir, "talosconfig"))
 
-	var said strings.Builder
+	var stderr strings.Builder
 
-	cmd.Stderr = &said
+	cmd.Stderr = &stderr
 
 	out, err := cmd.Output()
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w: %s", filepath.Base(f.path), strings.Join(args, " "), err, said.String())
+		err = fmt.Errorf("%s %s: %w: %s", filepath.Base(f.path), strings.Join(args, " "), err, stderr.String())
 	}
 
 	return string(out), err
@@ -245,8 +245,8 @@ func takesIdentities(t *testing.T, cli clitest.CLI) bool {
 	}
 
 	// After warnings about a configuration of the CLI.
-	said := foreignTool{t, cli.Path, t.TempDir()}.run("version", "-json")
-	tftest.Must(t, json.Unmarshal([]byte(said[max(0, strings.Index(said, "{")):]), &version))
+	output := foreignTool{t, cli.Path, t.TempDir()}.run("version", "-json")
+	tftest.Must(t, json.Unmarshal([]byte(output[max(0, strings.Index(output, "{")):]), &version))
 
 	major, rest, _ := strings.Cut(version.Terraform, ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -83,16 +83,16 @@ func runOperator(t *testing.T, kube *kubetest.Cluster) {
 		"--health-probe-bind-address=0")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kube.Kubeconfig(), "HOME="+t.TempDir())
 
-	var said strings.Builder
+	var output strings.Builder
 
-	cmd.Stderr, cmd.Stdout = &said, &said
+	cmd.Stderr, cmd.Stdout = &output, &output
 	tftest.Must(t, cmd.Start())
 
 	t.Cleanup(func() {
 		cancel()
 
 		if err := cmd.Wait(); err != nil && t.Failed() {
-			t.Logf("the operator: %v\n%s", err, said.String())
+			t.Logf("the operator: %v\n%s", err, output.String())
 		}
 	})
 }

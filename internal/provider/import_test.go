@@ -40,8 +40,8 @@ func TestImport_secretsInConfigurations(t *testing.T) {
 	}
 
 	d = tftest.Drive(t, "talosop_control_plane", provider(registryPatch))
-	if said := tftest.Show(d.Import(t, id).Must(t).Diagnostics); said != "" {
-		t.Errorf("the import with the patch of the provider says: %s", said)
+	if diagnostics := tftest.Show(d.Import(t, id).Must(t).Diagnostics); diagnostics != "" {
+		t.Errorf("the import with the patch of the provider says: %s", diagnostics)
 	}
 
 	d.ExpectEmpty(t, "after an import with the patch of the provider", planes)

@@ -222,14 +222,14 @@ func (a *lifeApply) destroy(ctx context.Context, c lifeChange) bool {
 		Config: tftest.Dynamic(a.t, null), PlannedPrivate: c.Private,
 	})
 	if err != nil {
-		return a.said(c.Key.String(), nil, err)
+		return a.note(c.Key.String(), nil, err)
 	}
 
 	if a.Lost() != lossNone {
 		return false
 	}
 
-	ok := a.said(c.Key.String(), resp.Diagnostics, nil)
+	ok := a.note(c.Key.String(), resp.Diagnostics, nil)
 	value := tftest.Decoded(a.t, null.Type(), resp.NewState)
 
 	switch {
@@ -296,7 +296,7 @@ func (a *lifeApply) applied(ctx context.Context, c, again lifeChange, prior *lif
 		Config: tftest.Dynamic(a.t, config), PlannedPrivate: again.Private,
 	})
 	if err != nil {
-		return a.said(c.Key.String(), nil, err)
+		return a.note(c.Key.String(), nil, err)
 	}
 
 	switch lost := a.Lost(); {
@@ -310,7 +310,7 @@ func (a *lifeApply) applied(ctx context.Context, c, again lifeChange, prior *lif
 		return false
 	}
 
-	ok := a.said(c.Key.String(), resp.Diagnostics, nil)
+	ok := a.note(c.Key.String(), resp.Diagnostics, nil)
 	value := tftest.Decoded(a.t, config.Type(), resp.NewState)
 
 	if !value.IsNull() {

@@ -101,8 +101,8 @@ func newLifeWalk(t *testing.T, state lifeState) *lifeWalk {
 	return w
 }
 
-// said notes diagnostics of an address, and returns true without errors.
-func (w *lifeWalk) said(address string, diagnostics []*tfprotov6.Diagnostic, err error) bool {
+// note records diagnostics of an address, and returns true without errors.
+func (w *lifeWalk) note(address string, diagnostics []*tfprotov6.Diagnostic, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -185,8 +185,8 @@ func (w *lifeWalk) refresh(ctx context.Context, key lifeKey) bool {
 	resp, err := w.server.ReadResource(ctx, &tfprotov6.ReadResourceRequest{
 		TypeName: object.Kind, CurrentState: tftest.Dynamic(w.t, object.Value), Private: object.Private,
 	})
-	if err != nil || !w.said(key.String(), resp.Diagnostics, nil) {
-		return w.said(key.String(), nil, err) && false
+	if err != nil || !w.note(key.String(), resp.Diagnostics, nil) {
+		return w.note(key.String(), nil, err) && false
 	}
 
 	read := *object
@@ -210,10 +210,10 @@ func (w *lifeWalk) planCall(
 		Config: tftest.Dynamic(w.t, config), PriorPrivate: private,
 	})
 	if err != nil {
-		return nil, w.said(address, nil, err)
+		return nil, w.note(address, nil, err)
 	}
 
-	return resp, w.said(address, resp.Diagnostics, nil)
+	return resp, w.note(address, resp.Diagnostics, nil)
 }
 
 // proposed is what a CLI proposes for a configuration without write-only values.

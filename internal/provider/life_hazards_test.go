@@ -310,8 +310,8 @@ func (w *lifeWorld) withoutOthers(name string, only lifeConfig) bool {
 	tftest.Must(w.t, one.AwaitStage(w.t.Context(), sim.StageMaintenance))
 
 	plan := planLife(w.t, state, w.blocks(only), lifeOptions{Random: w.order})
-	if said := tftest.Show(plan.Diagnostics); !plan.Refused || !strings.Contains(said, needsConsent) {
-		w.violated("the plan would begin a second etcd: %v %s", plan.Changes, said)
+	if diagnostics := tftest.Show(plan.Diagnostics); !plan.Refused || !strings.Contains(diagnostics, needsConsent) {
+		w.violated("the plan would begin a second etcd: %v %s", plan.Changes, diagnostics)
 	}
 
 	for _, m := range off {

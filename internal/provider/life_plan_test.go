@@ -145,8 +145,8 @@ func (w *lifeWalk) propose(
 		TypeName: b.Kind, Config: tftest.Dynamic(w.t, config),
 		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
 	})
-	if err != nil || !w.said(b.Address, validated.Diagnostics, nil) {
-		return change, w.said(b.Address, nil, err) && false
+	if err != nil || !w.note(b.Address, validated.Diagnostics, nil) {
+		return change, w.note(b.Address, nil, err) && false
 	}
 
 	null := tftypes.NewValue(config.Type(), nil)

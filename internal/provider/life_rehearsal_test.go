@@ -53,7 +53,7 @@ func staticBlock(kind string, config tftest.Config) []lifeBlock {
 }
 
 // inOneGo plans and applies blocks; ok reports whether all of it was done.
-func (w *lifeWorld) inOneGo(state lifeState, blocks []lifeBlock, o lifeOptions) (after lifeState, said string, ok bool) {
+func (w *lifeWorld) inOneGo(state lifeState, blocks []lifeBlock, o lifeOptions) (after lifeState, diagnostics string, ok bool) {
 	o.Random = w.order
 
 	plan := planLife(w.t, state, blocks, o)
@@ -77,10 +77,10 @@ func (w *lifeWorld) rehearseOn(op lifeOperation, spare *sim.Machine, isolated bo
 		return tftypes.NewValue(tftypes.String, bundle)
 	}).(tftest.Config)
 
-	taken, said, ok := w.inOneGo(lifeState{}, staticBlock("talosop_etcd_backup",
+	taken, diagnostics, ok := w.inOneGo(lifeState{}, staticBlock("talosop_etcd_backup",
 		tftest.Config{"cluster": handle, "file": tftest.Config{"path": folder}}), lifeOptions{})
 	if !ok {
-		w.log("    no snapshot: %s", said)
+		w.log("    no snapshot: %s", diagnostics)
 
 		return false
 	}
@@ -100,19 +100,19 @@ func (w *lifeWorld) rehearseOn(op lifeOperation, spare *sim.Machine, isolated bo
 
 	before := w.production(spare)
 	blocks := staticBlock("talosop_control_plane", config)
-	state, said, done := w.inOneGo(lifeState{}, blocks, lifeOptions{})
+	state, diagnostics, done := w.inOneGo(lifeState{}, blocks, lifeOptions{})
 
 	w.expectSame(before, w.production(spare), "the rehearsal")
 
 	switch {
 	case isolated && !done:
-		w.violated("the rehearsal failed: %s", said)
+		w.violated("the rehearsal failed: %s", diagnostics)
 	case !isolated && (done || spare.Configured()):
-		w.violated("a restore that is not isolated began beside the cluster: %s", said)
+		w.violated("a restore that is not isolated began beside the cluster: %s", diagnostics)
 	}
 
-	if _, said, ok := w.inOneGo(state, blocks, lifeOptions{Destroy: true}); isolated && done && !ok {
-		w.violated("the rehearsal could not be destroyed: %s", said)
+	if _, diagnostics, ok := w.inOneGo(state, blocks, lifeOptions{Destroy: true}); isolated && done && !ok {
+		w.violated("the rehearsal could not be destroyed: %s", diagnostics)
 	}
 
 	w.expectSame(before, w.production(spare), "the end of the rehearsal")

@@ -164,8 +164,8 @@ func TestReplace_ofAProtectedCluster(t *testing.T) {
 				options := force()
 
 				p := r.planned(options)
-				if said := tftest.Show(p.Diagnostics); !p.Refused || !strings.Contains(said, "[deletion_protection") {
-					t.Errorf("%s: the plan was not refused: %s", name, said)
+				if diagnostics := tftest.Show(p.Diagnostics); !p.Refused || !strings.Contains(diagnostics, "[deletion_protection") {
+					t.Errorf("%s: the plan was not refused: %s", name, diagnostics)
 				}
 
 				untainted(r.state)
@@ -186,9 +186,9 @@ func TestReplace_ofSeveralMachinesByOption(t *testing.T) {
 	r := newReplaceLife(t, machinesLayout, 3, false)
 
 	p := r.planned(lifeOptions{Replace: r.planes()[:2]})
-	if said := tftest.Show(p.Diagnostics); !p.Refused ||
-		!strings.Contains(said, "Several control planes replaced by one plan") {
-		t.Errorf("the plan was not refused: %s", said)
+	if diagnostics := tftest.Show(p.Diagnostics); !p.Refused ||
+		!strings.Contains(diagnostics, "Several control planes replaced by one plan") {
+		t.Errorf("the plan was not refused: %s", diagnostics)
 	}
 
 	p = r.planned(lifeOptions{Replace: r.planes()[:1]})
@@ -244,8 +244,8 @@ func TestReplace_withoutParallelismKeepsTheCluster(t *testing.T) {
 	p.Parallelism = 1
 
 	done, fewest := r.applied(p)
-	if said := tftest.Show(done.Diagnostics); !done.failed() || !strings.Contains(said, "-parallelism=1") {
-		t.Errorf("the apply did not say why it failed: %s", said)
+	if diagnostics := tftest.Show(done.Diagnostics); !done.failed() || !strings.Contains(diagnostics, "-parallelism=1") {
+		t.Errorf("the apply did not say why it failed: %s", diagnostics)
 	}
 
 	if len(r.resets()) != 1 || fewest < 3 {
@@ -266,9 +266,9 @@ func TestReplace_taintWarns(t *testing.T) {
 	r.taint(address)
 
 	p := r.planned(lifeOptions{})
-	if said := tftest.Show(p.Diagnostics); p.Refused || !strings.Contains(said, "Machines will be wiped") ||
-		!strings.Contains(said, "reset control plane cp-2") {
-		t.Errorf("the plan does not say what is lost: %s", said)
+	if diagnostics := tftest.Show(p.Diagnostics); p.Refused || !strings.Contains(diagnostics, "Machines will be wiped") ||
+		!strings.Contains(diagnostics, "reset control plane cp-2") {
+		t.Errorf("the plan does not say what is lost: %s", diagnostics)
 	}
 
 	for _, c := range p.Changes {

@@ -25,8 +25,8 @@ import (
 // importObject imports a resource, as the command of the CLIs does, and reads it at once.
 func (w *lifeWalk) importObject(ctx context.Context, b lifeBlock, id string) {
 	resp, err := w.server.ImportResourceState(ctx, &tfprotov6.ImportResourceStateRequest{TypeName: b.Kind, ID: id})
-	if err != nil || !w.said(b.Address, resp.Diagnostics, nil) {
-		w.said(b.Address, nil, err)
+	if err != nil || !w.note(b.Address, resp.Diagnostics, nil) {
+		w.note(b.Address, nil, err)
 
 		return
 	}

@@ -188,11 +188,11 @@ var inOwnWords = []string{"cluster", "control_plane", "host", "hostname", "image
 	"rejoin", "replica_config_patches", "replicas", "secrets", "uuid", "version_contract", "workers"}
 
 // A fixed phrase describes the effect of a change on machines, the same for the same effect.
-func TestSchema_changesAreSaidByFixedPhrases(t *testing.T) {
+func TestSchema_changesAreDescribedByFixedPhrases(t *testing.T) {
 	t.Parallel()
 
 	phrase := regexp.MustCompile(`A change ([^.]*)\.`)
-	said := map[string]bool{}
+	used := map[string]bool{}
 
 	for name, resource := range tftest.Schemas(t).ResourceSchemas {
 		if !slices.Contains([]string{"talosop_cluster", "talosop_control_plane", "talosop_worker", "talosop_machine"}, name) {
@@ -202,7 +202,7 @@ func TestSchema_changesAreSaidByFixedPhrases(t *testing.T) {
 		tftest.WalkAttributes(name, resource.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
 			found := phrase.FindAllStringSubmatch(a.Description, -1)
 			for _, text := range found {
-				said[text[1]] = true
+				used[text[1]] = true
 
 				if !slices.Contains(changePhrases, text[1]) {
 					t.Errorf("%s has a phrase of its own: %s", where, text[0])
@@ -217,7 +217,7 @@ func TestSchema_changesAreSaidByFixedPhrases(t *testing.T) {
 	}
 
 	for _, text := range changePhrases {
-		if !said[text] {
+		if !used[text] {
 			t.Errorf("nothing says %s", text)
 		}
 	}

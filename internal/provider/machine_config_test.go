@@ -280,8 +280,8 @@ func TestMachineConfig_withTheProvidersClusters(t *testing.T) {
 		t.Errorf("the patches of the provider's configuration are not in\n%s", got)
 	}
 
-	if said := tftest.Show(read(tftest.Unknown{}).Diagnostics); !strings.Contains(said, "not known before the apply") {
-		t.Errorf("with unknown secrets: %s", said)
+	if diagnostics := tftest.Show(read(tftest.Unknown{}).Diagnostics); !strings.Contains(diagnostics, "not known before the apply") {
+		t.Errorf("with unknown secrets: %s", diagnostics)
 	}
 }
 

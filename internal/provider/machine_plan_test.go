@@ -103,8 +103,8 @@ func TestMachine_endpointThatHasNotJoined(t *testing.T) {
 	} {
 		resp := tftest.Plan(t, "talosop_machine", nil, tftest.ValueOf(t, tftest.TypeOf(t, "talosop_machine"), test.config))
 
-		if said := tftest.Show(resp.Diagnostics); strings.Contains(said, "which is this machine") != test.refused {
-			t.Errorf("%s: %s", name, said)
+		if diagnostics := tftest.Show(resp.Diagnostics); strings.Contains(diagnostics, "which is this machine") != test.refused {
+			t.Errorf("%s: %s", name, diagnostics)
 		}
 	}
 }
@@ -268,9 +268,9 @@ func TestMachine_planOfDestroy(t *testing.T) {
 	taken := seen(t, settledState(t, "talosop_machine", last), "cp-1", "drift",
 		record.Drift{{Kind: record.OwnedByAnother}})
 
-	told := destroyOf(tftest.Server(t), taken)
-	if len(told) != 1 || told[0].Summary != "Machines are left to another resource" {
-		t.Errorf("a machine of another resource: %s", tftest.Show(told))
+	warnings := destroyOf(tftest.Server(t), taken)
+	if len(warnings) != 1 || warnings[0].Summary != "Machines are left to another resource" {
+		t.Errorf("a machine of another resource: %s", tftest.Show(warnings))
 	}
 
 	// The last one of all that the same plan destroys.

@@ -52,8 +52,8 @@ func TestSecrets_movedFromTheOfficialProvider(t *testing.T) {
 	tftest.Must(t, json.Unmarshal(state, &wrote))
 
 	d := tftest.Drive(t, "talosop_secrets", nil)
-	if said := moveFrom(t, d, officialAddress, "talos_machine_secrets", state); len(said) > 0 {
-		t.Fatal(tftest.Show(said))
+	if diagnostics := moveFrom(t, d, officialAddress, "talos_machine_secrets", state); len(diagnostics) > 0 {
+		t.Fatal(tftest.Show(diagnostics))
 	}
 
 	bundle, err := pki.Parse([]byte(textOf(t, d.State, "bundle")))
@@ -84,9 +84,9 @@ func TestSecrets_movedFromElsewhereAreRefused(t *testing.T) {
 	} {
 		d := tftest.Drive(t, "talosop_secrets", nil)
 
-		said := tftest.Show(moveFrom(t, d, test.provider, test.kind, []byte(test.state)))
-		if !strings.Contains(said, test.says) || strings.Contains(said, "hunter22") {
-			t.Errorf("%s of %s: %s", test.kind, test.provider, said)
+		diagnostics := tftest.Show(moveFrom(t, d, test.provider, test.kind, []byte(test.state)))
+		if !strings.Contains(diagnostics, test.says) || strings.Contains(diagnostics, "hunter22") {
+			t.Errorf("%s of %s: %s", test.kind, test.provider, diagnostics)
 		}
 	}
 }
@@ -116,8 +116,8 @@ func TestMachine_movedFromTheOfficialProvider(t *testing.T) {
 		tftest.Must(t, err)
 
 		d := tftest.Drive(t, "talosop_machine", tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": bundle}}})
-		if said := moveFrom(t, d, officialAddress, "talos_machine_configuration_apply", state); len(said) > 0 {
-			t.Fatal(tftest.Show(said))
+		if diagnostics := moveFrom(t, d, officialAddress, "talos_machine_configuration_apply", state); len(diagnostics) > 0 {
+			t.Fatal(tftest.Show(diagnostics))
 		}
 
 		d.Refresh(t).Must(t)

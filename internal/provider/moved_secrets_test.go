@@ -50,8 +50,8 @@ func TestProvidedSecrets_moveToTheResource(t *testing.T) {
 	s.ForgetCalls()
 
 	for d, config := range map[*tftest.Driven]tftest.Config{plane: given, worker: joins} {
-		if said := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(said, "Cluster was not read") {
-			t.Errorf("the refresh of %s says %q", d.Name, said)
+		if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics, "Cluster was not read") {
+			t.Errorf("the refresh of %s says %q", d.Name, diagnostics)
 		}
 
 		d.Apply(t, config).Must(t)
@@ -77,8 +77,8 @@ func TestProvidedSecrets_moveOfOthersIsRefused(t *testing.T) {
 		"none are given here":                     without,
 		"state has none":                          nil,
 	} {
-		if said := tftest.Show(plane.Plan(t, config).Diagnostics); !strings.Contains(said, says) {
-			t.Errorf("the plan says %s, want %q", said, says)
+		if diagnostics := tftest.Show(plane.Plan(t, config).Diagnostics); !strings.Contains(diagnostics, says) {
+			t.Errorf("the plan says %s, want %q", diagnostics, says)
 		}
 	}
 

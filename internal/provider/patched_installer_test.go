@@ -43,8 +43,8 @@ func TestUpgrade_keepsThePatchedInstaller(t *testing.T) {
 			config["talos_version"] = test.to
 			done := d.Ready(t, config)
 
-			if said := tftest.Show(done.Diagnostics); strings.Contains(said, "extension") {
-				t.Errorf("the upgrade says: %s", said)
+			if diagnostics := tftest.Show(done.Diagnostics); strings.Contains(diagnostics, "extension") {
+				t.Errorf("the upgrade says: %s", diagnostics)
 			}
 
 			if got := installer(); got != image+":"+test.to || machine.TalosVersion() != test.to ||
@@ -100,10 +100,10 @@ func TestPlan_warnsOfRemovedExtensions(t *testing.T) {
 		"same schematic by content": {newer(tftest.With(base(), content, "schematic")), ""},
 		"same schematic by patch":   {newer(tftest.With(base(), patch("v1.13.2"), "config_patches")), ""},
 	} {
-		said := tftest.Show(d.Plan(t, test.config).Must(t).Diagnostics)
-		if has := strings.Contains(said, "System extensions will be removed"); has != (test.lost != "") ||
-			!strings.Contains(said, test.lost) {
-			t.Errorf("%s: the plan says: %s", name, said)
+		diagnostics := tftest.Show(d.Plan(t, test.config).Must(t).Diagnostics)
+		if has := strings.Contains(diagnostics, "System extensions will be removed"); has != (test.lost != "") ||
+			!strings.Contains(diagnostics, test.lost) {
+			t.Errorf("%s: the plan says: %s", name, diagnostics)
 		}
 	}
 }

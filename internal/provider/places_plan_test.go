@@ -119,9 +119,9 @@ func TestApply_addressOfAnotherMachine(t *testing.T) {
 	d.Private = nil // as the CLIs leave it after the provider was killed
 	s.ForgetCalls()
 
-	said := tftest.Show(d.Apply(t, config(second, first)).Diagnostics)
-	if !strings.Contains(said, second+" is batch/w-2") || strings.Contains(said, s.Workers[1].UUID()) {
-		t.Errorf("the apply says %s", said)
+	diagnostics := tftest.Show(d.Apply(t, config(second, first)).Diagnostics)
+	if !strings.Contains(diagnostics, second+" is batch/w-2") || strings.Contains(diagnostics, s.Workers[1].UUID()) {
+		t.Errorf("the apply says %s", diagnostics)
 	}
 
 	s.ExpectNothingSent(t)

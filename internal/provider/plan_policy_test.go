@@ -84,13 +84,13 @@ func TestPlanPolicy_deniesWhatWipes(t *testing.T) {
 	tftest.WriteFile(t, file, tftest.JSON(t, inputs))
 
 	//nolint:gosec // the program and its arguments are the test's own
-	said, err := exec.CommandContext(t.Context(), clitest.Asset(t, "opa"), "eval", "--format=raw",
+	output, err := exec.CommandContext(t.Context(), clitest.Asset(t, "opa"), "eval", "--format=raw",
 		"--data", "../../examples/guides/plan-policy/talosop.rego", "--input", file,
 		`[sort(denied) | some plan in input; denied := data.main.deny with input as plan]`).Output()
 	tftest.Must(t, err)
 
 	var denials [][]string
-	tftest.Must(t, json.Unmarshal(said, &denials))
+	tftest.Must(t, json.Unmarshal(output, &denials))
 
 	for i, plan := range plans {
 		text := strings.Join(denials[i], "\n")

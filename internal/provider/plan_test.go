@@ -370,9 +370,9 @@ func TestPlan_replacements(t *testing.T) {
 
 		resp := tftest.Plan(t, "talosop_control_plane", &prior,
 			tftest.ValueOf(t, tftest.TypeOf(t, "talosop_control_plane"), tftest.With(test.config, false, "deletion_protection")))
-		if told := tftest.Show(resp.Diagnostics); refusedBy(resp.Diagnostics) || test.Replace != strings.Contains(told,
-			`Cluster "prod" goes, and its etcd with it`) || !test.Replace && told != "" {
-			t.Errorf("%s: %s", name, told)
+		if diagnostics := tftest.Show(resp.Diagnostics); refusedBy(resp.Diagnostics) || test.Replace != strings.Contains(diagnostics,
+			`Cluster "prod" goes, and its etcd with it`) || !test.Replace && diagnostics != "" {
+			t.Errorf("%s: %s", name, diagnostics)
 		}
 
 		if got := len(resp.RequiresReplace) > 0; got != test.Replace {
@@ -455,7 +455,7 @@ func TestPlan_schematicByContent(t *testing.T) {
 		id        = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
 		content   = "customization:\n  systemExtensions:\n    officialExtensions:\n      - siderolabs/qemu-guest-agent\n"
 		respelled = "# again\n{customization: {systemExtensions: {officialExtensions: [siderolabs/qemu-guest-agent]}}}"
-		elsewhat  = "customization: {systemExtensions: {officialExtensions: [siderolabs/iscsi-tools]}}"
+		elsewhere = "customization: {systemExtensions: {officialExtensions: [siderolabs/iscsi-tools]}}"
 	)
 
 	by := func(schematic string) tftest.Config {
@@ -490,7 +490,7 @@ func TestPlan_schematicByContent(t *testing.T) {
 
 	prior := settled(content)
 
-	got := tftest.TextsOf(t, tftest.AttributeOf(t, planOf(t, kind, &prior, by(elsewhat)), "operations"))
+	got := tftest.TextsOf(t, tftest.AttributeOf(t, planOf(t, kind, &prior, by(elsewhere)), "operations"))
 	if !slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, ": schematic ") }) {
 		t.Errorf("another content: operations are %q", got)
 	}
@@ -568,9 +568,9 @@ func TestPlan_replaceOption(t *testing.T) {
 
 	unprotected := tftest.Plan(t, kind, &prior, tftest.ValueOf(t, typ, tftest.With(tftest.BaseControlPlane(), false,
 		"deletion_protection")))
-	if told := tftest.Show(unprotected.Diagnostics); refusedBy(unprotected.Diagnostics) ||
-		!strings.Contains(told, "Deletion protection is switched off") || !strings.Contains(told, says) {
-		t.Error(told)
+	if diagnostics := tftest.Show(unprotected.Diagnostics); refusedBy(unprotected.Diagnostics) ||
+		!strings.Contains(diagnostics, "Deletion protection is switched off") || !strings.Contains(diagnostics, says) {
+		t.Error(diagnostics)
 	}
 
 	preserving := tftest.Plan(t, kind, &prior,

@@ -192,7 +192,7 @@ func TestAccPlanText(t *testing.T) {
 
 			text := readable(s, w.MustRun("plan", "-out=plan").Stdout)
 			if change.judged {
-				text += judgement(t, w)
+				text += policyResult(t, w)
 			}
 
 			recorded(t, filepath.Join("testdata", "plantexts", change.name+".txt"), text)
@@ -223,7 +223,7 @@ func TestAccPlanText(t *testing.T) {
 		}
 
 		text := readable(s, w.MustRun("plan", "-destroy", "-out=plan").Stdout)
-		recorded(t, filepath.Join("testdata", "plantexts", "destroy.txt"), text+judgement(t, w))
+		recorded(t, filepath.Join("testdata", "plantexts", "destroy.txt"), text+policyResult(t, w))
 		w.MustRun("apply", "plan")
 	})
 }
@@ -305,8 +305,8 @@ func besideWorkers(text string) int {
 	return lines
 }
 
-// judgement is the result of the examples' policy for the plan of a workspace.
-func judgement(t *testing.T, w *clitest.Workspace) string {
+// policyResult is the result of the examples' policy for the plan of a workspace.
+func policyResult(t *testing.T, w *clitest.Workspace) string {
 	t.Helper()
 
 	const policy = "../../examples/guides/plan-policy/talosop.rego"
@@ -314,13 +314,13 @@ func judgement(t *testing.T, w *clitest.Workspace) string {
 	w.Write("plan.json", w.MustRun("show", "-json", "plan").Stdout)
 
 	//nolint:gosec // the program and its arguments are the test's own
-	said, err := exec.CommandContext(t.Context(), clitest.Asset(t, "opa"), "eval", "--format=raw", "--data", policy,
+	output, err := exec.CommandContext(t.Context(), clitest.Asset(t, "opa"), "eval", "--format=raw", "--data", policy,
 		"--input", filepath.Join(w.Dir, "plan.json"), `concat("\n", sort(data.main.deny))`).Output()
 	if err != nil {
 		t.Fatalf("the policy cannot be asked: %v", err)
 	}
 
-	if text := strings.TrimSpace(string(said)); text != "" {
+	if text := strings.TrimSpace(string(output)); text != "" {
 		return "The policy denies:\n" + text + "\n"
 	}
 

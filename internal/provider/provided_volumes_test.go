@@ -41,10 +41,10 @@ func TestProvidedPatches_thatADiskDoesNotTake(t *testing.T) {
 	plane = plane.Elsewhere(t, provider("close-sesame"))
 	plane.Refresh(t).Must(t)
 
-	said := tftest.Show(plane.Apply(t, config).Diagnostics)
-	if !strings.Contains(said, "VolumeConfig/EPHEMERAL: all of its encryption keys would change") ||
-		strings.Contains(said, "sesame") {
-		t.Errorf("the apply says %s", said)
+	diagnostics := tftest.Show(plane.Apply(t, config).Diagnostics)
+	if !strings.Contains(diagnostics, "VolumeConfig/EPHEMERAL: all of its encryption keys would change") ||
+		strings.Contains(diagnostics, "sesame") {
+		t.Errorf("the apply says %s", diagnostics)
 	}
 
 	if sent := s.CallsTo("ApplyConfiguration"); len(sent) > 0 || string(machine.Config()) != before {

@@ -458,16 +458,16 @@ func TestReady_planWaitsForPodsThatStart(t *testing.T) {
 	d.Refresh(t).Must(t)
 
 	planned := d.Plan(t, large).Must(t)
-	said := operationsIn(t, planned)
+	operations := operationsIn(t, planned)
 
 	for _, name := range []string{"cp-1", "cp-2", "batch/1"} {
-		if !strings.Contains(said, name) {
-			t.Errorf("the plan says nothing of %s:\n%s", name, said)
+		if !strings.Contains(operations, name) {
+			t.Errorf("the plan says nothing of %s:\n%s", name, operations)
 		}
 	}
 
-	if !strings.Contains(said, "wait for ") || tftest.Text(t, planned.Value, "phase") != "unknown" {
-		t.Errorf("in phase %s the plan does not wait:\n%s", tftest.Text(t, planned.Value, "phase"), said)
+	if !strings.Contains(operations, "wait for ") || tftest.Text(t, planned.Value, "phase") != "unknown" {
+		t.Errorf("in phase %s the plan does not wait:\n%s", tftest.Text(t, planned.Value, "phase"), operations)
 	}
 
 	again := d.Plan(t, large).Must(t)

@@ -122,8 +122,8 @@ func TestReady_etcdWithoutQuorum(t *testing.T) {
 		t.Errorf("without a quorum the phase is %s: %s", got, tftest.Show(read.Diagnostics))
 	}
 
-	if said := tftest.Show(read.Diagnostics); !strings.Contains(said, "EtcdQuorum") {
-		t.Errorf("the refresh does not warn of etcd: %s", said)
+	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "EtcdQuorum") {
+		t.Errorf("the refresh does not warn of etcd: %s", diagnostics)
 	}
 
 	planned := own.Plan(t, config).Must(t)
@@ -131,8 +131,8 @@ func TestReady_etcdWithoutQuorum(t *testing.T) {
 		t.Errorf("the plan has phase %s", got)
 	}
 
-	if said := operationsIn(t, planned); !strings.Contains(said, "wait for etcd: ") {
-		t.Errorf("the plan does not wait for etcd:\n%s", said)
+	if operations := operationsIn(t, planned); !strings.Contains(operations, "wait for etcd: ") {
+		t.Errorf("the plan does not wait for etcd:\n%s", operations)
 	}
 
 	done := own.Apply(t, config)

@@ -87,14 +87,14 @@ func TestPlan_replaceOptionOfEveryMachine(t *testing.T) {
 		r := replacing{t, tftest.Server(t)}
 		one, two := planeOf(1, test.first), planeOf(2, test.second)
 
-		if said := r.byOption(kind, settledState(t, kind, one), one, nil); strings.Contains(said, "ERROR") {
-			t.Errorf("%+v: the first of two is refused: %s", test, said)
+		if diagnostics := r.byOption(kind, settledState(t, kind, one), one, nil); strings.Contains(diagnostics, "ERROR") {
+			t.Errorf("%+v: the first of two is refused: %s", test, diagnostics)
 		}
 
-		said := r.byOption(kind, settledState(t, kind, two), two, nil)
-		if strings.Contains(said, deletionProtected) != test.refused || test.refused &&
-			!strings.Contains(said, "replaced together with all other control planes of its cluster") {
-			t.Errorf("%+v: %s", test, said)
+		diagnostics := r.byOption(kind, settledState(t, kind, two), two, nil)
+		if strings.Contains(diagnostics, deletionProtected) != test.refused || test.refused &&
+			!strings.Contains(diagnostics, "replaced together with all other control planes of its cluster") {
+			t.Errorf("%+v: %s", test, diagnostics)
 		}
 	}
 }
@@ -126,16 +126,16 @@ func TestPlan_taintOfProtectedResources(t *testing.T) {
 		"talosop_worker":  tftest.With(tftest.BaseWorker(), true, "deletion_protection"),
 		"talosop_machine": tftest.With(tftest.BaseMachine(), []any{"10.0.0.11"}, "cluster", "talos_endpoints"),
 	} {
-		said := replacing{t, tftest.Server(t)}.byTaint(kind, settledState(t, kind, config), config)
-		if !strings.Contains(said, deletionProtected) || !strings.Contains(said, "untaint") {
-			t.Errorf("taint of %s: %s", kind, said)
+		diagnostics := replacing{t, tftest.Server(t)}.byTaint(kind, settledState(t, kind, config), config)
+		if !strings.Contains(diagnostics, deletionProtected) || !strings.Contains(diagnostics, "untaint") {
+			t.Errorf("taint of %s: %s", kind, diagnostics)
 		}
 
 		free := tftest.With(config, false, "deletion_protection")
 
-		said = replacing{t, tftest.Server(t)}.byTaint(kind, settledState(t, kind, free), free)
-		if strings.Contains(said, "ERROR") || !strings.Contains(said, "Machines will be wiped") {
-			t.Errorf("taint of %s without protection: %s", kind, said)
+		diagnostics = replacing{t, tftest.Server(t)}.byTaint(kind, settledState(t, kind, free), free)
+		if strings.Contains(diagnostics, "ERROR") || !strings.Contains(diagnostics, "Machines will be wiped") {
+			t.Errorf("taint of %s without protection: %s", kind, diagnostics)
 		}
 	}
 }
@@ -148,10 +148,10 @@ func TestPlan_createBesideAnObjectOfTheSameName(t *testing.T) {
 		"cp-1": tftest.Config{"address": "10.0.9.11"},
 	}, "machines"))
 
-	said := replacing{t, tftest.Server(t)}.byTaint("talosop_control_plane",
+	diagnostics := replacing{t, tftest.Server(t)}.byTaint("talosop_control_plane",
 		settledState(t, "talosop_control_plane", tftest.BaseControlPlane()), other)
-	if strings.Contains(said, "ERROR") || strings.Contains(said, "wiped") {
-		t.Error(said)
+	if strings.Contains(diagnostics, "ERROR") || strings.Contains(diagnostics, "wiped") {
+		t.Error(diagnostics)
 	}
 }
 
@@ -169,10 +169,10 @@ func TestPlan_modeIsProtected(t *testing.T) {
 			prior := settledState(t, kind, from())
 			resp := tftest.Plan(t, kind, &prior, tftest.ValueOf(t, tftest.TypeOf(t, kind), to()))
 
-			if said := tftest.Show(resp.Diagnostics); strings.Count(said, "ERROR") != 1 ||
-				!strings.Contains(said, deletionProtected) ||
-				!strings.Contains(said, "replaced, and its machines") {
-				t.Errorf("%s from %v: %s", kind, from()["mode"], said)
+			if diagnostics := tftest.Show(resp.Diagnostics); strings.Count(diagnostics, "ERROR") != 1 ||
+				!strings.Contains(diagnostics, deletionProtected) ||
+				!strings.Contains(diagnostics, "replaced, and its machines") {
+				t.Errorf("%s from %v: %s", kind, from()["mode"], diagnostics)
 			}
 
 			prior = settledState(t, kind, tftest.With(from(), false, "deletion_protection"))
@@ -207,16 +207,16 @@ func TestPlan_replacementsThatWaitForEachOther(t *testing.T) {
 				next = tftest.With(planeOf(i, false), tftest.Unknown{}, "cluster", "talos_endpoints")
 			}
 
-			said := ""
+			diagnostics := ""
 			if test.option {
-				said = r.byOption(kind, prior, next, nil)
+				diagnostics = r.byOption(kind, prior, next, nil)
 			} else {
-				said = r.byTaint(kind, prior, next)
+				diagnostics = r.byTaint(kind, prior, next)
 			}
 
 			want := test.refused && i == 2
-			if refused := strings.Contains(said, "Several control planes replaced by one plan"); refused != want {
-				t.Errorf("%+v, machine %d: %s", test, i, said)
+			if refused := strings.Contains(diagnostics, "Several control planes replaced by one plan"); refused != want {
+				t.Errorf("%+v, machine %d: %s", test, i, diagnostics)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func TestPlan_endBesideNewControlPlanes(t *testing.T) {
 
 	for _, createFirst := range []bool{true, false} {
 		r := replacing{t, tftest.Server(t)}
-		said := ""
+		diagnostics := ""
 
 		destroy := func() {
 			for i := 1; i <= 2; i++ {
@@ -243,7 +243,7 @@ func TestPlan_endBesideNewControlPlanes(t *testing.T) {
 				})
 				tftest.Must(t, err)
 
-				said += tftest.Show(resp.Diagnostics)
+				diagnostics += tftest.Show(resp.Diagnostics)
 			}
 		}
 
@@ -251,15 +251,15 @@ func TestPlan_endBesideNewControlPlanes(t *testing.T) {
 			destroy()
 		}
 
-		said += r.create(kind, tftest.With(tftest.With(planeOf(3, false), []any{"10.0.0.13"}, "cluster", "talos_endpoints"),
+		diagnostics += r.create(kind, tftest.With(tftest.With(planeOf(3, false), []any{"10.0.0.13"}, "cluster", "talos_endpoints"),
 			false, "bootstrap"), nil)
 
 		if createFirst {
 			destroy()
 		}
 
-		if strings.Count(said, "ERROR All control planes destroyed while others join") != 1 {
-			t.Errorf("create planned first: %v: %s", createFirst, said)
+		if strings.Count(diagnostics, "ERROR All control planes destroyed while others join") != 1 {
+			t.Errorf("create planned first: %v: %s", createFirst, diagnostics)
 		}
 	}
 }

@@ -208,8 +208,8 @@ func restoredFrom(check knownvalue.Check) []statecheck.StateCheck {
 
 var again = resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
-// foretold checks that the plan restores, and that the next one is empty.
-func foretold() resource.ConfigPlanChecks {
+// plansRestore checks that the plan restores, and that the next one is empty.
+func plansRestore() resource.ConfigPlanChecks {
 	checks := again
 	checks.PreApply = []plancheck.PlanCheck{operationsAre(thePlane,
 		`apply configuration to cp-1: .*`, `apply configuration to cp-2: .*`, `apply configuration to cp-3: .*`,
@@ -242,11 +242,11 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 						r.forget(t)
 						r.wipe(t)
 					},
-					Config: encrypted, ConfigPlanChecks: foretold(),
+					Config: encrypted, ConfigPlanChecks: plansRestore(),
 					ConfigStateChecks: restoredFrom(knownvalue.StringRegexp(sitetest.Message("/test/etcd-snapshot-"))),
 				},
 				{PreConfig: func() { r.isBack(t) }, Config: r.listed()},
-				{Config: byHand, ConfigPlanChecks: foretold(), ConfigStateChecks: restoredFrom(knownvalue.StringExact(plain))},
+				{Config: byHand, ConfigPlanChecks: plansRestore(), ConfigStateChecks: restoredFrom(knownvalue.StringExact(plain))},
 				{PreConfig: func() { r.isBack(t) }, Config: r.plane(""), ConfigPlanChecks: again,
 					ConfigStateChecks: restoredFrom(knownvalue.NotNull())},
 			},

@@ -212,10 +212,10 @@ func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 		"what was restored":     {&lives, locked(), false},
 		"what came from others": {nil, restoringFrom(tftest.BaseCluster(), "talos/prod/older.db"), false},
 	} {
-		said := tftest.Show(tftest.Plan(t, "talosop_cluster", test.state, tftest.ValueOf(t, typ, test.config)).Diagnostics)
-		if strings.Contains(said, "Set identities_wo or passphrase_wo") != test.needs || !test.needs &&
-			strings.Contains(said, "ERROR") {
-			t.Errorf("%s: %s", name, said)
+		diagnostics := tftest.Show(tftest.Plan(t, "talosop_cluster", test.state, tftest.ValueOf(t, typ, test.config)).Diagnostics)
+		if strings.Contains(diagnostics, "Set identities_wo or passphrase_wo") != test.needs || !test.needs &&
+			strings.Contains(diagnostics, "ERROR") {
+			t.Errorf("%s: %s", name, diagnostics)
 		}
 	}
 
@@ -223,10 +223,10 @@ func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 	open := tftest.With(restoringFrom(tftest.BaseCluster(), strings.TrimSuffix(key, ".age")), "correct horse",
 		"restore_from",
 		"passphrase_wo")
-	if said := tftest.Show(tftest.Plan(t, "talosop_cluster", nil,
-		tftest.ValueOf(t, typ, open)).Diagnostics); !strings.Contains(said,
+	if diagnostics := tftest.Show(tftest.Plan(t, "talosop_cluster", nil,
+		tftest.ValueOf(t, typ, open)).Diagnostics); !strings.Contains(diagnostics,
 		"eave out passphrase_wo if this one is meant") {
-		t.Errorf("a plain one with a passphrase: %s", said)
+		t.Errorf("a plain one with a passphrase: %s", diagnostics)
 	}
 }
 

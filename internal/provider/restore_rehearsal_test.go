@@ -95,8 +95,8 @@ func TestRehearsal_besideTheCluster(t *testing.T) {
 	twin := tftest.With(onMachines(s, s.URL, spares, s.Workers[1:]), from, "restore_from")
 
 	refused := clusterOn().Apply(t, twin)
-	if said := tftest.Show(refused.Diagnostics); !refused.Failed() || !strings.Contains(said, "set isolated = true") {
-		t.Errorf("a second state was not refused: %s", said)
+	if diagnostics := tftest.Show(refused.Diagnostics); !refused.Failed() || !strings.Contains(diagnostics, "set isolated = true") {
+		t.Errorf("a second state was not refused: %s", diagnostics)
 	}
 
 	if sent := s.CallsTo("ApplyConfiguration"); len(sent) > 0 {
@@ -123,9 +123,9 @@ func TestRehearsal_besideTheCluster(t *testing.T) {
 
 	// The isolation is permanent.
 	joined := rehearsal.Plan(t, tftest.With(isolated, nil, "isolated"))
-	if said := tftest.Show(joined.Diagnostics); !joined.Failed() ||
-		!strings.Contains(said, "would change from true to false") {
-		t.Errorf("the end of the isolation was not refused: %s", said)
+	if diagnostics := tftest.Show(joined.Diagnostics); !joined.Failed() ||
+		!strings.Contains(diagnostics, "would change from true to false") {
+		t.Errorf("the end of the isolation was not refused: %s", diagnostics)
 	}
 
 	rehearsal.Apply(t, nil).Must(t)

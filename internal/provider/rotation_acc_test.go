@@ -179,22 +179,22 @@ func TestAccRotation_ofProvidedSecrets(t *testing.T) {
 		give(func(map[string]any) {})
 
 		settles := func(moves ...string) {
-			var said string
+			var output string
 
 			for range 3 {
 				if empty, _ := w.PlanIsEmpty(); empty {
 					break
 				}
 
-				said += w.MustRun("apply", "-auto-approve").Output()
+				output += w.MustRun("apply", "-auto-approve").Output()
 			}
 
 			sitetest.Says(t, w.MustRun("plan"), "No changes.")
 
 			for _, machine := range []string{"cp-1", "w-1"} {
 				for _, move := range moves {
-					if line := "apply configuration to " + machine + " (no reboot): " + move; !strings.Contains(said, line) {
-						t.Errorf("no plan says %s:\n%s", line, said)
+					if line := "apply configuration to " + machine + " (no reboot): " + move; !strings.Contains(output, line) {
+						t.Errorf("no plan says %s:\n%s", line, output)
 					}
 				}
 			}

@@ -82,7 +82,7 @@ func TestAccUpdate_withoutAReboot(t *testing.T) {
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 1, 1)
-		labelled := `config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`
+		labeled := `config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`
 
 		sitetest.UnitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: sitetest.QuickProviders(),
@@ -101,7 +101,7 @@ func TestAccUpdate_withoutAReboot(t *testing.T) {
 				},
 				{
 					PreConfig: func() { s.ExpectNothingSent(t) },
-					Config:    sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL(labelled),
+					Config:    sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL(labeled),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"),

@@ -34,10 +34,10 @@ func TestSecrets_namesMachinesThatStay(t *testing.T) {
 
 	forget("reset")
 
-	if told := tftest.Show(tftest.PlanSecrets(t, server, tftest.BaseSecrets(false), nil,
-		nil).Diagnostics); strings.Contains(told,
+	if diagnostics := tftest.Show(tftest.PlanSecrets(t, server, tftest.BaseSecrets(false), nil,
+		nil).Diagnostics); strings.Contains(diagnostics,
 		"w-1") {
-		t.Error(told)
+		t.Error(diagnostics)
 	}
 }
 

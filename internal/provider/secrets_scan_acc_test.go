@@ -36,19 +36,19 @@ func tellingServer(t *testing.T) *httptest.Server {
 	t.Helper()
 
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var said strings.Builder
+		var output strings.Builder
 
 		body, _ := io.ReadAll(r.Body)
-		_ = r.Header.Write(&said)
-		said.Write(body)
+		_ = r.Header.Write(&output)
+		output.Write(body)
 
 		for _, word := range strings.Fields(r.Header.Get("Authorization")) {
 			if plain, err := base64.StdEncoding.DecodeString(word); err == nil {
-				said.Write(plain)
+				output.Write(plain)
 			}
 		}
 
-		text := strings.ReplaceAll(said.String(), "\r\n", "; ")
+		text := strings.ReplaceAll(output.String(), "\r\n", "; ")
 		w.Header().Set("WWW-Authenticate", `Basic realm="`+strings.ReplaceAll(text, `"`, "'")+`"`)
 		w.WriteHeader(http.StatusForbidden)
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",

@@ -24,12 +24,12 @@ func TestSecureBoot_isComparedByARefresh(t *testing.T) {
 	plane := tftest.Drive(t, "talosop_control_plane", nil)
 	plane.Apply(t, config).Must(t)
 
-	told := func(want string) {
+	shows := func(want string) {
 		t.Helper()
 
-		said := tftest.Show(plane.Refresh(t).Must(t).Diagnostics)
-		if (said != "") != (want != "") || !strings.Contains(said, want) {
-			t.Errorf("the refresh says %q, want %q", said, want)
+		diagnostics := tftest.Show(plane.Refresh(t).Must(t).Diagnostics)
+		if (diagnostics != "") != (want != "") || !strings.Contains(diagnostics, want) {
+			t.Errorf("the refresh says %q, want %q", diagnostics, want)
 		}
 	}
 	boot := func(secure bool) {
@@ -42,11 +42,11 @@ func TestSecureBoot_isComparedByARefresh(t *testing.T) {
 		tftest.Must(t, machine.AwaitReady(t.Context()))
 	}
 
-	told("Secure Boot is off")
+	shows("Secure Boot is off")
 	boot(true)
-	told("")
+	shows("")
 
 	config["secure_boot"] = false
 	plane.Apply(t, config).Must(t)
-	told("Secure Boot is on")
+	shows("Secure Boot is on")
 }

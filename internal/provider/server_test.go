@@ -48,15 +48,15 @@ func TestServer_panics(t *testing.T) {
 			continue
 		}
 
-		said := out[0].Interface()
-		switch stream := said.(type) {
+		answer := out[0].Interface()
+		switch stream := answer.(type) {
 		case *tfprotov6.InvokeActionServerStream:
-			said = slices.Collect(stream.Events)
+			answer = slices.Collect(stream.Events)
 		case *tfprotov6.ListResourceServerStream:
-			said = slices.Collect(stream.Results)
+			answer = slices.Collect(stream.Results)
 		}
 
-		text, err := json.Marshal(said)
+		text, err := json.Marshal(answer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,11 +108,11 @@ func TestServer_panicShowsNoValues(t *testing.T) {
 		t.Fatalf("%+v %v", response, err)
 	}
 
-	said := response.Diagnostics[0]
-	if said.Severity != tfprotov6.DiagnosticSeverityError || strings.Contains(said.Detail+said.Summary, "swordfish") ||
-		!strings.Contains(said.Detail, "provider.speaking.ApplyResourceChange") ||
-		!strings.Contains(said.Detail, "The apply of a talosop_cluster") {
-		t.Errorf("it says %s: %s", said.Summary, said.Detail)
+	diagnostic := response.Diagnostics[0]
+	if diagnostic.Severity != tfprotov6.DiagnosticSeverityError || strings.Contains(diagnostic.Detail+diagnostic.Summary, "swordfish") ||
+		!strings.Contains(diagnostic.Detail, "provider.speaking.ApplyResourceChange") ||
+		!strings.Contains(diagnostic.Detail, "The apply of a talosop_cluster") {
+		t.Errorf("it says %s: %s", diagnostic.Summary, diagnostic.Detail)
 	}
 }
 
@@ -146,10 +146,10 @@ func TestServer_panicInAList(t *testing.T) {
 		t.Fatalf("the results are %+v", results)
 	}
 
-	said := results[1].Diagnostics[0].Detail
-	if !strings.Contains(said, "The list of talosop_machine ended by a mistake") || strings.Contains(said, "swordfish") ||
-		!strings.Contains(said, "listing.ListResource") {
-		t.Errorf("it says %s", said)
+	detail := results[1].Diagnostics[0].Detail
+	if !strings.Contains(detail, "The list of talosop_machine ended by a mistake") || strings.Contains(detail, "swordfish") ||
+		!strings.Contains(detail, "listing.ListResource") {
+		t.Errorf("it says %s", detail)
 	}
 
 	for range stream.Results {
@@ -167,12 +167,12 @@ func TestServer_guardsWhatIsServed(t *testing.T) {
 	}
 
 	// Their calls would not reach the provider through guarded.
-	told, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
-	if err != nil || len(told.ResourceSchemas) == 0 || len(told.StateStoreSchemas) > 0 {
-		t.Errorf("%d resources: %v", len(told.ResourceSchemas), err)
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil || len(schemas.ResourceSchemas) == 0 || len(schemas.StateStoreSchemas) > 0 {
+		t.Errorf("%d resources: %v", len(schemas.ResourceSchemas), err)
 	}
 
-	if len(told.EphemeralResourceSchemas) == 0 || len(told.ActionSchemas) == 0 || len(told.ListResourceSchemas) == 0 {
+	if len(schemas.EphemeralResourceSchemas) == 0 || len(schemas.ActionSchemas) == 0 || len(schemas.ListResourceSchemas) == 0 {
 		t.Error("no ephemeral resources, no actions, or no lists")
 	}
 }

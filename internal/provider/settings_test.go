@@ -94,8 +94,8 @@ func TestSettings_unknown(t *testing.T) {
 // noExtensions is the schematic of the Image Factory without any.
 const noExtensions = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
 
-// levelled is a cluster with settings on all levels.
-func levelled(s *sitetest.Site, talos string) tftest.Config {
+// onAllLevels is a cluster with settings on all levels.
+func onAllLevels(s *sitetest.Site, talos string) tftest.Config {
 	return tftest.Config{
 		"mode": "metal", "name": "test", "endpoint": s.URL, "talos_version": talos, "kubernetes_version": "v1.36.2",
 		"vip":    tftest.Config{"address": "10.5.0.100", "link": "eth0"},
@@ -129,7 +129,7 @@ func TestSettings_importAndDrift(t *testing.T) {
 			t.Parallel()
 
 			s := sitetest.NewWith(t, sim.Options{TalosVersion: talos}, 1, 2)
-			config, bundle := levelled(s, talos), tftest.Bundle()
+			config, bundle := onAllLevels(s, talos), tftest.Bundle()
 
 			given := maps.Clone(config)
 			given["secrets"] = bundle

@@ -140,9 +140,9 @@ func TestKubeletSkew_machinesSideBySide(t *testing.T) {
 
 			if layout == machinesLayout {
 				for _, c := range plan.Changes {
-					if said := tftest.TextsOf(t, tftest.AttributeOf(t, c.Planned, "operations")); !slices.ContainsFunc(said,
+					if operations := tftest.TextsOf(t, tftest.AttributeOf(t, c.Planned, "operations")); !slices.ContainsFunc(operations,
 						saysLater) {
-						t.Errorf("the plan of %s does not say that its kubelet may wait: %q", c.Key, said)
+						t.Errorf("the plan of %s does not say that its kubelet may wait: %q", c.Key, operations)
 					}
 				}
 			}
@@ -208,10 +208,10 @@ func TestKubeletSkew_oneAfterTheOther(t *testing.T) {
 
 			again := r.plan(lifeOptions{})
 			for _, c := range again.Changes {
-				said := tftest.TextsOf(t, tftest.AttributeOf(t, c.Planned, "operations"))
+				operations := tftest.TextsOf(t, tftest.AttributeOf(t, c.Planned, "operations"))
 				if want := fmt.Sprintf("upgrade kubelet on %s: %s -> %s", tftest.Text(t, c.Planned, "name"), skewOld,
-					skewNew); !slices.Contains(said, want) {
-					t.Errorf("the next plan has %q, not %q", said, want)
+					skewNew); !slices.Contains(operations, want) {
+					t.Errorf("the next plan has %q, not %q", operations, want)
 				}
 			}
 

@@ -58,8 +58,8 @@ func TestAccSnapshot_installsAndRuns(t *testing.T) {
 			"      source  = \"talosop/talosop\"\n      version = %q\n    }\n  }\n}\n", first.version))
 		w.Init()
 
-		if told := w.MustRun("version").Stdout; !strings.Contains(told, "/talosop/talosop v"+first.version) {
-			t.Errorf("the CLI has installed:\n%s", told)
+		if printed := w.MustRun("version").Stdout; !strings.Contains(printed, "/talosop/talosop v"+first.version) {
+			t.Errorf("the CLI has installed:\n%s", printed)
 		}
 
 		w.MustRun("apply", "-auto-approve")
@@ -139,8 +139,8 @@ func snapshotOf(t *testing.T, key []string, cache string) snapshot {
 		build.Env = append(build.Env, "GOCACHE="+cache)
 	}
 
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("goreleaser: %v\n%s", err, said)
+	if printed, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("goreleaser: %v\n%s", err, printed)
 	}
 
 	var built struct{ Version string }
@@ -199,10 +199,10 @@ func output(t *testing.T, folder string, environment []string, program string, a
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
 	command.Dir, command.Env = folder, append(os.Environ(), environment...)
 
-	said, err := command.CombinedOutput()
+	printed, err := command.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", program, err, said)
+		t.Fatalf("%s: %v\n%s", program, err, printed)
 	}
 
-	return string(said)
+	return string(printed)
 }

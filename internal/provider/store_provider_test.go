@@ -13,9 +13,9 @@ import (
 func TestProviderStore_credentials(t *testing.T) {
 	t.Parallel()
 
-	told := tftest.Schemas(t)
+	schemas := tftest.Schemas(t)
 
-	tftest.WalkAttributes("provider", told.Provider.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
+	tftest.WalkAttributes("provider", schemas.Provider.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
 		if a.Description == "" || (a.Name == "secret_access_key" || a.Name == "session_token") && !a.Sensitive {
 			t.Errorf("%s is not described, or not sensitive", where)
 		}
@@ -33,7 +33,7 @@ func TestProviderStore_credentials(t *testing.T) {
 		"right":   {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show"}, ""},
 		"unknown": {tftest.Config{"access_key_id": tftest.Unknown{}, "secret_access_key": tftest.Unknown{}}, ""},
 	} {
-		config := tftest.Dynamic(t, tftest.ValueOf(t, told.Provider.ValueType(), tftest.Config{"s3": test.config}))
+		config := tftest.Dynamic(t, tftest.ValueOf(t, schemas.Provider.ValueType(), tftest.Config{"s3": test.config}))
 
 		resp, err := tftest.Server(t).ValidateProviderConfig(t.Context(),
 			&tfprotov6.ValidateProviderConfigRequest{Config: config})
@@ -41,9 +41,9 @@ func TestProviderStore_credentials(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		said := tftest.Show(resp.Diagnostics)
-		if (said == "") != (test.says == "") || !strings.Contains(said, test.says) || strings.Contains(said, "do-not-show") {
-			t.Errorf("%s: %s", name, said)
+		diagnostics := tftest.Show(resp.Diagnostics)
+		if (diagnostics == "") != (test.says == "") || !strings.Contains(diagnostics, test.says) || strings.Contains(diagnostics, "do-not-show") {
+			t.Errorf("%s: %s", name, diagnostics)
 		}
 	}
 }

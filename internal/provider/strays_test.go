@@ -24,22 +24,22 @@ func TestRefresh_nodeOfAKilledJoin(t *testing.T) {
 
 	d.Apply(t, both).Must(t)
 
-	told := func(want string) {
+	warns := func(want string) {
 		t.Helper()
 
 		d.State, d.Private = prior, nil // as the CLIs keep it after the provider was killed
 
-		said := tftest.Show(d.Refresh(t).Must(t).Diagnostics)
-		if !strings.Contains(said, want) || !strings.Contains(said, s.Workers[1].Address().String()) {
-			t.Errorf("the refresh says %q, want %q", said, want)
+		diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics)
+		if !strings.Contains(diagnostics, want) || !strings.Contains(diagnostics, s.Workers[1].Address().String()) {
+			t.Errorf("the refresh says %q, want %q", diagnostics, want)
 		}
 	}
 
-	told("Nodes of this resource are not in its state")
+	warns("Nodes of this resource are not in its state")
 
 	bundle, _ := one["secrets"].(string)
 	s.UnmarkNodes(t, bundle)
-	told("Nodes joined that no resource has")
+	warns("Nodes joined that no resource has")
 
 	// The solution that the warning names.
 	d.Apply(t, both).Must(t)

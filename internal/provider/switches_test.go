@@ -71,10 +71,10 @@ func TestStaticKubeconfigs_unreadableInTheEnvironment(t *testing.T) {
 			resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: config})
 			tftest.Must(t, err)
 
-			said := tftest.Show(resp.Diagnostics)
+			diagnostics := tftest.Show(resp.Diagnostics)
 			if len(resp.Diagnostics) != 1 || resp.Diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError ||
-				!strings.Contains(said, "TALOSOP_STATIC_KUBECONFIGS") || !strings.Contains(said, "allowed are true, false, 1 and 0") {
-				t.Errorf("it says %s", said)
+				!strings.Contains(diagnostics, "TALOSOP_STATIC_KUBECONFIGS") || !strings.Contains(diagnostics, "allowed are true, false, 1 and 0") {
+				t.Errorf("it says %s", diagnostics)
 			}
 		})
 	}

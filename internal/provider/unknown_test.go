@@ -194,10 +194,10 @@ func unknownEverywhere(t *testing.T, resource string, config tftest.Config, try 
 
 			state := map[string]*tftypes.Value{"create": nil, "update": &prior}[kind]
 			resp := tftest.Plan(t, resource, state, v)
-			said := tftest.Show(resp.Diagnostics)
-			if warned := strings.Contains(said, "is reset and leaves if its uuid"); warned != exchanges(kind, at) ||
+			diagnostics := tftest.Show(resp.Diagnostics)
+			if warned := strings.Contains(diagnostics, "is reset and leaves if its uuid"); warned != exchanges(kind, at) ||
 				len(resp.Diagnostics) > 0 && !warned {
-				t.Errorf("plan %s with unknown %s: %s", kind, at, said)
+				t.Errorf("plan %s with unknown %s: %s", kind, at, diagnostics)
 			}
 
 			if resp.PlannedState == nil {
@@ -447,7 +447,7 @@ func unknownMachine() tftest.Config {
 func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 	t.Parallel()
 
-	const told = "Not everything that this plan does is known yet"
+	const notAllKnown = "Not everything that this plan does is known yet"
 
 	newest := func() tftest.Config { return tftest.With(tftest.BaseCluster(), "v1.13.2", "talos_version") }
 
@@ -466,24 +466,24 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 		"shrinking beside it": {
 			after: tftest.Without(tftest.With(tftest.BaseCluster(), unknownMachine(), "workers", "batch", "machines", "w-3"),
 				"workers", "batch", "machines", "w-2"),
-			says: []string{told, `workers["batch"].machines["w-3"].address`, "reset worker batch/w-2", "Machines will be wiped"},
+			says: []string{notAllKnown, `workers["batch"].machines["w-3"].address`, "reset worker batch/w-2", "Machines will be wiped"},
 		},
 		"an upgrade with an endpoint of the same apply": {
 			after: tftest.With(newest(), tftest.Unknown{}, "endpoint"),
-			says: []string{told, "endpoint", "upgrade Talos on cp-1, cp-2, cp-3, batch/w-1 and batch/w-2: v1.13.0 -> v1.13.2 (drain, reboot)",
+			says: []string{notAllKnown, "endpoint", "upgrade Talos on cp-1, cp-2, cp-3, batch/w-1 and batch/w-2: v1.13.0 -> v1.13.2 (drain, reboot)",
 				"Machines will reboot"},
 		},
 		"an upgrade with secrets of the same apply": {
 			after: tftest.With(newest(), tftest.Unknown{}, "secrets"),
-			says:  []string{told, "secrets", "upgrade Talos on cp-1", "Machines will reboot"},
+			says:  []string{notAllKnown, "secrets", "upgrade Talos on cp-1", "Machines will reboot"},
 		},
 		"a machine whose address may change": {
 			after: tftest.With(newest(), tftest.Unknown{}, "workers", "batch", "machines", "w-1", "address"),
-			says:  []string{told, "batch/w-1 and batch/w-2: v1.13.0", "Machines will reboot"},
+			says:  []string{notAllKnown, "batch/w-1 and batch/w-2: v1.13.0", "Machines will reboot"},
 		},
 		"an upgrade with a first patch of the same apply": {
 			after: tftest.With(newest(), []any{tftest.Unknown{}}, "workers", "batch", "config_patches"),
-			says:  []string{told, `workers["batch"].config_patches[0]`, "upgrade Talos on cp-1", "Machines will reboot"},
+			says:  []string{notAllKnown, `workers["batch"].config_patches[0]`, "upgrade Talos on cp-1", "Machines will reboot"},
 		},
 		"what cannot be, with a new machine": {
 			after: tftest.With(tftest.With(tftest.BaseCluster(), unknownMachine(), "workers", "batch", "machines", "w-3"),
@@ -493,7 +493,7 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 		},
 		"what would be refused": {
 			after: tftest.With(tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "endpoint"), "v1.34.1", "kubernetes_version"),
-			says:  []string{told, "is refused: ", "Kubernetes v1.35.2 runs"},
+			says:  []string{notAllKnown, "is refused: ", "Kubernetes v1.35.2 runs"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -502,16 +502,16 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 			prior := settledState(t, "talosop_cluster", tftest.BaseCluster())
 			prior = digested[machinespkg.ClusterModel](t, machinespkg.NewClusterResource(), prior)
 			resp := tftest.Plan(t, "talosop_cluster", &prior, tftest.ValueOf(t, tftest.TypeOf(t, "talosop_cluster"), test.after))
-			said := tftest.Show(resp.Diagnostics)
+			diagnostics := tftest.Show(resp.Diagnostics)
 
 			for _, part := range test.says {
-				if !strings.Contains(said, part) {
-					t.Errorf("the plan does not say %q but: %s", part, said)
+				if !strings.Contains(diagnostics, part) {
+					t.Errorf("the plan does not say %q but: %s", part, diagnostics)
 				}
 			}
 
 			if refusedBy(resp.Diagnostics) != test.refused {
-				t.Fatalf("refused: %t: %s", !test.refused, said)
+				t.Fatalf("refused: %t: %s", !test.refused, diagnostics)
 			}
 
 			if test.refused {
@@ -533,7 +533,7 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 				t.Errorf("impact is known: %t", known)
 			}
 
-			if blind := strings.Contains(said, "is refused: "); tftest.AttributeOf(t, plan, "observed").IsKnown() == blind {
+			if blind := strings.Contains(diagnostics, "is refused: "); tftest.AttributeOf(t, plan, "observed").IsKnown() == blind {
 				t.Errorf("what was observed is known: %t", !blind)
 			}
 		})

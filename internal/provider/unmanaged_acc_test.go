@@ -50,9 +50,9 @@ data "talosop_cluster_health" "this" {
 			}
 		}
 
-		said := w.MustRun("plan", "-destroy").Unwrapped()
-		if !strings.Contains(said, "Nodes stay that no resource has") || !strings.Contains(said, name) {
-			t.Errorf("the plan of a destroy does not say what stays:\n%s", said)
+		output := w.MustRun("plan", "-destroy").Unwrapped()
+		if !strings.Contains(output, "Nodes stay that no resource has") || !strings.Contains(output, name) {
+			t.Errorf("the plan of a destroy does not say what stays:\n%s", output)
 		}
 
 		w.MustRun("destroy", "-auto-approve")

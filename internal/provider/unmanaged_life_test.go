@@ -88,9 +88,9 @@ func TestUnmanaged_comesAndStays(t *testing.T) {
 	}
 
 	p := r.plan(lifeOptions{Destroy: true})
-	if said := tftest.Show(p.Diagnostics); !strings.Contains(said, "Nodes stay that no resource has") ||
-		!strings.Contains(said, "1 node of cluster \"test\": "+auto.Hostname()) {
-		t.Errorf("the plan of a destroy does not say what stays: %s", said)
+	if diagnostics := tftest.Show(p.Diagnostics); !strings.Contains(diagnostics, "Nodes stay that no resource has") ||
+		!strings.Contains(diagnostics, "1 node of cluster \"test\": "+auto.Hostname()) {
+		t.Errorf("the plan of a destroy does not say what stays: %s", diagnostics)
 	}
 
 	r.apply(p, never, 0)

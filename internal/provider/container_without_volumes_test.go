@@ -9,7 +9,7 @@ import (
 )
 
 // Without volumes a removed pod loses its machine's data, and the next one joins again.
-func TestContainer_withoutVolumesJoinsAnew(t *testing.T) {
+func TestContainer_withoutVolumesJoinsAgain(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainer_allDataInItsPod", "TestVolumes_ephemeralOnesGoWithThePod")
 	t.Parallel()
 

@@ -45,9 +45,9 @@ func TestContainerPlan_waitsForOtherResources(t *testing.T) {
 		d := s.drive(t, "talosop_cluster")
 		planned := d.Plan(t, test.config)
 
-		if said := tftest.Show(planned.Diagnostics); planned.Failed() || !strings.Contains(said, test.words) ||
-			!strings.Contains(said, "depends_on") {
-			t.Errorf("%s, in a plan: %s", name, said)
+		if diagnostics := tftest.Show(planned.Diagnostics); planned.Failed() || !strings.Contains(diagnostics, test.words) ||
+			!strings.Contains(diagnostics, "depends_on") {
+			t.Errorf("%s, in a plan: %s", name, diagnostics)
 		}
 
 		if planned.Failed() {
@@ -55,8 +55,8 @@ func TestContainerPlan_waitsForOtherResources(t *testing.T) {
 		}
 
 		done := d.ApplyPlanned(t.Context(), t, test.config, planned)
-		if said := tftest.Show(done.Diagnostics); !done.Failed() || !strings.Contains(said, test.words) || !d.State.IsNull() {
-			t.Errorf("%s, in an apply: %s", name, said)
+		if diagnostics := tftest.Show(done.Diagnostics); !done.Failed() || !strings.Contains(diagnostics, test.words) || !d.State.IsNull() {
+			t.Errorf("%s, in an apply: %s", name, diagnostics)
 		}
 	}
 
@@ -101,8 +101,8 @@ func TestContainerPlan_ofReplacements(t *testing.T) {
 	successor := s.drive(t, "talosop_control_plane")
 
 	planned := successor.Plan(t, renewed)
-	if said := tftest.Show(planned.Diagnostics); planned.Failed() || !strings.Contains(said, "is not this cluster's") {
-		t.Fatalf("the plan says: %s", said)
+	if diagnostics := tftest.Show(planned.Diagnostics); planned.Failed() || !strings.Contains(diagnostics, "is not this cluster's") {
+		t.Fatalf("the plan says: %s", diagnostics)
 	}
 
 	if done := successor.ApplyPlanned(t.Context(), t, renewed, planned); !done.Failed() || !successor.State.IsNull() {
@@ -132,8 +132,8 @@ func TestContainer_refreshWithoutAKubeconfig(t *testing.T) {
 		"kubeconfig_path")
 
 	done := d.Ready(t, config)
-	if said := tftest.Show(done.Diagnostics); strings.Contains(said, "write-only") {
-		t.Errorf("the create says: %s", said)
+	if diagnostics := tftest.Show(done.Diagnostics); strings.Contains(diagnostics, "write-only") {
+		t.Errorf("the create says: %s", diagnostics)
 	}
 
 	// The first refresh invalidates the plan.
@@ -142,8 +142,8 @@ func TestContainer_refreshWithoutAKubeconfig(t *testing.T) {
 	tftest.Must(t, os.Remove(at))
 
 	read := d.Refresh(t).Must(t)
-	if said := tftest.Show(read.Diagnostics); !strings.Contains(said, "The host cluster was not read") {
-		t.Errorf("the refresh says: %s", said)
+	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "The host cluster was not read") {
+		t.Errorf("the refresh says: %s", diagnostics)
 	}
 
 	if !d.State.Equal(before) {
@@ -172,8 +172,8 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 
 	d := s.drive(t, "talosop_control_plane")
 	planned := d.Plan(t, config).Must(t)
-	if said := tftest.Show(planned.Diagnostics); !strings.Contains(said, "write-only") {
-		t.Errorf("the plan says: %s", said)
+	if diagnostics := tftest.Show(planned.Diagnostics); !strings.Contains(diagnostics, "write-only") {
+		t.Errorf("the plan says: %s", diagnostics)
 	}
 
 	d.ApplyPlanned(t.Context(), t, config, planned).Must(t)
@@ -182,9 +182,9 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 	before := d.Refresh(t).Must(t).Value
 
 	read := d.Refresh(t).Must(t)
-	if said := tftest.Show(read.Diagnostics); !strings.Contains(said, "The host cluster was not read") ||
+	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "The host cluster was not read") ||
 		!d.State.Equal(before) {
-		t.Errorf("the refresh says: %s", said)
+		t.Errorf("the refresh says: %s", diagnostics)
 	}
 
 	// The provider has a connection.
