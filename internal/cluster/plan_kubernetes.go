@@ -279,9 +279,9 @@ func (u kubernetesUpgrade) unfit(m Machine, c kubenames.Component) string {
 	return u.have.Etcd.Discord(member.ID)
 }
 
-// mayRestore reports whether a change may restore an API that does not answer: on a machine whose static pods do not run,
-// it downgrades, changes the patch version, or corrects the source of an image. On other machines the API may only be
-// unreachable from here. Talos knows the pods from its kubelet, without the API (Talos 1.13,
+// mayRestore reports whether a change may restore an API that does not answer: on a machine whose static pods do not
+// run, it downgrades, changes the patch version, or corrects the source of an image. On other machines the API may only
+// be unreachable from here. Talos knows the pods from its kubelet, without the API (Talos 1.13,
 // runtime/machine_status.go staticPodsCheck).
 func (u kubernetesUpgrade) mayRestore(m Machine, c kubenames.Component) bool {
 	from, known := u.version(m, c)

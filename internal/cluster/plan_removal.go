@@ -120,9 +120,9 @@ func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 // mayVote is true for a control plane whose etcd runs, as far as is known. A run does not ask a running and ready
 // machine, whose etcd does.
 func mayVote(have Snapshot, s step.MachineState) bool {
-	unasked := have.Etcd.Views != nil && s.EtcdService == "" && s.Stage == step.StageRunning && s.Ready
+	notAsked := have.Etcd.Views != nil && s.EtcdService == "" && s.Stage == step.StageRunning && s.Ready
 
-	return s.MemberID != "" || s.EtcdService == step.ServiceRunning || unasked
+	return s.MemberID != "" || s.EtcdService == step.ServiceRunning || notAsked
 }
 
 // removalInHand names the control plane whose removal is in progress.

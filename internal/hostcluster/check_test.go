@@ -264,9 +264,9 @@ func TestCheck_rights(t *testing.T) {
 		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
 	unseen := want{"?", "The credentials may not read the namespace " + c.namespace}
 	unprotected := want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy in"}
-	untold := want{"?", "may not read the namespace kube-system"}
+	unidentified := want{"?", "may not read the namespace kube-system"}
 	open := want{"?", "may not get, list, create, patch, delete networkpolicies.networking.k8s.io in"}
-	c.finds(t, c.spec(), unseen, untold, open, unprotected)
+	c.finds(t, c.spec(), unseen, unidentified, open, unprotected)
 
 	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...),
 		rule("pods", "get", "list"))
@@ -274,12 +274,12 @@ func TestCheck_rights(t *testing.T) {
 		want{"", "may not create, patch, delete statefulsets.apps in the namespace " + c.namespace},
 		want{"", "may not delete pods in"},
 		want{"", "may not list persistentvolumeclaims in"},
-		want{"access", "may not create pods/portforward"}, unseen, untold, open, unprotected)
+		want{"access", "may not create pods/portforward"}, unseen, unidentified, open, unprotected)
 
 	s := c.spec()
 	s.Access = workload.NodePort
 	c.config = as(t, c.cluster, c.namespace, "insider", rule("*", "*"))
-	c.finds(t, s, want{"access", "may not list nodes."}, untold)
+	c.finds(t, s, want{"access", "may not list nodes."}, unidentified)
 }
 
 // The Roles in a namespace that another resource still has to make come with it. Rights outside the namespace do

@@ -39,7 +39,9 @@ type standing struct {
 
 // enter makes a run known to the others. Until its first decision it may do anything.
 func enter(peers Peers) *standing {
-	s := &standing{announced: cluster.Standing{Undecided: true, Moves: true}, starts: true, apiServers: map[string]string{}}
+	s := &standing{
+		announced: cluster.Standing{Undecided: true, Moves: true}, starts: true, apiServers: map[string]string{},
+	}
 	if peers != nil {
 		s.peer = peers.Enter(s.announced)
 	}

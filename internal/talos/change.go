@@ -123,7 +123,7 @@ func (m *Machine) orSettled(
 // answering. The end of the caller's context shows nothing, and neither do control planes that did not even try.
 func gone(ctx context.Context, err error) bool {
 	var through throughError
-	if errors.As(err, &through) && through.unasked() {
+	if errors.As(err, &through) && through.untried() {
 		return false
 	}
 

@@ -187,7 +187,7 @@ func (e throughError) Error() string {
 		texts = append(texts, strings.ReplaceAll(cause.Error(), ErrUnreachable.Error()+": ", ""))
 	}
 
-	if !e.unasked() {
+	if !e.untried() {
 		texts = append(texts, "in maintenance mode it is not reached in this way")
 	}
 
@@ -196,8 +196,8 @@ func (e throughError) Error() string {
 
 func (e throughError) Unwrap() error { return ErrUnreachable }
 
-// unasked is true when no control plane tried, which says nothing about the machine.
-func (e throughError) unasked() bool {
+// untried is true when no control plane tried, which says nothing about the machine.
+func (e throughError) untried() bool {
 	return !slices.ContainsFunc(e.causes, func(cause error) bool {
 		var silent silentError
 

@@ -110,7 +110,7 @@ func linkedModules(ctx context.Context) ([]*module, error) {
 }
 
 // The names of files with the text of a license.
-var licenceFile = regexp.MustCompile(`(?i)^(un)?li[cs]en[cs]e([.-].*)?$|^copying([.-].*)?$`)
+var licenseFile = regexp.MustCompile(`(?i)^(un)?li[cs]en[cs]e([.-].*)?$|^copying([.-].*)?$`)
 
 // aside are files that do not concern linked code.
 var aside = map[string]string{
@@ -132,7 +132,7 @@ func (m *module) licenses() ([]string, error) {
 
 		for _, entry := range entries {
 			name := entry.Name()
-			if entry.IsDir() || !licenceFile.MatchString(name) || strings.HasSuffix(name, ".go") || aside[name] != "" {
+			if entry.IsDir() || !licenseFile.MatchString(name) || strings.HasSuffix(name, ".go") || aside[name] != "" {
 				continue
 			}
 

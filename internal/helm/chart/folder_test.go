@@ -230,7 +230,7 @@ func TestPackage_chartIsReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		first.Values["replicas"] = 7
-		first.Metadata.Name = "spoilt"
+		first.Metadata.Name = "spoiled"
 		first.Templates = nil
 		second, err := p.Chart()
 		if err != nil || second.Name() != "web" || len(second.Templates) != 1 ||

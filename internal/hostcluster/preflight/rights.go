@@ -72,8 +72,8 @@ func (c *checking) needs(exists bool) []need {
 
 	needs = append(needs, need{
 		group: "networking.k8s.io", Resource: "networkpolicies", verbs: all, warning: true,
-		otherwise: " Without it any client in the network of the host may configure a machine before talosop does; all else " +
-			"works.",
+		otherwise: " Without it any client in the network of the host may configure a machine before talosop does; all " +
+			"else works.",
 	})
 
 	if c.spec.Budget() != nil {

@@ -19,7 +19,7 @@ func TestVolumes_areLostOnlyWithTheirNode(t *testing.T) {
 	in := func(key string, values ...string) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 	}
-	labelled := func(r ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+	labeled := func(r ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: r}
 	}
 	named := func(name string) corev1.NodeSelectorTerm {
@@ -36,31 +36,31 @@ func TestVolumes_areLostOnlyWithTheirNode(t *testing.T) {
 		nodes []*corev1.Node
 		lost  bool
 	}{
-		"its host is gone": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3"))}, others,
+		"its host is gone": {[]corev1.NodeSelectorTerm{labeled(in(corev1.LabelHostname, "h3"))}, others,
 			true},
-		"its host is there": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h2"))}, others,
+		"its host is there": {[]corev1.NodeSelectorTerm{labeled(in(corev1.LabelHostname, "h2"))}, others,
 			false},
-		"its host has lost its label": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "n2"))}, others,
+		"its host has lost its label": {[]corev1.NodeSelectorTerm{labeled(in(corev1.LabelHostname, "n2"))}, others,
 			false},
 		"its node is gone":  {[]corev1.NodeSelectorTerm{named("n3")}, others, true},
 		"its node is there": {[]corev1.NodeSelectorTerm{named("n1")}, others, false},
-		"its host in its zone is gone": {[]corev1.NodeSelectorTerm{labelled(zone, in(corev1.LabelHostname, "h3"))},
+		"its host in its zone is gone": {[]corev1.NodeSelectorTerm{labeled(zone, in(corev1.LabelHostname, "h3"))},
 			others, true},
-		"its host is in another zone now": {[]corev1.NodeSelectorTerm{labelled(zone, in(corev1.LabelHostname, "h1"))},
+		"its host is in another zone now": {[]corev1.NodeSelectorTerm{labeled(zone, in(corev1.LabelHostname, "h1"))},
 			others, false},
-		"its zone has no node": {[]corev1.NodeSelectorTerm{labelled(zone)}, others, false},
-		"a label of the storage is gone": {[]corev1.NodeSelectorTerm{labelled(in("topology.topolvm.io/node", "n3"))},
+		"its zone has no node": {[]corev1.NodeSelectorTerm{labeled(zone)}, others, false},
+		"a label of the storage is gone": {[]corev1.NodeSelectorTerm{labeled(in("topology.topolvm.io/node", "n3"))},
 			others, false},
-		"a host that it is not on":    {[]corev1.NodeSelectorTerm{labelled(not)}, others, false},
-		"an operator of another time": {[]corev1.NodeSelectorTerm{labelled(unknown)}, others, false},
+		"a host that it is not on":    {[]corev1.NodeSelectorTerm{labeled(not)}, others, false},
+		"an operator of another time": {[]corev1.NodeSelectorTerm{labeled(unknown)}, others, false},
 		"an empty term":               {[]corev1.NodeSelectorTerm{{}}, others, false},
-		"one of several hosts": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3", "h4"))},
+		"one of several hosts": {[]corev1.NodeSelectorTerm{labeled(in(corev1.LabelHostname, "h3", "h4"))},
 			others, false},
 		"its host is gone, or a zone": {
-			[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3")), labelled(zone)}, others, false},
+			[]corev1.NodeSelectorTerm{labeled(in(corev1.LabelHostname, "h3")), labeled(zone)}, others, false},
 		"both its hosts are gone": {
-			[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3")), named("n4")}, others, true},
-		"the host cluster has no nodes": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3"))}, nil,
+			[]corev1.NodeSelectorTerm{labeled(in(corev1.LabelHostname, "h3")), named("n4")}, others, true},
+		"the host cluster has no nodes": {[]corev1.NodeSelectorTerm{labeled(in(corev1.LabelHostname, "h3"))}, nil,
 			false},
 		"a volume for which nothing is said": {nil, others, false},
 	} {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// refusalRedactor takes the credentials of a request out of an answer that refuses it: its text is shown to people and logged,
-// and servers and proxies are known to say what they were sent. It is below what adds the credentials.
+// refusalRedactor takes the credentials of a request out of an answer that refuses it: its text is shown to people and
+// logged, and servers and proxies are known to repeat what they received. It is below what adds the credentials.
 type refusalRedactor struct{ http.RoundTripper }
 
 // refusalLimit is how much of a refusal is read; what a server says to people is shorter.
