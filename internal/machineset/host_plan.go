@@ -84,7 +84,7 @@ func (p Set) repairs(recorded PriorState) (lines []preparation) {
 		}
 
 		if len(found) > 0 {
-			lines = append(lines, preparation{fmt.Sprintf("put right on the host cluster, for %s: %s", name,
+			lines = append(lines, preparation{fmt.Sprintf("repair on the host cluster, for %s: %s", name,
 				strings.Join(found, "; ")), []string{name}})
 		}
 	}

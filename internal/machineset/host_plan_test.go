@@ -52,9 +52,9 @@ func TestHostChanges(t *testing.T) {
 		"growth in pods":     {now: []option{stores(sizes("2Gi", "20Gi")), each(func(m *Machine) { m.Pod.Storage.Ephemeral = true })}, before: []option{stores(sizes("1Gi", "20Gi"))}},
 		"growth of new pods": {unknown: true, now: []option{stores(sizes("2Gi", "20Gi"))}, before: []option{stores(sizes("1Gi", "20Gi"))}},
 		"repairs": {drift: record.Drift{{Kind: record.HostDiffers, Found: "a label"}, {Kind: record.HostReplaces, Found: "an image"}},
-			want: []string{"put right on the host cluster, for cp-0: a label; an image"}},
+			want: []string{"repair on the host cluster, for cp-0: a label; an image"}},
 		"repairs beside a step": {drift: record.Drift{{Kind: record.HostDiffers, Found: "a label"}, {Kind: record.HostReplaces, Found: "an image"}}, replace: "an image",
-			want: []string{"put right on the host cluster, for cp-0: a label"}},
+			want: []string{"repair on the host cluster, for cp-0: a label"}},
 		"metal before": {now: []option{namespace}, before: []option{metal}},
 		"metal now":    {now: []option{metal}, before: []option{namespace}},
 	} {

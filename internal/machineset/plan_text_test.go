@@ -166,7 +166,7 @@ func TestSummaryOf_countsMachinesWithoutSteps(t *testing.T) {
 	lines := p.operationsOf(p.hostChanges(p, r), nil, nil, nil)
 	same(t, "lines", len(lines), longRollout+1)
 	same(t, "the summary", lines[0], "in all: 12 operations on 12 machines")
-	same(t, "a line", lines[1], "put right on the host cluster, for cp-0: a pod; a volume")
+	same(t, "a line", lines[1], "repair on the host cluster, for cp-0: a pod; a volume")
 }
 
 // Bookkeeping needs no step on a machine.

@@ -25,7 +25,7 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("a mistake in talosop (%s), in %s", e.Type, strings.Join(e.Functions, " < "))
+	return fmt.Sprintf("an internal error (%s), in %s", e.Type, strings.Join(e.Functions, " < "))
 }
 
 // Do calls work and gives back its error, or its panic as an [*Error].

@@ -37,8 +37,8 @@ func TestContainerCluster_lifecycle(t *testing.T) {
 	s.damage(t)
 
 	operations := operationsIn(t, d.RefreshedPlan(t, config))
-	for _, words := range []string{"put right on the host cluster, for cp-0: Service",
-		"put right on the host cluster, for batch/1: StatefulSet"} {
+	for _, words := range []string{"repair on the host cluster, for cp-0: Service",
+		"repair on the host cluster, for batch/1: StatefulSet"} {
 		if !strings.Contains(operations, words) {
 			t.Errorf("the plan does not say %q:\n%s", words, operations)
 		}

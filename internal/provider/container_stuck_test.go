@@ -117,7 +117,7 @@ func TestContainer_statefulSetEditedByHand(t *testing.T) {
 	}))
 
 	if operations := operationsIn(t, d.RefreshedPlan(t, config)); !strings.Contains(operations,
-		"put right on the host cluster, for cp-0: StatefulSet") ||
+		"repair on the host cluster, for cp-0: StatefulSet") ||
 		strings.Contains(operations, "replace pod") {
 		t.Errorf("the plan says:\n%s", operations)
 	}
@@ -162,7 +162,7 @@ func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 		t.Errorf("while the pod keeps the claim a refresh says: %s", diagnostics)
 	}
 
-	if operations := operationsIn(t, d.RefreshedPlan(t, config)); strings.Contains(operations, "put right") ||
+	if operations := operationsIn(t, d.RefreshedPlan(t, config)); strings.Contains(operations, "repair on the host") ||
 		strings.Contains(operations, "replace volumes") {
 		t.Errorf("while the pod keeps the claim the plan says:\n%s", operations)
 	}
@@ -179,7 +179,7 @@ func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 
 	if operations := operationsIn(t, d.RefreshedPlan(t, config)); !strings.Contains(operations,
 		"replace volumes of control plane cp-1 (its data is lost") ||
-		strings.Contains(operations, "put right") {
+		strings.Contains(operations, "repair on the host") {
 		t.Errorf("the plan says:\n%s", operations)
 	}
 

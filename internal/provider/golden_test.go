@@ -697,7 +697,7 @@ func planScenarios() map[string]planScenario {
 			},
 		},
 		"drift-config": {
-			says:   "The configurations of two machines were changed by hand; one takes a reboot to be put right.",
+			says:   "The configurations of two machines were changed by hand; one needs a reboot to be repaired.",
 			before: tftest.BaseCluster(), after: tftest.BaseCluster(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
@@ -772,7 +772,7 @@ func planScenarios() map[string]planScenario {
 				"config_patches"),
 		},
 		"two-control-planes-behind": {
-			says:   "Two control planes run an older Talos than was applied. It can be said again, and not be put right.",
+			says:   "Two control planes run an older Talos than was applied. It can be reported again, and not be repaired.",
 			before: twoControlPlanes("v1.13.2"), after: tftest.With(twoControlPlanes("v1.13.2"), "preserve", "on_destroy"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()

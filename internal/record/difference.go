@@ -111,7 +111,7 @@ func (d Difference) String() string {
 	case MetaDiffers:
 		return "META: not what `clusters` of the provider has: " + metakey.Texts(d.Keys)
 	case EtcdGoesBack:
-		return "etcd was told to take its data back to version " + d.Wanted
+		return "etcd downgrade to version " + d.Wanted + " is enabled"
 	case MarkUnproven:
 		return fmt.Sprintf("the owner mark on its node is not authentic and does not count, it names %q", d.Found)
 	case HostDiffers, HostReplaces:

@@ -28,7 +28,7 @@ const (
 	overdue = time.Minute
 )
 
-var errDrainTime = errors.New("time ran out")
+var errDrainTime = errors.New("the timeout expired")
 
 // Drain evicts the pods of a node and returns once they are gone. Like talosctl, it takes what kubectl drain takes
 // with --force, --ignore-daemonsets and --delete-emptydir-data: everything but pods of daemon sets, mirror pods,

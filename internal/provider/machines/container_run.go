@@ -99,7 +99,7 @@ func (h *onHost) ensure(ctx context.Context, recorded machineset.PriorState) (ma
 	}
 
 	for _, line := range repaired(before) {
-		tf.LogInfo(ctx, "put right on the host cluster", map[string]any{"what": line})
+		tf.LogInfo(ctx, "repaired on the host cluster", map[string]any{"what": line})
 	}
 
 	return true, nil
