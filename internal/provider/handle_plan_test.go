@@ -1,7 +1,11 @@
 package provider_test
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
@@ -39,4 +43,40 @@ func TestHandle_changesThatConcernAResource(t *testing.T) {
 			t.Errorf("%s: the new handle has Talos %s", kind, got)
 		}
 	}
+}
+
+// The plan of a file does not warn of an API that nothing exposes when the same plan exposes it.
+func TestContainer_planThatExposesTheAPI(t *testing.T) {
+	t.Parallel()
+
+	const warning = "The Kubernetes API is not exposed"
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	config := s.cluster("dev", tftest.NewBundle(t), 1, 0)
+	d.Ready(t, config)
+
+	file := &tftest.Driven{Name: "talosop_kubeconfig_file",
+		State: tftypes.NewValue(tftest.TypeOf(t, "talosop_kubeconfig_file"), nil)}
+	warns := func() bool {
+		file.Server = d.Server
+		planned := file.Plan(t, tftest.Config{"cluster": tftest.AttributeOf(t, d.State, "cluster"),
+			"path": filepath.Join(t.TempDir(), "kubeconfig")})
+
+		return strings.Contains(tftest.Show(planned.Diagnostics), warning)
+	}
+
+	d.Plan(t, config)
+
+	if !warns() {
+		t.Error("the plan says nothing of an API that stays hidden")
+	}
+
+	d.Plan(t, tftest.With(config, "NodePort", "host", "service", "type"))
+
+	if warns() {
+		t.Error("the plan that exposes the API warns of it")
+	}
+
+	s.destroy(t, d, "dev")
 }

@@ -65,8 +65,9 @@ type walk struct {
 	// ends are what plans do to the control planes of a cluster, by the mark of its secrets.
 	ends facts[string, plannedEnd]
 	// unused are the marks of secrets without a cluster: the walk generated them, or reset all control planes of their
-	// cluster. recorded are those of clusters in state.
-	unused, recorded facts[string, bool]
+	// cluster. recorded are those of clusters in state, and exposed those of clusters whose Kubernetes API is exposed
+	// once the plan is applied.
+	unused, recorded, exposed facts[string, bool]
 }
 
 // New returns an empty ledger.
@@ -90,6 +91,7 @@ func newWalk(mu *sync.Mutex) walk {
 		made:    none[machineKey, plannedObject](mu), wiped: none[machineKey, plannedObject](mu),
 		listed: none[machineKey, holder](mu), answered: none[machineKey, holder](mu),
 		ends: none[string, plannedEnd](mu), unused: none[string, bool](mu), recorded: none[string, bool](mu),
+		exposed: none[string, bool](mu),
 	}
 }
 

@@ -37,6 +37,16 @@ func (l *Ledger) Recorded(bundle *pki.Bundle) bool {
 	return recorded
 }
 
+// PlanExposed notes whether a plan exposes the Kubernetes API of the cluster of a bundle outside of its host cluster.
+func (l *Ledger) PlanExposed(bundle *pki.Bundle, exposed bool) { l.exposed.put(bundle.Mark(), exposed) }
+
+// ExposedByPlan reports whether a plan of this walk exposes the Kubernetes API of the cluster of a bundle.
+func (l *Ledger) ExposedByPlan(bundle *pki.Bundle) bool {
+	exposed, _ := l.exposed.get(bundle.Mark())
+
+	return exposed
+}
+
 // PlanSecrets notes whether new secrets are planned and not generated yet.
 func (l *Ledger) PlanSecrets(planned bool) { l.secretsPlanned.put(struct{}{}, planned) }
 

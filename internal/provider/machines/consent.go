@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
@@ -128,6 +129,16 @@ func (p writtenSet) noteCluster(m *providerdata.ProviderData) {
 	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil && p.OwnsControlPlane() {
 		m.Ledger().NoteRecorded(bundle)
 	}
+}
+
+// noteExposed notes whether the plan exposes the Kubernetes API of containers outside of their host cluster.
+func (p writtenSet) noteExposed(m *providerdata.ProviderData) {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil || p.Host == nil || p.Host.Endpoint == nil {
+		return
+	}
+
+	m.Ledger().PlanExposed(bundle, string(p.Host.Endpoint.Type) != clusterhandle.ServiceClusterIP)
 }
 
 // noteEnd notes that a destroy ended the cluster of these secrets: they are unused now.

@@ -368,6 +368,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	}
 
 	r.Ledger().KeepMachines(r.kind, P(&state).life().ID.ValueString(), prior.Set, true)
+	p.noteExposed(r.ProviderData)
 
 	f, found := planUpdate(ctx, p, prior, P(plan).life(), P(&state).life(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(append(found, r.refuseUnderContract(config, p)...))...)

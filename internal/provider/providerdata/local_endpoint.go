@@ -75,8 +75,8 @@ func (m *ProviderData) ExposedEndpointTo(
 const wayToHidden = "give host.service a type of NodePort or LoadBalancer on the cluster, or use the ephemeral " +
 	"resource talosop_kubeconfig, which opens a way there for the time of a run"
 
-// WarnOfHidden is ExposedEndpointTo for a plan: it warns of an API that nothing exposes, which the same apply may
-// change. It does not warn when the host does not answer.
+// WarnOfHidden is ExposedEndpointTo for a plan: it warns of an API that nothing exposes, unless the same plan changes
+// that. It does not warn when the host does not answer.
 func (m *ProviderData) WarnOfHidden(
 	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) diag.Diagnostics {
@@ -85,13 +85,13 @@ func (m *ProviderData) WarnOfHidden(
 		hidden.Leave()
 	}
 
-	if hidden == nil || hidden.unanswered != nil || diags.HasError() {
+	if hidden == nil || hidden.unanswered != nil || diags.HasError() || m.Ledger().ExposedByPlan(bundle) {
 		return nil // the write of the file reports what is wrong
 	}
 
 	return diag.Diagnostics{tf.Warn("The Kubernetes API is not exposed", "The host cluster exposes the Kubernetes API of "+
 		"cluster "+handle.Name.ValueString()+" to nobody outside of it, and the apply refuses to write a file that leads "+
-		"nowhere. Unless this plan changes that: "+wayToHidden+".")}
+		"nowhere: "+wayToHidden+".")}
 }
 
 // TalosIsHidden reports whether programs on this machine cannot reach the Talos API of a cluster by the addresses in
