@@ -400,3 +400,12 @@ func TestAddon_unknownValues(t *testing.T) {
 		}
 	}
 }
+
+// Another Talos of the control plane is no change of an addon.
+func TestPlan_keepsAHandleOfAnotherTalos(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.Apply(t, tftest.With(fullAddon(), "v1.13.0", "cluster", "talos_version")).Must(t)
+	s.ExpectEmpty(t, "after an upgrade of Talos", tftest.With(fullAddon(), "v1.13.1", "cluster", "talos_version"))
+}

@@ -47,7 +47,8 @@ func addonAttributes(ctx context.Context) map[string]schema.Attribute {
 // addonPlace says where a release is.
 func addonPlace() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster": clusterhandle.KeptObject(tf.OptionalObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, "+
+		"cluster": clusterhandle.KeptObject(tf.OptionalObject("Handle of the cluster: `cluster` of "+
+			"`talosop_control_plane` or `talosop_cluster`, "+
 			"or an object that you write with at least `name`, `endpoint` and `secrets`. Set exactly one of `cluster` and "+
 			"`kubeconfig`. Secrets of another cluster replace the resource; all other changes touch nothing in the "+
 			"cluster.", clusterhandle.AccessAttributes()), "talos_version", "version_contract", "phase"),

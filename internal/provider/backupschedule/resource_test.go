@@ -278,9 +278,10 @@ func (s *scheduleSite) testForeign(t *testing.T) {
 		t.Errorf("a foreign CronJob: %s", tftest.Show(failed.Diagnostics))
 	}
 
-	hourly := s.configuration("foreign", "hourly")
+	hourly := tftest.With(s.configuration("foreign", "hourly"), "v1.13.0", "cluster", "talos_version")
 	d.Apply(t, hourly).Must(t)
 	d.ExpectEmpty(t, "after the create", hourly)
+	d.ExpectEmpty(t, "after an upgrade of Talos", tftest.With(hourly, "v1.13.2", "cluster", "talos_version"))
 
 	// The process was killed before it could store anything.
 	again := tftest.Drive(t, scheduleResource, nil)

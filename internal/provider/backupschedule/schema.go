@@ -53,7 +53,8 @@ func scheduleAttributes(ctx context.Context) map[string]schema.Attribute {
 // argumentAttributes say when snapshots of which cluster are taken, and where they go.
 func argumentAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster": clusterhandle.KeptObject(tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, "+
+		"cluster": clusterhandle.KeptObject(tf.RequiredObject("Handle of the cluster: `cluster` of "+
+			"`talosop_control_plane` or `talosop_cluster`, "+
 			"or an object that you write with at least `name`, `endpoint` and `secrets`. Secrets of another cluster replace "+
 			"the resource.", clusterhandle.BoundAccess(movesObjects)), "talos_version", "kubernetes_version", "version_contract",
 			"phase"),

@@ -2,6 +2,7 @@ package etcdbackup_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -121,10 +122,14 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 // The refresh detects a change of the object by another client, and a new snapshot repairs it.
 func testBackupDrift(t *testing.T, b *backups) {
 	config := b.config(b.Bucket(tftest.Config{"prefix": "drift"}), nil)
+	handle := maps.Clone(b.Handle)
+	config["cluster"], handle["talos_version"] = handle, "v1.13.0"
+
 	d := tftest.Drive(t, "talosop_etcd_backup", credentialed)
 	key := tftest.Text(t, d.Apply(t, config).Must(t).Value, "key")
 
 	d.ExpectEmpty(t, "after the create", config)
+	d.ExpectEmpty(t, "after an upgrade of Talos", tftest.With(config, "v1.13.2", "cluster", "talos_version"))
 
 	if err := os.Truncate(filepath.Join(b.Server.Data, key), 1000); err != nil {
 		t.Fatal(err)

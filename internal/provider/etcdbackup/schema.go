@@ -27,7 +27,8 @@ func etcdBackupAttributes(ctx context.Context) map[string]schema.Attribute {
 // etcdBackupArguments describe what is stored of which cluster.
 func etcdBackupArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"cluster": clusterhandle.KeptObject(tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, "+
+		"cluster": clusterhandle.KeptObject(tf.RequiredObject("Handle of the cluster: `cluster` of "+
+			"`talosop_control_plane` or `talosop_cluster`, "+
 			"or an object that you write with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. A different "+
 			"`name`, or secrets of another cluster, take a new snapshot. All other changes apply to the next snapshot.",
 			clusterhandle.AccessAttributes()), "talos_version", "phase"),

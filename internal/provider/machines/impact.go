@@ -46,7 +46,8 @@ func impactOf(i machineset.Impact) types.Object {
 
 	return types.ObjectValueMust(impactType(), map[string]attr.Value{
 		"drained": tf.TextSet(i.Drained), "rebooted": tf.TextSet(i.Rebooted), "upgraded": tf.TextSet(i.Upgraded),
-		"kubernetes_upgraded": tf.TextSet(i.KubernetesUpgraded), "wiped": tf.TextSet(i.Wiped), "removed": tf.TextSet(i.Removed),
-		"pods_replaced": tf.TextSet(i.PodsReplaced), "ends_cluster": types.BoolValue(i.EndsCluster),
+		"kubernetes_upgraded": tf.TextSet(i.KubernetesUpgraded), "wiped": tf.TextSet(i.Wiped),
+		"removed": tf.TextSet(i.Removed), "pods_replaced": tf.TextSet(i.PodsReplaced),
+		"ends_cluster": types.BoolValue(i.EndsCluster),
 	})
 }
