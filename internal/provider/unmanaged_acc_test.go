@@ -96,7 +96,7 @@ data "talosop_machine_config" "spot" {
 		planned := w.MustRun("plan").Unwrapped()
 
 		for _, line := range []string{"reach node " + m.Hostname() + " through control planes",
-			"upgrade Talos on node " + m.Hostname() + ": v1.13.0 -> v1.13.2"} {
+			"upgrade Talos on cp-1 and node " + m.Hostname() + ": v1.13.0 -> v1.13.2"} {
 			if !strings.Contains(planned, line) {
 				t.Errorf("the plan does not say %q:\n%s", line, planned)
 			}
