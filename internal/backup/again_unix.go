@@ -16,7 +16,7 @@ func again(file *os.File) (*os.File, error) {
 
 	descriptor, err := syscall.Dup(int(file.Fd())) //nolint:gosec // a descriptor is small
 	if err != nil {
-		return nil, fmt.Errorf("open the snapshot once more: %w", err)
+		return nil, fmt.Errorf("reopen the snapshot: %w", err)
 	}
 
 	syscall.CloseOnExec(descriptor)

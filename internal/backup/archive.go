@@ -40,11 +40,11 @@ func (a Archive) folder() string { return path.Join(a.Prefix, a.Cluster) }
 func (a Archive) valid() error {
 	switch {
 	case a.Cluster == "" || strings.Contains(a.Cluster, "/"):
-		return fmt.Errorf("%q is no name of a cluster", a.Cluster)
+		return fmt.Errorf("%q is not a valid cluster name: it is empty or contains a slash", a.Cluster)
 	case !marks.MatchString(a.Mark):
-		return fmt.Errorf("%q is no mark of a cluster", a.Mark)
+		return fmt.Errorf("%q is not a valid cluster mark: expected 8 to 64 hexadecimal digits", a.Mark)
 	case a.Prefix != strings.Trim(a.Prefix, "/"):
-		return fmt.Errorf("the prefix %q begins or ends with a slash", a.Prefix)
+		return fmt.Errorf("the prefix %q starts or ends with a slash", a.Prefix)
 	default:
 		return nil
 	}
@@ -109,7 +109,7 @@ func (a Archive) readRecords(ctx context.Context, entries []Entry) error {
 			}
 
 			if ctx.Err() != nil {
-				return fmt.Errorf("read the records of snapshots: %w", context.Cause(ctx))
+				return fmt.Errorf("read the snapshot records: %w", context.Cause(ctx))
 			}
 
 			if err == nil && !entry.Record.Authentic && len(a.RecordKeys) > 0 {
@@ -139,7 +139,7 @@ func (a Archive) objects(ctx context.Context) ([]store.Object, error) {
 // does not remove a snapshot without one.
 func (a Archive) Remove(ctx context.Context, key string) error {
 	if name, ok := ParseKey(key); !ok || name.Mark != a.Mark {
-		return fmt.Errorf("%s is no snapshot of this cluster", key)
+		return fmt.Errorf("%s is not a snapshot of this cluster", key)
 	}
 
 	for _, key := range []string{secretsKey(key), key, key + recordSuffix} {
@@ -161,9 +161,9 @@ func (a Archive) Confirm(ctx context.Context, key string, size int64, checksum s
 	case err != nil:
 		return err
 	case object.Size != size:
-		return fmt.Errorf("%w: %s has %d bytes instead of %d", store.ErrDiffers, key, object.Size, size)
+		return fmt.Errorf("%w: %s has %d bytes, expected %d", store.ErrDiffers, key, object.Size, size)
 	case checksum != "" && object.Checksum != checksum:
-		return fmt.Errorf("%w: %s has the checksum %q instead of %q", store.ErrDiffers, key, object.Checksum, checksum)
+		return fmt.Errorf("%w: %s has checksum %q, expected %q", store.ErrDiffers, key, object.Checksum, checksum)
 	default:
 		return nil
 	}

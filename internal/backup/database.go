@@ -3,7 +3,7 @@ package backup
 import "errors"
 
 // ErrDamaged is a database whose pages do not fit together.
-var ErrDamaged = errors.New("the database of the snapshot is damaged")
+var ErrDamaged = errors.New("the snapshot database is corrupt")
 
 // Database is the content of a snapshot, with the fields of `etcdutl snapshot status`.
 type Database struct {

@@ -78,10 +78,10 @@ func (a Archive) admit(key string, record *Record) error {
 }
 
 // errNotOurs is a record that matches but that any client can have written.
-var errNotOurs = errors.New("none of its keys wrote the record beside it")
+var errNotOurs = errors.New("its record is unsigned or signed with another key")
 
 // ErrUntrusted is the class of UntrustedError.
-var ErrUntrusted = errors.New("no key of this cluster vouches for the snapshot")
+var ErrUntrusted = errors.New("the snapshot is not signed with a key of this cluster")
 
 // UntrustedError is a snapshot that nothing vouches for. It was not unpacked.
 type UntrustedError struct {
@@ -127,9 +127,9 @@ func (a Archive) opening(ctx context.Context, key string, keys Keys) (opening, e
 	case err == nil:
 		o.doubt = errNotOurs
 	case errors.Is(err, store.ErrNotFound):
-		o.doubt = errors.New("there is no record beside it, as there is beside those of talosop_etcd_backup")
+		o.doubt = errors.New("it has no record; talosop_etcd_backup stores one with each snapshot")
 	case errors.Is(err, store.ErrDenied):
-		o.doubt, o.denied = errors.New("the store does not let the record beside it be read, if there is one"), err
+		o.doubt, o.denied = errors.New("the store denies access to its record, or it has none"), err
 	case errors.Is(err, ErrRecord):
 		o.doubt = err
 	default:
@@ -150,12 +150,12 @@ func (a Archive) opening(ctx context.Context, key string, keys Keys) (opening, e
 
 	switch given := keys.given(); {
 	case given != "":
-		o.encrypted = given + " were given that open encrypted ones"
+		o.encrypted = "decryption keys were given (" + given + ")"
 	case keys.SHA256 != "" && o.record == nil:
 	case ours && name.Encrypted || path.Ext(key) == ".age":
-		o.encrypted = "its name says that it is"
+		o.encrypted = "its name says that it is encrypted"
 	case record != nil && record.Encryption != "":
-		o.encrypted = "its record says that it is"
+		o.encrypted = "its record says that it is encrypted"
 	}
 
 	return o, nil
@@ -207,7 +207,7 @@ func (o opening) open(ctx context.Context, stored io.Reader, folder string) (_ *
 	}
 
 	if o.record != nil && database != o.record.Database {
-		return nil, fmt.Errorf("%w: its database is %+v instead of %+v", store.ErrDiffers, database, o.record.Database)
+		return nil, fmt.Errorf("%w: its database is %+v, expected %+v", store.ErrDiffers, database, o.record.Database)
 	}
 
 	return &Snapshot{Database: database, Record: o.record, RecordErr: o.denied, file: opened, size: size}, nil
@@ -218,7 +218,7 @@ func (o opening) fill(to io.Writer, stored io.Reader) (_ int64, err error) {
 	var (
 		mostStored, most = o.bounds()
 		sum              = sha256.New()
-		bounded          = store.AtMost(stored, mostStored, o.tooLarge("it has more than", mostStored))
+		bounded          = store.AtMost(stored, mostStored, o.tooLarge("it is larger than", mostStored))
 		from             = &source{Reader: io.TeeReader(bounded, sum)}
 		v                = newVerifier()
 		into             = &sink{Writer: io.MultiWriter(to, v)}
@@ -239,7 +239,7 @@ func (o opening) fill(to io.Writer, stored io.Reader) (_ int64, err error) {
 		return 0, &UntrustedError{SHA256: hex.EncodeToString(sum.Sum(nil)), doubt: o.doubt}
 	}
 
-	unpacked := store.AtMost(opened, most, o.tooLarge("it unpacks to more than", most))
+	unpacked := store.AtMost(opened, most, o.tooLarge("it decompresses to more than", most))
 
 	if _, err := io.Copy(into, unpacked); cmp.Or(from.err, into.err) != nil {
 		return 0, cmp.Or(from.err, into.err)
@@ -264,24 +264,24 @@ func (o opening) fill(to io.Writer, stored io.Reader) (_ int64, err error) {
 // tooLarge is the error of a stream that has more bytes than it may.
 func (o opening) tooLarge(what string, most int64) error {
 	if o.record != nil {
-		return fmt.Errorf("%w: %w: %s the %d bytes that were recorded", store.ErrTooLarge, store.ErrDiffers, what, most)
+		return fmt.Errorf("%w: %w: %s the recorded %d bytes", store.ErrTooLarge, store.ErrDiffers, what, most)
 	}
 
-	return fmt.Errorf("%w: %s %d bytes, twice what etcd suggests at most; restore it with `talosctl bootstrap "+
+	return fmt.Errorf("%w: %s %d bytes, twice the maximum that etcd suggests; restore it with `talosctl bootstrap "+
 		"--recover-from`", store.ErrTooLarge, what, most)
 }
 
 // ErrOtherSum is a snapshot with another SHA-256 than the one that was given.
-var ErrOtherSum = errors.New("the SHA-256 is not the one that was given")
+var ErrOtherSum = errors.New("the SHA-256 checksum does not match the given one")
 
 // compare reports whether the stored bytes are the recorded and wanted ones.
 func (o opening) compare(got string) error {
 	if o.record != nil && got != o.record.SHA256 {
-		return fmt.Errorf("%w: SHA-256 %s instead of %s", store.ErrDiffers, got, o.record.SHA256)
+		return fmt.Errorf("%w: SHA-256 is %s, expected %s", store.ErrDiffers, got, o.record.SHA256)
 	}
 
 	if given := o.keys.SHA256; given != "" && !strings.EqualFold(got, given) {
-		return fmt.Errorf("%w: it is %s", ErrOtherSum, got)
+		return fmt.Errorf("%w: the snapshot has %s", ErrOtherSum, got)
 	}
 
 	return nil

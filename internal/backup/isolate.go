@@ -52,7 +52,7 @@ func connects(key string) bool {
 // were verified when it was opened. Readers from before are not valid any more.
 func (s *Snapshot) Isolate(ctx context.Context) (deleted []string, err error) {
 	if err := s.file.Truncate(s.size - sumSize); err != nil {
-		return nil, fmt.Errorf("take the sum off the snapshot: %w", err)
+		return nil, fmt.Errorf("remove the checksum from the snapshot: %w", err)
 	}
 
 	deleted, size, err := deleteConnecting(s.file)
@@ -62,7 +62,7 @@ func (s *Snapshot) Isolate(ctx context.Context) (deleted []string, err error) {
 
 	// bbolt grows its file ahead of its use. The unused end is no part of a snapshot.
 	if err := s.file.Truncate(size); err != nil {
-		return nil, fmt.Errorf("cut the changed snapshot: %w", err)
+		return nil, fmt.Errorf("truncate the modified snapshot: %w", err)
 	}
 
 	return deleted, s.seal(ctx)
@@ -116,7 +116,7 @@ func living(keys *bbolt.Bucket) (found []string, last uint64, err error) {
 
 	err = keys.ForEach(func(revision, value []byte) error {
 		if !isRevision(revision) {
-			return damaged("%x is no revision of etcd", revision)
+			return damaged("%x is not an etcd revision", revision)
 		}
 
 		last = max(last, binary.BigEndian.Uint64(revision))
@@ -135,7 +135,7 @@ func living(keys *bbolt.Bucket) (found []string, last uint64, err error) {
 		return nil
 	})
 	if err == nil && last >= math.MaxInt64 {
-		err = damaged("its last revision is %d", last)
+		err = damaged("the last revision %d is out of range", last)
 	}
 
 	return without(found, lives), last, err
@@ -174,7 +174,7 @@ func keyOf(entry []byte) (string, error) {
 	for len(entry) > 0 {
 		number, kind, n := protowire.ConsumeTag(entry)
 		if n < 0 {
-			return "", damaged("an entry of etcd cannot be read: %v", protowire.ParseError(n))
+			return "", damaged("decode an etcd entry: %v", protowire.ParseError(n))
 		}
 
 		entry = entry[n:]
@@ -195,14 +195,14 @@ func keyOf(entry []byte) (string, error) {
 		entry = entry[n:]
 	}
 
-	return "", damaged("an entry of etcd has no key")
+	return "", damaged("an etcd entry has no key")
 }
 
 // seal verifies the database again, and appends its sum.
 func (s *Snapshot) seal(ctx context.Context) (err error) {
 	info, err := s.file.Stat()
 	if err != nil {
-		return fmt.Errorf("read the changed snapshot: %w", err)
+		return fmt.Errorf("read the modified snapshot: %w", err)
 	}
 
 	pages, err := newScan("")
@@ -214,15 +214,15 @@ func (s *Snapshot) seal(ctx context.Context) (err error) {
 
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(sum, pages), io.NewSectionReader(s.file, 0, info.Size())); err != nil {
-		return fmt.Errorf("read the changed snapshot: %w", err)
+		return fmt.Errorf("read the modified snapshot: %w", err)
 	}
 
 	if s.Database, err = pages.database(ctx); err != nil {
-		return fmt.Errorf("verify the changed snapshot: %w", err)
+		return fmt.Errorf("verify the modified snapshot: %w", err)
 	}
 
 	if _, err := s.file.WriteAt(sum.Sum(nil), info.Size()); err != nil {
-		return fmt.Errorf("write the sum of the changed snapshot: %w", err)
+		return fmt.Errorf("write the checksum of the modified snapshot: %w", err)
 	}
 
 	s.size = info.Size() + sumSize

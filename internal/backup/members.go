@@ -21,7 +21,7 @@ func (s *Snapshot) Members() (hosts []string, err error) {
 	db, err := bbolt.Open(s.file.Name(), 0o400, &bbolt.Options{ReadOnly: true,
 		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again(s.file.File) }})
 	if err != nil {
-		return nil, fmt.Errorf("read the members in the snapshot: %w", err)
+		return nil, fmt.Errorf("read the etcd members of the snapshot: %w", err)
 	}
 
 	defer func() { err = errors.Join(err, db.Close()) }()
@@ -38,7 +38,7 @@ func (s *Snapshot) Members() (hosts []string, err error) {
 			}
 
 			if err := json.Unmarshal(value, &member); err != nil {
-				return damaged("a member of etcd cannot be read: %v", err)
+				return damaged("decode an etcd member: %v", err)
 			}
 
 			for _, peer := range member.PeerURLs {

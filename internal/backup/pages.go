@@ -57,15 +57,15 @@ func parseMeta(id uint64, data []byte) (meta, error) {
 
 	switch {
 	case binary.LittleEndian.Uint32(m) != metaMagic || binary.LittleEndian.Uint32(m[4:]) != metaVersion:
-		return meta{}, damaged("page %d is no beginning of a database", id)
+		return meta{}, damaged("page %d is not a bbolt meta page", id)
 	case binary.LittleEndian.Uint64(m[metaSize-8:]) != sum.Sum64():
-		return meta{}, damaged("the sum of page %d is wrong", id)
+		return meta{}, damaged("the checksum of page %d does not match", id)
 	case binary.LittleEndian.Uint64(data[:]) != id || binary.LittleEndian.Uint16(data[8:]) != metaPage:
-		return meta{}, damaged("page %d says to be page %d", id, binary.LittleEndian.Uint64(data[:]))
+		return meta{}, damaged("page %d has ID %d or is not a meta page", id, binary.LittleEndian.Uint64(data[:]))
 	case found.size < minPageSize || found.size > maxPageSize || found.size&(found.size-1) != 0:
-		return meta{}, damaged("its pages have %d bytes", found.size)
+		return meta{}, damaged("invalid page size %d", found.size)
 	case found.high < 3 || found.high > 1<<40:
-		return meta{}, damaged("it has %d pages", found.high)
+		return meta{}, damaged("invalid page count %d", found.high)
 	default:
 		return found, nil
 	}
@@ -90,7 +90,7 @@ func (b bounds) admit(key []byte) bool {
 func fork(data []byte, i int) (key []byte, child uint64, err error) {
 	at := headerSize + i*elementSize
 	if at+elementSize > len(data) {
-		return nil, 0, damaged("a branch has %d elements, more than its page", i+1)
+		return nil, 0, damaged("branch element %d is outside its page", i+1)
 	}
 
 	found, err := cut(data, at, binary.LittleEndian.Uint32(data[at:]), binary.LittleEndian.Uint32(data[at+4:]), 0)
@@ -105,12 +105,12 @@ func leaf(data []byte, within bounds, visit func(entry) error) error {
 	for i := range int(binary.LittleEndian.Uint16(data[10:])) {
 		at := headerSize + i*elementSize
 		if at+elementSize > len(data) {
-			return damaged("a leaf has %d elements, more than its page", i+1)
+			return damaged("leaf element %d is outside its page", i+1)
 		}
 
 		flags := binary.LittleEndian.Uint32(data[at:])
 		if flags&^bucketEntry != 0 {
-			return damaged("an entry is of the kind %#x", flags)
+			return damaged("unknown entry type %#x", flags)
 		}
 
 		found, err := cut(data, at, binary.LittleEndian.Uint32(data[at+4:]), binary.LittleEndian.Uint32(data[at+8:]),
@@ -120,7 +120,7 @@ func leaf(data []byte, within bounds, visit func(entry) error) error {
 		}
 
 		if !within.admit(found.key) || i > 0 && bytes.Compare(last, found.key) >= 0 {
-			return damaged("keys of a leaf are out of order")
+			return damaged("the keys of a leaf are out of order")
 		}
 
 		found.bucket = flags == bucketEntry
@@ -141,7 +141,7 @@ func cut(data []byte, at int, position, keySize, valueSize uint32) (entry, error
 	end := middle + uint64(valueSize)
 
 	if position < elementSize || end > uint64(len(data)) {
-		return entry{}, damaged("an entry reaches to byte %d of %d", end, len(data))
+		return entry{}, damaged("an entry ends at byte %d, after the end of its page at %d", end, len(data))
 	}
 
 	return entry{key: data[start:middle], value: data[middle:end], both: data[start:end]}, nil

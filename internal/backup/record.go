@@ -54,10 +54,10 @@ type Secrets struct {
 
 var (
 	// ErrRecord is a record that was changed after it was written.
-	ErrRecord = errors.New("the record of the snapshot is damaged")
+	ErrRecord = errors.New("the snapshot record is corrupt")
 	// ErrForeign is a snapshot of a cluster with other secrets: those of Kubernetes in it are
 	// encrypted and its tokens signed with keys that only the other cluster has.
-	ErrForeign = errors.New("the snapshot is of another cluster")
+	ErrForeign = errors.New("the snapshot belongs to another cluster")
 )
 
 // errLarge is an object with more bytes than anything that belongs there.
@@ -101,7 +101,7 @@ func (r Record) encoded(keys [][]byte) ([]byte, error) {
 func decoded(data []byte, keys [][]byte) (*Record, error) {
 	end := len(data) - len(fmt.Sprintf(recordSum, [sha256.Size]byte{}))
 	if end < 0 || !bytes.Equal(data[end:], fmt.Appendf(nil, recordSum, sha256.Sum256(data[:end]))) {
-		return nil, fmt.Errorf("%w: its sum is wrong", ErrRecord)
+		return nil, fmt.Errorf("%w: the checksum does not match", ErrRecord)
 	}
 
 	var record Record
@@ -144,12 +144,12 @@ func (a Archive) Recorded(ctx context.Context, key string) (*Record, error) {
 
 	// The folder may be another one: snapshots are copied.
 	if path.Base(record.Key) != path.Base(key) {
-		return nil, fmt.Errorf("read the record of %s: %w: it is that of %s", key, ErrRecord, record.Key)
+		return nil, fmt.Errorf("read the record of %s: %w: it describes %s", key, ErrRecord, record.Key)
 	}
 
 	if record.Key != key {
 		if err := a.moved(ctx, record, key); err != nil {
-			return nil, fmt.Errorf("look for the secrets beside %s: %w", key, err)
+			return nil, fmt.Errorf("look up the secrets of %s: %w", key, err)
 		}
 	}
 
@@ -198,7 +198,7 @@ func (a Archive) small(ctx context.Context, key string, limit int64) (_ []byte, 
 	}
 
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("read %s: %w: it has more than %d bytes", key, errLarge, limit)
+		return nil, fmt.Errorf("read %s: %w: it is larger than %d bytes", key, errLarge, limit)
 	}
 
 	return data, nil
@@ -209,11 +209,11 @@ func (a Archive) small(ctx context.Context, key string, limit int64) (_ []byte, 
 // wrote says nothing of its cluster.
 func Belongs(key string, record *Record, mark string) error {
 	if name, ok := ParseKey(key); ok && name.Mark != mark {
-		return fmt.Errorf("%w: its key has the mark %s, this cluster's is %s", ErrForeign, name.Mark, mark)
+		return fmt.Errorf("%w: its key has the mark %s, this cluster has %s", ErrForeign, name.Mark, mark)
 	}
 
 	if record != nil && record.Mark != mark {
-		return fmt.Errorf("%w: its record has the mark %s, this cluster's is %s", ErrForeign, record.Mark, mark)
+		return fmt.Errorf("%w: its record has the mark %s, this cluster has %s", ErrForeign, record.Mark, mark)
 	}
 
 	return nil

@@ -317,7 +317,7 @@ func checkHeader(t *testing.T, c s3.Config, size int, setting string, alone bool
 	for _, h := range refused.Headers {
 		found = found || h.Setting == setting
 
-		if alone && h.Setting != setting || !strings.Contains(err.Error(), h.Name+" ("+h.Setting+" = false") {
+		if alone && h.Setting != setting || !strings.Contains(err.Error(), h.Name+" (set "+h.Setting+" = false") {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}

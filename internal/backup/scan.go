@@ -159,7 +159,7 @@ func (s *scan) note(id uint64, data []byte) {
 
 	for _, piece := range [][]byte{head[:], body} {
 		if _, err := s.notes.Write(piece); err != nil && s.failed == nil {
-			s.failed = fmt.Errorf("write down the pages of the database: %w", err)
+			s.failed = fmt.Errorf("write the page index of the database: %w", err)
 		}
 	}
 
@@ -167,7 +167,7 @@ func (s *scan) note(id uint64, data []byte) {
 
 	// Pages that say to overflow into each other would fill the disk.
 	if s.end += int64(noteHead + len(body)); s.end > mostNotes*(s.length+maxSpan) && s.bad == nil {
-		s.bad = damaged("its pages overflow into each other")
+		s.bad = damaged("overflow pages overlap")
 	}
 }
 
@@ -188,7 +188,7 @@ func noted(data, buffer []byte) (kind byte, body []byte) {
 
 		return leafNote, summary.appended(buffer)
 	default:
-		return damagedNote, fmt.Appendf(nil, "it is of the kind %#x", flags)
+		return damagedNote, fmt.Appendf(nil, "unknown page type %#x", flags)
 	}
 }
 
@@ -284,9 +284,9 @@ func (s *scan) database(ctx context.Context) (Database, error) {
 	case s.bad != nil:
 		return Database{}, s.bad
 	case len(s.index) < 2:
-		return Database{}, damaged("it ends after %d bytes", s.length)
+		return Database{}, damaged("truncated after %d bytes", s.length)
 	case s.metas[0].size != s.metas[1].size:
-		return Database{}, damaged("its pages have %d or %d bytes", s.metas[0].size, s.metas[1].size)
+		return Database{}, damaged("its meta pages have different page sizes, %d and %d", s.metas[0].size, s.metas[1].size)
 	}
 
 	// Both descriptions must be sound, because a snapshot has written both (bbolt 1.4,
@@ -298,7 +298,7 @@ func (s *scan) database(ctx context.Context) (Database, error) {
 
 	size := int64(newer.high) * int64(s.size)
 	if surplus := s.length - size; surplus != 0 && surplus != sumSize {
-		return Database{}, damaged("it has %d bytes and says %d pages of %d", s.length, newer.high, s.size)
+		return Database{}, damaged("it has %d bytes, expected %d pages of %d", s.length, newer.high, s.size)
 	}
 
 	w := &walk{ctx: ctx, notes: s.file, index: s.index, size: s.size, high: newer.high,

@@ -31,7 +31,7 @@ var (
 
 var (
 	// ErrLocked is a snapshot that the given keys do not open.
-	ErrLocked = errors.New("the snapshot is encrypted for other keys")
+	ErrLocked = errors.New("wrong or missing decryption key")
 	// ErrPlain is a snapshot that should be encrypted and is not: any client can have written it.
 	ErrPlain = errors.New("the snapshot is not encrypted")
 )
@@ -154,19 +154,19 @@ func (s Sealing) recipients() ([]age.Recipient, error) {
 		recipients, err := age.ParseRecipients(strings.NewReader(strings.Join(s.Recipients, "\n")))
 		if err != nil {
 			// The error of age quotes the line, which is a secret when keys were mixed up.
-			return nil, errors.New("the recipients are not those of age (age1...)")
+			return nil, errors.New("invalid age recipients: expected public keys (age1...)")
 		}
 
 		return recipients, nil
 	}
 
 	if len(s.Recipients) > 0 {
-		return nil, errors.New("age encrypts for recipients or with a passphrase, not both (age, ScryptRecipient)")
+		return nil, errors.New("age encrypts either for recipients or with a passphrase, not both")
 	}
 
 	recipient, err := age.NewScryptRecipient(s.Passphrase)
 	if err != nil {
-		return nil, fmt.Errorf("make a key of the passphrase: %w", err)
+		return nil, fmt.Errorf("derive a key from the passphrase: %w", err)
 	}
 
 	return []age.Recipient{recipient}, nil
@@ -207,7 +207,7 @@ func (k Keys) unseal(stored io.Reader, encrypted string) (unsealed, error) {
 
 	switch {
 	case bytes.HasPrefix(head, ageArmor):
-		return unsealed{}, errors.New("the snapshot is encrypted in armor: run `age -d` on it first")
+		return unsealed{}, errors.New("the snapshot uses the ASCII armor of age: decrypt it with `age -d` first")
 	case bytes.HasPrefix(head, ageMagic):
 		opened, bySecret, err := k.decrypt(r)
 		if err != nil {
@@ -216,7 +216,7 @@ func (k Keys) unseal(stored io.Reader, encrypted string) (unsealed, error) {
 
 		r, secret = bufio.NewReader(opened), bySecret
 	case encrypted != "":
-		return unsealed{}, fmt.Errorf("%w: %s, and it does not begin as an archive of age does", ErrPlain, encrypted)
+		return unsealed{}, fmt.Errorf("%w: it has no age header, although %s", ErrPlain, encrypted)
 	}
 
 	opened, err := decompressed(r)
@@ -251,7 +251,7 @@ func (k Keys) decrypt(r io.Reader) (_ io.Reader, secret bool, err error) {
 	}
 
 	if len(identities) == 0 {
-		return nil, false, fmt.Errorf("%w: it needs an identity or a passphrase", ErrLocked)
+		return nil, false, fmt.Errorf("%w: give an identity or a passphrase", ErrLocked)
 	}
 
 	from := &head{Reader: r, left: headLimit}
@@ -276,7 +276,7 @@ func (k Keys) identities(secret *bool) ([]age.Identity, error) {
 		parsed, err := age.ParseIdentities(strings.NewReader(strings.Join(k.Identities, "\n")))
 		if err != nil {
 			// As above: it may quote a secret.
-			return nil, errors.New("the identities are not those of age (AGE-SECRET-KEY-1...)")
+			return nil, errors.New("invalid age identities: expected private keys (AGE-SECRET-KEY-1...)")
 		}
 
 		identities = parsed
@@ -285,7 +285,7 @@ func (k Keys) identities(secret *bool) ([]age.Identity, error) {
 	if k.Passphrase != "" {
 		identity, err := age.NewScryptIdentity(k.Passphrase)
 		if err != nil {
-			return nil, fmt.Errorf("make a key of the passphrase: %w", err)
+			return nil, fmt.Errorf("derive a key from the passphrase: %w", err)
 		}
 
 		identity.SetMaxWorkFactor(mostWork)
@@ -310,7 +310,7 @@ func (p passphrase) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 		}
 
 		if work, err := strconv.Atoi(s.Args[1]); err == nil && work > mostWork {
-			return nil, fmt.Errorf("%w: the passphrase has the work factor 2^%d, allowed is 2^%d at most; decrypt it with "+
+			return nil, fmt.Errorf("%w: the passphrase has work factor 2^%d, the maximum is 2^%d; decrypt it with "+
 				"`age -d`, and encrypt it again", store.ErrTooLarge, work, mostWork)
 		}
 	}
@@ -335,7 +335,7 @@ func (h *head) Read(p []byte) (int, error) {
 	}
 
 	if h.left <= 0 {
-		return 0, fmt.Errorf("%w: the head of the archive has more than %d bytes", store.ErrTooLarge, headLimit)
+		return 0, fmt.Errorf("%w: the age header is larger than %d bytes", store.ErrTooLarge, headLimit)
 	}
 
 	n, err := h.Reader.Read(p[:min(len(p), h.left)])

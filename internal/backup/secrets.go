@@ -31,12 +31,12 @@ func (r Request) sealedSecrets() ([]byte, error) {
 	}
 
 	if r.Sealing.Encryption() == "" {
-		return nil, errors.New("secrets are stored with encryption only: give recipients of age or a passphrase")
+		return nil, errors.New("secrets must be encrypted: give age recipients or a passphrase")
 	}
 
 	// Encrypted secrets must be small enough to be read again.
 	if len(r.Secrets) > secretsLimit/2 {
-		return nil, fmt.Errorf("the secrets have %d bytes, more than any bundle", len(r.Secrets))
+		return nil, fmt.Errorf("the secrets are too large (%d bytes)", len(r.Secrets))
 	}
 
 	var sealed bytes.Buffer
@@ -76,17 +76,17 @@ func (a Archive) Secrets(ctx context.Context, key string, keys Keys) ([]byte, er
 	}
 
 	if sum := sha256.Sum256(sealed); record != nil && hex.EncodeToString(sum[:]) != record.Secrets.SHA256 {
-		return nil, fmt.Errorf("%w: the secrets of %s have the SHA-256 %x", store.ErrDiffers, key, sum)
+		return nil, fmt.Errorf("%w: the secrets of %s have SHA-256 %x", store.ErrDiffers, key, sum)
 	}
 
 	opened, _, err := keys.decrypt(bytes.NewReader(sealed))
 	if err != nil {
-		return nil, fmt.Errorf("open the secrets of %s: %w", key, err)
+		return nil, fmt.Errorf("decrypt the secrets of %s: %w", key, err)
 	}
 
 	secrets, err := io.ReadAll(opened)
 	if err != nil {
-		return nil, fmt.Errorf("open the secrets of %s: %w: %w", key, ErrIncomplete, err)
+		return nil, fmt.Errorf("decrypt the secrets of %s: %w: %w", key, ErrIncomplete, err)
 	}
 
 	return secrets, nil

@@ -68,7 +68,7 @@ type scratch struct {
 func unnamed(folder string) (*scratch, error) {
 	file, err := os.CreateTemp(folder, "talosop-etcd-snapshot-*")
 	if err != nil {
-		return nil, fmt.Errorf("make a file without a name: %w", err)
+		return nil, fmt.Errorf("create a temporary file: %w", err)
 	}
 
 	return &scratch{File: file, named: os.Remove(file.Name()) != nil}, nil

@@ -47,7 +47,7 @@ func (a Archive) Take(ctx context.Context, r Request) (Record, error) {
 
 	record, err := a.stored(ctx, r)
 	if err != nil {
-		return Record{}, fmt.Errorf("store a snapshot of etcd: %w", err)
+		return Record{}, fmt.Errorf("store the etcd snapshot: %w", err)
 	}
 
 	if err := a.accompany(ctx, &record, secrets); err != nil {
@@ -95,7 +95,7 @@ func (a Archive) accompany(ctx context.Context, record *Record, secrets []byte) 
 	if secrets != nil {
 		object, err := a.Store.Put(ctx, secretsKey(record.Key), bytes.NewReader(secrets))
 		if err != nil {
-			return fmt.Errorf("store the secrets of a cluster: %w", err)
+			return fmt.Errorf("store the cluster secrets: %w", err)
 		}
 
 		sum := sha256.Sum256(secrets)
@@ -108,7 +108,7 @@ func (a Archive) accompany(ctx context.Context, record *Record, secrets []byte) 
 	}
 
 	if _, err := a.Store.Put(ctx, record.Key+recordSuffix, bytes.NewReader(data)); err != nil {
-		return fmt.Errorf("store the record of a snapshot: %w", err)
+		return fmt.Errorf("store the snapshot record: %w", err)
 	}
 
 	return nil

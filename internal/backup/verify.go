@@ -15,7 +15,7 @@ const (
 )
 
 // ErrIncomplete is a stream that is no complete snapshot.
-var ErrIncomplete = errors.New("the snapshot is not complete")
+var ErrIncomplete = errors.New("the snapshot is incomplete")
 
 // verifier is an io.Writer that follows a snapshot and knows in the end whether it is
 // whole. It holds back the last bytes, which are the sum if the stream ends there.
@@ -60,12 +60,12 @@ func (v *verifier) all() []byte {
 func (v *verifier) verify() error {
 	switch {
 	case v.size > 0 && v.size%unit == 0:
-		return fmt.Errorf("%w: it has %d bytes and no sum at its end, as a stream that was cut or a plain copy of a "+
+		return fmt.Errorf("%w: its %d bytes have no checksum at the end, like an interrupted stream or a copy of a "+
 			"member's database; take it with `talosctl etcd snapshot`", ErrIncomplete, v.size)
 	case v.size <= sumSize || v.size%unit != sumSize:
-		return fmt.Errorf("%w: it has %d bytes, which are not a database and its sum", ErrIncomplete, v.size)
+		return fmt.Errorf("%w: its %d bytes are not a database with a checksum", ErrIncomplete, v.size)
 	case !bytes.Equal(v.sum.Sum(nil), v.tail):
-		return fmt.Errorf("%w: its sum is not that of its %d bytes", ErrIncomplete, v.size-sumSize)
+		return fmt.Errorf("%w: the checksum does not match its %d bytes", ErrIncomplete, v.size-sumSize)
 	default:
 		return nil
 	}

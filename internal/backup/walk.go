@@ -39,11 +39,11 @@ func (p page) flags() uint16 { return binary.LittleEndian.Uint16(p.body[8:]) }
 // take marks a page as being in use, which it must not have been.
 func (w *walk) take(id uint64) error {
 	if id < 2 || id >= w.high {
-		return damaged("page %d is used and does not exist", id)
+		return damaged("page %d is referenced but does not exist", id)
 	}
 
 	if w.used(id) {
-		return damaged("page %d is used twice", id)
+		return damaged("page %d is referenced twice", id)
 	}
 
 	w.seen[id/64] |= 1 << (id % 64)
@@ -65,16 +65,16 @@ func (w *walk) page(id uint64, depth int) (page, error) {
 	}
 
 	if depth > maxDepth {
-		return page{}, damaged("its tree has more than %d levels", maxDepth)
+		return page{}, damaged("a tree has more than %d levels", maxDepth)
 	}
 
 	if w.index[id] == 0 {
-		return page{}, damaged("page %d does not say to be one, or not to its end", id)
+		return page{}, damaged("page %d has another ID or is incomplete", id)
 	}
 
 	found, length, err := w.note(id, depth)
 	if err != nil {
-		return page{}, fmt.Errorf("read what was written down of page %d: %w", id, err)
+		return page{}, fmt.Errorf("read the index of page %d: %w", id, err)
 	}
 
 	for next := id + 1; next < id+uint64(length/w.size); next++ {
@@ -129,14 +129,14 @@ func (w *walk) tree(id uint64, within bounds, depth int, visit func(page, bounds
 	case found.flags() == branchPage:
 		return w.branch(found, within, depth, visit)
 	default:
-		return damaged("page %d is of the kind %#x in a tree", id, found.flags())
+		return damaged("page %d has type %#x, expected a branch or a leaf", id, found.flags())
 	}
 }
 
 func (w *walk) branch(found page, within bounds, depth int, visit func(page, bounds, int) error) error {
 	count := int(binary.LittleEndian.Uint16(found.body[10:]))
 	if count == 0 {
-		return damaged("page %d leads nowhere", found.id)
+		return damaged("branch page %d is empty", found.id)
 	}
 
 	key, child, err := fork(found.body, 0)
@@ -182,7 +182,7 @@ func (w *walk) buckets(root uint64) error {
 	err := w.tree(root, bounds{}, 0, func(found page, within bounds, depth int) error {
 		if found.kind == leafNote {
 			if s := decodedSummary(found.body); s.count > 0 {
-				return damaged("%q is no bucket", s.first)
+				return damaged("%q is not a bucket", s.first)
 			}
 
 			return nil
@@ -190,7 +190,7 @@ func (w *walk) buckets(root uint64) error {
 
 		return leaf(found.body, within, func(e entry) error {
 			if !e.bucket {
-				return damaged("%q is no bucket", e.key)
+				return damaged("%q is not a bucket", e.key)
 			}
 
 			return w.bucket(e, depth+1)
@@ -201,7 +201,7 @@ func (w *walk) buckets(root uint64) error {
 	}
 
 	if !w.keys {
-		return damaged("it has no bucket of etcd's keys")
+		return damaged("the bucket of etcd keys is missing")
 	}
 
 	return nil
@@ -213,13 +213,13 @@ func (w *walk) bucket(e entry, depth int) error {
 	w.found.Hash = crc32.Update(w.found.Hash, castagnoli, e.key)
 
 	if len(e.value) < bucketSize {
-		return damaged("the bucket %q has no root", e.key)
+		return damaged("the bucket %q has no root page", e.key)
 	}
 
 	if root := binary.LittleEndian.Uint64(e.value); root != 0 {
 		return w.tree(root, bounds{}, depth, func(found page, within bounds, _ int) error {
 			if found.kind != leafNote {
-				return damaged("page %d of the bucket %q has buckets", found.id, e.key)
+				return damaged("page %d of the bucket %q contains buckets", found.id, e.key)
 			}
 
 			return w.follow(e.key, decodedSummary(found.body), within)
@@ -228,7 +228,7 @@ func (w *walk) bucket(e entry, depth int) error {
 
 	inline := e.value[bucketSize:]
 	if len(inline) < headerSize || binary.LittleEndian.Uint16(inline[8:]) != leafPage {
-		return damaged("the bucket %q has no page", e.key)
+		return damaged("the bucket %q has no leaf page", e.key)
 	}
 
 	s, err := summarized(inline)
@@ -237,7 +237,7 @@ func (w *walk) bucket(e entry, depth int) error {
 	}
 
 	if s == nil {
-		return damaged("the bucket %q has buckets", e.key)
+		return damaged("the bucket %q contains buckets", e.key)
 	}
 
 	return w.follow(e.key, *s, bounds{})
@@ -262,7 +262,7 @@ func (w *walk) follow(bucket []byte, s summary, within bounds) error {
 
 	switch {
 	case bytes.Equal(bucket, keyBucket) && !s.revisions:
-		return damaged("a key from %x to %x is no revision of etcd", s.first, s.last)
+		return damaged("a key between %x and %x is not an etcd revision", s.first, s.last)
 	case bytes.Equal(bucket, keyBucket):
 		w.found.Revision = int64(binary.BigEndian.Uint64(s.last))
 	case bytes.Equal(bucket, metaBucket) && s.version != nil:
@@ -284,7 +284,7 @@ func (w *walk) rest(freelist uint64) error {
 	}
 
 	if found.kind != wholeNote || found.flags() != freelistPage {
-		return damaged("page %d is no list of free pages", freelist)
+		return damaged("page %d is not a freelist", freelist)
 	}
 
 	ids, count := found.body[headerSize:], uint64(binary.LittleEndian.Uint16(found.body[10:]))
@@ -293,7 +293,7 @@ func (w *walk) rest(freelist uint64) error {
 	}
 
 	if count > uint64(len(ids)/8) {
-		return damaged("the list of free pages has %d entries, more than its page", count)
+		return damaged("the freelist has %d entries, more than its page holds", count)
 	}
 
 	for i := range count {

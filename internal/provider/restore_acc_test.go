@@ -353,14 +353,14 @@ func TestAccRestore_isRefused(t *testing.T) {
 				refused(r.plane(fmt.Sprintf("    file = { path = %q }", plain)), `say so in restore_from: sha256 = "`),
 				refused(r.plane(known(plain)+"\n    passphrase_wo = \"correct horse\""), "the snapshot is not encrypted"),
 				refused(r.plane(fmt.Sprintf("    file = { path = %q }\n    sha256 = %q", plain, strings.Repeat("0", 64))),
-					"SHA-256 is not the one that was given"),
+					"SHA-256 checksum does not match the given one"),
 				{
 					// Newer than all others, with a matching record, and for a recipient whose key is public.
 					PreConfig:   func() { r.forge(t, plain, forgedKey, identity.Recipient().String()) },
 					Config:      strings.ReplaceAll(right, "${data.talosop_etcd_backups.this.latest}", forgedKey),
-					ExpectError: sitetest.Message("none of its keys wrote the record beside it"),
+					ExpectError: sitetest.Message("its record is unsigned or signed with another key"),
 				},
-				refused(file(cut), "the snapshot is not complete"),
+				refused(file(cut), "the snapshot is incomplete"),
 				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"),
 					"Kubernetes v1.36.2 wrote it"),
 				refused(foreign, "Snapshot of another cluster"),

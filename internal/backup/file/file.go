@@ -39,7 +39,7 @@ func (s Store) Put(ctx context.Context, key string, body io.Reader) (object stor
 
 	file, err := safefile.Create(to)
 	if err != nil {
-		return store.Object{}, fmt.Errorf("make a file for the backup: %w", err)
+		return store.Object{}, fmt.Errorf("create a file for the backup: %w", err)
 	}
 
 	defer func() { err = errors.Join(err, file.Discard()) }()
@@ -52,9 +52,9 @@ func (s Store) Put(ctx context.Context, key string, body io.Reader) (object stor
 	}
 
 	if err := file.Place(); errors.Is(err, fs.ErrExist) {
-		return store.Object{}, fmt.Errorf("name %s: %w: %w", key, store.ErrExists, err)
+		return store.Object{}, fmt.Errorf("create %s: %w: %w", key, store.ErrExists, err)
 	} else if err != nil {
-		return store.Object{}, fmt.Errorf("name %s: %w", key, err)
+		return store.Object{}, fmt.Errorf("create %s: %w", key, err)
 	}
 
 	object, err = s.confirmed(ctx, key, size, hex.EncodeToString(sum.Sum(nil)))
@@ -73,7 +73,8 @@ func (s Store) confirmed(ctx context.Context, key string, size int64, sum string
 	}
 
 	if object.Size != size || object.Checksum != sum {
-		return store.Object{}, fmt.Errorf("%w: %s has %d bytes of %d", store.ErrDiffers, key, object.Size, size)
+		return store.Object{}, fmt.Errorf("%w: %s has %d bytes and checksum %s, expected %d and %s", store.ErrDiffers, key,
+			object.Size, object.Checksum, size, sum)
 	}
 
 	return object, nil
@@ -203,7 +204,7 @@ func unfinished(name string) (key string, ok bool) {
 func (s Store) walk(ctx context.Context, prefix string, f func(key string, info fs.FileInfo) error) error {
 	folder := path.Dir(prefix)
 	if !fs.ValidPath(folder) {
-		return fmt.Errorf("%q is no prefix of keys of backups", prefix)
+		return fmt.Errorf("%q is not a valid prefix of backup keys", prefix)
 	}
 
 	return fs.WalkDir(os.DirFS(filepath.Join(s.Path, filepath.FromSlash(folder))), ".",
@@ -213,7 +214,7 @@ func (s Store) walk(ctx context.Context, prefix string, f func(key string, info 
 			}
 
 			if err = errors.Join(err, ctx.Err()); err != nil {
-				return fmt.Errorf("list the backups: %w", err)
+				return fmt.Errorf("list backups: %w", err)
 			}
 
 			key := path.Join(folder, name)
@@ -230,7 +231,7 @@ func (s Store) walk(ctx context.Context, prefix string, f func(key string, info 
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			} else if err != nil {
-				return fmt.Errorf("list the backups: %w", err)
+				return fmt.Errorf("list backups: %w", err)
 			}
 
 			return f(key, info)
@@ -240,7 +241,7 @@ func (s Store) walk(ctx context.Context, prefix string, f func(key string, info 
 // path of a key. A key must not leave the folder.
 func (s Store) path(key string) (string, error) {
 	if !fs.ValidPath(key) || key == "." {
-		return "", fmt.Errorf("%q is no key of a backup", key)
+		return "", fmt.Errorf("%q is not a valid backup key", key)
 	}
 
 	return filepath.Join(s.Path, filepath.FromSlash(key)), nil
@@ -273,7 +274,7 @@ func opened(path string) (*os.File, error) {
 // removed takes a file away, also after the run was interrupted.
 func removed(path string) error {
 	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("remove the unnamed backup: %w", err)
+		return fmt.Errorf("remove the incomplete backup: %w", err)
 	}
 
 	return nil

@@ -24,7 +24,7 @@ func endless(pages int) error {
 		return nil
 	}
 
-	return fmt.Errorf("%w: the server has more than %d pages of the listing", store.ErrTooLarge, mostPages)
+	return fmt.Errorf("%w: the listing has more than %d pages", store.ErrTooLarge, mostPages)
 }
 
 // boundedAnswers is for requests whose answer the SDK reads into memory.
@@ -43,7 +43,7 @@ func (c boundedClient) Do(r *http.Request) (*http.Response, error) {
 		io.Reader
 		io.Closer
 	}{store.AtMost(response.Body, mostOfPage,
-		fmt.Errorf("%w: the answer has more than %d bytes", store.ErrTooLarge, mostOfPage)), response.Body}
+		fmt.Errorf("%w: the response is larger than %d bytes", store.ErrTooLarge, mostOfPage)), response.Body}
 
 	return response, nil
 }

@@ -98,7 +98,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	}
 
 	if (c.Lock.Mode == "") != c.Lock.Until.IsZero() {
-		return nil, errors.New("an object lock needs both a mode and a time until which it holds")
+		return nil, errors.New("an object lock needs both a mode and a retain-until date")
 	}
 
 	client, err := c.httpClient()
@@ -108,7 +108,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 
 	loaded, err := c.load(ctx, client)
 	if err != nil {
-		return nil, fmt.Errorf("load the configuration for S3: %w", err)
+		return nil, fmt.Errorf("load the S3 configuration: %w", err)
 	}
 
 	loaded.HTTPClient = staying(loaded.HTTPClient)
@@ -240,11 +240,11 @@ func distrusted(err error) aws.Ternary {
 func (c Config) httpClient() (*awshttp.BuildableClient, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
-		return nil, fmt.Errorf("read the certificates of the system: %w", err)
+		return nil, fmt.Errorf("load the system certificates: %w", err)
 	}
 
 	if c.CA != "" && !roots.AppendCertsFromPEM([]byte(c.CA)) {
-		return nil, errors.New("the CA of the S3 server is no certificate in PEM")
+		return nil, errors.New("the CA of the S3 server contains no PEM certificate")
 	}
 
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {

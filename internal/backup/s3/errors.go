@@ -52,7 +52,7 @@ const (
 func (e *HeaderError) Error() string {
 	var names []string
 	for _, h := range e.Headers {
-		names = append(names, fmt.Sprintf("%s (%s = false leaves it out)", h.Name, h.Setting))
+		names = append(names, fmt.Sprintf("%s (set %s = false to omit it)", h.Name, h.Setting))
 	}
 
 	return fmt.Sprintf("%v: the server may not support %s", e.Err, strings.Join(names, " or "))

@@ -54,7 +54,7 @@ func (r *reading) open() error {
 
 		// The one condition of a reading is that the object is the one that was opened.
 		if err = r.store.classified("read", r.key, err); errors.Is(err, store.ErrExists) {
-			return fmt.Errorf("read %s: %w: another one came in its place", r.key, store.ErrDiffers)
+			return fmt.Errorf("read %s: %w: the object changed during the read", r.key, store.ErrDiffers)
 		}
 
 		return err
@@ -63,7 +63,7 @@ func (r *reading) open() error {
 	if out.ContentLength == nil || *out.ContentLength < 0 {
 		defer cancel(nil)
 
-		return errors.Join(fmt.Errorf("read %s: the server does not say how much it sends", r.key), out.Body.Close())
+		return errors.Join(fmt.Errorf("read %s: the response has no content length", r.key), out.Body.Close())
 	}
 
 	// A range may reach past the object; the announced length is what must arrive.
@@ -86,7 +86,7 @@ type pace struct {
 
 // paced is the body of an answer that a context ends, with its pace.
 func paced(ctx context.Context, body io.ReadCloser, cancel context.CancelCauseFunc, limit time.Duration) *pace {
-	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("no byte came for %s", limit)) })
+	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("received no data for %s", limit)) })
 	timer.Stop()
 
 	return &pace{ReadCloser: body, ctx: ctx, cancel: cancel, limit: limit, timer: timer}
@@ -150,7 +150,7 @@ func (r *reading) again(cut error) error {
 	}
 
 	if r.cuts++; r.cuts >= attempts {
-		return fmt.Errorf("read %s: %d of %d bytes came: %w", r.key, r.next, r.end, unexpected(cut))
+		return fmt.Errorf("read %s: received %d of %d bytes: %w", r.key, r.next, r.end, unexpected(cut))
 	}
 
 	_ = r.body.Close() // the connection is broken, which is known

@@ -63,7 +63,7 @@ func (s *Store) head(ctx context.Context, key string) (*s3.HeadObjectOutput, err
 
 	head, err := s.client.HeadObject(ctx, in)
 
-	return head, s.classified("ask for", key, err)
+	return head, s.classified("look up", key, err)
 }
 
 // List describes all objects below a prefix, a page of the server's after the other.

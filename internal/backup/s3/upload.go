@@ -124,7 +124,7 @@ func (s *Store) settled(
 
 	if head.Metadata[mark] != sent.nonce {
 		if failed == nil {
-			failed = fmt.Errorf("%w: %s was replaced at once", store.ErrDiffers, key)
+			failed = fmt.Errorf("%w: %s was replaced during the upload", store.ErrDiffers, key)
 		}
 
 		return store.Object{}, failed
@@ -132,7 +132,7 @@ func (s *Store) settled(
 
 	object := described(key, head)
 	if object.Size != sent.size {
-		return store.Object{}, fmt.Errorf("%w: %s has %d bytes of %d", store.ErrDiffers, key, object.Size, sent.size)
+		return store.Object{}, fmt.Errorf("%w: %s has %d bytes, expected %d", store.ErrDiffers, key, object.Size, sent.size)
 	}
 
 	return object, s.compared(ctx, object, client)
@@ -173,7 +173,7 @@ func (s *Store) compared(ctx context.Context, object store.Object, client *sende
 	}
 
 	if got := got.checksum(); got != want {
-		return fmt.Errorf("%w: %s has the checksum %s instead of %s", store.ErrDiffers, object.Key, got, want)
+		return fmt.Errorf("%w: %s has checksum %s, expected %s", store.ErrDiffers, object.Key, got, want)
 	}
 
 	return nil
@@ -195,7 +195,7 @@ func (s *Store) cleanedUp(ctx context.Context, key string, sent *upload, failed 
 		case err == nil && head.Metadata[mark] == sent.nonce:
 			errs = append(errs, s.Delete(ctx, key))
 		case err != nil && !errors.Is(err, store.ErrNotFound):
-			errs = append(errs, fmt.Errorf("see whether it was stored after all: %w", err))
+			errs = append(errs, fmt.Errorf("check whether the object was stored: %w", err))
 		}
 	}
 

@@ -146,7 +146,7 @@ func checksum(sum []byte) string { return "CRC32C:" + base64.StdEncoding.EncodeT
 func summed(body io.Reader) ([]byte, error) {
 	again, ok := body.(io.ReadSeeker)
 	if !ok {
-		return nil, fmt.Errorf("the body of a request is a %T, which cannot be read twice", body)
+		return nil, fmt.Errorf("the request body (%T) cannot be read twice", body)
 	}
 
 	sum := newCRC()

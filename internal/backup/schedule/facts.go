@@ -91,7 +91,7 @@ func EndOf(o map[string]any) (done bool, end Failure, err error) {
 		case c.Type == batchv1.JobComplete:
 			return true, end, err
 		case c.Type == batchv1.JobFailed:
-			end.Reason = cmp.Or(strings.Trim(c.Reason+": "+c.Message, ": "), "it failed")
+			end.Reason = cmp.Or(strings.Trim(c.Reason+": "+c.Message, ": "), "failed")
 
 			return true, end, err
 		}
@@ -102,7 +102,7 @@ func EndOf(o map[string]any) (done bool, end Failure, err error) {
 
 func typed[T any](o map[string]any) (out T, err error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, &out); err != nil {
-		return out, fmt.Errorf("read an object of the Kubernetes API: %w", err)
+		return out, fmt.Errorf("decode a Kubernetes object: %w", err)
 	}
 
 	return out, nil

@@ -131,7 +131,7 @@ func digest(data object) string {
 func Altered(secret map[string]any) string {
 	data, _ := secret["data"].(object)
 	if (&unstructured.Unstructured{Object: secret}).GetAnnotations()[contentAnnotation] != digest(data) {
-		return "data is another one"
+		return "the data changed"
 	}
 
 	return ""

@@ -13,16 +13,16 @@ import (
 
 var (
 	// ErrNotFound is a key without an object.
-	ErrNotFound = errors.New("there is no such object")
+	ErrNotFound = errors.New("object not found")
 	// ErrDenied is what the caller may not do; that may hide that there is no such object.
-	ErrDenied = errors.New("the store does not allow it")
+	ErrDenied = errors.New("access denied")
 	// ErrExists is a key that has an object already; it was not touched.
-	ErrExists = errors.New("there is an object of this key already")
+	ErrExists = errors.New("the object already exists")
 	// ErrDiffers is an object that differs from what was written.
-	ErrDiffers = errors.New("the store holds other bytes than were written")
+	ErrDiffers = errors.New("the stored object differs from what was written")
 	// ErrTooLarge is an object, a listing or an answer that is larger than any valid one. A client with write
 	// access to a store, or a server in its place, must not decide how much memory, disk and time reading costs.
-	ErrTooLarge = errors.New("the store holds more than is read")
+	ErrTooLarge = errors.New("limit exceeded")
 )
 
 // MostObjects are how many objects a listing has at most. An hourly backup with its record and its secrets makes 26,280
@@ -35,7 +35,7 @@ func Full(prefix string, objects int) error {
 		return nil
 	}
 
-	return fmt.Errorf("%w: there are more than %d objects below %s; remove those that do not belong there", ErrTooLarge,
+	return fmt.Errorf("%w: more than %d objects below %s; remove those that are not backups", ErrTooLarge,
 		MostObjects, prefix)
 }
 

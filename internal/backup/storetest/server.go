@@ -162,7 +162,7 @@ func FreeAddress(t testing.TB) string {
 		return listener.Addr().String()
 	}
 
-	t.Fatal("no port is free")
+	t.Fatal("no free port")
 
 	return ""
 }

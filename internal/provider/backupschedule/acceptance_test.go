@@ -159,7 +159,7 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 	for _, words := range []string{
 		`CronJob talosop-backup/nightly: spec.schedule is "0 4 * * *" instead of "0 3 * * *"`,
 		"spec.suspend is true instead of false",
-		"Secret talosop-backup/nightly-s3: data is another one", "ServiceAccount talosop-backup/nightly-talos is missing",
+		"Secret talosop-backup/nightly-s3: the data changed", "ServiceAccount talosop-backup/nightly-talos is missing",
 	} {
 		sitetest.Says(t, plan, words)
 	}

@@ -189,7 +189,7 @@ func (r *Resource) adoptBackup(ctx context.Context, m *Model, request backupImpo
 
 	switch {
 	case !record.Authentic:
-		return fmt.Errorf("%w: none of its keys wrote the record beside it", backup.ErrUntrusted)
+		return fmt.Errorf("%w: its record is unsigned or signed with another key", backup.ErrUntrusted)
 	case len(request.Recipients) > 0 && record.Encryption == "":
 		return fmt.Errorf("%w, and the import id has recipients", backup.ErrPlain)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
@@ -68,7 +69,7 @@ func testBackupImported(t *testing.T, b *backups) {
 	b.unsigned(t, key+".json")
 
 	if done := tftest.Drive(t, "talosop_etcd_backup", credentialed).Import(t, tftest.JSON(t, id)); !done.Failed() ||
-		!strings.Contains(tftest.Show(done.Diagnostics), "no key of this cluster vouches") {
+		!strings.Contains(tftest.Show(done.Diagnostics), backup.ErrUntrusted.Error()) {
 		t.Errorf("a record without a key of the cluster: %s", tftest.Show(done.Diagnostics))
 	}
 }
