@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
-// sightOf is a control plane cp-1 and a worker w-1 without drift.
-func sightOf() (cluster.Spec, cluster.Snapshot) {
+// withoutDrift is a control plane cp-1 and a worker w-1 without drift.
+func withoutDrift() (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Machines: []cluster.Machine{
 		{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
 		{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
@@ -88,7 +88,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 			have.Machines["w-1"] = step.MachineState{Access: step.Unreachable}
 		}},
 	} {
-		want, have := sightOf()
+		want, have := withoutDrift()
 		test.change(&want, &have)
 
 		drift := DriftOf(Set{}, want, have, test.Places)
@@ -132,7 +132,7 @@ func TestUnexpected_isReported(t *testing.T) {
 		}},
 		"etcd does not know": {Pool: planes, change: func(have *cluster.Snapshot) { have.Etcd = etcdstate.State{} }},
 	} {
-		want, have := sightOf()
+		want, have := withoutDrift()
 		test.change(&have)
 
 		diags := Unexpected(test.Pool, want, have)

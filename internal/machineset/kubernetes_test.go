@@ -43,7 +43,7 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 	} {
-		want, have := sightOf()
+		want, have := withoutDrift()
 		state := have.Machines["w-1"]
 		state.Images = kubenames.Images{kubenames.Kubelet: is}
 		have.Machines["w-1"] = state

@@ -29,7 +29,7 @@ func TestDriftOf_ownerMarks(t *testing.T) {
 		"forged, and long":       {unproven: map[string]string{"w-1": long}, want: forged(long[:40])},
 		"this one without proof": {unproven: map[string]string{"w-1": "mine"}},
 	} {
-		want, have := sightOf()
+		want, have := withoutDrift()
 		want.Owner = "mine"
 		have.Kubernetes.Owners, have.Kubernetes.Unproven = test.owners, test.unproven
 

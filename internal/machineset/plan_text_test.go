@@ -325,7 +325,7 @@ func TestAssuming(t *testing.T) {
 func TestWarnOfStrays(t *testing.T) {
 	t.Parallel()
 
-	want, have := sightOf()
+	want, have := withoutDrift()
 	want.Owner = "mine"
 	have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{Name: "old", Addresses: []string{"10.0.0.7"}}, kubestate.Node{Name: "own", ControlPlane: true})
 	have.Kubernetes.Owners = map[string]string{"own": "mine"}

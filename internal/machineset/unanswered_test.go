@@ -29,7 +29,7 @@ func TestWarnOfUnanswered(t *testing.T) {
 		"foreign, why":  {state: step.MachineState{Access: step.Foreign, Cause: "another CA"}, want: foreign, line: "w-1 (10.0.0.11): another CA"},
 		"lost its data": {state: step.MachineState{Access: step.Unreachable, VolumesLost: true, Cause: "node gone"}, want: volumesLost, line: "w-1: node gone"},
 	} {
-		spec, have := sightOf()
+		spec, have := withoutDrift()
 		have.Machines["w-1"] = test.state
 
 		var want []string
@@ -63,7 +63,7 @@ func TestLost(t *testing.T) {
 		"no volume": {change: func(h *cluster.Snapshot) { h.Machines["w-1"] = step.MachineState{VolumesLost: true} }, lost: true},
 		"no member": {change: func(h *cluster.Snapshot) { h.Etcd = etcdstate.State{Known: true} }, lost: true},
 	} {
-		want, have := sightOf()
+		want, have := withoutDrift()
 		recorded := Record{Machines: map[string]step.MachineState{"cp-1": {Access: step.Member}, "w-1": {Access: step.Member}}}
 		test.change(&have)
 

@@ -40,7 +40,7 @@ func TestWithTroubles(t *testing.T) {
 		"one that leaves": {removed: []cluster.Machine{{Name: "w-9", Role: step.Worker}},
 			want: map[string]record.Drift{"w-9": {notReady("is booting")}}},
 	} {
-		want, have := sightOf()
+		want, have := withoutDrift()
 		want.Removed = test.removed
 		have.Machines["w-9"] = step.MachineState{Access: step.Member, Stage: step.StageBooting}
 
@@ -90,7 +90,7 @@ func TestWaits(t *testing.T) {
 		same(t, name, PriorState{Record: Record{Seen: test.seen}}.waitsFor(p, test.steps), test.want)
 	}
 
-	want, have := sightOf()
+	want, have := withoutDrift()
 	have.Etcd.Known, have.Etcd.Members = false, nil
 	same(t, "of a snapshot", len(Waits(want, have, nil)), 2)
 	same(t, "machines of a snapshot", Waits(want, have, nil)[0], "wait for cp-1, w-1")

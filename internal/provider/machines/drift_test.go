@@ -100,8 +100,8 @@ func TestRebootFor_unreadableConfiguration(t *testing.T) {
 	}
 }
 
-// sightOf is a control plane cp-1 and a worker w-1 without drift.
-func sightOf() (cluster.Spec, cluster.Snapshot) {
+// withoutDrift is a control plane cp-1 and a worker w-1 without drift.
+func withoutDrift() (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Machines: []cluster.Machine{
 		{Name: "cp-1", Role: step.ControlPlane, Wanted: cluster.Wanted{Address: "10.0.0.1"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},
 		{Name: "w-1", Role: step.Worker, Wanted: cluster.Wanted{Address: "10.0.0.11"}, Installation: cluster.Installation{TalosVersion: "v1.13.0"}},

@@ -20,7 +20,7 @@ import (
 func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 	t.Parallel()
 
-	want, have := sightOf()
+	want, have := withoutDrift()
 	images := kubenames.Images{kubenames.KubeAPIServer: "api@sha256:1", kubenames.Kubelet: "kubelet:v1.36.3"}
 	state := have.Machines["cp-1"]
 	state.Images = images
@@ -69,7 +69,7 @@ func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 func TestRecord_ofBootstrapManifestsOnceSynced(t *testing.T) {
 	t.Parallel()
 
-	planes, _ := sightOf()
+	planes, _ := withoutDrift()
 	planes.Kubernetes.Version = kubernetesAfter
 
 	workers := planes

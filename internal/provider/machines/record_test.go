@@ -444,7 +444,7 @@ func TestRecord_namesMachinesThatWereNotReset(t *testing.T) {
 func TestObserved_addressWhereFound(t *testing.T) {
 	t.Parallel()
 
-	spec, have := sightOf()
+	spec, have := withoutDrift()
 	found := have.Machines["w-1"]
 	found.FoundAt = "10.0.0.9"
 	have.Machines["w-1"] = found
