@@ -55,7 +55,7 @@ func (r *machinesResource[M, P]) assumed(
 		p.Secrets = turned
 	}
 
-	known, found := planUpdate(ctx, p, prior, P(&likely).life(), P(&state).life(), cluster.DefaultPolicy())
+	known, found := planUpdate(ctx, p, prior, P(&likely).common(), P(&state).common(), cluster.DefaultPolicy())
 	onlySecrets := turns && !slices.ContainsFunc(open, func(at string) bool { return !strings.HasSuffix(at, "secrets") })
 
 	f, found = asked.Assuming(f, known, found, open, len(added) == len(open) || onlySecrets)

@@ -48,11 +48,11 @@ type workersModel struct {
 // wholeCluster is the name of the resource in messages.
 const wholeCluster = "cluster"
 
-func (m ClusterModel) life() CommonModel { return m.withSettings(m.CommonModel) }
+func (m ClusterModel) common() CommonModel { return m.withSettings(m.CommonModel) }
 
-func (m *ClusterModel) setLife(life CommonModel) {
-	m.CommonModel = life
-	m.setFrom(life)
+func (m *ClusterModel) setCommon(common CommonModel) {
+	m.CommonModel = common
+	m.setFrom(common)
 }
 
 // handle describes the cluster for other resources, as far as it is known.
@@ -165,9 +165,9 @@ func (m *ClusterModel) seenMeta(ctx context.Context, want cluster.Spec, have clu
 
 // settleUpdate puts the outcome of an update into the stored model, like that of resources with one role.
 func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state ClusterModel) diag.Diagnostics {
-	life := m.life()
-	life.settle(done, plan.life(), state.life())
-	m.setLife(life)
+	common := m.common()
+	common.settle(done, plan.common(), state.common())
+	m.setCommon(common)
 
 	switch {
 	case !done.halted():

@@ -17,7 +17,7 @@ import (
 
 // clusterResourceAttributes are those of ClusterModel.
 func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := lifeAttributes(ctx, protectionAttribute(true, protectsTheWhole))
+	attributes := lifecycleAttributes(ctx, protectionAttribute(true, protectsTheWhole))
 	maps.Copy(attributes, settingsAttributes())
 	maps.Copy(attributes, settings.Attributes(settings.Cluster))
 

@@ -20,11 +20,11 @@ type ControlPlaneModel struct {
 	settings.PlaneModel
 }
 
-func (m ControlPlaneModel) life() CommonModel { return m.withSettings(m.CommonModel) }
+func (m ControlPlaneModel) common() CommonModel { return m.withSettings(m.CommonModel) }
 
-func (m *ControlPlaneModel) setLife(life CommonModel) {
-	m.CommonModel = life
-	m.setFrom(life)
+func (m *ControlPlaneModel) setCommon(common CommonModel) {
+	m.CommonModel = common
+	m.setFrom(common)
 }
 
 // handle describes the cluster for other resources, as far as it is known.
@@ -64,10 +64,10 @@ func (m *ControlPlaneModel) derive(ctx context.Context) diag.Diagnostics {
 func (m *ControlPlaneModel) settleUpdate(
 	ctx context.Context, done run, plan, state ControlPlaneModel,
 ) diag.Diagnostics {
-	m.CommonModel, plan.CommonModel, state.CommonModel = m.life(), plan.life(), state.life()
+	m.CommonModel, plan.CommonModel, state.CommonModel = m.common(), plan.common(), state.common()
 	diags := m.machineSetModel.settleUpdate(ctx, done, &machineset.Group{Role: step.ControlPlane}, plan.machineSetModel,
 		state.machineSetModel)
-	m.setLife(m.CommonModel)
+	m.setCommon(m.CommonModel)
 
 	return diags
 }

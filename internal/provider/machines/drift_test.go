@@ -51,7 +51,7 @@ func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 
 	m := providerdata.NewProviderData()
 	done := run{began: true, want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: have}}
-	state := CommonModel{observations: noObservations(), lifeModel: lifeModel{Phase: types.StringValue("Ready"),
+	state := CommonModel{observations: noObservations(), lifecycleModel: lifecycleModel{Phase: types.StringValue("Ready"),
 		Operations: tf.TextList([]string{"old"})}}
 
 	remains, diags := remaining(t.Context(), m, p, done, state)

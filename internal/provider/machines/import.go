@@ -60,20 +60,20 @@ func (r *machinesResource[M, P]) takeOver(
 		return diags
 	}
 
-	life := P(&model).life()
+	common := P(&model).common()
 
 	p, more := importedSet(ctx, r.ConfiguredResource.ProviderData, P(&model).MachineSet, file)
 	diags.Append(more...)
 
 	// Before machines are observed, the record only says which of them have no host name.
-	unnamed, unread := life.remembered()
+	unnamed, unread := common.remembered()
 	diags.Append(tf.Diagnostics(unread)...)
 
 	patches, warnings := clusterimport.PatchesOf(p.WithNames(machineset.Record{Seen: unnamed}), found)
 	diags.Append(tf.Diagnostics(warnings)...)
 	diags.Append(P(&model).setPatches(ctx, patches)...)
-	diags.Append(adopt(ctx, r.ConfiguredResource.ProviderData, &life, P(&model).MachineSet, file)...)
-	P(&model).setLife(life)
+	diags.Append(adopt(ctx, r.ConfiguredResource.ProviderData, &common, P(&model).MachineSet, file)...)
+	P(&model).setCommon(common)
 	diags.Append(P(&model).derive(ctx)...)
 
 	if !diags.HasError() {

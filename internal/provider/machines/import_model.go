@@ -115,7 +115,7 @@ func poolFrom(
 		machinesModel: unsetReplicas(
 			machinesModel{groupModel: groupModel{Schematic: types.StringNull(),
 				Platform: types.StringValue(clusterhandle.MetalMode), ConfigPatches: tf.TextList(nil)}}),
-		CommonModel: unsetLife(ctx, protect),
+		CommonModel: unsetCommon(ctx, protect),
 	}
 
 	model.Model, model.SystemVolumes = system.Shared(machines, names)
@@ -205,10 +205,10 @@ func importedMachines(
 	return types.MapValueMust(types.ObjectType{AttrTypes: machineType()}, values), diags
 }
 
-// unsetLife is CommonModel without configured values.
-func unsetLife(ctx context.Context, protect bool) CommonModel {
+// unsetCommon is CommonModel without configured values.
+func unsetCommon(ctx context.Context, protect bool) CommonModel {
 	return CommonModel{
-		lifeModel: lifeModel{
+		lifecycleModel: lifecycleModel{
 			Changes:   rollout.Unset(),
 			OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
 			DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),

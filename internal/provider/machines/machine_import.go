@@ -74,7 +74,7 @@ func oneMachineFrom(
 	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches
 	model.Model, model.SystemVolumes = shared.Model, shared.SystemVolumes
 	settings.Write(commonSettings(machines), &model.MachineModel)
-	model.setLife(shared.CommonModel)
+	model.setCommon(shared.CommonModel)
 
 	handle, more := clusterimport.HandleSeen(ctx, of, file, planes)
 	model.Cluster = handle

@@ -37,7 +37,7 @@ type OneMachineModel struct {
 	Platform       types.String `tfsdk:"platform"`
 
 	system.Model
-	lifeModel
+	lifecycleModel
 
 	Observed   types.Object `tfsdk:"observed"`
 	Talos      types.String `tfsdk:"observed_talos_version"`
@@ -45,30 +45,30 @@ type OneMachineModel struct {
 	Manifests  types.String `tfsdk:"bootstrap_manifests_version"`
 }
 
-// life has the observations under the name of the machine.
-func (m OneMachineModel) life() CommonModel {
-	life := CommonModel{lifeModel: m.lifeModel, observations: noObservations(), manifests: m.Manifests}
-	life.Record = ofOne(m.Record, m.Name.ValueString())
+// common has the observations under the name of the machine.
+func (m OneMachineModel) common() CommonModel {
+	common := CommonModel{lifecycleModel: m.lifecycleModel, observations: noObservations(), manifests: m.Manifests}
+	common.Record = ofOne(m.Record, m.Name.ValueString())
 
 	switch {
 	case m.Observed.IsUnknown():
-		life.observations = unknownObservations()
+		common.observations = unknownObservations()
 	case !m.Observed.IsNull():
 		of := func(one attr.Value) types.Map {
 			return types.MapValueMust(one.Type(context.Background()), map[string]attr.Value{m.Name.ValueString(): one})
 		}
-		life.observations = observations{of(m.Observed), of(m.Talos), of(m.Kubernetes)}
+		common.observations = observations{of(m.Observed), of(m.Talos), of(m.Kubernetes)}
 	}
 
-	return life
+	return common
 }
 
-func (m *OneMachineModel) setLife(life CommonModel) {
-	m.lifeModel, m.Manifests = life.lifeModel, life.manifests
+func (m *OneMachineModel) setCommon(common CommonModel) {
+	m.lifecycleModel, m.Manifests = common.lifecycleModel, common.manifests
 	m.Record = ofOne(m.Record, m.Name.ValueString())
-	m.Observed = ofTheOne(life.Observed, m.Name, types.ObjectNull(ObservedType().AttrTypes))
-	m.Talos = ofTheOne(life.Talos, m.Name, types.StringNull())
-	m.Kubernetes = ofTheOne(life.Kubernetes, m.Name, types.StringNull())
+	m.Observed = ofTheOne(common.Observed, m.Name, types.ObjectNull(ObservedType().AttrTypes))
+	m.Talos = ofTheOne(common.Talos, m.Name, types.StringNull())
+	m.Kubernetes = ofTheOne(common.Kubernetes, m.Name, types.StringNull())
 }
 
 // ofTheOne is the value of the only machine in a map; otherwise if there is none.
@@ -257,9 +257,9 @@ func (m *OneMachineModel) settleUpdate(_ context.Context, done run, plan, state 
 		m.machineModel, m.Name = plan.machineModel, plan.Name
 	}
 
-	life := m.life()
-	life.settle(done, plan.life(), state.life())
-	m.setLife(life)
+	common := m.common()
+	common.settle(done, plan.common(), state.common())
+	m.setCommon(common)
 
 	return nil
 }

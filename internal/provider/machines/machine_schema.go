@@ -26,7 +26,7 @@ const protectsItsCluster = "Whether the provider refuses to remove or replace th
 // oneMachineAttributes are those of OneMachineModel: those of machines in maps, those of groups, and those of a
 // single machine only.
 func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := lifeAttributes(ctx, protectionAttribute(true, protectsItsCluster))
+	attributes := lifecycleAttributes(ctx, protectionAttribute(true, protectsItsCluster))
 	shared := groupAttributes("the", "install")
 
 	maps.Copy(attributes, machinesAttribute("", "install").NestedObject.Attributes)

@@ -20,9 +20,9 @@ import (
 type Model[M any] interface {
 	*M
 
-	// life is the part that all these models share, and setLife stores it.
-	life() CommonModel
-	setLife(life CommonModel)
+	// common is the part that all these models share, and setCommon stores it.
+	common() CommonModel
+	setCommon(common CommonModel)
 	// MachineSet reads the model as machines of one cluster.
 	MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics)
 	// align fills in the defaults of given, the configuration, and what is decided once: from state, or a choice now
@@ -138,7 +138,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 		return
 	}
 
-	change := editOf(P(&plan).life(), req.Config)
+	change := editOf(P(&plan).common(), req.Config)
 
 	if req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config, req)...)
@@ -146,11 +146,11 @@ func (r *machinesResource[M, P]) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req, resp)...)
 		resp.Diagnostics.Append(tf.ForgetLeft(ctx, resp.Private)...)
-		r.Ledger().RememberRemoval(P(&state).life().OwnerID, r.removal(ctx, state, req.Private))
-		resp.Diagnostics.Append(tf.StoreOwner(ctx, resp.Private, P(&state).life().OwnerID)...)
+		r.Ledger().RememberRemoval(P(&state).common().OwnerID, r.removal(ctx, state, req.Private))
+		resp.Diagnostics.Append(tf.StoreOwner(ctx, resp.Private, P(&state).common().OwnerID)...)
 	}
 
-	resp.Diagnostics.Append(tf.Diagnostics(refuseLocked(ctx, P(&plan).MachineSet, P(&state).life(), req.Config))...)
+	resp.Diagnostics.Append(tf.Diagnostics(refuseLocked(ctx, P(&plan).MachineSet, P(&state).common(), req.Config))...)
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 
 	if req.State.Raw.IsNull() {
@@ -165,7 +165,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 // set reads a planned model as machines of one cluster that belong to this resource.
 func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet, diag.Diagnostics) {
 	p, diags := P(model).MachineSet(ctx)
-	P(model).life().own(&p)
+	P(model).common().own(&p)
 	p.Gateway = r.Gateway
 	diags.Append(p.addProvided(ctx, r.ProviderData, providerdata.RecordedSecrets{})...)
 	diags.Append(tf.Diagnostics(machineset.FieldDiagnostics(p.Set, p.CheckProvidedMeta()))...)
@@ -179,7 +179,7 @@ func (r *machinesResource[M, P]) recordedSet(
 	ctx context.Context, model *M, secrets record.Secrets,
 ) (writtenSet, diag.Diagnostics) {
 	p, diags := P(model).MachineSet(ctx)
-	P(model).life().own(&p)
+	P(model).common().own(&p)
 	diags.Append(p.recallSecrets(ctx, r.ProviderData, secrets)...)
 	p.Set = p.WithFacts()
 
@@ -223,38 +223,38 @@ func (r *machinesResource[M, P]) planDestroy(
 		return diags
 	}
 
-	life := P(state).life()
-	r.Ledger().ForgetRemoval(life.OwnerID)
+	common := P(state).common()
+	r.Ledger().ForgetRemoval(common.OwnerID)
 
-	record, found := recordedNow(ctx, r.ProviderData, life, p.Set)
-	found.Append(p.RefuseDestroy(r.kind, life.ID.ValueString(), record)...)
+	record, found := recordedNow(ctx, r.ProviderData, common, p.Set)
+	found.Append(p.RefuseDestroy(r.kind, common.ID.ValueString(), record)...)
 	diags.Append(tf.StoreLeft(ctx, planned, record.LeftToOthersNames())...)
 
 	if found.HasError() || diags.HasError() {
 		return append(diags, tf.Diagnostics(found)...)
 	}
 
-	return append(diags, tf.Diagnostics(append(found, r.planRemoval(p.Set, life, record)...))...)
+	return append(diags, tf.Diagnostics(append(found, r.planRemoval(p.Set, common, record)...))...)
 }
 
 // planRemoval warns of what happens to machines that all leave, for good or to be created again.
 func (r *machinesResource[M, P]) planRemoval(
-	p machineset.Set, life CommonModel, record machineset.Record,
+	p machineset.Set, common CommonModel, record machineset.Record,
 ) finding.List {
-	preserve := life.OnDestroy.ValueString() == onDestroyPreserve
-	r.Ledger().KeepMachines(r.kind, life.ID.ValueString(), p, preserve)
+	preserve := common.OnDestroy.ValueString() == onDestroyPreserve
+	r.Ledger().KeepMachines(r.kind, common.ID.ValueString(), p, preserve)
 
 	if preserve {
 		return nil
 	}
 
-	return append(p.WarnOfRemoval(record, cluster.DefaultPolicy()), r.planWiped(p, life, record)...)
+	return append(p.WarnOfRemoval(record, cluster.DefaultPolicy()), r.planWiped(p, common, record)...)
 }
 
 // planWiped notes which machines a destroy resets. It refuses the destroy when the same plan creates another object
 // from them, or when a protected cluster ends with this plan.
 func (r *machinesResource[M, P]) planWiped(
-	p machineset.Set, life CommonModel, record machineset.Record,
+	p machineset.Set, common CommonModel, record machineset.Record,
 ) finding.List {
 	if r.ProviderData == nil || record.LeftToOthers() {
 		return nil
@@ -262,32 +262,32 @@ func (r *machinesResource[M, P]) planWiped(
 
 	going := p.Spec(machineset.PriorStateOfDestroy(record, p), machineset.Rendered{}).Machines
 
-	return append(r.Ledger().PlanWiped(p, r.object(life), going),
-		r.Ledger().PlanEnd(p, r.object(life), finding.OperationDestroy)...)
+	return append(r.Ledger().PlanWiped(p, r.object(common), going),
+		r.Ledger().PlanEnd(p, r.object(common), finding.OperationDestroy)...)
 }
 
 // object names a resource in messages about others.
-func (r *machinesResource[M, P]) object(life CommonModel) string {
-	return r.kind + " " + finding.Quote(life.ID.ValueString())
+func (r *machinesResource[M, P]) object(common CommonModel) string {
+	return r.kind + " " + finding.Quote(common.ID.ValueString())
 }
 
 // planOwners notes which machines a plan creates and which it resets, and refuses what contradicts another plan.
-// life is that of the state; one without a record has none.
+// common is that of the state; one without a record has none.
 func (r *machinesResource[M, P]) planOwners(
-	ctx context.Context, p, prior machineset.Set, life CommonModel,
+	ctx context.Context, p, prior machineset.Set, common CommonModel,
 ) diag.Diagnostics {
 	if r.ProviderData == nil || p.Unknown.Has(machineset.UnknownAddresses) {
 		return nil
 	}
 
-	record, found := life.Recorded(ctx, prior)
+	record, found := common.Recorded(ctx, prior)
 	recorded, _ := machineset.NewPriorState(record, p, prior)
 
-	found.Append(r.Ledger().PlanHeld(p, r.object(life), p.Spec(recorded, machineset.Rendered{}).Machines,
+	found.Append(r.Ledger().PlanHeld(p, r.object(common), p.Spec(recorded, machineset.Rendered{}).Machines,
 		machineset.AnsweredAt(p, prior, record, recorded))...)
-	found.Append(r.Ledger().PlanMade(p, r.object(life), recorded.Added(p, prior))...)
-	found.Append(r.Ledger().PlanJoins(p, r.object(life), recorded.Added(p, prior))...)
-	found.Append(r.Ledger().PlanWiped(prior, r.object(life), recorded.Removed)...)
+	found.Append(r.Ledger().PlanMade(p, r.object(common), recorded.Added(p, prior))...)
+	found.Append(r.Ledger().PlanJoins(p, r.object(common), recorded.Added(p, prior))...)
+	found.Append(r.Ledger().PlanWiped(prior, r.object(common), recorded.Removed)...)
 
 	return tf.Diagnostics(found)
 }
@@ -302,13 +302,13 @@ func (r *machinesResource[M, P]) planCreate(
 	diags.Append(P(plan).derive(ctx)...)
 
 	replaces := tf.Replaces(ctx, req.Private)
-	if _, tainted, _ := r.Ledger().Replaced(ctx, req.Private, r.kind, P(plan).life().ID, p.Set); tainted {
+	if _, tainted, _ := r.Ledger().Replaced(ctx, req.Private, r.kind, P(plan).common().ID, p.Set); tainted {
 		replaces = true
 	}
 
-	life := P(plan).life()
-	life.belongAsPlanned(p)
-	P(plan).setLife(life)
+	common := P(plan).common()
+	common.belongAsPlanned(p)
+	P(plan).setCommon(common)
 
 	f, found := p.ForecastCreate(cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(append(found, r.refuseUnderContract(config, p)...))...)
@@ -316,7 +316,8 @@ func (r *machinesResource[M, P]) planCreate(
 
 	if !replaces && !diags.HasError() {
 		diags.Append(tf.Diagnostics(p.RefuseEndpoint())...)
-		diags.Append(r.planOwners(ctx, p.Set, machineset.Set{}, CommonModel{lifeModel: lifeModel{ID: P(plan).life().ID}})...)
+		none := CommonModel{lifecycleModel: lifecycleModel{ID: P(plan).common().ID}}
+		diags.Append(r.planOwners(ctx, p.Set, machineset.Set{}, none)...)
 	}
 
 	if !diags.HasError() && p.createsWithoutConsent(r.ProviderData, replaces) && !p.clusterInState(r.ProviderData) {
@@ -343,7 +344,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	p, prior, _, diags := r.setsOfUpdate(ctx, plan, &state, req.Private)
 	moved := prior.secretless
 
-	diags.Append(P(&state).life().protect(ctx, resp.Private, prior.Set)...)
+	diags.Append(P(&state).common().protect(ctx, resp.Private, prior.Set)...)
 	diags.Append(tf.Diagnostics(prior.takeSecrets(p))...)
 
 	p.Unknown.Note(machineset.UnknownNewSecrets, p.Unknown.Has(machineset.UnknownSecrets) && r.Ledger().SecretsPlanned())
@@ -358,21 +359,21 @@ func (r *machinesResource[M, P]) planUpdate(
 		f, _ := p.ForecastCreate(cluster.DefaultPolicy())
 		r.setForecast(plan, forecastCreate(p, f, true))
 
-		record, found := recordedNow(ctx, r.ProviderData, P(&state).life(), prior.Set)
+		record, found := recordedNow(ctx, r.ProviderData, P(&state).common(), prior.Set)
 		found.Append(p.RefuseNewSecrets(prior.Set, record)...)
 		found.Append(p.refuseSecretlessReplacement(moved)...)
-		found.Append(prior.RefuseReplace(r.kind, P(&state).life().ID.ValueString(), record)...)
-		found.Append(r.planRemoval(prior.Set, P(&state).life(), record)...)
+		found.Append(prior.RefuseReplace(r.kind, P(&state).common().ID.ValueString(), record)...)
+		found.Append(r.planRemoval(prior.Set, P(&state).common(), record)...)
 
 		return append(diags, tf.Diagnostics(found)...)
 	}
 
-	r.Ledger().KeepMachines(r.kind, P(&state).life().ID.ValueString(), prior.Set, true)
+	r.Ledger().KeepMachines(r.kind, P(&state).common().ID.ValueString(), prior.Set, true)
 	p.noteExposed(r.ProviderData)
 
-	f, found := planUpdate(ctx, p, prior, P(plan).life(), P(&state).life(), cluster.DefaultPolicy())
+	f, found := planUpdate(ctx, p, prior, P(plan).common(), P(&state).common(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(append(found, r.refuseUnderContract(config, p)...))...)
-	diags.Append(tf.Diagnostics(p.remindOfConsent(P(&state).life().recordedPhase()))...)
+	diags.Append(tf.Diagnostics(p.remindOfConsent(P(&state).common().recordedPhase()))...)
 
 	if !p.Unknown.Renders() && !diags.HasError() {
 		var more diag.Diagnostics
@@ -381,9 +382,9 @@ func (r *machinesResource[M, P]) planUpdate(
 		diags.Append(append(tf.Diagnostics(found), more...)...) // Append drops duplicates
 	}
 
-	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
+	r.setForecast(plan, forecastUpdate(p, P(&state).common(), change, f))
 	diags.Append(tf.Diagnostics(p.OutsideWindow(time.Now(), f))...)
-	diags.Append(r.planOwners(ctx, p.Set, prior.Set, P(&state).life())...)
+	diags.Append(r.planOwners(ctx, p.Set, prior.Set, P(&state).common())...)
 
 	diags.Append(p.reach(ctx, req.Config)...)
 
@@ -417,9 +418,9 @@ func (r *machinesResource[M, P]) advise(
 
 // setForecast puts a forecast into a planned model.
 func (r *machinesResource[M, P]) setForecast(plan *M, f forecast) {
-	life := P(plan).life()
-	life.apply(f)
-	P(plan).setLife(life)
+	common := P(plan).common()
+	common.apply(f)
+	P(plan).setCommon(common)
 }
 
 func (r *machinesResource[M, P]) Create(
@@ -429,11 +430,11 @@ func (r *machinesResource[M, P]) Create(
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 
-	life := P(&plan).life()
-	life.withOwner()
-	P(&plan).setLife(life)
+	common := P(&plan).common()
+	common.withOwner()
+	P(&plan).setCommon(common)
 
-	ctx, cancel := life.deadline(ctx, tf.OpCreate, &resp.Diagnostics)
+	ctx, cancel := common.deadline(ctx, tf.OpCreate, &resp.Diagnostics)
 	defer cancel()
 
 	p, diags := r.set(ctx, &plan)
@@ -452,20 +453,20 @@ func (r *machinesResource[M, P]) Create(
 	}
 
 	done := converge(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, machineset.PriorState{})
-	life.belong(p, done.host)
-	found, begun := life.settleCreate(p.Set, done)
+	common.belong(p, done.host)
+	found, begun := common.settleCreate(p.Set, done)
 	resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
 	if !begun {
 		return
 	}
 
-	P(&plan).setLife(life)
-	r.Ledger().Created(r.object(life))
+	P(&plan).setCommon(common)
+	r.Ledger().Created(r.object(common))
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)
-	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
+	resp.Diagnostics.Append(common.protect(ctx, resp.Private, p.Set)...)
 
 	remembered = p.surroundings(remembered, done.want, done.result.Snapshot)
 	remembered.Host, remembered.NeedsConsent = record.Host(done.host), p.NeedsConsent
@@ -477,9 +478,9 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
-	life := P(&state).life()
+	common := P(&state).common()
 
-	ctx, cancel := life.deadline(ctx, tf.OpRead, &resp.Diagnostics)
+	ctx, cancel := common.deadline(ctx, tf.OpRead, &resp.Diagnostics)
 	defer cancel()
 
 	p, remembered, diags := r.recalledSet(ctx, &state, req.Private)
@@ -498,19 +499,19 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 
 	p.noteCluster(r.ProviderData)
 
-	saw, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set)
+	saw, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &common, p.Set)
 	resp.Diagnostics.Append(tf.Diagnostics(found)...)
-	life.belongAsSeen(p, saw.host)
-	P(&state).setLife(life)
+	common.belongAsSeen(p, saw.host)
+	P(&state).setCommon(common)
 	resp.Diagnostics.Append(P(&state).seenMeta(ctx, saw.want, saw.have)...)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
-	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
+	resp.Diagnostics.Append(common.protect(ctx, resp.Private, p.Set)...)
 
 	remembered = p.surroundings(remembered, saw.want, saw.have)
 	remembered.Host = record.Host(saw.host)
 	resp.Diagnostics.Append(storeSurroundings(ctx, resp.Private, remembered)...)
-	r.Ledger().RememberRead(life.OwnerID, r.removal(ctx, state, resp.Private))
+	r.Ledger().RememberRead(common.OwnerID, r.removal(ctx, state, resp.Private))
 }
 
 func (r *machinesResource[M, P]) Update(
@@ -521,7 +522,7 @@ func (r *machinesResource[M, P]) Update(
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
-	ctx, cancel := P(&plan).life().deadline(ctx, tf.OpUpdate, &resp.Diagnostics)
+	ctx, cancel := P(&plan).common().deadline(ctx, tf.OpUpdate, &resp.Diagnostics)
 	defer cancel()
 
 	P(&plan).align(plan, &state)
@@ -536,12 +537,12 @@ func (r *machinesResource[M, P]) Update(
 	}
 
 	p.FormerSecrets = prior.Secrets
-	p.NeedsConsent = p.updatesWithoutConsent(remembered, P(&state).life().recordedPhase())
+	p.NeedsConsent = p.updatesWithoutConsent(remembered, P(&state).common().recordedPhase())
 	result, reached := plan, p.Set
 
 	var done run
 
-	if P(&plan).life().idle() {
+	if P(&plan).common().idle() {
 		if !r.confirm(ctx, &result, p, prior, &resp.Diagnostics) {
 			return
 		}
@@ -549,8 +550,8 @@ func (r *machinesResource[M, P]) Update(
 		var found finding.List
 
 		done, found = updateMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, prior.Set,
-			P(&state).life())
-		found.Append(done.tellOfEndpoint(p.Set, P(&plan).life().Phase)...)
+			P(&state).common())
+		found.Append(done.tellOfEndpoint(p.Set, P(&plan).common().Phase)...)
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
 		if done.err != nil {
@@ -569,7 +570,7 @@ func (r *machinesResource[M, P]) Update(
 	resp.Diagnostics.Append(P(&result).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &result)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, reached)...)
-	resp.Diagnostics.Append(P(&result).life().protect(ctx, resp.Private, p.Set)...)
+	resp.Diagnostics.Append(P(&result).common().protect(ctx, resp.Private, p.Set)...)
 	resp.Diagnostics.Append(storeSurroundings(ctx, resp.Private,
 		p.surroundings(remembered, done.want, done.result.Snapshot))...)
 }
@@ -587,10 +588,10 @@ func (r *machinesResource[M, P]) confirm(
 		return false
 	}
 
-	life := P(result).life()
-	found := life.confirmReady(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p.Set)
+	common := P(result).common()
+	found := common.confirmReady(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p.Set)
 	diags.Append(tf.Diagnostics(found)...)
-	P(result).setLife(life)
+	P(result).setCommon(common)
 
 	return true
 }
@@ -602,9 +603,9 @@ func (r *machinesResource[M, P]) Delete(
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
-	life := P(&state).life()
+	common := P(&state).common()
 
-	ctx, cancel := life.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
+	ctx, cancel := common.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
 	defer cancel()
 
 	p, _, diags := r.recalledSet(ctx, &state, req.Private)
@@ -622,7 +623,7 @@ func (r *machinesResource[M, P]) Delete(
 	}
 
 	resp.Diagnostics.Append(tf.Diagnostics(
-		removeMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, r.kind, life, p.Set, left))...)
+		removeMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, r.kind, common, p.Set, left))...)
 
 	if !resp.Diagnostics.HasError() {
 		p.noteEnd(r.ProviderData)

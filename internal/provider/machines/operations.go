@@ -36,9 +36,9 @@ func (m CommonModel) deadline(
 	return tf.DeadlineOf(ctx, m.Timeouts, op, diags)
 }
 
-func (m CommonModel) life() CommonModel { return m }
+func (m CommonModel) common() CommonModel { return m }
 
-func (m *CommonModel) setLife(life CommonModel) { *m = life }
+func (m *CommonModel) setCommon(common CommonModel) { *m = common }
 
 // protect keeps deletion_protection and locks for the create of a replacement.
 func (m CommonModel) protect(ctx context.Context, private tf.PrivateStore, p machineset.Set) diag.Diagnostics {

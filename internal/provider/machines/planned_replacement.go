@@ -20,7 +20,7 @@ import (
 func (r *machinesResource[M, P]) removal(
 	ctx context.Context, state M, private tf.PrivateState,
 ) ledger.Removal {
-	life := P(&state).life()
+	common := P(&state).common()
 
 	set := sync.OnceValue(func() machineset.Set {
 		p, _, _ := r.recalledSet(ctx, &state, private) // a plan that needs it reports its mistakes
@@ -29,9 +29,9 @@ func (r *machinesResource[M, P]) removal(
 	})
 
 	return ledger.Removal{
-		Kind: r.kind, ID: life.ID.ValueString(), Set: set,
+		Kind: r.kind, ID: common.ID.ValueString(), Set: set,
 		Tell: func() string {
-			record, found := life.Recorded(ctx, set())
+			record, found := common.Recorded(ctx, set())
 			loss := set().Removal(record, cluster.DefaultPolicy())
 
 			if loss == "" || found.HasError() || set().Preserves {
@@ -41,17 +41,17 @@ func (r *machinesResource[M, P]) removal(
 			return " What it would do: " + loss
 		},
 		Refuse: func() finding.List {
-			record, found := life.Recorded(ctx, set())
+			record, found := common.Recorded(ctx, set())
 
-			return append(found, set().RefuseReplace(r.kind, life.ID.ValueString(), record)...)
+			return append(found, set().RefuseReplace(r.kind, common.ID.ValueString(), record)...)
 		},
 		Plan: func(next machineset.Set, tainted bool) finding.List {
-			record, found := life.Recorded(ctx, set())
+			record, found := common.Recorded(ctx, set())
 			if found.HasError() {
 				return found
 			}
 
-			return r.planReset(set(), next, life, record, tainted)
+			return r.planReset(set(), next, common, record, tainted)
 		},
 	}
 }
@@ -61,11 +61,11 @@ func (r *machinesResource[M, P]) planReplaced(
 	ctx context.Context, plan *M, private tf.PrivateState, planned tf.PrivateStore,
 ) diag.Diagnostics {
 	p, _ := r.set(ctx, plan) // its mistakes are already reported
-	diags := tf.Diagnostics(r.Ledger().RefuseReplace(ctx, private, r.kind, P(plan).life().ID, p.Set))
+	diags := tf.Diagnostics(r.Ledger().RefuseReplace(ctx, private, r.kind, P(plan).common().ID, p.Set))
 	leaves := p.Unknown.Has(machineset.UnknownSecrets) && r.Ledger().SecretsPlanned() // for a cluster with new secrets
 
 	// The removal of a tainted object has the private state of this plan.
-	replaced, tainted, _ := r.Ledger().Replaced(ctx, private, r.kind, P(plan).life().ID, p.Set)
+	replaced, tainted, _ := r.Ledger().Replaced(ctx, private, r.kind, P(plan).common().ID, p.Set)
 	if tainted && p.TakesCluster() {
 		remembered, more := readSurroundings(ctx, private)
 		remembered.OtherControlPlanes = replaced.Set().AddressesBeside()
@@ -79,19 +79,19 @@ func (r *machinesResource[M, P]) planReplaced(
 // protected cluster ends with the plan, or when control planes cannot be replaced in turn. next is what the object
 // becomes.
 func (r *machinesResource[M, P]) planReset(
-	p, next machineset.Set, life CommonModel, record machineset.Record, tainted bool,
+	p, next machineset.Set, common CommonModel, record machineset.Record, tainted bool,
 ) finding.List {
 	if p.Preserves || record.LeftToOthers() {
 		return nil
 	}
 
 	going := p.Spec(machineset.PriorStateOfDestroy(record, p), machineset.Rendered{}).Machines
-	r.Ledger().PlanReplaced(p, r.object(life), going)
+	r.Ledger().PlanReplaced(p, r.object(common), going)
 
 	found := p.WarnOfRemoval(record, cluster.DefaultPolicy())
-	if found.Append(r.Ledger().PlanEnd(p, r.object(life), finding.OperationReplace)...); found.HasError() {
+	if found.Append(r.Ledger().PlanEnd(p, r.object(common), finding.OperationReplace)...); found.HasError() {
 		return found
 	}
 
-	return append(found, r.Ledger().PlanInTurn(p, next, r.object(life), tainted)...)
+	return append(found, r.Ledger().PlanInTurn(p, next, r.object(common), tainted)...)
 }

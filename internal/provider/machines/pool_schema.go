@@ -56,8 +56,8 @@ type machinesModel struct {
 	Pod            types.Object `tfsdk:"pod"`
 }
 
-// lifeModel is how every resource with machines treats them, and its plan for them.
-type lifeModel struct {
+// lifecycleModel is how every resource with machines treats them, and its plan for them.
+type lifecycleModel struct {
 	rollout.Changes
 
 	ID                 types.String   `tfsdk:"id"`
@@ -74,10 +74,10 @@ type lifeModel struct {
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
 }
 
-// CommonModel is the shared part of the models of resources with several machines: lifeModel, and the observations
+// CommonModel is the shared part of the models of resources with several machines: lifecycleModel, and the observations
 // of the machines.
 type CommonModel struct {
-	lifeModel
+	lifecycleModel
 	observations
 
 	// manifests is the attribute bootstrap_manifests_version of models that have one.
@@ -107,13 +107,13 @@ func poolAttributes(ctx context.Context, role string, protect bool) map[string]s
 	attributes := groupAttributes(role, "install")
 	attributes["talos_version"] = talosVersionAttribute("the " + role + " machines run")
 
-	maps.Copy(attributes, lifeAttributes(ctx, protectionAttribute(protect, protectsTheWhole)))
+	maps.Copy(attributes, lifecycleAttributes(ctx, protectionAttribute(protect, protectsTheWhole)))
 
 	return attributes
 }
 
-// lifeAttributes are those of CommonModel.
-func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[string]schema.Attribute {
+// lifecycleAttributes are those of CommonModel.
+func lifecycleAttributes(ctx context.Context, protection schema.BoolAttribute) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			Computed:            true,

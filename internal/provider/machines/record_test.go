@@ -46,17 +46,17 @@ func snapshotOf(machines map[string]step.MachineState) cluster.Snapshot {
 
 // storedAs is the part of a model that records machines.
 func storedAs(machines record.Machines) CommonModel {
-	life := CommonModel{lifeModel: lifeModel{Phase: types.StringValue("Ready")}}
-	life.remember(machines)
+	common := CommonModel{lifecycleModel: lifecycleModel{Phase: types.StringValue("Ready")}}
+	common.remember(machines)
 
-	return life
+	return common
 }
 
 // remembering is what a model records.
-func remembering(t *testing.T, life CommonModel) record.Machines {
+func remembering(t *testing.T, common CommonModel) record.Machines {
 	t.Helper()
 
-	machines, found := life.remembered()
+	machines, found := common.remembered()
 	if found.HasError() {
 		t.Fatal(found)
 	}
@@ -289,7 +289,7 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 
 	silent := step.MachineState{Access: step.Unreachable}
 	prior := observed(oneMachine(ours), snapshotOf(map[string]step.MachineState{"w-1": joined(ours)}), nil)
-	life, before := storedAs(prior), prior["w-1"]
+	common, before := storedAs(prior), prior["w-1"]
 
 	for name, test := range map[string]struct {
 		done run
@@ -303,7 +303,7 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 			return machinesModel{Machines: types.MapValueMust(types.StringType,
 				map[string]attr.Value{"w-1": types.StringValue(uuid)})}
 		}
-		state, plan := machineSetModel{machinesModel: machines(ours), CommonModel: life},
+		state, plan := machineSetModel{machinesModel: machines(ours), CommonModel: common},
 			machineSetModel{machinesModel: machines(theirs)}
 
 		stored := state
@@ -317,11 +317,11 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 
 		machine := func(uuid string) OneMachineModel {
 			return OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(uuid)},
-				lifeModel: lifeModel{Phase: life.Phase}}
+				lifecycleModel: lifecycleModel{Phase: common.Phase}}
 		}
 
 		before, after := machine(ours), machine(theirs)
-		before.setLife(life)
+		before.setCommon(common)
 
 		one := before
 		one.settleUpdate(t.Context(), test.done, after, before)
@@ -336,13 +336,13 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 func TestRecord_keepsReplacedHardwareUntilItLeft(t *testing.T) {
 	t.Parallel()
 
-	life := storedAs(observed(oneMachine(ours), snapshotOf(map[string]step.MachineState{"w-1": joined(ours)}), nil))
+	common := storedAs(observed(oneMachine(ours), snapshotOf(map[string]step.MachineState{"w-1": joined(ours)}), nil))
 
-	done := failedExchange(remembering(t, life)["w-1"], joined(theirs))
+	done := failedExchange(remembering(t, common)["w-1"], joined(theirs))
 	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = step.MachineState{Access: step.Unreachable}
 
 	before := OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(ours)}}
-	before.setLife(life)
+	before.setCommon(common)
 
 	after := before
 	after.UUID = types.StringValue(theirs)
@@ -399,25 +399,25 @@ func TestRecord_ofOneMachine(t *testing.T) {
 	maps.Copy(both, remembered("cp-1"+machineset.ReplacedSuffix, theirs))
 
 	for name, test := range map[string]struct {
-		life CommonModel
-		UUID types.String
+		common CommonModel
+		UUID   types.String
 	}{
 		"same name":  {storedAs(remembered("cp-1", ours)), types.StringValue(ours)},
 		"other name": {storedAs(remembered("cp-0", ours)), types.StringValue(ours)},
 		"exchanged":  {storedAs(both), types.StringValue(theirs)},
 	} {
 		m := OneMachineModel{Name: types.StringValue("cp-1")}
-		m.setLife(test.life)
+		m.setCommon(test.common)
 
 		if got := m.Observed.Attributes()["uuid"]; !test.UUID.Equal(got) {
 			t.Errorf("%s: uuid is %s, want %s", name, got, test.UUID)
 		}
 
-		if got := m.life().Observed.Elements(); len(got) != 1 || got["cp-1"] == nil {
+		if got := m.common().Observed.Elements(); len(got) != 1 || got["cp-1"] == nil {
 			t.Errorf("%s: shown is %v", name, got)
 		}
 
-		if got := remembering(t, m.life()); len(got) != 1 || got["cp-1"].UUID != test.UUID.ValueString() {
+		if got := remembering(t, m.common()); len(got) != 1 || got["cp-1"].UUID != test.UUID.ValueString() {
 			t.Errorf("%s: the record is %v", name, got)
 		}
 	}

@@ -94,16 +94,16 @@ func (m *settingsModel) assumeContract(contract string) {
 }
 
 // withSettings is CommonModel with the parts in the settings, and setFrom stores it.
-func (m settingsModel) withSettings(life CommonModel) CommonModel {
-	life.manifests, life.restored = m.Manifests, restored{From: m.RestoredFrom, At: m.RestoredAt}
-	life.others = m.ObservedOthers
+func (m settingsModel) withSettings(common CommonModel) CommonModel {
+	common.manifests, common.restored = m.Manifests, restored{From: m.RestoredFrom, At: m.RestoredAt}
+	common.others = m.ObservedOthers
 
-	return life
+	return common
 }
 
-func (m *settingsModel) setFrom(life CommonModel) {
-	m.Manifests, m.RestoredFrom, m.RestoredAt = life.manifests, life.restored.From, life.restored.At
-	m.ObservedOthers = life.others
+func (m *settingsModel) setFrom(common CommonModel) {
+	m.Manifests, m.RestoredFrom, m.RestoredAt = common.manifests, common.restored.From, common.restored.At
+	m.ObservedOthers = common.others
 }
 
 // putOwn puts the settings of the cluster that no handle has into a set.
