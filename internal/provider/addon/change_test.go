@@ -333,25 +333,25 @@ func TestAddon_anotherClusterReplacesIt(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		To, From addon.Way
+		To, From addon.Route
 		Another  bool
 	}{
-		"the same": {addon.Way{Authority: "a", Server: "1"}, addon.Way{Authority: "a", Server: "1"}, false},
-		"moved":    {addon.Way{Authority: "a", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, false},
-		"rotated":  {addon.Way{Authority: "b", Server: "1"}, addon.Way{Authority: "a", Server: "1"}, false},
-		"other":    {addon.Way{Authority: "b", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, true},
-		"handle": {addon.Way{Mark: "m", Authority: "a", Server: "2"}, addon.Way{Authority: "a", Server: "1"},
+		"the same": {addon.Route{Authority: "a", Server: "1"}, addon.Route{Authority: "a", Server: "1"}, false},
+		"moved":    {addon.Route{Authority: "a", Server: "2"}, addon.Route{Authority: "a", Server: "1"}, false},
+		"rotated":  {addon.Route{Authority: "b", Server: "1"}, addon.Route{Authority: "a", Server: "1"}, false},
+		"other":    {addon.Route{Authority: "b", Server: "2"}, addon.Route{Authority: "a", Server: "1"}, true},
+		"handle": {addon.Route{Mark: "m", Authority: "a", Server: "2"}, addon.Route{Authority: "a", Server: "1"},
 			false},
-		"other handle": {addon.Way{Mark: "m", Authority: "b", Server: "2"}, addon.Way{Authority: "a", Server: "1"},
+		"other handle": {addon.Route{Mark: "m", Authority: "b", Server: "2"}, addon.Route{Authority: "a", Server: "1"},
 			true},
-		"rotated and moved": {addon.Way{Mark: "m", Authority: "b", Server: "2"},
-			addon.Way{Mark: "m", Authority: "a", Server: "1"}, false},
-		"other mark": {addon.Way{Mark: "m", Authority: "a", Server: "1"},
-			addon.Way{Mark: "n", Authority: "a", Server: "1"}, true},
-		"without authority":   {addon.Way{Server: "2"}, addon.Way{Server: "1"}, true},
-		"with one authority":  {addon.Way{Server: "2"}, addon.Way{Authority: "a", Server: "1"}, false},
-		"an unread file":      {addon.Way{}, addon.Way{Server: "1"}, false},
-		"a file without both": {addon.Way{Authority: "a"}, addon.Way{Authority: "b", Server: "1"}, false},
+		"rotated and moved": {addon.Route{Mark: "m", Authority: "b", Server: "2"},
+			addon.Route{Mark: "m", Authority: "a", Server: "1"}, false},
+		"other mark": {addon.Route{Mark: "m", Authority: "a", Server: "1"},
+			addon.Route{Mark: "n", Authority: "a", Server: "1"}, true},
+		"without authority":   {addon.Route{Server: "2"}, addon.Route{Server: "1"}, true},
+		"with one authority":  {addon.Route{Server: "2"}, addon.Route{Authority: "a", Server: "1"}, false},
+		"an unread file":      {addon.Route{}, addon.Route{Server: "1"}, false},
+		"a file without both": {addon.Route{Authority: "a"}, addon.Route{Authority: "b", Server: "1"}, false},
 	} {
 		if got := test.To.Another(test.From); got != test.Another {
 			t.Errorf("%s: another is %v", name, got)

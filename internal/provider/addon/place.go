@@ -27,15 +27,15 @@ import (
 // reached is a cluster that an operation works on, and its route.
 type reached struct {
 	providerdata.ReleaseKeeper
-	Way
+	Route
 }
 
 // reach opens the cluster of an addon for an operation, whose log lines hide the secrets of the cluster. It does no
-// I/O, and its errors are errNoWay.
+// I/O, and its errors are errNoRoute.
 func (m addonModel) reach(
 	ctx context.Context, data *providerdata.ProviderData, access pki.Access,
 ) (context.Context, reached, error) {
-	to, err := m.way(ctx, data)
+	to, err := m.route(ctx, data)
 	if err != nil {
 		return ctx, reached{}, err
 	}
@@ -49,7 +49,7 @@ func (m addonModel) reach(
 // addonsOn is the cluster that a route leads to, for an operation. It does no I/O. Its client lives as long as the
 // process, or as long as its credentials last.
 func addonsOn(
-	ctx context.Context, m *providerdata.ProviderData, access pki.Access, to Way,
+	ctx context.Context, m *providerdata.ProviderData, access pki.Access, to Route,
 ) (providerdata.ReleaseKeeper, error) {
 	a := m.Addons
 
@@ -62,7 +62,7 @@ func addonsOn(
 	if api == nil || !providerdata.Lasts(ctx, api) {
 		var err error
 		if api, err = to.client(ctx, m, access); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNoWay, err)
+			return nil, fmt.Errorf("%w: %w", errNoRoute, err)
 		}
 
 		a.Clients[key] = api
@@ -71,11 +71,11 @@ func addonsOn(
 	return a.Open(ctx, api), nil
 }
 
-// errNoWay says that the configuration does not lead to a cluster, such as a kubeconfig that is gone.
-var errNoWay = errors.New("the cluster cannot be reached with what is configured")
+// errNoRoute says that the configuration does not lead to a cluster, such as a kubeconfig that is gone.
+var errNoRoute = errors.New("the cluster cannot be reached with what is configured")
 
-// Way is the route to a cluster.
-type Way struct {
+// Route is the route to a cluster.
+type Route struct {
 	// key identifies a route; it holds no secret.
 	key string
 	// Mark is that of a cluster with a handle. Authority is the certificate of a cluster's CA in DER, and Server its
@@ -87,22 +87,22 @@ type Way struct {
 	client  func(ctx context.Context, m *providerdata.ProviderData, access pki.Access) (*kubernetes.Client, error)
 }
 
-// way reads the route to the cluster, which has to be known. Its errors are errNoWay.
-func (m addonModel) way(ctx context.Context, data *providerdata.ProviderData) (Way, error) {
+// route reads the route to the cluster, which has to be known. Its errors are errNoRoute.
+func (m addonModel) route(ctx context.Context, data *providerdata.ProviderData) (Route, error) {
 	if m.Cluster.IsNull() {
-		return m.wayOfKubeconfig(data)
+		return m.routeOfKubeconfig(data)
 	}
 
 	handle, bundle, diags := data.ClusterOf(ctx, m.Cluster)
 	p := providerdata.OfHandle(handle, addonObject, &diags)
 
 	if diags.HasError() {
-		return Way{}, fmt.Errorf("%w: %s", errNoWay, causesOf(diags))
+		return Route{}, fmt.Errorf("%w: %s", errNoRoute, causesOf(diags))
 	}
 
 	endpoints := slices.Sorted(slices.Values(p.Endpoints))
 
-	return Way{
+	return Route{
 		key: tf.DigestOf(append([]string{"handle", p.Settings.Endpoint, handle.Secrets.ValueString()},
 			endpoints...)...),
 		Mark:      bundle.Mark(),
@@ -135,14 +135,14 @@ func derOf(text []byte) string {
 	return string(block.Bytes)
 }
 
-// wayOfKubeconfig reads the kubeconfig.
-func (m addonModel) wayOfKubeconfig(data *providerdata.ProviderData) (Way, error) {
+// routeOfKubeconfig reads the kubeconfig.
+func (m addonModel) routeOfKubeconfig(data *providerdata.ProviderData) (Route, error) {
 	given := tf.Fields{Reader: &tf.Reader{}, Attributes: m.Kubeconfig}
 	path, content := fromHome(given.Text("path")), []byte(given.Text("content"))
 
 	if name := given.Text("cluster"); name != "" {
 		if content = []byte(data.KubeconfigOf(types.StringValue(name)).ValueString()); len(content) == 0 {
-			return Way{}, fmt.Errorf("%w: clusters of the provider has no kubeconfig of %s", errNoWay, finding.Quote(name))
+			return Route{}, fmt.Errorf("%w: clusters of the provider has no kubeconfig of %s", errNoRoute, finding.Quote(name))
 		}
 	}
 
@@ -153,11 +153,11 @@ func (m addonModel) wayOfKubeconfig(data *providerdata.ProviderData) (Way, error
 
 		var err error
 		if content, err = os.ReadFile(path); err != nil {
-			return Way{}, fmt.Errorf("%w: read the kubeconfig: %w", errNoWay, err)
+			return Route{}, fmt.Errorf("%w: read the kubeconfig: %w", errNoRoute, err)
 		}
 	}
 
-	found := Way{
+	found := Route{
 		key: tf.DigestOf("kubeconfig", path, access.Context, string(content)),
 		client: func(
 			_ context.Context, data *providerdata.ProviderData, allowed pki.Access,
@@ -173,7 +173,7 @@ func (m addonModel) wayOfKubeconfig(data *providerdata.ProviderData) (Way, error
 
 	facts, err := access.Facts()
 	if err != nil {
-		return Way{}, fmt.Errorf("%w: %w", errNoWay, err)
+		return Route{}, fmt.Errorf("%w: %w", errNoRoute, err)
 	}
 
 	found.Server, found.Authority, found.Secrets = facts.Server, derOf(facts.CA), facts.Secrets
@@ -182,26 +182,26 @@ func (m addonModel) wayOfKubeconfig(data *providerdata.ProviderData) (Way, error
 }
 
 // mask returns a context whose log lines hide the secrets of a route.
-func (w Way) mask(ctx context.Context) context.Context {
-	return maskTexts(tflog.MaskLogRegexes(ctx, tf.PrivateKey), w.Secrets)
+func (r Route) mask(ctx context.Context) context.Context {
+	return maskTexts(tflog.MaskLogRegexes(ctx, tf.PrivateKey), r.Secrets)
 }
 
 // Another reports whether two routes are known to lead to different clusters. The authority of a cluster may be
 // rotated and its server may move. Without a mark, both have to differ.
-func (w Way) Another(than Way) bool {
-	if w.Mark != "" && than.Mark != "" {
-		return w.Mark != than.Mark
+func (r Route) Another(than Route) bool {
+	if r.Mark != "" && than.Mark != "" {
+		return r.Mark != than.Mark
 	}
 
-	switch unread := w.Server == "" || than.Server == ""; {
-	case unread, (w.Authority == "") != (than.Authority == ""):
+	switch unread := r.Server == "" || than.Server == ""; {
+	case unread, (r.Authority == "") != (than.Authority == ""):
 		return false
 	default:
-		return w.Server != than.Server && (w.Authority != than.Authority || w.Authority == "")
+		return r.Server != than.Server && (r.Authority != than.Authority || r.Authority == "")
 	}
 }
 
 // Claim names a release of the cluster, the same for all routes to it.
-func (w Way) Claim(name release.Name) string {
-	return tf.DigestOf(cmp.Or(w.Authority, w.Server)) + "/" + name.String()
+func (r Route) Claim(name release.Name) string {
+	return tf.DigestOf(cmp.Or(r.Authority, r.Server)) + "/" + name.String()
 }

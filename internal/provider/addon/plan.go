@@ -109,7 +109,7 @@ func (m addonModel) ofAnother(ctx context.Context, data *providerdata.ProviderDa
 		return false
 	}
 
-	wanted, err := m.way(ctx, data)
+	wanted, err := m.route(ctx, data)
 	was, unknown := state.way(ctx, data)
 
 	return err == nil && unknown == nil && wanted.Another(was)

@@ -276,7 +276,7 @@ func (p *preview) wayOut() string {
 	case errors.Is(p.Cause, fs.ErrNotExist):
 		return "Correct the path, or make sure that the file is there by the time of the apply: as an output of what makes " +
 			"it, it is not read before."
-	case errors.Is(p.Cause, errNoWay):
+	case errors.Is(p.Cause, errNoRoute):
 		return "Correct what is configured in kubeconfig or cluster."
 	case errors.Is(p.Cause, api.ErrNoAnswer), errors.Is(p.Cause, context.DeadlineExceeded):
 		return "Check that the cluster runs and can be reached from here, and plan again. An apply asks it again."

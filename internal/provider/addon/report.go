@@ -258,7 +258,7 @@ func addonNotRemoved(ctx context.Context, m addonModel, err error) diag.Diagnost
 
 	what.Cause = append(what.Cause, tf.RanOutLines(ctx)...)
 
-	if errors.Is(err, api.ErrNoAnswer) || errors.Is(err, errNoWay) {
+	if errors.Is(err, api.ErrNoAnswer) || errors.Is(err, errNoRoute) {
 		what.Next = "Apply again when the cluster answers. When it is gone for good, set on_unreachable = \"forget\" and " +
 			"apply before the destroy, or take the resource out of state (`terraform state rm`)."
 	}

@@ -219,7 +219,7 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	switch {
 	case err == nil:
 		r.Ledger().UnclaimRelease(to.Claim(state.Release()))
-	case forget && (errors.Is(err, api.ErrNoAnswer) || errors.Is(err, errNoWay)):
+	case forget && (errors.Is(err, api.ErrNoAnswer) || errors.Is(err, errNoRoute)):
 		resp.Diagnostics.Append(addonForgotten(state, err))
 	default:
 		resp.Diagnostics.Append(addonNotRemoved(ctx, state, err))
@@ -228,7 +228,7 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 
 // retryUninstall repeats an uninstall that got no answer for some time: a short outage must not make the resource
 // forget a release.
-func (r *addonResource) retryUninstall(ctx context.Context, state addonModel, to Way) error {
+func (r *addonResource) retryUninstall(ctx context.Context, state addonModel, to Route) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Addons.UnreachableTimeout,
 		fmt.Errorf("not within %s", r.Addons.UnreachableTimeout))
 	defer cancel()
@@ -249,7 +249,7 @@ func (r *addonResource) retryUninstall(ctx context.Context, state addonModel, to
 }
 
 // uninstall removes the release. It is idempotent.
-func (r *addonResource) uninstall(ctx context.Context, state addonModel, to Way) error {
+func (r *addonResource) uninstall(ctx context.Context, state addonModel, to Route) error {
 	cluster, err := addonsOn(ctx, r.ProviderData, pki.ChangingObjects, to)
 	if err != nil {
 		return err
