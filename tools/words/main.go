@@ -1,13 +1,13 @@
 // Command words reports the words of the project's deny list in comments, string literals and identifiers of Go files.
 // It fails when it finds one.
 //
-//	words [-style FILE] [-names FILE] [-comments] FOLDER...
+//	words [-style FILE] [-names FILE] [-exceptions FILE] FOLDER...
 //
-// With -comments it looks at comments alone.
 // String literals of tests are not looked at: they quote what was printed.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"iter"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,17 +30,14 @@ func main() {
 
 	style := flag.String("style", "tools/prose/styles/talosop/Words.yml", "style of Vale with the words of prose")
 	names := flag.String("names", "tools/words/names.yml", "words of identifiers")
-
-	comments := flag.Bool("comments", false, "look at comments alone")
+	exceptions := flag.String("exceptions", "tools/words/exceptions.yml", "texts and identifiers that pass")
 
 	flag.Parse()
 
-	denied, err := read(*style, *names)
+	denied, err := read(*style, *names, *exceptions)
 	if err != nil {
 		log.Fatal(err)
 	}
-
-	denied.commentsOnly = *comments
 
 	found := 0
 
@@ -77,39 +75,52 @@ type rule struct {
 // denyList are the words that no file may contain.
 type denyList struct {
 	prose []rule
-	// names are the words of identifiers, in lower case.
-	names map[string]string
-	// commentsOnly leaves string literals, identifiers and names of files out.
-	commentsOnly bool
+	// names match whole words of identifiers, in lower case.
+	names []rule
+	// exceptions takes what passes out of a text or an identifier.
+	exceptions *strings.Replacer
 }
 
-func read(style, names string) (denyList, error) {
-	var prose struct{ Swap map[string]string }
+func read(style, names, exceptions string) (denied denyList, err error) {
+	var (
+		prose        struct{ Swap map[string]string }
+		ofNames      map[string]string
+		allowed, cut []string
+	)
 
-	denied := denyList{names: map[string]string{}}
-
-	if err := readYAML(style, &prose); err != nil {
+	if err := errors.Join(readYAML(style, &prose), readYAML(names, &ofNames), readYAML(exceptions, &allowed)); err != nil {
 		return denied, err
 	}
 
-	if err := readYAML(names, &denied.names); err != nil {
+	for _, text := range allowed {
+		cut = append(cut, text, "")
+	}
+
+	denied.exceptions = strings.NewReplacer(cut...)
+
+	if denied.prose, err = rules(prose.Swap, `(?i)\b(?:%s)\b`); err != nil {
 		return denied, err
 	}
 
-	for words, better := range prose.Swap {
-		expression, err := regexp.Compile(`(?i)\b(?:` + words + `)\b`)
+	// A word of prose is one of names, too.
+	maps.Copy(ofNames, prose.Swap)
+	denied.names, err = rules(ofNames, `^(?:%s)$`)
+
+	return denied, err
+}
+
+// rules are the rules of a list, each with its words in a pattern.
+func rules(list map[string]string, pattern string) (all []rule, err error) {
+	for words, better := range list {
+		expression, err := regexp.Compile(fmt.Sprintf(pattern, words))
 		if err != nil {
-			return denied, fmt.Errorf("%s: %w", style, err)
+			return nil, err
 		}
 
-		denied.prose = append(denied.prose, rule{expression, better})
-
-		if !strings.ContainsAny(words, ` \?(`) {
-			denied.names[words] = better
-		}
+		all = append(all, rule{expression, better})
 	}
 
-	return denied, nil
+	return all, nil
 }
 
 func readYAML(file string, into any) error {
@@ -165,10 +176,6 @@ func (d denyList) problems(path string) ([]string, error) {
 		}
 	}
 
-	if d.commentsOnly {
-		return found, nil
-	}
-
 	for word, better := range d.inName(strings.TrimSuffix(filepath.Base(path), ".go")) {
 		add(file.Package, word, better)
 	}
@@ -196,15 +203,7 @@ func (d denyList) problems(path string) ([]string, error) {
 
 // inText finds denied phrases.
 func (d denyList) inText(text string) iter.Seq2[string, string] {
-	text = strings.Join(strings.Fields(text), " ")
-
-	return func(yield func(string, string) bool) {
-		for _, rule := range d.prose {
-			if word := rule.words.FindString(text); word != "" && !yield(word, rule.better) {
-				return
-			}
-		}
-	}
+	return matches(d.prose, d.exceptions.Replace(strings.Join(strings.Fields(text), " ")))
 }
 
 // word is one of an identifier: a run of capitals, or letters with at most one before them.
@@ -213,8 +212,21 @@ var word = regexp.MustCompile(`[A-Z]+(?:$|[^a-z])|[A-Z]?[a-z]+`)
 // inName finds denied words in an identifier.
 func (d denyList) inName(name string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for _, word := range word.FindAllString(name, -1) {
-			if better, denied := d.names[strings.ToLower(word)]; denied && !yield(word, better) {
+		for _, word := range word.FindAllString(d.exceptions.Replace(name), -1) {
+			for found, better := range matches(d.names, strings.ToLower(word)) {
+				if !yield(found, better) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// matches are the first match of each rule.
+func matches(rules []rule, text string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, rule := range rules {
+			if found := rule.words.FindString(text); found != "" && !yield(found, rule.better) {
 				return
 			}
 		}
