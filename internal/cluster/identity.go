@@ -177,9 +177,9 @@ func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 
 		switch mismatch.Kind {
 		case OtherCluster:
-			d.refuse(m.Name, fmt.Sprintf("%s answers, but not as a machine of cluster %q: %s", m.Address, want.Name, s.Cause),
-				"Nothing was sent to it. Check the address and the secrets; a machine of another cluster has to be reset there "+
-					"first")
+			d.refuse(m.Name, fmt.Sprintf("not a machine of cluster %q: %s", want.Name, s.Cause),
+				"Check the address and the secrets. Reset a machine of another cluster with the credentials of that cluster "+
+					"before you use it here")
 		case OtherHardware:
 			found := fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID)
 			if mismatch.Is != "" {
@@ -187,7 +187,7 @@ func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 			}
 
 			d.refuse(m.Name, found,
-				"Nothing was sent to it. Correct the address, or the uuid when the hardware was exchanged on purpose")
+				"Correct the address, or the uuid if the hardware was exchanged on purpose")
 		case OtherRole:
 			d.refuse(m.Name, fmt.Sprintf("%s already runs as a %s, wanted is a %s", m.Address, s.Role, m.Role),
 				"Talos cannot change the role of a machine in place: reset it first, or list it under the role it has")

@@ -77,7 +77,7 @@ func refuseNewOwners(want Spec, have Snapshot, d *Decision) {
 				"owner", owner)
 		}
 
-		d.refuse(m.Name, reason, "Nothing was sent to it. Plan again, with a refresh: the new plan goes by the mark. A "+
+		d.refuse(m.Name, reason, "Plan again, with a refresh: the new plan goes by the mark. A "+
 			"machine of another resource is then only forgotten here; to remove it, remove it there")
 	}
 }

@@ -37,14 +37,12 @@ func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 
 		absent = append(absent, late{
 			machine: m.Name, at: s.Since.Add(limit), reason: "nothing answers at " + m.Address + Because(s.Cause),
-			meanwhile: fmt.Sprintf("no answer from %s%s, and no machine gets a configuration before it answers", m.Address,
-				Because(s.Cause)),
+			meanwhile: fmt.Sprintf("no answer from %s%s", m.Address, Because(s.Cause)),
 		})
 	}
 
-	d.refuseLate(absent, have, "Nothing was sent to a machine by this run. Correct the address, or start the machine and "+
-		"apply again. For machines that take longer to start (VMs of the same apply, or a reboot after an interrupted "+
-		"create), set appear_within")
+	d.refuseLate(absent, have, "Correct the address, or start the machine. Then apply again. For machines that take longer "+
+		"to start (VMs of the same apply, or a reboot after an interrupted create), set `appear_within`")
 }
 
 // awaitDisks refuses machines on which the wanted configuration cannot be installed, before anything is sent. Linux
@@ -60,7 +58,7 @@ func awaitDisks(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 
 	d.refuseLate(lacking, have,
-		"Correct install, or the patch that names the disk, or attach such a disk, and apply again")
+		"Correct `install`, or the patch that names the disk, or attach such a disk. Then apply again")
 }
 
 // late is a machine that is refused for a reason from a time on. Meanwhile says why it is held until then.

@@ -130,7 +130,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 
 			return
 		case s.BootstrapSent || have.Time.Sub(s.Since) <= p.BootTimeout:
-			d.holdOnce(m.Name, stageOf(s), "etcd is bootstrapped here once it is up")
+			d.holdOnce(m.Name, stageOf(s), "the bootstrap of etcd waits for it")
 
 			return
 		}

@@ -200,9 +200,9 @@ func cordonOf(node kubestate.Node, since time.Time) string {
 	}
 
 	if !since.IsZero() {
-		at = " since " + since.UTC().Format(time.RFC3339)
+		at = ", since " + since.UTC().Format(time.RFC3339)
 	}
 
-	return fmt.Sprintf("node %s is cordoned by talosop for %s%s, and its machine is at work or did not come back; when "+
-		"it was given up, `kubectl uncordon %s` goes on without it", node.Name, by, at, node.Name)
+	return fmt.Sprintf("another apply (%s%s) keeps node %s cordoned. If that apply was killed, run it again, or run "+
+		"`kubectl uncordon %s`", by, at, node.Name, node.Name)
 }

@@ -135,16 +135,16 @@ func RefuseLivingMembers(want Spec, have Snapshot, found map[string]step.Machine
 // livingRemedy says what to do instead of beginning a cluster beside a running one.
 func livingRemedy(want Spec) string {
 	if want.Isolated {
-		return "Nothing was sent to a machine. An isolated cluster needs an endpoint of its own, at which no other cluster " +
+		return "An isolated cluster needs an endpoint of its own, at which no other cluster " +
 			"answers: an address of one of its control planes, or a virtual IP or load balancer that only they have"
 	}
 
 	if want.RestoreFrom == "" {
-		return "Nothing was sent to a machine. To add machines to that cluster, list them in the resource that made it, or " +
+		return "To add machines to that cluster, list them in the resource that made it, or " +
 			"use talosop_worker or talosop_machine with its cluster handle. To make another cluster, give it secrets of its own"
 	}
 
-	return "Nothing was sent to a machine. To rehearse the restore beside that cluster, set isolated = true and an " +
+	return "To rehearse the restore beside that cluster, set isolated = true and an " +
 		"endpoint of its own: see the guide on etcd backups. To restore that cluster itself, which loses what was " +
 		"written since the snapshot, reset every control plane of it first"
 }

@@ -71,15 +71,15 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 // place.
 func wayBack(m Machine) string {
 	if m.PreviousAddress == "" || sameHost(m.PreviousAddress, m.Address) {
-		return "Nothing was sent to it. Plan again: the plan says what is done to a machine that was wiped"
+		return "Plan again: the plan says what is done to a machine that was wiped"
 	}
 
-	return "Nothing was sent to it, and that it is the machine which was at " + m.PreviousAddress + " cannot be told. " +
+	return "Whether it is the machine that was at " + m.PreviousAddress + " is unknown. " +
 		"List what waits there under a name of its own, so that it joins, and take this one out of the configuration"
 }
 
 // howToProve is what the user can do about a machine without a proof.
-const howToProve = "Nothing was sent to it. When you know that this machine was wiped, set its fingerprint to the " +
+const howToProve = "When you know that this machine was wiped, set its fingerprint to the " +
 	"one on its console, or rejoin = true for this apply"
 
 // uuidMayCome is true for a short while after a machine was first observed in maintenance mode: early in a boot its

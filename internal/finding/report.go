@@ -6,13 +6,13 @@ import (
 
 // Report is the detail of a diagnostic about work on machines.
 type Report struct {
-	// Attempted is the operation that was attempted.
-	Attempted string
-	// Cause is the result, one line for each cause.
+	// Cause is why the work stopped, one line for each cause. A first line that ends with a colon introduces the others.
 	Cause []string
+	// Attempted is the operation that was attempted, where the summary does not say it.
+	Attempted string
 	// Now is the current state.
 	Now []string
-	// Next says whether applying again is safe, and what to do.
+	// Next is what to do.
 	Next string
 }
 
@@ -30,10 +30,9 @@ func (r Report) String() string {
 
 		b.WriteString(title)
 
-		if len(lines) == 1 {
+		if len(lines) == 1 || strings.HasSuffix(lines[0], ":") {
 			b.WriteString(" " + lines[0])
-
-			return
+			lines = lines[1:]
 		}
 
 		for _, line := range lines {
@@ -41,8 +40,8 @@ func (r Report) String() string {
 		}
 	}
 
-	section("Attempted:", r.Attempted)
 	section("Cause:", r.Cause...)
+	section("Attempted:", r.Attempted)
 	section("State now:", r.Now...)
 	section("Next:", r.Next)
 

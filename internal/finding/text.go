@@ -95,7 +95,11 @@ func Sentences(parts ...string) string {
 			p = strings.ToUpper(p[:1]) + p[1:]
 		}
 
-		out = append(out, strings.TrimSuffix(p, ".")+".")
+		if !strings.HasSuffix(p, "?") {
+			p = strings.TrimSuffix(p, ".") + "."
+		}
+
+		out = append(out, p)
 	}
 
 	return strings.Join(out, " ")

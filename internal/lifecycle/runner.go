@@ -202,7 +202,7 @@ func (r *Runner) runWith(
 		have, _, _ := watch.latest()
 
 		return work.result(have), &IncompleteError{
-			Phase: cluster.PhaseOf(want, have), Holds: work.failures(), Done: work.lasting(have), Err: mistake,
+			Phase: cluster.PhaseOf(want, have), Failed: work.failures(), Done: work.lasting(have), Err: mistake,
 		}
 	}
 
@@ -280,10 +280,11 @@ func (r *Runner) giveUp(
 	cordoned := r.giveBack(last, want, have)
 
 	return work.result(have), &IncompleteError{
-		Phase: cluster.PhaseOf(want, have),
-		Holds: slices.Concat(decision.Holds, work.checks.holds(), work.gate.holds(), work.failures(), cordoned),
-		Done:  work.lasting(have),
-		Err:   cause,
+		Phase:  cluster.PhaseOf(want, have),
+		Holds:  slices.Concat(decision.Holds, work.checks.holds(), work.gate.holds(), cordoned),
+		Failed: work.failures(),
+		Done:   work.lasting(have),
+		Err:    cause,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,8 +58,9 @@ type outcome struct {
 }
 
 type failure struct {
-	err error
-	at  time.Time
+	step step.Step
+	err  error
+	at   time.Time
 }
 
 type decided struct {
@@ -369,7 +371,7 @@ func (w *work) settle(end outcome, watch *observer) error {
 	if wait.IsPermanent(end.err) {
 		delete(w.failed, end.step.On()) // it is in the error of the run
 
-		return fmt.Errorf("%s: %w", end.step, end.err)
+		return &StepError{end.step, end.err}
 	}
 
 	return nil
@@ -411,7 +413,7 @@ func (w *work) record(end outcome, watch *observer) {
 		end.err = before.err
 	}
 
-	w.failed[name] = failure{end.err, time.Now()}
+	w.failed[name] = failure{end.step, end.err, time.Now()}
 }
 
 // leftBlank is true for a step that Talos refused on a machine that waits for its first configuration: it continues
@@ -456,16 +458,14 @@ func (w *work) lasting(have cluster.Snapshot) []step.Step {
 	})
 }
 
-// failures names the machines whose last step failed.
-func (w *work) failures() []step.Hold {
-	var holds []step.Hold
-	for name, f := range w.failed {
-		holds = append(holds, step.Hold{Machine: name, Reason: "last error: " + f.err.Error()})
+// failures are the errors of machines whose last step failed.
+func (w *work) failures() []*StepError {
+	var failed []*StepError
+	for _, name := range slices.Sorted(maps.Keys(w.failed)) {
+		failed = append(failed, &StepError{w.failed[name].step, w.failed[name].err})
 	}
 
-	slices.SortFunc(holds, func(a, b step.Hold) int { return strings.Compare(a.Machine, b.Machine) })
-
-	return holds
+	return failed
 }
 
 // sameState compares two observations of a machine without their times.
@@ -483,6 +483,16 @@ var (
 	ErrLeftBehind = errors.New("some machines could not be reset")
 )
 
+// StepError is the error of a step.
+type StepError struct {
+	Step step.Step
+	Err  error
+}
+
+func (e *StepError) Error() string { return e.Step.String() + ": " + e.Err.Error() }
+
+func (e *StepError) Unwrap() error { return e.Err }
+
 // RefusedError is the error of a run that the planner refuses to begin or to continue.
 type RefusedError struct{ Refusals []step.Refusal }
 
@@ -499,8 +509,10 @@ func (e *RefusedError) Error() string {
 type IncompleteError struct {
 	// Phase is the phase of the cluster.
 	Phase cluster.Phase
-	// Holds is why the run waited, and the last error of each machine.
+	// Holds is why the run waited.
 	Holds []step.Hold
+	// Failed has the last error of each machine, except for one that is Err.
+	Failed []*StepError
 	// Done lists the finished steps.
 	Done []step.Step
 	// Err is why the run stopped.
@@ -511,6 +523,10 @@ func (e *IncompleteError) Error() string {
 	var b strings.Builder
 
 	fmt.Fprintf(&b, "stopped in phase %s: %v", e.Phase, e.Err)
+
+	for _, failed := range e.Failed {
+		fmt.Fprintf(&b, "; %v", failed)
+	}
 
 	for _, h := range e.Holds {
 		fmt.Fprintf(&b, "; %s", h)

@@ -33,7 +33,7 @@ func TestAccIncompleteCreate_namesItsMachine(t *testing.T) {
 		}
 
 		for _, words := range []string{
-			"Incomplete create of workers", "the time of this operation ran out", "w-2: ", "w-1: in the cluster, running",
+			"Incomplete create of workers", "timed out after "+hanging, "w-2: ", "w-1: in the cluster, running",
 			"Applying again is safe", "Resource postcondition failed",
 		} {
 			sitetest.Says(t, result, words)
@@ -201,8 +201,8 @@ func TestAccPreserve_namesWhatKeepsRunning(t *testing.T) {
 	w.MustRun("apply", "-auto-approve")
 
 	result := w.MustRun("destroy", "-auto-approve")
-	sitetest.Says(t, result, "Machines keep running")
-	sitetest.Says(t, result, "w-1 of cluster")
+	sitetest.Shows(t, result, "machines_keep_running")
+	sitetest.Says(t, result, "keep running: w-1")
 	sitetest.Says(t, result, "The secrets of a cluster will be lost")
 	sitetest.Says(t, result, "no longer in state", "These go on running with it:",
 		"w-1 of cluster \"quickstart\" (talosop_worker")

@@ -322,7 +322,7 @@ func TestConsent_isForOneApply(t *testing.T) {
 
 	d.Apply(t, allowing(config)).Must(t)
 
-	const reminder = "allow_bootstrap is still enabled"
+	const reminder = "[allow_bootstrap_reminder]"
 
 	if diagnostics := tftest.Show(d.Plan(t, allowing(config)).Must(t).Diagnostics); !strings.Contains(diagnostics, reminder) {
 		t.Errorf("the plan does not say that consent is still there: %s", diagnostics)

@@ -51,7 +51,7 @@ func TestContainer_workersOfAControlPlane(t *testing.T) {
 	pods := s.podUIDs(t)
 
 	if diagnostics := tftest.Show(plane.Apply(t, nil).Must(t).Diagnostics); !strings.Contains(diagnostics,
-		"Workers are left on the host cluster") || !strings.Contains(diagnostics, "batch-0") {
+		"[workers_left_on_host]") || !strings.Contains(diagnostics, "batch-0") {
 		t.Errorf("the destroy of the control plane says: %s", diagnostics)
 	}
 

@@ -83,7 +83,7 @@ func guidedDiagnostics() map[string]guided {
 			"Machines that are not ready hold the upgrade of Kubernetes"),
 		"storage":    inPlan("container-class-refused", theClusterKind, "Unsupported change of storage"),
 		"secrets":    {"Invalid secrets", theControlPlaneKind, invalidSecrets},
-		"incomplete": {"Incomplete create of control plane", theControlPlaneKind, incompleteCreate},
+		"incomplete": {"Incomplete create of control plane of cluster prod", theControlPlaneKind, incompleteCreate},
 	}
 }
 

@@ -1,10 +1,14 @@
 package provider
 
-import "github.com/talosop/terraform-provider-talosop/internal/finding"
+import (
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+)
 
 // Messages are the catalogs of errors and warnings of the provider, in the order of the reference page.
 func Messages() []*finding.Catalog {
 	return []*finding.Catalog{
 		finding.Messages,
+		machines.Messages,
 	}
 }

@@ -106,7 +106,8 @@ func callError(err error) error {
 	return fmt.Errorf("%w: %w", class, plain(err))
 }
 
-// plain replaces a gRPC status by its message; any other error stays as it is.
+// plain replaces a gRPC status by its message, and an expired deadline by what it means. Any other error stays as it
+// is.
 func plain(err error) error {
 	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
 		if s.Code() == codes.DeadlineExceeded {
@@ -114,6 +115,10 @@ func plain(err error) error {
 		}
 
 		return statusError{text: s.Message(), err: err}
+	}
+
+	if err == context.DeadlineExceeded { //nolint:errorlint // one with more around it says what it waited for
+		return statusError{text: "no answer in time", err: err}
 	}
 
 	return err

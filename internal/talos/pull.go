@@ -123,7 +123,7 @@ func (m *Machine) pull(
 func (s *session) pull(ctx context.Context, store *common.ContainerdInstance, image string) (string, error) {
 	stream, err := s.images.Pull(ctx, &machineapi.ImageServicePullRequest{Containerd: store, ImageRef: image})
 	if err != nil {
-		return "", s.pullFailed(err)
+		return "", s.pullFailed(image, err)
 	}
 
 	name := ""
@@ -137,7 +137,7 @@ func (s *session) pull(ctx context.Context, store *common.ContainerdInstance, im
 		case errors.Is(err, io.EOF):
 			return "", fmt.Errorf("%w: the pull ended without a name", ErrUnreachable)
 		case err != nil:
-			return "", s.pullFailed(err)
+			return "", s.pullFailed(image, err)
 		}
 
 		if pulled := answer.GetName(); pulled != "" {
@@ -146,10 +146,20 @@ func (s *session) pull(ctx context.Context, store *common.ContainerdInstance, im
 	}
 }
 
-func (s *session) pullFailed(err error) error {
+// MissingImageError says that a registry does not have an image. It is an [ErrGone].
+type MissingImageError struct {
+	Image string
+	err   error
+}
+
+func (e *MissingImageError) Error() string { return "the registry has no image " + e.Image }
+func (e *MissingImageError) Unwrap() error { return e.err }
+
+// pullFailed is the error of the pull of an image.
+func (s *session) pullFailed(image string, err error) error {
 	err = s.failed(err)
 	if errors.Is(err, ErrGone) {
-		return wait.Permanent(err)
+		return wait.Permanent(&MissingImageError{image, err})
 	}
 
 	return final(err)

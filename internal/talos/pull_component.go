@@ -94,7 +94,7 @@ func (m *Machine) pullAtOnce(
 		Namespace: namespace, Reference: image,
 	})
 	if err != nil {
-		return s.pullFailed(err)
+		return s.pullFailed(image, err)
 	}
 
 	return nil

@@ -240,7 +240,7 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 
 	text := backupschedule.ScheduleFailed(out, "create", refused, err, "").Detail()
 	for _, words := range []string{"Namespace is not allowed: forbidden",
-		"allowedKubernetesNamespaces:\n        - forbidden", "- os:etcd:backup", "config_patches", "timeouts.create is 1h"} {
+		"allowedKubernetesNamespaces:\n        - forbidden", "- os:etcd:backup", "config_patches", "timed out after 1h (`timeouts.create`)"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("it does not say %q:\n%s", words, text)
 		}

@@ -47,9 +47,5 @@ func (m *CommonModel) confirmReady(
 func (m *CommonModel) notConfirmed(p machineset.Set, causes []string) finding.Finding {
 	m.Phase = types.StringValue(string(cluster.Degraded))
 
-	return finding.Unable("confirm", p.Object, finding.Report{
-		Attempted: "see that the machines are still Ready, after settings were stored that touch none of them",
-		Cause:     causes,
-		Next:      "Nothing was sent to any machine. The next plan says what it waits for; apply again.",
-	})
+	return notConfirmed.Report(finding.Path{}, finding.Args{"object": objectOf(p)}, finding.Report{Cause: causes})
 }

@@ -112,9 +112,7 @@ func (p writtenSet) remindOfConsent(before cluster.Phase) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("allow_bootstrap is still enabled", fmt.Sprintf("Cluster %s has an etcd. With "+
-		"allow_bootstrap = true, an apply after a loss of the state may bootstrap a second one. Remove allow_bootstrap.",
-		finding.Quote(p.Settings.Name)))}
+	return finding.List{consentReminder.With(finding.Args{"object": objectOf(p.Set)})}
 }
 
 // clusterInState reports whether the refreshed state of this plan has the cluster of these secrets.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -225,11 +224,9 @@ func (r run) workersLeft() finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Workers are left on the host cluster",
-		fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
-			"still in namespace %s, where nothing talks to them, and so the namespace stays, too. To remove them: kubectl "+
-			"delete statefulsets,services,networkpolicies,persistentvolumeclaims -n %[2]s -l %[3]s",
-			finding.Describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
+	return finding.List{workersLeft.With(finding.Args{
+		"machines": r.workers.Workers, "namespace": r.workers.Namespace, "selector": r.workers.Selector,
+	})}
 }
 
 // hostReport is what a refresh reads about machines in containers from their host cluster.
@@ -326,23 +323,20 @@ func (h hostReport) in(seen, last record.Machines) record.Machines {
 }
 
 // leftUnchanged warns of drift that is not repaired.
-func (h hostReport) leftUnchanged() finding.List {
-	var lines []string
+func (h hostReport) leftUnchanged(p machineset.Set) finding.List {
+	var claims []string
 
 	for _, name := range slices.Sorted(maps.Keys(h.drift)) {
 		for _, line := range h.drift[name].Stays {
-			lines = append(lines, "\n  - "+name+": "+line)
+			claims = append(claims, name+": "+line)
 		}
 	}
 
-	if len(lines) == 0 {
+	if len(claims) == 0 {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Volumes of machines differ, and are left as they are",
-		"No apply puts this right, because the host cluster does not let the "+
-			"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted "+
-			"lets every apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
+	return finding.List{volumesDiffer.With(finding.Args{"object": objectOf(p), "claims": claims})}
 }
 
 // end implements platform. The pods of a run are the inputs of those that it left as wanted.

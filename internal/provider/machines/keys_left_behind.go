@@ -48,9 +48,8 @@ func warnOfPendingKeys(want cluster.Spec, have cluster.Snapshot) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Keys are turned over in part", finding.Report{
-		Now: []string{"the machines of this resource carry what is safe beside these nodes: " + finding.Describe(names)},
-		Next: "Apply once more when the resources of these nodes have been applied. A node of which nothing is known, " +
-			"because no talosop made it, holds everything up: put its keys into its annotation " + rotation.Annotation + ".",
-	}.String())}
+	return finding.List{pendingKeys.Report(finding.Path{},
+		finding.Args{"cluster": want.Name, "annotation": rotation.Annotation},
+		finding.Report{Now: []string{"the machines have the keys that are safe beside these nodes: " + finding.Describe(names)}},
+	)}
 }

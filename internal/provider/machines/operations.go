@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -88,26 +87,32 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
 		return finding.List{done.unrestorable().Diagnostic(p)}, false
 	case !done.result.Touched:
-		next := nothingStored
-		if done.want.OwnsBootstrap() && done.want.RestoreFrom == "" {
-			next += " The secrets are older than that apply: if they have no cluster, set allow_bootstrap = true for it."
-		}
+		return finding.List{done.createFailed(p)}, false
+	case m.OnIncomplete.ValueString() == tf.OnIncompleteError:
+		stop := done.stop()
+		failed := createTainted.Report(finding.Path{}, finding.Args{"object": objectOf(p), "remedy": stop.Remedy},
+			done.report(stop))
 
-		return finding.List{finding.Unable("create", p.Object, done.report(p, "create "+p.Object, next))}, false
+		return append(finding.List{failed}, done.warnOfRestore()...), true
 	}
 
-	what := done.report(p, "create "+p.Object, applyAgain)
+	stop := done.stop()
+	incomplete := createIncomplete.Report(finding.Path{},
+		finding.Args{"object": objectOf(p), "remedy": stop.Remedy, "again": stop.Remedy == ""}, done.report(stop))
 
-	if m.OnIncomplete.ValueString() == tf.OnIncompleteError {
-		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines " +
-			"and begin anew. To go on instead, `untaint` it and apply again."
+	return append(finding.List{incomplete}, done.warnOfRestore()...), true
+}
 
-		return append(finding.List{finding.Unable("create", p.Object, what)}, done.warnOfRestore()...), true
-	}
+// createFailed is the error of a create that sent nothing to any machine. Nothing of it is stored.
+func (r run) createFailed(p machineset.Set) finding.Finding {
+	stop := r.stop()
+	what := r.report(stop)
+	what.Now[0] += ", and nothing is stored"
 
-	what.Next = applyAgain + " Run `terraform apply` (or `tofu apply`)."
-
-	return append(finding.List{finding.Incomplete("create of "+p.Object, what)}, done.warnOfRestore()...), true
+	return createFailed.Report(finding.Path{}, finding.Args{
+		"object": objectOf(p), "remedy": cmp.Or(stop.Remedy, "Correct the cause, then apply again."),
+		"consent": r.want.OwnsBootstrap() && r.want.RestoreFrom == "",
+	}, what)
 }
 
 // look is what a refresh observed besides the model: the machines, unless they were unreachable, and the host
@@ -158,7 +163,7 @@ func refresh(
 	model.remember(now)
 	diags.Append(machineset.WarnOfDrift(driftIn(now))...)
 	diags.Append(machineset.Unexpected(p, want, have)...)
-	diags.Append(examined.onHost.leftUnchanged()...)
+	diags.Append(examined.onHost.leftUnchanged(p)...)
 
 	saw = look{want, have, examined.onHost.recordable(saw.host)}
 	diags.Append(machineset.WarnOfGone(before.GoneIn(want, have), saw.host, "An apply makes them anew, with nothing on "+
@@ -218,7 +223,9 @@ func updateMachines(
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
 		diags.Append(done.unrestorable().Diagnostic(p.Set))
 	default:
-		diags.Append(finding.Unable("update", p.Object, done.report(p.Set, "update "+p.Object, applyAgain)))
+		stop := done.stop()
+		diags.Append(updateFailed.Report(finding.Path{},
+			finding.Args{"object": objectOf(p.Set), "remedy": stop.Remedy, "again": stop.Remedy == ""}, done.report(stop)))
 	}
 
 	diags.Append(done.warnOfRestore()...)
@@ -443,10 +450,10 @@ func removeMachines(
 		m.Ledger().KeepMachines(kind, state.ID.ValueString(), p, true)
 		m.Ledger().Release(p.Owner)
 
-		return finding.List{finding.Warn("Machines keep running",
-			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they "+
-				"are. To bring them back under talosop, "+
-				"%s.", kind, state.ID.ValueString(), finding.Describe(p.Names()), p.Settings.Name, p.Platform().WayBack))}
+		return finding.List{keptRunning.With(finding.Args{
+			"kind": kind, "id": state.ID.ValueString(), "machines": p.Names(), "cluster": p.Settings.Name,
+			"back": p.Platform().WayBack,
+		})}
 	}
 
 	done := teardown(ctx, m, p, record)
@@ -460,10 +467,9 @@ func removeMachines(
 	case !done.began:
 		diags.Append(openFailed(p, "destroy", done.err)...)
 	default:
-		diags.Append(finding.Unable("destroy", p.Object, done.report(p, "reset the machines of the "+p.Object, destroyAgain+
-			" Nothing was sent to machines that do not answer as the ones meant. To give up machines that are gone for good, "+
-			"or exchanged, set on_destroy = \"preserve\" and apply, which stores it even though the machines are missing; "+
-			"then destroy again.")))
+		stop := done.stop()
+		diags.Append(destroyFailed.Report(finding.Path{}, finding.Args{"object": objectOf(p), "remedy": stop.Remedy},
+			done.report(stop)))
 	}
 
 	return diags

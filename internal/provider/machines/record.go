@@ -18,7 +18,8 @@ import (
 // What a run leaves in state. The record decides what the next run may do: its UUIDs identify the machines, and the
 // phase says whether etcd may be bootstrapped.
 
-// phase is the phase of the machines after the run. Only a successful run is Ready, if the endpoint answers. A
+// phase is the phase of the machines after the run. A successful run is Ready, if the endpoint answers. A failed one
+// leaves a Ready cluster Ready if it changed nothing, so that a postcondition does not repeat its error. A
 // cluster that had an etcd never returns to a phase without one, or it would be bootstrapped again.
 func (r run) phase(before cluster.Phase) cluster.Phase {
 	switch {
@@ -28,7 +29,10 @@ func (r run) phase(before cluster.Phase) cluster.Phase {
 		return cluster.Ready
 	}
 
-	if before == cluster.Ready || before == cluster.Degraded {
+	switch {
+	case before == cluster.Ready && r.unharmed():
+		return cluster.Ready
+	case before == cluster.Ready || before == cluster.Degraded:
 		return cluster.Degraded
 	}
 
@@ -38,6 +42,14 @@ func (r run) phase(before cluster.Phase) cluster.Phase {
 	}
 
 	return phase
+}
+
+// unharmed reports whether a failed run changed nothing, and left its machines and their cluster healthy.
+func (r run) unharmed() bool {
+	have := r.result.Snapshot
+
+	return r.began && len(r.result.Done) == 0 && cluster.PhaseOf(r.want, have) == cluster.Ready &&
+		len(health.TroublesOf(r.want, have)) == 0 && !health.SilentEndpoint(r.want, have)
 }
 
 // sawEtcd reports whether the run bootstrapped an etcd, or found a running one.

@@ -117,7 +117,5 @@ func (p writtenSet) notRead() finding.List {
 		return finding.List{providerdata.NotReadWithoutSecrets(p.clusterName)}
 	}
 
-	return finding.List{finding.Warn("Machines were not read", fmt.Sprintf("The secrets of cluster %s are in the "+
-		"provider's configuration, and not known before the apply. State keeps what was read before.",
-		finding.Quote(p.Settings.Name)))}
+	return finding.List{notRead.With(finding.Args{"cluster": p.Settings.Name})}
 }

@@ -11,31 +11,31 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
-const (
-	applyAgain    = "Applying again is safe: talosop looks at every machine first and goes on where this run stopped."
-	nothingStored = "Nothing was sent to any machine and nothing was stored. Correct the cause and apply again."
-	destroyAgain  = "Destroying again is safe: machines that were reset are left alone."
-)
+// objectOf names the machines of a resource in the summary of a message. The CLIs fold warnings with equal summaries.
+func objectOf(p machineset.Set) string {
+	if p.Object == wholeCluster {
+		return p.Object + " " + p.Settings.Name
+	}
+
+	return runName(p) + " of cluster " + p.Settings.Name
+}
 
 // report describes the end of an unfinished run.
-func (r run) report(p machineset.Set, attempted, next string) finding.Report {
-	of := " of cluster"
-	if p.Object == wholeCluster {
-		of = "" // attempted already contains it
-	}
-
-	return finding.Report{
-		Attempted: fmt.Sprintf("%s%s %q: %s", attempted, of, p.Settings.Name, finding.Describe(p.Names())),
-		Cause:     providerdata.CausesOf(r.err, r.ranOut),
-		Now:       r.standing(),
-		Next:      next,
-	}
+func (r run) report(stop providerdata.Stop) finding.Report {
+	return finding.Report{Cause: stop.Causes, Now: r.standing()}
 }
+
+// stop is why the run stopped.
+func (r run) stop() providerdata.Stop { return providerdata.StopOf(r.err, r.ranOut) }
 
 // standing describes what was done, and the last observation of the machines: grouped by state, so that a report on
 // many machines is readable.
 func (r run) standing() []string {
 	var lines []string
+
+	if !r.result.Touched {
+		lines = append(lines, "nothing was sent to any machine")
+	}
 
 	done := machineset.LinesOf(r.result.Done)
 
@@ -61,16 +61,6 @@ func (r run) standing() []string {
 	return lines
 }
 
-// goneHost is the advice for a host cluster that is lost for good.
-func goneHost(verb string) string {
-	if verb != "destroy" {
-		return ""
-	}
-
-	return " When the host cluster is gone for good, and its machines with it, take the resource out of state " +
-		"(`terraform state rm`)."
-}
-
 // openFailed describes why an operation could not start: a mistake in settings, at its attribute, or unreadable
 // secrets.
 func openFailed(p machineset.Set, verb string, err error) finding.List {
@@ -91,13 +81,14 @@ func openFailed(p machineset.Set, verb string, err error) finding.List {
 
 	var silent *providerdata.HostSilentError
 	if errors.As(err, &silent) {
-		return finding.List{finding.Unable(verb, p.Object, finding.Report{
-			Cause: strings.Split(err.Error(), "\n"),
-			Now:   []string{"nothing was sent to the host cluster or to a machine, and nothing follows about them"},
-			Next: "See that the host cluster answers, and that `host` of the resource or of the provider leads to it; then do " +
-				"it again." + goneHost(verb),
-		})}
+		return finding.List{hostSilent.Report(finding.Path{},
+			finding.Args{"verb": verb, "object": objectOf(p), "destroys": verb == "destroy"},
+			finding.Report{
+				Cause: strings.Split(err.Error(), "\n"),
+				Now:   []string{"nothing was sent to the host cluster or to a machine"},
+			})}
 	}
 
-	return finding.List{finding.Unable(verb, p.Object, finding.Report{Cause: []string{err.Error()}, Next: nothingStored})}
+	return finding.List{startFailed.Report(finding.Path{}, finding.Args{"verb": verb, "object": objectOf(p)},
+		finding.Report{Cause: []string{err.Error()}, Now: []string{"nothing was sent to any machine"}})}
 }

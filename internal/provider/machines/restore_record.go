@@ -2,7 +2,6 @@ package machines
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -63,11 +62,9 @@ func (r run) tellOfRestore() finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Etcd had begun with a snapshot before",
-		fmt.Sprintf("The etcd of cluster %q began with a snapshot at %s, before this run, which takes it for %s: that is "+
-			"what an earlier run leaves that was interrupted. If it was another snapshot, what is in the cluster is not what "+
-			"restored_from says.",
-			r.want.Name, restoredAt(r.result.Snapshot).ValueString(), r.want.RestoreFrom))}
+	return finding.List{restoredEarlier.With(finding.Args{
+		"cluster": r.want.Name, "time": restoredAt(r.result.Snapshot).ValueString(), "snapshot": r.want.RestoreFrom,
+	})}
 }
 
 // warnOfRestore warns of a restored snapshot that may be of another cluster, however the run ended: other secrets
@@ -77,11 +74,7 @@ func (r run) warnOfRestore() finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("A snapshot does not say of which cluster it is",
-		fmt.Sprintf("Etcd of cluster %q began with %s. It has no mark of a cluster in its name and no record beside it, as "+
-			"one that `talosctl etcd snapshot` wrote: talosop cannot tell whether it is of this cluster. If it was taken of "+
-			"one with other secrets, Kubernetes can read none of its Secrets, and the tokens in it are not "+
-			"valid.", r.want.Name, r.want.RestoreFrom))}
+	return finding.List{anonymousSnapshot.With(finding.Args{"cluster": r.want.Name, "snapshot": r.want.RestoreFrom})}
 }
 
 // complete takes the time from an observation, when an interrupted run recorded only the snapshot.

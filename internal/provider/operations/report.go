@@ -30,10 +30,12 @@ func (a asked) failed(
 			"name machines by their addresses, or by the names of their nodes")
 	}
 
+	stop := providerdata.StopOf(err, tf.RanOut(ctx))
 	report := finding.Report{
 		Attempted: fmt.Sprintf("%s of cluster %q", a.title(), p.Settings.Name),
-		Cause:     providerdata.CausesOf(err, tf.RanOut(ctx)),
-		Next:      "What is done stays done. Once the cause is gone, ask for it again.",
+		Cause:     stop.Causes,
+		Next: strings.TrimSpace(stop.Remedy +
+			" What is done stays done. Once the cause is gone, ask for it again."),
 	}
 
 	if len(machines) > 0 {

@@ -77,7 +77,7 @@ func (e *RanOutError) Error() string {
 		limit = whole + "h"
 	}
 
-	return fmt.Sprintf("the time of this operation ran out: timeouts.%s is %s", e.Operation, limit)
+	return fmt.Sprintf("timed out after %s (`timeouts.%s`)", limit, e.Operation)
 }
 
 // Unwrap makes it a context.DeadlineExceeded.

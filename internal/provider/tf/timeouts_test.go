@@ -15,8 +15,8 @@ func TestRanOut_namesTheTimeout(t *testing.T) {
 	t.Parallel()
 
 	for limit, want := range map[time.Duration]string{
-		30 * time.Minute: "timeouts.create is 30m", 2 * time.Hour: "timeouts.create is 2h",
-		90 * time.Second: "timeouts.create is 1m30s", 10 * time.Second: "timeouts.create is 10s",
+		30 * time.Minute: "after 30m (`timeouts.create`)", 2 * time.Hour: "after 2h (`timeouts.create`)",
+		90 * time.Second: "after 1m30s (`timeouts.create`)", 10 * time.Second: "after 10s (`timeouts.create`)",
 	} {
 		if got := (&RanOutError{Operation: OpCreate, Limit: limit}).Error(); !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %s", limit, got)
@@ -45,7 +45,7 @@ func TestRanOut_namesTheTimeout(t *testing.T) {
 		t.Errorf("after its end: %v", ranOut)
 	}
 
-	if lines := RanOutLines(ctx); len(lines) != 1 || !strings.Contains(lines[0], "timeouts.update is 1h") {
+	if lines := RanOutLines(ctx); len(lines) != 1 || !strings.Contains(lines[0], "after 1h (`timeouts.update`)") {
 		t.Errorf("a report says %q", lines)
 	}
 
