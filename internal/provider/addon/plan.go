@@ -110,7 +110,7 @@ func (m addonModel) ofAnother(ctx context.Context, data *providerdata.ProviderDa
 	}
 
 	wanted, err := m.route(ctx, data)
-	was, unknown := state.way(ctx, data)
+	was, unknown := state.route(ctx, data)
 
 	return err == nil && unknown == nil && wanted.Another(was)
 }

@@ -198,7 +198,7 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		return
 	}
 
-	to, err := state.way(ctx, r.ProviderData)
+	to, err := state.route(ctx, r.ProviderData)
 	if err == nil && r.Ledger().OfOther(to.Claim(state.Release()), applied.Claim) {
 		resp.Diagnostics.Append(addonKept(state))
 
