@@ -57,19 +57,19 @@ func CheckProxyURL(text string) error {
 
 	switch {
 	case err != nil:
-		return fmt.Errorf("it is not a URL") //nolint:err113 // the parser's own error repeats the password
+		return fmt.Errorf("not a URL") //nolint:err113 // the parser's own error repeats the password
 	case !slices.Contains(ProxySchemes(), parsed.Scheme):
-		return fmt.Errorf("its scheme is %q, allowed are %s", parsed.Scheme, strings.Join(ProxySchemes(), ", "))
+		return fmt.Errorf("unsupported scheme %q; use %s", parsed.Scheme, strings.Join(ProxySchemes(), ", "))
 	case parsed.Hostname() == "" || parsed.Port() == "":
-		return fmt.Errorf("it has no host and port")
+		return fmt.Errorf("host or port is missing")
 	case strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "":
-		return fmt.Errorf("it has a path or a query, which proxies have not")
+		return fmt.Errorf("a proxy URL cannot have a path or a query")
 	}
 
 	return nil
 }
 
-// String names the route without its secrets, to follow "by way of" in a message.
+// String names the route without its secrets, to follow "through" in a message.
 func (d *Dialer) String() string {
 	var ways []string
 
@@ -98,12 +98,12 @@ func withoutUser(proxy string) string {
 // Dial connects to host:port over TCP. Its errors name the route.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" {
-		return nil, fmt.Errorf("connect by way of %s: the network is %q, allowed is tcp", d, network)
+		return nil, fmt.Errorf("connect through %s: unsupported network %q, only tcp is supported", d, network)
 	}
 
 	conn, err := d.dial(ctx, address)
 	if err != nil {
-		return nil, fmt.Errorf("by way of %s: %w", d, err)
+		return nil, fmt.Errorf("through %s: %w", d, err)
 	}
 
 	return conn, nil

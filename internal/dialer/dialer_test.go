@@ -126,11 +126,11 @@ func TestDial_namesTheWay(t *testing.T) {
 		options Options
 		want    []string
 	}{
-		"SOCKS5":  {Options{ProxyURL: network.SOCKS(t)}, []string{"by way of the proxy socks5://127.0.0.1:"}},
-		"CONNECT": {Options{ProxyURL: network.HTTP(t)}, []string{"by way of the proxy http://127.0.0.1:", "502"}},
+		"SOCKS5":  {Options{ProxyURL: network.SOCKS(t)}, []string{"through the proxy socks5://127.0.0.1:"}},
+		"CONNECT": {Options{ProxyURL: network.HTTP(t)}, []string{"through the proxy http://127.0.0.1:", "502"}},
 		"jump host": {Options{Jump: &JumpHost{Address: jump.Address, User: gateway.User, PrivateKey: jump.PrivateKey,
-			HostKey: jump.HostKey}}, []string{"by way of the SSH jump host jumper@127.0.0.1:", "from there to " + closedPort}},
-		"no proxy": {Options{ProxyURL: "socks5://127.0.0.1:1"}, []string{"by way of the proxy socks5://127.0.0.1:1"}},
+			HostKey: jump.HostKey}}, []string{"through the SSH jump host jumper@127.0.0.1:", "connect to " + closedPort}},
+		"no proxy": {Options{ProxyURL: "socks5://127.0.0.1:1"}, []string{"through the proxy socks5://127.0.0.1:1"}},
 		"no user": {Options{Jump: &JumpHost{Address: jump.Address, User: "other", PrivateKey: jump.PrivateKey,
 			HostKey: jump.HostKey}}, []string{"jump host other@127.0.0.1:", "log in: ", "unable to authenticate"}},
 		"another server": {Options{Jump: &JumpHost{Address: jump.Address, User: gateway.User, PrivateKey: jump.PrivateKey,
@@ -181,7 +181,7 @@ func TestDial_endsWithItsContext(t *testing.T) {
 		defer cancel()
 
 		if _, err := d.Dial(ctx, "tcp", "192.0.2.1:50000"); err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Errorf("by way of %s: error is %v", d, err)
+			t.Errorf("through %s: error is %v", d, err)
 		}
 	}
 }
@@ -294,7 +294,7 @@ func TestDial_withAgentAndKnownHosts(t *testing.T) {
 
 	write(t, host.KnownHosts, "")
 
-	if err := dial(); err == nil || !strings.Contains(err.Error(), "has no key of it; it shows SHA256:") {
+	if err := dial(); err == nil || !strings.Contains(err.Error(), "has no host key of the server, whose key is SHA256:") {
 		t.Errorf("error of an unknown host is %v", err)
 	}
 
@@ -312,7 +312,7 @@ func TestDial_withAgentAndKnownHosts(t *testing.T) {
 
 	t.Setenv("SSH_AUTH_SOCK", "")
 
-	if err := dial(); err == nil || !strings.Contains(err.Error(), "SSH_AUTH_SOCK is not set") {
+	if err := dial(); err == nil || !strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
 		t.Errorf("error without an agent is %v", err)
 	}
 }
@@ -343,9 +343,9 @@ func TestCheckProxyURL(t *testing.T) {
 		"socks5://10.0.0.5:1080":      "",
 		"http://user:secret@proxy:80": "",
 		"https://proxy.example:443/":  "",
-		"socks4://10.0.0.5:1080":      `its scheme is "socks4"`,
+		"socks4://10.0.0.5:1080":      `unsupported scheme "socks4"`,
 		"10.0.0.5:1080":               "not a URL",
-		"socks5://10.0.0.5":           "no host and port",
+		"socks5://10.0.0.5":           "host or port is missing",
 		"http://proxy:80/path":        "a path",
 		"http://user:sec ret@proxy":   "not a URL",
 	} {

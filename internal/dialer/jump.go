@@ -70,11 +70,11 @@ func CheckPrivateKey(pem string) error {
 
 	var encrypted *ssh.PassphraseMissingError
 	if errors.As(err, &encrypted) {
-		return errors.New("it is encrypted with a passphrase; add it to an SSH agent instead")
+		return errors.New("the key is encrypted with a passphrase; add it to an SSH agent instead")
 	}
 
 	if err != nil {
-		return errors.New("it is no private key in PEM")
+		return errors.New("not a private key in PEM format")
 	}
 
 	return nil
@@ -83,7 +83,7 @@ func CheckPrivateKey(pem string) error {
 // CheckHostKey says what is wrong with the public key of a server; nil is nothing.
 func CheckHostKey(line string) error {
 	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err != nil {
-		return errors.New("it is no public key with its type, such as \"ssh-ed25519 AAAA…\"")
+		return errors.New("not a public key with its type, such as \"ssh-ed25519 AAAA…\"")
 	}
 
 	return nil
@@ -102,7 +102,7 @@ func (d *Dialer) jump(ctx context.Context, address string) (net.Conn, error) {
 	case ctx.Err() != nil && err != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, fmt.Errorf("connect from there to %s: %w", address, err)
+		return nil, fmt.Errorf("connect to %s: %w", address, err)
 	}
 
 	return withDeadlines(channel), nil
@@ -197,12 +197,12 @@ func (j JumpHost) clientConfig() (config *ssh.ClientConfig, done func(), err err
 
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
-		return nil, nil, errors.New("there is neither a private key nor an SSH agent (SSH_AUTH_SOCK is not set)")
+		return nil, nil, errors.New("no private key is given, and SSH_AUTH_SOCK of an SSH agent is not set")
 	}
 
 	conn, err := (&net.Dialer{}).DialContext(context.Background(), "unix", socket)
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask the SSH agent: %w", err)
+		return nil, nil, fmt.Errorf("connect to the SSH agent: %w", err)
 	}
 
 	config.Auth = []ssh.AuthMethod{ssh.PublicKeysCallback(agent.NewClient(conn).Signers)}
@@ -233,7 +233,7 @@ func (j JumpHost) trusted() (ssh.HostKeyCallback, []string, error) {
 
 	known, err := knownhosts.NewDB(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the keys of known hosts: %w", err)
+		return nil, nil, fmt.Errorf("read known_hosts: %w", err)
 	}
 
 	return j.explained(known.HostKeyCallback(), file), known.HostKeyAlgorithms(j.address()), nil
@@ -251,8 +251,8 @@ func (j JumpHost) explained(check ssh.HostKeyCallback, file string) ssh.HostKeyC
 			return fmt.Errorf("it shows the key %s, and %s has another one for it: the connection may be intercepted",
 				ssh.FingerprintSHA256(key), file)
 		case knownhosts.IsHostUnknown(err):
-			return fmt.Errorf("%s has no key of it; it shows %s: compare that, and add it there or as host_key", file,
-				ssh.FingerprintSHA256(key))
+			return fmt.Errorf("%s has no host key of the server, whose key is %s: verify the key, then add it to that "+
+				"file or set host_key", file, ssh.FingerprintSHA256(key))
 		default:
 			return err
 		}

@@ -17,8 +17,7 @@ func Switch(name string) (bool, error) {
 
 	on, err := strconv.ParseBool(value)
 	if err != nil {
-		return false, fmt.Errorf("the environment variable %s is %q; allowed are true, false, 1 and 0; correct it, or "+
-			"unset it", name, value)
+		return false, fmt.Errorf("environment variable %s is %q; set it to true, false, 1 or 0, or unset it", name, value)
 	}
 
 	return on, nil

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrTooLarge is an input that expands to more than its reader allows.
-var ErrTooLarge = errors.New("it expands to more than is allowed")
+var ErrTooLarge = errors.New("too large after expansion")
 
 // Budget is how many more bytes may come out of one input, counted over all of its parts however they are nested.
 type Budget struct{ most, left int64 }

@@ -30,7 +30,7 @@ func CheckYAML(text []byte) error {
 
 	// Both parsers read it: what is an alias to one of them may be plain text to the other.
 	if added(text) > mostOfAliases || scalars(text) > mostOfAliases+2*float64(len(text)) {
-		return fmt.Errorf("%w: its YAML aliases add more than %d bytes; write out what they stand for, or remove them",
+		return fmt.Errorf("%w: YAML aliases add more than %d bytes; replace them with their values, or remove them",
 			ErrTooLarge, mostOfAliases)
 	}
 

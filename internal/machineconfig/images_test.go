@@ -296,7 +296,7 @@ func TestImages_refuseWhatIsNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"machine: {token: " + secret + ", type: worker, kubelet: " + secret + "}": "machine.kubelet: not a section",
 		"machine: {token: " + secret + ", a: [":                                   "not YAML",
-		"machine: &a {token: " + secret + ", b: *a}":                              "expands to more than is allowed",
+		"machine: &a {token: " + secret + ", b: *a}":                              "too large after expansion",
 		"machine: {token: " + secret + ", type: worker, <<: {kubelet: {}}}":       "merged keys",
 	} {
 		_, err := WithImages([]byte(text), otherImages)

@@ -108,7 +108,7 @@ data "talosop_machine_info" "this" {
 `, s.ControlPlane[0].Address()))
 	w.Init()
 
-	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "by way of the proxy socks5://127.0.0.1:1")
+	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "through the proxy socks5://127.0.0.1:1")
 	w.Setenv("TF_VAR_known", "false")
 	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "is not known before the apply, and nothing is reached around")
 }
@@ -138,12 +138,12 @@ data "talosop_machine_info" "this" {
 	sitetest.Says(t, sitetest.Fails(t, w, "validate"), "Found an empty string")
 
 	configure(`jump_host = { address = "10.0.0.5", user = "core", private_key = "mine", host_key = "ssh-what" }`)
-	sitetest.Says(t, sitetest.Fails(t, w, "validate"), "no private key in PEM", "no public key with its type")
+	sitetest.Says(t, sitetest.Fails(t, w, "validate"), "not a private key in PEM format", "not a public key")
 
 	configure(`proxy_url = var.proxy`)
 
 	result := sitetest.Fails(t, w, "plan")
-	sitetest.Says(t, result, `its scheme is "ftp"`)
+	sitetest.Says(t, result, `unsupported scheme "ftp"`)
 
 	if strings.Contains(result.Output(), "secret") {
 		t.Errorf("the password is in the output:\n%s", result.Output())

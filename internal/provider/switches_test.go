@@ -73,7 +73,7 @@ func TestStaticKubeconfigs_unreadableInTheEnvironment(t *testing.T) {
 
 			diagnostics := tftest.Show(resp.Diagnostics)
 			if len(resp.Diagnostics) != 1 || resp.Diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError ||
-				!strings.Contains(diagnostics, "TALOSOP_STATIC_KUBECONFIGS") || !strings.Contains(diagnostics, "allowed are true, false, 1 and 0") {
+				!strings.Contains(diagnostics, "TALOSOP_STATIC_KUBECONFIGS") || !strings.Contains(diagnostics, "true, false, 1 or 0") {
 				t.Errorf("it says %s", diagnostics)
 			}
 		})

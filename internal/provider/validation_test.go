@@ -252,7 +252,7 @@ func TestValidate_invalidWorkers(t *testing.T) {
 		},
 		"window that counts": {
 			config: tftest.With(tftest.BaseWorker(), tftest.Config{"cron": "@every 6h", "duration": "1h"}, "maintenance_window"),
-			At:     `AttributeName("maintenance_window").AttributeName("cron")`, says: []string{`"@every 6h"`, "no time of the day"},
+			At:     `AttributeName("maintenance_window").AttributeName("cron")`, says: []string{`"@every 6h"`, "no time of day"},
 		},
 		"window without a length": {
 			config: tftest.With(tftest.BaseWorker(), tftest.Config{"cron": "@daily", "duration": "0s"}, "maintenance_window"),

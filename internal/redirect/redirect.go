@@ -48,8 +48,8 @@ func (t Refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 			_ = r.Body.Close() // a transport closes it (http.RoundTripper)
 		}
 
-		return nil, fmt.Errorf("%s://%s redirects to %s://%s, which must not get its credentials", first.Scheme, first.Host,
-			r.URL.Scheme, r.URL.Host)
+		return nil, fmt.Errorf("%s://%s redirects to %s://%s, and credentials are not sent to another server",
+			first.Scheme, first.Host, r.URL.Scheme, r.URL.Host)
 	}
 
 	return t.RoundTripper.RoundTrip(r)

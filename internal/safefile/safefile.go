@@ -21,7 +21,7 @@ import (
 const Partial = ".talosop-partial-"
 
 // ErrIrregular is that something is at a name that is no regular file, such as a link or a device.
-var ErrIrregular = errors.New("it is a link, a folder or another special file, and no regular file")
+var ErrIrregular = errors.New("not a regular file")
 
 // Pending is a file that is being written beside its name. Discard ends it, even after it has its name.
 type Pending struct {
@@ -37,7 +37,7 @@ type Pending struct {
 func Create(name string) (*Pending, error) {
 	folder := filepath.Dir(name)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder: %w", err)
+		return nil, fmt.Errorf("create the folder: %w", err)
 	}
 
 	// os.CreateTemp opens a new file with mode 0600.
@@ -159,7 +159,7 @@ func Append(name string) (_ *os.File, err error) {
 	// Windows has no such bits.
 	if runtime.GOOS != "windows" && opened.Mode().Perm()&0o077 != 0 {
 		if err := file.Chmod(0o600); err != nil {
-			return nil, fmt.Errorf("others may read or write it, and that cannot be changed: %w", err)
+			return nil, fmt.Errorf("restrict the file to its owner: %w", err)
 		}
 	}
 
@@ -190,11 +190,11 @@ func Name(given string) (string, error) {
 
 	switch {
 	case !fs.ValidPath(cleaned), cleaned == ".", strings.Contains("/"+given+"/", "/../"):
-		return "", fmt.Errorf("the name %q leaves its folder; allowed is a relative path without \"..\"", given)
+		return "", fmt.Errorf("%q is not a relative path without \"..\"", given)
 	case drive.MatchString(cleaned), strings.Contains(cleaned, `\`):
-		return "", fmt.Errorf("the name %q is a path of Windows; allowed are slashes, and no drive", given)
+		return "", fmt.Errorf("%q is a Windows path; use slashes and no drive", given)
 	case strings.ContainsFunc(cleaned, unicode.IsControl):
-		return "", fmt.Errorf("the name %q has control characters; allowed are printable ones", given)
+		return "", fmt.Errorf("%q contains control characters", given)
 	default:
 		return cleaned, nil
 	}

@@ -75,7 +75,7 @@ func (m Missing) String() string {
 func cause(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // ErrNothing is that nothing answered.
-var ErrNothing = errors.New("nothing could be collected, and no file was written")
+var ErrNothing = errors.New("nothing was collected, and no file was written")
 
 // atOnce is how many machines are asked at a time.
 const atOnce = 8
@@ -185,7 +185,7 @@ func (c *collection) each(ctx context.Context, call func(ctx context.Context, na
 
 	for _, name := range slices.Sorted(maps.Keys(c.Machines)) {
 		calls.Go(func() error {
-			within, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done within %s", patience))
+			within, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("timed out after %s", patience))
 			defer cancel()
 
 			return panics.Do(func() error { return call(within, name, c.Machines[name]) })
@@ -284,8 +284,8 @@ func (c *collection) tell(line string) {
 
 // about describes what the bundle contains, and what it lacks.
 func (c *collection) about() string {
-	out := fmt.Sprintf("Support bundle of the cluster %q, made by talosop at %s.\n\n"+
-		"What is secret is taken out: %q stands in its place. Logs are what programs wrote:\n"+
+	out := fmt.Sprintf("Support bundle of cluster %q, created by talosop at %s.\n\n"+
+		"Known secrets are replaced by %q. Logs can still contain secrets:\n"+
 		"look at them before you share this file.\n\n", c.Cluster,
 		c.archive.made.UTC().Format(time.RFC3339), hidden)
 

@@ -118,7 +118,7 @@ func TestCollect_withoutSecretsAndWithWhatAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := "[Kubernetes: no pods w-2: io: no disks w-3: does not answer w-4: not done within 50ms]"
+	want := "[Kubernetes: no pods w-2: io: no disks w-3: does not answer w-4: timed out after 50ms]"
 	if got := fmt.Sprint(missing); got != want {
 		t.Errorf("missing %s, want %s", got, want)
 	}

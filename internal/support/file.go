@@ -14,7 +14,7 @@ import (
 )
 
 // ErrExists is that there is something at the path of a bundle already.
-var ErrExists = errors.New("there is a file already")
+var ErrExists = errors.New("the file already exists")
 
 // Vacant is nil where a bundle can be written without taking the place of anything, or may.
 func Vacant(_ context.Context, path string, overwrite bool) error {
@@ -26,7 +26,7 @@ func Vacant(_ context.Context, path string, overwrite bool) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w, and it is no regular one", ErrExists)
+		return fmt.Errorf("%w and is not a regular file", ErrExists)
 	case !overwrite:
 		return ErrExists
 	default:
@@ -57,7 +57,7 @@ func create(_ context.Context, path string) (*archive, error) {
 }
 
 // errName is that a file cannot have its name in a bundle.
-var errName = errors.New("it is left out")
+var errName = errors.New("excluded from the bundle")
 
 // write adds a file without the secrets of its content. folder is ours, and name may be that of a machine or an object
 // of Kubernetes, which could lead anywhere where the bundle is unpacked: such a name is errName.
@@ -78,7 +78,7 @@ func (a *archive) write(folder, name string, content []byte) error {
 	defer a.mu.Unlock()
 
 	if a.names[whole] {
-		return fmt.Errorf("%w: there is a file %q already", errName, whole)
+		return fmt.Errorf("%w: duplicate file name %q", errName, whole)
 	}
 
 	into, err := a.zip.CreateHeader(&zip.FileHeader{Name: whole, Method: zip.Deflate, Modified: a.made})

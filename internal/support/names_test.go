@@ -67,7 +67,7 @@ func TestCollect_namesOfMachinesStayInTheBundle(t *testing.T) {
 	}
 
 	for _, m := range missing {
-		if text := fmt.Sprint(m); strings.Contains(text, "\n") || !strings.Contains(text, "it is left out") {
+		if text := fmt.Sprint(m); strings.Contains(text, "\n") || !strings.Contains(text, "excluded from the bundle") {
 			t.Errorf("missing is %q", text)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // validateScheduleFormat), which asks the same parser. One with a time zone in it is refused.
 func ReadCron(expression string) (cron.Schedule, error) {
 	if strings.Contains(expression, "TZ") {
-		return nil, errors.New("it has a time zone in it")
+		return nil, errors.New("a cron expression cannot contain a time zone")
 	}
 
 	return cron.ParseStandard(expression)
@@ -25,7 +25,7 @@ func ReadCron(expression string) (cron.Schedule, error) {
 // validateTimeZone).
 func CheckTimeZone(name string) error {
 	if strings.EqualFold(name, "local") || name == "" {
-		return errors.New("it names no time zone")
+		return errors.New("not the name of a time zone")
 	}
 
 	if _, err := time.LoadLocation(name); err != nil {

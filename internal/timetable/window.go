@@ -27,7 +27,7 @@ func ReadWindow(expression string, duration time.Duration, zone string) (Window,
 	}
 
 	if _, counts := begins.(cron.ConstantDelaySchedule); counts {
-		return Window{}, errors.New("@every names no time of the day")
+		return Window{}, errors.New("@every has no time of day")
 	}
 
 	if err := CheckTimeZone(zone); err != nil {
@@ -35,7 +35,7 @@ func ReadWindow(expression string, duration time.Duration, zone string) (Window,
 	}
 
 	if duration <= 0 || duration > longest {
-		return Window{}, errors.New("a window is open for more than nothing and at most seven days")
+		return Window{}, errors.New("the duration of a window must be positive and at most seven days")
 	}
 
 	location, err := time.LoadLocation(zone)

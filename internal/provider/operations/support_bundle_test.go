@@ -127,7 +127,7 @@ func TestSupportBundle_asAResource(t *testing.T) {
 	before, err := os.Stat(path)
 	tftest.Must(t, err)
 
-	if diagnostics := tftest.Show(d.Plan(t, config("2", false)).Diagnostics); !strings.Contains(diagnostics, "there is a file already") {
+	if diagnostics := tftest.Show(d.Plan(t, config("2", false)).Diagnostics); !strings.Contains(diagnostics, "the file already exists") {
 		t.Errorf("planned over a file: %s", diagnostics)
 	}
 
