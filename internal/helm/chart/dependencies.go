@@ -52,7 +52,7 @@ func (s *Store) complete(
 	}
 	whole, err := loader.LoadFiles(files)
 	if err != nil {
-		return nil, nil, newError(from.Chart+" is no chart that helm can read with its dependencies", err, ErrDamaged)
+		return nil, nil, newError(from.Chart+" is not a chart that Helm can load with its dependencies", err, ErrDamaged)
 	}
 	return whole, files, nil
 }
@@ -128,7 +128,7 @@ func (s *Store) dependency(
 	ctx context.Context, from Source, one *helmchart.Dependency, left *room,
 ) ([]*loader.BufferedFile, *helmchart.Chart, error) {
 	if one.Repository == "" {
-		return nil, nil, newError("it names no repository and is not in charts/ in the version "+one.Version, nil, ErrDamaged)
+		return nil, nil, newError("it has no repository, and charts/ does not contain version "+one.Version, nil, ErrDamaged)
 	}
 	if folder, ok := strings.CutPrefix(one.Repository, fileScheme); ok {
 		return fromSibling(from, one, folder, left)
@@ -145,7 +145,7 @@ func (s *Store) dependency(
 		return nil, nil, err
 	}
 	if err != nil {
-		return nil, nil, newError(got.from+" is no package of a chart", err, ErrDamaged)
+		return nil, nil, newError(got.from+" is not a chart package", err, ErrDamaged)
 	}
 	if err := checkExpected(got, sub.Metadata); err != nil {
 		return nil, nil, err
@@ -166,7 +166,7 @@ func fromSibling(
 		return nil, nil, err
 	}
 	if !meets(sub.Metadata, one) {
-		text := fmt.Sprintf("%s is the chart %s %s, not %s %s", folder, sub.Name(), sub.Metadata.Version, one.Name,
+		text := fmt.Sprintf("%s is chart %s %s, not %s %s", folder, sub.Name(), sub.Metadata.Version, one.Name,
 			one.Version)
 		return nil, nil, newError(text, nil, ErrNoVersion)
 	}

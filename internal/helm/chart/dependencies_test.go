@@ -130,7 +130,7 @@ func TestUpdateDependencies_noCredentialsForOthers(t *testing.T) {
 	if !errors.Is(err, ErrCredentials) {
 		t.Error(err)
 	}
-	texts(t, err, "dependency db", "wants credentials")
+	texts(t, err, "dependency db", "requires credentials")
 	from.PassCredentials = true
 	p, err := newStore(t, Options{}).Fetch(t.Context(), from)
 	installable(t, p, err, "web", "1.0.0")
@@ -159,7 +159,7 @@ func TestUpdateDependencies_unavailable(t *testing.T) {
 		kind       error
 		text       string
 	}{
-		{helmchart.Dependency{Name: "db", Version: "1.0.0"}, ErrDamaged, "names no repository"},
+		{helmchart.Dependency{Name: "db", Version: "1.0.0"}, ErrDamaged, "has no repository"},
 		{helmchart.Dependency{Name: "db", Version: "1.0.0", Repository: "@stable"}, ErrNoChart, "@stable"},
 		{helmchart.Dependency{Name: "db", Version: "1.0.0", Repository: "file://../db"}, ErrNoChart, "db"},
 		{helmchart.Dependency{Name: "common", Version: "2.0.0", Repository: "file://../common"}, ErrNoVersion, "0.1.0"},

@@ -10,7 +10,7 @@ import (
 // What is wrong with a source. Errors of this package are these for errors.Is, or the context's.
 var (
 	// ErrUnreachable is that a server gave no answer: anything might be.
-	ErrUnreachable = errors.New("no answer")
+	ErrUnreachable = errors.New("no response")
 	// ErrCertificate is that TLS came to nothing: a certificate that is not trusted, one that the
 	// server misses, or a server without TLS. Such an error is ErrUnreachable too.
 	ErrCertificate = errors.New("no TLS connection")
@@ -35,7 +35,7 @@ var (
 	// errTransient is an ErrUnreachable that a retry may fix.
 	errTransient = errors.New("try again")
 	// errMismatch is an ErrDamaged that a newer index may explain.
-	errMismatch = errors.New("other content than expected")
+	errMismatch = errors.New("unexpected content")
 )
 
 // sourceError is what went wrong, in words for a user, and which of the errors above it is.

@@ -137,7 +137,7 @@ func TestTransport_stalledServer(t *testing.T) {
 			if !errors.Is(err, ErrUnreachable) || errors.Is(err, context.Canceled) {
 				t.Errorf("%s %s: %v", when, path, err)
 			}
-			texts(t, err, path, "sends nothing for 50ms")
+			texts(t, err, path, "received no data for 50ms")
 		}
 	}
 }

@@ -23,11 +23,11 @@ func isFolder(from Source) (bool, error) {
 	info, err := os.Stat(from.Chart)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		text := fmt.Sprintf("there is no folder and no package %s here; a chart of a repository needs the repository's URL",
+		text := fmt.Sprintf("no folder or package %s exists here; a chart in a repository needs the URL of the repository",
 			from.Chart)
 		return false, newError(text, nil, ErrNoChart)
 	case err != nil:
-		return false, newError("the chart cannot be read", err, ErrNoChart)
+		return false, newError("read the chart", err, ErrNoChart)
 	}
 	return info.IsDir(), nil
 }
@@ -40,17 +40,17 @@ func (s *Store) fromFile(ctx context.Context, from Source) (download, error) {
 	read := func(name string) ([]byte, error) {
 		info, err := os.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, newError("there is no file "+name, nil, errGone)
+			return nil, newError("no such file: "+name, nil, errGone)
 		}
 		if err == nil && !info.Mode().IsRegular() {
-			return nil, newError(name+" is no regular file", nil, ErrNoChart)
+			return nil, newError(name+" is not a regular file", nil, ErrNoChart)
 		}
 		if err != nil {
-			return nil, newError("the file cannot be read", err, ErrNoChart)
+			return nil, newError("read the file", err, ErrNoChart)
 		}
 		body, err := readAtMost(name, s.packageLimit)
 		if err != nil {
-			return nil, newError("the file cannot be read", err, ErrNoChart)
+			return nil, newError("read the file", err, ErrNoChart)
 		}
 		if int64(len(body)) > s.packageLimit {
 			return nil, tooLarge(name, s.packageLimit)
@@ -59,7 +59,7 @@ func (s *Store) fromFile(ctx context.Context, from Source) (download, error) {
 	}
 	archive, err := read(from.Chart)
 	if errors.Is(err, errGone) {
-		return download{}, newError("there is no package "+from.Chart, nil, ErrNoChart)
+		return download{}, newError("no such package: "+from.Chart, nil, ErrNoChart)
 	}
 	if err != nil {
 		return download{}, err
@@ -76,7 +76,7 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 		return nil, ctx.Err()
 	}
 	if from.Verify {
-		return nil, newError(from.Chart+" is a folder: only packages have provenance files that can be verified", nil,
+		return nil, newError(from.Chart+" is a folder, and only packages can be verified with provenance files", nil,
 			ErrDamaged)
 	}
 	left := newRoom()
@@ -95,11 +95,11 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 		return nil, err
 	}
 	if err := action.CheckDependencies(read, read.Metadata.Dependencies); err != nil {
-		advice := " (set dependency_update to have them fetched, or run helm dependency build)"
+		advice := " (set dependency_update to download them, or run helm dependency build)"
 		if from.UpdateDependencies {
 			advice = ""
 		}
-		return nil, newError(from.Chart+" lacks dependencies"+advice, err, ErrDamaged)
+		return nil, newError(from.Chart+" has missing dependencies"+advice, err, ErrDamaged)
 	}
 	opened.files, opened.Digest = files, digestOfFiles(files)
 	return opened, ctx.Err()
@@ -108,18 +108,18 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 // readFolder reads the files that helm would take, after .helmignore.
 func readFolder(name string, left *room) (*helmchart.Chart, []*loader.BufferedFile, error) {
 	if _, err := os.Stat(name); err != nil {
-		return nil, nil, newError("there is no folder "+name, err, ErrNoChart)
+		return nil, nil, newError("no such folder: "+name, err, ErrNoChart)
 	}
 	files, err := left.folder(name)
 	if err != nil {
 		if err := damaged(name, err); errors.Is(err, ErrTooLarge) {
 			return nil, nil, err
 		}
-		return nil, nil, newError(name+" is no chart that helm can read", err, ErrDamaged)
+		return nil, nil, newError(name+" is not a chart that Helm can load", err, ErrDamaged)
 	}
 	read, err := loader.LoadFiles(files)
 	if err != nil {
-		return nil, nil, newError(name+" is no chart that helm can read", err, ErrDamaged)
+		return nil, nil, newError(name+" is not a chart that Helm can load", err, ErrDamaged)
 	}
 	return read, files, nil
 }

@@ -64,7 +64,7 @@ func readParts(ctx context.Context, name string, beside []byte, charts [][]byte)
 		}
 		for chart := range one.versions {
 			if _, ok := read.versions[chart]; ok {
-				return nil, fmt.Errorf("two entries for %s", chart)
+				return nil, fmt.Errorf("duplicate entries for %s", chart)
 			}
 		}
 		maps.Copy(read.versions, one.versions)
@@ -164,7 +164,7 @@ func (c *catalog) size() int64 {
 func (c *catalog) choose(from Source, host string) (indexed, error) {
 	versions, ok := c.versions[from.Chart]
 	if !ok {
-		text := fmt.Sprintf("%s has no chart %s; it has: %s", host, from.Chart, some(c.like(from.Chart)))
+		text := fmt.Sprintf("%s has no chart %s; available charts: %s", host, from.Chart, some(c.like(from.Chart)))
 		return indexed{}, newError(text, nil, ErrNoChart)
 	}
 	entries := make(repo.ChartVersions, 0, len(versions))

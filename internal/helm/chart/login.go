@@ -35,7 +35,7 @@ func (s *Store) openRegistry(from Source) (*registryReader, error) {
 	ref := from.reference()
 	repository, err := remote.NewRepository(ref.repository)
 	if err != nil {
-		return nil, newError(ociScheme+ref.repository+" is no reference to a chart", err, ErrNoChart)
+		return nil, newError(ociScheme+ref.repository+" is not a valid chart reference", err, ErrNoChart)
 	}
 	transport, closeIdle, err := from.access().transport(s.options.Stall, nil)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) credential(from Source, host string) (auth.CredentialFunc, error
 	}
 	store, err := credentials.NewStore(file, options)
 	if err != nil {
-		return nil, fmt.Errorf("read helm's credentials of registries in %s: %w", file, err)
+		return nil, fmt.Errorf("read the registry credentials of Helm in %s: %w", file, err)
 	}
 	docker, err := credentials.NewStoreFromDocker(options)
 	found := credentials.Credential(store)
@@ -97,7 +97,7 @@ func (s *Store) credential(from Source, host string) (auth.CredentialFunc, error
 		credential, err := found(ctx, host)
 		if err != nil {
 			// A credential helper of helm or docker may fail.
-			return credential, newError("the credentials for "+host+" that helm or docker keep cannot be read", err,
+			return credential, newError("read the stored credentials of Helm or Docker for "+host, err,
 				ErrCredentials)
 		}
 		return credential, nil
@@ -133,11 +133,11 @@ func (r *registryReader) classify(ctx context.Context, err error) error {
 	case errors.Is(err, errdef.ErrNotFound):
 		return newError(r.displayURL()+": 404 Not Found", nil, errGone)
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		text := r.displayURL() + ": the registry wants credentials; none are given, and helm's and docker's files have " +
-			"none for it"
+		text := r.displayURL() + ": the registry requires credentials; none are given, and the files of Helm and Docker " +
+			"contain none for it"
 		return newError(text, nil, ErrCredentials)
 	case errors.As(err, &sent), errors.As(err, &connection):
 		return connectionError(ctx, r.displayURL(), err)
 	}
-	return newError(r.displayURL()+": the answer of the registry cannot be used", err, ErrDamaged)
+	return newError(r.displayURL()+": invalid response of the registry", err, ErrDamaged)
 }

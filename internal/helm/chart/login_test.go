@@ -57,13 +57,13 @@ func TestCredentials_repository(t *testing.T) {
 	if !errors.Is(err, ErrCredentials) || errors.Is(err, ErrUnreachable) {
 		t.Error(err)
 	}
-	texts(t, err, "127.0.0.1", "401", "wants credentials")
+	texts(t, err, "127.0.0.1", "401", "requires credentials")
 	from.Username, from.Password = testUser, testPassword+"x"
 	_, err = store.Resolve(t.Context(), from)
 	if !errors.Is(err, ErrCredentials) {
 		t.Error(err)
 	}
-	texts(t, err, "refuses the given credentials")
+	texts(t, err, "rejects the given credentials")
 	from.Password = testPassword
 	p, err := store.Fetch(t.Context(), from)
 	installable(t, p, err, "web", "1.0.0")

@@ -59,7 +59,7 @@ func (p download) open(from Source) (*Package, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, newError(fmt.Sprintf("%s is no package of a chart (%s)", p.from, contentKind(p.archive)), err, ErrDamaged)
+		return nil, newError(fmt.Sprintf("%s is not a chart package (%s)", p.from, contentKind(p.archive)), err, ErrDamaged)
 	}
 	opened, err := describe(p.from, read, from.Version)
 	if err != nil {
@@ -69,7 +69,8 @@ func (p download) open(from Source) (*Package, error) {
 		return nil, err
 	}
 	if err := action.CheckDependencies(read, read.Metadata.Dependencies); err != nil {
-		return nil, newError(p.from+" lacks dependencies and can only be repaired by those who packaged it", err, ErrDamaged)
+		return nil, newError(p.from+" has missing dependencies; only the publisher of the package can add them", err,
+			ErrDamaged)
 	}
 	if p.pin.Version != "" {
 		opened.Name, opened.Version = p.pin.Name, p.pin.Version
@@ -83,7 +84,7 @@ func checkExpected(p download, have *helmchart.Metadata) error {
 	if p.pin.Version == "" || have.Name == p.pin.Name && sameVersion(have.Version, p.pin.Version) {
 		return nil
 	}
-	text := fmt.Sprintf("%s holds the chart %s %s, but %s %s was expected", p.from, have.Name, have.Version, p.pin.Name,
+	text := fmt.Sprintf("%s contains chart %s %s, expected %s %s", p.from, have.Name, have.Version, p.pin.Name,
 		p.pin.Version)
 	return newError(text, nil, ErrDamaged)
 }
@@ -93,11 +94,11 @@ func describe(from string, read *helmchart.Chart, want string) (*Package, error)
 	meta := read.Metadata
 	// As helm does before it installs or upgrades (cmd/helm/install.go, checkIfInstallable).
 	if meta.Type != "" && meta.Type != "application" {
-		text := fmt.Sprintf("%s: %s charts cannot be installed, they serve as dependencies of others", from, meta.Type)
+		text := fmt.Sprintf("%s: %s charts cannot be installed, only used as dependencies", from, meta.Type)
 		return nil, newError(text, nil, ErrDamaged)
 	}
 	if !satisfies(meta.Version, want) {
-		text := fmt.Sprintf("%s is the chart %s in version %s, not %s", from, meta.Name, meta.Version, want)
+		text := fmt.Sprintf("%s is chart %s version %s, not %s", from, meta.Name, meta.Version, want)
 		return nil, newError(text, nil, ErrNoVersion)
 	}
 	return &Package{
@@ -147,7 +148,7 @@ func (from Source) wanted() string {
 	case from.Devel:
 		return "version"
 	}
-	return "stable version (devel takes others too)"
+	return "stable version (set devel to allow others)"
 }
 
 const digestPrefix = "sha256:"
@@ -173,11 +174,11 @@ func contentKind(content []byte) string {
 	start := strings.ToLower(strings.TrimSpace(string(content[:min(len(content), 256)])))
 	switch {
 	case len(content) == 0:
-		return "it is empty"
+		return "empty"
 	case strings.HasPrefix(start, "<!doctype"), strings.HasPrefix(start, "<html"):
-		return "it is a web page, maybe one to log in"
+		return "a web page, possibly a login page"
 	case bytes.HasPrefix(content, []byte{0x1f, 0x8b}):
-		return "it is a gzip archive"
+		return "a gzip archive"
 	}
 	return fmt.Sprintf("%d bytes, not gzip", len(content))
 }

@@ -12,7 +12,7 @@ import (
 // verify checks the signature of a package against the keys in a file.
 func (p download) verify(ctx context.Context, keyring string) (err error) {
 	if keyring == "" {
-		return newError("the provenance of "+p.from+" cannot be verified without a keyring", nil, ErrDamaged)
+		return newError("verify "+p.from+": no keyring is given", nil, ErrDamaged)
 	}
 	signed, err := p.provenance(ctx)
 	if errors.Is(err, errGone) {
@@ -23,7 +23,7 @@ func (p download) verify(ctx context.Context, keyring string) (err error) {
 	}
 	keys, err := provenance.NewFromKeyring(keyring, "")
 	if err != nil {
-		return newError("the keyring "+keyring+" cannot be read", err, ErrDamaged)
+		return newError("read the keyring "+keyring, err, ErrDamaged)
 	}
 	// Helm verifies files alone, and their names are part of what is signed.
 	folder, err := os.MkdirTemp("", "talosop-verify-")
@@ -39,7 +39,7 @@ func (p download) verify(ctx context.Context, keyring string) (err error) {
 		return err
 	}
 	if _, err := keys.Verify(name, name+".prov"); err != nil {
-		return newError("the provenance of "+p.from+" is not right", err, ErrDamaged)
+		return newError("verify the provenance of "+p.from, err, ErrDamaged)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (r *registryReader) choose(ctx context.Context) (*artifact, error) {
 	want := r.from.constraint()
 	if r.ref.tag != "" {
 		if r.from.Version != "" && tagOf(r.from.Version) != tagOf(r.ref.tag) {
-			text := fmt.Sprintf("the reference %s names the version %s, not %s", r.displayURL(), versionOf(r.ref.tag),
+			text := fmt.Sprintf("the reference %s has version %s, not %s", r.displayURL(), versionOf(r.ref.tag),
 				r.from.Version)
 			return nil, newError(text, nil, ErrNoVersion)
 		}
@@ -108,7 +108,7 @@ func (r *registryReader) choose(ctx context.Context) (*artifact, error) {
 	}
 	found, err := r.read(ctx, tagOf(tag))
 	if errors.Is(err, errGone) {
-		return nil, newError("the registry lists the tag "+tag+" of "+r.displayURL()+", but does not have it", err,
+		return nil, newError("the registry lists the tag "+tag+" of "+r.displayURL()+", but does not serve it", err,
 			ErrNoVersion)
 	}
 	return found, err
@@ -120,14 +120,14 @@ func (r *registryReader) byDigest(ctx context.Context, want string) (*artifact, 
 	}
 	found, err := r.read(ctx, r.ref.digest)
 	if errors.Is(err, errGone) {
-		return nil, newError(fmt.Sprintf("%s has nothing with the digest %s", r.displayURL(), r.ref.digest), err,
+		return nil, newError(fmt.Sprintf("%s has no content with digest %s", r.displayURL(), r.ref.digest), err,
 			ErrNoVersion)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !satisfies(found.pin.Version, want) {
-		text := fmt.Sprintf("%s with the digest %s is the version %s, not %s", r.displayURL(), r.ref.digest,
+		text := fmt.Sprintf("%s with digest %s is version %s, not %s", r.displayURL(), r.ref.digest,
 			found.pin.Version, want)
 		return nil, newError(text, nil, ErrNoVersion)
 	}
@@ -151,7 +151,7 @@ func (r *registryReader) tags(ctx context.Context) ([]string, error) {
 		return nil
 	})
 	if err = r.classify(ctx, err); errors.Is(err, errGone) {
-		return nil, newError("there is no chart "+r.displayURL(), err, ErrNoChart)
+		return nil, newError("no such chart: "+r.displayURL(), err, ErrNoChart)
 	}
 	if err != nil {
 		return nil, err
@@ -175,10 +175,10 @@ func (r *registryReader) read(ctx context.Context, reference string) (*artifact,
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(body, &manifest); err != nil {
-		return nil, newError(r.displayURL()+" has a manifest that cannot be read", err, ErrDamaged)
+		return nil, newError(r.displayURL()+" has an invalid manifest", err, ErrDamaged)
 	}
 	if manifest.Config.MediaType != registry.ConfigMediaType {
-		return nil, newError(fmt.Sprintf("%s is no chart: it is %s", r.displayURL(), artifactKind(manifest)), nil, ErrDamaged)
+		return nil, newError(fmt.Sprintf("%s is not a chart but %s", r.displayURL(), artifactKind(manifest)), nil, ErrDamaged)
 	}
 	found := &artifact{repository: r.ref.repository}
 	for _, layer := range manifest.Layers {
@@ -190,7 +190,7 @@ func (r *registryReader) read(ctx context.Context, reference string) (*artifact,
 		}
 	}
 	if found.content == nil {
-		return nil, newError(r.displayURL()+" is no chart: its manifest has no layer of the type "+
+		return nil, newError(r.displayURL()+" is not a chart: its manifest has no layer of type "+
 			registry.ChartLayerMediaType, nil, ErrDamaged)
 	}
 	found.pin, err = r.pin(ctx, manifest)
@@ -205,7 +205,7 @@ func (r *registryReader) readList(ctx context.Context, body []byte) (*artifact, 
 	const most = 8
 	var list ocispec.Index
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, newError(r.displayURL()+" has an index that cannot be read", err, ErrDamaged)
+		return nil, newError(r.displayURL()+" has an invalid index", err, ErrDamaged)
 	}
 	for _, one := range list.Manifests[:min(len(list.Manifests), most)] {
 		if one.MediaType != ocispec.MediaTypeImageManifest || one.Platform != nil {
@@ -216,7 +216,7 @@ func (r *registryReader) readList(ctx context.Context, body []byte) (*artifact, 
 			return found, err
 		}
 	}
-	return nil, newError(r.displayURL()+" is no chart: it is a list of images for several platforms", nil, ErrDamaged)
+	return nil, newError(r.displayURL()+" is not a chart but a list of images for several platforms", nil, ErrDamaged)
 }
 
 // pin reads name and version where helm writes them: in the annotations (registry/util.go,
@@ -235,7 +235,7 @@ func (r *registryReader) pin(ctx context.Context, manifest ocispec.Manifest) (Pi
 	}
 	var meta helmchart.Metadata
 	if err := json.Unmarshal(body, &meta); err != nil {
-		return Pin{}, newError(r.displayURL()+" has a Chart.yaml that cannot be read", err, ErrDamaged)
+		return Pin{}, newError(r.displayURL()+" has an invalid Chart.yaml", err, ErrDamaged)
 	}
 	return Pin{Name: meta.Name, Version: meta.Version}, nil
 }
@@ -244,14 +244,14 @@ func (r *registryReader) pin(ctx context.Context, manifest ocispec.Manifest) (Pi
 func artifactKind(m ocispec.Manifest) string {
 	switch {
 	case m.ArtifactType != "":
-		return "an artifact of the type " + m.ArtifactType
+		return "an artifact of type " + m.ArtifactType
 	case m.Config.MediaType == ocispec.MediaTypeImageConfig,
 		m.Config.MediaType == "application/vnd.docker.container.image.v1+json":
 		return "a container image (" + m.Config.MediaType + ")"
 	case m.Config.MediaType == "":
 		return "a manifest without a config"
 	}
-	return "an artifact with a config of the type " + m.Config.MediaType
+	return "an artifact with a config of type " + m.Config.MediaType
 }
 
 const largestManifest int64 = 4 << 20
@@ -264,7 +264,7 @@ func (r *registryReader) manifest(ctx context.Context, reference string) (body [
 	defer func() { _ = content.Close() }()
 	body, err = readAll(ctx, "the manifest of "+r.displayURL(), content, largestManifest)
 	if err == nil && digest.FromBytes(body) != found.Digest && found.Digest.Algorithm() == digest.SHA256 {
-		text := fmt.Sprintf("the manifest of %s has the digest %s, but %s was expected", r.displayURL(),
+		text := fmt.Sprintf("the manifest of %s has digest %s, expected %s", r.displayURL(),
 			digest.FromBytes(body), found.Digest)
 		err = newError(text, nil, ErrDamaged)
 	}
@@ -290,7 +290,7 @@ func (r *registryReader) blob(ctx context.Context, layer ocispec.Descriptor, lim
 		return nil, err
 	}
 	if have := layer.Digest.Algorithm().FromBytes(body); have != layer.Digest {
-		return nil, newError(fmt.Sprintf("%s has the digest %s, but %s was expected", at, have, layer.Digest), nil,
+		return nil, newError(fmt.Sprintf("%s has digest %s, expected %s", at, have, layer.Digest), nil,
 			ErrDamaged)
 	}
 	return body, nil
@@ -333,7 +333,7 @@ func (s *Store) fromRegistry(ctx context.Context, from Source) (download, error)
 		name: found.pin.Name + "-" + found.pin.Version + ".tgz",
 		provenance: func(ctx context.Context) ([]byte, error) {
 			if found.provenance == nil {
-				return nil, newError("its manifest has no layer of the type "+registry.ProvLayerMediaType, nil, errGone)
+				return nil, newError("its manifest has no layer of type "+registry.ProvLayerMediaType, nil, errGone)
 			}
 			return s.layer(ctx, from, found, *found.provenance)
 		},
@@ -349,7 +349,7 @@ func (s *Store) fromRegistryOf(ctx context.Context, from Source, chosen entry) (
 		return download{}, from.notPassedOn(err)
 	}
 	if want := chosen.pin.Digest; want != "" && want != digestOf(got.archive) {
-		text := fmt.Sprintf("%s has the digest %s, but the index of %s expected %s", got.from, digestOf(got.archive),
+		text := fmt.Sprintf("%s has digest %s, but the index of %s expects %s", got.from, digestOf(got.archive),
 			displayURL(chosen.origin), want)
 		return download{}, newError(text, nil, ErrDamaged, errMismatch)
 	}

@@ -235,9 +235,9 @@ func TestRegistry_manifests(t *testing.T) {
 		"type application/x.policy": func(m *ocispec.Manifest) {
 			m.ArtifactType, m.Config.MediaType = "application/x.policy", ocispec.MediaTypeEmptyJSON
 		},
-		"config of the type application/x.other": func(m *ocispec.Manifest) { m.Config.MediaType = "application/x.other" },
-		"without a config":                       func(m *ocispec.Manifest) { m.Config = ocispec.Descriptor{} },
-		"no layer of the type":                   func(m *ocispec.Manifest) { m.Layers = nil },
+		"config of type application/x.other": func(m *ocispec.Manifest) { m.Config.MediaType = "application/x.other" },
+		"without a config":                   func(m *ocispec.Manifest) { m.Config = ocispec.Descriptor{} },
+		"no layer of type":                   func(m *ocispec.Manifest) { m.Layers = nil },
 		"is larger than": func(m *ocispec.Manifest) {
 			m.Annotations, m.Config.Size = nil, largestManifest+1
 		},

@@ -31,7 +31,7 @@ type entry struct {
 func (s *Store) entry(ctx context.Context, from Source) (chosen entry, known bool, err error) {
 	origin, err := url.Parse(from.Repository)
 	if err != nil {
-		return entry{}, false, newError("the URL of the repository cannot be read", nil, ErrNoChart)
+		return entry{}, false, newError("invalid repository URL", nil, ErrNoChart)
 	}
 	key := indexKey{access: from.access(), repository: origin.String()}
 	index, known, err := s.index(ctx, key, origin)
@@ -75,7 +75,7 @@ func (s *Store) fromRepository(ctx context.Context, from Source) (download, erro
 		got, err = s.fromEntry(ctx, from, chosen)
 	}
 	if errors.Is(err, errGone) {
-		text := fmt.Sprintf("the index of %s has %s %s, but its package is not there", displayURL(chosen.origin),
+		text := fmt.Sprintf("the index of %s lists %s %s, but its package was not found", displayURL(chosen.origin),
 			chosen.pin.Name, chosen.pin.Version)
 		return download{}, newError(text, err, ErrNoVersion)
 	}
@@ -97,11 +97,11 @@ func (s *Store) fromEntry(ctx context.Context, from Source, chosen entry) (downl
 func (s *Store) fromURL(ctx context.Context, from Source) (download, error) {
 	at, err := url.Parse(from.Chart)
 	if err != nil {
-		return download{}, newError("the URL of the chart cannot be read", nil, ErrNoChart)
+		return download{}, newError("invalid chart URL", nil, ErrNoChart)
 	}
 	archive, err := s.file(ctx, from.access(), at, at, "")
 	if errors.Is(err, errGone) {
-		return download{}, newError("there is no package", err, ErrNoChart)
+		return download{}, newError("package not found", err, ErrNoChart)
 	}
 	if err != nil {
 		return download{}, err
@@ -126,15 +126,15 @@ func (s *Store) index(ctx context.Context, key indexKey, origin *url.URL) (*cata
 	return s.indexes.get(ctx, key, fresh, func(ctx context.Context) (*catalog, int64, error) {
 		resolved, err := repo.ResolveReferenceURL(origin.String(), "index.yaml")
 		if err != nil {
-			return nil, 0, newError("the URL of the repository cannot be read", nil, ErrNoChart)
+			return nil, 0, newError("invalid repository URL", nil, ErrNoChart)
 		}
 		at, err := url.Parse(resolved)
 		if err != nil {
-			return nil, 0, newError("the URL of the repository cannot be read", nil, ErrNoChart)
+			return nil, 0, newError("invalid repository URL", nil, ErrNoChart)
 		}
 		body, err := s.get(ctx, key.access, at, origin, s.indexLimit)
 		if errors.Is(err, errGone) {
-			return nil, 0, newError(displayURL(origin)+" is no chart repository: it has no index.yaml", err, ErrNoChart)
+			return nil, 0, newError(displayURL(origin)+" is not a chart repository: it has no index.yaml", err, ErrNoChart)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -144,7 +144,7 @@ func (s *Store) index(ctx context.Context, key indexKey, origin *url.URL) (*cata
 			return nil, 0, ctx.Err()
 		}
 		if err != nil {
-			return nil, 0, newError(fmt.Sprintf("%s is no index of a repository (%s)", displayURL(at), contentKind(body)), err,
+			return nil, 0, newError(fmt.Sprintf("%s is not a repository index (%s)", displayURL(at), contentKind(body)), err,
 				ErrDamaged)
 		}
 		return read, read.size(), nil
@@ -164,6 +164,6 @@ func (s *Store) parse(ctx context.Context, body []byte) (*catalog, error) {
 
 // noVersion names the versions that there are, newest first.
 func noVersion(from Source, chart, host string, have []string) error {
-	text := fmt.Sprintf("the chart %s of %s has no %s; newest are: %s", chart, host, from.wanted(), some(have))
+	text := fmt.Sprintf("chart %s of %s has no %s; newest versions: %s", chart, host, from.wanted(), some(have))
 	return newError(text, nil, ErrNoVersion)
 }

@@ -69,7 +69,7 @@ func (from Source) InRegistry() bool {
 func (from Source) kind() (sourceKind, error) {
 	chart, repository := from.Chart, from.Repository
 	if chart == "" {
-		return 0, newError("no chart is named", nil, ErrNoChart)
+		return 0, newError("no chart is given", nil, ErrNoChart)
 	}
 	for _, text := range []string{chart, repository} {
 		if err := checkURL(text); err != nil {
@@ -84,11 +84,11 @@ func (from Source) kind() (sourceKind, error) {
 	case isHTTP(repository):
 		return inRepository, nil
 	case repository != "":
-		return 0, newError("the repository must begin with https://, http:// or oci://, unlike "+repository, nil, ErrNoChart)
+		return 0, newError("the repository must start with https://, http:// or oci://, found "+repository, nil, ErrNoChart)
 	case isHTTP(chart):
 		return atURL, nil
 	case strings.Contains(chart, "://"):
-		return 0, newError("the chart must be a name, a path, or begin with https://, http:// or oci://, unlike "+chart, nil,
+		return 0, newError("the chart must be a name, a path, or start with https://, http:// or oci://, found "+chart, nil,
 			ErrNoChart)
 	}
 	return onDisk, nil
@@ -110,14 +110,14 @@ func checkURL(text string) error {
 	}
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
 		return newError("the URL "+scheme+"://(sensitive)@"+authority[at+1:]+
-			" holds credentials, which would show up in logs and state: give them as username and password", nil, ErrNoChart)
+			" contains credentials, which would appear in logs and state: set username and password instead", nil, ErrNoChart)
 	}
 	if authority == "" {
-		return newError("a URL that begins with "+scheme+":// names no host", nil, ErrNoChart)
+		return newError("a URL that starts with "+scheme+":// has no host", nil, ErrNoChart)
 	}
 	if _, err := url.Parse(text); isHTTP(text) && err != nil {
 		// Neither the URL nor the error is shown: what cannot be read may hold credentials.
-		return newError("a URL that begins with "+scheme+":// cannot be read", nil, ErrNoChart)
+		return newError("a URL that starts with "+scheme+":// is invalid", nil, ErrNoChart)
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func (s *Store) file(ctx context.Context, a access, at, origin *url.URL, digest 
 			return nil, 0, err
 		}
 		if have := digestOf(body); digest != "" && have != digest {
-			text := fmt.Sprintf("%s has the digest %s, but %s was expected", displayURL(at), have, digest)
+			text := fmt.Sprintf("%s has digest %s, expected %s", displayURL(at), have, digest)
 			return nil, 0, newError(text, nil, ErrDamaged, errMismatch)
 		}
 		return body, int64(len(body)), nil

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/redirect"
 )
 
-var errStalled = errors.New("the server sends nothing")
+var errStalled = errors.New("received no data")
 
 // access is how a server is spoken to. It is comparable: what was fetched with one access is not
 // given to those who ask with another.
@@ -56,7 +56,7 @@ func (from Source) notPassedOn(err error) error {
 }
 
 // ownTLS says for which server settings of TLS are.
-const ownTLS = "CA, client certificate and insecure_skip_tls_verify are for the chart's own server alone, unless " +
+const ownTLS = "CA, client certificate and insecure_skip_tls_verify apply only to the server of the chart unless " +
 	"pass_credentials is true"
 
 func (a access) hasTLS() bool { return a.ca != "" || a.certificate != "" || a.insecure }
@@ -120,7 +120,7 @@ func (a access) tls() (*tls.Config, error) {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM([]byte(a.ca)) {
-			return nil, errors.New("the CA of the repository holds no certificate in PEM")
+			return nil, errors.New("the CA of the repository contains no PEM certificate")
 		}
 		settings.RootCAs = pool
 	}
@@ -227,12 +227,12 @@ func tlsAdvice(err error) string {
 	var operation *net.OpError
 	switch {
 	case errors.As(err, &unknown):
-		return "the certificate of the server is not trusted (give its CA)"
+		return "the certificate of the server is not trusted (set its CA)"
 	case errors.As(err, &verification):
-		return "the certificate of the server is not right"
+		return "the certificate of the server is invalid"
 	// crypto/tls reports an alert of the peer as such an operation (conn.go, readRecordOrCCS).
 	case errors.As(err, &operation) && operation.Op == "remote error":
-		return "the server ended the TLS handshake (does it want a client certificate?)"
+		return "the server rejected the TLS handshake (it may require a client certificate)"
 	}
 	return ""
 }
@@ -331,9 +331,10 @@ func statusError(at string, code int, withCredentials bool) error {
 	switch {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		if withCredentials {
-			return newError(text+" (the server refuses the given credentials)", nil, ErrCredentials)
+			return newError(text+" (the server rejects the given credentials)", nil, ErrCredentials)
 		}
-		return newError(text+" (the server wants credentials, or denies that there is such a chart)", nil, ErrCredentials)
+		return newError(text+" (the server requires credentials, or hides that the chart does not exist)", nil,
+			ErrCredentials)
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return newError(text, nil, errGone)
 	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:

@@ -35,7 +35,7 @@ func damaged(from string, err error) error {
 	return err
 }
 
-var errFull = errors.New("the package unpacks to more than any real chart has")
+var errFull = errors.New("the unpacked chart is too large")
 
 // room is what is left for a chart, with all packages within it.
 type room struct {
@@ -60,7 +60,7 @@ const (
 // unpack counts the unpacked content of an archive.
 func (r *room) unpack(archive []byte, depth int) error {
 	if depth > deepest {
-		return fmt.Errorf("%w: packages within packages, more than %d deep", errFull, deepest)
+		return fmt.Errorf("%w: packages are nested more than %d levels deep", errFull, deepest)
 	}
 	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
@@ -90,7 +90,8 @@ func (r *room) take(name string, size int64) error {
 		return fmt.Errorf("%w: more than %d files", errFull, mostFiles)
 	}
 	if size > loader.MaxDecompressedFileSize {
-		return fmt.Errorf("%w: %s has %d bytes, and a file may have %d", errFull, name, size, loader.MaxDecompressedFileSize)
+		return fmt.Errorf("%w: %s has %d bytes, the limit of a file is %d", errFull, name, size,
+			loader.MaxDecompressedFileSize)
 	}
 	if r.bytes -= size; r.bytes < 0 {
 		return fmt.Errorf("%w: more than %d bytes", errFull, largestUnpacked)

@@ -70,7 +70,7 @@ func (w *folderWalk) walk(at string) error {
 
 func (w *folderWalk) file(at, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", at)
+		return fmt.Errorf("%s is not a regular file", at)
 	}
 	content, err := readAtMost(name, loader.MaxDecompressedFileSize)
 	if err != nil {

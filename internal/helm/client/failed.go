@@ -44,7 +44,7 @@ func (w *waiting) failed(cause error) error {
 }
 
 func (o *object) because() string {
-	return cmp.Or(o.reason, "the Kubernetes API had not said anything of it yet")
+	return cmp.Or(o.reason, "the Kubernetes API reported no status yet")
 }
 
 // explain replaces the reasons by better ones where the cluster has some.

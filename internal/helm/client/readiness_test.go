@@ -93,7 +93,7 @@ func TestWait_noAnswerEndsPass(t *testing.T) {
 	}
 
 	if want := "interrupted: Thing a: not yet; Thing b: the Kubernetes API gives no answer: alas; Thing c: the " +
-		"Kubernetes API had not"; err == nil ||
+		"Kubernetes API reported no status"; err == nil ||
 		!strings.HasPrefix(err.Error(), want) {
 		t.Error(err)
 	}

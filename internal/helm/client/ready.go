@@ -39,7 +39,7 @@ func (c *client) ready(jobs bool) check {
 				return "", nil
 			}
 
-			return c.job(ctx, info, func(*resource.Info) (string, error) { return "there is no such Job", nil })
+			return c.job(ctx, info, func(*resource.Info) (string, error) { return "the Job does not exist", nil })
 		}
 
 		reason = "not ready"
@@ -48,7 +48,7 @@ func (c *client) ready(jobs bool) check {
 
 		switch {
 		case apierrors.IsNotFound(err):
-			return "there is no such object", c.namespaceGone(ctx, info)
+			return "the object does not exist", c.namespaceGone(ctx, info)
 		case err != nil:
 			return "", err
 		case !is:
@@ -157,7 +157,7 @@ func (c *client) hook(ctx context.Context, info *resource.Info) (reason string, 
 // deletedEarly is a hook that was deleted before it was seen to end, as by its ttlSecondsAfterFinished. To
 // Helm it has ended well (kube.Client.watchUntilReady, watch.Deleted).
 func (c *client) deletedEarly(info *resource.Info) (string, error) {
-	c.s.note(reference(info).String() + " was deleted before it was seen to end; it is taken to have succeeded")
+	c.s.note(reference(info).String() + " was deleted before its end was observed; it counts as succeeded")
 
 	return "", nil
 }

@@ -59,7 +59,7 @@ func (r *records) Delete(key string) (rel *helmrelease.Release, err error) {
 
 func damaged(key string, err *error) {
 	if recover() != nil {
-		*err = fmt.Errorf("the Secret %s holds no record that Helm can read", key)
+		*err = fmt.Errorf("Secret %s contains no release record that Helm can read", key)
 	}
 }
 
@@ -74,7 +74,7 @@ func (r *records) recorded(key string, err error) error {
 
 	// That there is a record of this name is an answer that Helm acts on.
 	if err != nil && !errors.Is(err, driver.ErrReleaseExists) {
-		r.s.unrecorded[key] = fmt.Errorf("record the release in the Secret %s: %w", key, err)
+		r.s.unrecorded[key] = fmt.Errorf("record the release in Secret %s: %w", key, err)
 	}
 
 	return err
@@ -86,8 +86,8 @@ func explained(err error) error {
 		return err
 	}
 
-	return fmt.Errorf("the record of the release is larger than the 1 MiB that Kubernetes allows a Secret; it holds, "+
-		"compressed, the chart with all of its files, the values and the rendered manifest: use a chart with fewer or "+
+	return fmt.Errorf("the release record exceeds the 1 MiB limit of Kubernetes Secrets; it contains, compressed, "+
+		"the chart with all of its files, the values and the rendered manifest: use a chart with fewer or "+
 		"smaller files: %w",
 		err)
 }

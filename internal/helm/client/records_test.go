@@ -26,7 +26,7 @@ func TestRecords_tooLarge(t *testing.T) {
 		c.Files = []*helmchart.File{{Name: "dashboards.bin", Data: content}}
 
 		_, err := install(s, name).Run(c, nil)
-		if err == nil || !strings.Contains(err.Error(), "larger than the 1 MiB") {
+		if err == nil || !strings.Contains(err.Error(), "exceeds the 1 MiB") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestRecords_failureIsRemembered(t *testing.T) {
 	must(t, err)
 
 	if err := s.RecordError(); err == nil ||
-		!strings.HasPrefix(err.Error(), "record the release in the Secret sh.helm.release.v1.web.v1: ") {
+		!strings.HasPrefix(err.Error(), "record the release in Secret sh.helm.release.v1.web.v1: ") {
 		t.Error(err)
 	}
 

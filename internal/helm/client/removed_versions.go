@@ -163,7 +163,7 @@ func (c *client) requireDiscovery(removed []*unstructured.Unstructured) error {
 	for version, reason := range missing {
 		if slices.ContainsFunc(removed,
 			func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == version.Group }) {
-			return fmt.Errorf("the cluster does not say which kinds %s has: %w", version, reason)
+			return fmt.Errorf("list the kinds of %s: %w", version, reason)
 		}
 	}
 
@@ -197,12 +197,12 @@ func (c *client) infoOfRemoved(o *unstructured.Unstructured) (*resource.Info, er
 	}
 
 	if served {
-		c.s.note(fmt.Sprintf("%s: the cluster does not serve %s any more; it is the same object as %s", reference(info),
+		c.s.note(fmt.Sprintf("%s: the cluster no longer serves %s; it is the same object as %s", reference(info),
 			was.GroupVersion(),
 			mapping.GroupVersionKind.GroupVersion()))
 		o.SetGroupVersionKind(mapping.GroupVersionKind)
 	} else {
-		c.s.note(fmt.Sprintf("%s: the cluster has no kind %s of %s any more, so the object is gone", reference(info),
+		c.s.note(fmt.Sprintf("%s: the cluster no longer has kind %s of %s, so the object is gone", reference(info),
 			was.Kind, was.GroupVersion()))
 	}
 

@@ -92,11 +92,11 @@ func TestBuild_removedKinds(t *testing.T) {
 	})
 
 	for _, want := range []string{
-		"CronJob " + namespace + "/tick: the cluster does not serve batch/v1beta1 any more; it is the same object as " +
+		"CronJob " + namespace + "/tick: the cluster no longer serves batch/v1beta1; it is the same object as " +
 			"batch/v1",
-		"Ingress " + namespace + "/web: the cluster does not serve extensions/v1beta1 any more; it is the same object as " +
+		"Ingress " + namespace + "/web: the cluster no longer serves extensions/v1beta1; it is the same object as " +
 			"networking.k8s.io/v1",
-		"Widget w: the cluster has no kind Widget of gone.example/v1 any more, so the object is gone",
+		"Widget w: the cluster no longer has kind Widget of gone.example/v1, so the object is gone",
 	} {
 		if !strings.Contains(strings.Join(reported, "\n"), want) {
 			t.Errorf("not told %q", want)
@@ -152,7 +152,7 @@ func TestBuild_silentAPIIsNoRemovedKind(t *testing.T) {
 			return fmt.Errorf("it builds %d objects", len(list))
 		}
 
-		if !strings.Contains(err.Error(), "the cluster does not say which kinds gone.example/v1 has") {
+		if !strings.Contains(err.Error(), "list the kinds of gone.example/v1") {
 			return err
 		}
 

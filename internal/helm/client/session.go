@@ -89,7 +89,7 @@ func Open(ctx context.Context, api *kubernetes.Client, o Options) (*Session, err
 	s.config = s.bind(ctx)
 
 	if err := s.prepare(); err != nil {
-		return nil, fmt.Errorf("prepare the Kubernetes API: %w", err)
+		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
 
 	late, end := outlive(ctx, s.o.Grace)
@@ -99,7 +99,7 @@ func Open(ctx context.Context, api *kubernetes.Client, o Options) (*Session, err
 	if err != nil {
 		end()
 
-		return nil, fmt.Errorf("prepare the Kubernetes API: %w", err)
+		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
 
 	secrets := driver.NewSecrets(boundedRecords{recorder.CoreV1().Secrets(s.o.Namespace)})

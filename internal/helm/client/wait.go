@@ -100,7 +100,7 @@ func (c *client) within(timeout time.Duration) (context.Context, context.CancelF
 		return context.WithCancel(c.s.ctx)
 	}
 
-	return context.WithTimeoutCause(c.s.ctx, timeout, fmt.Errorf("not within %s", timeout))
+	return context.WithTimeoutCause(c.s.ctx, timeout, fmt.Errorf("timed out after %s", timeout))
 }
 
 // await waits until a check finds every object ready, while others have the slot. Its error is a

@@ -78,7 +78,7 @@ func (s *Session) withhold(what string) error {
 
 	s.withheld = cmp.Or(s.withheld, what)
 
-	return errors.New("no plan reads Secrets")
+	return errors.New("plans do not read Secrets")
 }
 
 // Withheld is the first Secret that a template looked up and was not given, with [Options.WithholdSecrets]: its

@@ -239,7 +239,7 @@ func TestField_longValuesShowWhereTheyDiffer(t *testing.T) {
 
 	hidden := `"` + start + `(sensitive)"`
 	if got := (diff.Field{Path: "data.conf", Old: hidden,
-		New: hidden}).String(); got != "data.conf changed where it is sensitive" {
+		New: hidden}).String(); got != "data.conf changed (sensitive value)" {
 		t.Error(got)
 	}
 }

@@ -93,7 +93,7 @@ func decode(document []byte) (map[string]any, error) {
 	case map[string]any:
 		return content, nil
 	default:
-		return nil, errors.New("no object, but a list or a single value")
+		return nil, errors.New("expected an object, found a list or a scalar")
 	}
 }
 
@@ -137,7 +137,7 @@ func Items(list map[string]any) (items []map[string]any, isList bool, err error)
 	for i, item := range all {
 		inner, ok := item.(map[string]any)
 		if !ok {
-			return nil, true, fmt.Errorf("item %d of %s is no object", i, kind)
+			return nil, true, fmt.Errorf("item %d of %s is not an object", i, kind)
 		}
 
 		if one := strings.TrimSuffix(kind, "List"); one != "" && inner["kind"] == nil && inner["apiVersion"] == nil {

@@ -69,7 +69,7 @@ func (f Field) String() string {
 	case f.New == "":
 		return f.Path + " removed: " + short(f.Old)
 	case f.Old == f.New && len(f.Old) > longestValue:
-		return f.Path + " changed where it is sensitive"
+		return f.Path + " changed (sensitive value)"
 	case len(f.Old)+len(f.New) > longestPair:
 		if items := f.items(); items != "" {
 			return f.Path + ": " + items

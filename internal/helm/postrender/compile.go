@@ -70,7 +70,7 @@ func compileOne(patch Patch) (compiled, error) {
 	if bytes.HasPrefix(documents[0], []byte("[")) {
 		read.operations, err = operations(documents)
 		if err == nil && read.target == nil {
-			err = errors.New("a list of JSON 6902 operations does not say for which object it is: add a target")
+			err = errors.New("a list of JSON 6902 operations needs a target")
 		}
 
 		return read, err
@@ -86,7 +86,7 @@ func compileOne(patch Patch) (compiled, error) {
 	}
 
 	if read.target != nil && len(read.merges) > 1 {
-		return compiled{}, errors.New("several documents in one patch with a target: give each a patch of its own")
+		return compiled{}, errors.New("a patch with a target can have one document only: split it into several patches")
 	}
 
 	return read, nil
@@ -141,7 +141,7 @@ func mergePatch(document []byte, targeted bool) (map[string]any, error) {
 	}
 
 	if name := headOf(merge); !targeted && (name.version == "" || name.kind == "" || name.name == "") {
-		return nil, errors.New("has to name its object with apiVersion, kind and metadata.name, or needs a target")
+		return nil, errors.New("needs a target, or apiVersion, kind and metadata.name of its object")
 	}
 
 	return merge, nil
@@ -150,13 +150,12 @@ func mergePatch(document []byte, targeted bool) (map[string]any, error) {
 // operations reads a JSON 6902 patch: the library takes all kinds of things for operations.
 func operations(documents [][]byte) (jsonpatch.Patch, error) {
 	if len(documents) > 1 {
-		return nil, errors.New("several documents, the first of which is a list of JSON 6902 operations: give each a patch " +
-			"of its own")
+		return nil, errors.New("a list of JSON 6902 operations must be the only document: split it into several patches")
 	}
 
 	patch, err := jsonpatch.DecodePatch(documents[0])
 	if err != nil {
-		return nil, errors.New("is a list, but not of JSON 6902 operations")
+		return nil, errors.New("is not a list of JSON 6902 operations")
 	}
 
 	if len(patch) == 0 {
@@ -175,17 +174,17 @@ func operations(documents [][]byte) (jsonpatch.Patch, error) {
 func checkOperation(operation jsonpatch.Operation) error {
 	kind := operation.Kind()
 	if !slices.Contains([]string{"add", "remove", "replace", "move", "copy", "test"}, kind) {
-		return errors.New("op has to be add, remove, replace, move, copy or test")
+		return errors.New("op must be add, remove, replace, move, copy or test")
 	}
 
 	if path, err := operation.Path(); err != nil || path != "" && !strings.HasPrefix(path, "/") {
-		return errors.New("path has to be one such as /spec/replicas")
+		return errors.New("path must be a JSON pointer such as /spec/replicas")
 	}
 
 	switch kind {
 	case "move", "copy":
 		if from, err := operation.From(); err != nil || !strings.HasPrefix(from, "/") {
-			return errors.New("from has to be a path such as /spec/replicas")
+			return errors.New("from must be a JSON pointer such as /spec/replicas")
 		}
 	case "add", "replace", "test":
 		if _, found := operation["value"]; !found {

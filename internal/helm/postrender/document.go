@@ -29,7 +29,7 @@ func readDocuments(rendered string) ([]*document, error) {
 	for i, text := range splitLines(rendered) {
 		read, err := readDocument(text)
 		if err != nil {
-			return nil, fmt.Errorf("read document %d of what was rendered: %w", i+1, err)
+			return nil, fmt.Errorf("read document %d of the rendered manifest: %w", i+1, err)
 		}
 
 		documents = append(documents, read)
@@ -108,7 +108,7 @@ func (d *document) writeTo(patched *bytes.Buffer) error {
 
 	encoded, err := yaml.Marshal(content)
 	if err != nil {
-		return fmt.Errorf("write what was patched: %w", err)
+		return fmt.Errorf("write the patched object: %w", err)
 	}
 
 	patched.WriteString(d.comments())

@@ -145,17 +145,17 @@ func (e edit) nothingMatches(documents []*document) error {
 		}
 	}
 
-	text := "there is no " + cmp.Or(e.kind, "object")
+	text := "the chart renders no " + cmp.Or(e.kind, "object")
 
 	if len(found) > 0 {
-		text = "there are " + strings.Join(found[:min(len(found), mostNamed)], ", ")
+		text = "rendered: " + strings.Join(found[:min(len(found), mostNamed)], ", ")
 	}
 
 	if more := len(found) - mostNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 
-	return fmt.Errorf("%s matches nothing that the chart renders; hooks cannot be patched (%s)", e.what, text)
+	return fmt.Errorf("%s matches no object (%s); hooks cannot be patched", e.what, text)
 }
 
 // mostNamed is how many objects an error names.
@@ -177,7 +177,7 @@ func (c compiled) operate(object map[string]any) (map[string]any, error) {
 	}
 
 	if len(changed) == 0 {
-		return nil, errors.New("nothing would be left of the object")
+		return nil, errors.New("the patch removes the whole object")
 	}
 
 	return changed, nil

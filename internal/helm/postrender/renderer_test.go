@@ -341,23 +341,23 @@ func TestRenderer_patchesThatFail(t *testing.T) {
 		want  string
 	}{
 		"no object": {postrender.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}"},
-			"Deployment apps/other matches nothing"},
+			"Deployment apps/other matches no object"},
 		"names what is": {postrender.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}"},
-			"there are Deployment web"},
+			"rendered: Deployment web"},
 		"other version": {postrender.Patch{Patch: "apiVersion: apps/v2\nkind: Deployment\nmetadata: {name: web}"},
-			"matches nothing"},
+			"matches no object"},
 		"other namespace": {postrender.Patch{
-			Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}"}, "matches nothing"},
+			Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}"}, "matches no object"},
 		"no target": {postrender.Patch{Patch: "spec: {a: 1}", Target: on("StatefulSet", "")},
-			"the target matches nothing"},
+			"the target matches no object"},
 		"part of the name": {postrender.Patch{Patch: "spec: {a: 1}", Target: on("Deployment", "we")},
-			"the target matches nothing"},
+			"the target matches no object"},
 		"operation": {postrender.Patch{Patch: "[{op: remove, path: /spec/none}]", Target: on("Deployment", "")},
 			"Deployment apps/web: "},
 		"test": {postrender.Patch{Patch: "[{op: test, path: /spec/replicas, value: 9}]",
 			Target: on("Deployment", "")}, "Deployment apps/web: "},
 		"nothing left": {postrender.Patch{Patch: `[{op: replace, path: "", value: {}}]`, Target: on("Deployment", "")},
-			"nothing would be left"},
+			"removes the whole object"},
 		"cannot be a patch": {postrender.Patch{Patch: "text"}, "neither an object nor a list"},
 	} {
 		_, err := postrender.New([]postrender.Patch{good, test.patch}).In("apps").Run(bytes.NewBufferString(chart))

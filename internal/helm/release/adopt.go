@@ -29,7 +29,7 @@ func refuseAdoption(want Wanted, r Revision) Decision {
 	return Decision{
 		Step: Refuse, Revision: r.Number, Status: r.Status, Reason: ErrExists,
 		Text: fmt.Sprintf("revision %d of %s is %s, with the chart %s %s. "+
-			"Import it (the import id is %s), or set adopt = true to take it over as it is configured here",
+			"Import it (import ID %s), or set adopt = true to manage it with this configuration",
 			r.Number, want.Name, r.Status, r.ChartName, r.ChartVersion, want.Name),
 	}
 }

@@ -96,7 +96,7 @@ func TestApply_sweepIsForbidden(t *testing.T) {
 	p.API = newFaultProxy(t, p.real).client
 	outcome = p.apply(t, p.spec(nil), chart, release.Intent{})
 	same(t, "done", outcome.Done, []string{
-		"removed ConfigMap " + p.namespace + "/left, which a failed revision had left behind"})
+		"removed ConfigMap " + p.namespace + "/left, a leftover of a failed revision"})
 	same(t, "notices", outcome.Notices, []string(nil))
 }
 
@@ -126,7 +126,7 @@ func TestRemove_leaseCannotBeDeleted(t *testing.T) {
 
 	same(t, "statuses", p.statuses(t, spec.Name), "")
 
-	if reported := strings.Join(p.reported, "\n"); !strings.Contains(reported, "the Lease of the release stays") ||
+	if reported := strings.Join(p.reported, "\n"); !strings.Contains(reported, "the Lease of the release was not deleted") ||
 		!strings.Contains(reported, "you may not") {
 		t.Errorf("told: %s", reported)
 	}

@@ -144,8 +144,8 @@ func (r *run) done(format string, args ...any) {
 // sweepUp removes leftovers of a release that is as it should be: that some stay makes no failure of it.
 func (r *run) sweepUp(ctx context.Context, have Observation) {
 	if err := r.sweep(ctx, have); err != nil {
-		text := r.spec.Secrets.Redact(fmt.Sprintf("release %s is deployed, and some of what failed revisions left behind "+
-			"is still there: %v", r.spec.Name, err))
+		text := r.spec.Secrets.Redact(fmt.Sprintf("release %s is deployed, but objects of failed revisions remain: %v",
+			r.spec.Name, err))
 		r.outcome.Notices = append(r.outcome.Notices, text)
 		r.cluster.tell(r.spec.Name, text)
 	}
@@ -166,7 +166,7 @@ func (r *run) observeAfterFailure(ctx context.Context) {
 		r.outcome.Now = now
 	} else {
 		r.outcome.Unseen = true
-		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("what is left of the release is not known: "+err.Error()))
+		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("the state of the release is unknown: "+err.Error()))
 	}
 }
 
@@ -201,8 +201,8 @@ func (r *run) deploy(ctx context.Context, s *client.Session, d Decision, have Ob
 	if err := s.RecordError(); err != nil {
 		return &FailedError{
 			Name: r.spec.Name, Verb: a.verb(), Cause: err,
-			Next: "The objects of the release are as they should be, but Helm could not record that. Apply again to repair " +
-				"the record.",
+			Next: "The objects of the release are up to date, but Helm could not record that. Apply again to repair the " +
+				"record.",
 		}
 	}
 

@@ -55,7 +55,7 @@ type Cluster struct {
 }
 
 // errLost ends the work on a release that another run took over.
-var errLost = errors.New("the Lease of the release was lost to another run")
+var errLost = errors.New("another run took over the Lease of the release")
 
 // leaseOf is the name of the Lease that a release is changed under.
 func leaseOf(name Name) string {
@@ -76,13 +76,13 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 		Asked: func(err error) {
 			if apierrors.IsForbidden(err) {
 				// Otherwise the request would be retried until ctx ends.
-				cancel(fmt.Errorf("a release is changed under a Lease in the namespace %s: %w", metav1.NamespaceSystem, err))
+				cancel(fmt.Errorf("changing a release requires a Lease in namespace %s: %w", metav1.NamespaceSystem, err))
 			}
 		},
 	})
 
 	lost, release, err := held.Acquire(ctx, func(holder string) {
-		c.tell(name, fmt.Sprintf("waiting for the Lease %s/%s, which %s holds; a run that was killed keeps it for %s",
+		c.tell(name, fmt.Sprintf("waiting for Lease %s/%s held by %s; the Lease of a killed run expires after %s",
 			metav1.NamespaceSystem, leaseOf(name), holder, cmp.Or(c.LockDuration, lock.DefaultDuration)))
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Cluster) pause() time.Duration { return cmp.Or(c.Pause, defaultPause) }
 func (c *Cluster) afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	grace := cmp.Or(c.Grace, defaultGrace)
 
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), grace, fmt.Errorf("not within %s", grace))
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), grace, fmt.Errorf("timed out after %s", grace))
 }
 
 // referenceTo names an object of a manifest for the API, which knows itself whether its kind has

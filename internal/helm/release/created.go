@@ -83,7 +83,7 @@ func (r *run) listLeftovers(ctx context.Context) {
 		switch {
 		case unknownKind(err):
 		case err != nil:
-			left = append(left, fmt.Sprintf("perhaps %s", b.Object))
+			left = append(left, fmt.Sprintf("possibly %s", b.Object))
 		case live != nil && b.made(&unstructured.Unstructured{Object: live}):
 			left = append(left, b.String())
 		}

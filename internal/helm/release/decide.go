@@ -94,10 +94,10 @@ func Decide(want Wanted, have Observation, now time.Time) Decision {
 			d.Step = Nothing
 		}
 	case PendingInstall, PendingUpgrade, PendingRollback:
-		d.Step, d.Text = MarkFailed, "an interrupted run left it "+last.Status
+		d.Step, d.Text = MarkFailed, "an interrupted run left the status "+last.Status
 	case Uninstalling:
 		// The run continues with the rest of it: its data may matter most.
-		d.Step, d.Text = MarkFailed, "its removal was interrupted"
+		d.Step, d.Text = MarkFailed, "the uninstall was interrupted"
 	case Uninstalled:
 		d.Step, d.Text = InstallOver, "it was uninstalled"
 	default:
@@ -116,7 +116,7 @@ func decideAfterEnd(have Observation, d Decision) Decision {
 	case !last.Deleted.IsZero() && last.Status != Failed:
 		// Helm's install over an uninstalled release makes that one superseded, and was killed
 		// before it wrote its own record (action/install.go, replaceRelease).
-		d.Step, d.Text = MarkFailed, "it was uninstalled, and an installation over it was interrupted"
+		d.Step, d.Text = MarkFailed, "an installation after an uninstall was interrupted"
 	case deployed && last.Deleted.IsZero():
 		d.Step, d.Revision, d.Status = Upgrade, from.Number, from.Status
 	case last.Status == Superseded, last.Status == Failed && everDeployed(have):
@@ -126,7 +126,7 @@ func decideAfterEnd(have Observation, d Decision) Decision {
 	case last.Status == Failed:
 		d.Step, d.Text = InstallOver, "it was never deployed"
 	default:
-		d.Step, d.Text = MarkFailed, fmt.Sprintf("its status %q means nothing to Helm", last.Status)
+		d.Step, d.Text = MarkFailed, fmt.Sprintf("Helm has no status %q", last.Status)
 	}
 
 	return d
@@ -204,7 +204,7 @@ func busy(want Wanted, r Revision, now time.Time) Decision {
 func unreadable(want Wanted, r Revision) Decision {
 	return Decision{
 		Step: Refuse, Revision: r.Number, Status: r.Status, Reason: ErrUnreadable,
-		Text: fmt.Sprintf("the Secret %s/%s cannot be decoded. Restore it, or delete it to go on from the revision before",
+		Text: fmt.Sprintf("Secret %s/%s cannot be decoded. Restore it, or delete it to continue from the previous revision",
 			want.Name.Namespace, recordName(want.Name.Name, r.Number)),
 	}
 }

@@ -149,7 +149,7 @@ func (r *run) define(ctx context.Context, a *attempt) error {
 		}
 	}
 
-	ctx, cancel := context.WithTimeoutCause(ctx, definitionsBound, fmt.Errorf("not within %s", definitionsBound))
+	ctx, cancel := context.WithTimeoutCause(ctx, definitionsBound, fmt.Errorf("timed out after %s", definitionsBound))
 	defer cancel()
 
 	var names []string
@@ -184,9 +184,9 @@ func (r *run) defineOne(ctx context.Context, d diff.Object, evenIfThere bool) er
 
 	switch owner, is := r.spec.elsewhere(live); {
 	case is && r.spec.Options.IncludeCRDs:
-		return owned(fmt.Sprintf("%s belongs to the release %s", referenceTo(d), owner))
+		return owned(fmt.Sprintf("%s belongs to release %s", referenceTo(d), owner))
 	case is:
-		r.done("left %s: it belongs to the release %s", referenceTo(d), owner)
+		r.done("kept %s: it belongs to release %s", referenceTo(d), owner)
 
 		return nil
 	case r.spec.Options.IncludeCRDs:

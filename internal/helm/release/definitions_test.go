@@ -165,7 +165,7 @@ func TestDefinitions_ofOtherReleasesStay(t *testing.T) {
 		t.Errorf("the definition of another release is now %s", text)
 	}
 
-	want := "left CustomResourceDefinition " + strings.ToLower(kind) + "s.defined.example: it belongs to the release " +
+	want := "kept CustomResourceDefinition " + strings.ToLower(kind) + "s.defined.example: it belongs to release " +
 		p.namespace + "/owner"
 	if !slices.Contains(outcome.Done, want) {
 		t.Errorf("done: %q", outcome.Done)
@@ -220,7 +220,7 @@ func TestChanges_includedDefinitions(t *testing.T) {
 	_, applied := p.Apply(t.Context(), other, chartOf("other"), release.Intent{Create: true})
 
 	for what, err := range map[string]error{"plan": planned, "apply": applied} {
-		if !errors.Is(err, release.ErrOwned) || !strings.Contains(err.Error(), "belongs to the release "+p.namespace+"/web") {
+		if !errors.Is(err, release.ErrOwned) || !strings.Contains(err.Error(), "belongs to release "+p.namespace+"/web") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -126,7 +126,7 @@ func (f *findings) all(ctx context.Context) ([]string, error) {
 	}
 
 	if f.left > 0 {
-		f.failed = append(f.failed, fmt.Errorf("%d more were not asked for", f.left))
+		f.failed = append(f.failed, fmt.Errorf("%d more were not checked", f.left))
 	}
 
 	return f.lines, errors.Join(f.failed...)
@@ -270,7 +270,7 @@ func matches(pattern, text string) bool {
 func (i Ignore) Check() error {
 	for field, pattern := range map[string]string{"kind": i.Kind, "name": i.Name, "namespace": i.Namespace} {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return fmt.Errorf("%s: %q is no pattern", field, pattern)
+			return fmt.Errorf("%s: %q is not a valid pattern", field, pattern)
 		}
 	}
 

@@ -384,7 +384,7 @@ func TestDrift_manyObjectsOfSilentAPI(t *testing.T) {
 	lines, err := p.Drift(t.Context(), revision, release.DriftOptions{Release: web, Depth: release.DepthPresence})
 	same(t, "drift", lines, []string{"ConfigMap " + p.namespace + "/gone is missing"})
 
-	if err == nil || errors.Is(err, api.ErrNoAnswer) || !strings.Contains(err.Error(), "more were not asked for") {
+	if err == nil || errors.Is(err, api.ErrNoAnswer) || !strings.Contains(err.Error(), "more were not checked") {
 		t.Errorf("%v", err)
 	}
 

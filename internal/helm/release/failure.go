@@ -26,11 +26,12 @@ func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Ob
 
 	switch {
 	case ctx.Err() != nil:
-		failure.Next = fmt.Sprintf("It was interrupted, and is recorded as revision %d. Apply again to go on.", a.marks.made)
+		failure.Next = fmt.Sprintf("It was interrupted and is recorded as revision %d. Apply again to continue.",
+			a.marks.made)
 	case r.spec.Options.RollbackOnFailure:
 		failure.Next = r.undo(ctx, a, have)
 	default:
-		failure.Next = fmt.Sprintf("Revision %d is left as it is, to be inspected. Apply again to try once more.",
+		failure.Next = fmt.Sprintf("Revision %d stays for inspection. Apply again to retry.",
 			a.marks.made)
 	}
 
@@ -46,8 +47,8 @@ func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Ob
 }
 
 // withoutHooks is the way out where a hook fails or hangs each time, such as one that a repair of drift runs once more.
-const withoutHooks = " If that hook will not succeed and the release can do without it, set disable_hooks = true and " +
-	"apply: then none of the chart's hooks runs, in an uninstall either."
+const withoutHooks = " If that hook cannot succeed and the release works without it, set disable_hooks = true and " +
+	"apply: then no hook of the chart runs, also not during an uninstall."
 
 // refused is about a step before which Helm shied away: nothing was changed.
 func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause error) error {
@@ -138,7 +139,7 @@ func (r *run) diagnose(ctx context.Context, s *client.Session, a *attempt) []str
 // undo rolls a failed upgrade back to the deployed revision, and removes a failed installation, unless that would
 // delete earlier objects. It returns the state of the release.
 func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
-	const left = "It is left as it is, because %s. Apply again to try once more."
+	const left = "It was not rolled back: %s. Apply again to retry."
 
 	s, err := r.cluster.open(ctx, r.spec.Name, r.spec.Secrets.Redact)
 	if err != nil {
@@ -158,9 +159,9 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 	case a.step == Upgrade && found:
 		err = s.Work(func() error { return r.rollBack(s, a.marks.made, to) })
 	case a.step == Upgrade:
-		return fmt.Sprintf(left, "the history has no revision that was deployed")
+		return fmt.Sprintf(left, "the history has no deployed revision")
 	case len(a.before) > 0:
-		return fmt.Sprintf(left, strings.Join(a.before, ", ")+" were there before, and would be removed with it")
+		return fmt.Sprintf(left, strings.Join(a.before, ", ")+" existed before and would be removed with it")
 	default:
 		last, _ := kept.Last()
 		r.recordKept(ctx, a, last.Made)
@@ -171,11 +172,11 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 	case err != nil:
 		r.endPending(ctx)
 
-		return fmt.Sprintf("Taking it back failed, too: %v. Apply again to go on.", err)
+		return fmt.Sprintf("The rollback failed, too: %v. Apply again to continue.", err)
 	case a.step == Upgrade:
 		r.done("rolled back to revision %d", to.Number)
 
-		return fmt.Sprintf("It was rolled back to what revision %d had.", to.Number)
+		return fmt.Sprintf("It was rolled back to revision %d.", to.Number)
 	default:
 		r.done("uninstalled what revision %d had brought", a.marks.made)
 
@@ -296,6 +297,6 @@ func (r *run) tidy(ctx context.Context) {
 	}
 
 	if err != nil {
-		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("what failed revisions left behind is still there: "+err.Error()))
+		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("objects of failed revisions remain: "+err.Error()))
 	}
 }

@@ -28,7 +28,7 @@ func TestRollback_uninstallsNothingThatRan(t *testing.T) {
 		},
 		"is left alone when that is forgotten": {
 			1, "failed", []string{"a=", "always=3", "b="},
-			"left as it is, because the history has no revision that was deployed",
+			"not rolled back: the history has no deployed revision",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,8 +66,8 @@ func TestRollback_removesNothingFromBefore(t *testing.T) {
 
 	spec.Values["podAnnotations"] = map[string]any{kubetest.NeverReadyAnnotation: "true"}
 	spec.Options.Timeout, spec.Options.RollbackOnFailure = 2*time.Second, true
-	p.failing(t, spec, chart, release.Intent{Create: true}, "left as it is", "ConfigMap "+p.namespace+"/web",
-		"there before")
+	p.failing(t, spec, chart, release.Intent{Create: true}, "not rolled back", "ConfigMap "+p.namespace+"/web",
+		"existed before")
 	same(t, "statuses", p.statuses(t, spec.Name), "failed")
 	same(t, "objects", p.configMaps(t), []string{"web=kept"})
 }
@@ -102,7 +102,7 @@ func TestRollback_takesNothingFromOthers(t *testing.T) {
 
 	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
 	p.failing(t, spec, chart, release.Intent{},
-		"Taking it back failed, too", "ConfigMap "+p.namespace+"/a belongs to the release "+newOwner.Name.String())
+		"The rollback failed, too", "ConfigMap "+p.namespace+"/a belongs to release "+newOwner.Name.String())
 	same(t, "statuses", p.statuses(t, spec.Name), "deployed failed failed")
 	same(t, "objects", p.configMaps(t), []string{"a=inherited", "always=2"})
 
@@ -139,7 +139,7 @@ func TestRollback_failureLeavesUpgradeFailed(t *testing.T) {
 	direct := p.API
 	p.API = proxy.client
 	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
-	p.failing(t, spec, chart, release.Intent{}, "Taking it back failed, too")
+	p.failing(t, spec, chart, release.Intent{}, "The rollback failed, too")
 	same(t, "statuses", p.statuses(t, spec.Name), "deployed failed failed")
 	same(t, "objects", p.configMaps(t), []string{"a=", "always=2", "b="})
 

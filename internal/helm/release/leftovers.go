@@ -61,7 +61,7 @@ func tried(have Observation) (since time.Time) {
 func (r *run) sweep(ctx context.Context, have Observation) error {
 	removed, err := r.cluster.removeOwn(ctx, r.spec.Name, leftovers(have))
 	for _, o := range removed {
-		r.done("removed %s, which a failed revision had left behind", o)
+		r.done("removed %s, a leftover of a failed revision", o)
 	}
 
 	return err
@@ -90,7 +90,7 @@ func (c *Cluster) removeOwn(ctx context.Context, name Name, objects []diff.Objec
 		}
 
 		if err := c.API.RequestDeletion(ctx, referenceTo(o), uid); err != nil {
-			return removed, fmt.Errorf("remove what a failed revision left behind: %w", err)
+			return removed, fmt.Errorf("remove leftovers of a failed revision: %w", err)
 		}
 
 		removed = append(removed, o)

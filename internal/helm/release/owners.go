@@ -42,7 +42,7 @@ func foreignOwner(live map[string]any, name Name) string {
 
 	switch {
 	case owned && owner != name:
-		return "belongs to the release " + owner.String()
+		return "belongs to release " + owner.String()
 	case !owned || (&unstructured.Unstructured{Object: live}).GetLabels()[managedBy] != managedByHelm:
 		return "belongs to no release"
 	default:
@@ -52,8 +52,8 @@ func foreignOwner(live map[string]any, name Name) string {
 
 // owned is the error about objects of others.
 func owned(texts ...string) error {
-	return fmt.Errorf("%w: %s. Rename them here, remove them there, or set take_ownership = true to make them this "+
-		"release's",
+	return fmt.Errorf("%w: %s. Rename them here, remove them there, or set take_ownership = true to transfer them to "+
+		"this release",
 		ErrOwned, strings.Join(texts, "; "))
 }
 

@@ -43,7 +43,7 @@ func TestOwnership_twoReleases(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 
-		for _, text := range []string{"ConfigMap " + p.namespace + "/shared belongs to the release " + p.namespace + "/first",
+		for _, text := range []string{"ConfigMap " + p.namespace + "/shared belongs to release " + p.namespace + "/first",
 			"take_ownership"} {
 			if !strings.Contains(err.Error(), text) {
 				t.Errorf("%s: %q is not in: %v", what, text, err)
@@ -167,7 +167,7 @@ func TestOwnership_plansOfUpgrades(t *testing.T) {
 	p.apply(t, other, oneMap(t, "1.0.0", "mine"), release.Intent{Create: true})
 
 	if err := plan(p.spec(nil), "mine"); !errors.Is(err, release.ErrOwned) ||
-		!strings.Contains(err.Error(), "mine belongs to the release "+other.Name.String()) {
+		!strings.Contains(err.Error(), "mine belongs to release "+other.Name.String()) {
 		t.Errorf("an upgrade of what went over: %v", err)
 	}
 }

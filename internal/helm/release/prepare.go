@@ -35,7 +35,7 @@ func (r *run) namespace(ctx context.Context) error {
 	name := r.spec.Namespace
 
 	bound := max(r.spec.Options.timeout(), definitionsBound)
-	waiting, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not within %s", bound))
+	waiting, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("timed out after %s", bound))
 	defer cancel()
 
 	live, err := r.cluster.API.AwaitNamespace(waiting, name)
@@ -47,7 +47,7 @@ func (r *run) namespace(ctx context.Context) error {
 	case err != nil || live != nil:
 		return err
 	case !r.spec.Options.CreateNamespace:
-		return fmt.Errorf("there is no namespace %s; make it before, or set create_namespace = true", name)
+		return fmt.Errorf("namespace %s does not exist; create it first, or set create_namespace = true", name)
 	}
 
 	if _, err := r.cluster.API.ApplyObject(ctx, map[string]any{

@@ -116,7 +116,7 @@ func (c *Cluster) record(ctx context.Context, name Name, secret string) (map[str
 func (c *Cluster) observeRetrying(ctx context.Context, name Name) (have Observation, err error) {
 	bound := cmp.Or(c.UnreachableTimeout, defaultUnreachableTimeout)
 
-	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not within %s", bound))
+	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("timed out after %s", bound))
 	defer cancel()
 
 	err = wait.Until(ctx, c.pause(), func(ctx context.Context) (err error) {
@@ -243,7 +243,7 @@ func decodeRecord(secret *unstructured.Unstructured) (*record, error) {
 	read := &record{}
 	if err := json.Unmarshal(content, read); err != nil {
 		// The text of the error may quote the record.
-		return nil, errors.New("the record is no JSON of a release")
+		return nil, errors.New("the record is not the JSON of a release")
 	}
 
 	if read.Version == 0 || read.Info == nil {
@@ -413,7 +413,7 @@ func formerOf(labels map[string]string, revision int) string {
 // end makes a record failed whose process is gone. If that was removing it, it is not any more.
 func end(r *helmrelease.Release) {
 	was := r.Info.Status
-	r.SetStatus(helmrelease.StatusFailed, "Interrupted while it was "+was.String())
+	r.SetStatus(helmrelease.StatusFailed, "Interrupted in status "+was.String())
 
 	if was != helmrelease.StatusUninstalling {
 		return

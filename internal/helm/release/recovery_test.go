@@ -72,7 +72,7 @@ func TestApply_removesLeftovers(t *testing.T) {
 	outcome := p.apply(t, spec, good, release.Intent{})
 
 	same(t, "done", outcome.Done, []string{
-		"upgraded to revision 3", "removed ConfigMap " + p.namespace + "/left, which a failed revision had left behind",
+		"upgraded to revision 3", "removed ConfigMap " + p.namespace + "/left, a leftover of a failed revision",
 	})
 	same(t, "after the recovery", p.configMaps(t), []string{"adopted=", "kept=", "stays="})
 }

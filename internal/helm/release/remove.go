@@ -43,7 +43,7 @@ func (c *Cluster) Remove(ctx context.Context, name Name, o RemoveOptions) error 
 
 	if err := c.dropLease(ctx, name); err != nil {
 		// It is free, and the next run takes it; the release is gone.
-		c.tell(name, o.Secrets.Redact("the Lease of the release stays: "+err.Error()))
+		c.tell(name, o.Secrets.Redact("the Lease of the release was not deleted: "+err.Error()))
 	}
 
 	return nil
@@ -73,11 +73,11 @@ func (c *Cluster) remove(ctx context.Context, name Name, before Observation, o R
 	}
 
 	if err != nil {
-		failure := &FailedError{Name: name, Verb: "uninstall", Cause: err, Next: "Remove it again to go on."}
+		failure := &FailedError{Name: name, Verb: "uninstall", Cause: err, Next: "Remove it again to continue."}
 
 		if hook := (*hookError)(nil); errors.As(err, &hook) {
-			failure.Next = "It was not begun. Remove it again to run that hook once more; or set disable_hooks = true, apply, " +
-				"and remove it without hooks."
+			failure.Next = "The uninstall did not start. Remove it again to rerun the hook; or set disable_hooks = true, " +
+				"apply, and remove it without hooks."
 		}
 
 		return failure
@@ -246,7 +246,7 @@ func (c *Cluster) awaitGone(
 ) error {
 	timeout = cmp.Or(timeout, defaultTimeout)
 
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
 	defer cancel()
 
 	err := wait.Until(ctx, c.pause(), func(ctx context.Context) error {
@@ -270,10 +270,10 @@ func (c *Cluster) awaitGone(
 
 		slices.Sort(remaining)
 
-		return fmt.Errorf("still there: %s", strings.Join(remaining, ", "))
+		return fmt.Errorf("still present: %s", strings.Join(remaining, ", "))
 	})
 	if err != nil {
-		return fmt.Errorf("wait for objects to be gone: %w", err)
+		return fmt.Errorf("wait for the deletion of objects: %w", err)
 	}
 
 	return nil
@@ -317,7 +317,7 @@ func numberOf(name Name, secret map[string]any) int {
 func (c *Cluster) dropLease(ctx context.Context, name Name) error {
 	client, err := clientgo.NewForConfig(c.API.Config(ctx))
 	if err != nil {
-		return fmt.Errorf("prepare the Kubernetes API: %w", err)
+		return fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
 
 	leases := client.CoordinationV1().Leases(metav1.NamespaceSystem)

@@ -63,7 +63,7 @@ func TestRemove_takenBack(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"b="})
 
 	outcome := p.apply(t, spec, chart, release.Intent{})
-	same(t, "done", outcome.Done, []string{"recovered revision 1: its removal was interrupted", "upgraded to revision 2"})
+	same(t, "done", outcome.Done, []string{"recovered revision 1: the uninstall was interrupted", "upgraded to revision 2"})
 	same(t, "objects", p.configMaps(t), []string{"a=", "b="})
 
 	if after := p.claim(t); after.UID != before.UID || after.DeletionTimestamp != nil {
@@ -104,8 +104,8 @@ func TestRemove_failedInstallationTakenBack(t *testing.T) {
 	p.API, spec.Values = direct, nil
 	outcome := p.apply(t, spec, chart, release.Intent{})
 	same(t, "done", outcome.Done, []string{
-		"recovered revision 1: its removal was interrupted", "installed revision 2",
-		"removed ConfigMap " + p.namespace + "/b, which a failed revision had left behind",
+		"recovered revision 1: the uninstall was interrupted", "installed revision 2",
+		"removed ConfigMap " + p.namespace + "/b, a leftover of a failed revision",
 	})
 }
 
@@ -213,7 +213,7 @@ func TestRemove_preDeleteHookFails(t *testing.T) {
 	// Kept after all: nothing was removed, and no hook of a removal runs.
 	ran := hook()
 	outcome := p.apply(t, spec, chart, release.Intent{})
-	same(t, "done", outcome.Done, []string{"recovered revision 1: its removal was interrupted", "upgraded to revision 2"})
+	same(t, "done", outcome.Done, []string{"recovered revision 1: the uninstall was interrupted", "upgraded to revision 2"})
 
 	if after := p.claim(t); after.UID != before.UID || hook() != ran {
 		t.Errorf("another claim or hook: %s, %s", after.UID, hook())

@@ -154,7 +154,7 @@ func (r *run) definable(ctx context.Context, a *attempt) error {
 
 	return r.cluster.others(ctx, a.crds, func(live map[string]any) string {
 		if owner, is := r.spec.elsewhere(live); is {
-			return "belongs to the release " + owner.String()
+			return "belongs to release " + owner.String()
 		}
 
 		return ""
@@ -253,7 +253,7 @@ func RenderOffline(ctx context.Context, spec Spec, chart *chart.Package, kuberne
 func renderOffline(ctx context.Context, spec Spec, chart *chart.Package, kubernetesVersion string) (Rendering, error) {
 	version, err := chartutil.ParseKubeVersion(kubernetesVersion)
 	if err != nil {
-		return Rendering{}, fmt.Errorf("read the version of Kubernetes %q: %w", kubernetesVersion, err)
+		return Rendering{}, fmt.Errorf("parse the Kubernetes version %q: %w", kubernetesVersion, err)
 	}
 
 	a, err := newAttempt(spec, chart, &action.Configuration{Log: func(string, ...any) {}})

@@ -140,7 +140,7 @@ func refusals(t *testing.T) map[string]struct {
 			text: "the cluster runs v1."},
 		"schema": {
 			chart: packageOf(t, kubetest.WithSchema.Package("1.0.0")), values: map[string]any{"replicas": int64(0)},
-			reason: release.ErrValues, text: "the values do not meet the schema of the chart: at '/replicas': ",
+			reason: release.ErrValues, text: "the values do not match the schema of the chart: at '/replicas': ",
 		},
 		"patch": {chart: simple, patch: "kind: ConfigMap\nmetadata: {name: nothing-of-it}\napiVersion: v1\n",
 			reason: release.ErrPatch, text: "nothing-of-it"},

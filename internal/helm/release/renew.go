@@ -31,7 +31,7 @@ type changing interface {
 func changingOf(client kube.Interface) (changing, error) {
 	able, is := client.(changing)
 	if !is {
-		return nil, errors.New("the session's client cannot do all that Helm's can")
+		return nil, errors.New("the client of the session lacks functions of the Helm client")
 	}
 
 	return able, nil
@@ -190,7 +190,7 @@ func (c *renewing) UpdateThreeWayMerge(original, target kube.ResourceList, force
 func (c *renewing) hook(info *resource.Info, live *unstructured.Unstructured) string {
 	for _, h := range c.hooks {
 		if h.is(info) && h.made(live) {
-			return fmt.Sprintf("a hook that revision %d had left behind", h.revision)
+			return fmt.Sprintf("a leftover hook of revision %d", h.revision)
 		}
 	}
 
@@ -228,7 +228,7 @@ func (c *renewing) clear(
 		}
 
 		if err := c.clearOne(info, why); err != nil {
-			return fmt.Errorf("remove what a failed revision left behind: %w", err)
+			return fmt.Errorf("remove leftovers of a failed revision: %w", err)
 		}
 	}
 

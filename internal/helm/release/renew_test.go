@@ -81,15 +81,15 @@ func TestHooks_keptAreRecreated(t *testing.T) {
 	p.fails(t, bad, chart, release.Intent{Create: true})
 	p.fails(t, bad, chart, release.Intent{})
 
-	left := "removed Job " + p.namespace + "/job, a hook that revision "
+	left := "removed Job " + p.namespace + "/job, a leftover hook of revision "
 	same(t, "done", p.apply(t, good, chart, release.Intent{}).Done,
-		[]string{left + "2 had left behind", "installed revision 3"})
+		[]string{left + "2", "installed revision 3"})
 
 	p.fails(t, bad, chart, release.Intent{})
 
 	good.Values = map[string]any{"message": "2"}
 	same(t, "done", p.apply(t, good, chart, release.Intent{}).Done,
-		[]string{left + "4 had left behind", "upgraded to revision 5"})
+		[]string{left + "4", "upgraded to revision 5"})
 	same(t, "objects", p.configMaps(t), []string{"data=2"})
 
 	if job := p.job(t); job != nil {

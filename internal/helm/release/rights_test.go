@@ -134,8 +134,8 @@ func TestApply_tellsOfWaitForKilledRun(t *testing.T) {
 
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
-	want := "waiting for the Lease kube-system/" + release.LeaseOf(spec.Name) + ", which " + holder +
-		" holds; a run that was killed keeps it for " + lockDuration.String()
+	want := "waiting for Lease kube-system/" + release.LeaseOf(spec.Name) + " held by " + holder +
+		"; the Lease of a killed run expires after " + lockDuration.String()
 	if len(p.reported) == 0 || p.reported[0] != want {
 		t.Errorf("told %q, want %s", p.reported, want)
 	}

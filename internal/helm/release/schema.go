@@ -82,7 +82,7 @@ func (r *refusing) Load(address string) (any, error) {
 func withoutUser(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return "an address that cannot be read"
+		return "an invalid address"
 	}
 
 	return parsed.Redacted()

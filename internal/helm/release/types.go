@@ -73,7 +73,7 @@ func described(path string, err error) string {
 
 	path = cmp.Or(path, wrong.Field)
 
-	return fmt.Sprintf("%s is of the type %s, and Kubernetes reads %s there", path, typeFound(wrong.Value),
+	return fmt.Sprintf("%s has type %s, but Kubernetes expects %s", path, typeFound(wrong.Value),
 		typeWanted(wrong.Type))
 }
 
@@ -104,7 +104,7 @@ func typeWanted(t reflect.Type) string {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return "an integer"
 	default:
-		return "a value of the type " + t.String()
+		return "a value of type " + t.String()
 	}
 }
 

@@ -57,19 +57,19 @@ func TestRender_wrongTypes(t *testing.T) {
 		says   string
 	}{
 		"right":   {},
-		"integer": {map[string]any{"replicas": "two"}, "Deployment shop/web: spec.replicas is of the type string, and Kubernetes reads an integer there"},
+		"integer": {map[string]any{"replicas": "two"}, "Deployment shop/web: spec.replicas has type string, but Kubernetes expects an integer"},
 		"fraction": {map[string]any{"replicas": 1.5},
-			"Deployment shop/web: spec.replicas is of the type number 1.5, and Kubernetes reads an integer there"},
-		"string":  {map[string]any{"env": 80}, at + "env[1].value is of the type number, and Kubernetes reads a string there"},
-		"list":    {map[string]any{"args": "a"}, at + "args is of the type string, and Kubernetes reads a list there"},
-		"element": {map[string]any{"args": []any{"a", true}}, at + "args[1] is of the type boolean, and Kubernetes reads a string there"},
+			"Deployment shop/web: spec.replicas has type number 1.5, but Kubernetes expects an integer"},
+		"string":  {map[string]any{"env": 80}, at + "env[1].value has type number, but Kubernetes expects a string"},
+		"list":    {map[string]any{"args": "a"}, at + "args has type string, but Kubernetes expects a list"},
+		"element": {map[string]any{"args": []any{"a", true}}, at + "args[1] has type boolean, but Kubernetes expects a string"},
 		"mapping": {map[string]any{"port": map[string]any{}},
-			at + "ports[0].containerPort is of the type mapping, and Kubernetes reads an integer there"},
+			at + "ports[0].containerPort has type mapping, but Kubernetes expects an integer"},
 		"quantity": {map[string]any{"memory": "much"}, at + "resources.limits.memory: quantities must match"},
-		"two":      {map[string]any{"replicas": "two", "env": 80}, "is of the type"},
+		"two":      {map[string]any{"replicas": "two", "env": 80}, " has type "},
 		"metadata of others": {map[string]any{"labels": map[string]any{"a": 1}},
-			"Web shop/web: metadata.labels.a is of the type number, and Kubernetes reads a string there"},
-		"hook": {map[string]any{"hook": "none"}, "Job shop/hook: spec.backoffLimit is of the type string"},
+			"Web shop/web: metadata.labels.a has type number, but Kubernetes expects a string"},
+		"hook": {map[string]any{"hook": "none"}, "Job shop/hook: spec.backoffLimit has type string"},
 		"data": {map[string]any{"data": "no base64, hunter22"}, "Secret shop/web: data.a: illegal base64 data"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // twice, and further documents. Numbers are [json.Number].
 func parseDocument(text string) (map[string]any, error) {
 	if err := expansion.CheckYAML([]byte(text)); err != nil {
-		return nil, &Error{Reason: "aliases that multiply the document: write out what they stand for"}
+		return nil, &Error{Reason: "YAML aliases expand the document too much: replace them with their values"}
 	}
 
 	if err := checkShape(text); err != nil {
@@ -41,7 +41,7 @@ func parseDocument(text string) (map[string]any, error) {
 	}
 }
 
-const notMapping = "has to be a mapping of names to values"
+const notMapping = "must be a mapping of names to values"
 
 func checkShape(text string) error {
 	decoder := nodes.NewDecoder(strings.NewReader(text))
@@ -67,7 +67,7 @@ func checkShape(text string) error {
 
 		switch {
 		case count > 0 && !empty:
-			return &Error{Line: root.Line, Reason: "several documents in one text, of which Helm would read the first alone"}
+			return &Error{Line: root.Line, Reason: "several documents in one text, of which Helm reads only the first"}
 		case root.Kind != nodes.MappingNode && !empty:
 			return &Error{Line: root.Line, Reason: notMapping}
 		}
@@ -92,11 +92,11 @@ func checkKeys(node *nodes.Node) error {
 			case key.Tag == "!!null":
 				return &Error{Line: key.Line, Reason: "a key is null: write it in quotes"}
 			case key.Kind != nodes.ScalarNode:
-				return &Error{Line: key.Line, Reason: "a key has to be a text, not a list or a mapping"}
+				return &Error{Line: key.Line, Reason: "a key must be a string, not a list or a mapping"}
 			}
 
 			if seen[key.Value] && key.Tag != "!!merge" {
-				return &Error{Line: node.Content[i].Line, Reason: fmt.Sprintf("key %q is there twice", key.Value)}
+				return &Error{Line: node.Content[i].Line, Reason: fmt.Sprintf("duplicate key %q", key.Value)}
 			}
 
 			seen[key.Value] = true
@@ -118,32 +118,32 @@ var linePattern = regexp.MustCompile(`^.*line (\d+)`)
 // problems are the known errors of the parsers: texts of libyaml, which contain nothing of the document, and how
 // they are shown. Other errors quote the document.
 var problems = []struct{ text, reason string }{
-	{"found a tab character", "a tab, where YAML wants spaces"},
+	{"found a tab character", "a tab where YAML requires spaces"},
 	{"found character that cannot start any token",
-		"a character that starts no value: a tab, or one of @ ` % that needs quotes"},
+		"a character that cannot start a value: a tab, or one of @ ` % without quotes"},
 	{"mapping values are not allowed",
-		"a colon where none can be: wrong indentation, or a text with a colon that needs quotes"},
+		"an unexpected colon: wrong indentation, or a string with a colon that needs quotes"},
 	{"could not find expected ':'", "a key without a colon"},
-	{"did not find expected key", "wrong indentation, or a quote or bracket at the wrong place"},
-	{"did not find expected ','", "a list or mapping in brackets that is not closed, or lacks a comma"},
+	{"did not find expected key", "wrong indentation, or a misplaced quote or bracket"},
+	{"did not find expected ','", "an unclosed list or mapping in brackets, or a missing comma"},
 	{"did not find expected '-'", "wrong indentation in a list"},
-	{"did not find expected <document start>", "something behind the end of the document"},
-	{"block sequence entries are not allowed", "a list item where none can be: wrong indentation"},
-	{"found unexpected end of stream", "a quote that is not closed"},
+	{"did not find expected <document start>", "content after the end of the document"},
+	{"block sequence entries are not allowed", "an unexpected list item: wrong indentation"},
+	{"found unexpected end of stream", "an unclosed quote"},
 	{"found unknown escape character",
-		"an unknown escape in a text with double quotes: write \\\\ for a backslash, or use single quotes"},
+		"an unknown escape in a string with double quotes: write \\\\ for a backslash, or use single quotes"},
 	{"control characters are not allowed", "a control character"},
-	{"UTF-8", "something that is not UTF-8"},
-	{"found incompatible YAML document", "a version of YAML that Helm does not read"},
-	{"unknown anchor", "an alias whose anchor is not there; a text that starts with * needs quotes"},
-	{"map merge requires", "a merge key (<<) with something that is not a mapping"},
-	{"unsupported value", "a number that JSON does not have (.inf or .nan)"},
-	{"unsupported map key", "a key that is not a text"},
-	{"invalid map key", "a key that is not a text"},
-	{"excessive aliasing", "aliases that multiply the document"},
+	{"UTF-8", "invalid UTF-8"},
+	{"found incompatible YAML document", "a YAML version that Helm does not support"},
+	{"unknown anchor", "an alias without its anchor; a string that starts with * needs quotes"},
+	{"map merge requires", "a merge key (<<) with a value that is not a mapping"},
+	{"unsupported value", "a number that JSON does not support (.inf or .nan)"},
+	{"unsupported map key", "a key that is not a string"},
+	{"invalid map key", "a key that is not a string"},
+	{"excessive aliasing", "aliases that expand the document too much"},
 	{"exceeded max depth", "a document that is nested too deeply"},
-	{"cannot decode", "a value that is not what its tag (!!) says"},
-	{"invalid base64", "a value that is not what its tag (!!binary) says"},
+	{"cannot decode", "a value that does not match its tag (!!)"},
+	{"invalid base64", "a value that does not match its tag (!!binary)"},
 }
 
 // lineOf is the line of a document that an error is about, and 0 where it names none. Of the parsers, go-yaml 4 has

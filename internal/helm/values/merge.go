@@ -159,7 +159,7 @@ func mergeMaps(below, above map[string]any) map[string]any {
 
 // reasonOf is the reason of an [Error] alone.
 func reasonOf(err error) string {
-	found := &Error{Reason: "something that cannot be read"}
+	found := &Error{Reason: "an invalid value"}
 	errors.As(err, &found)
 
 	return found.Reason

@@ -138,15 +138,15 @@ func TestMerge_namesWhatCannotBeRead(t *testing.T) {
 		"text":             {"hunter2", 1, "mapping"},
 		"several":          {"a: 1\n---\npassword: hunter2\n", 3, "several documents"},
 		"behind an empty":  {"---\n---\npassword: hunter2\n", 3, "several documents"},
-		"behind the end":   {"a: 1\n...\nhunter2: 1\n", 3, "behind the end"},
+		"behind the end":   {"a: 1\n...\nhunter2: 1\n", 3, "after the end"},
 		"tab":              {"a:\n\thunter2: 1\n", 2, "tab"},
-		"twice":            {"a: 1\nb:\n  - tag: hunter2\n    tag: hunter2\n", 4, `key "tag" is there twice`},
-		"twice, as text":   {"1: hunter2\n'1': hunter2\n", 2, `key "1" is there twice`},
+		"twice":            {"a: 1\nb:\n  - tag: hunter2\n    tag: hunter2\n", 4, `duplicate key "tag"`},
+		"twice, as text":   {"1: hunter2\n'1': hunter2\n", 2, `duplicate key "1"`},
 		"complex key":      {"? [hunter2]\n: 1\n", 1, "key"},
 		"null key":         {"a: 1\nnull: hunter2\n", 2, "null"},
 		"anchor":           {"a: *hunter2\n", 1, "anchor"},
-		"quote":            {"a: 'hunter2\n", 2, "not closed"},
-		"bracket":          {"a: [hunter2\n", 2, "not closed"},
+		"quote":            {"a: 'hunter2\n", 2, "unclosed"},
+		"bracket":          {"a: [hunter2\n", 2, "unclosed"},
 		"colon":            {"a: b: hunter2\n", 1, "colon"},
 		"indentation":      {"a:\n  - hunter2\n c: d\n", 3, "indentation"},
 		"escape":           {`a: "\hunter2"`, 1, "escape"},
@@ -186,7 +186,7 @@ func TestError_text(t *testing.T) {
 	t.Parallel()
 
 	_, _, err := values.Merge(values.Given{Documents: []string{"a: 1", "a: 1\nb: 2\na: 3\n"}})
-	if want := `values document 2, line 3: key "a" is there twice`; err == nil || err.Error() != want {
+	if want := `values document 2, line 3: duplicate key "a"`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -49,7 +49,7 @@ func withNumbers(value any, read func(text string) (any, error)) (any, error) {
 func helmNumber(text string) (any, error) {
 	float, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return nil, &Error{Reason: "a number that is too large for Helm (float64)"}
+		return nil, &Error{Reason: "a number too large for Helm (float64)"}
 	}
 
 	return float, nil

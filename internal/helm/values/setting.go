@@ -53,7 +53,7 @@ func (s Setting) apply(merged map[string]any) (any, error) {
 
 func (s Setting) applyLiteral(merged map[string]any) (any, error) {
 	if strings.Contains(s.Name, "=") {
-		return nil, s.wrong("the name of a literal setting cannot hold an equals sign")
+		return nil, s.wrong("the name of a literal setting cannot contain an equals sign")
 	}
 
 	if err := strvals.ParseLiteralInto(s.Name+"="+s.Value, merged); err != nil {
@@ -83,7 +83,7 @@ func (s Setting) parseText(parse func(string) (map[string]any, error)) (any, err
 
 	parsed, err := parse(key + "=" + s.Value)
 	if err != nil || len(parsed) != 1 {
-		return nil, s.wrong(`Helm takes a comma for the end of the value: write \, for it, use type "literal", or write a list as {a,b}`)
+		return nil, s.wrong(`a comma ends the value: write \, for it, use type "literal", or write a list as {a,b}`)
 	}
 
 	return parsed[key], nil
@@ -109,7 +109,7 @@ func (s Setting) parseJSON() (any, error) {
 	}
 
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, s.wrong(fmt.Sprintf("something behind the JSON, at byte %d", decoder.InputOffset()))
+		return nil, s.wrong(fmt.Sprintf("content after the JSON, at byte %d", decoder.InputOffset()))
 	}
 
 	return value, nil
@@ -120,8 +120,8 @@ func (s Setting) wrong(reason string) error { return &Error{Name: s.Name, Reason
 // badName is for errors of a path: nothing of a value is in them.
 func (s Setting) badName(err error) error {
 	if strings.Contains(err.Error(), "interface conversion") {
-		return s.wrong("a part of the path is neither a mapping nor a list so far, and cannot hold a value")
+		return s.wrong("a part of the path is neither a mapping nor a list")
 	}
 
-	return s.wrong("the name is no path such as a.b or a[0].b: " + err.Error())
+	return s.wrong("the name is not a valid path such as a.b or a[0].b: " + err.Error())
 }

@@ -113,7 +113,7 @@ func TestSettings_nameWhatIsWrong(t *testing.T) {
 		"item of a text":  {values.Setting{Name: "text[0]", Value: "hunter2"}, "neither a mapping nor a list"},
 		"not JSON":        {values.Setting{Name: "a", Value: `hunter2`, Type: values.JSON}, "not JSON, at byte 1"},
 		"incomplete JSON": {values.Setting{Name: "a", Value: `{"hunter2":`, Type: values.JSON}, "JSON"},
-		"two of JSON":     {values.Setting{Name: "a", Value: `1 "hunter2"`, Type: values.JSON}, "behind the JSON"},
+		"two of JSON":     {values.Setting{Name: "a", Value: `1 "hunter2"`, Type: values.JSON}, "after the JSON"},
 		"huge number":     {values.Setting{Name: "a", Value: `["hunter2", 1e999]`, Type: values.JSON}, "too large"},
 		"literal equals":  {values.Setting{Name: "a=b", Value: "hunter2", Type: values.Literal}, "equals"},
 		"unknown type":    {values.Setting{Name: "a", Value: "hunter2", Type: "number"}, "unknown type"},

@@ -312,7 +312,7 @@ func TestAddon_foreignRelease(t *testing.T) {
 	s = newAddonSite(t)
 	s.cluster.releases[metricsServer] = []release.Revision{
 		{Number: 4, Status: release.Deployed, ChartName: "metrics-server", ChartVersion: "3.0.0"}}
-	s.Plan(t, baseAddon()).Must(t).Tells(t, "exists already", "terraform import")
+	s.Plan(t, baseAddon()).Must(t).Tells(t, "already exists", "terraform import")
 
 	if failed := s.Apply(t, baseAddon()); !failed.Failed() || !s.State.IsNull() ||
 		len(s.cluster.releases[metricsServer]) != 1 {

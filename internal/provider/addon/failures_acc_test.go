@@ -28,7 +28,7 @@ func (r *realAddons) testFoundByThePlan(t *testing.T) {
 		"schema": {tftest.With(base(kubetest.WithSchema), []any{"replicas: none\n"}, "values"),
 			[]string{"replicas", `"values"`}},
 		"type": {tftest.With(base(kubetest.Simple), []any{"replicas: two\n"}, "values"),
-			[]string{"Deployment found-by-plan/simple: spec.replicas is of the type string", `"values"`}},
+			[]string{"Deployment found-by-plan/simple: spec.replicas has type string", `"values"`}},
 		"patch": {tftest.With(base(kubetest.Simple),
 			[]any{tftest.Config{"patch": "- {op: remove, path: /nothing}", "target": tftest.Config{"kind": "Service"}}},
 			"patches"),
