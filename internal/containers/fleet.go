@@ -100,7 +100,7 @@ func (m *containerMachine) Observe(ctx context.Context) step.MachineState {
 		}
 
 		if now := again.Machines[m.Name]; now.Container != pod.Container {
-			return onHost(step.MachineState{Access: step.Unreachable, Cause: "it was restarted just now"}, now)
+			return onHost(step.MachineState{Access: step.Unreachable, Cause: "it just restarted"}, now)
 		}
 	}
 
@@ -112,7 +112,7 @@ func (m *containerMachine) Observe(ctx context.Context) step.MachineState {
 }
 
 // HostSilent is the cause of machines that the host says nothing about.
-func HostSilent(err error) string { return "the host cluster does not answer: " + err.Error() }
+func HostSilent(err error) string { return "the host cluster does not respond: " + err.Error() }
 
 // onHost adds the host's state of a machine to the state from its Talos.
 func onHost(state step.MachineState, pod workload.MachineState) step.MachineState {
@@ -179,11 +179,12 @@ func (m *containerMachine) Reset(ctx context.Context, _ bool) error {
 func (m *containerMachine) ReplaceVolumes(ctx context.Context) error {
 	seen, err := m.Watch.Look(ctx, time.Now())
 	if err != nil {
-		return fmt.Errorf("look at the volumes of %s: %w", m.Name, err)
+		return fmt.Errorf("observe the volumes of %s: %w", m.Name, err)
 	}
 
 	if !seen.Machines[m.Name].VolumesLost {
-		return wait.Permanent(fmt.Errorf("the volumes of %s are not lost: the host cluster can use them again", m.Name))
+		return wait.Permanent(fmt.Errorf("the volumes of %s are not lost: they are available on the host cluster again",
+			m.Name))
 	}
 
 	return m.change(func() error { return m.Watch.Host.Wipe(ctx, m.Watch.Spec, m.Name) })
@@ -285,7 +286,7 @@ func (w *hostWatch) begin(since time.Time) (look *hostLook, own bool) {
 func (w *hostWatch) carryOut(ctx context.Context, look *hostLook) {
 	defer close(look.ended)
 
-	looking, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("no answer within %s", w.limit))
+	looking, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("no response within %s", w.limit))
 	defer cancel()
 
 	look.Seen, look.err = w.Host.Observe(looking, w.Spec)
@@ -322,7 +323,7 @@ func (w *hostWatch) stopped(machine string, pod workload.MachineState) step.Mach
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 
-	cause := "its pod does not run"
+	cause := "its pod is not running"
 	if pod.Diagnosis != "" {
 		cause = "" // it says more
 	}

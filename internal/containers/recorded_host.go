@@ -13,7 +13,7 @@ import (
 type OtherHostError struct{ Recorded, Found workload.Identity }
 
 func (e *OtherHostError) Error() string {
-	return "this is not the host cluster that was recorded: recorded: " + e.Recorded.String() + "; found: " +
+	return "this is another host cluster than the recorded one; recorded: " + e.Recorded.String() + "; found: " +
 		e.Found.String()
 }
 

@@ -148,7 +148,7 @@ func TestRecorded_identityIsUnreadable(t *testing.T) {
 	err := without.Ensure(t.Context(), workload.Spec{})
 
 	var other *containers.OtherHostError
-	if !errors.As(err, &other) || !strings.Contains(err.Error(), "credentials may not read") {
+	if !errors.As(err, &other) || !strings.Contains(err.Error(), "kube-system UID unknown") {
 		t.Errorf("without a machine: %v", err)
 	}
 }

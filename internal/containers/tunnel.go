@@ -35,7 +35,7 @@ func OpenTunnel(
 ) (*Tunnel, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("open a port on this machine: %w", err)
+		return nil, fmt.Errorf("listen on a local port: %w", err)
 	}
 
 	// It outlives the call that opens it.
@@ -67,7 +67,7 @@ func (t *Tunnel) serve(ctx context.Context) {
 		conn, err := t.listener.Accept()
 		if err != nil {
 			if ctx.Err() == nil {
-				t.warn(ctx, "a local port to the cluster stopped taking connections", err)
+				t.warn(ctx, "a local port to the cluster stopped accepting connections", err)
 			}
 
 			return
@@ -81,7 +81,7 @@ func (t *Tunnel) serve(ctx context.Context) {
 func (t *Tunnel) run(ctx context.Context, work func()) {
 	t.active.Go(func() {
 		if err := panics.Call(work); err != nil {
-			t.warn(ctx, "a local port to the cluster broke down", err)
+			t.warn(ctx, "a local port to the cluster failed", err)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func (t *Tunnel) carry(ctx context.Context, near net.Conn) {
 	if err != nil {
 		_ = near.Close() // the program sees a connection that ends
 
-		t.warn(ctx, "a connection through the host cluster could not be made", err)
+		t.warn(ctx, "a connection through the host cluster failed", err)
 
 		return
 	}

@@ -56,7 +56,7 @@ func TestEnsure_leavesForeignObjectsAlone(t *testing.T) {
 		metav1.CreateOptions{FieldManager: "helm"})
 	check(t, err)
 
-	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-cp-0", "managed by Helm", "not touched",
+	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-cp-0", "managed by Helm", "not changed",
 		"another name")
 	check(t, s.Remove(t.Context(), spec, "cp-0"))
 
@@ -150,13 +150,13 @@ func TestEnsure_sizeAndClassOfClaims(t *testing.T) {
 	}
 
 	grows.Machines[0].Pod.Storage.Var = resource.MustParse("10Gi")
-	s.refusedFor(t, grows, "var-grows-batch-0", "has 30Gi, and 10Gi are wanted", "cannot shrink")
-	s.stays(t, grows, "/var-grows-batch-0 has 30Gi, and 10Gi are wanted", "cannot shrink", "set the size to 30Gi")
+	s.refusedFor(t, grows, "var-grows-batch-0", "has 30Gi, but 10Gi is configured", "cannot shrink")
+	s.stays(t, grows, "/var-grows-batch-0 has 30Gi, but 10Gi is configured", "cannot shrink", "set the size to 30Gi")
 
 	fixed.Machines[0].Pod.Storage.Var, fixed.Machines[0].Pod.Storage.Class = resource.MustParse("20Gi"),
 		s.namespace+"-grows"
 	s.refusedFor(t, fixed, "var-fixed-batch-0", "storage class", "-grows")
-	s.stays(t, fixed, "/var-fixed-batch-0 is of storage class", "-grows", "stays in its class", "remove machine batch/0")
+	s.stays(t, fixed, "/var-fixed-batch-0 has storage class", "-grows", "class of a claim cannot change", "remove machine batch/0")
 
 	if err := s.Replace(t.Context(), fixed, "batch/0"); !wait.IsPermanent(err) {
 		t.Errorf("Replace with another storage class ends with %v", err)

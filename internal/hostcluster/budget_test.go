@@ -269,12 +269,12 @@ func TestBudget_foreign(t *testing.T) {
 	check(t, err)
 
 	c.finds(t, c.spec(), want{"~namespace",
-		"PodDisruptionBudget " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."})
+		"PodDisruptionBudget " + c.namespace + "/dev exists and does not belong to this cluster: it is managed by Helm."})
 
 	s := site{Host: open(t, hostcluster.Options{Kubeconfig: api.Kubeconfig{Path: c.cluster.Kubeconfig()}}),
 		cluster: c.cluster, namespace: c.namespace}
 	spec := s.spec("dev", 1, 0)
-	s.refusedFor(t, spec, "PodDisruptionBudget "+c.namespace+"/dev", "not this cluster's")
+	s.refusedFor(t, spec, "PodDisruptionBudget "+c.namespace+"/dev", "does not belong to this cluster")
 	check(t, s.RemoveShared(t.Context(), spec))
 
 	left, err := c.cluster.API().PolicyV1().PodDisruptionBudgets(c.namespace).Get(t.Context(), "dev", metav1.GetOptions{})

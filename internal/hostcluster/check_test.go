@@ -262,24 +262,24 @@ func TestCheck_rights(t *testing.T) {
 	c.config = as(t, c.cluster, c.namespace, "owner", rule("statefulsets", most...), rule("services", most...),
 		rule("persistentvolumeclaims", most...),
 		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
-	unseen := want{"?", "The credentials may not read the namespace " + c.namespace}
-	unprotected := want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy in"}
-	unidentified := want{"?", "may not read the namespace kube-system"}
-	open := want{"?", "may not get, list, create, patch, delete networkpolicies.networking.k8s.io in"}
+	unseen := want{"?", "The credentials do not allow reading the namespace " + c.namespace}
+	unprotected := want{"?", "has no permission to get, list, create, patch, delete poddisruptionbudgets.policy in"}
+	unidentified := want{"?", "do not allow reading the namespace kube-system"}
+	open := want{"?", "has no permission to get, list, create, patch, delete networkpolicies.networking.k8s.io in"}
 	c.finds(t, c.spec(), unseen, unidentified, open, unprotected)
 
 	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...),
 		rule("pods", "get", "list"))
 	c.finds(t, c.spec(),
-		want{"", "may not create, patch, delete statefulsets.apps in the namespace " + c.namespace},
-		want{"", "may not delete pods in"},
-		want{"", "may not list persistentvolumeclaims in"},
-		want{"access", "may not create pods/portforward"}, unseen, unidentified, open, unprotected)
+		want{"", "has no permission to create, patch, delete statefulsets.apps in the namespace " + c.namespace},
+		want{"", "has no permission to delete pods in"},
+		want{"", "has no permission to list persistentvolumeclaims in"},
+		want{"access", "has no permission to create pods/portforward"}, unseen, unidentified, open, unprotected)
 
 	s := c.spec()
 	s.Access = workload.NodePort
 	c.config = as(t, c.cluster, c.namespace, "insider", rule("*", "*"))
-	c.finds(t, s, want{"access", "may not list nodes."}, unidentified)
+	c.finds(t, s, want{"access", "has no permission to list nodes."}, unidentified)
 }
 
 // The Roles in a namespace that another resource still has to make come with it. Rights outside the namespace do
@@ -296,15 +296,15 @@ func TestCheck_rightsThatComeWithTheNamespace(t *testing.T) {
 	s.Namespace, s.Access = "not-there", workload.NodePort
 
 	c.finds(t, s,
-		want{"access", "may not list nodes."},
-		want{"~", "may not get, list, create, patch, delete services in the namespace not-there"},
-		want{"~", "may not get, list, create, patch, delete statefulsets.apps"},
-		want{"~", "may not get, list, delete pods"},
-		want{"~", "may not list persistentvolumeclaims"},
-		want{"~access", "may not create pods/portforward in the namespace not-there"},
+		want{"access", "has no permission to list nodes."},
+		want{"~", "has no permission to get, list, create, patch, delete services in the namespace not-there"},
+		want{"~", "has no permission to get, list, create, patch, delete statefulsets.apps"},
+		want{"~", "has no permission to get, list, delete pods"},
+		want{"~", "has no permission to list persistentvolumeclaims"},
+		want{"~access", "has no permission to create pods/portforward in the namespace not-there"},
 		want{"~namespace", "has no namespace not-there"},
-		want{"?", "may not get, list, create, patch, delete networkpolicies.networking.k8s.io"},
-		want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy"},
+		want{"?", "has no permission to get, list, create, patch, delete networkpolicies.networking.k8s.io"},
+		want{"?", "has no permission to get, list, create, patch, delete poddisruptionbudgets.policy"},
 	)
 }
 
@@ -368,8 +368,8 @@ func TestCheck_foreignObjects(t *testing.T) {
 	check(t, err)
 
 	c.finds(t, c.spec(),
-		want{"~namespace", "Service " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."},
-		want{"~namespace", "Service " + c.namespace + "/dev-cp-1-peer exists and is not this cluster's"})
+		want{"~namespace", "Service " + c.namespace + "/dev exists and does not belong to this cluster: it is managed by Helm."},
+		want{"~namespace", "Service " + c.namespace + "/dev-cp-1-peer exists and does not belong to this cluster"})
 }
 
 // Networks must differ from those of the host.
@@ -411,7 +411,7 @@ func TestCheck_connection(t *testing.T) {
 	check(t, err)
 
 	c.config = api.Kubeconfig{Content: content}
-	c.finds(t, c.spec(), want{"", "does not accept the credentials"})
+	c.finds(t, c.spec(), want{"", "rejects the credentials"})
 
 	host := open(t, hostcluster.Options{Kubeconfig: api.Kubeconfig{Content: []byte(oneContext)}})
 

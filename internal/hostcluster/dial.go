@@ -125,7 +125,7 @@ func (h *Host) targetOfIP(ctx context.Context, s workload.Spec, ip string) (targ
 	}
 
 	if pod == nil {
-		return target{}, fmt.Errorf("no pod of the cluster %s has the address any more that one had", s.Cluster)
+		return target{}, fmt.Errorf("the address belonged to a pod of cluster %s that no longer has it", s.Cluster)
 	}
 
 	return target{machine: pod.Labels[workload.LabelMachine], ip: ip}, nil
@@ -227,7 +227,7 @@ func (h *Host) dialAny(ctx context.Context, s workload.Spec, list *podList, port
 	}
 
 	if len(reasons) == 0 {
-		return nil, fmt.Errorf("no control plane of the cluster %s has a pod in namespace %s", s.Cluster, s.Namespace)
+		return nil, fmt.Errorf("no control plane of cluster %s has a pod in namespace %s", s.Cluster, s.Namespace)
 	}
 
 	return nil, errors.Join(reasons...)
@@ -250,7 +250,7 @@ func (h *Host) dialPod(ctx context.Context, s workload.Spec, pod *corev1.Pod, po
 	}
 
 	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("%w; connections through the host's API need the right to create pods/portforward", err)
+		err = fmt.Errorf("%w; connections through the host API require permission to create pods/portforward", err)
 	}
 
 	if err != nil {

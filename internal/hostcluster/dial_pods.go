@@ -71,7 +71,7 @@ func (p *podLists) since(ctx context.Context, s workload.Spec, earliest time.Tim
 		switch {
 		case !fits:
 		case l.err != nil:
-			return nil, fmt.Errorf("list the pods of the cluster %s in namespace %s: %w", s.Cluster, s.Namespace, l.err)
+			return nil, fmt.Errorf("list the pods of cluster %s in namespace %s: %w", s.Cluster, s.Namespace, l.err)
 		default:
 			return l, nil
 		}
@@ -102,7 +102,7 @@ func (p *podLists) begin(ctx context.Context, s workload.Spec, earliest time.Tim
 
 		// The other callers continue to wait when the first one gives up.
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), listTime,
-			fmt.Errorf("no answer within %s", listTime))
+			fmt.Errorf("no response within %s", listTime))
 		defer cancel()
 
 		l.err = panics.Do(func() error {
@@ -216,7 +216,7 @@ func (l *podList) running(s workload.Spec, t target) (*corev1.Pod, error) {
 	case pod == nil:
 		return nil, fmt.Errorf("machine %s-%s has no pod in namespace %s", s.Cluster, t.machine, s.Namespace)
 	case t.ip != "" && !slices.Contains(workload.PodIPs(pod), t.ip):
-		return nil, fmt.Errorf("machine %s-%s does not have the address %s any more", s.Cluster, t.machine, t.ip)
+		return nil, fmt.Errorf("machine %s-%s no longer has the address %s", s.Cluster, t.machine, t.ip)
 	}
 
 	return pod, fit(pod)
@@ -225,7 +225,7 @@ func (l *podList) running(s workload.Spec, t target) (*corev1.Pod, error) {
 // fit is why nothing can be reached in a pod, nil when something may.
 func fit(pod *corev1.Pod) error {
 	if reason := notRunning(pod); reason != "" {
-		return fmt.Errorf("pod %s/%s does not run: it is %s%s", pod.Namespace, pod.Name,
+		return fmt.Errorf("pod %s/%s is not running: it is %s%s", pod.Namespace, pod.Name,
 			cmp.Or(string(pod.Status.Phase), "new"), reason)
 	}
 
@@ -236,27 +236,27 @@ func fit(pod *corev1.Pod) error {
 func notRunning(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return ", without a node: " + reasoned(c.Reason, c.Message)
+			return ", not scheduled: " + reasoned(c.Reason, c.Message)
 		}
 	}
 
 	if hasEnded(pod) {
-		return ": " + reasoned(cmp.Or(pod.Status.Reason, "it has ended"), pod.Status.Message)
+		return ": " + reasoned(cmp.Or(pod.Status.Reason, "it terminated"), pod.Status.Message)
 	}
 
 	for _, c := range pod.Status.ContainerStatuses {
 		switch {
 		case c.Name != workload.ContainerName || c.State.Running != nil:
 		case c.State.Waiting != nil:
-			return ", its container waits: " + reasoned(c.State.Waiting.Reason, c.State.Waiting.Message)
+			return ", its container is waiting: " + reasoned(c.State.Waiting.Reason, c.State.Waiting.Message)
 		case c.State.Terminated != nil:
-			return fmt.Sprintf(", its container ended with exit code %d and is about to start again",
+			return fmt.Sprintf(", its container exited with code %d and will restart",
 				c.State.Terminated.ExitCode)
 		}
 	}
 
 	if pod.Status.Phase != corev1.PodRunning {
-		return ", and has not begun yet"
+		return ", and has not started yet"
 	}
 
 	return ""

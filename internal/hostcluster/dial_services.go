@@ -27,7 +27,7 @@ func (h *Host) dialService(ctx context.Context, s workload.Spec, pod *corev1.Pod
 	}
 
 	if len(addresses) == 0 {
-		return nil, fmt.Errorf("the machine's Service is not of a type that is reached from outside, as access %s needs it",
+		return nil, fmt.Errorf("the type of the machine's Service is not reachable from outside, which access %s requires",
 			s.Access)
 	}
 
@@ -103,7 +103,7 @@ func balanced(service *corev1.Service, port string) ([]string, error) {
 	}
 
 	if len(addresses) == 0 {
-		return nil, fmt.Errorf("Service %s/%s has got no address from a load balancer yet, %s after it was made", //nolint:staticcheck // a kind's name
+		return nil, fmt.Errorf("Service %s/%s has no load balancer address yet, %s after its creation", //nolint:staticcheck // a kind's name
 			service.Namespace, service.Name, time.Since(service.CreationTimestamp.Time).Round(time.Second))
 	}
 
@@ -115,7 +115,7 @@ func balanced(service *corev1.Service, port string) ([]string, error) {
 func (h *Host) nodeAddresses(ctx context.Context, port, first string) ([]string, error) {
 	nodes, err := h.API().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list the nodes of the host, at which node ports are: %w", err)
+		return nil, fmt.Errorf("list the nodes of the host for node ports: %w", err)
 	}
 
 	slices.SortStableFunc(nodes.Items, func(a, b corev1.Node) int { return worse(a.Name != first, b.Name != first) })
@@ -137,7 +137,7 @@ func (h *Host) nodeAddresses(ctx context.Context, port, first string) ([]string,
 	}
 
 	if len(addresses) == 0 {
-		return nil, errors.New("no node of the host is ready and has an address, at which its node port could be reached")
+		return nil, errors.New("no ready node of the host has an address for the node port")
 	}
 
 	return addresses, nil

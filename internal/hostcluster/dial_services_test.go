@@ -32,7 +32,7 @@ func TestDial_throughServices(t *testing.T) {
 	check(t, err)
 
 	d.spec.Access = workload.LoadBalancer
-	d.refused(t, "dev-cp-0:50000", "dev-cp-0 has got no address from a load balancer yet")
+	d.refused(t, "dev-cp-0:50000", "dev-cp-0 has got no load balancer address yet")
 
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {Hostname: "lb.example"}}
 	service, err = api.UpdateStatus(t.Context(), service, metav1.UpdateOptions{})
@@ -97,7 +97,7 @@ func TestExternalEndpoint_isTheAddressOfItsService(t *testing.T) {
 	check(t, err)
 
 	if to, err := d.host.ExternalEndpoint(t.Context(), d.spec); err == nil ||
-		!strings.Contains(err.Error(), "no address from a load balancer yet") {
+		!strings.Contains(err.Error(), "no load balancer address yet") {
 		t.Errorf("a balancer that is not there yet has %q, %v", to, err)
 	}
 

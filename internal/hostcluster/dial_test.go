@@ -206,7 +206,7 @@ func TestDial_namesWhatIsMissing(t *testing.T) {
 
 	d.refused(t, d.spec.Address(machine("cp", 0))+":50000", "machine dev-cp-0 has no pod in namespace "+d.spec.Namespace)
 	d.refused(t, d.spec.Address(machine("batch", 7))+":50000", "machine dev-batch-7 has no pod")
-	d.refused(t, d.spec.EndpointHost()+":6443", "no control plane of the cluster dev has a pod")
+	d.refused(t, d.spec.EndpointHost()+":6443", "no control plane of cluster dev has a pod")
 
 	waiting := d.pod(t, d.spec, machine("cp", 0), "10.66.2.1", nil)
 	d.report(t, waiting, corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
@@ -301,7 +301,7 @@ func TestDial_afterAReplacement(t *testing.T) {
 
 	d.pod(t, d.spec, machine("cp", 0), "10.66.5.2", map[int]string{50000: echoServer(t, "new")})
 	d.answers(t, "dev-cp-0:50000", "new")
-	d.refused(t, "10.66.5.1:50000", "address any more")
+	d.refused(t, "10.66.5.1:50000", "no longer has")
 	d.answers(t, "10.66.5.2:50000", "new")
 }
 
@@ -387,7 +387,7 @@ func TestClose_leavesNothing(t *testing.T) {
 		return !strings.Contains(stacks, "portforward.(*session)") && !strings.Contains(stacks, "portforward.(*conn)")
 	})
 
-	if _, _, err := d.dial(t, "dev-cp-0:50000"); err == nil || !strings.Contains(err.Error(), "the host was closed") {
+	if _, _, err := d.dial(t, "dev-cp-0:50000"); err == nil || !strings.Contains(err.Error(), "the connection to the host was closed") {
 		t.Errorf("a closed host dials: %v", err)
 	}
 }
@@ -408,7 +408,7 @@ func TestDial_leavesPodsOfOthersAlone(t *testing.T) {
 	d.runs(t, planted, "10.66.9.1")
 
 	d.refused(t, d.spec.Address(named)+":50000", "machine dev-cp-0 has no pod in namespace "+d.spec.Namespace)
-	d.refused(t, d.spec.EndpointHost()+":6443", "no control plane of the cluster dev has a pod")
+	d.refused(t, d.spec.EndpointHost()+":6443", "no control plane of cluster dev has a pod")
 
 	d.pod(t, d.spec, named, "10.66.9.2", map[int]string{50000: echoServer(t, "cp-0"), 6443: echoServer(t, "api-0")})
 	d.answers(t, d.spec.Address(named)+":50000", "cp-0")

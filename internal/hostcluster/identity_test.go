@@ -48,7 +48,7 @@ func TestIdentity_rights(t *testing.T) {
 	host := open(t, hostcluster.Options{Kubeconfig: as})
 
 	found, err := host.Identity(t.Context())
-	if err != nil || found.UID != "" || !strings.Contains(found.String(), "may not read") {
+	if err != nil || found.UID != "" || !strings.Contains(found.String(), "no permission") {
 		t.Errorf("without the right it is %s: %v", found, err)
 	}
 

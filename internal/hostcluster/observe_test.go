@@ -84,7 +84,7 @@ func TestObserve_podsThatTheHostRefuses(t *testing.T) {
 	spec := s.spec("dev", 0, 1)
 	check(t, s.Ensure(t.Context(), spec))
 	s.observe(t, spec, func(o workload.Observation) bool {
-		return saying([]string{o.Machines["batch/0"].Diagnosis}, "has not made its pod", "FailedCreate", "exceeded quota")
+		return saying([]string{o.Machines["batch/0"].Diagnosis}, "has not created its pod", "FailedCreate", "exceeded quota")
 	})
 }
 
@@ -142,7 +142,7 @@ func TestObserve_lostNodes(t *testing.T) {
 	go func() { ended <- s.Restart(ctx, spec, "batch/0") }()
 
 	s.observe(t, spec, func(o workload.Observation) bool {
-		return saying([]string{o.Machines["batch/0"].Diagnosis}, append(words, "is being deleted since 20")...)
+		return saying([]string{o.Machines["batch/0"].Diagnosis}, append(words, "has been terminating since 20")...)
 	})
 	cancel()
 
@@ -153,8 +153,8 @@ func TestObserve_lostNodes(t *testing.T) {
 	check(t, s.cluster.API().CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
 
 	m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]
-	if m.Pod != "" && !saying([]string{m.Diagnosis}, "does not exist any more") {
-		t.Errorf("of a pod on a node that does not exist any more the observation is %+v", m)
+	if m.Pod != "" && !saying([]string{m.Diagnosis}, "no longer exists") {
+		t.Errorf("of a pod on a node that no longer exists the observation is %+v", m)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestObserve_lostVolumes(t *testing.T) {
 	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
-		return saying([]string{m.Diagnosis}, "has no node", "affinity/selector") && !m.VolumesLost
+		return saying([]string{m.Diagnosis}, "is not scheduled", "affinity/selector") && !m.VolumesLost
 	})
 
 	s.readiness(t, node, corev1.ConditionUnknown, "NodeStatusUnknown")
@@ -195,7 +195,7 @@ func TestObserve_lostVolumes(t *testing.T) {
 	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
-		return m.VolumesLost && saying([]string{m.Diagnosis}, "var-dev-batch-0", "on a node that does not exist any more")
+		return m.VolumesLost && saying([]string{m.Diagnosis}, "var-dev-batch-0", "on a node that no longer exists")
 	})
 
 	// Nothing but a wipe cures that.
@@ -213,7 +213,7 @@ func TestObserve_lostVolumes(t *testing.T) {
 	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
-		return m.Complete && !m.VolumesLost && saying([]string{m.Diagnosis}, "has no node")
+		return m.Complete && !m.VolumesLost && saying([]string{m.Diagnosis}, "is not scheduled")
 	})
 }
 
@@ -286,7 +286,7 @@ func TestRights_inOneNamespaceSuffice(t *testing.T) {
 		m := o.Machines["cp-0"]
 
 		return m.PodUID != before.Machines["cp-0"].PodUID &&
-			saying([]string{m.Diagnosis}, "ImagePullBackOff", "events may not be read") && !m.VolumesLost
+			saying([]string{m.Diagnosis}, "ImagePullBackOff", "no permission to list events") && !m.VolumesLost
 	})
 	check(t, confined.Remove(t.Context(), spec, "cp-0"))
 	check(t, confined.RemoveShared(t.Context(), spec))

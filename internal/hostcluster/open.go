@@ -32,7 +32,7 @@ type Options struct {
 // String hides the credentials.
 func (o Options) String() string {
 	if o.InCluster {
-		return "the cluster that talosop runs in"
+		return "the cluster where talosop runs"
 	}
 
 	return "the host cluster of " + o.Kubeconfig.String()
@@ -116,13 +116,12 @@ func (o Options) config() (config *rest.Config, connection string, err error) {
 
 	config, err = rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
-		return nil, "", errors.New("in_cluster is for talosop in a pod of the host cluster, and this is none (there is no " +
-			"KUBERNETES_SERVICE_HOST); give a kubeconfig")
+		return nil, "", errors.New("in_cluster requires that talosop runs in a pod of the host cluster " +
+			"(KUBERNETES_SERVICE_HOST is not set); give a kubeconfig instead")
 	}
 
 	if err != nil {
-		return nil, "", fmt.Errorf("read the service account of this pod, which is mounted where "+
-			"automountServiceAccountToken allows it: %w", err)
+		return nil, "", fmt.Errorf("read the service account of this pod (requires automountServiceAccountToken): %w", err)
 	}
 
 	config.Proxy, config.UserAgent = noProxy, userAgent

@@ -93,11 +93,11 @@ func TestOpen_namesWhatIsMissing(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 
 	for want, o := range map[string]hostcluster.Options{
-		"not both":                   {InCluster: true, Kubeconfig: api.Kubeconfig{Path: "k"}},
-		"no KUBERNETES_SERVICE_HOST": {InCluster: true},
-		"it is empty":                {},
-		"no such file":               {Kubeconfig: api.Kubeconfig{Path: t.TempDir() + "/none"}},
-		"it is not YAML":             {Kubeconfig: api.Kubeconfig{Content: []byte("apiVersion: v1\nkind: [")}},
+		"not both":                           {InCluster: true, Kubeconfig: api.Kubeconfig{Path: "k"}},
+		"KUBERNETES_SERVICE_HOST is not set": {InCluster: true},
+		"it is empty":                        {},
+		"no such file":                       {Kubeconfig: api.Kubeconfig{Path: t.TempDir() + "/none"}},
+		"it is not YAML":                     {Kubeconfig: api.Kubeconfig{Content: []byte("apiVersion: v1\nkind: [")}},
 		"it has no context production": {
 			Kubeconfig: api.Kubeconfig{Content: []byte(oneContext), Context: "production"}},
 	} {

@@ -27,7 +27,7 @@ func TestRemove_namespaceThatTalosopMade(t *testing.T) {
 
 	strict := two
 	strict.CreateNamespace = false
-	s.refusedFor(t, strict, "there is no namespace "+s.namespace, "create_namespace")
+	s.refusedFor(t, strict, "namespace "+s.namespace+" does not exist", "create_namespace")
 
 	o, err := s.Observe(t.Context(), one)
 	check(t, err)

@@ -117,7 +117,7 @@ func TestClaims_lostInPart(t *testing.T) {
 			m := o.Machines["batch/0"]
 
 			return m.VolumesLost && m.Exists && !m.Complete && !saying(m.Drift, lost[0]) &&
-				saying([]string{m.Diagnosis}, "PersistentVolumeClaim "+s.namespace+"/"+lost[0]+" does not exist any more")
+				saying([]string{m.Diagnosis}, "PersistentVolumeClaim "+s.namespace+"/"+lost[0]+" no longer exists")
 		}
 
 		s.observe(t, spec, gone)
@@ -164,7 +164,7 @@ func TestClaims_thatAreNotLost(t *testing.T) {
 		t.Errorf("a volume that is there is lost: %+v", m)
 	}
 
-	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-batch-0", "not this cluster's",
+	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-batch-0", "does not belong to this cluster",
 		"talosop.dev/mark=mark-of-dev")
 }
 

@@ -66,7 +66,7 @@ func rewound(r *http.Request, attempt int) (*http.Request, error) {
 	}
 
 	if r.GetBody == nil {
-		return nil, errors.New("the request cannot be repeated: its body is gone")
+		return nil, errors.New("the request cannot be retried: its body was consumed")
 	}
 
 	body, err := r.GetBody()
@@ -78,7 +78,7 @@ func rewound(r *http.Request, attempt int) (*http.Request, error) {
 // bounded makes a request that ends when the answer does not begin in time. A watch has a beginning, too.
 func (t retrying) bounded(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	timer := time.AfterFunc(answerTime, func() { cancel(fmt.Errorf("no answer within %s", answerTime)) })
+	timer := time.AfterFunc(answerTime, func() { cancel(fmt.Errorf("no response within %s", answerTime)) })
 
 	response, err := t.RoundTripper.RoundTrip(r.WithContext(ctx))
 	timer.Stop()

@@ -100,7 +100,7 @@ func TestRetrying_contextEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if _, err := way.RoundTrip(r); err == nil || err.Error() != "no answer within 30s" || time.Since(begun) != answerTime { //nolint:bodyclose // there is none
+		if _, err := way.RoundTrip(r); err == nil || err.Error() != "no response within 30s" || time.Since(begun) != answerTime { //nolint:bodyclose // there is none
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 

@@ -23,7 +23,7 @@ func noProxy(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilni
 func newTransport(config *rest.Config) (base string, authenticated http.RoundTripper, closeIdle func(), err error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return "", nil, nil, errors.New("the server of its cluster is not a URL")
+		return "", nil, nil, errors.New("the server of the kubeconfig's cluster is not a URL")
 	}
 
 	config = rest.CopyConfig(config)

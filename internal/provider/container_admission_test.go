@@ -101,7 +101,7 @@ func TestContainer_inClusterOutsideOfAPod(t *testing.T) {
 		"kubernetes_version": "v1.36.2", "replicas": 1,
 		"host": tftest.Config{"in_cluster": true, "namespace": "talos"}, "deletion_protection": false,
 	}
-	words := "in_cluster is for talosop in a pod of the host cluster, and this is none"
+	words := "in_cluster requires that talosop runs in a pod of the host cluster"
 	d := tftest.Drive(t, "talosop_control_plane", nil)
 
 	if diagnostics := tftest.Show(d.Plan(t, config).Must(t).Diagnostics); !strings.Contains(diagnostics, words) {

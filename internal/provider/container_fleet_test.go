@@ -278,7 +278,7 @@ func TestContainer_restartsTwice(t *testing.T) {
 	restarts = true
 
 	if got := observeOn(t, f, "cp-0"); got.Access != step.Unreachable ||
-		!strings.Contains(got.Cause, "restarted just now") {
+		!strings.Contains(got.Cause, "just restarted") {
 		t.Errorf("it is %s: %s", got.Access, got.Cause)
 	}
 }

@@ -140,7 +140,7 @@ func (s *hostSite) losesAll(t *testing.T) {
 
 	done := d.Apply(t, config)
 	for _, words := range []string{"the data of 1 of 1 control planes is lost",
-		"is on a node that does not exist any more", "restore_from"} {
+		"is on a node that no longer exists", "restore_from"} {
 		if !done.Failed() || !strings.Contains(tftest.Show(done.Diagnostics), words) {
 			t.Errorf("the apply does not say %q: %s", words, tftest.Show(done.Diagnostics))
 		}

@@ -186,7 +186,7 @@ func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 	s.watchPlanes(t, m, "halved", 3)
 
 	if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics,
-		"state-halved-cp-1 does not exist any more") {
+		"state-halved-cp-1 no longer exists") {
 		t.Errorf("the refresh says: %s", diagnostics)
 	}
 

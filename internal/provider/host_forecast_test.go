@@ -101,7 +101,7 @@ func TestContainerPlan_ofReplacements(t *testing.T) {
 	successor := s.drive(t, "talosop_control_plane")
 
 	planned := successor.Plan(t, renewed)
-	if diagnostics := tftest.Show(planned.Diagnostics); planned.Failed() || !strings.Contains(diagnostics, "is not this cluster's") {
+	if diagnostics := tftest.Show(planned.Diagnostics); planned.Failed() || !strings.Contains(diagnostics, "does not belong to this cluster") {
 		t.Fatalf("the plan says: %s", diagnostics)
 	}
 

@@ -27,7 +27,7 @@ const (
 	refusedTime = 10 * time.Second
 )
 
-var errClosed = errors.New("the host was closed")
+var errClosed = errors.New("the connection to the host was closed")
 
 // Forwarder forwards ports of pods. It is safe for concurrent use.
 type Forwarder struct {

@@ -217,7 +217,7 @@ func (s *session) open(ctx context.Context, port string, refused func()) (net.Co
 	case <-s.conn.CloseChan():
 		err = errLost
 	case <-timeout.C:
-		err = fmt.Errorf("%w: no stream was accepted within %s", errLost, streamTimeout)
+		err = fmt.Errorf("%w: no stream accepted within %s", errLost, streamTimeout)
 	}
 
 	go func() {

@@ -105,7 +105,7 @@ func (c *checking) try(ctx context.Context, m workload.Machine) (denials []denia
 		case isVerdict(err):
 			denials = append(denials, denial{kind: o.kind, object: o.object, err: err})
 		default:
-			return nil, fmt.Errorf("try to make %s: %w", o.kind.Of(o.object), err)
+			return nil, fmt.Errorf("dry run of creating %s: %w", o.kind.Of(o.object), err)
 		}
 	}
 
@@ -180,14 +180,14 @@ func isVerdict(err error) bool {
 // deny records what the host refuses.
 func (c *checking) deny(d denial) {
 	if apierrors.IsNotFound(d.err) && c.namespace == nil {
-		c.await(attributeNamespace, "The host has no namespace %s.",
-			"Create it, or set create_namespace and let the user of the kubeconfig read namespaces.",
+		c.await(attributeNamespace, "Namespace %s does not exist on the host.",
+			"Create it, or set create_namespace and allow the user of the kubeconfig to read namespaces.",
 			c.spec.Namespace)
 
 		return
 	}
 
-	attribute, help := attributePod, "Change what of the machine is refused, or have the policy of the host let it pass."
+	attribute, help := attributePod, "Change the rejected settings of the machine, or allow them on the host."
 
 	switch d.kind {
 	case workload.ClaimKind:
@@ -215,10 +215,10 @@ func (c *checking) deny(d denial) {
 	// There is no other sign of it (Kubernetes 1.36, apiserver/pkg/admission/plugin/resourcequota/controller.go
 	// checkRequest). A replaced object frees what it uses.
 	if apierrors.IsForbidden(d.err) && strings.Contains(d.err.Error(), "exceeded quota") {
-		note, help = c.await, "Let the machines need less, have the quota raised, or choose another namespace."
+		note, help = c.await, "Reduce the resources of the machines, raise the quota, or choose another namespace."
 	}
 
-	note(attribute, "The host refuses %s: %s.", help, d.kind.Of(d.object), strings.TrimSuffix(d.err.Error(), "."))
+	note(attribute, "The host rejects %s: %s.", help, d.kind.Of(d.object), strings.TrimSuffix(d.err.Error(), "."))
 }
 
 func (c *checking) level() string {

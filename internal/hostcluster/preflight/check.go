@@ -27,8 +27,8 @@ func Check(ctx context.Context, h *workload.Client, s workload.Spec) ([]Finding,
 
 	err := c.run(ctx)
 	if apierrors.IsUnauthorized(err) {
-		c.find("", "The host does not accept the credentials of the kubeconfig: %s answers that they are unauthorized.",
-			"Check that the user of the kubeconfig's context has a token or certificate that is of this cluster and has not "+
+		c.find("", "The host rejects the credentials of the kubeconfig: %s reports them as unauthorized.",
+			"Check that the token or certificate in the context of the kubeconfig is valid for this cluster and has not "+
 				"expired.", h)
 
 		err = nil
@@ -40,8 +40,8 @@ func Check(ctx context.Context, h *workload.Client, s workload.Spec) ([]Finding,
 
 	if len(c.unseen) > 0 {
 		slices.Sort(c.unseen)
-		c.warn("", "The credentials may not read %s, so that what depends on it is not checked.",
-			"Nothing needs to be done; machines that cannot run say why.", strings.Join(slices.Compact(c.unseen), ", "))
+		c.warn("", "The credentials do not allow reading %s, so related checks are skipped.",
+			"No action is needed; machines that cannot run report the reason.", strings.Join(slices.Compact(c.unseen), ", "))
 	}
 
 	return arranged(c.findings), nil
@@ -162,8 +162,8 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 			}
 		}
 
-		c.await(attributeNamespace, "The namespace %s is being deleted: nothing can be made in it. %s",
-			"Wait until it is gone, or choose another one.", name, strings.Join(held, " "))
+		c.await(attributeNamespace, "Namespace %s is being deleted, so no objects can be created in it. %s",
+			"Wait for its deletion, or choose another namespace.", name, strings.Join(held, " "))
 
 		return false, nil
 	}
@@ -177,9 +177,9 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 func (c *checking) checkIdentity(ctx context.Context) error {
 	found, err := c.host.Identity(ctx)
 	if err == nil && found.UID == "" {
-		c.warn("", "The credentials may not read the namespace "+metav1.NamespaceSystem+", whose UID tells %s from all "+
-			"others: a context that is switched by mistake goes unnoticed, and its machines look gone.",
-			"Give the user the right to get that namespace, by a Role in it.", c.host)
+		c.warn("", "The credentials do not allow reading the namespace "+metav1.NamespaceSystem+", whose UID identifies "+
+			"%s. A wrong context is not detected, and its machines look deleted.",
+			"Grant permission to get that namespace with a Role in it.", c.host)
 	}
 
 	return err
@@ -195,11 +195,11 @@ func (c *checking) checkForeign() {
 
 		help := "Remove or rename it, or choose another name for the cluster or another namespace."
 		if workload.LostLabels(o) {
-			help = fmt.Sprintf("If only its labels were taken away, give them back: %s=%s, %s=%s. Otherwise: %s",
+			help = fmt.Sprintf("If only its labels were removed, restore them: %s=%s, %s=%s. Otherwise: %s",
 				workload.LabelCluster, c.spec.Cluster, workload.LabelMark, c.spec.Mark, help)
 		}
 
-		c.await(attributeNamespace, "%s exists and is not this cluster's: %s.", help, k.Of(o), workload.Whose(o))
+		c.await(attributeNamespace, "%s exists and does not belong to this cluster: %s.", help, k.Of(o), workload.Whose(o))
 	}
 
 	if c.spec.Endpoint != nil {

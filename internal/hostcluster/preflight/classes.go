@@ -33,7 +33,8 @@ func (c *checking) checkClasses(ctx context.Context) error {
 		switch {
 		case apierrors.IsNotFound(err):
 			c.priorities = append(c.priorities, name)
-			c.await(attributePriority, "The host has no priority class %s.", "Create it, or choose one that there is.", name)
+			c.await(attributePriority, "Priority class %s does not exist on the host.",
+				"Create it, or choose an existing one.", name)
 		case c.unseenIf(err, "priority classes"), err == nil:
 		default:
 			return fmt.Errorf("read priority class %s: %w", name, err)
@@ -81,21 +82,21 @@ func (c *checking) checkStorage(ctx context.Context) error {
 		hasDefault = hasDefault || isDefault(&classes.Items[i])
 	}
 
-	there := "There is none."
+	there := "It has none."
 	if len(all) > 0 {
-		there = "There are: " + strings.Join(all, ", ") + "."
+		there = "Available: " + strings.Join(all, ", ") + "."
 	}
 
 	for _, name := range named(claiming, func(m workload.Machine) []string { return []string{m.Pod.Storage.Class} }) {
 		if !slices.Contains(all, name) {
-			c.await(attributeClass, "The host has no storage class %s. %s", "Choose one that there is, or create it.", name,
-				there)
+			c.await(attributeClass, "Storage class %s does not exist on the host. %s",
+				"Choose an existing one, or create it.", name, there)
 		}
 	}
 
 	if !hasDefault && slices.ContainsFunc(claiming, func(m workload.Machine) bool { return m.Pod.Storage.Class == "" }) {
-		c.await(attributeClass, "No storage class is given, and the host has no default one. %s",
-			"Name one, or, for clusters to throw away, set pod.storage.ephemeral.", there)
+		c.await(attributeClass, "No storage class is set, and the host has no default storage class. %s",
+			"Set one, or, for disposable clusters, set pod.storage.ephemeral.", there)
 	}
 
 	return nil
@@ -113,14 +114,14 @@ func (c *checking) checkPullSecrets(ctx context.Context) error {
 		switch {
 		case apierrors.IsNotFound(err):
 			// Kubelets try without it, and images that need none are pulled.
-			c.warn(attributePullSecrets, "The namespace %s has no secret %s: an image that needs it cannot be pulled.",
-				"Create it there; kubelets try again until it is there.", c.spec.Namespace, name)
+			c.warn(attributePullSecrets, "Namespace %s has no Secret %s: images that need it cannot be pulled.",
+				"Create it; kubelets retry until it exists.", c.spec.Namespace, name)
 		case c.unseenIf(err, "secrets"):
 		case err != nil:
-			return fmt.Errorf("read secret %s/%s: %w", c.spec.Namespace, name, err)
+			return fmt.Errorf("read Secret %s/%s: %w", c.spec.Namespace, name, err)
 		case secret.Type != corev1.SecretTypeDockerConfigJson && secret.Type != corev1.SecretTypeDockercfg:
-			c.warn(attributePullSecrets, "Secret %s/%s is of type %s, which images are not pulled with.",
-				"Make it of type "+string(corev1.SecretTypeDockerConfigJson)+".", c.spec.Namespace, name, secret.Type)
+			c.warn(attributePullSecrets, "Secret %s/%s has type %s, which is not for image pulls.",
+				"Change its type to "+string(corev1.SecretTypeDockerConfigJson)+".", c.spec.Namespace, name, secret.Type)
 		}
 	}
 

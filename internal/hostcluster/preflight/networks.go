@@ -63,9 +63,9 @@ func (c *checking) compare(attribute, what string, own []netip.Prefix, used []ne
 		c.add(Finding{
 			Warning: used[i].warning, Attribute: attribute,
 			Found: fmt.Sprintf("The %s network %s of the cluster overlaps with %s of the host, %s: its machines could not "+
-				"reach what is there.",
+				"reach addresses in it.",
 				what, prefix, used[i].what, used[i].prefix),
-			Help: "Choose a network that the host does not use; it cannot be changed once the cluster is there.",
+			Help: "Choose a network that the host does not use; it cannot change after the cluster is created.",
 		})
 	}
 }

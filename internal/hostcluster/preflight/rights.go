@@ -66,7 +66,7 @@ func (c *checking) needs(exists bool) []need {
 	if c.spec.Access == workload.NodePort {
 		needs = append(needs, need{
 			Resource: "nodes", verbs: []string{"list"}, Cluster: true, attribute: attributeAccess,
-			otherwise: " Or choose another access than node-port, which needs the nodes' addresses.",
+			otherwise: " Or choose another access than node-port, which requires the addresses of the nodes.",
 		})
 	}
 
@@ -79,7 +79,7 @@ func (c *checking) needs(exists bool) []need {
 	if c.spec.Budget() != nil {
 		needs = append(needs, need{
 			group: "policy", Resource: "poddisruptionbudgets", verbs: all, warning: true,
-			otherwise: " Without it a drain of the host may take several control planes at once; all else works.",
+			otherwise: " Without it, a drain of the host can stop several control planes at once; all else works.",
 		})
 	}
 
@@ -185,7 +185,7 @@ func (c *checking) judge(n need) {
 		note = c.await
 	}
 
-	note(n.attribute, "The user of the kubeconfig may not %s %s%s.", "Give it the right, by "+role+"."+n.otherwise,
+	note(n.attribute, "The user of the kubeconfig has no permission to %s %s%s.", "Grant it with "+role+"."+n.otherwise,
 		strings.Join(lacking, ", "), right{group: n.group, Resource: n.Resource}, place)
 }
 

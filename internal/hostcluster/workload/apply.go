@@ -83,7 +83,7 @@ func (h *Client) eachMachine(s Spec, work func(Machine) error) error {
 func (h *Client) ensureMachine(ctx context.Context, s Spec, m Machine, found *Inventory) error {
 	live := found.Sets[s.HostName(m)]
 	if live != nil && live.Annotations[wipeAnnotation] != "" {
-		h.progress(fmt.Sprintf("The wiping of %s was interrupted and goes on", m.Name))
+		h.progress(fmt.Sprintf("The interrupted wipe of %s continues", m.Name))
 
 		return h.wipe(ctx, s, m, live)
 	}
@@ -142,7 +142,7 @@ func (h *Client) ensureSet(
 
 	set, ok := became.(*appsv1.StatefulSet)
 	if !ok {
-		return nil, wait.Permanent(fmt.Errorf("the host gave a %T for a StatefulSet", became))
+		return nil, wait.Permanent(fmt.Errorf("the host returned %T instead of a StatefulSet", became))
 	}
 
 	return set, nil
@@ -216,10 +216,10 @@ func (h *Client) make(ctx context.Context, k *Kind, namespace string, wanted fie
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, wait.Permanent(fmt.Errorf(
-			"make %s on %s: there is no namespace %s; make it, or let talosop do so (create_namespace)",
+			"create %s on %s: namespace %s does not exist; create it, or set create_namespace",
 			k.title(namespace, wanted.name()), h, namespace))
 	case err != nil:
-		return nil, final(fmt.Errorf("make %s on %s: %w", k.title(namespace, wanted.name()), h, err))
+		return nil, final(fmt.Errorf("create %s on %s: %w", k.title(namespace, wanted.name()), h, err))
 	}
 
 	return made, nil
@@ -261,11 +261,11 @@ func (h *Client) awaitGone(ctx context.Context, k *Kind, o Object) error {
 		case found == nil || found.GetUID() != o.GetUID():
 			return nil
 		default:
-			return fmt.Errorf("it is still there%s", held(found))
+			return fmt.Errorf("it still exists%s", held(found))
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("wait until %s is gone from %s: %w", k.Of(o), h, err)
+		return fmt.Errorf("wait for the deletion of %s on %s: %w", k.Of(o), h, err)
 	}
 
 	return nil

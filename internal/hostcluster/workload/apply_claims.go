@@ -23,7 +23,7 @@ func (h *Client) ensureClaim(
 	ctx context.Context, s Spec, claim, live *corev1.PersistentVolumeClaim, pod *corev1.Pod,
 ) error {
 	if live != nil && live.DeletionTimestamp != nil && keepsClaims(pod) {
-		h.progress(fmt.Sprintf("%s was deleted and goes with pod %s, with what is in it", ClaimKind.Of(live), pod.Name))
+		h.progress(fmt.Sprintf("%s was deleted and is removed with pod %s, including its data", ClaimKind.Of(live), pod.Name))
 
 		return nil
 	}
@@ -42,7 +42,7 @@ func (h *Client) ensureClaim(
 	_, err = h.ensure(ctx, s, ClaimKind, wanted, OrNil(live), func(o Object) (fields, error) {
 		found, ok := o.(*corev1.PersistentVolumeClaim)
 		if !ok {
-			return nil, fmt.Errorf("the host gave a %T for a PersistentVolumeClaim", o)
+			return nil, fmt.Errorf("the host returned %T instead of a PersistentVolumeClaim", o)
 		}
 
 		return claimBody(found, claim, wanted)
@@ -129,7 +129,7 @@ func (h *Client) growable(ctx context.Context, live, wanted *corev1.PersistentVo
 
 	if name == "" {
 		return wait.Permanent(fmt.Errorf(
-			"%w: it has no storage class, and only one with allowVolumeExpansion lets it; set the size back to %s",
+			"%w: it has no storage class, and growing requires one with allowVolumeExpansion; set the size back to %s",
 			refusal, had.String()))
 	}
 
@@ -140,13 +140,13 @@ func (h *Client) growable(ctx context.Context, live, wanted *corev1.PersistentVo
 		return nil
 	case apierrors.IsNotFound(err):
 		return wait.Permanent(fmt.Errorf(
-			"%w: there is no storage class %s any more, and only a class can let it; set the size back to %s",
+			"%w: storage class %s no longer exists, and growing requires it; set the size back to %s",
 			refusal, name, had.String()))
 	case err != nil:
 		return fmt.Errorf("read StorageClass %s on %s: %w", name, h, err)
 	case class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion:
 		return wait.Permanent(fmt.Errorf(
-			"%w: storage class %s does not have allowVolumeExpansion; set it there if the storage can, or the size back to %s",
+			"%w: storage class %s lacks allowVolumeExpansion; set it if the storage supports it, or set the size back to %s",
 			refusal, name, had.String()))
 	}
 

@@ -43,7 +43,7 @@ func (h *Client) remakeService(ctx context.Context, s Spec, service, live *corev
 	before.Spec.ClusterIP = live.Spec.ClusterIP
 
 	if back := h.ensureService(ctx, s, before, nil); back != nil {
-		return errors.Join(err, fmt.Errorf("give %s back the address that it had: %w", ServiceKind.Of(live), back))
+		return errors.Join(err, fmt.Errorf("restore the address of %s: %w", ServiceKind.Of(live), back))
 	}
 
 	return err
@@ -67,7 +67,7 @@ func (h *Client) mayGive(ctx context.Context, service *corev1.Service) error {
 
 	switch {
 	case apierrors.IsInvalid(err):
-		return refusedAddress(service, final(fmt.Errorf("make %s on %s: %w", ServiceKind.Of(service), h, err)))
+		return refusedAddress(service, final(fmt.Errorf("create %s on %s: %w", ServiceKind.Of(service), h, err)))
 	// such as for an exceeded quota, or by a webhook that has no dry run: it says nothing about the address
 	case err != nil && !refused(err):
 		return fmt.Errorf("try the address %s on %s: %w", address, h, err)
@@ -88,7 +88,7 @@ func (h *Client) heldByOthers(ctx context.Context, service *corev1.Service) erro
 	case apierrors.IsForbidden(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("find who has the address %s on %s: %w", address, h, err)
+		return fmt.Errorf("find the owner of address %s on %s: %w", address, h, err)
 	}
 
 	for i := range list.Items {

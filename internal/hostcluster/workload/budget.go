@@ -112,7 +112,7 @@ func (h *Client) ensureBudget(ctx context.Context, s Spec, found *Inventory) err
 
 	err := h.putBudget(ctx, s, wanted, found.Budgets[wanted.Name])
 	if apierrors.IsForbidden(err) {
-		h.progress(fmt.Sprintf("A drain of the host may take several control planes at once: %v", err))
+		h.progress(fmt.Sprintf("A drain of the host can stop several control planes at once: %v", err))
 
 		return nil
 	}

@@ -97,7 +97,7 @@ func (about *surroundings) diagnose(ctx context.Context, s Spec, m Machine, foun
 	case pod == nil:
 		event, err := about.lastEvent(ctx, SetKind, set)
 
-		return fmt.Sprintf("%s has not made its pod; last event: %s", SetKind.Of(set), event), err
+		return fmt.Sprintf("%s has not created its pod; last event: %s", SetKind.Of(set), event), err
 	}
 
 	node, err := about.diagnoseNode(pod)
@@ -119,8 +119,8 @@ func (about *surroundings) diagnose(ctx context.Context, s Spec, m Machine, foun
 	if claim := pendingClaim(s, m, found); claim != nil && pod.Spec.NodeName == "" {
 		event, err := about.lastEvent(ctx, ClaimKind, claim)
 
-		return fmt.Sprintf("%s; %s is not bound (%s); its last event: %s", reason, ClaimKind.Of(claim), claimClass(claim),
-			event), err
+		return fmt.Sprintf("%s; %s is not bound (%s); last event of the claim: %s", reason, ClaimKind.Of(claim),
+			claimClass(claim), event), err
 	}
 
 	event, err := about.lastEvent(ctx, PodKind, pod)
@@ -140,28 +140,28 @@ func podReason(pod *corev1.Pod) string {
 			since = since.Add(-time.Duration(*grace) * time.Second)
 		}
 
-		return fmt.Sprintf("%s is being deleted since %s", name, since.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s has been terminating since %s", name, since.UTC().Format(time.RFC3339))
 	case pod.Status.Phase == corev1.PodFailed:
 		return name + " failed" + because(pod.Status.Reason, pod.Status.Message)
 	case scheduled != nil && scheduled.Status == corev1.ConditionFalse:
-		return name + " has no node" + because(scheduled.Reason, scheduled.Message)
+		return name + " is not scheduled" + because(scheduled.Reason, scheduled.Message)
 	}
 
 	status := talosStatus(pod)
 
 	switch {
 	case status == nil && pod.Spec.NodeName == "":
-		return name + " waits for the scheduler"
+		return name + " is waiting for the scheduler"
 	case status == nil:
-		return name + " has not begun" + because(pod.Status.Reason, pod.Status.Message)
+		return name + " has not started" + because(pod.Status.Reason, pod.Status.Message)
 	case status.State.Running != nil:
 		return ""
 	case status.State.Waiting != nil:
-		return name + " waits" + because(status.State.Waiting.Reason, status.State.Waiting.Message) + lastEnd(status)
+		return name + " is waiting" + because(status.State.Waiting.Reason, status.State.Waiting.Message) + lastEnd(status)
 	case status.State.Terminated != nil:
-		return name + " ended: " + ending(status.State.Terminated)
+		return name + " terminated: " + ending(status.State.Terminated)
 	default:
-		return name + " has not begun"
+		return name + " has not started"
 	}
 }
 
@@ -179,7 +179,7 @@ func (about *surroundings) diagnoseNode(pod *corev1.Pod) (string, error) {
 
 	node := nodes[pod.Spec.NodeName]
 	if node == nil {
-		return fmt.Sprintf("its node %s does not exist any more; the host removes the pod by itself", pod.Spec.NodeName), nil
+		return fmt.Sprintf("its node %s no longer exists; the host removes the pod automatically", pod.Spec.NodeName), nil
 	}
 
 	for _, c := range node.Status.Conditions {
@@ -187,8 +187,8 @@ func (about *surroundings) diagnoseNode(pod *corev1.Pod) (string, error) {
 			continue
 		}
 
-		return fmt.Sprintf("its node %s is not ready since %s%s; bring it back, or, when it is off for good, delete the "+
-			"Node or taint it with `kubectl taint node %s %s=nodeshutdown:NoExecute`, and the pod is made on another one",
+		return fmt.Sprintf("its node %s is not ready since %s%s; restore it, or, if it is gone for good, delete the "+
+			"Node or taint it with `kubectl taint node %s %s=nodeshutdown:NoExecute` to move the pod to another one",
 			node.Name, stamp(&c.LastTransitionTime), because(c.Reason, c.Message), node.Name, corev1.TaintNodeOutOfService), nil
 	}
 
@@ -211,7 +211,7 @@ func claimClass(claim *corev1.PersistentVolumeClaim) string {
 		return "storage class " + *class
 	}
 
-	return "without a storage class: the host has no default"
+	return "no storage class: the host has no default"
 }
 
 // lastEvent is the last one about an object.
@@ -223,7 +223,7 @@ func (about *surroundings) lastEvent(ctx context.Context, k *Kind, o metav1.Obje
 
 	switch {
 	case apierrors.IsForbidden(err):
-		return "unknown, because events may not be read", nil
+		return "unknown (no permission to list events)", nil
 	case err != nil:
 		return "", fmt.Errorf("list the events of %s on %s: %w", k.Of(o), about.host, err)
 	case len(list.Items) == 0:
@@ -259,7 +259,7 @@ func lastEnd(status *corev1.ContainerStatus) string {
 		return ""
 	}
 
-	return fmt.Sprintf("; restarted %d times, last end: %s", status.RestartCount,
+	return fmt.Sprintf("; restarted %d times, last exit: %s", status.RestartCount,
 		ending(status.LastTerminationState.Terminated))
 }
 

@@ -107,9 +107,9 @@ func (d Difference) String() string {
 	case Deleting:
 		return d.Object.String() + " is being deleted"
 	case Changing:
-		return d.Object.String() + " changes at this moment"
+		return d.Object.String() + " is changing"
 	case Wiping:
-		return d.Object.String() + ": the wiping of the machine has begun and is not finished"
+		return d.Object.String() + ": the wipe of the machine is unfinished"
 	case Changed:
 		line := d.Object.String() + ": " +
 			objects.Difference{Path: objects.PathOf(d.Path), Found: d.Before, Wanted: d.After}.String()
@@ -120,19 +120,19 @@ func (d Difference) String() string {
 		return line
 	case Refused:
 		if by != "" {
-			return fmt.Sprintf("%s: %s changed its template, and the host would not change it back: %s", d.Object, by, d.Reason)
+			return fmt.Sprintf("%s: %s changed its template, and the host rejects reverting it: %s", d.Object, by, d.Reason)
 		}
 
-		return fmt.Sprintf("%s is not as it should be, and the host would not change it: %s", d.Object, d.Reason)
+		return fmt.Sprintf("%s differs from the wanted state, and the host rejects the change: %s", d.Object, d.Reason)
 	case Readdressed:
 		return fmt.Sprintf("%s has another address or kind of it (%s) and is to be recreated", d.Object, d.Before)
 	case Unwanted:
-		return d.Object.String() + " leads to the cluster from outside of the host, and is to be deleted"
+		return d.Object.String() + " exposes the cluster outside of the host and will be deleted"
 	case Remeasured:
 		return fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be recreated", d.Object, d.Before,
 			d.After)
 	case OtherTemplate:
-		return fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)", d.Object, d.Of,
+		return fmt.Sprintf("%s was created from an outdated template of %s (revision %s instead of %s)", d.Object, d.Of,
 			d.Before, d.After)
 	case Unreadable:
 		return d.Reason
@@ -148,26 +148,25 @@ func (d Difference) ofVolume() string {
 		return d.Object.String() + " was deleted, which cannot be undone, and goes with its pod, with what is in it: " +
 			"back up what is needed of that, of a control plane etcd, before the pod is replaced"
 	case Vanished:
-		return d.Object.String() + " does not exist any more, nor does what was in it"
+		return d.Object.String() + " no longer exists, and its data is lost"
 	case VolumeLost:
-		return fmt.Sprintf("%s is lost: its volume %s does not exist any more", d.Object, d.Of)
+		return fmt.Sprintf("%s is lost: its volume %s no longer exists", d.Object, d.Of)
 	case VolumeUnreachable:
-		return fmt.Sprintf("volume %s of %s is on a node that does not exist any more", d.Of, d.Object)
+		return fmt.Sprintf("volume %s of %s is on a node that no longer exists", d.Of, d.Object)
 	case Smaller:
-		return fmt.Sprintf("%s has %s, and %s are wanted: volumes cannot shrink; set the size to %s, or remove machine %s "+
-			"and add another",
-			d.Object, d.Before, d.After, d.Before, d.Of)
+		return fmt.Sprintf("%s has %s, but %s is configured: volumes cannot shrink; set the size to %s, or remove "+
+			"machine %s and add another", d.Object, d.Before, d.After, d.Before, d.Of)
 	case OtherClass:
-		return fmt.Sprintf("%s is of storage class %q, and %q is wanted: a claim stays in its class; set it back to %q, or "+
-			"remove machine %s and add another", d.Object, d.Before, d.After, d.Before, d.Of)
+		return fmt.Sprintf("%s has storage class %q, but %q is configured: the class of a claim cannot change; set it "+
+			"back to %q, or remove machine %s and add another", d.Object, d.Before, d.After, d.Before, d.Of)
 	case OtherStorage:
 		if d.After == ephemeralStorage {
-			return fmt.Sprintf("%s keeps the machine's data in claims, and ephemeral storage is wanted: the data would be "+
+			return fmt.Sprintf("%s stores the machine's data in claims, but ephemeral storage is configured: the data would be "+
 				"lost; remove machine %s and add another, or keep the claims", d.Object, d.Of)
 		}
 
-		return fmt.Sprintf("%s keeps the machine's data in its pod, and claims are wanted, which would be empty; remove "+
-			"machine %s and add another, or keep ephemeral storage", d.Object, d.Of)
+		return fmt.Sprintf("%s stores the machine's data in its pod, but claims are configured, which would be empty; "+
+			"remove machine %s and add another, or keep ephemeral storage", d.Object, d.Of)
 	default:
 		return d.Object.String() + ": " + string(d.Cause)
 	}

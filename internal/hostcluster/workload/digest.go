@@ -20,7 +20,7 @@ func PodDigest(s Spec, machine string) (string, error) {
 
 	template, err := json.Marshal(s.StatefulSet(m).Spec.Template)
 	if err != nil {
-		return "", fmt.Errorf("digest the pod of machine %s: %w", machine, err)
+		return "", fmt.Errorf("hash the pod of machine %s: %w", machine, err)
 	}
 
 	sum := sha256.Sum256(template)

@@ -137,7 +137,7 @@ func addedBy(set *appsv1.StatefulSet) (makers []string, err error) {
 
 		var all map[string]any
 		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &all); err != nil {
-			return nil, wait.Permanent(fmt.Errorf("read who set the fields of %s: %w", SetKind.Of(set), err))
+			return nil, wait.Permanent(fmt.Errorf("read the field managers of %s: %w", SetKind.Of(set), err))
 		}
 
 		template := within(within(all, "f:spec"), "f:template")

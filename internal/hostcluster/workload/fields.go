@@ -17,12 +17,12 @@ type fields map[string]any
 func fieldsOf(k *Kind, o any) (fields, error) {
 	encoded, err := json.Marshal(o)
 	if err != nil {
-		return nil, wait.Permanent(fmt.Errorf("write a %s: %w", k.name, err))
+		return nil, wait.Permanent(fmt.Errorf("encode %s: %w", k.name, err))
 	}
 
 	var f fields
 	if err := json.Unmarshal(encoded, &f); err != nil {
-		return nil, wait.Permanent(fmt.Errorf("read a %s: %w", k.name, err))
+		return nil, wait.Permanent(fmt.Errorf("decode %s: %w", k.name, err))
 	}
 
 	delete(f, "status")
@@ -57,7 +57,7 @@ func set(f map[string]any) map[string]any {
 func ownedFields(k *Kind, live Object) (fields, error) {
 	owned, err := k.owned(live)
 	if err != nil {
-		return nil, wait.Permanent(fmt.Errorf("read who set the fields of %s: %w", k.Of(live), err))
+		return nil, wait.Permanent(fmt.Errorf("read the field managers of %s: %w", k.Of(live), err))
 	}
 
 	return fieldsOf(k, owned)

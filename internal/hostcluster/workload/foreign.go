@@ -13,12 +13,13 @@ func foreign(s Spec, k *Kind, o metav1.Object, h fmt.Stringer) error {
 	help := fmt.Sprintf("remove or rename it, or give the cluster another name than %s or another namespace", s.Cluster)
 
 	if LostLabels(o) {
-		help = fmt.Sprintf("if only its labels were taken away, give them back with `kubectl label %s -n %s %s %s=%s %s=%s "+
+		help = fmt.Sprintf("if only its labels were removed, restore them with `kubectl label %s -n %s %s %s=%s %s=%s "+
 			"--overwrite`; otherwise %s",
 			strings.ToLower(k.name), o.GetNamespace(), o.GetName(), LabelCluster, s.Cluster, LabelMark, s.Mark, help)
 	}
 
-	return fmt.Errorf("%s exists on %s and is not this cluster's: %s. It was not touched; %s", k.Of(o), h, Whose(o), help)
+	return fmt.Errorf("%s exists on %s and does not belong to this cluster: %s. It was not changed; %s", k.Of(o), h,
+		Whose(o), help)
 }
 
 // LostLabels reports whether talosop made an object whose owner is unknown.
@@ -45,16 +46,16 @@ func Whose(o metav1.Object) string {
 
 	switch owner := metav1.GetControllerOf(o); {
 	case labels[LabelMark] != "":
-		return fmt.Sprintf("it is of the Talos cluster %s with other secrets (mark %s)", labels[LabelCluster],
+		return fmt.Sprintf("it belongs to Talos cluster %s with other secrets (mark %s)", labels[LabelCluster],
 			labels[LabelMark])
 	case owner != nil:
-		return fmt.Sprintf("it is of %s %s", owner.Kind, owner.Name)
+		return fmt.Sprintf("it belongs to %s %s", owner.Kind, owner.Name)
 	case labels[LabelManagedBy] != "" && labels[LabelManagedBy] != managedBy:
 		return "it is managed by " + labels[LabelManagedBy]
 	case len(makers) > 0:
 		return "its fields were set by " + strings.Join(makers, ", ")
 	default:
-		return "nothing says whose it is"
+		return "its owner is unknown"
 	}
 }
 
@@ -64,9 +65,9 @@ func held(o metav1.Object) string {
 	case o.GetDeletionTimestamp() == nil:
 		return ""
 	case len(o.GetFinalizers()) > 0:
-		return fmt.Sprintf(", deleted at %s and held by %s", stamp(o.GetDeletionTimestamp()),
+		return fmt.Sprintf(", deleted at %s, waiting for finalizers %s", stamp(o.GetDeletionTimestamp()),
 			strings.Join(o.GetFinalizers(), ", "))
 	default:
-		return fmt.Sprintf(", to be gone at %s", stamp(o.GetDeletionTimestamp()))
+		return fmt.Sprintf(", to be deleted by %s", stamp(o.GetDeletionTimestamp()))
 	}
 }

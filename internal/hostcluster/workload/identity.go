@@ -23,7 +23,7 @@ type Identity struct {
 func (i Identity) String() string {
 	uid := "kube-system UID " + i.UID
 	if i.UID == "" {
-		uid = "whose kube-system UID the credentials may not read"
+		uid = "kube-system UID unknown: no permission"
 	}
 
 	// A state that lost its private part knows the UID alone.

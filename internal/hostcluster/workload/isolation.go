@@ -76,7 +76,7 @@ func (h *Client) ensureIsolation(ctx context.Context, s Spec, m Machine, found *
 	}
 
 	if apierrors.IsForbidden(err) && s.Isolated {
-		return wait.Permanent(fmt.Errorf("%s is isolated, and its NetworkPolicy cannot be made, so that its pod would reach "+
+		return wait.Permanent(fmt.Errorf("%s is isolated, but its NetworkPolicy cannot be created, so its pods could reach "+
 			"other clusters; allow the user of the host's kubeconfig all verbs on networkpolicies: %w", s.Cluster, err))
 	}
 

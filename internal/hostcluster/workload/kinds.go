@@ -122,7 +122,7 @@ func ownedBy[T, A any](extract func(*T, string) (*A, error)) func(Object) (any, 
 	return func(o Object) (any, error) {
 		typed, ok := any(o).(*T)
 		if !ok {
-			return nil, fmt.Errorf("read the owned fields of a %T", o)
+			return nil, fmt.Errorf("read the owned fields of %T", o)
 		}
 
 		return extract(typed, FieldManager)
@@ -214,7 +214,7 @@ func elements(list runtime.Object) ([]Object, error) {
 	for _, item := range items {
 		o, ok := item.(Object)
 		if !ok {
-			return nil, fmt.Errorf("a list has a %T", item)
+			return nil, fmt.Errorf("a list contains %T", item)
 		}
 
 		objects = append(objects, o)

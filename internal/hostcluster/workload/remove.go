@@ -47,7 +47,7 @@ func (h *Client) Remove(ctx context.Context, s Spec, machine string) error {
 	}
 
 	if err := h.easeBudget(ctx, s); err != nil {
-		return fmt.Errorf("remove %s: all that it had is gone: %w", machine, err)
+		return fmt.Errorf("remove %s: its objects are deleted: %w", machine, err)
 	}
 
 	return nil
@@ -66,13 +66,13 @@ func (h *Client) RemoveShared(ctx context.Context, s Spec) error {
 
 	planes, workers := found.machines()
 	if len(planes) > 0 {
-		return fmt.Errorf("remove what the machines of %s share in namespace %s on %s: there are still %s",
+		return fmt.Errorf("remove shared objects of cluster %s in namespace %s on %s: machines still exist: %s",
 			s.Cluster, s.Namespace, h, strings.Join(slices.Concat(planes, workers), ", "))
 	}
 
 	if err := h.clear(ctx, s, s.Selector()+",!"+LabelMachine, ServiceKind, BudgetKind, revisionKind,
 		sliceKind); err != nil {
-		return fmt.Errorf("remove what the machines of %s share: %w", s.Cluster, err)
+		return fmt.Errorf("remove shared objects of cluster %s: %w", s.Cluster, err)
 	}
 
 	if len(workers) > 0 {
@@ -95,7 +95,7 @@ type WorkersLeftError struct {
 }
 
 func (e *WorkersLeftError) Error() string {
-	return fmt.Sprintf("there are still workers in namespace %s: %s", e.Namespace, strings.Join(e.Workers, ", "))
+	return fmt.Sprintf("workers still exist in namespace %s: %s", e.Namespace, strings.Join(e.Workers, ", "))
 }
 
 // machines are those of which there is anything, by the labels of their objects. What is not certain to be a worker may
@@ -197,7 +197,7 @@ func (h *Client) clear(ctx context.Context, s Spec, selector string, kinds ...*K
 		}
 
 		if len(left) > 0 {
-			return fmt.Errorf("there are still %s", strings.Join(left, ", "))
+			return fmt.Errorf("objects still exist: %s", strings.Join(left, ", "))
 		}
 
 		return nil

@@ -48,9 +48,9 @@ func (h *Client) removeNamespace(ctx context.Context, s Spec) error {
 
 	switch {
 	case err != nil:
-		return fmt.Errorf("see whether anything is in namespace %s on %s: %w", s.Namespace, h, err)
+		return fmt.Errorf("check whether namespace %s on %s is empty: %w", s.Namespace, h, err)
 	case other != "":
-		h.progress(fmt.Sprintf("Namespace %s stays: it has %s", s.Namespace, other))
+		h.progress(fmt.Sprintf("Namespace %s is kept: it contains %s", s.Namespace, other))
 
 		return nil
 	}
@@ -69,7 +69,7 @@ func (h *Client) somethingIn(ctx context.Context, namespace string) (string, err
 
 	// The API of an aggregated server that is away cannot be listed.
 	if discovery.IsGroupDiscoveryFailedError(err) {
-		return "maybe objects of an API that does not answer", nil
+		return "possibly objects of an unavailable API", nil
 	}
 
 	if err != nil {
@@ -131,7 +131,7 @@ func besides(ctx context.Context, objects metadata.ResourceInterface, resource s
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return "", nil
 	case apierrors.IsForbidden(err):
-		return "maybe " + resource + ", which the credentials may not list", nil
+		return "possibly " + resource + " (no permission to list)", nil
 	case err != nil:
 		return "", fmt.Errorf("list the %s: %w", resource, err)
 	}

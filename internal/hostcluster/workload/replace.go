@@ -172,7 +172,7 @@ func (h *Client) awaitTaken(ctx context.Context, set *appsv1.StatefulSet) (*apps
 		}
 
 		if set = now; !taken(set) {
-			return fmt.Errorf("generation %d is not seen yet, the last one is %d; does the host have its controller manager?",
+			return fmt.Errorf("generation %d is not observed yet (observed: %d); check the controller manager of the host",
 				set.Generation, set.Status.ObservedGeneration)
 		}
 
