@@ -52,11 +52,11 @@ func askURL(ctx context.Context, check healthcheck.HTTP) error {
 	}
 
 	if want := cmp.Or(check.Status, http.StatusOK); answer.StatusCode != want {
-		return fmt.Errorf("the answer is %s, expected is %d%s", answer.Status, want, elsewhere(request, answer, check))
+		return fmt.Errorf("the response is %s, expected %d%s", answer.Status, want, elsewhere(request, answer, check))
 	}
 
 	if !strings.Contains(string(body), check.Contains) {
-		return fmt.Errorf("the answer has no %q in it%s", check.Contains, elsewhere(request, answer, check))
+		return fmt.Errorf("the response does not contain %q%s", check.Contains, elsewhere(request, answer, check))
 	}
 
 	return nil
@@ -69,7 +69,7 @@ func clientOf(check healthcheck.HTTP) (*http.Client, error) {
 	if check.CA != "" {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM([]byte(check.CA)) {
-			return nil, errors.New("ca has no certificate in PEM")
+			return nil, errors.New("ca contains no PEM certificate")
 		}
 
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
@@ -106,7 +106,7 @@ func elsewhere(asked *http.Request, answer *http.Response, check healthcheck.HTT
 	case len(check.Headers) == 0:
 		return fmt.Sprintf(" (redirected to %s://%s)", from.Scheme, from.Host)
 	default:
-		return fmt.Sprintf(" (redirected to %s://%s, which gets no headers of the check)", from.Scheme, from.Host)
+		return fmt.Sprintf(" (redirected to %s://%s, without the headers of the check)", from.Scheme, from.Host)
 	}
 }
 

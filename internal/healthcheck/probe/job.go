@@ -40,12 +40,12 @@ func ParseJob(manifest string) (map[string]any, error) {
 
 	u := unstructured.Unstructured{Object: object}
 	if u.GetAPIVersion() != "batch/v1" || u.GetKind() != "Job" {
-		return nil, fmt.Errorf("it is %s %s, and not a Job of batch/v1", u.GetAPIVersion(), u.GetKind())
+		return nil, fmt.Errorf("expected a Job of batch/v1, found %s %s", u.GetAPIVersion(), u.GetKind())
 	}
 
 	containers, found, err := unstructured.NestedSlice(object, "spec", "template", "spec", "containers")
 	if err != nil || !found || len(containers) == 0 {
-		return nil, errors.New("spec.template.spec.containers has none")
+		return nil, errors.New("spec.template.spec.containers is empty")
 	}
 
 	return object, nil
@@ -79,7 +79,7 @@ func (p *Prober) askJob(ctx context.Context, check healthcheck.Check, left *erro
 		case err != nil:
 			return err
 		case job == nil:
-			failed = fmt.Errorf("%s is gone", ref)
+			failed = fmt.Errorf("%s was deleted", ref)
 		case conditionIsTrue(job, "Complete") == nil:
 		case conditionIsTrue(job, "Failed") == nil:
 			failed = fmt.Errorf("%s failed%s", ref, whyFailed(job))

@@ -41,7 +41,7 @@ func (p *Prober) askObject(ctx context.Context, check healthcheck.Object) error 
 	}
 
 	if object == nil {
-		return fmt.Errorf("there is no %s", ref)
+		return fmt.Errorf("%s does not exist", ref)
 	}
 
 	return healthy(ctx, check, object)
@@ -81,7 +81,7 @@ func conditionIsTrue(object map[string]any, kind string) error {
 			return nil
 		}
 
-		text := fmt.Sprintf("the condition %s is %v", kind, condition["status"])
+		text := fmt.Sprintf("condition %s is %v", kind, condition["status"])
 		if message, _ := condition["message"].(string); message != "" {
 			text += ": " + message
 		}
@@ -89,7 +89,7 @@ func conditionIsTrue(object map[string]any, kind string) error {
 		return errors.New(text)
 	}
 
-	return fmt.Errorf("it has no condition %s", kind)
+	return fmt.Errorf("condition %s is missing", kind)
 }
 
 // mostCost bounds what an expression may cost, as the units of CEL count it.
@@ -113,7 +113,7 @@ func Compile(expression string) (cel.Program, error) {
 	}
 
 	if kind := ast.OutputType(); !kind.IsExactType(cel.BoolType) && !kind.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("it gives %s, and not a bool", kind)
+		return nil, fmt.Errorf("it returns %s instead of bool", kind)
 	}
 
 	return env.Program(ast, cel.CostLimit(mostCost), cel.InterruptCheckFrequency(100))
@@ -160,7 +160,7 @@ func valueIs(object map[string]any, template, want string) error {
 	}
 
 	if found.String() != want {
-		return fmt.Errorf("%s is %q, expected is %q", template, found.String(), want)
+		return fmt.Errorf("%s is %q, expected %q", template, found.String(), want)
 	}
 
 	return nil

@@ -80,7 +80,7 @@ func (p *Prober) pass(
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	cause := errors.New("it gave no answer")
+	cause := errors.New("no response")
 
 	err := wait.Until(within, cmp.Or(p.Interval, 5*time.Second), func(ctx context.Context) error {
 		err := p.ask(ctx, check, left)
@@ -110,7 +110,7 @@ func (p *Prober) ask(ctx context.Context, check healthcheck.Check, left *error) 
 		return p.askJob(ctx, check, left)
 	}
 
-	ctx, cancel := context.WithTimeoutCause(ctx, attemptTime, fmt.Errorf("no answer within %s", attemptTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, attemptTime, fmt.Errorf("no response within %s", attemptTime))
 	defer cancel()
 
 	if check.HTTP != nil {

@@ -93,19 +93,19 @@ func TestPass_ofObjects(t *testing.T) {
 		{of(func(o *healthcheck.Object) { o.Name, o.CEL = "two", `object.status.x == 1` }), "no such key: status"},
 		{of(func(o *healthcheck.Object) { o.Name, o.JSONPath, o.Value = "one", "{.data.health}", "HEALTH_OK" }), ""},
 		{of(func(o *healthcheck.Object) { o.Name, o.JSONPath, o.Value = "two", "data.health", "HEALTH_OK" }),
-			`data.health is "HEALTH_WARN", expected is "HEALTH_OK"`},
+			`data.health is "HEALTH_WARN", expected "HEALTH_OK"`},
 		{of(func(o *healthcheck.Object) { o.Selector, o.CEL = "is=one", `object.data.health.startsWith("HEALTH_O")` }), ""},
 		{of(func(o *healthcheck.Object) {
 			o.Selector, o.CEL = "is in (one,two)", `object.data.health == "HEALTH_OK"`
 		}),
 			"ConfigMap " + namespace + "/two"},
 		{of(func(o *healthcheck.Object) { o.Selector, o.CEL = "is=none", `false` }), ""},
-		{of(func(o *healthcheck.Object) { o.Name, o.CEL = "none", `true` }), "there is no ConfigMap " + namespace + "/none"},
+		{of(func(o *healthcheck.Object) { o.Name, o.CEL = "none", `true` }), "ConfigMap " + namespace + "/none does not exist"},
 		{of(func(o *healthcheck.Object) { o.Kind, o.CEL = "Nothing", `true` }), "Nothing"},
-		{of(func(o *healthcheck.Object) { o.Name, o.Condition = "one", "Ready" }), "it has no condition Ready"},
+		{of(func(o *healthcheck.Object) { o.Name, o.Condition = "one", "Ready" }), "condition Ready is missing"},
 		{of(func(o *healthcheck.Object) {
 			o.APIVersion, o.Kind, o.Name, o.Condition = "apps/v1", "Deployment", "app", "Nothing"
-		}), "it has no condition Nothing"},
+		}), "condition Nothing is missing"},
 	} {
 		reason := asked(t, client, healthcheck.Check{Object: &test.check})
 		if !strings.Contains(reason, test.says) || (reason == "") != (test.says == "") {
@@ -222,9 +222,9 @@ func TestPass_ofURLs(t *testing.T) {
 		says  string
 	}{
 		{healthcheck.HTTP{CA: ca, Headers: headers, Contains: "green"}, ""},
-		{healthcheck.HTTP{CA: ca, Headers: headers, Contains: "blue"}, `the answer has no "blue" in it`},
-		{healthcheck.HTTP{CA: ca, Headers: headers, Status: 204}, "the answer is 200 OK, expected is 204"},
-		{healthcheck.HTTP{CA: ca}, `health check "it" did not pass within 300ms: the answer is 503 Service Unavailable`},
+		{healthcheck.HTTP{CA: ca, Headers: headers, Contains: "blue"}, `the response does not contain "blue"`},
+		{healthcheck.HTTP{CA: ca, Headers: headers, Status: 204}, "the response is 200 OK, expected 204"},
+		{healthcheck.HTTP{CA: ca}, `health check "it" did not pass within 300ms: the response is 503 Service Unavailable`},
 		{healthcheck.HTTP{Headers: headers}, "certificate"},
 	} {
 		test.check.URL = strings.Replace(server.URL, "https://", "https://user:PASSWORD@", 1)
@@ -256,7 +256,7 @@ func TestPass_namesEachThatDoesNotPass(t *testing.T) {
 		t.Error(err)
 	}
 
-	if got := <-reasons; !strings.Contains(got, `" : `) && !strings.Contains(got, `": the answer is 404 Not Found`) {
+	if got := <-reasons; !strings.Contains(got, `" : `) && !strings.Contains(got, `": the response is 404 Not Found`) {
 		t.Errorf("told %q", got)
 	}
 }
@@ -266,7 +266,7 @@ func TestCompile_saysWhatIsWrong(t *testing.T) {
 
 	for expression, says := range map[string]string{
 		`object.status.phase == "Ready"`: "", `object.status.replicas`: "", `size(object.items) > 0`: "",
-		`object.status.`: "Syntax error", `"text"`: "it gives string, and not a bool", `other.x`: "undeclared reference to 'other'",
+		`object.status.`: "Syntax error", `"text"`: "it returns string instead of bool", `other.x`: "undeclared reference to 'other'",
 	} {
 		_, err := probe.Compile(expression)
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
@@ -279,9 +279,9 @@ func TestParseJob_saysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 
 	for manifest, says := range map[string]string{
-		"apiVersion: v1\nkind: Pod\n":         "it is v1 Pod, and not a Job of batch/v1",
-		"apiVersion: batch/v1\nkind: Job\n":   "spec.template.spec.containers has none",
-		"apiVersion: batch/v1\nkind: [Job]\n": "it is",
+		"apiVersion: v1\nkind: Pod\n":         "expected a Job of batch/v1, found v1 Pod",
+		"apiVersion: batch/v1\nkind: Job\n":   "spec.template.spec.containers is empty",
+		"apiVersion: batch/v1\nkind: [Job]\n": "expected a Job",
 		"{":                                   "yaml",
 	} {
 		if _, err := probe.ParseJob(manifest); err == nil || !strings.Contains(err.Error(), says) {

@@ -102,7 +102,7 @@ func TestPass_failureBehindARedirectSaysWhere(t *testing.T) {
 	own := record(t, func(string) string { return other.URL + "/login?token=secret" })
 	reason := asked(t, nil, healthcheck.Check{HTTP: &healthcheck.HTTP{URL: own.URL, Headers: map[string]string{"X-Api-Key": "key"}}})
 
-	want := "the answer is 401 Unauthorized, expected is 200 (redirected to " + other.URL + ", which gets no headers of the check)"
+	want := "the response is 401 Unauthorized, expected 200 (redirected to " + other.URL + ", without the headers of the check)"
 	if !strings.HasSuffix(reason, want) {
 		t.Errorf("the check says %q, want %q at the end", reason, want)
 	}

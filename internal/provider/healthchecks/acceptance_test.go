@@ -62,7 +62,7 @@ resource "talosop_support_bundle" "this" {
 
 		stopped := sitetest.Fails(t, w, "apply", "-auto-approve")
 		sitetest.Says(t, stopped, "wait for the health check monitoring before a machine goes out of service",
-			`health check "monitoring" did not pass within 300ms: the answer is 503 Service Unavailable`)
+			`health check "monitoring" did not pass within 300ms: the response is 503 Service Unavailable`)
 
 		healthy.Store(true)
 

@@ -52,7 +52,7 @@ func TestHealthChecks_holdARollout(t *testing.T) {
 
 	done := d.Apply(t, config)
 	if text := tftest.Show(done.Diagnostics); !done.Failed() || !strings.Contains(text,
-		`health check "storage" did not pass within 300ms: the answer is 503 Service Unavailable`) {
+		`health check "storage" did not pass within 300ms: the response is 503 Service Unavailable`) {
 		t.Errorf("said %s", text)
 	}
 
@@ -122,10 +122,10 @@ func TestHealthChecks_mistakesOfAConfiguration(t *testing.T) {
 		"CEL": {object(tftest.Config{"cel": "object."}), at + `.AttributeName("object").AttributeName("cel")`,
 			[]string{"Syntax error"}},
 		"CEL that is no bool": {object(tftest.Config{"cel": "1 + 1"}), at + `.AttributeName("object").AttributeName("cel")`,
-			[]string{"not a bool"}},
+			[]string{"instead of bool"}},
 		"JSONPath": {object(tftest.Config{"jsonpath": "{.a", "value": ""}),
 			at + `.AttributeName("object").AttributeName("jsonpath")`, []string{"unclosed action"}},
-		"a job": {tftest.Config{"job": "kind: Pod"}, at + `.AttributeName("job")`, []string{"not a Job of batch/v1"}},
+		"a job": {tftest.Config{"job": "kind: Pod"}, at + `.AttributeName("job")`, []string{"expected a Job of batch/v1"}},
 		"a timeout": {tftest.Config{"timeout": "soon", "http": tftest.Config{"url": "http://x"}},
 			at + `.AttributeName("timeout")`, []string{`"soon"`}},
 	} {
