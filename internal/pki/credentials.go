@@ -34,12 +34,12 @@ type Credentials struct {
 func (b *Bundle) TalosClient(roles []string, ttl time.Duration) (Credentials, error) {
 	set, unknown := role.Parse(roles)
 	if len(unknown) > 0 {
-		return Credentials{}, fmt.Errorf("mint Talos client certificate: unknown roles %s; Talos knows %s",
+		return Credentials{}, fmt.Errorf("create Talos client certificate: unknown roles %s; Talos knows %s",
 			strings.Join(unknown, ", "), strings.Join(role.All.Strings(), ", "))
 	}
 
 	if len(set.Strings()) == 0 {
-		return Credentials{}, errors.New("mint Talos client certificate: at least one role is needed")
+		return Credentials{}, errors.New("create Talos client certificate: at least one role is required")
 	}
 
 	credentials, err := b.mintAll(b.everyTalosCA(), ttl, func(ca *talosx509.PEMEncodedCertificateAndKey) signer {
@@ -48,7 +48,7 @@ func (b *Bundle) TalosClient(roles []string, ttl time.Duration) (Credentials, er
 		}
 	})
 	if err != nil {
-		return Credentials{}, fmt.Errorf("mint Talos client certificate: %w", err)
+		return Credentials{}, fmt.Errorf("create Talos client certificate: %w", err)
 	}
 
 	return credentials, nil
@@ -59,7 +59,7 @@ func (b *Bundle) TalosClient(roles []string, ttl time.Duration) (Credentials, er
 // way to revoke the certificate before its lifetime has passed.
 func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duration) (Credentials, error) {
 	if user == "" {
-		return Credentials{}, errors.New("mint Kubernetes client certificate: a user name is needed")
+		return Credentials{}, errors.New("create Kubernetes client certificate: a user name is required")
 	}
 
 	credentials, err := b.mintAll(b.everyKubernetesCA(), ttl, func(ca *talosx509.PEMEncodedCertificateAndKey) signer {
@@ -85,7 +85,7 @@ func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duratio
 		}
 	})
 	if err != nil {
-		return Credentials{}, fmt.Errorf("mint Kubernetes client certificate: %w", err)
+		return Credentials{}, fmt.Errorf("create Kubernetes client certificate: %w", err)
 	}
 
 	return credentials, nil
@@ -120,24 +120,24 @@ func (b *Bundle) mintAll(
 // mint fits the wanted lifetime into that of the authority and signs.
 func (b *Bundle) mint(ca *talosx509.PEMEncodedCertificateAndKey, ttl time.Duration, sign signer) (Credentials, error) {
 	if ttl <= 0 {
-		return Credentials{}, fmt.Errorf("the lifetime %s is not positive", ttl)
+		return Credentials{}, fmt.Errorf("lifetime %s is not positive", ttl)
 	}
 
 	authority, err := ca.GetCert()
 	if err != nil {
-		return Credentials{}, fmt.Errorf("read the authority's certificate: %w", err)
+		return Credentials{}, fmt.Errorf("read the CA certificate: %w", err)
 	}
 
 	// Certificates count in seconds.
 	now := b.secrets.Clock.Now().UTC().Truncate(time.Second)
 
 	if !now.Before(authority.NotAfter) {
-		return Credentials{}, fmt.Errorf("the authority expired at %s", authority.NotAfter.UTC().Format(time.RFC3339))
+		return Credentials{}, fmt.Errorf("the CA certificate expired at %s", authority.NotAfter.UTC().Format(time.RFC3339))
 	}
 
 	if now.Before(authority.NotBefore) {
 		return Credentials{}, fmt.Errorf(
-			"the authority is not valid before %s, and here it is %s: check the clock of this computer",
+			"the CA certificate is not valid before %s, and the local time is %s: check the clock of this computer",
 			authority.NotBefore.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
 	}
 

@@ -131,12 +131,12 @@ func TestMint_refuses(t *testing.T) {
 		{"an unknown role", func() (Credentials, error) { return bundle.TalosClient([]string{"admin"}, time.Hour) },
 			"unknown roles admin; Talos knows os:admin"},
 		{"no lifetime", func() (Credentials, error) { return bundle.TalosClient([]string{"os:admin"}, 0) },
-			"the lifetime 0s is not positive"},
+			"lifetime 0s is not positive"},
 		{"no user", func() (Credentials, error) { return bundle.KubernetesClient("", nil, time.Hour) },
-			"a user name is needed"},
+			"a user name is required"},
 		{"an expired authority", func() (Credentials, error) {
 			return at(t, testTime.AddDate(10, 0, 0)).TalosClient([]string{"os:admin"}, time.Hour)
-		}, "the authority expired at 2036-11-18"},
+		}, "the CA certificate expired at 2036-11-18"},
 		{"an authority of the future", func() (Credentials, error) {
 			return at(t, testTime.AddDate(-10, 0, 0)).TalosClient([]string{"os:admin"}, time.Hour)
 		}, "check the clock of this computer"},

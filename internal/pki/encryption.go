@@ -67,7 +67,7 @@ func (b *Bundle) DropsEncryptionKey(was *Bundle) bool {
 }
 
 // errNoPlace is wrapped by errors about keys that a bundle cannot hold. They quote no key.
-var errNoPlace = errors.New("it encrypts Secrets in a way that a bundle has no place for; take the bundle from the " +
+var errNoPlace = errors.New("a bundle cannot contain this encryption of Secrets; take the bundle from the " +
 	"file of `talosctl gen secrets`, and write the document as a patch")
 
 // importEncryption takes the keys that Secrets are encrypted with. A key that the bundle could not hold, or would write

@@ -161,15 +161,15 @@ func TestFromMachineConfig_refusesBrokenDocuments(t *testing.T) {
 	main := configuration(t, "v1.13-controlplane.yaml")
 
 	for document, want := range map[string]string{
-		"kind: KubeAPIServerCAConfig\nissuingCA: [hunter2]":                             "do not have the shape",
+		"kind: KubeAPIServerCAConfig\nissuingCA: [hunter2]":                             "do not have the format",
 		"kind: KubeAPIServerCAConfig\nissuingCA: {cert: hunter2, key: hunter2}":         "certs.k8s: crt is not a PEM",
 		"kind: KubeAPIServerCAConfig":                                                   "certs.k8s: crt is missing",
-		"kind: KubeAggregatorCAConfig\nissuingCA: {cert: [hunter2]}":                    "do not have the shape",
+		"kind: KubeAggregatorCAConfig\nissuingCA: {cert: [hunter2]}":                    "do not have the format",
 		"kind: KubeAggregatorCAConfig\nissuingCA: {cert: hunter2, key: hunter2}":        "certs.k8saggregator: crt is not a PEM",
-		"kind: KubeServiceAccountConfig\nissuer: {privateKey: {hunter2: x}}":            "do not have the shape",
+		"kind: KubeServiceAccountConfig\nissuer: {privateKey: {hunter2: x}}":            "do not have the format",
 		"kind: KubeServiceAccountConfig\nissuer: {privateKey: hunter2}":                 "certs.k8sserviceaccount: key is not",
-		"kind: DiscoveryIdentityConfig\nclusterID: [hunter2]":                           "do not have the shape",
-		"kind: KubeEtcdEncryptionConfig\nconfig: {resources: hunter2}":                  "do not have the shape",
+		"kind: DiscoveryIdentityConfig\nclusterID: [hunter2]":                           "do not have the format",
+		"kind: KubeEtcdEncryptionConfig\nconfig: {resources: hunter2}":                  "do not have the format",
 		"kind: KubeEtcdEncryptionConfig\nconfig: {resources: [{resources: [secrets]}]}": "encryptionsecret",
 	} {
 		config := main

@@ -51,12 +51,12 @@ func fromMachineConfig(config []byte) (*secrets.Bundle, error) {
 	}
 
 	if main.Machine == nil || main.Cluster == nil {
-		return nil, errors.New("it needs both a machine and a cluster section")
+		return nil, errors.New("machine or cluster section is missing")
 	}
 
 	kind, err := machine.ParseType(main.Machine.Type)
 	if err != nil || !kind.IsControlPlane() {
-		return nil, fmt.Errorf("%w: machine.type is %q and such a machine holds no private keys; use the configuration of "+
+		return nil, fmt.Errorf("%w: machine.type is %q, and such a machine has no private keys; use the configuration of "+
 			"a control-plane machine",
 			ErrNotControlPlane, main.Machine.Type)
 	}
@@ -79,7 +79,7 @@ func fromMachineConfig(config []byte) (*secrets.Bundle, error) {
 }
 
 // errShape does not say which value it is about, which may be a secret.
-var errShape = errors.New("its secrets do not have the shape that Talos writes")
+var errShape = errors.New("the secrets do not have the format of Talos")
 
 // readSecrets reads secrets from the documents that have them.
 func readSecrets(documents map[string]*yaml.Node, into *secrets.Bundle) error {
@@ -159,7 +159,7 @@ func documentsByKind(config []byte) (map[string]*yaml.Node, error) {
 
 		switch err := decoder.Decode(&document); {
 		case errors.Is(err, io.EOF) && documents[""] == nil:
-			return nil, errors.New("it has no v1alpha1 document (the one with the sections machine and cluster)")
+			return nil, errors.New("the v1alpha1 document (with the sections machine and cluster) is missing")
 		case errors.Is(err, io.EOF):
 			return documents, nil
 		case err != nil:

@@ -81,15 +81,15 @@ func TestFromMachineConfig_refusesWhatHasNoSecrets(t *testing.T) {
 
 	for _, test := range []struct{ name, config, want string }{
 		{"a worker", configuration(t, "v1.13-worker.yaml"), "use the configuration of a control-plane machine"},
-		{"nothing", "", "no v1alpha1 document"},
-		{"other documents only", "apiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n", "no v1alpha1 document"},
+		{"nothing", "", "the v1alpha1 document"},
+		{"other documents only", "apiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n", "the v1alpha1 document"},
 		{"broken YAML", "machine: [", "not YAML"},
-		{"no cluster", "machine: {type: controlplane}\n", "both a machine and a cluster section"},
+		{"no cluster", "machine: {type: controlplane}\n", "machine or cluster section is missing"},
 		{"no etcd authority", without("    etcd:"), "certs.etcd: is missing"},
 		{"no service account key", without("    serviceAccount:"), "certs.k8sserviceaccount: key is missing"},
 		{"no machine token", without("    token: "), "trustdinfo.token is missing"},
 		{"a key of another shape", strings.Replace(controlPlane, "        ca:\n            crt: ",
-			"        ca:\n            crt: [hunter2]\n            x: ", 1), "do not have the shape"},
+			"        ca:\n            crt: [hunter2]\n            x: ", 1), "do not have the format"},
 		{"redacted", strings.Replace(controlPlane, keyOf(t, controlPlane, "    aggregatorCA:\n"), "REDACTED", 1),
 			"certs.k8saggregator: key is not a PEM private key"},
 	} {

@@ -25,7 +25,7 @@ type KubeconfigInput struct {
 // <user>@<cluster>, as in the files Talos itself hands out.
 func (b *Bundle) Kubeconfig(in KubeconfigInput) ([]byte, error) {
 	if in.Cluster == "" || in.Server == "" {
-		return nil, errors.New("write kubeconfig: the name of the cluster and the URL of its API are needed")
+		return nil, errors.New("write kubeconfig: the name of the cluster and the URL of its API are required")
 	}
 
 	credentials, err := b.KubernetesClient(in.User, in.Groups, in.TTL)

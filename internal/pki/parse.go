@@ -70,19 +70,19 @@ func Parse(data []byte) (*Bundle, error) {
 // checkShape recognizes the files that are most often mistaken for a secrets bundle.
 func checkShape(document *yaml.Node) error {
 	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
-		return errors.New("expected the YAML mapping that `talosctl gen secrets` writes")
+		return errors.New("expected a YAML mapping in the format of `talosctl gen secrets`")
 	}
 
 	root := document.Content[0]
 	for i := 0; i < len(root.Content); i += 2 {
 		switch root.Content[i].Value {
 		case "machine":
-			return errors.New("this is a machine configuration, not the file of `talosctl gen secrets`")
+			return errors.New("found a machine configuration, expected the output of `talosctl gen secrets`")
 		case "contexts":
-			return errors.New("this is a talosconfig, which holds client credentials only, not the file of `talosctl gen " +
-				"secrets`")
+			return errors.New("found a talosconfig, which only contains client credentials, expected the output of " +
+				"`talosctl gen secrets`")
 		case "Cluster", "Certs", "TrustdInfo":
-			return errors.New("this is the JSON form of a bundle; expected the YAML that `talosctl gen secrets` writes")
+			return errors.New("found the JSON form of a bundle, expected the YAML output of `talosctl gen secrets`")
 		}
 	}
 
@@ -106,7 +106,7 @@ func decodePart(into *secrets.Bundle, name string, value *yaml.Node) error {
 	}
 
 	if value.Decode(target) != nil {
-		return fmt.Errorf("%s (line %d) does not have the shape that `talosctl gen secrets` writes", name, value.Line)
+		return fmt.Errorf("%s (line %d) does not have the format of `talosctl gen secrets`", name, value.Line)
 	}
 
 	return nil
@@ -135,7 +135,7 @@ func decodeCerts(into *secrets.Bundle, value *yaml.Node) error {
 		}
 
 		if part.Decode(target) != nil {
-			return fmt.Errorf("certs.%s (line %d) is not base64 of PEM under the keys crt and key", name, part.Line)
+			return fmt.Errorf("certs.%s (line %d) needs crt and key with base64-encoded PEM", name, part.Line)
 		}
 	}
 
@@ -207,7 +207,7 @@ func missingParts(s *secrets.Bundle) []error {
 		// Talos splits the token at its dot and panics without one (machinery 1.13, cluster.token).
 		id, secret, dotted := strings.Cut(s.Secrets.BootstrapToken, ".")
 		if s.Secrets.BootstrapToken != "" && (!dotted || id == "" || secret == "") {
-			problems = append(problems, errors.New("secrets.bootstraptoken is not of the form <id>.<secret>"))
+			problems = append(problems, errors.New("secrets.bootstraptoken does not have the format <id>.<secret>"))
 		}
 	}
 
@@ -230,7 +230,7 @@ func checkAuthority(pair *talosx509.PEMEncodedCertificateAndKey) error {
 	}
 
 	if !certificate.IsCA {
-		return errors.New("crt is not the certificate of an authority")
+		return errors.New("crt is not a CA certificate")
 	}
 
 	key, err := pair.GetKey()
@@ -244,12 +244,12 @@ func checkAuthority(pair *talosx509.PEMEncodedCertificateAndKey) error {
 func keyBelongsTo(certificate *x509.Certificate, key any) error {
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return fmt.Errorf("key has the unsupported type %T", key)
+		return fmt.Errorf("key has unsupported type %T", key)
 	}
 
 	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok || !public.Equal(certificate.PublicKey) {
-		return errors.New("key does not belong to crt")
+		return errors.New("key does not match crt")
 	}
 
 	return nil

@@ -21,7 +21,7 @@ import (
 )
 
 // ErrRotating means that a key to be rotated is being rotated already.
-var ErrRotating = errors.New("it is being turned over already")
+var ErrRotating = errors.New("a rotation is already in progress")
 
 // spareKeys are keys beside the present ones of a bundle: those that are to take their place, or those whose place they
 // took. `talosctl` passes these parts of the file over (machinery 1.13, secrets.LoadBundle).
@@ -111,11 +111,11 @@ func (b *Bundle) Rotate(kinds ...rotation.Kind) (*Bundle, error) {
 
 	for _, kind := range kinds {
 		if slices.Contains(b.Turning(), kind) {
-			return nil, fmt.Errorf("turn the %s over: %w", kind, ErrRotating)
+			return nil, fmt.Errorf("rotate %s: %w", kind, ErrRotating)
 		}
 
 		if err := out.next.make(kind); err != nil {
-			return nil, fmt.Errorf("turn the %s over: %w", kind, err)
+			return nil, fmt.Errorf("rotate %s: %w", kind, err)
 		}
 	}
 
@@ -420,7 +420,7 @@ func (b *Bundle) decodeSpare(name string, value *yaml.Node) (known bool, err err
 	case "next", "previous", "former":
 		into := map[string]*spareKeys{"next": &b.next, "previous": &b.previous, "former": &b.former}[name]
 		if value.Load(into, yaml.WithKnownFields()) != nil {
-			return true, fmt.Errorf("%s (line %d) does not have the shape of keys beside the present ones", name, value.Line)
+			return true, fmt.Errorf("%s (line %d) does not have the format of additional keys", name, value.Line)
 		}
 
 		return true, nil
@@ -475,7 +475,7 @@ func (p spareKeys) check(part string) []error {
 
 	if p.BootstrapToken != "" {
 		if id, secret, dotted := strings.Cut(p.BootstrapToken, "."); !dotted || id == "" || secret == "" {
-			problems = append(problems, fmt.Errorf("%s.bootstraptoken is not of the form <id>.<secret>", part))
+			problems = append(problems, fmt.Errorf("%s.bootstraptoken does not have the format <id>.<secret>", part))
 		}
 	}
 

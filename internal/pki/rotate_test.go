@@ -265,7 +265,7 @@ func TestParse_namesWhatIsWrongWithPreviousKeys(t *testing.T) {
 		if name == "token" {
 			before, after, _ := strings.Cut(text, "previous:")
 			c.text = before + "previous:" + strings.Replace(after, ".", "", 1)
-			c.want = "previous.bootstraptoken is not of the form <id>.<secret>"
+			c.want = "previous.bootstraptoken does not have the format <id>.<secret>"
 		}
 
 		if name == "shape" {

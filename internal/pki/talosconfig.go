@@ -25,7 +25,7 @@ type TalosconfigInput struct {
 // Talosconfig mints a client certificate and writes the configuration file of talosctl with it.
 func (b *Bundle) Talosconfig(in TalosconfigInput) ([]byte, error) {
 	if in.Context == "" {
-		return nil, errors.New("write talosconfig: a context name is needed")
+		return nil, errors.New("write talosconfig: a context name is required")
 	}
 
 	credentials, err := b.TalosClient(in.Roles, in.TTL)
