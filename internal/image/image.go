@@ -60,7 +60,7 @@ func (i Installer) Reference() (string, error) {
 	platform := cmp.Or(i.Platform, DefaultPlatform)
 
 	if !platformPattern.MatchString(platform) {
-		return "", fmt.Errorf("platform %q: want lower-case letters, digits and dashes, such as metal or aws", i.Platform)
+		return "", fmt.Errorf("platform %q: expected lower-case letters, digits and dashes, such as metal or aws", i.Platform)
 	}
 
 	schematic := i.Schematic
@@ -111,7 +111,7 @@ var (
 // CheckSchematic returns why id cannot be the id of a schematic.
 func CheckSchematic(id string) error {
 	if !schematicPattern.MatchString(id) {
-		return fmt.Errorf("schematic id %q: want the 64 lower-case hex digits the Image Factory gives", id)
+		return fmt.Errorf("schematic ID %q: expected 64 lower-case hex digits", id)
 	}
 
 	return nil
@@ -120,11 +120,11 @@ func CheckSchematic(id string) error {
 func checkVersion(version string) error {
 	bare, prefixed := strings.CutPrefix(version, "v")
 	if !prefixed {
-		return fmt.Errorf("version %q: want a Talos version with a leading v, such as v1.13.0", version)
+		return fmt.Errorf("version %q: expected a Talos version with a leading v, such as v1.13.0", version)
 	}
 
 	if _, err := semver.Parse(bare); err != nil {
-		return fmt.Errorf("version %q: want a Talos version such as v1.13.0", version)
+		return fmt.Errorf("version %q: expected a Talos version such as v1.13.0", version)
 	}
 
 	return nil

@@ -64,14 +64,14 @@ func TestInstaller_refuses(t *testing.T) {
 		installer Installer
 		want      string
 	}{
-		{Installer{}, `version "": want a Talos version with a leading v, such as v1.13.0`},
-		{Installer{Version: "1.13.0"}, `version "1.13.0": want a Talos version with a leading v, such as v1.13.0`},
-		{Installer{Version: "v1.13"}, `version "v1.13": want a Talos version such as v1.13.0`},
+		{Installer{}, `version "": expected a Talos version with a leading v, such as v1.13.0`},
+		{Installer{Version: "1.13.0"}, `version "1.13.0": expected a Talos version with a leading v, such as v1.13.0`},
+		{Installer{Version: "v1.13"}, `version "v1.13": expected a Talos version such as v1.13.0`},
 		{Installer{Version: "v1.13.0", Schematic: "abc"},
-			`schematic id "abc": want the 64 lower-case hex digits the Image Factory gives`},
-		{Installer{Version: "v1.13.0", Schematic: strings.ToUpper(schematic)}, "want the 64 lower-case hex digits"},
+			`schematic ID "abc": expected 64 lower-case hex digits`},
+		{Installer{Version: "v1.13.0", Schematic: strings.ToUpper(schematic)}, "expected 64 lower-case hex digits"},
 		{Installer{Version: "v1.13.0", Platform: "Bare Metal"},
-			`platform "Bare Metal": want lower-case letters, digits and dashes, such as metal or aws`},
+			`platform "Bare Metal": expected lower-case letters, digits and dashes, such as metal or aws`},
 		{Installer{Version: "v1.13.0", Registry: "https://factory.local"}, "not a registry host"},
 	} {
 		if got, err := test.installer.Reference(); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -100,7 +100,7 @@ func (i Image) Check() *PartError {
 		return &PartError{"architecture", fmt.Sprintf("%q", i.Architecture),
 			strings.Join(platform.Architectures, " or ") + " on " + platform.Name}
 	case i.SecureBoot && !platform.SecureBootSupported:
-		return &PartError{"secure_boot", "true", "false on " + platform.Name + ", which has no images that are signed"}
+		return &PartError{"secure_boot", "true", "false on " + platform.Name + ", which has no signed images"}
 	case i.Version != "" && err == nil && version.LT(platform.MinVersion):
 		return &PartError{"talos_version", i.Version, "v" + platform.MinVersion.String() + " or newer on " + platform.Name}
 	}
@@ -192,9 +192,9 @@ func (i Image) base() (*url.URL, error) {
 
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read URL of the factory: %w", err)
+		return nil, fmt.Errorf("parse factory URL: %w", err)
 	case base.Scheme != "https" && base.Scheme != "http" || base.Host == "" || base.RawQuery != "" || base.User != nil:
-		return nil, fmt.Errorf("read URL of the factory: %q is not one", text)
+		return nil, fmt.Errorf("%q is not a valid factory URL", text)
 	}
 
 	return base, nil

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNotFound means that the factory does not have the requested object.
-var ErrNotFound = errors.New("the Image Factory does not have it")
+var ErrNotFound = errors.New("not found in the Image Factory")
 
 // longestAnswer is more than any answer has: the list of extensions is some 30 KiB.
 const longestAnswer = 4 << 20
@@ -60,7 +60,7 @@ func (c Client) Upload(ctx context.Context, content string) (id string, err erro
 	}
 
 	if err := json.Unmarshal(body, &answer); err != nil || answer.ID == "" {
-		return "", errors.New("upload schematic: the answer has no id in it: is that an Image Factory?")
+		return "", errors.New("upload schematic: the response has no ID; check that the server is an Image Factory")
 	}
 
 	return answer.ID, nil
@@ -86,7 +86,7 @@ func (c Client) Versions(ctx context.Context) ([]string, error) {
 	}
 
 	if json.Unmarshal(body, &versions) != nil {
-		return nil, errors.New("list Talos versions: the answer is no list: is that an Image Factory?")
+		return nil, errors.New("list Talos versions: the response is not a list; check that the server is an Image Factory")
 	}
 
 	return versions, nil
@@ -102,7 +102,8 @@ func (c Client) Extensions(ctx context.Context, version string) ([]Extension, er
 	}
 
 	if json.Unmarshal(body, &extensions) != nil {
-		return nil, fmt.Errorf("list extensions of Talos %s: the answer is no list: is that an Image Factory?", version)
+		return nil, fmt.Errorf("list extensions of Talos %s: the response is not a list; check that the server is an "+
+			"Image Factory", version)
 	}
 
 	return extensions, nil
@@ -122,12 +123,12 @@ func (c Client) Cmdline(ctx context.Context, schematic, version, file string) (s
 func (c Client) do(ctx context.Context, method, content string, path ...string) ([]byte, error) {
 	base, err := url.Parse(c.Base)
 	if err != nil {
-		return nil, fmt.Errorf("read URL of the factory: %w", err)
+		return nil, fmt.Errorf("parse factory URL: %w", err)
 	}
 
 	request, err := http.NewRequestWithContext(ctx, method, base.JoinPath(path...).String(), strings.NewReader(content))
 	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
+		return nil, fmt.Errorf("create request: %w", err)
 	}
 
 	if content != "" {
@@ -141,7 +142,7 @@ func (c Client) do(ctx context.Context, method, content string, path ...string) 
 
 	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
+		return nil, fmt.Errorf("read response: %w", err)
 	}
 
 	switch {

@@ -74,11 +74,11 @@ func TestClient_saysWhatWentWrong(t *testing.T) {
 	c.Base = other.URL
 
 	for want, err := range map[string]error{
-		"502 Bad Gateway: long long":      second(c.Versions(t.Context())),
-		"is that an Image Factory?":       second(c.Upload(t.Context(), "{}")),
-		"the answer is no list":           second(c.Extensions(t.Context(), "v1.13.0")),
-		"connection refused":              second(factory.Client{Base: "http://127.0.0.1:1", HTTP: f.Client()}.Versions(t.Context())),
-		"read URL of the factory: parse ": second(factory.Client{Base: "http://[", HTTP: f.Client()}.Versions(t.Context())),
+		"502 Bad Gateway: long long": second(c.Versions(t.Context())),
+		"is an Image Factory":        second(c.Upload(t.Context(), "{}")),
+		"the response is not a list": second(c.Extensions(t.Context(), "v1.13.0")),
+		"connection refused":         second(factory.Client{Base: "http://127.0.0.1:1", HTTP: f.Client()}.Versions(t.Context())),
+		"parse factory URL: parse ":  second(factory.Client{Base: "http://[", HTTP: f.Client()}.Versions(t.Context())),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
 			t.Errorf("got %v, want %s", err, want)

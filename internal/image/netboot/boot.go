@@ -85,7 +85,7 @@ var macPattern = regexp.MustCompile(`^([0-9a-f]{2}(:[0-9a-f]{2}){5}|[0-9a-f]{2}(
 func CanonicalMAC(text string) (string, error) {
 	lower := strings.ToLower(text)
 	if !macPattern.MatchString(lower) {
-		return "", fmt.Errorf("%q is no MAC address such as 52:54:00:12:34:56", text)
+		return "", fmt.Errorf("%q is not a MAC address such as 52:54:00:12:34:56", text)
 	}
 
 	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(lower)

@@ -85,7 +85,7 @@ func Parse(content string) (parsed Schematic, err error) {
 	// The YAML library panics on some malformed input.
 	defer func() {
 		if recover() != nil {
-			parsed, err = Schematic{}, fmt.Errorf("%w: the YAML library cannot read it", ErrInvalid)
+			parsed, err = Schematic{}, fmt.Errorf("%w: invalid YAML", ErrInvalid)
 		}
 	}()
 
@@ -98,14 +98,14 @@ func Parse(content string) (parsed Schematic, err error) {
 
 	switch err := decoder.Decode(&parsed); {
 	case errors.Is(err, io.EOF):
-		return Schematic{}, fmt.Errorf("%w: it is empty; plain Talos is `customization: {}`", ErrInvalid)
+		return Schematic{}, fmt.Errorf("%w: empty; use `customization: {}` for plain Talos", ErrInvalid)
 	case err != nil:
 		return Schematic{}, fmt.Errorf("%w: %s", ErrInvalid, reasonOf(err))
 	}
 
 	// The factory reads one document and drops the others without a word.
 	if decoder.Decode(&yaml.Node{}) == nil {
-		return Schematic{}, fmt.Errorf("%w: it has several documents, and a schematic is one", ErrInvalid)
+		return Schematic{}, fmt.Errorf("%w: several documents, expected one", ErrInvalid)
 	}
 
 	return parsed, nil
@@ -194,9 +194,9 @@ var (
 
 // reasonOf is the safe part of an error of the YAML library, which quotes values: the position and the field.
 func reasonOf(err error) string {
-	reason := "it is not YAML of that form"
+	reason := "not YAML in the format of a schematic"
 	if field := fieldPattern.FindStringSubmatch(err.Error()); field != nil {
-		reason = fmt.Sprintf("it has a field %q, which the Image Factory does not know", field[1])
+		reason = fmt.Sprintf("unknown field %q", field[1])
 	}
 
 	if place := placePattern.FindStringSubmatch(err.Error()); place != nil {

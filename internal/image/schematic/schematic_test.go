@@ -110,15 +110,15 @@ func TestParse_refuses(t *testing.T) {
 	t.Parallel()
 
 	for content, want := range map[string]string{
-		"":          "it is empty; plain Talos is `customization: {}`",
-		"# nothing": "it is empty",
-		"customization:\n  extensions: [hunter2]": `it has a field "extensions", which the Image Factory does not know (line 2)`,
-		"customization: hunter2":                  "it is not YAML of that form (line 1)",
-		"customization: {meta: [{key: 256}]}":     "it is not YAML of that form (line 1)",
-		"customization: [":                        "it is not YAML of that form",
-		"customization: {bootloader: lilo}":       "it is not YAML of that form",
-		"a: b: c":                                 "it is not YAML of that form",
-		"customization: {}\n---\nmachine: {}":     "it has several documents, and a schematic is one",
+		"":          "empty; use `customization: {}` for plain Talos",
+		"# nothing": "empty",
+		"customization:\n  extensions: [hunter2]": `unknown field "extensions" (line 2)`,
+		"customization: hunter2":                  "not YAML in the format of a schematic (line 1)",
+		"customization: {meta: [{key: 256}]}":     "not YAML in the format of a schematic (line 1)",
+		"customization: [":                        "not YAML in the format of a schematic",
+		"customization: {bootloader: lilo}":       "not YAML in the format of a schematic",
+		"a: b: c":                                 "not YAML in the format of a schematic",
+		"customization: {}\n---\nmachine: {}":     "several documents, expected one",
 	} {
 		_, err := IDOf(content)
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -131,7 +131,7 @@ func TestParse_refuses(t *testing.T) {
 	}
 
 	for _, id := range []string{"abc", strings.ToUpper(image.VanillaSchematic), image.VanillaSchematic + "0"} {
-		if _, err := IDOf(id); err == nil || !strings.Contains(err.Error(), "want the 64 lower-case hex digits") {
+		if _, err := IDOf(id); err == nil || !strings.Contains(err.Error(), "expected 64 lower-case hex digits") {
 			t.Errorf("%s gives %v", id, err)
 		}
 	}
