@@ -160,9 +160,9 @@ func (m *containerMachine) Reboot(ctx context.Context, uuid string) error {
 
 		if own, _ := m.Watch.Spec.Machine(m.Name); own.Pod.Storage.Ephemeral {
 			return wait.Permanent(fmt.Errorf(
-				"%s has to be restarted, which its Talos does not do in the pod that it has, and all that it holds would go with "+
-					"its pod (storage.ephemeral): take the change back, or delete the pod yourself and apply again, and the machine "+
-					"joins again without its data, which a cluster of one control plane does not survive: %w", m.Name, err))
+				"%s must restart, which its Talos does not support in its current pod, and another pod would lose its data "+
+					"(storage.ephemeral): revert the change, or delete the pod and apply again. The machine then joins again "+
+					"without its data, which a cluster of one control plane does not survive: %w", m.Name, err))
 		}
 
 		return m.Watch.Host.Restart(ctx, m.Watch.Spec, m.Name)

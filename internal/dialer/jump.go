@@ -248,7 +248,7 @@ func (j JumpHost) explained(check ssh.HostKeyCallback, file string) ssh.HostKeyC
 		case err == nil:
 			return nil
 		case knownhosts.IsHostKeyChanged(err):
-			return fmt.Errorf("it shows the key %s, and %s has another one for it: the connection may be intercepted",
+			return fmt.Errorf("the server presents host key %s, but %s has another one: the connection may be intercepted",
 				ssh.FingerprintSHA256(key), file)
 		case knownhosts.IsHostUnknown(err):
 			return fmt.Errorf("%s has no host key of the server, whose key is %s: verify the key, then add it to that "+

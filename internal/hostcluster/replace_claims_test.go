@@ -58,7 +58,7 @@ func TestClaims_deletedOnesAreKeptByThePod(t *testing.T) {
 
 	seen := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["cp-0"]
 	if seen.PodUID != before.Machines["cp-0"].PodUID || !seen.Ready || len(seen.Outdated)+len(seen.Drift) > 0 ||
-		!saying(seen.Stays, "/var-dev-cp-0 was deleted", "goes with its pod", "back up") {
+		!saying(seen.Stays, "/var-dev-cp-0 was deleted", "lost when its pod is replaced", "back up") {
 		t.Errorf("the machine is %+v", seen)
 	}
 
@@ -188,7 +188,7 @@ func TestClaims_goneWhileThePodRuns(t *testing.T) {
 	if m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost ||
 		!m.Ready ||
 		m.PodUID != before.PodUID || len(s.claims(t, spec)) != 4 ||
-		!saying(m.Stays, "/var-dev-batch-0 was deleted", "goes with its pod") || len(m.Drift) > 0 {
+		!saying(m.Stays, "/var-dev-batch-0 was deleted", "lost when its pod is replaced") || len(m.Drift) > 0 {
 		t.Errorf("the machine is %+v", m)
 	}
 }

@@ -80,7 +80,7 @@ func (r *run) converge(ctx context.Context, earlier Observation) error {
 			return d.Error()
 		case slices.Contains(before, d):
 			// A step that was taken leaves another history behind: this would be a spin.
-			return fmt.Errorf("release %s is still to be changed by the step that was taken just now (%s, revision %d): "+
+			return fmt.Errorf("release %s did not change after its last step (%s, revision %d): "+
 				"another client changes it too", r.spec.Name, d.Step, d.Revision)
 		}
 

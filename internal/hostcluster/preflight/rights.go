@@ -115,8 +115,8 @@ func (c *checking) checkRights(ctx context.Context, exists bool) error {
 
 	err := group.Wait()
 	if apierrors.IsForbidden(err) {
-		c.find("", "The host does not let the user of the kubeconfig ask for its rights, as everybody may who has logged "+
-			"in: %v.",
+		c.find("", "The host does not allow the user of the kubeconfig to check its own permissions, as all authenticated "+
+			"users can: %v.",
 			"Check that the kubeconfig's context has a user with credentials.", err)
 
 		return nil

@@ -82,10 +82,9 @@ func (h *Client) keptBy(ctx context.Context, s Spec, m Machine, found *Inventory
 	}
 
 	return wait.Permanent(fmt.Errorf(
-		"%s of machine %s keeps what was deleted: %s. That cannot be undone, and what the machine has there "+
-			"is gone when its pod is, so that the pod was left alone. While it runs, back up what is needed of it, of a "+
-			"control plane etcd; then remove machine %s and add another, where it is the only control plane the other way "+
-			"round",
+		"%s of machine %s still uses deleted claims: %s. The deletion cannot be undone, and their data is lost when the "+
+			"pod is replaced, so the pod was kept. While it runs, back up its data (of a control plane: etcd); then "+
+			"remove machine %s and add another, or add first if it is the only control plane",
 		PodKind.Of(pod), m.Name, strings.Join(kept, ", "), m.Name))
 }
 

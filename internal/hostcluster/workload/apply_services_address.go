@@ -132,9 +132,9 @@ func (e *addressError) Error() string {
 		selector[label] = e.service.Labels[label]
 	}
 
-	return fmt.Sprintf("the host does not give %s the address %s, at which the etcd of machine %s is known: %v. If "+
+	return fmt.Sprintf("the host does not assign %s the address %s, which etcd of machine %s uses: %v. If "+
 		"another Service has it, remove that one (kubectl get services -A --field-selector spec.clusterIP=%s). If it "+
-		"is not available any more, recreate the machine with another one, as long as the "+
+		"is no longer available, recreate the machine with another one, as long as the "+
 		"other control planes have quorum: kubectl delete statefulset,persistentvolumeclaim -n %s -l %s, and apply again "+
 		"with a refresh",
 		ServiceKind.Of(e.service), address, machine, e.cause, address, e.service.Namespace, selector)

@@ -75,7 +75,7 @@ func (h *Client) ensureClaims(
 		live := found.Claims[claim.Name]
 
 		if slices.Contains(vanished, claim.Name) {
-			h.progress(fmt.Sprintf("%s is gone with what machine %s had in it, and is not recreated on its own",
+			h.progress(fmt.Sprintf("%s and its data of machine %s are lost, and it is not recreated automatically",
 				ClaimKind.Of(claim), m.Name))
 
 			continue

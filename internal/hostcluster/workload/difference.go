@@ -125,11 +125,11 @@ func (d Difference) String() string {
 
 		return fmt.Sprintf("%s differs from the wanted state, and the host rejects the change: %s", d.Object, d.Reason)
 	case Readdressed:
-		return fmt.Sprintf("%s has another address or kind of it (%s) and is to be recreated", d.Object, d.Before)
+		return fmt.Sprintf("%s has another address or type (%s) and will be recreated", d.Object, d.Before)
 	case Unwanted:
 		return d.Object.String() + " exposes the cluster outside of the host and will be deleted"
 	case Remeasured:
-		return fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be recreated", d.Object, d.Before,
+		return fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and will be recreated", d.Object, d.Before,
 			d.After)
 	case OtherTemplate:
 		return fmt.Sprintf("%s was created from an outdated template of %s (revision %s instead of %s)", d.Object, d.Of,
@@ -145,8 +145,8 @@ func (d Difference) String() string {
 func (d Difference) ofVolume() string {
 	switch d.Cause {
 	case Going:
-		return d.Object.String() + " was deleted, which cannot be undone, and goes with its pod, with what is in it: " +
-			"back up what is needed of that, of a control plane etcd, before the pod is replaced"
+		return d.Object.String() + " was deleted, which cannot be undone, and its data is lost when its pod is replaced: " +
+			"back up the data (of a control plane: etcd) first"
 	case Vanished:
 		return d.Object.String() + " no longer exists, and its data is lost"
 	case VolumeLost:
