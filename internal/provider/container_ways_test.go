@@ -102,7 +102,7 @@ func TestContainer_impostorAtItsAddress(t *testing.T) {
 
 			done := w.Apply(t, config)
 			if diagnostics := tftest.Show(done.Diagnostics); !done.Failed() ||
-				!strings.Contains(diagnostics, "it is not the pod of the machine") {
+				!strings.Contains(diagnostics, "the server is not the pod of the machine") {
 				t.Errorf("the apply ends with %s", diagnostics)
 			}
 

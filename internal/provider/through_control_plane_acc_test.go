@@ -223,8 +223,9 @@ output "config" {
 
 	result := w.Run("apply", "-auto-approve")
 	sitetest.Says(t, result, "Machines have to configure themselves",
-		"w-1: no answer from "+s.Workers[0].Address().String(),
-		"through control plane "+s.ControlPlane[0].Address().String(), "in maintenance mode it is not reached in this way")
+		"w-1: no response from "+s.Workers[0].Address().String(),
+		"through control plane "+s.ControlPlane[0].Address().String(), "control planes cannot proxy to machines in "+
+			"maintenance mode")
 
 	if s.Workers[0].Stage() != sim.StageMaintenance {
 		t.Error("the worker was configured")

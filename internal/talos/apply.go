@@ -22,7 +22,7 @@ import (
 // ErrNotAuthorized are permanent.
 func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access step.Access, uuid string) error {
 	if access != step.Maintenance && access != step.Member {
-		return wait.Permanent(fmt.Errorf("apply configuration to %s: a machine that is %s cannot be given one", m.address,
+		return wait.Permanent(fmt.Errorf("apply configuration to %s: not possible while the machine is %s", m.address,
 			access))
 	}
 
@@ -53,7 +53,7 @@ func (m *Machine) applyMaintenance(ctx context.Context, s *session, config []byt
 	case errors.Is(err, ErrNotAuthorized):
 		// Any client may configure a machine in maintenance mode, so it has left that mode: an earlier
 		// configuration was accepted.
-		return fmt.Errorf("%w: it has a configuration already: %w", ErrInProgress, err)
+		return fmt.Errorf("%w: the machine already has a configuration: %w", ErrInProgress, err)
 	case err != nil && !s.ambiguous(err):
 		return err
 	}
@@ -61,10 +61,10 @@ func (m *Machine) applyMaintenance(ctx context.Context, s *session, config []byt
 	// Also after a lost answer: leaving maintenance mode is the answer.
 	if left := m.settle(ctx, m.leftMaintenance); left != nil {
 		if err != nil {
-			return fmt.Errorf("%w, and it did not leave maintenance mode: %w", err, left)
+			return fmt.Errorf("%w; the machine did not leave maintenance mode: %w", err, left)
 		}
 
-		return fmt.Errorf("it accepted the configuration and did not leave maintenance mode: %w", left)
+		return fmt.Errorf("the machine accepted the configuration but did not leave maintenance mode: %w", left)
 	}
 
 	return nil
@@ -132,7 +132,7 @@ func (m *Machine) leftMaintenance(ctx context.Context) error {
 	case err != nil:
 		return err
 	case stage == step.StageMaintenance:
-		return errors.New("it is still in maintenance mode")
+		return errors.New("the machine is still in maintenance mode")
 	default:
 		return nil
 	}

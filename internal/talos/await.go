@@ -17,7 +17,7 @@ import (
 )
 
 // errNotAwaited is of a machine that has no event and has to be asked.
-var errNotAwaited = errors.New("it has to be asked")
+var errNotAwaited = errors.New("the machine sends no events and must be polled")
 
 // Await returns once the machine may say something else than it said: its status is another one, its connection ended,
 // or it takes connections where it did not answer. It changes nothing, and reads nothing but the status. The error is
@@ -113,7 +113,7 @@ func (m *Machine) awaitPort(ctx context.Context) error {
 			return nil
 		}
 
-		return errors.New("it takes no connections")
+		return errors.New("the machine accepts no connections")
 	})
 }
 

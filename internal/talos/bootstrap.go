@@ -53,7 +53,7 @@ func (m *Machine) wantsBootstrap(ctx context.Context, s *session) (wanted, reque
 	case etcd == "":
 		return false, false, m.withoutEtcd(ctx, s)
 	default:
-		return false, false, fmt.Errorf("%w: its etcd service is %s", ErrInProgress, etcd)
+		return false, false, fmt.Errorf("%w: the etcd service is %s", ErrInProgress, etcd)
 	}
 }
 
@@ -71,10 +71,10 @@ func (m *Machine) withoutEtcd(ctx context.Context, s *session) error {
 	}
 
 	if section.role() != step.ControlPlane {
-		return wait.Permanent(fmt.Errorf("%w: it is a %s", ErrUnsupported, section.role()))
+		return wait.Permanent(fmt.Errorf("%w: the machine is a %s", ErrUnsupported, section.role()))
 	}
 
-	return fmt.Errorf("%w: its etcd service is not loaded yet", ErrInProgress)
+	return fmt.Errorf("%w: the etcd service is not loaded yet", ErrInProgress)
 }
 
 func (m *Machine) bootstrap(ctx context.Context, s *session, request *machineapi.BootstrapRequest) error {
@@ -94,8 +94,8 @@ func (m *Machine) bootstrap(ctx context.Context, s *session, request *machineapi
 		// made some, else to wait for a bootstrap (BootstrapEtcd and argsForControlPlane,
 		// Talos 1.13).
 		return wait.Permanent(fmt.Errorf(
-			"%w; Talos stopped etcd for it, as when two bootstrap calls meet, and starts it again in "+
-				"its next boot: reboot the machine, then apply again", callError(err)))
+			"%w; Talos stopped etcd for this call, as it does when two bootstrap calls overlap, and "+
+				"restarts it at the next boot: reboot the machine, then apply again", callError(err)))
 	}
 
 	failure := s.failed(err)
@@ -104,7 +104,7 @@ func (m *Machine) bootstrap(ctx context.Context, s *session, request *machineapi
 	}
 
 	if trace := m.settle(ctx, m.findTrace); trace != nil {
-		return fmt.Errorf("%w, and no trace of it: %w", failure, trace)
+		return fmt.Errorf("%w; the bootstrap had no visible effect: %w", failure, trace)
 	}
 
 	return nil
@@ -123,7 +123,7 @@ func (m *Machine) findTrace(ctx context.Context) error {
 	}
 
 	if !requested {
-		return errors.New("its event log has no bootstrap")
+		return errors.New("the event log contains no bootstrap")
 	}
 
 	return nil

@@ -35,10 +35,10 @@ func (m *Machine) changing(ctx context.Context, access step.Access, uuid string)
 	switch {
 	case got == "":
 		// Early in a boot the hardware is not read yet.
-		return nil, fmt.Errorf("%w: the machine at %s reports no hardware UUID, expected is %s", ErrInProgress, s.address,
+		return nil, fmt.Errorf("%w: the machine at %s reports no hardware UUID, expected %s", ErrInProgress, s.address,
 			uuid)
 	case !m.known(uuid).MayReport(got):
-		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected is %s", s.address, got,
+		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected %s", s.address, got,
 			uuid))
 	default:
 		return s, nil
@@ -85,7 +85,7 @@ func (m *Machine) settle(ctx context.Context, check func(context.Context) error)
 // within waits until a check has no error, or its time has expired. The deadline does not cut a running check
 // short, so its error is about the machine and not about the deadline. The error carries the last reason.
 func (m *Machine) within(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
-	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
+	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: timed out after %s", ErrInProgress, limit))
 	defer cancel()
 
 	return wait.Until(waiting, m.fleet.options.Timeouts.Poll, func(context.Context) error { return check(ctx) })
@@ -113,7 +113,7 @@ func (m *Machine) orSettled(
 		return check(ctx, s)
 	})
 	if lost != nil {
-		return fmt.Errorf("%w, and no trace of it: %w", err, lost)
+		return fmt.Errorf("%w; the call had no visible effect: %w", err, lost)
 	}
 
 	return nil

@@ -87,7 +87,7 @@ func TestApplyConfig_errors(t *testing.T) {
 	}{
 		"another hardware UUID": {
 			uuid: "11111111-2222-3333-4444-555555555555", class: talos.ErrForeign, permanent: true,
-			text: "expected is 11111111-2222-3333-4444-555555555555",
+			text: "expected 11111111-2222-3333-4444-555555555555",
 		},
 		"a busy machine": {
 			fault: fault.Fault{Code: codes.FailedPrecondition, Message: "another apply configuration is already in progress"},
@@ -96,7 +96,7 @@ func TestApplyConfig_errors(t *testing.T) {
 		"a restarting machine": {fault: fault.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable,
 			text: "starting"},
 		"configured meanwhile": {fault: fault.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
-			class: talos.ErrNotAuthorized, text: "has a configuration already"},
+			class: talos.ErrNotAuthorized, text: "already has a configuration"},
 		"an agent": {fault: fault.Fault{Code: codes.Unimplemented, Message: "agent mode"},
 			class: talos.ErrUnsupported, permanent: true},
 		"an unknown key": {

@@ -16,7 +16,7 @@ func (m *Machine) Configuration(ctx context.Context) ([]byte, error) {
 
 	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
 		if s.peer.access == step.Maintenance {
-			return fmt.Errorf("%w: it has no configuration", ErrMaintenance)
+			return fmt.Errorf("%w: the machine has no configuration", ErrMaintenance)
 		}
 
 		configuration, err = m.observedConfig(ctx, s)

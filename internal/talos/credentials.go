@@ -57,7 +57,7 @@ func (c Credentials) parse() (identity, error) {
 
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(c.CA) {
-		return identity{}, errors.New("read Talos API credentials: the CA holds no PEM certificate")
+		return identity{}, errors.New("read Talos API credentials: the CA contains no PEM certificate")
 	}
 
 	cert, err := tls.X509KeyPair(c.Cert, c.Key)

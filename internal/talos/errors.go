@@ -37,7 +37,7 @@ var (
 	// it may be accepted.
 	ErrInProgress = errors.New("in progress")
 	// ErrGone: the requested object does not exist.
-	ErrGone = errors.New("gone")
+	ErrGone = errors.New("not found")
 	// ErrRejected: Talos refuses the request as it is; repeating it is useless.
 	ErrRejected = errors.New("rejected")
 	// ErrUnsupported: this machine has no such call, because of its role or of
@@ -45,7 +45,7 @@ var (
 	ErrUnsupported = errors.New("not supported")
 	// ErrQuorum: etcd refuses, because it has no quorum or would lose it. It may be
 	// accepted once more members are well.
-	ErrQuorum = errors.New("etcd has not enough members for it")
+	ErrQuorum = errors.New("etcd has no quorum or would lose it")
 )
 
 var classes = []error{
@@ -111,7 +111,7 @@ func callError(err error) error {
 func plain(err error) error {
 	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
 		if s.Code() == codes.DeadlineExceeded {
-			return statusError{text: "no answer in time", err: err}
+			return statusError{text: "timed out waiting for a response", err: err}
 		}
 
 		return statusError{text: s.Message(), err: err}

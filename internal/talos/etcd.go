@@ -114,8 +114,8 @@ func (s *session) service(ctx context.Context, id string) (*machineapi.ServiceIn
 // Failed to. The planner must not take them for one that waits for its bootstrap: the machine may hold the
 // cluster's data.
 const (
-	preparingWithData step.ServiceState = "Preparing to start with the data it has"
-	failedWithData    step.ServiceState = "Failed to start with the data it has"
+	preparingWithData step.ServiceState = "Preparing to start with existing data"
+	failedWithData    step.ServiceState = "Failed to start with existing data"
 )
 
 // withData names a state in which an etcd may have data or not, for one that has.
@@ -249,7 +249,7 @@ func (s *session) etcdFailure(ctx context.Context) (string, error) {
 func lastMessage(service *machineapi.ServiceInfo) string {
 	events := service.GetEvents().GetEvents()
 	if len(events) == 0 {
-		return "its etcd service is " + service.GetState()
+		return "the etcd service is " + service.GetState()
 	}
 
 	return events[len(events)-1].GetMsg()

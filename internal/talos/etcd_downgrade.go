@@ -77,7 +77,7 @@ func (m *Machine) etcdDataIs(version string) func(context.Context, *session) err
 		}
 
 		if data := etcdstate.MinorOf(own.GetStorageVersion()); data != version {
-			return fmt.Errorf("the data of its member is for %s", data)
+			return fmt.Errorf("the etcd data of this member has version %s", data)
 		}
 
 		return nil
@@ -89,7 +89,7 @@ func (m *Machine) etcdDataIs(version string) func(context.Context, *session) err
 func (m *Machine) CancelEtcdDowngrade(ctx context.Context) error {
 	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
-		return fmt.Errorf("cancel the downgrade of etcd through %s: %w", m.address, err)
+		return fmt.Errorf("cancel the etcd downgrade through %s: %w", m.address, err)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
@@ -97,7 +97,7 @@ func (m *Machine) CancelEtcdDowngrade(ctx context.Context) error {
 
 	// A second one is no error (etcd 3.7, EtcdServer.downgradeCancel).
 	if _, err := s.machine.EtcdDowngradeCancel(ctx, &emptypb.Empty{}); err != nil {
-		return fmt.Errorf("cancel the downgrade of etcd through %s: %w", m.address, s.etcdFailed(err))
+		return fmt.Errorf("cancel the etcd downgrade through %s: %w", m.address, s.etcdFailed(err))
 	}
 
 	return nil
@@ -138,6 +138,6 @@ func (s *session) goesBack(ctx context.Context, data string) (bool, error) {
 		// Its version changes right now, Talos does not request that version, or the caller only reads.
 		return false, nil
 	default:
-		return false, fmt.Errorf("ask whether etcd goes back: %w", err)
+		return false, fmt.Errorf("check for an etcd downgrade in progress: %w", err)
 	}
 }

@@ -97,7 +97,7 @@ func beyondAlarms(errs []string) []string {
 func (s *session) etcdAlarms(ctx context.Context) ([]string, error) {
 	answer, err := s.machine.EtcdAlarmList(ctx, &emptypb.Empty{})
 	if err != nil {
-		return nil, fmt.Errorf("list the alarms of etcd: %w", s.failed(err))
+		return nil, fmt.Errorf("list etcd alarms: %w", s.failed(err))
 	}
 
 	var alarms []string

@@ -71,7 +71,7 @@ func TestEtcdView_ofPartialAnswers(t *testing.T) {
 			api: &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa}, unlisted: leaderless, unalarmed: leaderless},
 			want: etcdstate.View{
 				Member: "000000000000000a", Errors: []string{"etcdserver: no leader",
-					"list the alarms of etcd: etcdserver: no leader"},
+					"list etcd alarms: etcdserver: no leader"},
 			},
 		},
 		"a leader, and no list": {api: &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa, Leader: 0xb},

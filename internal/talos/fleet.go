@@ -261,7 +261,7 @@ func (m *Machine) reach(ctx context.Context) (*session, error) {
 			s, err = found, nil
 		} else {
 			// The server at the former address says nothing about the machine.
-			err = fmt.Errorf("%w; nor is it at %s, where it was before: %s", err, former, elsewhere.Error())
+			err = fmt.Errorf("%w; also not reachable at its previous address %s: %s", err, former, elsewhere.Error())
 		}
 	}
 
@@ -270,7 +270,7 @@ func (m *Machine) reach(ctx context.Context) (*session, error) {
 		if elsewhere == nil {
 			s, err = found, nil
 		} else {
-			err = fmt.Errorf("%w; nor does it wait in maintenance mode at %s: %s", err, waits, elsewhere.Error())
+			err = fmt.Errorf("%w; also not in maintenance mode at %s: %s", err, waits, elsewhere.Error())
 		}
 	}
 
@@ -292,7 +292,7 @@ func (m *Machine) openWaiting(ctx context.Context, address, known string) (*sess
 	if s.peer.access != step.Maintenance {
 		s.close()
 
-		return nil, errors.New("the machine there is configured")
+		return nil, errors.New("the machine at this address is configured")
 	}
 
 	return s, nil
@@ -332,7 +332,7 @@ func (m *Machine) openKnown(ctx context.Context, address, known string) (*sessio
 func (m *Machine) keepKnown(ctx context.Context, s *session, known string) error {
 	uuid, err := bounded(ctx, m, s.hardwareUUID)
 	if err == nil && !m.known(known).MayReport(uuid) {
-		err = fmt.Errorf("the machine there has the hardware UUID %q, expected is %s", uuid, known)
+		err = fmt.Errorf("the machine at this address has the hardware UUID %q, expected %s", uuid, known)
 	}
 
 	if err != nil {

@@ -82,7 +82,7 @@ func handshakeError(err error) error {
 
 	var header tls.RecordHeaderError
 	if errors.As(err, &header) {
-		return foreignError("it does not speak TLS")
+		return foreignError("the server does not use TLS")
 	}
 
 	if alert, ok := alertOf(err); ok {
@@ -90,7 +90,7 @@ func handshakeError(err error) error {
 	}
 
 	// A restarting API ends connections half-way (EOF).
-	return fmt.Errorf("%w: TLS handshake: %w", ErrUnreachable, err)
+	return fmt.Errorf("%w: TLS handshake failed: %w", ErrUnreachable, err)
 }
 
 func (g *gatekeeper) verify(state tls.ConnectionState) error {
@@ -106,7 +106,7 @@ func (g *gatekeeper) verify(state tls.ConnectionState) error {
 		case isExpired(err):
 			return fmt.Errorf("%w: %w", ErrUnreachable, certificateError{validity(leaf), g.now()})
 		case !isUnknownAuthority(err):
-			return fmt.Errorf("%w: its certificate is not valid: %w", ErrUnreachable, err)
+			return fmt.Errorf("%w: the certificate of the machine is not valid: %w", ErrUnreachable, err)
 		}
 	}
 
@@ -120,10 +120,11 @@ func (g *gatekeeper) verify(state tls.ConnectionState) error {
 	}
 
 	if g.identity.roots == nil {
-		return foreignError("it is configured, and no credentials of its cluster were given")
+		return foreignError("the machine is already configured, and no credentials for its cluster were given")
 	}
 
-	return foreignError("its certificate is not signed by the Talos CA of this cluster, so it belongs to another one")
+	return foreignError("its certificate is not signed by the Talos CA of this cluster, so the machine belongs to " +
+		"another cluster")
 }
 
 // signedByCA verifies the chain without the name. This distinguishes a foreign machine from a machine of this
@@ -177,13 +178,13 @@ func (e certificateError) Error() string {
 	here := e.now.UTC().Format(time.RFC3339)
 
 	if e.now.Before(e.certificate.NotBefore) {
-		return fmt.Sprintf("its certificate is not valid before %s, and here it is %s: compare the clocks of the machine "+
-			"and of this computer", e.certificate.NotBefore.Format(time.RFC3339), here)
+		return fmt.Sprintf("its certificate is not valid before %s, and the time here is %s: compare the clocks of the "+
+			"machine and this computer", e.certificate.NotBefore.Format(time.RFC3339), here)
 	}
 
-	return fmt.Sprintf("its certificate is not valid after %s, and here it is %s: Talos makes a new one every 12 hours "+
-		"and at every boot, a worker with the help of a control plane. Compare the clocks of the machine and of this "+
-		"computer; if they are right, see that the control planes run, or reboot the machine",
+	return fmt.Sprintf("its certificate expired at %s, and the time here is %s: Talos renews it every 12 hours and at "+
+		"every boot, on workers with the help of a control plane. Compare the clocks of the machine and this computer; "+
+		"if they are right, check that the control planes run, or reboot the machine",
 		e.certificate.NotAfter.Format(time.RFC3339), here)
 }
 
@@ -223,7 +224,7 @@ func (g *gatekeeper) admitMaintenance() error {
 // never asks (NoClientCert, Talos 1.13), so one that does only pretends to be it.
 func (g *gatekeeper) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if g.peer.access != step.Member {
-		return nil, foreignError("it has the certificate of maintenance mode and asks for a client certificate")
+		return nil, foreignError("the server presents a maintenance mode certificate but requests a client certificate")
 	}
 
 	return g.identity.certFor(g.chain, g.now()), nil

@@ -65,9 +65,9 @@ func TestHandshake_tellsWhoAnswers(t *testing.T) {
 			text: "not signed by the Talos CA",
 		},
 		"a cluster without credentials": {server: ours.member(t, nil), class: ErrForeign,
-			text: "no credentials of its cluster"},
+			text: "no credentials for its cluster"},
 		"maintenance mode that asks for a certificate": {
-			server: demanding, credentials: ours.credentials(t), class: ErrForeign, text: "asks for a client certificate",
+			server: demanding, credentials: ours.credentials(t), class: ErrForeign, text: "requests a client certificate",
 		},
 		"a certificate for another address": {
 			server:      ours.member(t, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 11)} }),
@@ -80,7 +80,7 @@ func TestHandshake_tellsWhoAnswers(t *testing.T) {
 		},
 		"a member whose certificate ended": {
 			server: ours.member(t, expired), credentials: ours.credentials(t), class: ErrUnreachable,
-			text: "its certificate is not valid after " + time.Now().Add(-time.Minute).UTC().Format("2006-01-02T15"),
+			text: "its certificate expired at " + time.Now().Add(-time.Minute).UTC().Format("2006-01-02T15"),
 		},
 		"another cluster, the certificate ended": {
 			server: others.member(t, expired), credentials: ours.credentials(t), class: ErrForeign,
@@ -94,7 +94,7 @@ func TestHandshake_tellsWhoAnswers(t *testing.T) {
 			server: strict, credentials: ours.credentials(t), class: ErrForeign, text: "does not accept client certificates",
 		},
 		"our client certificate is for servers": {
-			server: ours.member(t, nil), class: ErrNotAuthorized, text: "refuses the client certificate",
+			server: ours.member(t, nil), class: ErrNotAuthorized, text: "refused the client certificate",
 			credentials: ours.credentialsOf(t, ours.issue(t, "", func(c *x509.Certificate) {
 				c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 			})),
@@ -147,10 +147,10 @@ func TestHandshake_withoutAnAnswer(t *testing.T) {
 	}{
 		"nobody listens": {class: ErrUnreachable, text: "connection refused"},
 		"silence": {accept: func(net.Conn) {}, limit: 500 * time.Millisecond, class: ErrUnreachable,
-			text: "no answer within"},
+			text: "no response within"},
 		"hangs up": {accept: func(c net.Conn) { c.Close() }, class: ErrUnreachable},
 		"speaks another word": {accept: func(c net.Conn) { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
-			class: ErrForeign, text: "does not speak TLS"},
+			class: ErrForeign, text: "does not use TLS"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +232,8 @@ func TestObserve_silentAfterHandshake(t *testing.T) {
 	o := testOptions(raw.Addr().(*net.TCPAddr).Port, ca.credentials(t))
 	o.Timeouts.Connect = 500 * time.Millisecond
 
-	if _, _, err := connect(t, o, ""); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no answer within") {
+	if _, _, err := connect(t, o, ""); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no response "+
+		"within") {
 		t.Errorf("err = %v, want unreachable", err)
 	}
 }

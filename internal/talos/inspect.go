@@ -86,7 +86,7 @@ func Inspect(ctx context.Context, address, fingerprint string, o Options) (Info,
 	o = o.withDefaults()
 
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeouts.Observe,
-		fmt.Errorf("%w: no complete answer within %s", ErrUnreachable, o.Timeouts.Observe))
+		fmt.Errorf("%w: no complete response within %s", ErrUnreachable, o.Timeouts.Observe))
 	defer cancel()
 
 	s, p, err := o.open(ctx, address, id, fingerprint)

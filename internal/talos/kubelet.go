@@ -52,7 +52,7 @@ func (m *Machine) kubeletRuns(ctx context.Context, s *session, image string) err
 	}
 
 	if wanted := spec.TypedSpec().Image; wanted != image {
-		return fmt.Errorf("%w: Talos still wants %s", ErrInProgress, wanted)
+		return fmt.Errorf("%w: Talos is still configured with %s", ErrInProgress, wanted)
 	}
 
 	service, err := bounded(ctx, m, func(ctx context.Context) (*v1alpha1.Service, error) {
@@ -65,7 +65,7 @@ func (m *Machine) kubeletRuns(ctx context.Context, s *session, image string) err
 
 	changed := spec.Metadata().Version().Value() > 1
 	if changed && !service.Metadata().Created().After(spec.Metadata().Updated()) {
-		return fmt.Errorf("%w: Talos has not restarted it yet", ErrInProgress)
+		return fmt.Errorf("%w: Talos has not restarted the service yet", ErrInProgress)
 	}
 
 	return works(service, kubeletServiceID)
@@ -85,17 +85,17 @@ func (m *Machine) kubeletNews(ctx context.Context) string {
 			return err
 		}
 
-		state = "its service is not known to Talos"
+		state = "Talos has no kubelet service"
 
 		if events := service.GetEvents().GetEvents(); len(events) > 0 {
 			last := events[len(events)-1]
-			state = fmt.Sprintf("its service is %s: %s", last.GetState(), last.GetMsg())
+			state = fmt.Sprintf("the kubelet service is %s: %s", last.GetState(), last.GetMsg())
 		}
 
 		return nil
 	})
 	if err != nil {
-		return fmt.Sprintf("what became of its service is unknown: %s", err)
+		return fmt.Sprintf("the state of the kubelet service is unknown: %s", err)
 	}
 
 	return state

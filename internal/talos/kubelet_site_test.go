@@ -94,8 +94,8 @@ func TestAwaitKubelet_thatDoesNotStart(t *testing.T) {
 			t.Fatalf("error %v, want one that may be repeated", err)
 		}
 
-		for _, part := range []string{m.Address().String(), noKubelet, "it does not run",
-			"its service is Failed: failed to run pre stage"} {
+		for _, part := range []string{m.Address().String(), noKubelet, "the service is not running",
+			"the kubelet service is Failed: failed to run pre stage"} {
 			if !strings.Contains(err.Error(), part) {
 				return fmt.Errorf("want %q in: %w", part, err)
 			}

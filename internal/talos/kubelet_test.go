@@ -81,24 +81,25 @@ func TestAwaitKubelet_ignoresTheOneBefore(t *testing.T) {
 	const (
 		before, after = "ghcr.io/siderolabs/kubelet:v1.36.1", "ghcr.io/siderolabs/kubelet:v1.36.1-slim"
 		another       = "registry.example.org/kubelet:v1.36.1"
-		stale         = "has not restarted it yet"
+		stale         = "has not restarted the service yet"
 	)
 
 	tests := map[string]struct {
 		have func(*kubeletOf)
 		want string
 	}{
-		"nothing is there":        {func(*kubeletOf) {}, "it has no " + k8s.KubeletSpecType},
-		"another image is wanted": {func(k *kubeletOf) { k.wants(before).runs(true) }, "Talos still wants " + before},
-		"not restarted":           {func(k *kubeletOf) { k.wants(before).runs(true).wants(after) }, stale},
+		"nothing is there": {func(*kubeletOf) {}, "the machine has no " + k8s.KubeletSpecType},
+		"another image is wanted": {func(k *kubeletOf) { k.wants(before).runs(true) }, "Talos is still configured with " +
+			"" + before},
+		"not restarted": {func(k *kubeletOf) { k.wants(before).runs(true).wants(after) }, stale},
 		"healthy again, not restarted": {func(k *kubeletOf) { k.wants(before).runs(false).wants(after).runs(true) },
 			stale},
 		"restarted for another one": {
 			func(k *kubeletOf) { k.wants(before).runs(true).wants(another).stops().runs(true).wants(after) }, stale},
 		"stopped": {func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops() },
-			"it does not run"},
+			"the service is not running"},
 		"restarted, not healthy": {
-			func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops().runs(false) }, "is not healthy"},
+			func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops().runs(false) }, "not healthy"},
 		"restarted": {
 			func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops().runs(false).runs(true) }, ""},
 		"restarted once more": {

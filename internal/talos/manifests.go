@@ -94,7 +94,7 @@ func (s *session) renderedManifests(ctx context.Context) (*k8s.BootstrapManifest
 
 	switch {
 	case errors.Is(err, ErrGone):
-		return nil, fmt.Errorf("%w: it renders none, which only control planes do", ErrInProgress)
+		return nil, fmt.Errorf("%w: only control planes render bootstrap manifests", ErrInProgress)
 	case err != nil:
 		return nil, err
 	default:
@@ -152,7 +152,7 @@ func complete(manifests []*k8s.Manifest, extra []k8s.ExtraManifest) error {
 	case len(missing) > 0:
 		return fmt.Errorf("%w: Talos has not loaded %s yet", ErrInProgress, strings.Join(missing, ", "))
 	case len(rendered) == 0:
-		return fmt.Errorf("%w: Talos has not rendered any yet", ErrInProgress)
+		return fmt.Errorf("%w: Talos has not rendered any manifests yet", ErrInProgress)
 	default:
 		return nil
 	}
@@ -186,7 +186,7 @@ func takenOver(configuration []byte, rendered *k8s.BootstrapManifestsConfigSpec,
 	if !maps.Equal(wanted, there) || rendered.ProxyEnabled != (proxy != nil && proxy.Enabled()) ||
 		rendered.CoreDNSEnabled != (dns != nil && dns.Enabled()) ||
 		rendered.FlannelEnabled != (provider.K8sFlannelCNIConfig() != nil) {
-		return fmt.Errorf("%w: Talos has not taken its configuration over to the manifests yet", ErrInProgress)
+		return fmt.Errorf("%w: Talos has not updated the manifests to its configuration yet", ErrInProgress)
 	}
 
 	return nil

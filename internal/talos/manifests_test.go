@@ -146,7 +146,7 @@ func TestManifests_onceTheyAreComplete(t *testing.T) {
 			says: "has not loaded motd yet",
 		},
 		"nothing but extra ones": {resources: append(slices.Clone(loaded), rendered(false), extras(inline, remote)),
-			says: "has not rendered any yet"},
+			says: "has not rendered any manifests yet"},
 		"from the wanted configuration": {
 			resources:     []resource.Resource{loaded[0], proxy, token, rendered(true), extras(inline)},
 			configuration: []byte(planes + "  coreDNS: {disabled: true}\n  inlineManifests: [{name: motd, contents: '{}'}]\n"),
@@ -155,16 +155,16 @@ func TestManifests_onceTheyAreComplete(t *testing.T) {
 		"an inline one is still another": {
 			resources:     []resource.Resource{loaded[0], proxy, token, rendered(true), extras(inline)},
 			configuration: []byte(planes + "  coreDNS: {disabled: true}\n  inlineManifests: [{name: motd, contents: '{a: 1}'}]\n"),
-			says:          "has not taken its configuration over",
+			says:          "has not updated the manifests",
 		},
 		"kube-proxy is still enabled": {
 			resources:     []resource.Resource{proxy, token, rendered(true), extras()},
 			configuration: []byte(planes + "  coreDNS: {disabled: true}\n  proxy: {disabled: true}\n"),
-			says:          "has not taken its configuration over",
+			says:          "has not updated the manifests",
 		},
 		"nothing at all": {resources: []resource.Resource{rendered(false), extras()},
-			says: "has not rendered any yet"},
-		"nothing, as on a worker": {says: "renders none"},
+			says: "has not rendered any manifests yet"},
+		"nothing, as on a worker": {says: "only control planes render"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

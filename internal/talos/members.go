@@ -25,7 +25,7 @@ import (
 // ErrQuorum is an etcd without a leader; ErrUnsupported (a worker), ErrRejected and
 // ErrNotAuthorized are permanent.
 func (m *Machine) ForfeitLeadership(ctx context.Context) error {
-	return doing(m.forfeitLeadership(ctx), "hand over the leadership of etcd on %s", m.address)
+	return doing(m.forfeitLeadership(ctx), "transfer etcd leadership from %s", m.address)
 }
 
 func (m *Machine) forfeitLeadership(ctx context.Context) error {
@@ -66,7 +66,7 @@ func (m *Machine) forfeitLeadership(ctx context.Context) error {
 	// The machine answers, and etcd tries on. The request carries its deadline, which either side sees pass first.
 	late := transfer.Err() != nil || status.Code(err) == codes.DeadlineExceeded
 	if late && ctx.Err() == nil && s.alive() {
-		return doing(otherLeads(ctx, s), "the member that Talos chose, the first other one, does not take over")
+		return doing(otherLeads(ctx, s), "the member that Talos selected, the first other one, does not become leader")
 	}
 
 	return m.orSettled(ctx, s, s.etcdFailed(err), otherLeads)
@@ -84,7 +84,7 @@ const transferTimeout = 5 * time.Second
 // ErrUnsupported (a worker), ErrRejected and ErrNotAuthorized are permanent. Bounded by
 // Timeouts.Leave.
 func (m *Machine) LeaveEtcd(ctx context.Context, uuid string) error {
-	return doing(m.leaveEtcd(ctx, usableUUID(uuid)), "take %s out of etcd", m.address)
+	return doing(m.leaveEtcd(ctx, usableUUID(uuid)), "remove %s from etcd", m.address)
 }
 
 func (m *Machine) leaveEtcd(ctx context.Context, uuid string) error {
@@ -127,7 +127,7 @@ func (m *Machine) RemoveMember(ctx context.Context, member string) error {
 func (m *Machine) removeMember(ctx context.Context, member string) error {
 	id, err := etcd.ParseMemberID(member)
 	if err != nil {
-		return wait.Permanent(fmt.Errorf("%w: it is no ID: %w", ErrRejected, err))
+		return wait.Permanent(fmt.Errorf("%w: not a valid member ID: %w", ErrRejected, err))
 	}
 
 	s, err := m.changing(ctx, step.Member, m.knownUUID())
@@ -164,7 +164,7 @@ func (m *Machine) memberGone(id string) func(context.Context, *session) error {
 		}
 
 		if slices.ContainsFunc(members, func(e etcdstate.Member) bool { return e.ID == id }) {
-			return errors.New("it is still in the member list")
+			return errors.New("the member is still in the member list")
 		}
 
 		return nil
@@ -177,7 +177,7 @@ func (s *session) memberName(ctx context.Context) (string, error) {
 	name, err := get[*network.HostnameStatus](ctx, s, network.NamespaceName, network.HostnameStatusType,
 		network.HostnameID)
 	if errors.Is(err, ErrGone) || err == nil && name.TypedSpec().Hostname == "" {
-		return "", fmt.Errorf("%w: it has no host name yet", ErrInProgress)
+		return "", fmt.Errorf("%w: the machine has no host name yet", ErrInProgress)
 	}
 
 	if err != nil {
@@ -190,11 +190,11 @@ func (s *session) memberName(ctx context.Context) (string, error) {
 func (s *session) etcdStatus(ctx context.Context) (*machineapi.EtcdMemberStatus, error) {
 	answer, err := s.machine.EtcdStatus(ctx, &emptypb.Empty{})
 	if err != nil {
-		return nil, fmt.Errorf("ask for the state of etcd: %w", s.failed(err))
+		return nil, fmt.Errorf("read the etcd status: %w", s.failed(err))
 	}
 
 	if len(answer.GetMessages()) == 0 || answer.GetMessages()[0].GetMemberStatus() == nil {
-		return nil, errors.New("ask for the state of etcd: the answer is empty")
+		return nil, errors.New("read the etcd status: the response is empty")
 	}
 
 	return answer.GetMessages()[0].GetMemberStatus(), nil

@@ -191,7 +191,7 @@ func TestForfeitLeadership_toADeadMember(t *testing.T) {
 	began := time.Now()
 
 	err := leader.ForfeitLeadership(t.Context())
-	if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "does not take over") {
+	if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "does not become leader") {
 		t.Errorf("with a dead first member: %v", err)
 	}
 
@@ -221,7 +221,7 @@ func TestForfeitLeadership_endedByTheMachine(t *testing.T) {
 		})
 
 		err := api.ForfeitLeadership(t.Context())
-		if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "does not take over") {
+		if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "does not become leader") {
 			t.Errorf("ended by the machine: %v", err)
 		}
 

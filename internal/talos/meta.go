@@ -55,7 +55,7 @@ func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error 
 	}
 
 	if err := m.settle(ctx, m.keepsAnswering()); err != nil {
-		return fmt.Errorf("its network was changed (key %s), and it does not keep answering: %w",
+		return fmt.Errorf("the network configuration changed (META key %s), and the machine does not respond reliably: %w",
 			metakey.Text(metakey.Network), err)
 	}
 
@@ -73,7 +73,7 @@ func (m *Machine) writeMetaKey(ctx context.Context, s *session, key uint8, value
 
 	// The call has no other precondition than a platform that keeps META.
 	if status.Code(err) == codes.FailedPrecondition {
-		return wait.Permanent(fmt.Errorf("%w: Talos has no META here, as in containers: %w", ErrUnsupported, plain(err)))
+		return wait.Permanent(fmt.Errorf("%w: this platform has no META, as in containers: %w", ErrUnsupported, plain(err)))
 	}
 
 	return final(s.failed(err))
@@ -100,7 +100,7 @@ func (m *Machine) keepsAnswering() func(context.Context) error {
 		}
 
 		if answered++; answered < steadyAnswers {
-			return errors.New("it answers, and may still lose its addresses")
+			return errors.New("the machine has not yet responded several times in a row")
 		}
 
 		return nil
@@ -132,7 +132,7 @@ func (m *Machine) bootProved(s *session) func(context.Context) error {
 		}
 
 		if entry, kept := held[metakey.PreviousEntry]; kept {
-			return fmt.Errorf("%w: it keeps boot entry %q to go back to (META %s) until it was running and ready",
+			return fmt.Errorf("%w: Talos keeps boot entry %q for a rollback (META %s) until the machine is running and ready",
 				ErrInProgress, entry, metakey.Text(metakey.PreviousEntry))
 		}
 
@@ -154,7 +154,7 @@ func (s *session) meta(ctx context.Context) (map[uint8]string, error) {
 
 		key, err := strconv.ParseUint(strings.TrimPrefix(id, "0x"), 16, 8)
 		if err != nil {
-			return nil, fmt.Errorf("list %s: %q is no key", runtime.MetaKeyType, id)
+			return nil, fmt.Errorf("list %s: %q is not a META key", runtime.MetaKeyType, id)
 		}
 
 		held[uint8(key)] = item.TypedSpec().Value

@@ -97,7 +97,7 @@ func TestWriteMeta_errors(t *testing.T) {
 		text      string
 	}{
 		"a container": {platform: machined.Container, class: talos.ErrUnsupported, permanent: true,
-			text: "no META here, as in containers: method is not supported in container mode"},
+			text: "no META, as in containers: method is not supported in container mode"},
 		"no space": {value: strings.Repeat("x", 256<<10), class: talos.ErrRejected, permanent: true,
 			text: "key 0x0c: rejected: meta write failed"},
 		"a client without role": {fault: fault.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
@@ -106,7 +106,7 @@ func TestWriteMeta_errors(t *testing.T) {
 			text: "starting"},
 		"a lost answer": {fault: fault.Fault{DropResponse: true}, class: talos.ErrUnreachable},
 		"another hardware UUID": {uuid: "11111111-2222-3333-4444-555555555555", class: talos.ErrForeign, permanent: true,
-			text: "expected is 11111111"},
+			text: "expected 11111111"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestWriteMeta_ofNetwork(t *testing.T) {
 
 	err := o.fleet(t, shortly).Machine(wanted(m)).WriteMeta(t.Context(),
 		map[uint8]string{metakey.Network: "addresses: [10.0.0.1/24]"})
-	if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "its network was changed") {
+	if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "the network configuration changed") {
 		t.Errorf("err = %v, want that the machine went away", err)
 	}
 

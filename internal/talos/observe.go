@@ -36,7 +36,7 @@ func (m *Machine) Observe(ctx context.Context) step.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 
 	ctx, cancel := context.WithTimeoutCause(ctx, limit,
-		fmt.Errorf("%w: no complete answer within %s", ErrUnreachable, limit))
+		fmt.Errorf("%w: no complete response within %s", ErrUnreachable, limit))
 	defer cancel()
 
 	var seen step.MachineState
@@ -128,7 +128,7 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (step.Mach
 	}
 
 	if out.Stage != step.StageMaintenance {
-		return out, fmt.Errorf("%w: it is %s, on its way into or out of maintenance mode", ErrUnreachable, out.Stage)
+		return out, fmt.Errorf("%w: the machine is %s and entering or leaving maintenance mode", ErrUnreachable, out.Stage)
 	}
 
 	return out, nil
@@ -453,7 +453,7 @@ func (m *Machine) observeStaged(ctx context.Context, s *session, out *step.Machi
 
 	staged, err := digest(next)
 	if err != nil {
-		return fmt.Errorf("digest the configuration of its next boot: %w", err)
+		return fmt.Errorf("digest the staged machine configuration: %w", err)
 	}
 
 	if staged != out.ConfigDigest {
@@ -499,7 +499,7 @@ func (m *Machine) readConfig(
 	}
 
 	if own.peer.fqdn != s.peer.fqdn {
-		return nil, fmt.Errorf("read the machine configuration: %w: %s answers now, and a moment ago it was %s",
+		return nil, fmt.Errorf("read the machine configuration: %w: %s responded instead of %s",
 			ErrUnreachable, own.peer.fqdn, s.peer.fqdn)
 	}
 
@@ -585,11 +585,11 @@ func (s *session) askVersion(ctx context.Context) (*machineapi.Version, error) {
 			return nil, nil
 		}
 
-		return nil, fmt.Errorf("ask for the version: %w", err)
+		return nil, fmt.Errorf("read the Talos version: %w", err)
 	}
 
 	if len(answer.GetMessages()) == 0 {
-		return nil, errors.New("ask for the version: the answer is empty")
+		return nil, errors.New("read the Talos version: the response is empty")
 	}
 
 	return answer.GetMessages()[0], nil

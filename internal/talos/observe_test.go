@@ -177,7 +177,7 @@ func TestObserve_images(t *testing.T) {
 		t.Context())
 	if got.Access != step.Unreachable ||
 		!strings.Contains(got.Cause, "images of Kubernetes in the machine configuration: a document of the future") {
-		t.Errorf("images that cannot be read: %+v", got)
+		t.Errorf("images thatcannot read : %+v", got)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestObserve_certificate(t *testing.T) {
 
 	got = ended.Observe(t.Context())
 	if got.Access != step.Unreachable || !got.Certificate.Known() || got.Certificate.NotAfter.After(time.Now()) ||
-		!strings.HasPrefix(got.Cause, "its certificate is not valid after "+got.Certificate.NotAfter.Format(time.RFC3339)) {
+		!strings.HasPrefix(got.Cause, "its certificate expired at "+got.Certificate.NotAfter.Format(time.RFC3339)) {
 		t.Errorf("with a certificate that has ended: %+v", got)
 	}
 
@@ -386,7 +386,7 @@ func TestObserve_isBoundedAndCanceled(t *testing.T) {
 		o.Timeouts.Call, o.Timeouts.Observe = 200*time.Millisecond, 300*time.Millisecond
 	})
 	if got := slow.Machine(wanted(m)).Observe(t.Context()); got.Access != step.Unreachable ||
-		!strings.Contains(got.Cause, "answer") {
+		!strings.Contains(got.Cause, "response") {
 		t.Errorf("with a call that hangs: %+v", got)
 	}
 

@@ -88,8 +88,8 @@ func TestMachine_waitsAtAnotherAddress(t *testing.T) {
 	}{
 		"a machine that waits":         {waits, "", step.Maintenance, ""},
 		"the machine that waits":       {waits, waits.UUID(), step.Maintenance, ""},
-		"another one that waits":       {waits, known, step.Unreachable, "expected is " + known},
-		"a machine that is configured": {configured, "", step.Unreachable, "the machine there is configured"},
+		"another one that waits":       {waits, known, step.Unreachable, "expected " + known},
+		"a machine that is configured": {configured, "", step.Unreachable, "the machine at this address is configured"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := o.fleet(t, nil).Machine(cluster.Machine{Name: "cp-1", Wanted: cluster.Wanted{

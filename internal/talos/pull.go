@@ -81,7 +81,8 @@ func upgradesInSteps(version *machineapi.Version) (bool, error) {
 
 	parsed, err := semver.ParseTolerant(tag)
 	if err != nil {
-		return false, wait.Permanent(fmt.Errorf("%w: its Talos calls itself %q, which is no version", ErrUnsupported, tag))
+		return false, wait.Permanent(fmt.Errorf("%w: the machine reports the invalid Talos version "+
+			"%q", ErrUnsupported, tag))
 	}
 
 	return parsed.GE(stepwise), nil
@@ -91,7 +92,8 @@ func upgradesInSteps(version *machineapi.Version) (bool, error) {
 func (m *Machine) pullContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := m.fleet.options.Timeouts.Pull
 
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: the image was not there within %s", ErrUnreachable, limit))
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: the image pull timed out after "+
+		"%s", ErrUnreachable, limit))
 }
 
 // pull fetches an image into a store and returns the name that it has there, which holds
@@ -135,7 +137,7 @@ func (s *session) pull(ctx context.Context, store *common.ContainerdInstance, im
 		case errors.Is(err, io.EOF) && name != "":
 			return name, nil
 		case errors.Is(err, io.EOF):
-			return "", fmt.Errorf("%w: the pull ended without a name", ErrUnreachable)
+			return "", fmt.Errorf("%w: the pull ended without an image name", ErrUnreachable)
 		case err != nil:
 			return "", s.pullFailed(image, err)
 		}

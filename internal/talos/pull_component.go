@@ -78,7 +78,7 @@ func componentStore(component kubenames.Component) (*common.ContainerdInstance, 
 		return &common.ContainerdInstance{Driver: common.ContainerDriver_CRI, Namespace: common.ContainerdNamespace_NS_CRI},
 			nil
 	default:
-		return nil, wait.Permanent(fmt.Errorf("%w: a machine runs no %q", ErrUnsupported, component))
+		return nil, wait.Permanent(fmt.Errorf("%w: machines do not run %q", ErrUnsupported, component))
 	}
 }
 

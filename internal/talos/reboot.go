@@ -55,7 +55,7 @@ func (m *Machine) reboot(ctx context.Context, uuid string) error {
 }
 
 // errNoReboot is the refusal of a platform that cannot reboot.
-var errNoReboot = fmt.Errorf("%w: no reboot", ErrUnsupported)
+var errNoReboot = fmt.Errorf("%w: the platform cannot reboot", ErrUnsupported)
 
 // restartContainer makes Talos in a container exit for a new start. It applies the configuration of that start:
 // the staged one, or else the active one. Where the machine is no container, the refusal is returned.
@@ -145,7 +145,7 @@ func (m *Machine) interrupting(
 	case err != nil:
 		return nil, false, err
 	case stage != own && !idle(stage):
-		return nil, false, fmt.Errorf("%w: it is %s", ErrInProgress, stage)
+		return nil, false, fmt.Errorf("%w: the machine is %s", ErrInProgress, stage)
 	default:
 		return s, stage == own, nil
 	}
@@ -184,7 +184,8 @@ func (m *Machine) leftIdle(boot string) func(context.Context) error {
 			}
 		}
 
-		return fmt.Errorf("it is still %s: Talos takes the call and does nothing while another sequence is under way", stage)
+		return fmt.Errorf("the machine is still %s: Talos accepts the call and ignores it while another sequence "+
+			"runs", stage)
 	}
 }
 
@@ -222,7 +223,7 @@ func (s *session) readBootID(ctx context.Context) (string, error) {
 
 	id := strings.TrimSpace(content.String())
 	if id == "" {
-		return "", errors.New("read the boot id: it is empty")
+		return "", errors.New("read the boot id: the file is empty")
 	}
 
 	return id, nil

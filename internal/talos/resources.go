@@ -59,7 +59,7 @@ func get[T resource.Resource](
 	})
 	if err != nil {
 		if state.IsNotFoundError(err) {
-			err = fmt.Errorf("%w: it has no %s", ErrGone, kind)
+			err = fmt.Errorf("%w: the machine has no %s", ErrGone, kind)
 		}
 
 		return res, fmt.Errorf("read %s: %w", kind, s.failed(err))
@@ -297,7 +297,7 @@ func (s machineSection) role() step.Role {
 // configuration.
 func machineSectionOf(configuration []byte) (machineSection, error) {
 	if err := expansion.CheckYAML(configuration); err != nil {
-		return machineSection{}, fmt.Errorf("the configuration of the machine: %w", err)
+		return machineSection{}, fmt.Errorf("read the machine configuration: %w", err)
 	}
 
 	decoder := yaml.NewDecoder(bytes.NewReader(configuration))

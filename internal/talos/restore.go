@@ -101,7 +101,7 @@ func (m *Machine) uploadSnapshot(ctx context.Context, s *session, snapshot io.Re
 const uploadChunk = 64 << 10
 
 // errEnded means that the machine ended a stream; only its answer says why.
-var errEnded = errors.New("the machine ended the stream before the snapshot did")
+var errEnded = errors.New("the machine closed the stream before the snapshot was complete")
 
 // send sends all there is to read.
 func (p *pace) send(stream machineapi.MachineService_EtcdRecoverClient, from io.Reader) error {
@@ -118,7 +118,7 @@ func (p *pace) send(stream machineapi.MachineService_EtcdRecoverClient, from io.
 		case failure == io.EOF: // one that is wrapped is the end of something else
 			return nil
 		case failure != nil:
-			return fmt.Errorf("read it: %w", failure)
+			return fmt.Errorf("read the snapshot: %w", failure)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (p *pace) send(stream machineapi.MachineService_EtcdRecoverClient, from io.
 func (m *Machine) awaitRestored(ctx context.Context, boot string) error {
 	limit := m.fleet.options.Timeouts.Restore
 
-	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not within %s", ErrInProgress, limit))
+	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: timed out after %s", ErrInProgress, limit))
 	defer cancel()
 
 	var refusal error
@@ -146,7 +146,7 @@ func (m *Machine) awaitRestored(ctx context.Context, boot string) error {
 
 			return err
 		default:
-			return fmt.Errorf("%w: its etcd service is %s", ErrInProgress, etcd.GetState())
+			return fmt.Errorf("%w: the etcd service is %s", ErrInProgress, etcd.GetState())
 		}
 	})
 	if err != nil {
@@ -173,7 +173,7 @@ func (m *Machine) etcdOf(ctx context.Context, boot string) (*session, *machineap
 	}
 
 	if now != boot {
-		return nil, nil, wait.Permanent(errors.New("the machine restarted while it restored the snapshot"))
+		return nil, nil, wait.Permanent(errors.New("the machine restarted during the restore"))
 	}
 
 	etcd, err := bounded(ctx, m, func(ctx context.Context) (*machineapi.ServiceInfo,
@@ -193,13 +193,13 @@ func (m *Machine) refusal(ctx context.Context, s *session, reason string) (refus
 		return nil, err
 	case data:
 		return wait.Permanent(fmt.Errorf(
-			"etcd refused the snapshot and left data of it, which Talos never bootstraps over: %s; "+
+			"etcd refused the snapshot and left incomplete data, which blocks a new bootstrap: %s; "+
 				"reset the machine, then apply again with another snapshot", reason)), nil
 	case notThere(reason):
 		// The machine notices a broken upload late, and then removes the file even if a later upload has written
 		// it (EtcdRecover, Talos 1.13).
-		return fmt.Errorf("%w: the snapshot was removed by an earlier upload that broke off: %s", ErrInProgress, reason), nil
+		return fmt.Errorf("%w: an earlier, interrupted upload removed the snapshot: %s", ErrInProgress, reason), nil
 	default:
-		return wait.Permanent(fmt.Errorf("etcd refused the snapshot: %s; apply again with another one", reason)), nil
+		return wait.Permanent(fmt.Errorf("etcd refused the snapshot: %s; apply again with another snapshot", reason)), nil
 	}
 }

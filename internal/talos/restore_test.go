@@ -178,7 +178,7 @@ func TestRestore_onASilentMachine(t *testing.T) {
 	m.SetFault(fault.Fault{Method: "EtcdRecover", After: 100 << 10, Latency: time.Hour})
 
 	err := restoring(api, snapshot)(t.Context())
-	if !errors.Is(err, talos.ErrUnreachable) || !strings.Contains(err.Error(), "nothing moved for 200ms") {
+	if !errors.Is(err, talos.ErrUnreachable) || !strings.Contains(err.Error(), "no data transferred for 200ms") {
 		t.Errorf("err = %v", err)
 	}
 
@@ -265,7 +265,7 @@ func TestRestore_thatIsInterruptedByAReboot(t *testing.T) {
 	m.ClearFaults()
 	m.PowerOn()
 
-	if err := <-ended; !wait.IsPermanent(err) || !strings.Contains(err.Error(), "restarted while it restored") {
+	if err := <-ended; !wait.IsPermanent(err) || !strings.Contains(err.Error(), "restarted during the restore") {
 		t.Errorf("err = %v", err)
 	}
 
@@ -326,7 +326,7 @@ func TestEtcdSnapshot_thatBreaksOff(t *testing.T) {
 		texts []string // one of them is reported: which end of a connection notices first varies
 	}{
 		"cut":    {api, fault.Fault{Cut: true}, []string{"EOF", "broken pipe", "connection reset by peer"}},
-		"silent": {shortTimeouts, fault.Fault{Latency: time.Hour}, []string{"nothing moved for 200ms"}},
+		"silent": {shortTimeouts, fault.Fault{Latency: time.Hour}, []string{"no data transferred for 200ms"}},
 	} {
 		test.fault.Method, test.fault.After = "EtcdSnapshot", 200<<10
 		m.SetFault(test.fault)

@@ -91,7 +91,7 @@ func (m *Machine) restartedSince(ctx context.Context, id string, before time.Tim
 		case err != nil:
 			return notRunning(err)
 		case service.Metadata().Created().Equal(before):
-			return fmt.Errorf("%w: Talos has not restarted it yet", ErrInProgress)
+			return fmt.Errorf("%w: Talos has not restarted the service yet", ErrInProgress)
 		default:
 			return works(service, id)
 		}
@@ -107,7 +107,7 @@ func serviceIn(ctx context.Context, s *session, id string) (*v1alpha1.Service, e
 // notRunning says of a service that Talos does not show that it may run later.
 func notRunning(err error) error {
 	if errors.Is(err, ErrGone) {
-		return fmt.Errorf("%w: it does not run", ErrInProgress)
+		return fmt.Errorf("%w: the service is not running", ErrInProgress)
 	}
 
 	return err
@@ -119,7 +119,7 @@ func notRunning(err error) error {
 func works(service *v1alpha1.Service, id string) error {
 	state := service.TypedSpec()
 	if !state.Running || !state.Healthy && (!state.Unknown || id == kubeletServiceID) {
-		return fmt.Errorf("%w: it runs and is not healthy", ErrInProgress)
+		return fmt.Errorf("%w: the service is running but not healthy", ErrInProgress)
 	}
 
 	return nil

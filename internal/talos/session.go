@@ -89,7 +89,7 @@ func (o Options) open(ctx context.Context, address string, id identity, fingerpr
 
 func (o Options) connect(ctx context.Context, w way, id identity, fingerprint string) (*session, peer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeouts.Connect,
-		fmt.Errorf("%w: no answer within %s", ErrUnreachable, o.Timeouts.Connect))
+		fmt.Errorf("%w: no response within %s", ErrUnreachable, o.Timeouts.Connect))
 	defer cancel()
 
 	at, name := o.place(w.first())
@@ -273,6 +273,6 @@ func (s *session) expect(access step.Access) error {
 	case s.peer.access == step.Maintenance:
 		return fmt.Errorf("%w, expected a member of the cluster", ErrMaintenance)
 	default:
-		return fmt.Errorf("%w any more", ErrConfigured)
+		return fmt.Errorf("%w: the machine is already configured", ErrConfigured)
 	}
 }

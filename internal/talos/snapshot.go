@@ -54,7 +54,7 @@ func (m *Machine) etcdSnapshot(ctx context.Context, to io.Writer) error {
 		}
 
 		if _, err := to.Write(data.GetBytes()); err != nil {
-			return fmt.Errorf("write it: %w", err)
+			return fmt.Errorf("write the snapshot: %w", err)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (m *Machine) paced(ctx context.Context) (context.Context, *pace) {
 	limit := m.fleet.options.Timeouts.Stall
 
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w: nothing moved for %s", ErrUnreachable, limit)) })
+	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w: no data transferred for %s", ErrUnreachable, limit)) })
 	timer.Stop()
 
 	return ctx, &pace{limit: limit, timer: timer, stop: func() {

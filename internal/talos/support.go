@@ -45,7 +45,7 @@ func (m *Machine) SupportFiles(
 	}
 
 	if err != nil {
-		return missing, fmt.Errorf("collect from %s: %w", m.address, err)
+		return missing, fmt.Errorf("collect support data from %s: %w", m.address, err)
 	}
 
 	return missing, nil

@@ -179,7 +179,7 @@ type throughError struct {
 
 func (e throughError) Error() string {
 	if len(e.causes) == 0 {
-		return fmt.Sprintf("%s: no control plane is known that passes calls on to %s", ErrUnreachable, e.address)
+		return fmt.Sprintf("%s: no known control plane can proxy to %s", ErrUnreachable, e.address)
 	}
 
 	var texts []string
@@ -188,7 +188,7 @@ func (e throughError) Error() string {
 	}
 
 	if !e.untried() {
-		texts = append(texts, "in maintenance mode it is not reached in this way")
+		texts = append(texts, "control planes cannot proxy to machines in maintenance mode")
 	}
 
 	return fmt.Sprintf("%s: %s", ErrUnreachable, strings.Join(texts, "; "))

@@ -270,13 +270,13 @@ func TestThrough_toAnotherMachine(t *testing.T) {
 		class error
 		text  string
 	}{
-		"another worker":                 {s.fleet(t, nil), at(other), talos.ErrForeign, "expected is " + s.worker.UUID()},
+		"another worker":                 {s.fleet(t, nil), at(other), talos.ErrForeign, "expected " + s.worker.UUID()},
 		"a machine of another cluster":   {s.fleet(t, nil), at(foreign), talos.ErrUnreachable, "through control plane"},
 		"a machine that waits":           {s.fleet(t, nil), at(waits), talos.ErrUnreachable, "through control plane"},
 		"through a worker":               {s.fleet(t, by(other)), at(s.worker), talos.ErrUnreachable, other.Address().String()},
 		"through a machine that waits":   {s.fleet(t, by(waits)), at(s.worker), talos.ErrUnreachable, "maintenance mode"},
 		"through one of another cluster": {s.fleet(t, by(foreign)), at(s.worker), talos.ErrUnreachable, "wrong identity"},
-		"without a control plane":        {s.fleet(t, by()), at(s.worker), talos.ErrUnreachable, "no control plane is known"},
+		"without a control plane":        {s.fleet(t, by()), at(s.worker), talos.ErrUnreachable, "no known control plane"},
 		"itself as its control plane":    {s.fleet(t, by(waits)), at(waits), talos.ErrUnreachable, "maintenance mode"},
 	} {
 		t.Run(name, func(t *testing.T) {

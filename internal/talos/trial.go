@@ -56,7 +56,7 @@ func (m *Machine) runsWith(config []byte) func(context.Context, *session) error 
 		}
 
 		if !bytes.Equal(active, config) {
-			return errors.New("it runs with another configuration")
+			return errors.New("another configuration is active")
 		}
 
 		return nil

@@ -140,7 +140,7 @@ func TestTryConfig_errors(t *testing.T) {
 
 	err = api.TryConfig(t.Context(), withSysctl(t, before), m.UUID(), time.Minute)
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) ||
-		!strings.Contains(err.Error(), "runs with another configuration") {
+		!strings.Contains(err.Error(), "another configuration is active") {
 		t.Errorf("a lost request: %v", err)
 	}
 

@@ -79,7 +79,8 @@ func (m *Machine) upgrade(ctx context.Context, image, uuid string, confirm func(
 func (m *Machine) install(ctx context.Context, s *session, image string, attempts int) error {
 	limit := m.fleet.options.Timeouts.Upgrade
 
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not installed within %s", ErrUnreachable, limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: installation timed out after "+
+		"%s", ErrUnreachable, limit))
 	defer cancel()
 
 	name, err := m.pull(ctx, s, imageStore(), image, attempts)

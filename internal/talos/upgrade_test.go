@@ -104,7 +104,7 @@ func TestUpgrade_waitsUntilTheLastOneIsProved(t *testing.T) {
 	m.SetMeta(metakey.PreviousEntry, "A")
 
 	err := api.Upgrade(t.Context(), newer, m.UUID(), confirmed)
-	if !errors.Is(err, talos.ErrInProgress) || !strings.Contains(err.Error(), `it keeps boot entry "A" to go back to`) {
+	if !errors.Is(err, talos.ErrInProgress) || !strings.Contains(err.Error(), `keeps boot entry "A" for a rollback`) {
 		t.Errorf("error %v, want ErrInProgress and the entry", err)
 	}
 

@@ -25,20 +25,20 @@ func (g *gatekeeper) vouch(ctx context.Context, raw net.Conn) error {
 
 	trusted, err := way.Beside(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: it waits in maintenance mode, and its certificate could not be read through the API of "+
-			"the host to compare it: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: the machine is in maintenance mode, and its certificate could not be compared, because "+
+			"the host API did not return it: %w", ErrUnreachable, err)
 	}
 	defer func() { _ = trusted.Close() }() // nothing is said on it
 
 	pod := gatekeeper{host: g.host, identity: g.identity, now: g.now}
 	if _, err := pod.handshake(ctx, trusted); err != nil {
-		return fmt.Errorf("compare its certificate with that of its pod: %w", err)
+		return fmt.Errorf("compare its certificate with the certificate of its pod: %w", err)
 	}
 
 	if pod.peer.fingerprint != g.peer.fingerprint {
-		return foreignError("it is not the pod of the machine: it waits in maintenance mode with the certificate "+
-			"fingerprint %s, and the pod has %s when it is asked through the API of the host; find out who answers "+
-			"at its address", g.peer.fingerprint, pod.peer.fingerprint)
+		return foreignError("the server is not the pod of the machine: it is in maintenance mode with the certificate "+
+			"fingerprint %s, but the pod, reached through the host API, has %s; find out which server uses this address",
+			g.peer.fingerprint, pod.peer.fingerprint)
 	}
 
 	return nil

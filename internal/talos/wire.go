@@ -35,7 +35,7 @@ const (
 )
 
 // errTooMuch ends a connection to a machine that says more than one in maintenance mode has to say.
-var errTooMuch = fmt.Errorf("it sent more than %d MiB in maintenance mode", maxUnprovenBytes>>20)
+var errTooMuch = fmt.Errorf("the server sent more than %d MiB in maintenance mode", maxUnprovenBytes>>20)
 
 // greeted waits for the first bytes of the server, which gRPC servers send unprompted. With TLS 1.3 they show
 // whether the server accepts the client certificate: the client's handshake ends before that. They have to be read
@@ -137,14 +137,14 @@ func alertOf(err error) (alert, bool) {
 func (a alert) verdict() error {
 	switch a {
 	case alertCertificateExpired:
-		return fmt.Errorf("%w: it takes the client certificate to be expired or not yet valid: compare its clock with this "+
-			"machine's",
+		return fmt.Errorf("%w: the machine considers the client certificate expired or not yet valid: compare its clock "+
+			"with the clock of this computer",
 			ErrNotAuthorized)
 	case alertUnknownCA, alertCertificateRequired:
-		return foreignError("it does not accept client certificates of this cluster's Talos CA")
+		return foreignError("the machine does not accept client certificates of this cluster's Talos CA")
 	case alertBadCertificate:
-		return fmt.Errorf("%w: it refuses the client certificate", ErrNotAuthorized)
+		return fmt.Errorf("%w: the machine refused the client certificate", ErrNotAuthorized)
 	default:
-		return fmt.Errorf("%w: it ended the TLS handshake with alert %d", ErrUnreachable, a)
+		return fmt.Errorf("%w: the machine ended the TLS handshake with alert %d", ErrUnreachable, a)
 	}
 }
