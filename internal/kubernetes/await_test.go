@@ -241,13 +241,13 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 				u.status().State = corev1.ContainerState{
 					Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}
 			},
-			want: []string{"container kube-apiserver waits: ImagePullBackOff (not found)"},
+			want: []string{"container kube-apiserver is waiting: ImagePullBackOff (not found)"},
 		},
 		"an image that may not be pulled": {
 			change: func(u *upgrading) {
 				u.status().State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull"}}
 			},
-			want: []string{"container kube-apiserver waits: ErrImageNeverPull"}, permanent: true,
+			want: []string{"container kube-apiserver is waiting: ErrImageNeverPull"}, permanent: true,
 		},
 		"a container that ends again and again": {
 			change: func(u *upgrading) {
@@ -257,14 +257,15 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 				s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error",
 					Message: "unknown flag: --gone\n"}
 			},
-			want: []string{"CrashLoopBackOff; restarted 4 times, last end: exit code 2: Error (unknown flag: --gone)"},
+			want: []string{"CrashLoopBackOff; restarted 4 times, last termination: exit code 2: Error (unknown flag: " +
+				"--gone)"},
 		},
 		"a container that ended": {
 			change: func(u *upgrading) {
 				u.status().State = corev1.ContainerState{
 					Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Signal: 9, Reason: "OOMKilled"}}
 			},
-			want: []string{"container kube-apiserver ended: exit code 137, signal 9: OOMKilled"},
+			want: []string{"container kube-apiserver terminated: exit code 137, signal 9: OOMKilled"},
 		},
 		"a pod that is not ready": {
 			change: func(u *upgrading) {
@@ -274,7 +275,7 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 		},
 		"the old API server": {
 			change: func(u *upgrading) { u.version = "v1.35.4" },
-			want:   []string{"the API server on the node's address 127.0.0.1 still tells version v1.35.4"},
+			want:   []string{"the API server on the node's address 127.0.0.1 still reports version v1.35.4"},
 		},
 		"the old kubelet": {
 			component: kubenames.Kubelet, change: func(u *upgrading) { u.node.Status.NodeInfo.KubeletVersion = "v1.35.4" },
@@ -365,7 +366,7 @@ func TestAwaitComponent_outOfReach(t *testing.T) {
 
 	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", kubenames.KubeAPIServer, newAPIServer))
 
-	if len(reported) != 1 || !strings.Contains(reported[0], "its own address cannot be reached from here (") ||
+	if len(reported) != 1 || !strings.Contains(reported[0], "its address cannot be reached from here (") ||
 		!strings.Contains(reported[0], "refused") {
 		t.Errorf("told %q, want once that the pod's status decides, and why", reported)
 	}

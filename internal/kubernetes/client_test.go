@@ -464,7 +464,7 @@ func TestNew_rejects(t *testing.T) {
 	}{
 		"no scheme":      {func(o *api.Options) { o.Endpoint = "10.0.0.10:6443" }, "not an https URL"},
 		"plain http":     {func(o *api.Options) { o.Endpoint = "http://10.0.0.10:6443" }, "not an https URL"},
-		"no CA":          {func(o *api.Options) { o.CA = []byte("nothing") }, "CA holds no PEM certificate"},
+		"no CA":          {func(o *api.Options) { o.CA = []byte("nothing") }, "CA contains no PEM certificate"},
 		"no certificate": {func(o *api.Options) { o.Cert = nil }, "read Kubernetes API credentials"},
 	}
 	for name, test := range tests {

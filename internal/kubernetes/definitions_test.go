@@ -54,7 +54,7 @@ func testDefinitions(t *testing.T, l *living, c *kubernetes.Client) {
 	defer cancel()
 
 	if err := c.AwaitEstablished(short, []string{"none.example.org"}); !errors.Is(err, reason) ||
-		!strings.Contains(err.Error(), "none.example.org is not there") {
+		!strings.Contains(err.Error(), "none.example.org not found") {
 		t.Errorf("a definition that is not there gives %v", err)
 	}
 }

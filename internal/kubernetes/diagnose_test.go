@@ -187,7 +187,7 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 	awaitTrue(t, func() bool {
 		lines, _ := diagnosed(c.NotReady(t.Context(), []objects.Reference{api}), nil)
 
-		return len(lines) == 1 && strings.Contains(lines[0], "it is not available: ServiceNotFound")
+		return len(lines) == 1 && strings.Contains(lines[0], "not available: ServiceNotFound")
 	})
 
 	lines, _ := diagnosed(c.NotReady(t.Context(),
@@ -195,22 +195,23 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 	wants := [][]string{
 		{
 			"Deployment workloads/crashes: ", ": 0/2",
-			"; pod loops: container side waits: CrashLoopBackOff; restarted 7 times, last end: exit code 3: Error; ",
+			"; pod loops: container side is waiting: CrashLoopBackOff; restarted 7 times, last termination: exit code 3: " +
+				"Error; ",
 			"last event: Warning Because: Back-off restarting, with (sensitive) (", "; last log lines: early\n",
 			strings.Repeat("ä", 300) + "…\ndenied: (sensitive)\nprevious=true",
 		},
 		{"Deployment workloads/quota: ",
-			": 0/1; it has no pod; last event about ReplicaSet quota-new: Warning Because: pods are forbidden"},
+			": 0/1; no pods; last event about ReplicaSet quota-new: Warning Because: pods are forbidden"},
 		{"StatefulSet workloads/stateful: Replicas: 1/3; pod stateful-0: the pod is not ready: ContainersNotReady; last " +
 			"event: none; last log lines: ", "previous="},
 		{"DaemonSet workloads/set: ", ": 0/",
-			"; it has no pod; last event about DaemonSet set: Warning Because: admission denied"},
-		{"Job workloads/job: it failed: BackoffLimitExceeded (too often); it has no pod; last event about Job job: none"},
-		{"Pod workloads/pulls: container fetch waits: ErrImagePull (no such image); last event: none"},
+			"; no pods; last event about DaemonSet set: Warning Because: admission denied"},
+		{"Job workloads/job: failed: BackoffLimitExceeded (too often); no pods; last event about Job job: none"},
+		{"Pod workloads/pulls: container fetch is waiting: ErrImagePull (no such image); last event: none"},
 		{"PersistentVolumeClaim workloads/claim: PVC is not Bound. phase: Pending; last event: Warning Because: no " +
 			"StorageClass"},
-		{"Service workloads/balanced: no load balancer has an address for it; last event: none"},
-		{"Deployment workloads/missing: it does not exist"},
+		{"Service workloads/balanced: no load balancer address assigned; last event: none"},
+		{"Deployment workloads/missing: not found"},
 	}
 
 	if len(lines) != len(wants) {
@@ -244,7 +245,7 @@ func testNotReadyUnread(t *testing.T, l *living, _ *kubernetes.Client) {
 
 	lines, _ := diagnosed(c.NotReady(t.Context(),
 		[]objects.Reference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "b"}}), nil)
-	if len(lines) != 1 || !strings.HasPrefix(lines[0], "Deployment a/b: it cannot be read: ") ||
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "Deployment a/b: cannot read it: ") ||
 		!strings.Contains(lines[0], "the network is cut") {
 		t.Errorf("what cannot be read is %q", lines)
 	}

@@ -155,15 +155,15 @@ func testDrainWaitsForTheKubelet(t *testing.T, l *living) {
 func testDrainOutOfTime(t *testing.T, l *living) {
 	t.Helper()
 
-	const left = "1 pod is left: default/NODE (PodDisruptionBudget default/NODE: allowed disruptions 0, 1 of 1 healthy, " +
-		"1 needed)"
+	const left = "1 pod remains: default/NODE (PodDisruptionBudget default/NODE: allowed disruptions 0, 1 of 1 " +
+		"healthy, 1 needed)"
 
 	tests := map[cluster.DrainTimeout]struct {
 		wantErr, wantReported string
 		wantPods              string
 	}{
-		cluster.DrainFail:  {wantErr: "drain node NODE: after 4s " + left, wantPods: "NODE"},
-		cluster.DrainSkip:  {wantReported: "drain node NODE: going on although " + left, wantPods: "NODE"},
+		cluster.DrainFail:  {wantErr: "drain node NODE: timed out after 4s: " + left, wantPods: "NODE"},
+		cluster.DrainSkip:  {wantReported: "drain node NODE: continuing although " + left, wantPods: "NODE"},
 		cluster.DrainForce: {},
 	}
 	for then, test := range tests {
@@ -218,7 +218,7 @@ func testDrainByForceLeavesWhoTakesLong(t *testing.T, l *living) {
 	reported, client := l.telling(t)
 	check(t, client.Drain(t.Context(), "forced", hasty(cluster.DrainForce)))
 
-	const want = "drain node forced: going on although 1 pod is left: default/lingers (it is shutting down)"
+	const want = "drain node forced: continuing although 1 pod remains: default/lingers (terminating)"
 	if got := strings.Join(*reported, "\n"); got != want || l.pods(t, "forced") != "lingers†" {
 		t.Errorf("told %q with %q on the node, want %q", got, l.pods(t, "forced"), want)
 	}
@@ -240,7 +240,7 @@ func testDrainNamesWhatIsInTheWay(t *testing.T, l *living) {
 
 	err = l.client(t).Drain(t.Context(), "named", hasty(cluster.DrainFail))
 	if err == nil || !strings.Contains(err.Error(),
-		"2 pods are left: default/slow (it is shutting down), default/twice (") ||
+		"2 pods remain: default/slow (terminating), default/twice (") ||
 		!strings.Contains(err.Error(), "more than one PodDisruptionBudget") {
 		t.Errorf("error %v, want it to name both and why", err)
 	}
@@ -337,7 +337,7 @@ func TestDrain_leavesOutWhatIsOverdue(t *testing.T) {
 
 	err := ca.client(t, ca.apiServer(t, podServer(evict, pod("slow", -time.Minute))).URL).
 		Drain(t.Context(), "worker-1", hasty(cluster.DrainFail))
-	if err == nil || !strings.Contains(err.Error(), "default/slow (it is shutting down)") {
+	if err == nil || !strings.Contains(err.Error(), "default/slow (terminating)") {
 		t.Errorf("error %v, want the pod that may still end", err)
 	}
 }

@@ -333,25 +333,25 @@ func TestKubeconfig_errors(t *testing.T) {
 	for name, test := range map[string]struct {
 		content, context, want string
 	}{
-		"nothing":     {"", "", "it is empty"},
-		"blank":       {" \n", "", "it is empty"},
-		"no YAML":     {"a: *very-private", "", "it is not YAML of a kubeconfig"},
-		"a list":      {"[very-private]", "", "it is not YAML of a kubeconfig"},
-		"no contexts": {"apiVersion: v1\nkind: Config", "", "it has no contexts"},
+		"nothing":     {"", "", "the file is empty"},
+		"blank":       {" \n", "", "the file is empty"},
+		"no YAML":     {"a: *very-private", "", "not valid kubeconfig YAML"},
+		"a list":      {"[very-private]", "", "not valid kubeconfig YAML"},
+		"no contexts": {"apiVersion: v1\nkind: Config", "", "no contexts defined"},
 		"no current context": {strings.Replace(several, "current-context: here", "", 1), "",
-			"it has no current context; name one of here, nobody, there"},
-		"no such context": {several, "elsewhere", "it has no context elsewhere; there are here, nobody, there"},
-		"no such cluster": {several, "there", `it has no cluster "gone", which context there names`},
-		"no such user":    {several, "nobody", `it has no user "gone", whom context nobody names`},
+			"no current context; set one of here, nobody, there"},
+		"no such context": {several, "elsewhere", "context elsewhere not found; the file has here, nobody, there"},
+		"no such cluster": {several, "there", `cluster "gone" of context there not found`},
+		"no such user":    {several, "nobody", `user "gone" of context nobody not found`},
 		"a bad server": {strings.Replace(good, "https://10.0.0.1:6443", "10.0.0.1:6443", 1), "",
 			"the server of cluster one is not an http(s) URL"},
 		"secrets in server": {strings.Replace(good, "https://", "https://me:very-private@", 1), "",
-			"the server of cluster one has credentials in its URL"},
+			"the server URL of cluster one contains credentials"},
 		"a bad proxy": {strings.Replace(good, "server:", "proxy-url: \"ftp://me:very-private@proxy\", server:", 1), "",
-			"the proxy-url of cluster one is not a URL of http"},
+			"the proxy-url of cluster one is not an http"},
 		"an unreadable proxy": {
 			strings.Replace(good, "server:", "proxy-url: \"https://me:very-private%zz@proxy\", server:", 1), "",
-			"the proxy-url of cluster one is not a URL of http",
+			"the proxy-url of cluster one is not an http",
 		},
 		"a bad CA": {kubeconfigOf("https://10.0.0.1:6443", []byte("very-private"), "token: very-private"), "",
 			"unable to load root certificates"},
@@ -394,7 +394,7 @@ func TestKubeconfig_static(t *testing.T) {
 		"a command":        {plugin("touch " + ran), "the command of exec"},
 		"an auth-provider": {"auth-provider: {name: gcp}", "the auth-provider gcp"},
 		"a token file":     {"tokenFile: /etc/passwd", "the tokenFile /etc/passwd"},
-		"a certificate":    {"client-certificate: /etc/passwd, client-key: /etc/passwd", "the files of client-certificate"},
+		"a certificate":    {"client-certificate: /etc/passwd, client-key: /etc/passwd", "the files client-certificate"},
 	} {
 		k := api.Kubeconfig{Content: []byte(kubeconfigOf("https://127.0.0.1:1", a.pem(), test.user)), Static: true}
 

@@ -231,7 +231,8 @@ func testLockIsLost(t *testing.T, l *living) {
 		t.Fatal("nobody says that the lock was lost")
 	}
 
-	if err := lock.Held(t.Context()); !wait.IsPermanent(err) || !strings.Contains(err.Error(), "lost to a stranger") {
+	if err := lock.Held(t.Context()); !wait.IsPermanent(err) || !strings.Contains(err.Error(), "lost the lock of the "+
+		"cluster to a stranger") {
 		t.Errorf("error %v, want the loss", err)
 	}
 
@@ -285,7 +286,7 @@ func testLockOfAForger(t *testing.T, l *living) {
 	defer cancel()
 
 	_, _, err = l.lock(t, "waits", time.Minute).Acquire(ctx, nil)
-	for _, text := range []string{"Lease kube-system/talosop", `"a forger" holds it`, "renewed at ", "after 4m0s"} {
+	for _, text := range []string{"Lease kube-system/talosop", `held by "a forger"`, "renewed at ", "after 4m0s"} {
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("error %v does not say %q", err, text)
 		}

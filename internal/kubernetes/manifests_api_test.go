@@ -101,7 +101,7 @@ func testSyncEndpointDrops(t *testing.T, l *living) {
 			}
 
 			if after < 20 && !vip.gone() {
-				t.Errorf("the endpoint was not asked often enough to go away after %d writes", after)
+				t.Errorf("the endpoint was not checked often enough to go away after %d writes", after)
 			}
 		}
 	}

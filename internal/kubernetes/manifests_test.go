@@ -259,7 +259,7 @@ func testSyncNamesWhatIsRefused(t *testing.T, l *living) {
 	}
 
 	err := l.client(t).SyncManifests(within(t, time.Minute), nil, "edge", false)
-	if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "read the version of Talos") {
+	if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "read the Talos version") {
 		t.Errorf("a Talos without a version: %v", err)
 	}
 }

@@ -262,7 +262,7 @@ func testJob(t *testing.T, l *living, c *kubernetes.Client) {
 	ns := l.namespace(t, "jobs")
 
 	if lines, err := diagnosed(c.Job(t.Context(), ns, "run")); err != nil || len(lines) != 1 ||
-		lines[0] != "Job jobs/run: it has no pod; last event about Job run: none" {
+		lines[0] != "Job jobs/run: no pods; last event about Job run: none" {
 		t.Errorf("a Job without pods: %q, %v", lines, err)
 	}
 

@@ -33,7 +33,7 @@ func TestConverge_namesTheHolderOfTheLease(t *testing.T) {
 		t.Fatal("it went on without the lock")
 	}
 
-	for _, text := range []string{"Lease kube-system/talosop", t.Name() + "@", "renewed at ", "no change seen for "} {
+	for _, text := range []string{"Lease kube-system/talosop", t.Name() + "@", "renewed at ", "unchanged for "} {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("error %q does not say %q", err, text)
 		}

@@ -48,7 +48,7 @@ resource "talosop_addon" "this" {
 
 		for _, command := range [][]string{{"plan"}, {"apply", "-auto-approve"}} {
 			result := w.Run(command...)
-			sitetest.Says(t, result, "the command of exec, which static_kubeconfigs of the provider forbids")
+			sitetest.Says(t, result, "the command of exec, but the provider sets static_kubeconfigs")
 
 			if _, err := os.Stat(ran); err == nil {
 				t.Fatalf("%s ran the command:\n%s", command[0], result.Output())

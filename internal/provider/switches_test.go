@@ -50,7 +50,7 @@ func TestStaticKubeconfigs_inTheEnvironment(t *testing.T) {
 			}
 
 			if refused := strings.Contains(tftest.Show(planned.Diagnostics),
-				"static_kubeconfigs of the provider forbids"); refused == runs {
+				"the provider sets static_kubeconfigs"); refused == runs {
 				t.Errorf("the plan says %s", tftest.Show(planned.Diagnostics))
 			}
 		})

@@ -92,7 +92,7 @@ func TestWait_noAnswerEndsPass(t *testing.T) {
 		t.Errorf("asked for %v", asked)
 	}
 
-	if want := "interrupted: Thing a: not yet; Thing b: the Kubernetes API gives no answer: alas; Thing c: the " +
+	if want := "interrupted: Thing a: not yet; Thing b: the Kubernetes API does not respond: alas; Thing c: the " +
 		"Kubernetes API reported no status"; err == nil ||
 		!strings.HasPrefix(err.Error(), want) {
 		t.Error(err)

@@ -216,7 +216,7 @@ func (o Options) withDefaults() Options {
 func (o Options) urls() ([]string, error) {
 	endpoint, err := url.Parse(o.Endpoint)
 	if err != nil || endpoint.Scheme != "https" || endpoint.Host == "" {
-		return nil, fmt.Errorf("read the Kubernetes endpoint %q: it is not an https URL", o.Endpoint)
+		return nil, fmt.Errorf("read the Kubernetes endpoint %q: not an https URL", o.Endpoint)
 	}
 
 	urls := []string{"https://" + endpoint.Host}
@@ -255,7 +255,7 @@ const pingAfter = 10 * time.Second
 const userAgent = "talosop"
 
 // ErrUnreachable is that no TCP connection could be made, so nothing was asked.
-var ErrUnreachable = errors.New("the Kubernetes API cannot be reached")
+var ErrUnreachable = errors.New("cannot connect to the Kubernetes API")
 
 // unreachableError is why.
 type unreachableError struct{ error }

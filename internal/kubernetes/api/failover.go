@@ -35,7 +35,7 @@ const (
 )
 
 // ErrNoAnswer is a request that no API server answered: nothing is known of its object.
-var ErrNoAnswer = errors.New("the Kubernetes API gives no answer")
+var ErrNoAnswer = errors.New("the Kubernetes API does not respond")
 
 // Config is a configuration for libraries with their own requests to the API, such as Helm. Each request goes to
 // the servers of the client in turn until one answers, whatever context the library gives it. It ends when ctx
@@ -196,7 +196,7 @@ func (f *Failover) bind(r *http.Request) (ctx context.Context, end func()) {
 
 	bounded := func() {}
 	if f.total > 0 && !endless(r) {
-		ctx, bounded = context.WithTimeoutCause(ctx, f.total, fmt.Errorf("no answer within %s", f.total))
+		ctx, bounded = context.WithTimeoutCause(ctx, f.total, fmt.Errorf("no response within %s", f.total))
 	}
 
 	return ctx, func() {
@@ -340,7 +340,7 @@ func (s *Server) exchange(
 	r *http.Request, body []byte, bound time.Duration,
 ) (response *http.Response, answer []byte, err error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	silence := time.AfterFunc(bound, func() { cancel(fmt.Errorf("no answer within %s", bound)) })
+	silence := time.AfterFunc(bound, func() { cancel(fmt.Errorf("no response within %s", bound)) })
 	streams := false
 
 	defer func() {
@@ -377,7 +377,7 @@ func (s *Server) exchange(
 
 	answer, err = io.ReadAll(expansion.NewBudget(largestAnswer).Reader(&noticed{response.Body, moved}))
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return nil, nil, fmt.Errorf("read the answer: %w", whyEnded(ctx, err))
+		return nil, nil, fmt.Errorf("read the response: %w", whyEnded(ctx, err))
 	}
 
 	response.Body = io.NopCloser(bytes.NewReader(answer))

@@ -21,7 +21,7 @@ type identity struct {
 func (o Options) identity() (identity, error) {
 	id := identity{roots: x509.NewCertPool()}
 	if !id.roots.AppendCertsFromPEM(o.CA) {
-		return identity{}, errors.New("read Kubernetes API credentials: the CA holds no PEM certificate")
+		return identity{}, errors.New("read Kubernetes API credentials: the CA contains no PEM certificate")
 	}
 
 	var err error
@@ -61,7 +61,7 @@ func (id identity) transport(o Options) *http.Transport {
 			return nil, err
 		}
 
-		ctx, cancel := context.WithTimeoutCause(ctx, o.Connect, fmt.Errorf("no TLS within %s", o.Connect))
+		ctx, cancel := context.WithTimeoutCause(ctx, o.Connect, fmt.Errorf("no TLS handshake within %s", o.Connect))
 		defer cancel()
 
 		conn := tls.Client(raw, id.config(host))

@@ -39,7 +39,7 @@ type Kubeconfig struct {
 
 // String hides the credentials.
 func (k Kubeconfig) String() string {
-	text := "the kubeconfig that was given"
+	text := "the given kubeconfig"
 	if k.Path != "" {
 		text = "the kubeconfig " + k.Path
 	}
@@ -87,7 +87,7 @@ func newFromKubeconfig(k Kubeconfig, o Options) (*Client, error) {
 
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, errors.New("the server of its cluster is not a URL")
+		return nil, errors.New("the server of the cluster is not a URL")
 	}
 
 	// Unreadable files are reported now, and the CA identifies the cluster.
@@ -118,7 +118,7 @@ func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 
 	switch {
 	case k.Path != "" && len(k.Content) > 0:
-		return nil, errors.New("give a path or the content, not both")
+		return nil, errors.New("set either a path or the content, not both")
 	case k.Path != "":
 		var err error
 		if path, err = expand(k.Path); err != nil {
@@ -131,7 +131,7 @@ func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 	}
 
 	if len(strings.TrimSpace(string(content))) == 0 {
-		return nil, errors.New("it is empty")
+		return nil, errors.New("the file is empty")
 	}
 
 	if err := expansion.CheckYAML(content); err != nil {
@@ -141,7 +141,7 @@ func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 	file, err := clientcmd.Load(content)
 	if err != nil {
 		// The parser's error can quote the file.
-		return nil, errors.New("it is not YAML of a kubeconfig, with clusters, users and contexts")
+		return nil, errors.New("not valid kubeconfig YAML with clusters, users and contexts")
 	}
 
 	if path == "" {
@@ -183,15 +183,15 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (*rest.Config, error) {
 
 	switch {
 	case len(file.Contexts) == 0:
-		return nil, errors.New("it has no contexts")
+		return nil, errors.New("no contexts defined")
 	case name == "":
-		return nil, fmt.Errorf("it has no current context; name one of %s", names)
+		return nil, fmt.Errorf("no current context; set one of %s", names)
 	case chosen == nil:
-		return nil, fmt.Errorf("it has no context %s; there are %s", name, names)
+		return nil, fmt.Errorf("context %s not found; the file has %s", name, names)
 	case file.Clusters[chosen.Cluster] == nil:
-		return nil, fmt.Errorf("it has no cluster %q, which context %s names", chosen.Cluster, name)
+		return nil, fmt.Errorf("cluster %q of context %s not found", chosen.Cluster, name)
 	case chosen.AuthInfo != "" && file.AuthInfos[chosen.AuthInfo] == nil:
-		return nil, fmt.Errorf("it has no user %q, whom context %s names", chosen.AuthInfo, name)
+		return nil, fmt.Errorf("user %q of context %s not found", chosen.AuthInfo, name)
 	}
 
 	if err := k.checkUser(chosen.AuthInfo, file.AuthInfos[chosen.AuthInfo]); err != nil {
@@ -231,15 +231,15 @@ func (k Kubeconfig) checkUser(name string, user *clientcmdapi.AuthInfo) error {
 	case user.TokenFile != "":
 		source = "the tokenFile " + user.TokenFile
 	case user.ClientCertificate != "" || user.ClientKey != "":
-		source = "the files of client-certificate and client-key"
+		source = "the files client-certificate and client-key"
 	}
 
 	if source == "" {
 		return nil
 	}
 
-	return fmt.Errorf("user %s takes its credentials from %s, which static_kubeconfigs of the provider forbids; "+
-		"allowed are token, client-certificate-data and client-key-data in the kubeconfig itself", name, source)
+	return fmt.Errorf("user %s gets its credentials from %s, but the provider sets static_kubeconfigs, which allows "+
+		"only token, client-certificate-data and client-key-data in the kubeconfig itself", name, source)
 }
 
 // checkURLs refuses what would show credentials in errors: clientcmd quotes URLs that it cannot
@@ -251,13 +251,13 @@ func checkURLs(name string, cluster *clientcmdapi.Cluster) error {
 	case err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http":
 		return fmt.Errorf("the server of cluster %s is not an http(s) URL", name)
 	case server.User != nil:
-		return fmt.Errorf("the server of cluster %s has credentials in its URL; they belong to a user of the kubeconfig",
+		return fmt.Errorf("the server URL of cluster %s contains credentials; set them in a user of the kubeconfig",
 			name)
 	}
 
 	proxy, err := url.Parse(cluster.ProxyURL)
 	if cluster.ProxyURL != "" && (err != nil || !slices.Contains([]string{"http", "https", "socks5"}, proxy.Scheme)) {
-		return fmt.Errorf("the proxy-url of cluster %s is not a URL of http, https or socks5", name)
+		return fmt.Errorf("the proxy-url of cluster %s is not an http, https or socks5 URL", name)
 	}
 
 	return nil

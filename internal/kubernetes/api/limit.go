@@ -21,7 +21,7 @@ type Limit struct {
 }
 
 // ErrBeyondLimit is a request that the limit of a client does not let pass.
-var ErrBeyondLimit = errors.New("this operation may not do that in Kubernetes")
+var ErrBeyondLimit = errors.New("this operation may not send this request to Kubernetes")
 
 // requested finds the resource of a request, and what it is about besides the object itself.
 var requested = regexp.MustCompile(

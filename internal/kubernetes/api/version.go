@@ -13,7 +13,7 @@ import (
 // Ready asks the API server whether it is ready to serve, as a load balancer would.
 func (c *Client) Ready(ctx context.Context) error {
 	if err := c.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
-		return fmt.Errorf("ask the Kubernetes API whether it is ready: %w", WithoutURL(err))
+		return fmt.Errorf("check whether the Kubernetes API is ready: %w", WithoutURL(err))
 	}
 
 	return nil
@@ -23,7 +23,7 @@ func (c *Client) Ready(ctx context.Context) error {
 func (c *Client) Version(ctx context.Context) (string, error) {
 	gitVersion, err := versionFrom(ctx, c.CoreV1().RESTClient())
 	if err != nil {
-		return "", fmt.Errorf("ask the Kubernetes API for its version: %w", WithoutURL(err))
+		return "", fmt.Errorf("read the version of the Kubernetes API: %w", WithoutURL(err))
 	}
 
 	return gitVersion, nil
@@ -33,7 +33,8 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 func (c *Client) VersionAt(ctx context.Context, ip string) (string, error) {
 	s, _ := c.serverOf(ip)
 	if s == nil {
-		return "", fmt.Errorf("ask the API server at %s for its version: it is not asked but through %s", ip, c.given[0].URL)
+		return "", fmt.Errorf("read the version of the API server at %s: it is reachable only through %s",
+			ip, c.given[0].URL)
 	}
 
 	// The next request may be for another process, and the server for this one alone.
@@ -46,7 +47,7 @@ func (c *Client) VersionAt(ctx context.Context, ip string) (string, error) {
 
 	gitVersion, err := versionFrom(ctx, api)
 	if err != nil {
-		return "", fmt.Errorf("ask the API server at %s for its version: %w", s.URL, WithoutURL(err))
+		return "", fmt.Errorf("read the version of the API server at %s: %w", s.URL, WithoutURL(err))
 	}
 
 	return gitVersion, nil

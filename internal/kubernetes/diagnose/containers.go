@@ -55,7 +55,7 @@ func running(s *corev1.ContainerStatus) error {
 		return nil
 	case s.State.Waiting != nil:
 		w := s.State.Waiting
-		err := fmt.Errorf("container %s waits%s%s", s.Name, Because(w.Reason, w.Message), lastEnd(s))
+		err := fmt.Errorf("container %s is waiting%s%s", s.Name, Because(w.Reason, w.Message), lastEnd(s))
 
 		if slices.Contains(hopeless, w.Reason) {
 			return wait.Permanent(err)
@@ -63,7 +63,7 @@ func running(s *corev1.ContainerStatus) error {
 
 		return err
 	case s.State.Terminated != nil:
-		return fmt.Errorf("container %s ended: %s", s.Name, ending(s.State.Terminated))
+		return fmt.Errorf("container %s terminated: %s", s.Name, ending(s.State.Terminated))
 	default:
 		return nil
 	}
@@ -75,7 +75,8 @@ func lastEnd(s *corev1.ContainerStatus) string {
 		return ""
 	}
 
-	return fmt.Sprintf("; restarted %d times, last end: %s", s.RestartCount, ending(s.LastTerminationState.Terminated))
+	return fmt.Sprintf("; restarted %d times, last termination: %s",
+		s.RestartCount, ending(s.LastTerminationState.Terminated))
 }
 
 func ending(t *corev1.ContainerStateTerminated) string {

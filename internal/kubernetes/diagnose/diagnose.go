@@ -56,7 +56,7 @@ type NotReady struct {
 //
 // It only reads, and takes 30 s at most. The content of Secrets that a pod gets is redacted.
 func (d *Diagnosis) NotReady(ctx context.Context, refs []objects.Reference) []NotReady {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
 	defer cancel()
 
 	all := make([]*NotReady, len(refs))
@@ -97,16 +97,16 @@ func (d *Diagnosis) object(ctx context.Context, ref objects.Reference) *NotReady
 
 	switch {
 	case err != nil:
-		return &NotReady{Object: ref, Reason: "it cannot be read: " + api.OneLine(err)}
+		return &NotReady{Object: ref, Reason: "cannot read it: " + api.OneLine(err)}
 	case object == nil:
-		return &NotReady{Object: ref, Reason: "it does not exist"}
+		return &NotReady{Object: ref, Reason: "not found"}
 	}
 
 	is, err := statusOf(object)
 
 	switch {
 	case err != nil:
-		return &NotReady{Object: ref, Reason: "its status cannot be read: " + api.OneLine(err)}
+		return &NotReady{Object: ref, Reason: "cannot read its status: " + api.OneLine(err)}
 	case is.pod != nil:
 		problem := problemOf(is.pod)
 		if problem.weight == fine {
@@ -247,7 +247,7 @@ type Pod struct {
 }
 
 // errSecret withholds a reason because it may have parts of a Secret.
-var errSecret = errors.New("why is not told, because it may have parts of a Secret")
+var errSecret = errors.New("the reason is hidden, because it may contain parts of a Secret")
 
 // pod adds the last event to the problem of a pod, and the end of the log of the container that is the cause.
 // What the Secrets contain that the pod is given is taken out, because programs log what they were given.

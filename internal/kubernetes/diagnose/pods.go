@@ -61,19 +61,19 @@ func problemOf(pod *corev1.Pod) podProblem {
 		return podProblem{}
 	case pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "":
 		// Such as Evicted: the kubelet ended its containers.
-		return podProblem{weight: failing, text: "it failed" + Because(pod.Status.Reason, pod.Status.Message)}
+		return podProblem{weight: failing, text: "failed" + Because(pod.Status.Reason, pod.Status.Message)}
 	case container.weight == failing:
 		return container
 	case pod.Status.Phase == corev1.PodFailed:
-		return podProblem{weight: failing, text: "it failed" + Because("", pod.Status.Message)}
+		return podProblem{weight: failing, text: "failed" + Because("", pod.Status.Message)}
 	case pod.DeletionTimestamp != nil:
 		return podProblem{weight: leaving, text: "the pod is being replaced"}
 	case scheduled != nil && scheduled.Status == corev1.ConditionFalse:
-		return podProblem{weight: unscheduled, text: "it has no node" + Because(scheduled.Reason, scheduled.Message)}
+		return podProblem{weight: unscheduled, text: "not scheduled" + Because(scheduled.Reason, scheduled.Message)}
 	case container.weight != fine:
 		return container
 	case pod.Status.Phase == corev1.PodPending:
-		return podProblem{weight: beginning, text: "it has not begun" + Because(pod.Status.Reason, pod.Status.Message)}
+		return podProblem{weight: beginning, text: "not started" + Because(pod.Status.Reason, pod.Status.Message)}
 	case ready != nil && ready.Status != corev1.ConditionTrue:
 		problem := podProblem{weight: unready, text: "the pod is not ready" + Because(ready.Reason, ready.Message)}
 

@@ -115,14 +115,14 @@ func ofJob(job *batchv1.Job) statusFound {
 		case c.Type == batchv1.JobComplete:
 			return statusFound{}
 		case c.Type == batchv1.JobFailed:
-			found.reason = "it failed" + Because(c.Reason, c.Message)
+			found.reason = "failed" + Because(c.Reason, c.Message)
 		case c.Type == batchv1.JobSuspended && found.reason == "":
-			found.reason = "it is suspended"
+			found.reason = "suspended"
 		}
 	}
 
 	if found.reason == "" {
-		found.reason = fmt.Sprintf("it is not complete: %d pods active, %d succeeded, %d failed",
+		found.reason = fmt.Sprintf("not complete: %d pods active, %d succeeded, %d failed",
 			job.Status.Active, job.Status.Succeeded, job.Status.Failed)
 	}
 
@@ -135,7 +135,7 @@ func ofService(service *corev1.Service) statusFound {
 		return statusFound{}
 	}
 
-	return statusFound{reason: "no load balancer has an address for it"}
+	return statusFound{reason: "no load balancer address assigned"}
 }
 
 func ofAPIService(object map[string]any) (statusFound, error) {
@@ -148,9 +148,9 @@ func ofAPIService(object map[string]any) (statusFound, error) {
 		if c.Type == "Available" && c.Status == corev1.ConditionTrue {
 			return statusFound{}, nil
 		} else if c.Type == "Available" {
-			return statusFound{reason: "it is not available" + Because(c.Reason, strings.TrimSpace(c.Message))}, nil
+			return statusFound{reason: "not available" + Because(c.Reason, strings.TrimSpace(c.Message))}, nil
 		}
 	}
 
-	return statusFound{reason: "it is not available"}, nil
+	return statusFound{reason: "not available"}, nil
 }

@@ -36,9 +36,9 @@ func (n NotReady) Why() string {
 
 // blamed is the text about the pods' controller.
 func (n NotReady) blamed() string {
-	what := "no pod of it has a problem"
+	what := "none of its pods has a problem"
 	if n.NoPods {
-		what = "it has no pod"
+		what = "no pods"
 	}
 
 	return fmt.Sprintf("%s; last event about %s %s: %s", what, n.Events.Kind, n.Events.Name, n.Event)
@@ -58,7 +58,7 @@ func (p *Pod) why() string {
 	case p.Log == nil:
 		return text
 	case p.Unknown != nil:
-		return text + "; its log cannot be read: " + api.OneLine(p.Unknown)
+		return text + "; cannot read its log: " + api.OneLine(p.Unknown)
 	case strings.TrimSpace(*p.Log) == "":
 		return text + "; its log is empty"
 	default:

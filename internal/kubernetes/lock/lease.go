@@ -133,7 +133,7 @@ func (s *observation) heldBy(holder string) error {
 		renewed += ", acquired at " + at.UTC().Format(time.RFC3339)
 	}
 
-	return fmt.Errorf("%q holds it (%s); no change seen for %s, another run may take it after %s without one",
+	return fmt.Errorf("held by %q (%s); unchanged for %s, another run may take it after %s without a change",
 		holder, renewed, time.Since(s.at).Round(time.Second), s.duration())
 }
 
@@ -188,7 +188,7 @@ func (h *holder) renew(ctx context.Context) error {
 	}
 
 	if other != "" {
-		h.over = wait.Permanent(fmt.Errorf("the lock of the cluster was lost to %s", other))
+		h.over = wait.Permanent(fmt.Errorf("lost the lock of the cluster to %s", other))
 		close(h.lost)
 	}
 
@@ -267,7 +267,7 @@ func (h *holder) free(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		h.progress(fmt.Sprintf("the lock of the cluster could not be given back, it expires in %s: %s", h.duration,
+		h.progress(fmt.Sprintf("could not release the lock of the cluster, it expires in %s: %s", h.duration,
 			api.OneLine(err)))
 	}
 }

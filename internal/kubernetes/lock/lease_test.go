@@ -76,7 +76,7 @@ func TestObservation_namesTheHolder(t *testing.T) {
 		<-time.After(70 * time.Second)
 
 		for _, text := range []string{
-			`"ci@host"`, "renewed at 2026-01-02T03:04:05Z", "no change seen for 1m10s", "after 2m0s",
+			`"ci@host"`, "renewed at 2026-01-02T03:04:05Z", "unchanged for 1m10s", "after 2m0s",
 		} {
 			if err := seen.heldBy("ci@host"); !strings.Contains(err.Error(), text) {
 				t.Errorf("error %q does not say %q", err, text)

@@ -233,7 +233,7 @@ func (q *queue) enter(ctx context.Context, holder string, waiting func(string)) 
 		select {
 		case q.turn <- struct{}{}:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w; last reason: %s of the same process holds it", context.Cause(ctx), first)
+			return nil, fmt.Errorf("%w; last reason: held by %s of the same process", context.Cause(ctx), first)
 		}
 	}
 

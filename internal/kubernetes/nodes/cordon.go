@@ -109,7 +109,7 @@ func (n *Nodes) NoteStaged(ctx context.Context, name string, waits bool) error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("note on node %s whether a configuration waits: %w", name, api.WithoutURL(err))
+		return fmt.Errorf("update the staged-configuration annotation of node %s: %w", name, api.WithoutURL(err))
 	}
 
 	return nil

@@ -28,7 +28,7 @@ const (
 	overdue = time.Minute
 )
 
-var errDrainTime = errors.New("the timeout expired")
+var errDrainTime = errors.New("timed out")
 
 // Drain evicts the pods of a node and returns once they are gone. Like talosctl, it takes what kubectl drain takes
 // with --force, --ignore-daemonsets and --delete-emptydir-data: everything but pods of daemon sets, mirror pods,
@@ -87,7 +87,7 @@ func (d *draining) run(ctx context.Context, policy cluster.DrainPolicy) error {
 
 		return nil
 	default:
-		return wait.Permanent(fmt.Errorf("after %s %s", policy.Timeout, d.describe(ctx, left)))
+		return wait.Permanent(fmt.Errorf("timed out after %s: %s", policy.Timeout, d.describe(ctx, left)))
 	}
 }
 
@@ -117,7 +117,7 @@ func (d *draining) round(ctx context.Context, remove func(context.Context, *core
 	}
 
 	if len(pods) > 0 {
-		return fmt.Errorf("%d pods are left", len(pods))
+		return fmt.Errorf("%d pods remain", len(pods))
 	}
 
 	return nil
@@ -169,7 +169,7 @@ func (d *draining) force(ctx context.Context, timeout time.Duration) error {
 
 	for i := range left {
 		if left[i].DeletionTimestamp.IsZero() {
-			return wait.Permanent(fmt.Errorf("deleted by force, %s", d.describe(ctx, left)))
+			return wait.Permanent(fmt.Errorf("after a forced deletion: %s", d.describe(ctx, left)))
 		}
 	}
 
@@ -179,7 +179,7 @@ func (d *draining) force(ctx context.Context, timeout time.Duration) error {
 }
 
 func (d *draining) goOn(ctx context.Context, left []corev1.Pod) {
-	d.api.Options.Progress(fmt.Sprintf("drain node %s: going on although %s", d.node, d.describe(ctx, left)))
+	d.api.Options.Progress(fmt.Sprintf("drain node %s: continuing although %s", d.node, d.describe(ctx, left)))
 }
 
 // describe names pods and why each is still there.
@@ -192,10 +192,10 @@ func (d *draining) describe(ctx context.Context, pods []corev1.Pod) string {
 	}
 
 	if len(names) == 1 {
-		return "1 pod is left: " + names[0]
+		return "1 pod remains: " + names[0]
 	}
 
-	return fmt.Sprintf("%d pods are left: %s", len(names), strings.Join(names, ", "))
+	return fmt.Sprintf("%d pods remain: %s", len(names), strings.Join(names, ", "))
 }
 
 // reason returns why a pod is still there. The API names the budget in the way only in
@@ -207,9 +207,9 @@ func (d *draining) reason(
 
 	switch {
 	case !pod.DeletionTimestamp.IsZero():
-		return "it is shutting down"
+		return "terminating"
 	case err == nil:
-		return "it was not evicted yet"
+		return "not evicted yet"
 	case !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
 		return api.OneLine(err)
 	}

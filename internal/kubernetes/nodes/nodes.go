@@ -147,7 +147,7 @@ func (n *Nodes) unlisted(ctx context.Context, name string) error {
 
 	switch {
 	case err == nil:
-		return errors.New("it is still listed")
+		return errors.New("the node is still listed")
 	case apierrors.IsNotFound(err):
 		return nil
 	default:

@@ -56,7 +56,7 @@ func (o *Objects) AwaitEstablished(ctx context.Context, names []string) error {
 		return errors.New(api.OneLine(errors.Join(reasons...)))
 	})
 	if err != nil {
-		return fmt.Errorf("wait for definitions: %w", err)
+		return fmt.Errorf("wait for CustomResourceDefinitions: %w", err)
 	}
 
 	return nil
@@ -70,14 +70,14 @@ func (o *Objects) established(ctx context.Context, name string) error {
 	}
 
 	if found == nil {
-		return fmt.Errorf("%s is not there", name)
+		return fmt.Errorf("%s not found", name)
 	}
 
 	is, err := status.Compute(&unstructured.Unstructured{Object: found})
 
 	switch {
 	case err != nil:
-		return wait.Permanent(fmt.Errorf("%s cannot be read: %w", name, err))
+		return wait.Permanent(fmt.Errorf("cannot read %s: %w", name, err))
 	case is.Status == status.FailedStatus:
 		return wait.Permanent(fmt.Errorf("%s is not accepted: %s", name, is.Message))
 	case is.Status != status.CurrentStatus:

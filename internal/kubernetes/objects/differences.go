@@ -29,7 +29,7 @@ func (d Difference) String() string {
 	case d.Wanted == "":
 		return d.Path + " was added"
 	case len(d.Found)+len(d.Wanted) > longestDifference:
-		return d.Path + " is another one"
+		return d.Path + " changed"
 	default:
 		return fmt.Sprintf("%s is %s instead of %s", d.Path, d.Found, d.Wanted)
 	}

@@ -113,7 +113,7 @@ func (a *attempt) discover(version schema.GroupVersion) (map[string]kind, error)
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("ask for the kinds of %s: %w", version, err)
+		return nil, fmt.Errorf("list the kinds of %s: %w", version, err)
 	}
 
 	by := map[string]kind{}

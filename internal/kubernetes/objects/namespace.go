@@ -125,7 +125,7 @@ func (o *Objects) AwaitNamespace(ctx context.Context, name string) (object map[s
 		}
 
 		if metadata, ok := object["metadata"].(map[string]any); ok && metadata["deletionTimestamp"] != nil {
-			return errors.New("it is being deleted")
+			return errors.New("the namespace is being deleted")
 		}
 
 		return nil

@@ -160,7 +160,8 @@ func (o *Objects) DeleteObject(ctx context.Context, ref Reference, uid string) e
 			return nil
 		}
 
-		return fmt.Errorf("it is still there; finalizers: %v", (&unstructured.Unstructured{Object: found}).GetFinalizers())
+		return fmt.Errorf("the object still exists; finalizers: %v",
+			(&unstructured.Unstructured{Object: found}).GetFinalizers())
 	})
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", ref, err)
@@ -208,7 +209,7 @@ func UIDOf(object map[string]any) string {
 
 // insist repeats a request that no server answers.
 func (o *Objects) insist(ctx context.Context, request func(ctx context.Context, try *attempt) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, objectBound, fmt.Errorf("not within %s", objectBound))
+	ctx, cancel := context.WithTimeoutCause(ctx, objectBound, fmt.Errorf("timed out after %s", objectBound))
 	defer cancel()
 
 	return wait.Backoff(ctx, shortPause, objectPause, func(ctx context.Context) error {

@@ -44,7 +44,8 @@ func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component kub
 		observe = a.staticPod
 	}
 
-	bounded, cancel := context.WithTimeoutCause(ctx, u.api.Options.Await, fmt.Errorf("not within %s", u.api.Options.Await))
+	bounded, cancel := context.WithTimeoutCause(ctx, u.api.Options.Await, fmt.Errorf("timed out after %s",
+		u.api.Options.Await))
 	defer cancel()
 
 	err := u.api.Until(bounded, observe)
@@ -101,7 +102,7 @@ func (a *awaited) kubelet(ctx context.Context) error {
 
 	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	if at < 0 {
-		return errors.New("the node does not say whether it is ready")
+		return errors.New("the node does not report a Ready condition")
 	}
 
 	if ready := node.Status.Conditions[at]; ready.Status != corev1.ConditionTrue {
@@ -175,7 +176,7 @@ func (a *awaited) apiServer(ctx context.Context) error {
 		case err == nil && a.isVersion(version):
 			return nil
 		case err == nil:
-			return fmt.Errorf("the API server on the node's address %s still tells version %s", ip, version)
+			return fmt.Errorf("the API server on the node's address %s still reports version %s", ip, version)
 		case errors.Is(err, api.ErrUnreachable):
 			unreachable = append(unreachable, err)
 		default:
@@ -184,11 +185,11 @@ func (a *awaited) apiServer(ctx context.Context) error {
 	}
 
 	if len(unreachable) == 0 {
-		unreachable = []error{errors.New("the node has none")}
+		unreachable = []error{errors.New("the node has no internal address")}
 	}
 
 	if time.Since(a.since) < a.upgrade.api.Options.Steady && !a.upgrade.isSteady(a.container) {
-		return fmt.Errorf("the API server does not answer on the node's own address: %w", errors.Join(unreachable...))
+		return fmt.Errorf("the API server does not respond on the node's own address: %w", errors.Join(unreachable...))
 	}
 
 	a.upgrade.markSteady(a.container)
@@ -196,8 +197,8 @@ func (a *awaited) apiServer(ctx context.Context) error {
 	if !a.reported {
 		a.reported = true
 		a.upgrade.api.Options.Progress(
-			fmt.Sprintf("%s: its own address cannot be reached from here (%s), so the status of pod %s/%s decides whether it "+
-				"runs %s",
+			fmt.Sprintf("node %s: its address cannot be reached from here (%s), so the status of pod %s/%s shows whether "+
+				"it runs %s",
 				a.node, api.OneLine(errors.Join(unreachable...)), metav1.NamespaceSystem, a.pod(), a.image))
 	}
 

@@ -192,7 +192,8 @@ func settings(removed upgrade.ComponentRemovedItemsError, s step) Obstacles {
 // removedResources lists objects of resources that are removed. go-kubernetes knows
 // which these are and counts the objects; their names are read here.
 func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, u.api.Options.Call, fmt.Errorf("no answer within %s", u.api.Options.Call))
+	ctx, cancel := context.WithTimeoutCause(ctx, u.api.Options.Call, fmt.Errorf("no response within %s",
+		u.api.Options.Call))
 	defer cancel()
 
 	var (
@@ -239,7 +240,7 @@ func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles
 func namesOf(ctx context.Context, objects dynamic.Interface, resource string) ([]string, error) {
 	gvr, _ := schema.ParseResourceArg(resource)
 	if gvr == nil {
-		return nil, fmt.Errorf("list %s: it is not the name of a resource", resource)
+		return nil, fmt.Errorf("list %s: not a valid resource name", resource)
 	}
 
 	list, err := objects.Resource(*gvr).List(ctx, metav1.ListOptions{Limit: namedObjects})

@@ -24,7 +24,8 @@ const maxMetric = 1 << 20
 
 // removedRequests asks one API server which APIs were requested that steps remove.
 func (u *Upgrade) removedRequests(ctx context.Context, steps []step, s *api.Server) (Obstacles, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, u.api.Options.Call, fmt.Errorf("no answer within %s", u.api.Options.Call))
+	ctx, cancel := context.WithTimeoutCause(ctx, u.api.Options.Call, fmt.Errorf("no response within %s",
+		u.api.Options.Call))
 	defer cancel()
 
 	var found Obstacles
@@ -36,12 +37,12 @@ func (u *Upgrade) removedRequests(ctx context.Context, steps []step, s *api.Serv
 
 	metrics, err := server.Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").Stream(ctx)
 	if err != nil {
-		return found, fmt.Errorf("ask the API server at %s for deprecated requests: %w", s.URL, api.WithoutURL(err))
+		return found, fmt.Errorf("read deprecated requests of the API server at %s: %w", s.URL, api.WithoutURL(err))
 	}
 
 	requests, err := readRequests(metrics)
 	if err := errors.Join(err, metrics.Close()); err != nil {
-		return found, fmt.Errorf("ask the API server at %s for deprecated requests: %w", s.URL, err)
+		return found, fmt.Errorf("read deprecated requests of the API server at %s: %w", s.URL, err)
 	}
 
 	for _, r := range requests {
@@ -99,7 +100,7 @@ func (m minor) String() string { return fmt.Sprintf("1.%d", uint64(m)) }
 func minorOf(version string) (minor, error) {
 	v, err := semver.ParseTolerant(version)
 	if err != nil || v.Major != 1 {
-		return 0, errors.Join(fmt.Errorf("%q is no version of Kubernetes", version), err)
+		return 0, errors.Join(fmt.Errorf("%q is not a valid Kubernetes version", version), err)
 	}
 
 	return minor(v.Minor), nil

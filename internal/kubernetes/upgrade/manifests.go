@@ -52,7 +52,7 @@ func (u *Upgrade) SyncManifests(
 ) error {
 	talos, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: talosVersion})
 	if err != nil {
-		return wait.Permanent(fmt.Errorf("sync manifests: read the version of Talos: %w", err))
+		return wait.Permanent(fmt.Errorf("sync manifests: read the Talos version: %w", err))
 	}
 
 	apply := u.applyManifests(keep)
@@ -79,7 +79,7 @@ func (u *Upgrade) syncManifests(ctx context.Context, objects []map[string]any, a
 	changed := object.ObjMetadataSet{}
 
 	bounded, cancel := context.WithTimeoutCause(ctx, syncBound+u.api.Options.Await,
-		fmt.Errorf("not within %s", syncBound+u.api.Options.Await))
+		fmt.Errorf("timed out after %s", syncBound+u.api.Options.Await))
 	defer cancel()
 
 	err := u.api.Until(bounded, func(ctx context.Context) error {
@@ -115,7 +115,7 @@ func verdict(err error, requests *api.Failover) error {
 	case requests.Ended():
 		return plain(err)
 	case requests.NoAnswer() != nil:
-		return fmt.Errorf("%w; no answer: %w", plain(err), requests.NoAnswer())
+		return fmt.Errorf("%w; no response: %w", plain(err), requests.NoAnswer())
 	default:
 		return wait.Permanent(plain(err))
 	}

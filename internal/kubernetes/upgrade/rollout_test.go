@@ -168,7 +168,7 @@ func TestRollout_withoutProgress(t *testing.T) {
 
 				return set, nil
 			},
-			0, "its controller has not seen the change yet",
+			0, "its controller has not observed the change yet",
 		},
 	}
 
@@ -188,7 +188,7 @@ func TestRollout_withoutProgress(t *testing.T) {
 
 				for _, part := range []string{
 					test.want, "no progress within 5m0s",
-					"; pod kube-system/kube-proxy-cp-1 on node cp-1: container main waits: InvalidImageName (no such image)",
+					"; pod kube-system/kube-proxy-cp-1 on node cp-1: container main is waiting: InvalidImageName (no such image)",
 					"; last event about Pod kube-proxy-cp-1: Warning Failed: cannot pull",
 				} {
 					if !strings.Contains(err.Error(), part) {
@@ -258,7 +258,7 @@ func TestRollout_isInterrupted(t *testing.T) {
 func TestRollout_besideNodesThatAreNotReady(t *testing.T) {
 	t.Parallel()
 
-	const missing = "not ready, which can hold it up: dead"
+	const missing = "nodes not ready, which can delay it: dead"
 
 	up1, up2, dead := nodeThat("up-1", true), nodeThat("up-2", true), nodeThat("dead", false)
 	before, after := revisionOf(1, "old"), revisionOf(2, "new")
@@ -333,7 +333,7 @@ func TestRollout_counts(t *testing.T) {
 		}), ""},
 		"half way": {dns, dnsDeployment(func(d *appsv1.Deployment) {
 			d.Status.UpdatedReplicas, d.Status.Replicas = 1, 3
-		}), "not updated: 1 of 2 pods, still to end: 2 old pods"},
+		}), "not updated: 1 of 2 pods, not terminated yet: 2 old pods"},
 		"one replica by default": {dns, dnsDeployment(func(d *appsv1.Deployment) {
 			d.Spec.Replicas, d.Status = nil, appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1}
 		}), "not available: 1 of 1 pods"},
@@ -343,7 +343,7 @@ func TestRollout_counts(t *testing.T) {
 				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
 					Message: "timed out"},
 			}
-		}), "not updated: 2 of 2 pods, still to end: 2 old pods: ProgressDeadlineExceeded (timed out)"},
+		}), "not updated: 2 of 2 pods, not terminated yet: 2 old pods: ProgressDeadlineExceeded (timed out)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -94,7 +94,7 @@ func (u *Upgrade) rollout(ctx context.Context, w workload) (*rollout, error) {
 		if reconciled {
 			r.unmet = ""
 		} else {
-			r.unmet += "; not ready, which can hold it up: " + some(nodes.others)
+			r.unmet += "; nodes not ready, which can delay it: " + some(nodes.others)
 		}
 	}
 
@@ -181,7 +181,7 @@ func replicas(given *int32) int32 {
 // describe names what is missing.
 func (r *rollout) describe() {
 	if r.epoch.observed < r.epoch.generation {
-		r.unmet = "its controller has not seen the change yet"
+		r.unmet = "its controller has not observed the change yet"
 
 		return
 	}
@@ -197,7 +197,7 @@ func (r *rollout) describe() {
 	}
 
 	if r.left > 0 {
-		all = append(all, fmt.Sprintf("still to end: %d old pods", r.left))
+		all = append(all, fmt.Sprintf("not terminated yet: %d old pods", r.left))
 	}
 
 	r.unmet = strings.Join(all, ", ")
