@@ -33,7 +33,7 @@ func (g *Generator) base(m Machine) (*documents, error) {
 
 	main, ok := known[0].(*v1alpha1.Config)
 	if !ok {
-		return nil, fmt.Errorf("generate %s configuration: it starts with a %T", m.Role, known[0])
+		return nil, fmt.Errorf("generate %s configuration: unexpected first document %T", m.Role, known[0])
 	}
 
 	if known, err = g.putPlatform(known, main, m); err != nil {

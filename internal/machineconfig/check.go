@@ -32,7 +32,7 @@ func NewChecker(c Cluster) (*Generator, error) {
 var throwawayBundle = sync.OnceValues(func() (*pki.Bundle, error) {
 	generated, err := secrets.NewBundle(secrets.NewClock(), config.TalosVersion1_6)
 	if err != nil {
-		return nil, fmt.Errorf("make secrets for validation: %w", err)
+		return nil, fmt.Errorf("create secrets for validation: %w", err)
 	}
 
 	return pki.Wrap(generated)
@@ -113,7 +113,7 @@ func (g *Generator) contradiction(d *documents, m Machine) string {
 
 	for _, secret := range identitySecrets(d.known, g.input.Options.SecretsBundle) {
 		if !bytes.Equal(secret.config, secret.bundle) {
-			return secret.In(d.known.Has).String() + " is not that of the secrets bundle"
+			return secret.In(d.known.Has).String() + " differs from the secrets bundle"
 		}
 	}
 
@@ -131,8 +131,8 @@ func unregistered(d *documents) string {
 		return ""
 	}
 
-	return "skipNodeRegistration is true, and the machine would have no Kubernetes node, which talosop waits for, " +
-		"drains and marks as its own"
+	return "skipNodeRegistration is true, so the machine would have no Kubernetes node, which talosop waits " +
+		"for, drains and marks as its own"
 }
 
 // identitySecret is a secret that makes a machine a member of its cluster.

@@ -170,6 +170,6 @@ func withNames(list, names []string) []string {
 func checkNoInstall(found *problems, install Install) {
 	if !reflect.ValueOf(install).IsZero() {
 		found.add("machine.install", "an installation", "none for a container",
-			"remove it; Talos is in the image that the container was made from")
+			"remove it; the container image provides Talos")
 	}
 }

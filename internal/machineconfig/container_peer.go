@@ -23,9 +23,9 @@ func unannounced(d *documents, m Machine) string {
 		return ""
 	}
 
-	return fmt.Sprintf("cluster.etcd.advertisedSubnets is %s, and no interface has that address any more, so that etcd "+
-		"would never start: keep the interface %s with it below machine.network.interfaces, as patches do that merge or "+
-		"that add a single interface, or set cluster.etcd.advertisedSubnets as well", own, loopback)
+	return fmt.Sprintf("cluster.etcd.advertisedSubnets is %s, but no interface has that address, so etcd would not "+
+		"start: keep the interface %s with it in machine.network.interfaces (with a merge patch, or a patch that "+
+		"adds one interface), or also set cluster.etcd.advertisedSubnets", own, loopback)
 }
 
 // hasAddress reports whether a configuration gives an address to an interface. A document of an unknown kind

@@ -164,12 +164,12 @@ func PutBack(cfg []byte, places []fieldpath.Place) ([]Change, error) {
 func Diff(before, after []byte) ([]Change, error) {
 	old, err := readable(before, load)
 	if err != nil {
-		return nil, fmt.Errorf("compare configurations: the old one: %w", err)
+		return nil, fmt.Errorf("compare configurations: old configuration: %w", err)
 	}
 
 	updated, err := readable(after, load)
 	if err != nil {
-		return nil, fmt.Errorf("compare configurations: the new one: %w", err)
+		return nil, fmt.Errorf("compare configurations: new configuration: %w", err)
 	}
 
 	return changesOf(old, updated), nil

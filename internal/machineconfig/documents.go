@@ -141,7 +141,7 @@ func parseDocument(text string) (node *yaml.Node, err error) {
 	// The YAML library panics on some malformed input; machinery guards its loader in the same way.
 	defer func() {
 		if p := recover(); p != nil {
-			node, err = nil, fmt.Errorf("the YAML library cannot parse it: %v", p)
+			node, err = nil, fmt.Errorf("cannot parse the YAML: %v", p)
 		}
 	}()
 

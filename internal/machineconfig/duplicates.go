@@ -176,8 +176,8 @@ func (g *Generator) inLists(d *documents, m Machine) error {
 	}
 
 	blamed := g.blame(m, found)
-	blamed.Fix = "a patch appends to lists: leave out what is there already; to replace a list, delete what it is " +
-		"in with $patch: delete in a patch before, and write it whole in this one"
+	blamed.Fix = "a patch appends to lists: leave out existing entries. To replace a list, delete its parent with " +
+		"$patch: delete in an earlier patch, and set the whole list in this one"
 
 	return blamed
 }

@@ -184,7 +184,7 @@ func scalarIn(root *yaml.Node, path []string) string {
 
 var (
 	errNotSection = errors.New("not a section")
-	errNotSame    = errors.New("the YAML library does not read what it wrote")
+	errNotSame    = errors.New("the YAML library cannot read its own output")
 )
 
 // putScalar sets the value at a path, with the mappings on the way to it that are missing or null.

@@ -22,7 +22,7 @@ import (
 func checkIsolated(found *problems, c Cluster) {
 	if c.Isolated && c.Discovery != nil && *c.Discovery {
 		found.add("discovery", "true, with isolated = true", "false",
-			"leave discovery out: through it the machines would join the cluster that has the same secrets")
+			"remove discovery: with it, the machines would join the cluster with the same secrets")
 	}
 }
 
@@ -33,7 +33,7 @@ func connects(c Cluster, provider config.Provider) string {
 		return ""
 	}
 
-	const joins = ", so that the machine could join the cluster with the same secrets, and isolated is true"
+	const joins = ", so the machine could join the cluster with the same secrets, but isolated is true"
 
 	if len(provider.DiscoveryServiceConfigs()) > 0 {
 		return "the discovery service is on" + joins

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrKeyUnknown means that a machine needs a key that is not available.
-var ErrKeyUnknown = errors.New("a key that is needed is neither in the secrets nor on the machine")
+var ErrKeyUnknown = errors.New("a required key is neither in the secrets nor on the machine")
 
 // Keys reads which keys a configuration carries. Errors do not quote it.
 func Keys(cfg []byte) (rotation.Keys, error) {
@@ -126,7 +126,7 @@ func WithKeys(cfg, active []byte, keys rotation.Keys, ring pki.Keyring) ([]byte,
 	if len(active) > 0 {
 		now, err := edit(active)
 		if err != nil {
-			return nil, fmt.Errorf("put keys: the configuration that the machine has: %w", err)
+			return nil, fmt.Errorf("set keys: current machine configuration: %w", err)
 		}
 
 		found.addAll(now)

@@ -24,11 +24,11 @@ var (
 	ErrPatchDowngrade = errors.New("older release of Kubernetes")
 	// ErrKubernetesNotKnown means that this build does not know the path to the version, even if Talos supports
 	// it.
-	ErrKubernetesNotKnown = errors.New("upgrade of Kubernetes that this version of the provider does not know")
+	ErrKubernetesNotKnown = errors.New("Kubernetes upgrade that this provider version does not support")
 	// ErrKubernetesUnsupported means that Talos does not support the version, or one on the path to it.
-	ErrKubernetesUnsupported = errors.New("version of Kubernetes that this Talos does not support")
+	ErrKubernetesUnsupported = errors.New("Kubernetes version that this Talos version does not support")
 	// ErrImagesDoNotFollow says that the images of the versions in between are not known.
-	ErrImagesDoNotFollow = errors.New("image without the version of Kubernetes in its tag")
+	ErrImagesDoNotFollow = errors.New("image without the Kubernetes version in its tag")
 )
 
 // minKubernetesMinor is the oldest minor version that a Talos of this build supports (machinery 1.14,
@@ -100,18 +100,18 @@ func downgraded(from, to KubernetesVersion) error {
 	if to.Major != from.Major || to.Minor != from.Minor {
 		return &FieldError{
 			Field: "kubernetes_version", Found: quoted(to.String()), Err: ErrMinorDowngrade,
-			Allowed: fmt.Sprintf("%s, which runs, or newer", from),
-			Fix: fmt.Sprintf("Kubernetes cannot go back from v%d.%d to v%d.%d: what it has stored may be unknown to the older "+
-				"one; to have the older one, restore a backup of etcd that was taken with it into a new "+
-				"cluster", from.Major, from.Minor,
+			Allowed: fmt.Sprintf("%s (running) or newer", from),
+			Fix: fmt.Sprintf("Kubernetes cannot be downgraded from v%d.%d to v%d.%d, because the older version may not "+
+				"support the stored objects. To use it, restore an etcd backup of that version into a new cluster",
+				from.Major, from.Minor,
 				to.Major, to.Minor),
 		}
 	}
 
 	return &FieldError{
 		Field: "kubernetes_version", Found: quoted(to.String()), Err: ErrPatchDowngrade,
-		Allowed: fmt.Sprintf("%s, which runs, or newer", from),
-		Fix:     fmt.Sprintf("set allow_downgrade = true to go back to an older release of v%d.%d", to.Major, to.Minor),
+		Allowed: fmt.Sprintf("%s (running) or newer", from),
+		Fix:     fmt.Sprintf("set allow_downgrade = true to downgrade to an older release of v%d.%d", to.Major, to.Minor),
 	}
 }
 
@@ -125,13 +125,13 @@ func checkKnown(from, to KubernetesVersion, path []KubernetesVersion) error {
 
 			fix := fmt.Sprintf("set kubernetes_version to v1.%d.x at most, or use a newer release of this provider", newest)
 			if at.Major == 1 && at.Minor <= newest && to.Major == 1 && to.Minor <= newest {
-				fix = fmt.Sprintf("this version of the provider knows no upgrade from %s to %s: upgrade to v1.%d.x by other "+
-					"means first", at, next, minKubernetesMinor)
+				fix = fmt.Sprintf("this provider version does not support the upgrade from %s to %s: first upgrade to "+
+					"v1.%d.x by other means", at, next, minKubernetesMinor)
 			}
 
 			return &FieldError{
 				Field: "kubernetes_version", Found: quoted(to.String()), Err: ErrKubernetesNotKnown,
-				Allowed: fmt.Sprintf("v1.%d to v1.%d with this version of the provider, whatever Talos supports",
+				Allowed: fmt.Sprintf("v1.%d to v1.%d with this provider version, regardless of Talos",
 					minKubernetesMinor, newest), Fix: fix,
 			}
 		}
@@ -178,11 +178,11 @@ func checkSupported(to KubernetesVersion, path []KubernetesVersion, talos TalosV
 
 		found := quoted(to.String())
 		if !next.EQ(to.Version) {
-			found += fmt.Sprintf(", on the way to which the cluster passes %s", next)
+			found += fmt.Sprintf(", with %s as an intermediate version", next)
 		}
 
 		return &FieldError{
-			Field: "kubernetes_version", Found: found, Allowed: unsupported.Allowed + ", whatever the provider knows",
+			Field: "kubernetes_version", Found: found, Allowed: unsupported.Allowed + ", regardless of the provider",
 			Fix: whichTalos(next), Err: ErrKubernetesUnsupported,
 		}
 	}
@@ -194,7 +194,7 @@ func checkSupported(to KubernetesVersion, path []KubernetesVersion, talos TalosV
 func whichTalos(kubernetes KubernetesVersion) string {
 	minors := talosFor(kubernetes)
 	if len(minors) == 0 {
-		return fmt.Sprintf("none of the Talos versions that this version of the provider knows (%s) supports Kubernetes %s",
+		return fmt.Sprintf("none of the Talos versions of this provider version (%s) supports Kubernetes %s",
 			talosRange(), kubernetes)
 	}
 
@@ -249,10 +249,10 @@ func CheckImagesFollow(images map[string]string, to KubernetesVersion, path []Ku
 		mistakes = append(mistakes, &FieldError{
 			Field: "kubernetes_version", Found: fmt.Sprintf("%s with the image %s for %s", quoted(to.String()), quoted(image),
 				component),
-			Allowed: fmt.Sprintf("an image whose tag begins with %s, and without a digest, since the cluster passes %s on the "+
-				"way", to, inOrder(path[:len(path)-1])),
-			Fix: fmt.Sprintf("upgrade one minor version at a time: set kubernetes_version to v%d.%d.x first, and this image "+
-				"to the one of that version",
+			Allowed: fmt.Sprintf("an image whose tag begins with %s, without a digest, because %s is an intermediate version",
+				to, inOrder(path[:len(path)-1])),
+			Fix: fmt.Sprintf("upgrade one minor version at a time: first set kubernetes_version to v%d.%d.x, and the image "+
+				"to that version",
 				path[0].Major, path[0].Minor),
 			Err: ErrImagesDoNotFollow,
 		})

@@ -103,48 +103,47 @@ func TestKubernetesUpgrade_refused(t *testing.T) {
 		{from: "v1.36.3", to: "v1.36.3", talos: "v1.13.0"},
 		{from: "v1.36.0", to: "v1.37.1", talos: "v1.14.0"},
 		{from: "v1.35.4", to: "v1.34.9", talos: "v1.13.0", reasons: []error{ErrMinorDowngrade}, want: []string{
-			found + `"v1.34.9"; allowed: v1.35.4, which runs, or newer; Kubernetes cannot go back from v1.35 to v1.34: what it has stored may be unknown to the ` +
-				`older one; to have the older one, restore a backup of etcd that was taken with it into a new cluster`,
+			found + `"v1.34.9"; allowed: v1.35.4 (running) or newer; Kubernetes cannot be downgraded from v1.35 to v1.34, because the older version may not support the stored objects. To use it, restore an etcd backup of that version into a new cluster`,
 		}},
 		{from: "v1.35.4", to: "v1.35.1", talos: "v1.13.0", reasons: []error{ErrPatchDowngrade}, want: []string{
-			found + `"v1.35.1"; allowed: v1.35.4, which runs, or newer; set allow_downgrade = true to go back to an older release of v1.35`,
+			found + `"v1.35.1"; allowed: v1.35.4 (running) or newer; set allow_downgrade = true to downgrade to an older release of v1.35`,
 		}},
 		{from: "v1.35.0", to: "v1.35.0-rc.1", talos: "v1.13.0", reasons: []error{ErrPatchDowngrade}, want: []string{
-			found + `"v1.35.0-rc.1"; allowed: v1.35.0, which runs, or newer; set allow_downgrade = true to go back to an older release of v1.35`,
+			found + `"v1.35.0-rc.1"; allowed: v1.35.0 (running) or newer; set allow_downgrade = true to downgrade to an older release of v1.35`,
 		}},
 		{from: "v1.36.0", to: "v1.38.0", talos: "v1.15.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
-			found + `"v1.38.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
+			found + `"v1.38.0"; allowed: v1.28 to v1.37 with this provider version, regardless of Talos; ` +
 				`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
 		}},
 		{from: "v1.36.0", to: "v2.0.0", talos: "v1.15.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
-			found + `"v2.0.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
+			found + `"v2.0.0"; allowed: v1.28 to v1.37 with this provider version, regardless of Talos; ` +
 				`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
 		}},
 		{from: "v1.35.4", to: "v1.36.3", talos: "v1.12.4", reasons: []error{ErrKubernetesUnsupported}, want: []string{
-			found + `"v1.36.3"; allowed: v1.30 to v1.35 with Talos v1.12.4, whatever the provider knows; Kubernetes v1.36.3 needs a talos_version of v1.13 or v1.14`,
+			found + `"v1.36.3"; allowed: v1.30 to v1.35 with Talos v1.12.4, regardless of the provider; Kubernetes v1.36.3 needs a talos_version of v1.13 or v1.14`,
 		}},
 		{from: "v1.34.4", to: "v1.37.0", talos: "v1.12.4", reasons: []error{ErrKubernetesUnsupported}, want: []string{
-			found + `"v1.37.0", on the way to which the cluster passes v1.36.3; allowed: v1.30 to v1.35 with Talos v1.12.4, whatever the provider knows; ` +
+			found + `"v1.37.0", with v1.36.3 as an intermediate version; allowed: v1.30 to v1.35 with Talos v1.12.4, regardless of the provider; ` +
 				`Kubernetes v1.36.3 needs a talos_version of v1.13 or v1.14`,
 		}},
 		{from: "v1.36.3", to: "v1.37.0", talos: "v1.13.2", reasons: []error{ErrKubernetesUnsupported}, want: []string{
-			found + `"v1.37.0"; allowed: v1.31 to v1.36 with Talos v1.13.2, whatever the provider knows; ` +
+			found + `"v1.37.0"; allowed: v1.31 to v1.36 with Talos v1.13.2, regardless of the provider; ` +
 				`Kubernetes v1.37.0 needs a talos_version of v1.14`,
 		}},
 		{from: "v1.29.0", to: "v1.31.2", talos: "v1.13.0", reasons: []error{ErrKubernetesUnsupported}, want: []string{
-			found + `"v1.31.2", on the way to which the cluster passes v1.30.14; allowed: v1.31 to v1.36 with Talos v1.13.0, whatever the provider knows; ` +
+			found + `"v1.31.2", with v1.30.14 as an intermediate version; allowed: v1.31 to v1.36 with Talos v1.13.0, regardless of the provider; ` +
 				`Kubernetes v1.30.14 needs a talos_version of v1.10, v1.11 or v1.12`,
 		}},
 		{from: "v1.37.0", to: "v1.38.0", talos: "v1.13.0", reasons: []error{ErrKubernetesNotKnown, ErrKubernetesUnsupported},
 			want: []string{
-				found + `"v1.38.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
+				found + `"v1.38.0"; allowed: v1.28 to v1.37 with this provider version, regardless of Talos; ` +
 					`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
-				found + `"v1.38.0"; allowed: v1.31 to v1.36 with Talos v1.13.0, whatever the provider knows; ` +
-					`none of the Talos versions that this version of the provider knows (v1.10.0 to v1.14.x) supports Kubernetes v1.38.0`,
+				found + `"v1.38.0"; allowed: v1.31 to v1.36 with Talos v1.13.0, regardless of the provider; ` +
+					`none of the Talos versions of this provider version (v1.10.0 to v1.14.x) supports Kubernetes v1.38.0`,
 			}},
 		{from: "v1.26.0", to: "v1.29.6", talos: "v1.10.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
-			found + `"v1.29.6"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
-				`this version of the provider knows no upgrade from v1.26.0 to v1.28.0: upgrade to v1.28.x by other means first`,
+			found + `"v1.29.6"; allowed: v1.28 to v1.37 with this provider version, regardless of Talos; ` +
+				`this provider version does not support the upgrade from v1.26.0 to v1.28.0: first upgrade to v1.28.x by other means`,
 		}},
 	} {
 		v := kubernetesOf(t, test.from, test.to)
@@ -190,13 +189,11 @@ func TestCheckImagesFollow_passedMinors(t *testing.T) {
 	for from, want := range map[string][]string{
 		"v1.35.4": nil,
 		"v1.33.0": {
-			`kubernetes_version: found "v1.36.3" with the image "kube-proxy:v1.36.2" for kube-proxy; allowed: an image whose tag begins with v1.36.3, ` +
-				`and without a digest, since the cluster passes v1.34.4 and v1.35.4 on the way; ` +
-				`upgrade one minor version at a time: set kubernetes_version to v1.34.x first, and this image to the one of that version`,
+			`kubernetes_version: found "v1.36.3" with the image "kube-proxy:v1.36.2" for kube-proxy; allowed: an image whose tag begins with v1.36.3, without a digest, because v1.34.4 and v1.35.4 is an intermediate version; ` +
+				`upgrade one minor version at a time: first set kubernetes_version to v1.34.x, and the image to that version`,
 			`kubernetes_version: found "v1.36.3" with the image "` + pinned +
-				`" for kubelet; allowed: an image whose tag begins with v1.36.3, ` +
-				`and without a digest, since the cluster passes v1.34.4 and v1.35.4 on the way; ` +
-				`upgrade one minor version at a time: set kubernetes_version to v1.34.x first, and this image to the one of that version`,
+				`" for kubelet; allowed: an image whose tag begins with v1.36.3, without a digest, because v1.34.4 and v1.35.4 is an intermediate version; ` +
+				`upgrade one minor version at a time: first set kubernetes_version to v1.34.x, and the image to that version`,
 		},
 	} {
 		path := KubernetesPath(kubernetesOf(t, from)[0], to, KubernetesReleases(to, nil))

@@ -31,7 +31,7 @@ func Merge(base string, patches []string) (string, error) {
 			return "", &FieldError{
 				Field: field, Found: "a deletion or a JSON 6902 patch, and base is a patch itself",
 				Allowed: "configuration documents, as long as base is no whole machine configuration",
-				Fix:     "keep this patch apart, or give the configuration that it changes as base", Err: ErrNotPatch,
+				Fix:     "keep this patch separate, or set the configuration that it changes as base", Err: ErrNotPatch,
 			}
 		}
 
@@ -62,13 +62,13 @@ func partOf(field, text string) (*part, error) {
 	if parsed.operations != nil || deletes(text) {
 		return nil, &FieldError{
 			Field: field, Found: "a deletion or a JSON 6902 patch, with nothing to apply it to",
-			Allowed: "configuration documents", Fix: "give what it changes first", Err: ErrNotPatch,
+			Allowed: "configuration documents", Fix: "put the configuration that it changes first", Err: ErrNotPatch,
 		}
 	}
 
 	empty, err := container.New()
 	if err != nil {
-		return nil, fmt.Errorf("make a configuration: %w", err)
+		return nil, fmt.Errorf("create a configuration: %w", err)
 	}
 
 	read := &part{documents{known: empty}, writtenFields{}}
@@ -148,7 +148,7 @@ func notConfiguration(field string, err error) error {
 	}
 
 	return &FieldError{
-		Field: field, Found: fmt.Sprintf("what cannot be read as a configuration (%s)", reason),
+		Field: field, Found: fmt.Sprintf("an invalid configuration (%s)", reason),
 		Allowed: "the documents of a machine configuration", Fix: "check indentation and quoting", Err: ErrNotYAML,
 	}
 }

@@ -102,8 +102,8 @@ func (d *documents) ignoreDeletes(field string, p configpatcher.StrategicMergePa
 
 func (d *documents) ignoreDelete(field string, name identity) {
 	d.ineffective = append(d.ineffective, &FieldError{
-		Field: field, Found: fmt.Sprintf("$patch: delete for the document %s, which is not there", name),
-		Fix: "check kind and name if the document should be there",
+		Field: field, Found: fmt.Sprintf("$patch: delete for the document %s, which does not exist", name),
+		Fix: "check kind and name if the document should exist",
 	})
 }
 

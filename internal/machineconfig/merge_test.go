@@ -113,7 +113,7 @@ func TestMerge_refuses(t *testing.T) {
 		patches     []string
 		field, want string
 	}{
-		{"machine: [", nil, "base", "text that is not YAML"},
+		{"machine: [", nil, "base", "invalid YAML"},
 		{"patch.yaml", nil, "base", `write file("…")`},
 		{"[{op: remove, path: /machine}]", nil, "base", "with nothing to apply it to"},
 		{"machine: {sysctls: {$patch: delete}}", nil, "base", "with nothing to apply it to"},
@@ -122,7 +122,7 @@ func TestMerge_refuses(t *testing.T) {
 			"base is a patch itself"},
 		{sysctls, []string{"[{op: remove, path: /machine/sysctls}]"}, "patches[0]", "base is a patch itself"},
 		{wholeConfiguration, []string{"machine: {tokn: hunter2}"}, "patches[0]", "unknown fields: machine.tokn"},
-		{wholeConfiguration, []string{"machine: {certSANs: hunter2}"}, "patches[0]", "a patch that cannot be read"},
+		{wholeConfiguration, []string{"machine: {certSANs: hunter2}"}, "patches[0]", "an invalid patch"},
 		{wholeConfiguration, []string{`[{"op": "remove", "path": "/machine/none"}]`}, "patches[0]",
 			"a patch that does not apply"},
 	} {

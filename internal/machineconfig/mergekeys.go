@@ -22,8 +22,8 @@ func withoutMergeKeys(field string, chunks []chunk) ([]chunk, error) {
 
 		if !mergesMappings(c.node) {
 			return nil, &FieldError{
-				Field: field, Found: "a merge key (<<) of something else than mappings",
-				Allowed: "a mapping, or a list of mappings", Fix: "name an anchor of a mapping", Err: ErrNotPatch,
+				Field: field, Found: "a merge key (<<) whose value is not a mapping",
+				Allowed: "a mapping, or a list of mappings", Fix: "use an anchor of a mapping", Err: ErrNotPatch,
 			}
 		}
 
@@ -31,7 +31,7 @@ func withoutMergeKeys(field string, chunks []chunk) ([]chunk, error) {
 
 		encoded, err := encodeNode(c.node)
 		if err != nil {
-			return nil, fmt.Errorf("write out merge keys: %w", err)
+			return nil, fmt.Errorf("resolve merge keys: %w", err)
 		}
 
 		c.text = "---\n" + string(encoded)

@@ -68,8 +68,8 @@ func refusedByKubernetes(field string, keys []string) *FieldError {
 	return &FieldError{
 		Field: field,
 		Found: strings.Join(keys, ", ") + " among the labels and taints of a worker",
-		Allowed: "Kubernetes does not let a kubelet set it on its own node (NodeRestriction), and refuses all labels, " +
-			"annotations and taints that come with it",
-		Fix: "leave it out of the configuration, and set it with kubectl or another provider",
+		Allowed: "Kubernetes does not let a kubelet set it on its own node (NodeRestriction), and rejects all labels, " +
+			"annotations and taints set with it",
+		Fix: "remove it from the configuration, and set it with kubectl or another provider",
 	}
 }

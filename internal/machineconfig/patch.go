@@ -111,7 +111,7 @@ func parsePatch(field, text string) (*patch, error) {
 	chunks, err := split(text)
 	if err != nil {
 		return nil, &FieldError{
-			Field: field, Found: "text that is not YAML (" + withoutQuotes(err.Error()) + ")", Allowed: patchShape,
+			Field: field, Found: "invalid YAML (" + withoutQuotes(err.Error()) + ")", Allowed: patchShape,
 			Fix: "check indentation and quoting", Err: ErrNotYAML,
 		}
 	}
@@ -121,7 +121,7 @@ func parsePatch(field, text string) (*patch, error) {
 	}
 
 	if twice := duplicateVolume(chunks); twice != "" {
-		return nil, &FieldError{Field: field, Found: twice, Allowed: "each volume once", Fix: "give one of them another name"}
+		return nil, &FieldError{Field: field, Found: twice, Allowed: "each volume once", Fix: "rename one of them"}
 	}
 
 	return assemble(field, text, chunks)
@@ -207,7 +207,7 @@ func (p *patch) loadKnown(field, text string) error {
 func (p *patch) conflict(field string) error {
 	empty, err := container.New()
 	if err != nil {
-		return fmt.Errorf("make a configuration: %w", err)
+		return fmt.Errorf("create a configuration: %w", err)
 	}
 
 	_, err = configpatcher.StrategicMerge(empty,

@@ -25,7 +25,7 @@ func shapeMistake(node *yaml.Node) *FieldError {
 		return mistake
 	case yaml.SequenceNode:
 		mistake.Found = "a list among several documents"
-		mistake.Fix = "give the JSON 6902 patch an entry of its own"
+		mistake.Fix = "put the JSON 6902 patch in a separate entry"
 
 		return mistake
 	case yaml.MappingNode:
@@ -46,7 +46,7 @@ func shapeMistake(node *yaml.Node) *FieldError {
 		return nil
 	case valueAt(node, "op") != nil && valueAt(node, "path") != nil:
 		mistake.Found = "a single operation of a JSON 6902 patch"
-		mistake.Fix = "put it into a list"
+		mistake.Fix = "put it in a list"
 	default:
 		mistake.Found = "a document with neither machine, cluster nor kind"
 		mistake.Fix = "indent it under machine or cluster, or add apiVersion and kind"
@@ -95,7 +95,7 @@ func loadError(field string, err error) error {
 	}
 
 	return &FieldError{
-		Field: field, Found: "a patch that cannot be read (" + withoutQuotes(text) + ")", Allowed: patchShape,
+		Field: field, Found: "an invalid patch (" + withoutQuotes(text) + ")", Allowed: patchShape,
 		Fix: "check the types of its values", Err: ErrNotPatch,
 	}
 }
@@ -104,8 +104,8 @@ func loadError(field string, err error) error {
 func applyError(field string, err error) error {
 	return &FieldError{
 		Field: field, Found: "a patch that does not apply (" + withoutQuotes(err.Error()) + ")",
-		Allowed: "changes of what the generated configuration and earlier patches have",
-		Fix:     "check the paths it names", Err: ErrNotPatch,
+		Allowed: "changes to the generated configuration and earlier patches",
+		Fix:     "check its paths", Err: ErrNotPatch,
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // ErrUnknownForm says that a question about a configuration cannot be answered, because its main document has
 // fields of a newer Talos than this build knows.
-var ErrUnknownForm = errors.New("the main document has fields this build does not know")
+var ErrUnknownForm = errors.New("the main document has unknown fields")
 
 // rebootRules say which fields of the main document a running machine takes as they are. All others need a reboot,
 // those of a later machinery library included.
@@ -71,12 +71,12 @@ func NeedsReboot(before, after []byte, talos string) (bool, []string, error) {
 
 	old, err := load(before)
 	if err != nil {
-		return false, nil, fmt.Errorf("compare configurations: the old one: %w", err)
+		return false, nil, fmt.Errorf("compare configurations: old configuration: %w", err)
 	}
 
 	updated, err := load(after)
 	if err != nil {
-		return false, nil, fmt.Errorf("compare configurations: the new one: %w", err)
+		return false, nil, fmt.Errorf("compare configurations: new configuration: %w", err)
 	}
 
 	fields, err := rules.differing(old, updated)
@@ -100,12 +100,12 @@ func NeedsReboot(before, after []byte, talos string) (bool, []string, error) {
 func (r rebootRules) differing(before, after []document) ([]string, error) {
 	old, err := mainConfig(before)
 	if err != nil {
-		return nil, fmt.Errorf("the old one: %w", err)
+		return nil, fmt.Errorf("old configuration: %w", err)
 	}
 
 	updated, err := mainConfig(after)
 	if err != nil {
-		return nil, fmt.Errorf("the new one: %w", err)
+		return nil, fmt.Errorf("new configuration: %w", err)
 	}
 
 	fields := differing("", *old, *updated, slices.Concat(r.top, []string{"machine"}))

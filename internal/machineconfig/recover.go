@@ -20,7 +20,7 @@ import (
 )
 
 // ErrNotRecoverable means that settings cannot be read back from a configuration.
-var ErrNotRecoverable = errors.New("no settings can be read from the configuration")
+var ErrNotRecoverable = errors.New("cannot read settings from the configuration")
 
 // SettingsOf reads settings back from the configuration of a machine, the reverse of Generate. Talos's own
 // defaults stay at their zero values. Patches cannot be distinguished from settings: where patches or registries
@@ -43,7 +43,7 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle, levels ...*setting.Setting) (Clu
 
 	if main == nil || main.MachineConfig == nil || main.ClusterConfig == nil || provider.K8sClusterConfig() == nil {
 		return Cluster{}, Machine{}, fmt.Errorf(
-			"%w: it has no machine and cluster sections with an endpoint that this build can read", ErrNotRecoverable)
+			"%w: no readable machine and cluster sections with an endpoint", ErrNotRecoverable)
 	}
 
 	c := recoverCluster(provider, inDocuments)

@@ -22,7 +22,7 @@ func (g *Generator) settle(d *documents, m Machine) error {
 
 	settled, main, err := g.oneForm(d, m)
 	if err != nil {
-		return fmt.Errorf("put configuration together: %w", err)
+		return fmt.Errorf("assemble configuration: %w", err)
 	}
 
 	settled = settleHostname(settled, main, m.Hostname)
@@ -32,7 +32,7 @@ func (g *Generator) settle(d *documents, m Machine) error {
 	}
 
 	if settled, err = m.System.Settle(settled); err != nil {
-		return fmt.Errorf("put configuration together: %w", err)
+		return fmt.Errorf("assemble configuration: %w", err)
 	}
 
 	if g.cluster.AirGapped {
@@ -41,7 +41,7 @@ func (g *Generator) settle(d *documents, m Machine) error {
 
 	provider, err := container.New(settled...)
 	if err != nil {
-		return fmt.Errorf("put configuration together: %w", err)
+		return fmt.Errorf("assemble configuration: %w", err)
 	}
 
 	d.known = provider

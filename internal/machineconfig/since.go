@@ -63,7 +63,7 @@ func tooNew(field, what string, least uint64, talos TalosVersion) *FieldError {
 	return &FieldError{
 		Field: field, Found: fmt.Sprintf("%s for Talos %s", what, talos),
 		Allowed: fmt.Sprintf("it with Talos v1.%d and newer", least),
-		Fix:     "raise talos_version, or remove it: machines refuse what they do not know", Err: ErrInvalidConfig,
+		Fix:     "raise talos_version, or remove it: machines reject unknown fields", Err: ErrInvalidConfig,
 	}
 }
 

@@ -89,7 +89,7 @@ func (g *Generator) misplaced(d *documents, m Machine) error {
 		}
 
 		return &FieldError{
-			Field: field, Found: "the document " + only.Kind() + " for a worker", Allowed: "it on control planes alone",
+			Field: field, Found: "the document " + only.Kind() + " for a worker", Allowed: "it on control planes only",
 			Fix: "move it to config_patches of the control plane", Err: ErrInvalidConfig,
 		}
 	}

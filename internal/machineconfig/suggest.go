@@ -17,7 +17,7 @@ import (
 // unknownKind is the error of a document that no supported Talos has.
 func unknownKind(field string, id identity) *FieldError {
 	mistake := &FieldError{
-		Field: field, Found: fmt.Sprintf("the document %s, whose kind no supported Talos has", id),
+		Field: field, Found: fmt.Sprintf("the document %s, whose kind no supported Talos version has", id),
 		Allowed: "kinds of documents of Talos " + talosRange(), Err: ErrNotPatch,
 		Fix: "check the spelling; documents of a newer Talos need its talos_version, and allow_untested = true",
 	}

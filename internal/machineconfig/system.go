@@ -76,7 +76,7 @@ func knownIn(cfg []byte) (coreconfig.Provider, error) {
 
 	provider, err := container.New(known...)
 	if err != nil {
-		return nil, fmt.Errorf("put configuration together: %w", err)
+		return nil, fmt.Errorf("assemble configuration: %w", err)
 	}
 
 	return provider, nil

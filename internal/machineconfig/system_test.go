@@ -98,84 +98,78 @@ func TestSystem_mistakes(t *testing.T) {
 		want     []string
 	}{
 		{"another volume", ofSystem(map[string]system.Volume{"DATA": {MinSize: "1GiB"}}), nil, []string{
-			`machine.system_volumes["DATA"]: found "DATA"; allowed: STATE, EPHEMERAL, ETCD, CRI, KUBELET, LOG; choose one of ` +
-				`them; other volumes are documents of their own in patches, such as UserVolumeConfig`}},
+			`machine.system_volumes["DATA"]: found "DATA"; allowed: STATE, EPHEMERAL, ETCD, CRI, KUBELET, LOG; choose one of them; configure other volumes with documents in patches, such as UserVolumeConfig`}},
 		{"the size of STATE", ofSystem(map[string]system.Volume{"STATE": {MinSize: "1GiB"}}), nil, []string{
-			`machine.system_volumes["STATE"]: found a size or a disk for STATE; allowed: encryption_keys alone; remove it; ` +
+			`machine.system_volumes["STATE"]: found a size or a disk for STATE; allowed: encryption_keys only; remove it; ` +
 				`STATE is on the system disk, and its size is fixed`}},
 		{"etcd on a worker", ofSystem(map[string]system.Volume{"ETCD": {MinSize: "1GiB"}}),
 			func(_ *Cluster, m *Machine) { m.Role = Worker }, []string{
-				`machine.system_volumes["ETCD"]: found a volume of etcd for a worker; allowed: it on control planes; remove it here`}},
+				`machine.system_volumes["ETCD"]: found an etcd volume on a worker; allowed: it on control planes; remove it here`}},
 		{"a directory with keys", ofSystem(map[string]system.Volume{"ETCD": {EncryptionKeys: secretKey}}), nil, []string{
 			`machine.system_volumes["ETCD"]: found neither a size nor a disk; allowed: min_size, max_size, grow or ` +
-				`disk_selector; give one of them: without it the volume is a directory of EPHEMERAL, and encrypted as that is`}},
+				`disk_selector; set one of them: without it the volume is a directory of EPHEMERAL, with the encryption of EPHEMERAL`}},
 		{"sizes", ofSystem(map[string]system.Volume{"ETCD": {MinSize: "big"}, "LOG": {MaxSize: "200%"},
 			"CRI": {MinSize: "10GiB", MaxSize: "1GiB"}, "KUBELET": {MinSize: "-1GiB"}}), nil, []string{
 			`machine.system_volumes["CRI"].max_size: found 1GiB, which is less than min_size, 10GiB; allowed: as much or more; ` +
-				`exchange them, or leave one out`,
+				`swap them, or remove one`,
 			`machine.system_volumes["ETCD"].min_size: found "big"; allowed: a size, such as 10GiB or 500MB`,
 			`machine.system_volumes["KUBELET"].min_size: found "-1GiB"; allowed: a size, such as 10GiB or 500MB`,
-			`machine.system_volumes["LOG"].max_size: found "200%"; allowed: a size, such as 10GiB or 500MB, a part of the disk ` +
-				`such as 80%, or what is to be left of it such as -10GiB`}},
+			`machine.system_volumes["LOG"].max_size: found "200%"; allowed: a size, such as 10GiB or 500MB, a percentage of the disk such as 80%, or the space to leave free such as -10GiB`}},
 		{"no CEL", ofSystem(map[string]system.Volume{"EPHEMERAL": {DiskSelector: "disk.speed > 3"}}), nil, []string{
-			`machine.system_volumes["EPHEMERAL"].disk_selector: found an expression that is not valid (ERROR: <input>:1:5: ` +
-				`undefined field 'speed'); allowed: CEL about a disk that is true or false, such as disk.transport == "nvme" && ` +
-				`!system_disk; correct it`}},
+			`machine.system_volumes["EPHEMERAL"].disk_selector: found an invalid expression (ERROR: <input>:1:5: ` +
+				`undefined field 'speed'); allowed: a boolean CEL expression about a disk, such as disk.transport == "nvme" && !system_disk; correct it`}},
 		{"keys", keyed(map[string]system.Key{"01": {NodeID: true}, "0": {}, "1": {NodeID: true, Passphrase: "open sesame"},
 			"2": {TPM: &system.TPM{PCRs: []int{24}}}, "3": {KMSEndpoint: "kms.test"}}), nil, []string{
-			`machine.system_volumes["EPHEMERAL"].encryption_keys["01"]: found "01"; allowed: the number of a slot of LUKS2, ` +
-				`from 0 to 31; choose one`,
-			`machine.system_volumes["EPHEMERAL"].encryption_keys["0"]: found no kind of key; allowed: ` + keyKinds + `; choose one`,
+			`machine.system_volumes["EPHEMERAL"].encryption_keys["01"]: found "01"; allowed: a LUKS2 slot number from 0 to 31; choose one`,
+			`machine.system_volumes["EPHEMERAL"].encryption_keys["0"]: found a key without a type; allowed: ` + keyKinds + `; choose one`,
 			`machine.system_volumes["EPHEMERAL"].encryption_keys["1"]: found node_id and passphrase in one key; allowed: ` +
-				keyKinds + `; give each of them a slot of its own`,
+				keyKinds + `; use a separate slot for each`,
 			`machine.system_volumes["EPHEMERAL"].encryption_keys["2"].tpm.pcrs: found 24; allowed: registers from 0 to 23; ` +
 				`choose one of them`,
-			`machine.system_volumes["EPHEMERAL"].encryption_keys["3"].kms_endpoint: found what is no URL of a KMS; allowed: such ` +
+			`machine.system_volumes["EPHEMERAL"].encryption_keys["3"].kms_endpoint: found an invalid KMS URL; allowed: such ` +
 				`as https://kms.example.com:4443; write scheme and host`}},
 		{"STATE locked to itself", ofSystem(map[string]system.Volume{"STATE": {EncryptionKeys: map[string]system.Key{
 			"0": {NodeID: true, LockToState: true}}}}), nil, []string{
-			`machine.system_volumes["STATE"].encryption_keys["0"].lock_to_state: found true; allowed: false for STATE; remove ` +
-				`it; it is about other volumes`}},
+			`machine.system_volumes["STATE"].encryption_keys["0"].lock_to_state: found true; allowed: false for STATE; remove it; it applies only to other volumes`}},
 		{"rules", system.Settings{ImageVerification: []system.ImageRule{{Skip: true}, {Image: "a.test/*"},
 			{Image: "a.test/*", Skip: true, PublicKey: "x"}, {Image: "a.test/*", Issuer: "https://a.test"},
 			{Image: "a.test/*", Issuer: "https://a.test", SubjectRegex: "("}}}, nil, []string{
 			`machine.image_verification[0].image: found no pattern; allowed: such as registry.k8s.io/*; set it`,
-			`machine.image_verification[1]: found nothing that is asked of a.test/*; allowed: one of skip, deny, issuer with ` +
+			`machine.image_verification[1]: found no requirement for a.test/*; allowed: one of skip, deny, issuer with ` +
 				`subject, and public_key; choose one of them`,
 			`machine.image_verification[2]: found more than one of skip, deny, issuer with subject, and public_key; allowed: ` +
-				`one of them; give the others rules of their own`,
+				`one of them; use separate rules for the others`,
 			`machine.image_verification[3]: found an issuer without a subject, or a subject without an issuer; allowed: both; ` +
 				`set issuer, and subject or subject_regex`,
 			`machine.image_verification[4].subject_regex: found "(" (error parsing regexp: missing closing ): ` + "`(`" +
 				`); allowed: a regular expression of Go`}},
 		{"in a container", system.Settings{WorkloadIsolation: new(true), Volumes: map[string]system.Volume{
 			"EPHEMERAL": {MinSize: "1GiB"}}}, func(c *Cluster, m *Machine) { c.Container, m.Install = true, Install{} }, []string{
-			`machine.system_volumes: found volumes; allowed: none for a container; remove them; the volumes of a container are ` +
-				`those of its pod`,
+			`machine.system_volumes: found volumes; allowed: none for a container; remove them; a container uses the volumes of its pod`,
 			`machine.workload_isolation: found true; allowed: false, or none for a container; remove it; Talos isolates nothing ` +
 				`there`}},
 		{"too new for Talos 1.10", everySystem, func(c *Cluster, m *Machine) { c.Contract, m.TalosVersion = "v1.10", "v1.10.4" },
 			[]string{
-				`machine.system_volumes["EPHEMERAL"].max_size: found a part of the disk with talos_version v1.10; allowed: it with ` +
+				`machine.system_volumes["EPHEMERAL"].max_size: found a percentage of the disk with talos_version v1.10; allowed: it with ` +
 					`Talos v1.12 and newer; raise talos_version, or remove it`,
-				`machine.system_volumes["EPHEMERAL"].encryption_keys["0"].lock_to_state: found a key that is locked to STATE with ` +
+				`machine.system_volumes["EPHEMERAL"].encryption_keys["0"].lock_to_state: found a key locked to STATE with ` +
 					`talos_version v1.10; allowed: it with Talos v1.11 and newer; raise talos_version, or remove it`,
-				`machine.system_volumes["EPHEMERAL"].encryption_keys["0"].tpm.pcrs: found registers of a key with talos_version ` +
+				`machine.system_volumes["EPHEMERAL"].encryption_keys["0"].tpm.pcrs: found PCRs of a key with talos_version ` +
 					`v1.10; allowed: it with Talos v1.12 and newer; raise talos_version, or remove it`,
-				`machine.system_volumes["ETCD"]: found a volume of its own for ETCD with talos_version v1.10; allowed: it with ` +
+				`machine.system_volumes["ETCD"]: found a separate volume for ETCD with talos_version v1.10; allowed: it with ` +
 					`Talos v1.14 and newer; raise talos_version, or remove it`,
-				`machine.system_volumes["ETCD"].max_size: found what is left of the disk with talos_version v1.10; allowed: it with ` +
+				`machine.system_volumes["ETCD"].max_size: found a negative size with talos_version v1.10; allowed: it with ` +
 					`Talos v1.13 and newer; raise talos_version, or remove it`,
-				`machine.system_volumes["LOG"]: found a volume of its own for LOG with talos_version v1.10; allowed: it with Talos ` +
+				`machine.system_volumes["LOG"]: found a separate volume for LOG with talos_version v1.10; allowed: it with Talos ` +
 					`v1.14 and newer; raise talos_version, or remove it`,
-				`machine.system_volumes["STATE"].encryption_keys["0"].tpm.pcrs: found registers of a key with talos_version v1.10; ` +
+				`machine.system_volumes["STATE"].encryption_keys["0"].tpm.pcrs: found PCRs of a key with talos_version v1.10; ` +
 					`allowed: it with Talos v1.12 and newer; raise talos_version, or remove it`,
 				`machine.image_verification: found rules for images with talos_version v1.10; allowed: it with Talos v1.13 and ` +
 					`newer; raise talos_version, or remove it`,
 				`machine.system_volumes["EPHEMERAL"].encryption_keys["0"]: found lock_to_state or tpm.pcrs with version_contract ` +
-					`v1.10; allowed: neither: the field of that contract for disk encryption has no place for it; remove it`,
+					`v1.10; allowed: neither: disk encryption of that contract does not support it; remove it`,
 				`machine.system_volumes["STATE"].encryption_keys["0"]: found lock_to_state or tpm.pcrs with version_contract ` +
-					`v1.10; allowed: neither: the field of that contract for disk encryption has no place for it; remove it`}},
+					`v1.10; allowed: neither: disk encryption of that contract does not support it; remove it`}},
 		{"isolation before Talos 1.14", system.Settings{WorkloadIsolation: new(true)},
 			func(_ *Cluster, m *Machine) { m.TalosVersion = "v1.13.6" }, []string{
 				`machine.workload_isolation: found true with talos_version v1.13; allowed: it with Talos v1.14 and newer; raise ` +
@@ -220,8 +214,8 @@ func TestSystem_volumesByPatch(t *testing.T) {
 	for _, test := range []struct{ name, talos, patch, want string }{
 		{"twice at one place", "v1.13.0", fmt.Sprintf(volume, user, notBlank) +
 			"---\napiVersion: v1alpha1\nkind: ExistingVolumeConfig\nname: data\ndiscovery:\n  volumeSelector:\n    match: \"true\"\n",
-			`machine.patches[0]: found ExistingVolumeConfig data beside a UserVolumeConfig of that name; allowed: each volume ` +
-				`once; give one of them another name`},
+			`machine.patches[0]: found ExistingVolumeConfig data and a UserVolumeConfig of the same name; allowed: each volume ` +
+				`once; rename one of them`},
 		{"nowhere", "v1.13.0", "apiVersion: v1alpha1\nkind: UserVolumeConfig\nname: data\n",
 			`machine.patches[0]: found a patch that makes the configuration invalid (UserVolumeConfig/data: disk selector is required; min size or max ` +
 				`size is required); allowed: what Talos accepts for a controlplane machine; correct or remove this patch`},
@@ -231,10 +225,10 @@ func TestSystem_volumesByPatch(t *testing.T) {
 				`machine; correct or remove this patch`},
 		{"not known", "v1.10.3", fmt.Sprintf(volume, "RawVolumeConfig", notBlank),
 			`machine.patches[0]: found the document RawVolumeConfig for Talos v1.10.3; allowed: it with Talos v1.11 and newer; ` +
-				`raise talos_version, or remove it: machines refuse what they do not know`},
+				`raise talos_version, or remove it: machines reject unknown fields`},
 		{"a volume of etcd", "v1.13.6", strings.Replace(fmt.Sprintf(volume, "VolumeConfig", notBlank), "data", "ETCD", 1),
 			`machine.patches[0]: found the document VolumeConfig ETCD for Talos v1.13.6; allowed: it with Talos v1.14 and newer; ` +
-				`raise talos_version, or remove it: machines refuse what they do not know`},
+				`raise talos_version, or remove it: machines reject unknown fields`},
 		{"right", "v1.10.0", fmt.Sprintf(volume, user, notBlank), ""},
 		{"deleted and given anew", "v1.14.0", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\n$patch: delete\n---\n" +
 			"apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nprovisioning:\n  maxSize: 9GiB\n", ""},
@@ -286,9 +280,9 @@ func TestVolumeChanges(t *testing.T) {
 		want               string
 	}{
 		{name: "a partition of what is a directory", after: one("ETCD", system.Volume{MinSize: "1GiB"}),
-			want: "VolumeConfig/ETCD: a directory of EPHEMERAL would become a partition of its own"},
+			want: "VolumeConfig/ETCD: a directory of EPHEMERAL would become a separate partition"},
 		{name: "and back", before: one("LOG", system.Volume{Grow: new(true)}),
-			want: "VolumeConfig/LOG: a partition of its own would become a directory of EPHEMERAL"},
+			want: "VolumeConfig/LOG: a separate partition would become a directory of EPHEMERAL"},
 		{name: "another size", before: one("ETCD", system.Volume{MinSize: "1GiB"}),
 			after: one("ETCD", system.Volume{MinSize: "2GiB"})},
 		{name: "encrypted", after: one("STATE", system.Volume{EncryptionKeys: secretKey}),
@@ -314,7 +308,7 @@ func TestVolumeChanges(t *testing.T) {
 			want: "UserVolumeConfig/data: its volumeType would change from directory to partition"},
 		{name: "a new volume of a user", repatched: raw(luks)},
 		{name: "by patch", repatched: "apiVersion: v1alpha1\nkind: VolumeConfig\nname: CRI\nprovisioning:\n  minSize: 1GiB\n",
-			want: "VolumeConfig/CRI: a directory of EPHEMERAL would become a partition of its own"},
+			want: "VolumeConfig/CRI: a directory of EPHEMERAL would become a separate partition"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before, after := withSystem(ControlPlane, test.before), withSystem(ControlPlane, test.after)

@@ -71,7 +71,7 @@ func checkCluster(c Cluster, s strictness) error {
 	checkSettings(&found, level{"", c.Settings}, c, false, s)
 
 	if c.Container && c.ImageCache {
-		found.add("image_cache", "true", "false", "the cache is kept on the system disk, and containers have none")
+		found.add("image_cache", "true", "false", "the cache is stored on the system disk, which containers do not have")
 	}
 
 	if c.Contract != "" {
@@ -141,7 +141,7 @@ func checkEndpoint(found *problems, endpoint string, s strictness) string {
 
 	switch {
 	case parsed.Scheme != "https":
-		return wrong("the Kubernetes API speaks https only")
+		return wrong("the Kubernetes API supports only https")
 	case parsed.User != nil:
 		// Not shown: it may hold a password.
 		found.add("endpoint", "a URL with a user name", endpointShape, "remove the part before the @")

@@ -51,15 +51,15 @@ func checkKernelArgs(found *problems, contract string, install Install) {
 	}
 
 	found.add("machine.install.extra_kernel_args", "kernel arguments with contract "+contract,
-		"none: the installer takes those of its image",
-		"put them into the schematic of the image (customization.extraKernelArgs)")
+		"none: the installer uses the kernel arguments of its image",
+		"put them in the schematic of the image (customization.extraKernelArgs)")
 }
 
 func checkHostname(found *problems, hostname string) {
 	if hostname != "" && !network.IsDNSName(hostname) {
 		found.add("machine.hostname", quoted(hostname),
 			"a host name in lower case, of letters, digits and dashes, with or without a domain",
-			"Kubernetes takes the name of the node from it")
+			"Kubernetes uses it as the node name")
 	}
 }
 
@@ -67,7 +67,7 @@ func checkInstall(found *problems, install Install, s strictness) {
 	const field = "machine.install"
 
 	if install.Disk != "" && install.DiskSelector != nil {
-		found.add(field+".disk_selector", "a disk selector beside the disk "+quoted(install.Disk), "either of them",
+		found.add(field+".disk_selector", "a disk selector together with the disk "+quoted(install.Disk), "either of them",
 			"remove one; Talos would ignore the disk")
 	}
 
@@ -87,7 +87,7 @@ func checkInstall(found *problems, install Install, s strictness) {
 	for i, arg := range install.ExtraKernelArgs {
 		if (arg == "" && s == complete) || strings.ContainsAny(arg, " \t\r\n") {
 			found.add(at(field+".extra_kernel_args", i), quoted(arg), "one argument without spaces, such as console=ttyS0",
-				"give each argument an entry of its own")
+				"use a separate entry for each argument")
 		}
 	}
 }
@@ -95,7 +95,7 @@ func checkInstall(found *problems, install Install, s strictness) {
 func checkDiskSelector(found *problems, field string, selector DiskSelector, s strictness) {
 	if selector == (DiskSelector{}) && s == complete {
 		found.add(field, "no property", "at least one property of the disk",
-			"without one it matches any disk; name the disk instead")
+			"without one, it matches any disk; set the disk instead")
 	}
 
 	switch selector.Type {

@@ -106,7 +106,7 @@ func checkCIDR(found *problems, field, cidr string) (netip.Prefix, bool) {
 
 		return netip.Prefix{}, false
 	case prefix.Bits() == 0:
-		found.add(field, quoted(cidr), shape, "it is the whole internet; choose a private network")
+		found.add(field, quoted(cidr), shape, "it covers the whole internet; choose a private network")
 
 		return netip.Prefix{}, false
 	}
@@ -122,7 +122,7 @@ func checkCNI(found *problems, c Cluster, s strictness) {
 	case CNICustom:
 		if len(cni.URLs) == 0 && s == complete {
 			found.add("cni.urls", "no URLs", "at least one URL of a manifest with the CNI custom",
-				"add the manifests of the pod network, or use the CNI none and install it by other means")
+				"add the manifests of the pod network, or set the CNI to none and install it by other means")
 		}
 	case CNINone:
 	default:

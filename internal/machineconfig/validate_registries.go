@@ -54,7 +54,7 @@ func checkMirror(found *problems, field, name string, mirror RegistryMirror, con
 				"an http or https URL, such as https://mirror.local:5000", "write the scheme")
 		} else if parsed.User != nil {
 			found.add(at(field+".endpoints", i)+".url", "a URL with credentials", "a URL without them",
-				"put them into registries.auth")
+				"put them in registries.auth")
 		}
 	}
 
@@ -62,7 +62,7 @@ func checkMirror(found *problems, field, name string, mirror RegistryMirror, con
 	if err == nil && !legacy.MultidocNetworkConfigSupported() && overrides > 0 && overrides < len(mirror.Endpoints) {
 		found.add(field+".endpoints", "override_path for some endpoints only",
 			"the same for all endpoints of a mirror with contract "+contract,
-			"set it for all of them or for none")
+			"set it for all of them, or for none")
 	}
 }
 
@@ -88,8 +88,8 @@ func checkRegistryTLS(found *problems, field, host string, settings RegistryTLS,
 	checkRegistryHost(found, field, host)
 
 	if settings.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(settings.CA)) {
-		found.add(field+".ca", "text that is no certificate", "certificates in PEM",
-			"give the contents of the file, not its name")
+		found.add(field+".ca", "text that is not a certificate", "certificates in PEM",
+			"set the contents of the file, not its name")
 	}
 
 	switch {
@@ -100,8 +100,8 @@ func checkRegistryTLS(found *problems, field, host string, settings RegistryTLS,
 		}
 	default:
 		if _, err := tls.X509KeyPair([]byte(settings.ClientCertificate), []byte(settings.ClientKey)); err != nil {
-			found.add(field+".client_certificate", "a client certificate and key that do not belong together or are not PEM",
-				"a PEM certificate and its PEM key", "give the contents of the files")
+			found.add(field+".client_certificate", "a client certificate and key that do not match or are not PEM",
+				"a PEM certificate and its PEM key", "set the contents of the files")
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestValidateCluster_badSettings(t *testing.T) {
 		{"an endpoint without scheme", func(c *Cluster) { c.Endpoint = "10.0.0.10:6443" },
 			[]string{`endpoint: found "10.0.0.10:6443"; ` + endpointShape + `put https:// in front`}},
 		{"an http endpoint", func(c *Cluster) { c.Endpoint = "http://10.0.0.10:6443" },
-			[]string{`endpoint: found "http://10.0.0.10:6443"; ` + endpointShape + `the Kubernetes API speaks https only`}},
+			[]string{`endpoint: found "http://10.0.0.10:6443"; ` + endpointShape + `the Kubernetes API supports only https`}},
 		{"an endpoint that is no URL", func(c *Cluster) { c.Endpoint = "https://fd00::10:6443:x" },
 			[]string{`endpoint: found "https://fd00::10:6443:x"; ` + endpointShape +
 				`check brackets around an IPv6 address and the port`}},
@@ -93,7 +93,7 @@ func TestValidateCluster_badSettings(t *testing.T) {
 			`pod_cidrs[0]: found "10.244.0.0"; ` + cidrShape + `add the prefix length after a slash`,
 			`pod_cidrs[1]: found "fd00::1/64"; ` + cidrShape + `the address has bits set after the prefix; write fd00::/64`,
 			`service_cidrs[0]: found "ten/8"; ` + cidrShape + `write address and prefix length with a slash between them`,
-			`service_cidrs[1]: found "0.0.0.0/0"; ` + cidrShape + `it is the whole internet; choose a private network`,
+			`service_cidrs[1]: found "0.0.0.0/0"; ` + cidrShape + `it covers the whole internet; choose a private network`,
 			`service_cidrs[2]: found "::ffff:10.0.0.0/104"; ` + cidrShape + `write the IPv4 network as such`,
 		}},
 		{"two networks of a family", func(c *Cluster) { c.PodCIDRs = []string{"10.1.0.0/16", "10.2.0.0/16"} }, []string{
@@ -126,7 +126,7 @@ func TestValidateCluster_badSettings(t *testing.T) {
 		{"an unknown CNI", func(c *Cluster) { c.CNI = CNI{Name: "cilium"} },
 			[]string{`cni.name: found "cilium"; allowed: flannel, custom or none; choose one of them`}},
 		{"custom without URLs", func(c *Cluster) { c.CNI = CNI{Name: CNICustom} }, []string{
-			`cni.urls: found no URLs; allowed: at least one URL of a manifest with the CNI custom; add the manifests of the pod network, or use the CNI none and install it by other means`,
+			`cni.urls: found no URLs; allowed: at least one URL of a manifest with the CNI custom; add the manifests of the pod network, or set the CNI to none and install it by other means`,
 		}},
 		{"URLs with none", func(c *Cluster) { c.CNI = CNI{Name: CNINone, URLs: []string{"https://x.test/a.yaml"}} }, []string{
 			`cni.urls: found URLs with the CNI none; allowed: URLs with the CNI custom only; set cni.name to "custom", or remove the URLs`,
@@ -148,7 +148,7 @@ func TestValidateCluster_badSettings(t *testing.T) {
 				`cni.flannel.kube_network_policies: found network policies with contract v1.12; allowed: network policies with contract v1.13; switch them off, or raise the contract when all machines run Talos v1.13`,
 			}},
 		{"patches", func(c *Cluster) { c.Patches = []string{"machine: {}", "a: [", "machine:\n  nope: 1"} }, []string{
-			"patches[1]: found text that is not YAML (while parsing a flow node at line 2: did not find expected node " +
+			"patches[1]: found invalid YAML (while parsing a flow node at line 2: did not find expected node " +
 				"content); allowed: " + patchShape + "; check indentation and quoting",
 			"patches[2]: found unknown fields: machine.nope; allowed: fields of the machine configuration of Talos 1.14; " +
 				"check spelling and indentation",
@@ -191,13 +191,13 @@ func TestValidateCluster_badRegistries(t *testing.T) {
 			Registries{Mirrors: map[string]RegistryMirror{
 				"docker.io": {Endpoints: []RegistryEndpoint{{URL: "m.test:5000"}, {URL: "https://u:hunter2@m.test"}}}}}, []string{
 				`registries.mirrors["docker.io"].endpoints[0].url: found "m.test:5000"; allowed: an http or https URL, such as https://mirror.local:5000; write the scheme`,
-				`registries.mirrors["docker.io"].endpoints[1].url: found a URL with credentials; allowed: a URL without them; put them into registries.auth`,
+				`registries.mirrors["docker.io"].endpoints[1].url: found a URL with credentials; allowed: a URL without them; put them in registries.auth`,
 			}},
 		{"override for some, before 1.12", "v1.11",
 			Registries{Mirrors: map[string]RegistryMirror{
 				"docker.io": {Endpoints: []RegistryEndpoint{{URL: "https://a.test", OverridePath: true},
 					{URL: "https://b.test"}}}}}, []string{
-				`registries.mirrors["docker.io"].endpoints: found override_path for some endpoints only; allowed: the same for all endpoints of a mirror with contract v1.11; set it for all of them or for none`,
+				`registries.mirrors["docker.io"].endpoints: found override_path for some endpoints only; allowed: the same for all endpoints of a mirror with contract v1.11; set it for all of them, or for none`,
 			}},
 		{"override for some", "v1.12",
 			Registries{Mirrors: map[string]RegistryMirror{
@@ -213,7 +213,7 @@ func TestValidateCluster_badRegistries(t *testing.T) {
 			[]string{`registries.tls["r.test:0"]: found "r.test:0"; ` + host}},
 		{"a CA that is a file name", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test:5000": {CA: "ca.pem"}}},
 			[]string{
-				`registries.tls["r.test:5000"].ca: found text that is no certificate; allowed: certificates in PEM; give the contents of the file, not its name`,
+				`registries.tls["r.test:5000"].ca: found text that is not a certificate; allowed: certificates in PEM; set the contents of the file, not its name`,
 			}},
 		{"a client certificate alone", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test": {ClientCertificate: "x"}}},
 			[]string{
@@ -221,7 +221,7 @@ func TestValidateCluster_badRegistries(t *testing.T) {
 			}},
 		{"a client certificate that is none", "v1.13",
 			Registries{TLS: map[string]RegistryTLS{"r.test": {ClientCertificate: "x", ClientKey: "hunter2"}}}, []string{
-				`registries.tls["r.test"].client_certificate: found a client certificate and key that do not belong together or are not PEM; allowed: a PEM certificate and its PEM key; give the contents of the files`,
+				`registries.tls["r.test"].client_certificate: found a client certificate and key that do not match or are not PEM; allowed: a PEM certificate and its PEM key; set the contents of the files`,
 			}},
 		{"hosts of every kind", "v1.13",
 			Registries{TLS: map[string]RegistryTLS{"r.test": {}, "10.0.0.1": {}, "10.0.0.1:5000": {}, "[fd00::1]:5000": {},
@@ -259,13 +259,13 @@ func TestValidateMachine_badSettings(t *testing.T) {
 			`machine.install.disk: found no disk to install on; allowed: a device such as /dev/sda, or a disk selector; set install.disk or install.disk_selector`,
 		}},
 		{"a disk and a selector", func(m *Machine) { m.Install.DiskSelector = &DiskSelector{Type: "ssd"} }, []string{
-			`machine.install.disk_selector: found a disk selector beside the disk "/dev/sda"; allowed: either of them; remove one; Talos would ignore the disk`,
+			`machine.install.disk_selector: found a disk selector together with the disk "/dev/sda"; allowed: either of them; remove one; Talos would ignore the disk`,
 		}},
 		{"a disk that is no device", func(m *Machine) { m.Install.Disk = "sda" }, []string{
 			`machine.install.disk: found "sda"; allowed: a device, such as /dev/sda or /dev/disk/by-id/…; write the whole path`,
 		}},
 		{"a selector of nothing", func(m *Machine) { m.Install = Install{DiskSelector: &DiskSelector{}} }, []string{
-			`machine.install.disk_selector: found no property; allowed: at least one property of the disk; without one it matches any disk; name the disk instead`,
+			`machine.install.disk_selector: found no property; allowed: at least one property of the disk; without one, it matches any disk; set the disk instead`,
 		}},
 		{"a bad selector", func(m *Machine) {
 			m.Install = Install{DiskSelector: &DiskSelector{Type: "floppy", Size: "about 5"}}
@@ -274,17 +274,17 @@ func TestValidateMachine_badSettings(t *testing.T) {
 			`machine.install.disk_selector.size: found "about 5"; allowed: a comparison with a size, such as ">= 100GB" or "== 1TB"; the operators are ==, >=, <=, > and <`,
 		}},
 		{"arguments in one", func(m *Machine) { m.Install.ExtraKernelArgs = []string{"console=ttyS0", "a b", ""} }, []string{
-			`machine.install.extra_kernel_args[1]: found "a b"; allowed: one argument without spaces, such as console=ttyS0; give each argument an entry of its own`,
-			`machine.install.extra_kernel_args[2]: found ""; allowed: one argument without spaces, such as console=ttyS0; give each argument an entry of its own`,
+			`machine.install.extra_kernel_args[1]: found "a b"; allowed: one argument without spaces, such as console=ttyS0; use a separate entry for each argument`,
+			`machine.install.extra_kernel_args[2]: found ""; allowed: one argument without spaces, such as console=ttyS0; use a separate entry for each argument`,
 		}},
 		{"an image with a line break", func(m *Machine) { m.Install.Image = "ghcr.io/x:v1\n" }, []string{
 			`machine.install.image: found "ghcr.io/x:v1\n"; allowed: an image reference; remove the spaces`,
 		}},
 		{"a host name in capitals", func(m *Machine) { m.Hostname = "CP_1" }, []string{
-			`machine.hostname: found "CP_1"; allowed: a host name in lower case, of letters, digits and dashes, with or without a domain; Kubernetes takes the name of the node from it`,
+			`machine.hostname: found "CP_1"; allowed: a host name in lower case, of letters, digits and dashes, with or without a domain; Kubernetes uses it as the node name`,
 		}},
 		{"a patch of the pool", func(m *Machine) { m.PoolPatches = []string{"machine: {}", "cluster: [1]"} }, []string{
-			"pool.patches[1]: found a patch that cannot be read (error decoding document /v1alpha1/ (line 1): error decoding " +
+			"pool.patches[1]: found an invalid patch (error decoding document /v1alpha1/ (line 1): error decoding " +
 				"to *v1alpha1.Config: yaml: construct errors: line 1: cannot construct !!seq into v1alpha1.ClusterConfig); " +
 				"allowed: " + patchShape + "; check the types of its values",
 		}},

@@ -157,8 +157,8 @@ func CheckContract(contract string, talos TalosVersion) error {
 	return &FieldError{
 		Field:   "talos_version_contract",
 		Found:   quoted(contract),
-		Allowed: "at most " + talos.Contract() + ", since machines run Talos " + talos.String(),
-		Fix:     "machines refuse documents of a newer contract: lower the contract or raise talos_version",
+		Allowed: "at most " + talos.Contract() + ", because machines run Talos " + talos.String(),
+		Fix:     "machines reject documents of a newer contract: lower the contract or raise talos_version",
 	}
 }
 

@@ -84,7 +84,7 @@ func TestContract_mustNotBeNewerThanMachines(t *testing.T) {
 		{"v1.10", "v1.13.0", nil},
 		{"v1.13", "v1.13.0", nil},
 		{"v1.13", "v1.12.6", []string{
-			`talos_version_contract: found "v1.13"; allowed: at most v1.12, since machines run Talos v1.12.6; machines refuse documents of a newer contract: lower the contract or raise talos_version`,
+			`talos_version_contract: found "v1.13"; allowed: at most v1.12, because machines run Talos v1.12.6; machines reject documents of a newer contract: lower the contract or raise talos_version`,
 		}},
 		{"1.13", "v1.13.0", []string{
 			`talos_version_contract: found "1.13"; allowed: v1.10 to v1.14, without a patch level; write the Talos minor version the cluster was created with, such as v1.13`,

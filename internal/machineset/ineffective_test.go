@@ -23,10 +23,10 @@ func TestValidateConfigurations_ineffectiveDeletion(t *testing.T) {
 	}
 
 	found := validateConfigurations(p)
-	want := "found $patch: delete for the document KubeSchedulerConfig, which is not there"
+	want := "found $patch: delete for the document KubeSchedulerConfig, which does not exist"
 
 	if len(found) != 1 || found[0].Severity != finding.Warning || found[0].At.String() != "cluster_config_patches[1]" ||
-		found[0].Detail != finding.Sentences(want, "It has no effect there", "check kind and name if the document should be there") {
+		found[0].Detail != finding.Sentences(want, "It has no effect there", "check kind and name if the document should exist") {
 		t.Errorf("got %+v", found)
 	}
 }

@@ -90,13 +90,13 @@ func TestForecastUpdate_refusesChangesOfVolumes(t *testing.T) {
 		at, says        string
 	}{
 		"a partition for etcd": {planes: etcd, at: `control_plane.system_volumes["ETCD"]`,
-			says: "VolumeConfig/ETCD of machines cp-1, cp-2 and cp-3: a directory of EPHEMERAL would become a partition of its own"},
+			says: "VolumeConfig/ETCD of machines cp-1, cp-2 and cp-3: a directory of EPHEMERAL would become a separate partition"},
 		"none any more": {before: etcd, at: "control_plane.system_volumes",
-			says: "VolumeConfig/ETCD of machines cp-1, cp-2 and cp-3: a partition of its own would become a directory of EPHEMERAL"},
+			says: "VolumeConfig/ETCD of machines cp-1, cp-2 and cp-3: a separate partition would become a directory of EPHEMERAL"},
 		"encrypted": {workers: sealed, at: `workers["batch"].system_volumes["STATE"]`,
 			says: "VolumeConfig/STATE of machine batch/w-1: a plain volume would become an encrypted one"},
 		"by patch": {change: patched, at: `workers["batch"].machines["w-1"]`,
-			says: "VolumeConfig/LOG of machine batch/w-1: a directory of EPHEMERAL would become a partition of its own"},
+			says: "VolumeConfig/LOG of machine batch/w-1: a directory of EPHEMERAL would become a separate partition"},
 		"on one machine": {change: own, at: `control_plane.machines["cp-2"].system_volumes["ETCD"]`,
 			says: "VolumeConfig/ETCD of machine cp-2: "},
 		"on a machine that joins": {change: own, gone: "cp-2"},

@@ -114,7 +114,7 @@ func TestAccKubernetesUpgrade_ofAWholeCluster(t *testing.T) {
 					},
 				},
 				{PreConfig: func() { nothingBooted(t, s, before) }, Config: config(oldKubernetes),
-					ExpectError: sitetest.Message("cannot go back from v1.36 to v1.35")},
+					ExpectError: sitetest.Message("cannot be downgraded from v1.36 to v1.35")},
 			},
 		})
 	})

@@ -22,12 +22,12 @@ func Parse(config string) (parsed map[string]any, err error) {
 	// The YAML library panics on some malformed input.
 	defer func() {
 		if recover() != nil {
-			parsed, err = nil, wrong("text that the YAML library cannot read", "check indentation and quoting")
+			parsed, err = nil, wrong("invalid YAML", "check indentation and quoting")
 		}
 	}()
 
 	if expansion.CheckYAML([]byte(config)) != nil {
-		return nil, wrong("YAML whose aliases expand to far more than the text", "write out what the aliases stand for")
+		return nil, wrong("YAML with aliases that expand excessively", "replace the aliases with their values")
 	}
 
 	decoder := yaml.NewDecoder(strings.NewReader(config))
@@ -40,7 +40,7 @@ func Parse(config string) (parsed map[string]any, err error) {
 		case errors.Is(err, io.EOF):
 			return parsed, nil
 		case err != nil:
-			return nil, wrong(fmt.Sprintf("text that is not YAML, in document %d", n), "check indentation and quoting")
+			return nil, wrong(fmt.Sprintf("invalid YAML in document %d", n), "check indentation and quoting")
 		}
 
 		if err := add(parsed, document.Content); err != nil {
@@ -56,7 +56,7 @@ func add(parsed map[string]any, content []*yaml.Node) error {
 	}
 
 	if content[0].Kind != yaml.MappingNode {
-		return wrong("a document that is no mapping", "give the configuration itself")
+		return wrong("a document that is not a mapping", "set the configuration itself")
 	}
 
 	momentsAsTexts(content[0])
@@ -68,12 +68,12 @@ func add(parsed map[string]any, content []*yaml.Node) error {
 
 	data, err := textkeys.Of(decoded)
 	if err != nil { // textkeys.ErrTwice is the only one
-		return wrong("two keys that are the same as text", "keep one of them")
+		return wrong("two keys that are equal as strings", "keep one of them")
 	}
 
 	name := nameOf(data)
 	if _, twice := parsed[name]; twice {
-		return wrong("the document "+name+" twice", "Talos takes each once")
+		return wrong("the document "+name+" twice", "Talos accepts each document once")
 	}
 
 	parsed[name] = data

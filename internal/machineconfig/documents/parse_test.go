@@ -44,12 +44,12 @@ func TestParse_refuses(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]string{
-		"machine: [hunter2":               "text that is not YAML, in document 1",
-		"hunter2":                         "a document that is no mapping",
-		"- hunter2":                       "a document that is no mapping",
+		"machine: [hunter2":               "invalid YAML in document 1",
+		"hunter2":                         "a document that is not a mapping",
+		"- hunter2":                       "a document that is not a mapping",
 		"machine: {}\n---\ncluster: {}\n": "the document v1alpha1 twice",
 		"kind: A\nname: x\n---\nkind: A\nname: x\n": "the document A/x twice",
-		"machine: {0: hunter2, 0.0: b}":             "two keys that are the same as text",
+		"machine: {0: hunter2, 0.0: b}":             "two keys that are equal as strings",
 	} {
 		_, err := Parse(text)
 

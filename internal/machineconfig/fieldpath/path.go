@@ -50,7 +50,7 @@ func Parse(text string) (Path, error) {
 	for rest := text; rest != ""; {
 		step, after, ok := cutStep(rest, len(path) == 0)
 		if !ok {
-			return nil, fmt.Errorf("%q is not the path of a field", text)
+			return nil, fmt.Errorf("%q is not a field path", text)
 		}
 
 		path, rest = append(path, step), after

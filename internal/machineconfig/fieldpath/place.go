@@ -26,7 +26,7 @@ func (p Place) String() string {
 
 // ParsePlace reads the text of a place.
 func ParsePlace(text string) (Place, error) {
-	none := fmt.Errorf("%q is not a place in a configuration", text)
+	none := fmt.Errorf("%q is not a configuration path", text)
 	document, rest, _ := strings.Cut(text, " ")
 
 	if strings.HasPrefix(text, `"`) {

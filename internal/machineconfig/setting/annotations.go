@@ -26,12 +26,12 @@ var Annotations = define(definition[map[string]string]{
 
 			// Those of Talos say which labels, annotations and taints are its own.
 			if labels.ValidateAnnotations(map[string]string{key: ""}) != nil && strings.HasPrefix(key, "talos.dev/") {
-				found.add(under("annotations", key), "an annotation that Talos keeps its own data in", "any other", "remove it")
+				found.add(under("annotations", key), "an annotation that Talos uses for its own data", "any other", "remove it")
 			}
 		}
 
 		if labels.ValidateAnnotations(value) != nil && size(value) > labels.TotalAnnotationSizeLimitB {
-			found.add("annotations", "more than 256 KiB", "annotations of 256 KiB in all", "shorten or remove some")
+			found.add("annotations", "more than 256 KiB", "annotations of 256 KiB in total", "shorten or remove some")
 		}
 	},
 })

@@ -43,11 +43,11 @@ var KubeletExtraArgs = define(definition[map[string]string]{
 
 			switch {
 			case !argumentName.MatchString(name):
-				found.add(field, quoted(name), "the name of an argument in lower case, such as feature-gates",
-					"leave out the dashes before it")
+				found.add(field, quoted(name), "an argument name in lower case, such as feature-gates",
+					"remove the leading dashes")
 			case slices.Contains(ownKubeletArguments, name):
 				found.add(field, "an argument that Talos sets itself", "any other than "+strings.Join(ownKubeletArguments, ", "),
-					"remove it: with it Talos starts no kubelet, or one whose node has another name")
+					"remove it: with it, Talos does not start the kubelet, or the node gets another name")
 			case value[name] == "" && !t.Partial:
 				found.add(field, "an empty value", "a value, such as true", "write the value, or remove the argument")
 			}

@@ -224,15 +224,15 @@ func (o *OIDCConfig) check(found *problems, t Target) {
 	if parsed, err := url.Parse(o.IssuerURL); (o.IssuerURL != "" || !t.Partial) &&
 		(err != nil || parsed.Scheme != "https" || parsed.Host == "") {
 		found.add("oidc.issuer_url", quoted(o.IssuerURL), "a URL such as https://id.example.com/realm",
-			"Kubernetes takes issuers with https alone")
+			"Kubernetes accepts only https issuers")
 	}
 
 	if o.ClientID == "" && !t.Partial {
-		found.add("oidc.client_id", "no client", "the id of the client that the issuer gives tokens to", "set it")
+		found.add("oidc.client_id", "no client", "the ID of the client that gets tokens from the issuer", "set it")
 	}
 
 	if o.GroupsPrefix != "" && o.GroupsClaim == "" && !t.Partial {
-		found.add("oidc.groups_prefix", "a prefix of groups without groups_claim", "both, or none", "set groups_claim")
+		found.add("oidc.groups_prefix", "groups_prefix without groups_claim", "both, or none", "set groups_claim")
 	}
 
 	if t.Contract == nil || t.Contract.MultidocKubernetesConfigSupported() {
@@ -241,7 +241,7 @@ func (o *OIDCConfig) check(found *problems, t Target) {
 
 	if o.CA != "" {
 		found.add("oidc.ca", "a certificate with version_contract "+t.Contract.String(),
-			"it from contract v1.14 on: before, the API server reads it from a file", "remove it, or move to v1.14")
+			"it with contract v1.14 and newer: before, the API server reads it from a file", "remove it, or move to v1.14")
 	}
 
 	if len(o.RequiredClaims) > 1 {

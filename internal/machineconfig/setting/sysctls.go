@@ -42,8 +42,8 @@ var Sysctls = define(definition[map[string]string]{
 	check: func(value map[string]string, found *problems, _ Target) {
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			if !sysctlName.MatchString(key) {
-				found.add(under("sysctls", key), quoted(key), "the name of a parameter below /proc/sys, such as "+
-					"vm.max_map_count, or net/ipv6/conf/eth0.100/disable_ipv6 where a part has a dot in it", "correct the name")
+				found.add(under("sysctls", key), quoted(key), "the name of a parameter in /proc/sys, such as "+
+					"vm.max_map_count, or net/ipv6/conf/eth0.100/disable_ipv6 if a part contains a dot", "correct the name")
 			}
 		}
 	},

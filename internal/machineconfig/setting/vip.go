@@ -81,7 +81,8 @@ var VIP = define(definition[*VIPConfig]{
 		}
 
 		if value.Link == "" && !t.Partial && !t.FindsLinks {
-			found.add("vip.link", "no link", "the name or alias of a link, such as enp1s0: no machine is asked for it here",
+			found.add("vip.link", "no link", "the name or alias of a link, such as enp1s0, because no machine is queried "+
+				"here",
 				"set it")
 		}
 	},

@@ -80,20 +80,19 @@ func (v kept) to(is kept) Change {
 	switch {
 	case v.partition != is.partition:
 		return Change{What: fmt.Sprintf("%s would become %s", backing(v.partition), backing(is.partition)),
-			Why: "Talos decides that when it makes the volume, and refuses to change it"}
+			Why: "Talos sets this when it creates the volume, and cannot change it"}
 	case v.made != is.made:
 		return Change{What: fmt.Sprintf("its volumeType would change from %s to %s", v.made, is.made),
-			Why: "Talos makes another volume of that name then: what the former one holds stays where it is, out of reach of " +
-				"pods"}
+			Why: "Talos then creates another volume of that name, and pods can no longer reach the data of the former volume"}
 	case v.encrypted != is.encrypted:
 		return Change{What: fmt.Sprintf("%s volume would become %s one", cipher(v.encrypted), cipher(is.encrypted)),
-			Why: "Talos encrypts a volume when it makes it: with data on it the machine would not boot"}
+			Why: "Talos encrypts a volume only when it creates it: with existing data the machine would not boot"}
 	case v.encrypted && !slices.ContainsFunc(v.keys, func(k config.EncryptionKey) bool {
 		return slices.ContainsFunc(is.keys, func(other config.EncryptionKey) bool { return sameKey(k, other) })
 	}):
 		return Change{What: "all of its encryption keys would change",
-			Why: "a volume is opened by a key that is on its disk, which then adds and removes the others: with none of them " +
-				"the machine would not boot"}
+			Why: "one of the current keys must open the volume to add and remove others: without it the machine would " +
+				"not boot"}
 	default:
 		return Change{}
 	}
@@ -101,7 +100,7 @@ func (v kept) to(is kept) Change {
 
 func backing(partition bool) string {
 	if partition {
-		return "a partition of its own"
+		return "a separate partition"
 	}
 
 	return "a directory of EPHEMERAL"
@@ -229,7 +228,7 @@ func Duplicate(documents []Name) string {
 		}
 
 		if other, taken := seen[place]; taken && other != document.Kind {
-			return fmt.Sprintf("%s %s beside a %s of that name", document.Kind, document.Name, other)
+			return fmt.Sprintf("%s %s and a %s of the same name", document.Kind, document.Name, other)
 		}
 
 		seen[place] = document.Kind

@@ -53,7 +53,7 @@ func (s Settings) CheckContainer() []Problem {
 
 	if len(s.Volumes) > 0 {
 		found.add("system_volumes", "volumes", "none for a container",
-			"remove them; the volumes of a container are those of its pod")
+			"remove them; a container uses the volumes of its pod")
 	}
 
 	if s.WorkloadIsolation != nil && *s.WorkloadIsolation {
@@ -68,26 +68,26 @@ func (v Volume) check(found *problems, name string, controlPlane, partial bool) 
 
 	switch {
 	case !slices.Contains(names, name):
-		found.add(at, strconv.Quote(name), strings.Join(names, ", "), "choose one of them; other volumes are documents of "+
-			"their own in patches, such as UserVolumeConfig")
+		found.add(at, strconv.Quote(name), strings.Join(names, ", "), "choose one of them; configure other volumes with "+
+			"documents in patches, such as UserVolumeConfig")
 
 		return
 	case name == constants.StatePartitionLabel && v.provisioned():
-		found.add(at, "a size or a disk for STATE", "encryption_keys alone",
+		found.add(at, "a size or a disk for STATE", "encryption_keys only",
 			"remove it; STATE is on the system disk, and its size is fixed")
 	case name == constants.EtcdDataVolumeID && !controlPlane:
-		found.add(at, "a volume of etcd for a worker", "it on control planes", "remove it here")
+		found.add(at, "an etcd volume on a worker", "it on control planes", "remove it here")
 	case own(name) && !v.provisioned() && !partial:
 		found.add(at, "neither a size nor a disk", "min_size, max_size, grow or disk_selector",
-			"give one of them: without it the volume is a directory of EPHEMERAL, and encrypted as that is")
+			"set one of them: without it the volume is a directory of EPHEMERAL, with the encryption of EPHEMERAL")
 	}
 
 	v.checkSizes(found, at)
 
 	if v.DiskSelector != "" {
 		if _, err := v.disk(); err != nil {
-			found.add(at+".disk_selector", "an expression that is not valid ("+firstLine(err)+")",
-				`CEL about a disk that is true or false, such as disk.transport == "nvme" && !system_disk`, "correct it")
+			found.add(at+".disk_selector", "an invalid expression ("+firstLine(err)+")",
+				`a boolean CEL expression about a disk, such as disk.transport == "nvme" && !system_disk`, "correct it")
 		}
 	}
 
@@ -96,7 +96,7 @@ func (v Volume) check(found *problems, name string, controlPlane, partial bool) 
 	}
 
 	if v.EncryptionKeys != nil && len(v.EncryptionKeys) == 0 {
-		found.add(at+".encryption_keys", "no key", "one or more", "add a key, or leave the attribute out")
+		found.add(at+".encryption_keys", "no key", "one or more", "add a key, or remove the attribute")
 	}
 }
 
@@ -114,8 +114,8 @@ func (v Volume) checkSizes(found *problems, at string) {
 
 	var largest block.Size
 	if err := largest.UnmarshalText([]byte(v.MaxSize)); err != nil || v.MaxSize != "" && largest.IsZero() {
-		found.add(at+".max_size", strconv.Quote(v.MaxSize), sizeShape+", a part of the disk such as 80%, or what is to be "+
-			"left of it such as -10GiB", "")
+		found.add(at+".max_size", strconv.Quote(v.MaxSize), sizeShape+", a percentage of the disk such as 80%, or the "+
+			"space to leave free such as -10GiB", "")
 
 		return
 	}
@@ -123,7 +123,7 @@ func (v Volume) checkSizes(found *problems, at string) {
 	if v.MinSize != "" && v.MaxSize != "" && !largest.IsRelative() && !largest.IsNegative() &&
 		smallest.Value() > largest.Value() {
 		found.add(at+".max_size", v.MaxSize+", which is less than min_size, "+v.MinSize, "as much or more",
-			"exchange them, or leave one out")
+			"swap them, or remove one")
 	}
 }
 
@@ -131,26 +131,26 @@ func (k Key) check(found *problems, volume, slot string, partial bool) {
 	at := keyAt(volume, slot)
 
 	if number(slot) < 0 {
-		found.add(at, strconv.Quote(slot), "the number of a slot of LUKS2, from 0 to 31", "choose one")
+		found.add(at, strconv.Quote(slot), "a LUKS2 slot number from 0 to 31", "choose one")
 	}
 
 	kinds := k.kinds()
 	if len(kinds) > 1 {
 		found.add(at, strings.Join(kinds, " and ")+" in one key", "one of node_id, passphrase, kms_endpoint and tpm",
-			"give each of them a slot of its own")
+			"use a separate slot for each")
 	}
 
 	if len(kinds) == 0 && !partial {
-		found.add(at, "no kind of key", "one of node_id, passphrase, kms_endpoint and tpm", "choose one")
+		found.add(at, "a key without a type", "one of node_id, passphrase, kms_endpoint and tpm", "choose one")
 	}
 
 	if k.LockToState && volume == constants.StatePartitionLabel {
-		found.add(at+".lock_to_state", "true", "false for STATE", "remove it; it is about other volumes")
+		found.add(at+".lock_to_state", "true", "false for STATE", "remove it; it applies only to other volumes")
 	}
 
 	if parsed, err := url.Parse(k.KMSEndpoint); k.KMSEndpoint != "" && (err != nil || parsed.Host == "" ||
 		parsed.Scheme != "https" && parsed.Scheme != "grpc") {
-		found.add(at+".kms_endpoint", "what is no URL of a KMS", "such as https://kms.example.com:4443",
+		found.add(at+".kms_endpoint", "an invalid KMS URL", "such as https://kms.example.com:4443",
 			"write scheme and host")
 	}
 
@@ -197,12 +197,12 @@ func (r ImageRule) check(found *problems, at string, partial bool) {
 	switch {
 	case ways > 1:
 		found.add(at, "more than one of skip, deny, issuer with subject, and public_key", "one of them",
-			"give the others rules of their own")
+			"use separate rules for the others")
 	case partial:
 	case r.Image == "":
 		found.add(at+".image", "no pattern", "such as registry.k8s.io/*", "set it")
 	case ways == 0:
-		found.add(at, "nothing that is asked of "+r.Image, "one of skip, deny, issuer with subject, and public_key",
+		found.add(at, "no requirement for "+r.Image, "one of skip, deny, issuer with subject, and public_key",
 			"choose one of them")
 	case signed && (r.Issuer == "" || r.Subject == "" && r.SubjectRegex == ""):
 		found.add(at, "an issuer without a subject, or a subject without an issuer", "both", "set issuer, and subject or "+

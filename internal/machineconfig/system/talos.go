@@ -67,24 +67,24 @@ func (s Settings) CheckTalos(minor uint64) []Problem {
 	for _, name := range slices.Sorted(maps.Keys(s.Volumes)) {
 		v, at := s.Volumes[name], volumeAt(name)
 		if own(name) {
-			needs(at, "a volume of its own for "+name, ownVolumes)
+			needs(at, "a separate volume for "+name, ownVolumes)
 		}
 
 		if strings.Contains(v.MaxSize, "%") {
-			needs(at+".max_size", "a part of the disk", pcrsOfKeys)
+			needs(at+".max_size", "a percentage of the disk", pcrsOfKeys)
 		}
 
 		if strings.HasPrefix(v.MaxSize, "-") {
-			needs(at+".max_size", "what is left of the disk", negativeSizes)
+			needs(at+".max_size", "a negative size", negativeSizes)
 		}
 
 		for _, slot := range v.slots() {
 			if v.EncryptionKeys[slot].LockToState {
-				needs(keyAt(name, slot)+".lock_to_state", "a key that is locked to STATE", keysInDocuments)
+				needs(keyAt(name, slot)+".lock_to_state", "a key locked to STATE", keysInDocuments)
 			}
 
 			if tpm := v.EncryptionKeys[slot].TPM; tpm != nil && tpm.PCRs != nil {
-				needs(keyAt(name, slot)+".tpm.pcrs", "registers of a key", pcrsOfKeys)
+				needs(keyAt(name, slot)+".tpm.pcrs", "PCRs of a key", pcrsOfKeys)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (s Settings) CheckContract(contract *coreconfig.VersionContract) []Problem 
 		for _, slot := range s.Volumes[name].slots() {
 			if k := s.Volumes[name].EncryptionKeys[slot]; !own(name) && (k.LockToState || k.TPM != nil && k.TPM.PCRs != nil) {
 				found.add(keyAt(name, slot), "lock_to_state or tpm.pcrs with version_contract "+contract.String(),
-					"neither: the field of that contract for disk encryption has no place for it", "remove it")
+					"neither: disk encryption of that contract does not support it", "remove it")
 			}
 		}
 	}

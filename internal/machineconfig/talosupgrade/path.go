@@ -122,7 +122,7 @@ func Steps(from, to string, chosen []string) ([]string, error) {
 	if end.LT(begin.Version) {
 		return nil, &machineconfig.FieldError{
 			Field: "to", Found: fmt.Sprintf("%s, which is older than %s", end, begin), Allowed: "the same or a newer version",
-			Fix: "an older Talos may not read the configuration and the data of a newer one",
+			Fix: "an older Talos version may not support the configuration and data of a newer one",
 		}
 	}
 
@@ -132,7 +132,7 @@ func Steps(from, to string, chosen []string) ([]string, error) {
 		if err := Check(begin, next); err != nil {
 			return nil, &machineconfig.FieldError{
 				Field: "to", Found: fmt.Sprintf("%s, which is reached through %s", end, next),
-				Allowed: "versions that an installer takes from " + begin.String() + " on", Fix: err.Error(),
+				Allowed: "versions that an installer accepts from " + begin.String() + " on", Fix: err.Error(),
 			}
 		}
 
@@ -172,7 +172,7 @@ func passed(from, to machineconfig.TalosVersion, chosen []string) ([]machineconf
 			return nil, &machineconfig.FieldError{
 				Field: field, Found: version.String(),
 				Allowed: fmt.Sprintf("one release of each minor version between %s and %s", from, to),
-				Fix:     "leave out what is not on the way",
+				Fix:     "remove releases that are not on the path",
 			}
 		}
 

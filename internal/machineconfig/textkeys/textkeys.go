@@ -7,7 +7,7 @@ import (
 )
 
 // ErrTwice means that two keys of a map are the same as text, of which one would be lost.
-var ErrTwice = errors.New("two keys are the same as text")
+var ErrTwice = errors.New("two keys are equal as strings")
 
 // Of turns keys that are no text (8080, true) into text, as JSON has them, in maps and lists at any depth. Maps with
 // text keys and lists are changed in place. Two keys that become the same (0 and "0") are [ErrTwice].

@@ -146,9 +146,9 @@ func TestFunctions_refuse(t *testing.T) {
 		position  int64
 		want      string
 	}{
-		{"merge_patches", texts("machine: [", "machine: {}"), 0, "found text that is not YAML"},
+		{"merge_patches", texts("machine: [", "machine: {}"), 0, "found invalid YAML"},
 		{"merge_patches", texts("machine: {}", "machine: {}", "machine: {tokn: hunter2}"), 2, "unknown fields: machine.tokn"},
-		{"validate_patch", texts("machine: {certSANs: hunter2}", "v1.13.0"), 0, "a patch that cannot be read"},
+		{"validate_patch", texts("machine: {certSANs: hunter2}", "v1.13.0"), 0, "an invalid patch"},
 		{"validate_patch", texts("[{op: remove, path: /machine}]", "v1.13.0"), 0, "a JSON 6902 patch"},
 		{"validate_patch", texts("apiVersion: v1alpha1\nkind: ResolverConfig\nhostDNS: {enabled: true}", "v1.13.0"), 0,
 			"hostDNS of the document ResolverConfig for Talos v1.13.0"},
@@ -156,9 +156,9 @@ func TestFunctions_refuse(t *testing.T) {
 			"did you mean HostnameConfig?"},
 		{"validate_patch", texts("machine: {}", "latest"), 1, `found "latest"`},
 		{"validate_patch", texts("machine: {}", "v1.9"), 1, "v1.10.0 to v1.14.x"},
-		{"machine_config_diff", texts("machine: [hunter2", "{}"), 0, "cannot be read as a configuration"},
-		{"machine_config_diff", texts("{}", "machine: [hunter2"), 1, "cannot be read as a configuration"},
-		{"parse_machine_config", texts("- hunter2"), 0, "a document that is no mapping"},
+		{"machine_config_diff", texts("machine: [hunter2", "{}"), 0, "an invalid configuration"},
+		{"machine_config_diff", texts("{}", "machine: [hunter2"), 1, "an invalid configuration"},
+		{"parse_machine_config", texts("- hunter2"), 0, "a document that is not a mapping"},
 		{"parse_machine_config", texts("machine: {a: .inf}"), 0, "neither text, number"},
 		{"installer_image", []attr.Value{types.StringValue("v1.13"), types.StringNull()}, 0, `found "v1.13"`},
 		{"installer_image", texts("v1.13.0", "abc"), 1, "64 lower-case hex digits"},
