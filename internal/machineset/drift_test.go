@@ -47,18 +47,18 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
 				have.Machines["w-1"] = step.MachineState{Access: step.Member, TalosVersion: "v1.13.2", NodeName: "w-1"}
 			},
-			w: []string{"Talos: v1.13.2 runs, not v1.13.0"},
+			w: []string{"Talos: running v1.13.2, expected v1.13.0"},
 		},
 		"another address": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
 				have.Machines["w-1"] = step.MachineState{Access: step.Member, TalosVersion: "v1.13.0", NodeName: "w-1",
 					FoundAt: "10.0.0.9"}
 			},
-			w: []string{"address: it answers at 10.0.0.9, not at 10.0.0.11"},
+			w: []string{"address: responds at 10.0.0.9, not at 10.0.0.11"},
 		},
 		"another schematic": {
 			change: func(want *cluster.Spec, _ *cluster.Snapshot) { want.Machines[1].Schematic = schematic },
-			w:      []string{"schematic: none runs, not ce4c980550dd…"},
+			w:      []string{"schematic: running none, expected ce4c980550dd…"},
 		},
 		"any schematic": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
 			have.Machines["w-1"] = step.MachineState{Access: step.Member, TalosVersion: "v1.13.0", Schematic: schematic,
@@ -74,12 +74,12 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
 				have.Machines["cp-1"] = step.MachineState{Access: step.Maintenance}
 			},
-			cp: []string{"it waits in maintenance mode, without a configuration"},
+			cp: []string{"in maintenance mode without a configuration"},
 		},
 		"no member and no node": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) { have.Etcd.Members, have.Kubernetes.Nodes = nil, nil },
-			cp:     []string{"it has no member in etcd", "it has no node in Kubernetes"},
-			w:      []string{"it has no node in Kubernetes"},
+			cp:     []string{"no etcd member", "no Kubernetes node"},
+			w:      []string{"no Kubernetes node"},
 		},
 		"nobody answers": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
 			have.Etcd, have.Kubernetes = etcdstate.State{}, kubestate.State{}

@@ -26,7 +26,7 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 		"changed": {
 			Recorded: Record{Phase: cluster.Ready,
 				Machines: map[string]step.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: was}}}},
-			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+			Drift: []string{"image of kubelet: kubelet:v1.36.3, expected kubelet:v1.35.4"},
 		},
 		"told before": {
 			Recorded: Record{
@@ -35,12 +35,12 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 				Seen: record.Machines{"w-1": {Drift: record.Drift{
 					{Kind: record.ImageDiffers, Component: kubenames.Kubelet, Found: is}}}},
 			},
-			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+			Drift: []string{"image of kubelet: kubelet:v1.36.3, expected kubelet:v1.35.4"},
 		},
 		"after an update that failed": {
 			Recorded: Record{Phase: cluster.Degraded,
 				Machines: map[string]step.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}}},
-			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+			Drift: []string{"image of kubelet: kubelet:v1.36.3, expected kubelet:v1.35.4"},
 		},
 	} {
 		want, have := withoutDrift()

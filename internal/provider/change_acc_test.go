@@ -426,7 +426,7 @@ func expectImageDrift(t *testing.T, s *sitetest.Site, w *clitest.Workspace, bund
 	byHand(t, s, bundle, s.Workers[0], func(config string) string { return strings.Replace(config, meant, other, 1) })
 
 	empty, plan := w.PlanIsEmpty()
-	if empty || !sitetest.Message(fmt.Sprintf("w-1: image of kubelet: %s, not %s", other, meant)).MatchString(plan) {
+	if empty || !sitetest.Message(fmt.Sprintf("w-1: image of kubelet: %s, expected %s", other, meant)).MatchString(plan) {
 		t.Errorf("with another kubelet on w-1 the plan is\n%s", plan)
 	}
 

@@ -69,7 +69,7 @@ func TestAccProvidedMachines(t *testing.T) {
 		worker.SetMeta(key, "of somebody else")
 
 		planned := w.MustRun("plan")
-		sitetest.Says(t, planned, "META: not what `clusters` of the provider has: 0x0d", "write META 0x0d of w-1")
+		sitetest.Says(t, planned, "META: differs from `clusters` of the provider: 0x0d", "write META 0x0d of w-1")
 
 		w.Setenv("TF_VAR_meta", later)
 

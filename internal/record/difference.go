@@ -80,40 +80,41 @@ type Difference struct {
 // Drift is how a machine differs from what was applied last. A refresh observes it.
 type Drift []Difference
 
-// wholly are the kinds without arguments, with their sentence.
+// wholly are the kinds without arguments, with their text.
 var wholly = map[Kind]string{
-	Wiped:           "it waits in maintenance mode, without a configuration",
-	Unproven:        "it waits in maintenance mode, and nothing proves that it is the machine that joined",
-	NoMember:        "it has no member in etcd",
-	LeftEtcd:        "it left etcd, and its etcd does not run",
-	NoNode:          "it has no node in Kubernetes",
-	OwnedByAnother:  "another resource, or another state, has marked its node as its own",
-	OthersWork:      "control planes of other resources work",
-	NotOnHost:       "the host cluster has neither a pod nor volumes of it",
-	HostVolumesLost: "host cluster: its volumes can never be used again, and its data is lost",
+	Wiped:           "in maintenance mode without a configuration",
+	Unproven:        "in maintenance mode, and not proven to be the machine that joined",
+	NoMember:        "no etcd member",
+	LeftEtcd:        "left etcd, and its etcd does not run",
+	NoNode:          "no Kubernetes node",
+	OwnedByAnother:  "its node is marked as owned by another resource or state",
+	OthersWork:      "control planes of other resources are healthy",
+	NotOnHost:       "no pod and no volumes in the host cluster",
+	HostVolumesLost: "host cluster: its volumes are lost, with their data",
 }
 
 // String describes the difference.
 func (d Difference) String() string {
 	switch d.Kind {
 	case AddressDiffers:
-		return fmt.Sprintf("address: it answers at %s, not at %s", d.Found, d.Wanted)
+		return fmt.Sprintf("address: responds at %s, not at %s", d.Found, d.Wanted)
 	case TalosDiffers:
-		return fmt.Sprintf("Talos: %s runs, not %s", d.Found, d.Wanted)
+		return fmt.Sprintf("Talos: running %s, expected %s", d.Found, d.Wanted)
 	case SchematicDiffers:
-		return fmt.Sprintf("schematic: %s runs, not %s", step.ShortID(cmp.Or(d.Found, "none")), step.ShortID(d.Wanted))
+		return fmt.Sprintf("schematic: running %s, expected %s",
+			step.ShortID(cmp.Or(d.Found, "none")), step.ShortID(d.Wanted))
 	case ConfigurationDiffers:
 		return "configuration: " + d.place()
 	case ImageDiffers:
-		return fmt.Sprintf("image of %s: %s, not %s", d.Component, cmp.Or(d.Found, "that of Talos"), d.Wanted)
+		return fmt.Sprintf("image of %s: %s, expected %s", d.Component, cmp.Or(d.Found, "default of Talos"), d.Wanted)
 	case RunsOther:
-		return fmt.Sprintf("%s: %s runs, and its image is %s", d.Component, d.Found, d.Wanted)
+		return fmt.Sprintf("%s: running %s, but its image is %s", d.Component, d.Found, d.Wanted)
 	case MetaDiffers:
-		return "META: not what `clusters` of the provider has: " + metakey.Texts(d.Keys)
+		return "META: differs from `clusters` of the provider: " + metakey.Texts(d.Keys)
 	case EtcdGoesBack:
 		return "etcd downgrade to version " + d.Wanted + " is enabled"
 	case MarkUnproven:
-		return fmt.Sprintf("the owner mark on its node is not authentic and does not count, it names %q", d.Found)
+		return fmt.Sprintf("the owner mark on its node is not authentic and is ignored; it names %q", d.Found)
 	case HostDiffers, HostReplaces:
 		return "host cluster: " + d.Found
 	case HostStays:

@@ -27,7 +27,7 @@ type formerMachine struct {
 func DecodeFormer(observed []byte) (Machines, error) {
 	var former map[string]formerMachine
 	if err := json.Unmarshal(observed, &former); err != nil {
-		return nil, fmt.Errorf("read what was observed of machines: %w", err)
+		return nil, fmt.Errorf("read observed machines: %w", err)
 	}
 
 	machines := Machines{}
@@ -61,6 +61,19 @@ func DecodeFormer(observed []byte) (Machines, error) {
 	return machines, nil
 }
 
+// formerSentences are the sentences without an argument, by kind.
+var formerSentences = map[Kind]string{
+	Wiped:           "it waits in maintenance mode, without a configuration",
+	Unproven:        "it waits in maintenance mode, and nothing proves that it is the machine that joined",
+	NoMember:        "it has no member in etcd",
+	LeftEtcd:        "it left etcd, and its etcd does not run",
+	NoNode:          "it has no node in Kubernetes",
+	OwnedByAnother:  "another resource, or another state, has marked its node as its own",
+	OthersWork:      "control planes of other resources work",
+	NotOnHost:       "the host cluster has neither a pod nor volumes of it",
+	HostVolumesLost: "host cluster: its volumes can never be used again, and its data is lost",
+}
+
 // formerBeginnings are the prefixes of sentences with an argument, by kind. None is a prefix of another.
 var formerBeginnings = map[Kind]string{
 	ConfigurationDiffers: "configuration: ",
@@ -76,7 +89,7 @@ var formerBeginnings = map[Kind]string{
 
 // readSentence reads a difference of a former state. A sentence that no plan reads stays a sentence.
 func readSentence(text string) Difference {
-	for kind, sentence := range wholly {
+	for kind, sentence := range formerSentences {
 		if text == sentence {
 			return Difference{Kind: kind}
 		}
