@@ -41,8 +41,8 @@ func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 		})
 	}
 
-	d.refuseLate(absent, have, "Correct the address, or start the machine. Then apply again. For machines that take longer "+
-		"to start (VMs of the same apply, or a reboot after an interrupted create), set `appear_within`")
+	d.refuseLate(absent, have, "Correct the address, or start the machine. Then apply again. For machines that take "+
+		"longer to start (VMs of the same apply, or a reboot after an interrupted create), set `appear_within`")
 }
 
 // awaitDisks refuses machines on which the wanted configuration cannot be installed, before anything is sent. Linux

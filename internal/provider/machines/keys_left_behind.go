@@ -50,6 +50,7 @@ func warnOfPendingKeys(want cluster.Spec, have cluster.Snapshot) finding.List {
 
 	return finding.List{pendingKeys.Report(finding.Path{},
 		finding.Args{"cluster": want.Name, "annotation": rotation.Annotation},
-		finding.Report{Now: []string{"the machines have the keys that are safe beside these nodes: " + finding.Describe(names)}},
-	)}
+		finding.Report{Now: []string{
+			"the machines have the keys that are safe beside these nodes: " + finding.Describe(names),
+		}})}
 }

@@ -61,14 +61,14 @@ var (
 		"Remove `allow_bootstrap`.")
 
 	restoredEarlier = Messages.Warning("restored_earlier",
-		"Etcd of cluster {{.cluster}} already began with a snapshot",
-		"Etcd began with a snapshot at {{.time}}, before this run. The run takes it for {{.snapshot}}: an interrupted run "+
-			"leaves that.",
+		"The etcd of cluster {{.cluster}} already began with a snapshot",
+		"The etcd began with a snapshot at {{.time}}, before this run. The run takes it for {{.snapshot}}: an interrupted "+
+			"run leaves that.",
 		"If it was another snapshot, `restored_from` does not name the content of the cluster.")
 
 	anonymousSnapshot = Messages.Warning("snapshot_without_cluster",
 		"The snapshot of cluster {{.cluster}} does not name its cluster",
-		"Etcd began with {{.snapshot}}. It has no cluster in its name and no record beside it, like a snapshot of "+
+		"The etcd began with {{.snapshot}}. It has no cluster in its name and no record beside it, like a snapshot of "+
 			"`talosctl etcd snapshot`.",
 		"If it comes from a cluster with other secrets, Kubernetes cannot read its Secrets, and the tokens in it are "+
 			"invalid.")

@@ -129,7 +129,8 @@ func TestRecord_ofAMachineListedTwice(t *testing.T) {
 	}
 }
 
-// A cluster that had an etcd never counts as one without, or it would be bootstrapped again.
+// A cluster that had an etcd never counts as one without, or it would be bootstrapped again. A Ready cluster stays Ready
+// after an update that changed nothing.
 func TestPhase_ofFailedRuns(t *testing.T) {
 	t.Parallel()
 
@@ -159,8 +160,11 @@ func TestPhase_ofFailedRuns(t *testing.T) {
 		"bootstrap was accepted":  {have: accepted, before: cluster.Provisioning, Phase: cluster.Joining},
 		"etcd answered":           {have: withEtcd, before: cluster.Provisioning, Phase: cluster.Joining},
 		"complete, create failed": {Spec: new(oneMachine(ours)), have: whole, Phase: cluster.Joining},
+		"complete, update changed nothing": {Spec: new(oneMachine(ours)), have: whole, before: cluster.Ready,
+			Phase: cluster.Ready},
 		"complete, update failed": {Spec: new(oneMachine(ours)), have: whole, before: cluster.Ready,
-			Phase: cluster.Degraded},
+			done: []step.Step{step.Uncordon{Machine: "w-1"}}, Phase: cluster.Degraded},
+		"silent, update failed": {have: silent, before: cluster.Ready, Phase: cluster.Degraded},
 	} {
 		if test.Spec == nil {
 			test.Spec = &want
