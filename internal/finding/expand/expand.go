@@ -101,6 +101,9 @@ func actionOf(pipe *parse.PipeNode) (a Action) {
 // space matches the space between two words, where a CLI may wrap a line and draw a border.
 const space = `[\s│╷╵]+`
 
+// cliContext matches the lines of the configuration that a CLI prints between summary and detail.
+const cliContext = `(?:[\s│╷╵]+(?:with|on) [\s\S]*?)??`
+
 // Pattern matches the text that a message prints, however a CLI wraps it. The first place of each argument is a group
 // with its name.
 func Pattern(m finding.Message) (*regexp.Regexp, error) {
@@ -136,6 +139,8 @@ func Pattern(m finding.Message) (*regexp.Regexp, error) {
 
 		parts = append(parts, part)
 	}
+
+	parts[0] += cliContext
 
 	return regexp.Compile(strings.Join(parts, `[\s│╷╵]*`))
 }
