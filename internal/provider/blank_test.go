@@ -346,7 +346,7 @@ func TestFunctions_refuseBlankStrings(t *testing.T) {
 				}
 
 				refused := resp.Error != nil && resp.Error.FunctionArgument != nil &&
-					*resp.Error.FunctionArgument == int64(i) && strings.Contains(resp.Error.Text, "does not count as left out")
+					*resp.Error.FunctionArgument == int64(i) && strings.Contains(resp.Error.Text, "does not count as omitted")
 				if where := "function " + name + "." + p.Name; refused == meansSomething(where) {
 					t.Errorf("%s = %q: %v", where, text, resp.Error)
 				}

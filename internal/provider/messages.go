@@ -3,12 +3,16 @@ package provider
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
 
 // Messages are the catalogs of errors and warnings of the provider, in the order of the reference page.
 func Messages() []*finding.Catalog {
 	return []*finding.Catalog{
 		finding.Messages,
+		tf.Messages,
 		machines.Messages,
+		timetable.Messages,
 	}
 }

@@ -327,7 +327,7 @@ func TestCredentialsFile_validates(t *testing.T) {
 		{"talosop_kubeconfig_file", "ttl", "a day", "there is no unit for days"},
 		{"talosop_kubeconfig_file", "renew_before", "24h", `found "24h" with a ttl of 24h0m0s`},
 		{"talosop_kubeconfig_file", "renew_before", "-1s", "from 0s to less than ttl"},
-		{"talosop_kubeconfig_file", "user", "", "write null where there is no value"},
+		{"talosop_kubeconfig_file", "user", "", "use null for no value"},
 		{"talosop_kubeconfig_file", "groups", []any{"a", ""}, "found an empty string"},
 		{"talosop_talosconfig_file", "roles", []any{"os:reader", "admin"}, `found "admin". Allowed are os:admin`},
 		{"talosop_talosconfig_file", "roles", []any{}, "leave roles out"},

@@ -104,7 +104,7 @@ func refuseBlank(at int64, text types.String) *function.FuncError {
 		return nil
 	}
 
-	return function.NewArgumentFuncError(at, tf.BlankText(text.ValueString()))
+	return function.NewArgumentFuncError(at, tf.BlankText(text.ValueString())+" Use null for no value.")
 }
 
 // problem shows an error at its argument; of several mistakes at that of the first.

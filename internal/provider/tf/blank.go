@@ -20,6 +20,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // BlankTexts refuses empty strings, and strings of only spaces, everywhere in a configuration: they are neither
@@ -88,15 +90,14 @@ func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // Blank is the error about a blank string.
 func Blank(at path.Path, text string) diag.Diagnostic {
-	what := "value"
+	attribute := PathOf(at)
+	name := attribute.String()
 
-	for _, step := range at.Steps() {
-		if name, ok := step.(path.PathStepAttributeName); ok {
-			what = string(name)
-		}
+	if len(at.Steps()) > len(attribute.Steps()) { // it is in a set
+		name = attribute.Last()
 	}
 
-	return Invalid(at, what, BlankText(text), "", "")
+	return Diagnostic(blankText.At(attribute, finding.Args{"name": name, "problem": BlankText(text)}))
 }
 
 // BlankText is what Blank says about the value.
@@ -106,7 +107,7 @@ func BlankText(text string) string {
 		found = "Found a string of spaces."
 	}
 
-	return found + " It does not count as left out. Write null where there is no value."
+	return found + " It does not count as omitted."
 }
 
 func refuseBlanks(ctx context.Context, config tfsdk.Config) diag.Diagnostics {

@@ -87,8 +87,7 @@ func (d Duration) ValidateAttribute(
 	}
 
 	if _, err := time.ParseDuration(d.ValueString()); err != nil {
-		resp.Diagnostics.Append(Invalid(req.Path, "duration", "found "+finding.Quote(d.ValueString()),
-			"allowed is a duration such as 90s, 1h30m or 168h",
-			"write it in hours, minutes and seconds: there is no unit for days, and 7 of them are 168h"))
+		resp.Diagnostics.Append(Diagnostic(invalidDuration.At(
+			PathOf(req.Path), finding.Args{"value": d.ValueString()})))
 	}
 }

@@ -54,10 +54,8 @@ func (t Timetable) After(at time.Time) time.Time { return t.Next(at.In(t.zone)).
 
 // Invalid is the error about a schedule, wherever one is given.
 func Invalid(at path.Path, schedule string, err error) diag.Diagnostic {
-	return tf.Invalid(at, "schedule", "found "+finding.Quote(schedule)+": "+err.Error(),
-		"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week), or @hourly, @daily, "+
-			"@weekly, @monthly, @every 6h",
-		`write "0 3 * * *" for every night at three, and the time zone as time_zone`)
+	return tf.Diagnostic(invalidSchedule.At(
+		tf.PathOf(at), finding.Args{"value": schedule, "cause": strings.TrimSuffix(err.Error(), ".")}))
 }
 
 // Expression accepts the format of Read.
@@ -80,7 +78,6 @@ var TimeZone = tf.StringCheck{
 			return nil
 		}
 
-		return tf.Invalid(at, "time_zone", "found "+finding.Quote(value),
-			"allowed is a name of the IANA database, such as Europe/Berlin or Etc/UTC", "leave it out for "+DefaultZone)
+		return tf.Diagnostic(invalidTimeZone.At(tf.PathOf(at), finding.Args{"value": value}))
 	},
 }
