@@ -76,7 +76,7 @@ func (c *contexts) refused(t *testing.T, what string, done tftest.Outcome) {
 	t.Helper()
 
 	diagnostics := tftest.Show(done.Diagnostics)
-	for _, words := range []string{"Wrong host cluster", c.recorded, c.found} {
+	for _, words := range []string{"wrong host cluster", c.recorded, c.found} {
 		if !done.Failed() || !strings.Contains(diagnostics, words) {
 			t.Errorf("%s on another host does not say %q: %s", what, words, diagnostics)
 		}
@@ -258,7 +258,7 @@ resource "talosop_control_plane" "this" {
 		run := w.Run(args...)
 		printed := run.Unwrapped()
 
-		for _, words := range []string{"Wrong host cluster", k.recorded, k.found} {
+		for _, words := range []string{"wrong host cluster", k.recorded, k.found} {
 			if run.Exit == 0 || !strings.Contains(printed, words) {
 				t.Errorf("%v does not say %q: %s", args, words, run.Output())
 			}

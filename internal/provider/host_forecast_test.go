@@ -142,7 +142,7 @@ func TestContainer_refreshWithoutAKubeconfig(t *testing.T) {
 	tftest.Must(t, os.Remove(at))
 
 	read := d.Refresh(t).Must(t)
-	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "The host cluster was not read") {
+	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "[host_not_read]") {
 		t.Errorf("the refresh says: %s", diagnostics)
 	}
 
@@ -172,7 +172,7 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 
 	d := s.drive(t, "talosop_control_plane")
 	planned := d.Plan(t, config).Must(t)
-	if diagnostics := tftest.Show(planned.Diagnostics); !strings.Contains(diagnostics, "write-only") {
+	if diagnostics := tftest.Show(planned.Diagnostics); !strings.Contains(diagnostics, "[write_only_host_connection]") {
 		t.Errorf("the plan says: %s", diagnostics)
 	}
 
@@ -182,7 +182,7 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 	before := d.Refresh(t).Must(t).Value
 
 	read := d.Refresh(t).Must(t)
-	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "The host cluster was not read") ||
+	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "[host_not_read]") ||
 		!d.State.Equal(before) {
 		t.Errorf("the refresh says: %s", diagnostics)
 	}

@@ -155,39 +155,39 @@ func TestContainer_invalidConfiguration(t *testing.T) {
 			`AttributeName("replica_config_patches").ElementKeyString("1").ElementKeyInt(0)`, []string{"machine.type"}, false,
 		},
 		"name": {func(c tftest.Config) tftest.Config { return tftest.With(c, "Dev_1", "name") }, `AttributeName("name")`,
-			[]string{`"Dev_1"`, "lower-case letters"}, false},
+			[]string{"[invalid_host_object_name]", `"Dev_1"`}, false},
 		"a long name": {
 			func(c tftest.Config) tftest.Config {
 				return tftest.With(c, "a23456789-b23456789-c23456789-d23456789-e23456789", "name")
 			},
-			`AttributeName("name")`, []string{"-cp-2", "52 characters"}, false,
+			`AttributeName("name")`, []string{"[host_object_name_too_long]", "-cp-2", "52 characters"}, false,
 		},
 		"namespace": {func(c tftest.Config) tftest.Config { return tftest.With(c, "a.b", "host", "namespace") },
-			host + `.AttributeName("namespace")`, []string{`"a.b"`}, false},
+			host + `.AttributeName("namespace")`, []string{"[invalid_namespace]", `"a.b"`}, false},
 		"two ways to the host": {
 			func(c tftest.Config) tftest.Config { return tftest.With(c, true, "host", "in_cluster") },
-			host + `.AttributeName("in_cluster")`, []string{"kubeconfig_path", "one way"}, false,
+			host + `.AttributeName("in_cluster")`, []string{"[several_host_connections]", "kubeconfig_path"}, false,
 		},
 		"no kubeconfig": {
 			func(c tftest.Config) tftest.Config {
 				return tftest.With(tftest.Without(c, "host", "kubeconfig_path"), "very-secret", "host", "kubeconfig_wo")
-			}, host + `.AttributeName("kubeconfig_wo")`, []string{"reaches the host cluster"}, false,
+			}, host + `.AttributeName("kubeconfig_wo")`, []string{"[invalid_host_kubeconfig]"}, false,
 		},
 		"access": {func(c tftest.Config) tftest.Config { return tftest.With(c, "tunnel", "host", "access") },
 			host + `.AttributeName("access")`, []string{"tunnel"}, false},
 		"a tag": {func(c tftest.Config) tftest.Config { return tftest.With(c, "a.local:5000/talos:v1", "host", "image") },
-			host + `.AttributeName("image")`, []string{"talos_version"}, false},
+			host + `.AttributeName("image")`, []string{"[host_image_with_tag]"}, false},
 		"a label": {func(c tftest.Config) tftest.Config { return tftest.With(c, "a b", "host", "labels", "team") },
-			host + `.AttributeName("labels").ElementKeyString("team")`, []string{`"a b"`}, false},
+			host + `.AttributeName("labels").ElementKeyString("team")`, []string{"[invalid_label_value]", `"a b"`}, false},
 		"a label of talosop": {
 			func(c tftest.Config) tftest.Config { return tftest.With(c, "a", "host", "labels", "talosop.dev/mark") },
-			host + `.AttributeName("labels").ElementKeyString("talosop.dev/mark")`, []string{"finds its objects by it"}, false,
+			host + `.AttributeName("labels").ElementKeyString("talosop.dev/mark")`, []string{"[reserved_label_name]"}, false,
 		},
 		"a class without a load balancer": {
 			func(c tftest.Config) tftest.Config {
 				return tftest.With(c, "a.org/b", "host", "service", "load_balancer_class")
 			},
-			host + `.AttributeName("service").AttributeName("load_balancer_class")`, []string{"LoadBalancer"}, false,
+			host + `.AttributeName("service").AttributeName("load_balancer_class")`, []string{"[load_balancer_class_unused]"}, false,
 		},
 		"ports of Talos for the inside": {
 			func(c tftest.Config) tftest.Config {
@@ -195,24 +195,24 @@ func TestContainer_invalidConfiguration(t *testing.T) {
 					"load_balancer_class"),
 					true, "host", "service", "talos_api")
 			},
-			host + `.AttributeName("service").AttributeName("talos_api")`, []string{"NodePort"}, false,
+			host + `.AttributeName("service").AttributeName("talos_api")`, []string{"[talos_api_of_cluster_ip]"}, false,
 		},
 		"a quantity": {
 			func(c tftest.Config) tftest.Config {
 				return tftest.With(c, "1 GB", "host", "pod", "resources", "requests", "memory")
 			},
 			pod + `.AttributeName("resources").AttributeName("requests").ElementKeyString("memory")`,
-			[]string{`"1 GB" in host.pod.resources.requests["memory"]`, "quantity"}, false,
+			[]string{"[invalid_quantity]", `host.pod.resources.requests["memory"]`, `"1 GB"`}, false,
 		},
 		"a size": {
 			func(c tftest.Config) tftest.Config { return tftest.With(c, "0", "pod", "storage", "var") },
-			`AttributeName("pod").AttributeName("storage").AttributeName("var")`, []string{`"0"`, "above zero"}, false,
+			`AttributeName("pod").AttributeName("storage").AttributeName("var")`, []string{"[invalid_quantity]", `"0"`}, false,
 		},
 		"a toleration": {
 			func(c tftest.Config) tftest.Config {
 				return tftest.With(c, []any{tftest.Config{"operator": "Exists", "value": "a"}}, "host", "pod", "tolerations")
 			},
-			pod + `.AttributeName("tolerations").ElementKeyInt(0).AttributeName("value")`, []string{"Exists"}, false,
+			pod + `.AttributeName("tolerations").ElementKeyInt(0).AttributeName("value")`, []string{"[toleration_value_with_exists]"}, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestContainer_oneErrorForEachMistake(t *testing.T) {
 		"a pool": {"talosop_cluster", tftest.With(baseContainers(), 1, "workers", "My_Pool", "replicas"),
 			`"My_Pool"`},
 		"a pool called cp": {"talosop_cluster", tftest.With(baseContainers(), 1, "workers", "cp", "replicas"),
-			"The name cp is taken"},
+			`pool name "cp"`},
 		"a name of workers": {"talosop_worker", tftest.With(baseContainerWorkers(), "My Pool", "name"), `"My Pool"`},
 		"a name in a handle": {"talosop_worker", tftest.With(baseContainerWorkers(), "Dev_1", "cluster", "name"),
 			`"Dev_1"`},
@@ -312,7 +312,7 @@ func TestContainer_withoutAHostCluster(t *testing.T) {
 			}
 
 			tftest.ExpectMistake(t, resp.Diagnostics, `AttributeName("host")`,
-				[]string{"Nothing says how the host cluster is reached", "host of the provider"}, false)
+				[]string{"[no_host_connection]"}, false)
 		})
 	}
 }
@@ -338,11 +338,11 @@ func TestContainer_argumentsOfTheOtherMode(t *testing.T) {
 		"no machines on metal": {"talosop_control_plane", tftest.Without(tftest.BaseControlPlane(), "machines"),
 			`AttributeName("machines")`, []string{"no machine"}},
 		"workers called cp": {"talosop_worker", tftest.With(baseContainerWorkers(), "cp", "name"), `AttributeName("name")`,
-			[]string{"the name cp is taken by the control planes"}},
+			[]string{"[reserved_pool_name]", `"cp"`}},
 		"pool called cp": {"talosop_cluster", tftest.With(baseContainers(), 1, "workers", "cp", "replicas"),
-			`AttributeName("workers").ElementKeyString("cp")`, []string{"the name cp is taken by the control planes"}},
+			`AttributeName("workers").ElementKeyString("cp")`, []string{"[reserved_pool_name]", `"cp"`}},
 		"pool in capitals": {"talosop_cluster", tftest.With(baseContainers(), 1, "workers", "GPU", "replicas"),
-			`AttributeName("workers").ElementKeyString("GPU")`, []string{`"GPU"`}},
+			`AttributeName("workers").ElementKeyString("GPU")`, []string{"[invalid_host_object_name]", `"GPU"`}},
 		"a handle without host": {"talosop_worker", tftest.Without(baseContainerWorkers(), "cluster", "host"),
 			`AttributeName("cluster").AttributeName("host")`, []string{"Found none", "namespace"}},
 		"a machine": {"talosop_machine",

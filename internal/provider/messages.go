@@ -2,7 +2,9 @@ package provider
 
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
@@ -12,7 +14,9 @@ func Messages() []*finding.Catalog {
 	return []*finding.Catalog{
 		finding.Messages,
 		tf.Messages,
+		providerdata.Messages,
 		machines.Messages,
 		timetable.Messages,
+		clusterhandle.Messages,
 	}
 }

@@ -50,7 +50,7 @@ func TestProvidedSecrets_moveToTheResource(t *testing.T) {
 	s.ForgetCalls()
 
 	for d, config := range map[*tftest.Driven]tftest.Config{plane: given, worker: joins} {
-		if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics, "Cluster was not read") {
+		if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics, "[cluster_not_read]") {
 			t.Errorf("the refresh of %s says %q", d.Name, diagnostics)
 		}
 
@@ -74,8 +74,8 @@ func TestProvidedSecrets_moveOfOthersIsRefused(t *testing.T) {
 
 	for says, config := range map[string]tftest.Config{
 		"Other secrets than those of the cluster": tftest.With(maps.Clone(given), otherBundle(t), "secrets"),
-		"none are given here":                     without,
-		"state has none":                          nil,
+		"[secrets_missing]":                       without,
+		"[secrets_not_in_state]":                  nil,
 	} {
 		if diagnostics := tftest.Show(plane.Plan(t, config).Diagnostics); !strings.Contains(diagnostics, says) {
 			t.Errorf("the plan says %s, want %q", diagnostics, says)

@@ -75,7 +75,7 @@ resource "talosop_control_plane" "this" {
 
 		for _, args := range [][]string{{"plan"}, {"apply", "-auto-approve", "-refresh=false"}, {"destroy", "-auto-approve"},
 			{"destroy", "-auto-approve", "-refresh=false"}} {
-			sitetest.Says(t, sitetest.Fails(t, w, args...), "Other secrets than those of the cluster")
+			sitetest.Shows(t, sitetest.Fails(t, w, args...), "secrets_of_another_cluster")
 		}
 
 		s.ExpectNothingSent(t)

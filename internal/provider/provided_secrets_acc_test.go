@@ -155,10 +155,10 @@ func TestAccProvidedSecrets_others(t *testing.T) {
 		another := otherBundle(t)
 
 		w.Setenv("TF_VAR_secrets", another)
-		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve"), "Other secrets than those of the cluster")
-		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve", "-refresh=false", "-var", "workers={}"),
-			"Other secrets than those of the cluster")
-		sitetest.Says(t, sitetest.Fails(t, w, "destroy", "-auto-approve"), "Other secrets than those of the cluster")
+		sitetest.Shows(t, sitetest.Fails(t, w, "apply", "-auto-approve"), "secrets_of_another_cluster")
+		sitetest.Shows(t, sitetest.Fails(t, w, "apply", "-auto-approve", "-refresh=false", "-var", "workers={}"),
+			"secrets_of_another_cluster")
+		sitetest.Shows(t, sitetest.Fails(t, w, "destroy", "-auto-approve"), "secrets_of_another_cluster")
 
 		w.Setenv("TF_VAR_secrets", "nonsense")
 		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Invalid secrets")
@@ -173,7 +173,7 @@ provider "talosop" {
 		w.Write("patch_override.tf", "")
 
 		w.Write("none_override.tf", `provider "talosop" { clusters = { staging = { secrets = var.secrets } } }`)
-		sitetest.Says(t, sitetest.Fails(t, w, "plan"), `Found none for cluster "prod"`, "staging")
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), `Found no secrets for cluster "prod"`, "staging")
 		s.ExpectNothingSent(t)
 	})
 }
@@ -280,7 +280,7 @@ func TestAccProvidedSecrets_import(t *testing.T) {
 		s.UnmarkNodes(t, bundle)
 
 		sitetest.Says(t, sitetest.Fails(t, w, "import", "talosop_control_plane.this", `{"cluster": "none", "machines": {"cp-1": "10.0.0.1"}}`),
-			"Found none for cluster")
+			"Found no secrets for cluster")
 		w.MustRun("import", "talosop_control_plane.this",
 			tftest.JSON(t, map[string]any{"cluster": "prod", "machines": sitetest.Addresses(s.ControlPlane)}))
 		w.MustRun("import", "talosop_worker.this", tftest.JSON(t, map[string]any{

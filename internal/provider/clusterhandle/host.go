@@ -16,8 +16,8 @@ import (
 )
 
 // ErrNoConnection says that there is no connection to a host cluster.
-var ErrNoConnection = errors.New("nothing says how the host cluster is reached: set kubeconfig_path, kubeconfig or " +
-	"in_cluster in the host of the provider, or in that of the resource")
+var ErrNoConnection = errors.New("no connection is configured; set kubeconfig_path, kubeconfig or in_cluster in " +
+	"host of the provider or of the resource")
 
 // Overlay reads attributes of several objects that may set the same value: the first object with a value has
 // precedence.

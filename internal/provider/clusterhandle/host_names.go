@@ -1,8 +1,6 @@
 package clusterhandle
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -19,13 +17,9 @@ const longestHostName = 52
 func ValidateNames(p machineset.Set, last map[*machineset.Group]int) finding.List {
 	var diags finding.List
 
-	const allowed = "in containers allowed are lower-case letters, digits and dashes, beginning with a letter and " +
-		"ending with a letter or digit: the objects on the host cluster have it in their names"
-
 	name := p.Settings.Name
 	if name != "" && len(validation.IsDNS1035Label(name)) > 0 {
-		diags.Append(finding.Invalid(p.ClusterPath("name"), "name", "found "+finding.Quote(name), allowed,
-			"choose such a name"))
+		diags.Append(invalidHostObjectName.At(p.ClusterPath("name"), finding.Args{"value": name}))
 
 		return diags
 	}
@@ -41,15 +35,12 @@ func ValidateNames(p machineset.Set, last map[*machineset.Group]int) finding.Lis
 		switch {
 		case of == "" || g.Role == step.ControlPlane && len(longest) <= longestHostName:
 		case g.Role == step.Worker && of == machineset.ControlPlanePool:
-			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of),
-				"in containers the name "+machineset.ControlPlanePool+" is taken by the control planes", "choose another one"))
+			diags.Append(reservedPoolName.At(at, finding.Args{"pool": of}))
 		case len(validation.IsDNS1123Label(of)) > 0:
-			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of), allowed, "choose such a name"))
+			diags.Append(invalidHostObjectName.At(at, finding.Args{"value": of}))
 		case len(longest) > longestHostName:
-			diags.Append(finding.Invalid(p.ClusterPath("name"), "name",
-				fmt.Sprintf("found %s, with which a machine is called %s on the host cluster", finding.Quote(name), longest),
-				fmt.Sprintf("allowed are %d characters for names of machines", longestHostName),
-				"choose a shorter name of the cluster or the pool"))
+			diags.Append(hostObjectNameTooLong.At(p.ClusterPath("name"),
+				finding.Args{"name": name, "machine": longest, "limit": longestHostName}))
 
 			return diags
 		}

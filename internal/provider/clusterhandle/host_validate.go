@@ -29,14 +29,11 @@ func ValidateHost(at finding.Path, host types.Object) finding.List {
 	ValidateConnection(at, h, &diags)
 
 	if namespace, ok := h.Value("namespace"); ok && len(validation.IsDNS1123Label(namespace)) > 0 {
-		diags.Append(finding.Invalid(at.AtName("namespace"), "namespace", "found "+finding.Quote(namespace),
-			"allowed are up to 63 lower-case letters, digits and dashes, beginning and ending with a "+
-				"letter or digit", "choose such a name"))
+		diags.Append(invalidNamespace.At(at.AtName("namespace"), finding.Args{"value": namespace}))
 	}
 
 	if domain, ok := h.Value("dns_domain"); ok && len(validation.IsDNS1123Subdomain(strings.ToLower(domain))) > 0 {
-		diags.Append(finding.Invalid(at.AtName("dns_domain"), "dns_domain", "found "+finding.Quote(domain),
-			"allowed is a DNS name", "leave it out for "+DefaultHostDomain))
+		diags.Append(invalidHostDomain.At(at.AtName("dns_domain"), finding.Args{"value": domain}))
 	}
 
 	if image, ok := h.Value("image"); ok {
@@ -64,8 +61,7 @@ func ValidateConnection(at finding.Path, h tf.Fields, diags *finding.List) {
 
 		switch {
 		case ok && strings.TrimSpace(text) == "":
-			diags.Append(finding.Invalid(at.AtName(name), name, "found an empty value", "allowed is a kubeconfig, or nothing",
-				"leave it out where the provider has one"))
+			diags.Append(emptyKubeconfig.At(at.AtName(name), nil))
 		case !h.Absent(name):
 			ways = append(ways, name)
 		}
@@ -80,13 +76,11 @@ func ValidateConnection(at finding.Path, h tf.Fields, diags *finding.List) {
 	}
 
 	if len(ways) > 1 {
-		diags.Append(finding.Invalid(at.AtName(ways[1]), ways[1], "found it together with "+ways[0],
-			"allowed is one way to the host cluster", "remove one of them"))
+		diags.Append(severalHostConnections.At(at.AtName(ways[1]), finding.Args{"other": ways[0]}))
 	}
 
 	if in.ValueBool() && !h.Absent("context") {
-		diags.Append(finding.Invalid(at.AtName("context"), "context", "found it together with in_cluster",
-			"it is the context of a kubeconfig", "remove one of them"))
+		diags.Append(contextInCluster.At(at.AtName("context"), nil))
 	}
 }
 
@@ -97,9 +91,7 @@ func validateKubeconfig(at finding.Path, h tf.Fields, text string, diags *findin
 	}
 
 	if _, err := (api.Kubeconfig{Content: []byte(text), Context: named}).Facts(); err != nil {
-		diags.Append(finding.Invalid(at, "kubeconfig", err.Error(),
-			"allowed is a kubeconfig, in YAML or JSON, that reaches the host cluster",
-			`write file("kubeconfig") for the content of a file`))
+		diags.Append(invalidHostKubeconfig.At(at, finding.Args{"cause": err.Error()}))
 	}
 }
 
@@ -110,14 +102,11 @@ func validateHostImage(at finding.Path, image string, diags *finding.List) {
 
 	switch {
 	case strings.Contains(last, "@"):
-		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image)+", with a digest",
-			"allowed is an image without one: its tag is talos_version, which a digest would hide", "remove what begins with @"))
+		diags.Append(hostImageTag.At(at, finding.Args{"image": image, "digest": true}))
 	case strings.Contains(last, ":"):
-		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image)+", with a tag",
-			"allowed is an image without one: its tag is talos_version", "remove what begins with the last colon"))
+		diags.Append(hostImageTag.At(at, finding.Args{"image": image, "digest": false}))
 	case !imageRepository.MatchString(image):
-		diags.Append(finding.Invalid(at, "image", "found "+finding.Quote(image),
-			"allowed is the name of an image with its registry, such as "+DefaultHostImage, "write it as container runtimes do"))
+		diags.Append(invalidHostImage.At(at, finding.Args{"image": image}))
 	}
 }
 
@@ -132,16 +121,12 @@ func validateMarks(at finding.Path, h tf.Fields, own bool, diags *finding.List) 
 
 			switch {
 			case len(validation.IsQualifiedName(key)) > 0:
-				diags.Append(finding.Invalid(at, name, "found "+finding.Quote(key)+placed(at),
-					"allowed are names such as team or example.org/team", "correct the name"))
+				diags.Append(invalidLabelName.At(at, finding.Args{"name": key}))
 			case own && (strings.HasPrefix(key, "talosop.dev/") || name == "labels" &&
 				(key == workload.LabelManagedBy || key == workload.LabelName)):
-				diags.Append(finding.Invalid(at, name, "found "+finding.Quote(key)+placed(at),
-					"talosop has it itself, and finds its objects by it", "choose another name"))
+				diags.Append(reservedLabelName.At(at, finding.Args{"name": key}))
 			case name == "labels" && !text.IsUnknown() && len(validation.IsValidLabelValue(text.ValueString())) > 0:
-				diags.Append(finding.Invalid(at, name, "found "+finding.Quote(text.ValueString())+placed(at),
-					"allowed are up to 63 letters, digits, dots, dashes and underscores",
-					"correct the value, or make it an annotation"))
+				diags.Append(invalidLabelValue.At(at, finding.Args{"value": text.ValueString()}))
 			}
 		}
 	}
@@ -152,16 +137,12 @@ func validateService(at finding.Path, service tf.Fields, diags *finding.List) {
 
 	typ, _ := service.Attributes.Attributes()["type"].(types.String)
 	if !service.Absent("load_balancer_class") && !typ.IsUnknown() && typ.ValueString() != ServiceLoadBalancer {
-		diags.Append(finding.Invalid(at.AtName("load_balancer_class"), "load_balancer_class",
-			"found it without a load balancer", "it is for type "+ServiceLoadBalancer,
-			`set type = "`+ServiceLoadBalancer+`", or remove it`))
+		diags.Append(loadBalancerClassUnused.At(at.AtName("load_balancer_class"), nil))
 	}
 
 	open, _ := service.Attributes.Attributes()["talos_api"].(types.Bool)
 	if open.ValueBool() && !typ.IsUnknown() && (typ.IsNull() || typ.ValueString() == ServiceClusterIP) {
-		diags.Append(finding.Invalid(at.AtName("talos_api"), "talos_api", "found it for a Service of type "+ServiceClusterIP,
-			"it opens ports of a Service for the outside", `set type = "`+ServiceLoadBalancer+`" or "`+serviceNodePort+
-				`", or remove it`))
+		diags.Append(talosAPINotExposed.At(at.AtName("talos_api"), nil))
 	}
 }
 
@@ -181,21 +162,19 @@ func ValidatePod(at finding.Path, pod types.Object) finding.List {
 
 		for _, key := range slices.Sorted(maps.Keys(amounts.Elements())) {
 			if text, ok := amounts.Elements()[key].(types.String); ok && !text.IsUnknown() {
-				checkQuantity(at.AtName("resources").AtName(name).AtMapKey(key), key, text.ValueString(), "500m or 2Gi", &diags)
+				checkQuantity(at.AtName("resources").AtName(name).AtMapKey(key), text.ValueString(), "500m or 2Gi", &diags)
 			}
 		}
 	}
 
 	for _, name := range []string{"state", "var", "other"} {
 		if text, ok := storage.Value(name); ok {
-			checkQuantity(at.AtName("storage").AtName(name), name, text, "20Gi", &diags)
+			checkQuantity(at.AtName("storage").AtName(name), text, "20Gi", &diags)
 		}
 	}
 
 	if text, ok := storage.Value("class"); ok && len(validation.IsDNS1123Subdomain(text)) > 0 {
-		at := at.AtName("storage").AtName("class")
-		diags.Append(finding.Invalid(at, "class", "found "+finding.Quote(text)+placed(at),
-			"allowed is the name of a storage class", "leave it out for the default of the host cluster"))
+		diags.Append(invalidStorageClass.At(at.AtName("storage").AtName("class"), finding.Args{"value": text}))
 	}
 
 	validateMarks(at, p, true, &diags)
@@ -204,14 +183,10 @@ func ValidatePod(at finding.Path, pod types.Object) finding.List {
 	return diags
 }
 
-// placed says where a value is that has others of its kind beside it: CLIs show the line, but not its pool.
-func placed(at finding.Path) string { return " in " + at.String() }
-
 // checkQuantity refuses a text that is no quantity above zero.
-func checkQuantity(at finding.Path, what, text, example string, diags *finding.List) {
+func checkQuantity(at finding.Path, text, example string, diags *finding.List) {
 	if q, err := resource.ParseQuantity(text); err != nil || q.Sign() <= 0 {
-		diags.Append(finding.Invalid(at, what, "found "+finding.Quote(text)+placed(at),
-			"allowed is a quantity of Kubernetes above zero, such as "+example, "write a number with a unit"))
+		diags.Append(invalidQuantity.At(at, finding.Args{"value": text, "example": example}))
 	}
 }
 
@@ -232,15 +207,11 @@ func validateTolerations(at finding.Path, p tf.Fields, diags *finding.List) {
 		switch {
 		case unknown:
 		case operator == "Exists" && !t.Absent("value"):
-			diags.Append(finding.Invalid(at.AtName("value"), "value", `found it with operator "Exists"`+placed(at),
-				"it is for operator Equal", "remove one of them"))
+			diags.Append(tolerationValue.At(at.AtName("value"), nil))
 		case operator != "Exists" && t.Absent("key"):
-			diags.Append(finding.Invalid(at.AtName("key"), "key", "found none"+placed(at),
-				"allowed is that with operator Exists only", "write the key of the taint"))
+			diags.Append(tolerationKey.At(at.AtName("key"), nil))
 		case effect != "NoExecute" && !t.Absent("toleration_seconds"):
-			diags.Append(finding.Invalid(at.AtName("toleration_seconds"), "toleration_seconds",
-				"found it without effect NoExecute"+placed(at), "pods are only evicted by that effect",
-				`set effect = "NoExecute", or remove it`))
+			diags.Append(tolerationSeconds.At(at.AtName("toleration_seconds"), nil))
 		}
 	}
 }

@@ -29,9 +29,7 @@ var Mode = tf.StringCheck{
 			return nil
 		}
 
-		return tf.Invalid(at, "mode", "found "+finding.Quote(value),
-			`allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
-			"choose one of them")
+		return tf.Diagnostic(invalidMode.At(tf.PathOf(at), finding.Args{"value": value}))
 	},
 }
 

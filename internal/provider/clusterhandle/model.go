@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -171,9 +170,9 @@ func EndpointsOf(handle AccessModel, diags *diag.Diagnostics) []string {
 	for i, address := range given {
 		host, err := machineset.CanonicalEndpoint(address)
 		if err != nil {
-			diags.Append(tf.Invalid(path.Root("cluster").AtName("talos_endpoints").AtListIndex(i), "address",
-				"found "+finding.Quote(address),
-				"allowed is an IP address or a host name, with or without a port, without a scheme", err.Error()))
+			diags.Append(tf.Diagnostic(invalidTalosEndpoint.At(
+				finding.Root("cluster").AtName("talos_endpoints").AtListIndex(i),
+				finding.Args{"value": address, "hint": err.Error()})))
 
 			continue
 		}

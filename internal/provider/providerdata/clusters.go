@@ -2,10 +2,8 @@ package providerdata
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -144,9 +142,7 @@ func (m *ProviderData) StateLacksSecrets(ctx context.Context, cluster types.Obje
 // NotReadWithoutSecrets warns of an object of a cluster that a refresh could not read, because neither its state nor
 // the provider has the secrets.
 func NotReadWithoutSecrets(name types.String) finding.Finding {
-	return finding.Warn("Cluster was not read", fmt.Sprintf("The secrets of cluster %s are neither in state nor in the "+
-		"provider's configuration. State keeps what was read before. Where they were moved to the resource, this apply "+
-		"stores them, and the next refresh reads the cluster.", finding.Quote(name.ValueString())))
+	return clusterNotRead.With(finding.Args{"cluster": name.ValueString()})
 }
 
 // Is reports whether secrets of a configuration may be those that were recorded; true when nothing was.
@@ -156,11 +152,10 @@ func (r RecordedSecrets) Is(secrets string) bool {
 
 // NoSecretsInState is the error of an operation on a state without secrets, when the provider has none either.
 func (m *ProviderData) NoSecretsInState(name types.String) finding.Finding {
-	return finding.Invalid(finding.Path{}, "secrets", fmt.Sprintf("found none for cluster %s: state has none, and %s",
-		finding.Quote(name.ValueString()), m.providerHas(name.ValueString())),
-		"a machine can only be removed with the secrets that it joined with",
-		fmt.Sprintf("give `clusters = { %s = { secrets = … } }` to the provider; where the secrets were moved to the "+
-			"resource, apply that first", finding.Quote(name.ValueString())))
+	_, entry := m.Clusters.By[name.ValueString()]
+
+	return secretsNotInState.With(
+		finding.Args{"cluster": name.ValueString(), "entry": entry, "others": m.otherClusters(entry)})
 }
 
 // KubeconfigOf is the kubeconfig of a cluster in the provider's configuration: unknown while that is, null for none.
@@ -173,32 +168,22 @@ func (m *ProviderData) KubeconfigOf(name types.String) types.String {
 }
 
 func (m *ProviderData) noSecrets(name string, at finding.Path) finding.Finding {
-	return finding.Invalid(at, "secrets", fmt.Sprintf("found none for cluster %s: none are given here, and %s",
-		finding.Quote(name), m.providerHas(name)),
-		"allowed are secrets here, which are stored in state, or in the provider block, which are stored nowhere",
-		fmt.Sprintf("give secrets here, or `clusters = { %s = { secrets = … } }` to the provider", finding.Quote(name)))
+	_, entry := m.Clusters.By[name]
+
+	return secretsMissing.At(at, finding.Args{"cluster": name, "entry": entry, "others": m.otherClusters(entry)})
 }
 
-// providerHas describes what the configuration of the provider has instead of the secrets of a cluster.
-func (m *ProviderData) providerHas(name string) string {
-	if _, ok := m.Clusters.By[name]; ok {
-		return "what the provider has of it has none"
+// otherClusters are the clusters of the provider, unless one of them is the wanted one.
+func (m *ProviderData) otherClusters(listed bool) []string {
+	if listed {
+		return nil
 	}
 
-	if names := slices.Sorted(maps.Keys(m.Clusters.By)); len(names) > 0 {
-		return "`clusters` of the provider has " + strings.Join(names, ", ")
-	}
-
-	return "the provider has no `clusters`"
+	return slices.Sorted(maps.Keys(m.Clusters.By))
 }
 
 func otherSecrets(name string, at finding.Path) finding.Finding {
-	return finding.Refused(at, "Other secrets than those of the cluster",
-		fmt.Sprintf("the provider has secrets for cluster %s that are not those with which its machines were last read",
-			finding.Quote(name)),
-		"Machines trust nothing but their own secrets, and whatever answers to others is another cluster",
-		"Give the provider the secrets of this cluster. Those whose keys were turned over list them in `rotated`, for "+
-			"good. `state rm` is for a cluster that is gone")
+	return secretsOfAnotherCluster.At(at, finding.Args{"cluster": name})
 }
 
 // AccessFrom decodes access, with the secrets of the provider's configuration when it has none.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -59,21 +58,13 @@ func (m *ProviderData) ExposedEndpointTo(
 	hidden.Leave()
 
 	if hidden.unanswered != nil {
-		return nil, append(diags, tf.Unable("find", "way to the Kubernetes API", finding.Report{
-			Attempted: "ask the host cluster how it exposes the Kubernetes API of cluster " + handle.Name.ValueString(),
-			Cause:     []string{hidden.unanswered.Error()},
-			Next:      "See that the host cluster answers, and apply again.",
-		}))
+		return nil, append(diags, tf.Diagnostic(exposureUnknown.With(
+			finding.Args{"cluster": handle.Name.ValueString(), "cause": hidden.unanswered.Error()})))
 	}
 
-	return nil, append(diags, tf.Invalid(path.Root("cluster"), "cluster",
-		"found a cluster in containers whose Kubernetes API is not exposed by its host cluster",
-		"allowed is one that programs outside of the host cluster reach", wayToHidden))
+	return nil, append(diags, tf.Diagnostic(kubernetesNotExposed.At(
+		finding.Root("cluster"), finding.Args{"cluster": handle.Name.ValueString()})))
 }
-
-// wayToHidden is the advice when programs outside of the host cluster cannot reach a Kubernetes API.
-const wayToHidden = "give host.service a type of NodePort or LoadBalancer on the cluster, or use the ephemeral " +
-	"resource talosop_kubeconfig, which opens a way there for the time of a run"
 
 // WarnOfHidden is ExposedEndpointTo for a plan: it warns of an API that nothing exposes, unless the same plan changes
 // that. It does not warn when the host does not answer.
@@ -89,9 +80,8 @@ func (m *ProviderData) WarnOfHidden(
 		return nil // the write of the file reports what is wrong
 	}
 
-	return diag.Diagnostics{tf.Warn("The Kubernetes API is not exposed", "The host cluster exposes the Kubernetes API of "+
-		"cluster "+handle.Name.ValueString()+" to nobody outside of it, and the apply refuses to write a file that leads "+
-		"nowhere: "+wayToHidden+".")}
+	return diag.Diagnostics{tf.Diagnostic(kubernetesNotExposedYet.With(
+		finding.Args{"cluster": handle.Name.ValueString()}))}
 }
 
 // TalosIsHidden reports whether programs on this machine cannot reach the Talos API of a cluster by the addresses in
@@ -131,7 +121,8 @@ func (m *ProviderData) exposure(
 
 	way, err := m.throughHost(ctx, p, machineset.PriorState{}, bundle.Mark())
 	if err != nil {
-		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
+		return nil, nil, append(diags, tf.Diagnostic(hostUnreachable.With(
+			finding.Args{"cluster": nameOf(p), "cause": err.Error()})))
 	}
 
 	// A custom endpoint is one that the user reaches; so are names of the host inside the host.
@@ -174,7 +165,8 @@ func (m *ProviderData) TalosEndpointTo(
 
 	way, err := m.RouteTo(ctx, p, machineset.PriorState{}, bundle)
 	if err != nil {
-		return nil, append(diags, tf.Unable("reach", "machines", finding.Report{Cause: []string{err.Error()}}))
+		return nil, append(diags, tf.Diagnostic(hostUnreachable.With(
+			finding.Args{"cluster": nameOf(p), "cause": err.Error()})))
 	}
 
 	targets := withPort(p.Endpoints, "50000")
@@ -190,7 +182,8 @@ func (m *ProviderData) openTunnel(
 	if err != nil {
 		way.Leave()
 
-		return nil, diag.Diagnostics{tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}})}
+		return nil, diag.Diagnostics{tf.Diagnostic(tunnelFailed.With(
+			finding.Args{"target": first, "cause": err.Error()}))}
 	}
 
 	m.tunnels.Keep(opened)
@@ -241,10 +234,8 @@ func (c *ConfiguredEphemeral) Close(ctx context.Context, req ephemeral.CloseRequ
 // Fill closes a tunnel.
 func (m *ProviderData) Fill(address string) diag.Diagnostics {
 	if err := m.tunnels.Close(address); err != nil {
-		return diag.Diagnostics{tf.Warn("A local port stays open", finding.Report{
-			Attempted: "close " + address + ", which led to the cluster", Cause: []string{err.Error()},
-			Next: "It ends with the process of the provider.",
-		}.String())}
+		return diag.Diagnostics{tf.Diagnostic(tunnelStaysOpen.With(
+			finding.Args{"address": address, "cause": err.Error()}))}
 	}
 
 	return nil

@@ -1,6 +1,7 @@
 package providerdata
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -58,17 +59,24 @@ func FindingDiagnostics(p machineset.Set, findings []preflight.Finding) finding.
 	var diags finding.List
 
 	for _, f := range findings {
-		at := p.FindingPath(f.Attribute)
+		at, args := p.FindingPath(f.Attribute), argsOf(p, f)
 
 		if f.Warning {
-			diags.Append(finding.Questionable(at, "host cluster", f.Found, f.Help, ""))
+			diags.Append(hostProblem.At(at, args))
 		} else {
-			diags.Append(finding.Refused(at, "Unsuitable host cluster", f.Found, f.Help, "Nothing was made"))
+			diags.Append(hostUnsuitable.At(at, args))
 		}
 	}
 
 	return diags
 }
+
+func argsOf(p machineset.Set, f preflight.Finding) finding.Args {
+	return finding.Args{"cluster": nameOf(p), "problem": f.Found, "solution": f.Help}
+}
+
+// nameOf names a cluster, or its resource while the name is unknown.
+func nameOf(p machineset.Set) string { return cmp.Or(p.Settings.Name, p.Object) }
 
 // forecastPreflight shows findings of a plan. What another resource of the same apply may still repair must not
 // block the plan.
@@ -77,10 +85,7 @@ func forecastPreflight(p machineset.Set, findings []preflight.Finding) finding.L
 
 	for _, f := range findings {
 		if f.Pending && !f.Warning {
-			diags.Append(finding.Questionable(p.FindingPath(f.Attribute), "host cluster", f.Found,
-				"The apply fails before it makes anything when it is still so by then; "+
-					"where another resource of this configuration puts it right, name that resource in depends_on",
-				"Otherwise: "+f.Help))
+			diags.Append(hostProblemPending.At(p.FindingPath(f.Attribute), argsOf(p, f)))
 		} else {
 			diags.Append(FindingDiagnostics(p, []preflight.Finding{f})...)
 		}
@@ -101,9 +106,7 @@ func (m *ProviderData) Preview(ctx context.Context, p machineset.Set, makes bool
 
 	switch {
 	case !host.Unknown && !host.Given() && !p.Host.Missing:
-		return finding.List{finding.Invalid(finding.Root("host"), "host", "nothing says how the host cluster is reached",
-			"allowed is one of kubeconfig_path, kubeconfig and in_cluster",
-			"set it in the host of the provider, or in that of the resource")}
+		return finding.List{noHostConnection.At(finding.Root("host"), finding.Args{"cluster": nameOf(p)})}
 	case !makes:
 		return nil
 	}
@@ -186,24 +189,13 @@ func (m *ProviderData) RefuseOtherHost(ctx context.Context, p machineset.Set) fi
 
 // OtherHost is the error of an operation whose connection leads to another host cluster than the recorded one.
 func OtherHost(p machineset.Set, verb string, other *containers.OtherHostError) finding.Finding {
-	return finding.Finding{Severity: finding.Error, Summary: "Wrong host cluster", Detail: finding.Report{
-		Attempted: verb + " the machines of the " + p.Object + ": " + finding.Describe(p.Names()),
-		Cause: []string{"the machines are on another host cluster than the one that the kubeconfig leads to now",
-			"recorded: " + other.Recorded.String(), "found: " + other.Found.String()},
-		Now: []string{"nothing was sent to the host cluster or to a machine, and state is as it was"},
-		Next: "Switch the context of the kubeconfig back, or name the right one in `host.context` of the resource or of the " +
-			"provider. A refresh and a destroy use the `host` in state: after `host` of the resource was corrected in the " +
-			"configuration, apply once with -refresh=false. When the recorded host cluster is gone for good, and its machines " +
-			"with it, take the resource out of state (`terraform state rm`).",
-	}.String()}
+	return wrongHostCluster.With(finding.Args{"verb": verb, "cluster": nameOf(p), "machines": p.Names(),
+		"recorded": other.Recorded, "found": other.Found})
 }
 
 // hostUnknown warns that a plan could not read the host.
 func hostUnknown(p machineset.Set, err error) finding.Finding {
-	return finding.Warn("The host cluster was not looked at", finding.Report{
-		Attempted: "look whether the machines of the " + p.Object + " can be made", Cause: []string{err.Error()},
-		Next: "The apply looks again before it makes anything.",
-	}.String())
+	return hostNotChecked.With(finding.Args{"cluster": nameOf(p), "cause": err.Error()})
 }
 
 // HostSilentError says that the host cluster did not answer, which proves nothing about the machines.

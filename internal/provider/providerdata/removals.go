@@ -48,10 +48,8 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 	var diags finding.List
 
 	if err != nil {
-		diags.Append(finding.Warn("Not everything was asked for what the upgrade removes",
-			"What an upgrade of Kubernetes removes and the cluster uses is told as far "+
-				"as the cluster answers the plan within seconds. The apply goes on all the same.\n  - "+
-				strings.Join(strings.Split(err.Error(), "\n"), "\n  - ")))
+		diags.Append(upgradeChecksIncomplete.With(
+			finding.Args{"cluster": nameOf(p), "causes": strings.Split(err.Error(), "\n")}))
 	}
 
 	// What concerns the whole cluster is reported once, with its control planes.
@@ -59,44 +57,31 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 		found.Resources, found.Requests, found.Behind = nil, nil, nil
 	}
 
-	diags.Append(warnOfBehind(u, found.Behind)...)
-
-	lines := found.Lines()
-	if len(lines) == 0 {
-		return diags
+	var behind []string
+	for _, node := range found.Behind {
+		behind = append(behind, fmt.Sprintf("%s (kubelet %s)", node.Name, node.KubeletVersion))
 	}
 
-	if more := len(lines) - finding.MostSteps; more > 0 {
-		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
+	if len(behind) > 0 {
+		diags.Append(kubeletsTooOld.With(
+			finding.Args{"cluster": nameOf(p), "version": u.Path.To, "nodes": first(behind)}))
 	}
 
-	return append(diags, finding.Warn("The upgrade of Kubernetes removes what is in use",
-		fmt.Sprintf("On the way from %s to %s these are removed. The apply goes on all the same: change them before it, or "+
-			"make sure that nothing needs them any more.\n  - %s", u.Path.Lowest, u.Path.To, strings.Join(lines, "\n  - "))))
+	if removed := found.Lines(); len(removed) > 0 {
+		diags.Append(upgradeRemovesUsed.With(finding.Args{"cluster": nameOf(p), "from": u.Path.Lowest, "to": u.Path.To,
+			"removed": first(removed)}))
+	}
+
+	return diags
 }
 
-// warnOfBehind names nodes of other resources that have to be upgraded before an upgrade finishes.
-func warnOfBehind(u machineset.UpgradeOf, nodes []kubestate.Node) finding.List {
-	var lines []string
-
-	for i, node := range nodes {
-		if i == finding.MostSteps {
-			lines = append(lines, fmt.Sprintf("%d more", len(nodes)-i))
-
-			break
-		}
-
-		lines = append(lines, fmt.Sprintf("the upgrade waits for node %s, which runs kubelet %s: upgrade it first", node.Name,
-			node.KubeletVersion))
+// first shortens a list to the length of a message.
+func first(lines []string) []string {
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		return append(lines[:finding.MostSteps:finding.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	if len(lines) == 0 {
-		return nil
-	}
-
-	return finding.List{finding.Warn("Kubelets of other resources are too old for the wanted Kubernetes",
-		fmt.Sprintf("kube-apiserver %s supports no kubelet that is more than three minor versions older. Where their "+
-			"resource waits for this one, go to a version in between first.\n  - %s", u.Path.To, strings.Join(lines, "\n  - ")))}
+	return lines
 }
 
 // askForRemovals asks the machines and the Kubernetes API.

@@ -79,20 +79,13 @@ func (m *ProviderData) warnOfHostAway(p machineset.Set) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Questionable(finding.Root("host").AtName("kubeconfig_wo"), "way to the host cluster",
-		"nothing leads to the host cluster but this kubeconfig, which is write-only and in no state",
-		"A refresh will not see the machines, and a destroy will fail",
-		"Give the kubeconfig in the host block of the provider, or set kubeconfig_path or in_cluster")}
+	return finding.List{writeOnlyHostConnection.At(
+		finding.Root("host").AtName("kubeconfig_wo"), finding.Args{"cluster": nameOf(p)})}
 }
 
 // HostUnread warns that a refresh did not reach the host.
 func HostUnread(p machineset.Set, away *HostAwayError) finding.Finding {
-	return finding.Warn("The host cluster was not read", finding.Report{
-		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
-		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
-		Next: "See that `host` of the resource or of the provider leads to the host cluster whenever Terraform runs: an " +
-			"apply that changes machines, and a destroy, need it.",
-	}.String())
+	return hostNotRead.With(finding.Args{"cluster": nameOf(p), "cause": away.Error()})
 }
 
 // RouteTo finds the route to the machines of a pool. It does no I/O.

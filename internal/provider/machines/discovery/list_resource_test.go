@@ -159,7 +159,7 @@ func TestQuery_machinesAsAsked(t *testing.T) {
 		"too many": {config: tftest.Config{"networks": []any{s.Network().String()}, "max_addresses": 1000},
 			says: "Found 2046 addresses in them. Allowed are 1000"},
 		"no such cluster": {config: tftest.Config{"addresses": []any{first}, "cluster": "prod"},
-			says: "the provider has no `clusters`"},
+			says: "The provider has no `clusters`"},
 		"no such file": {config: tftest.Config{"addresses": []any{first}, "secrets_file": "nowhere.yaml"},
 			says: "no such file"},
 	} {
