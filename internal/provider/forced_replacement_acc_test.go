@@ -87,7 +87,7 @@ func TestAccReplace_everyMachine(t *testing.T) {
 
 		for _, way := range forcedWays(addresses) {
 			if len(way.commands) == 0 {
-				refusedWay(t, s, w, way, addresses, config(way.revision, "false"), "Several control planes replaced by one plan")
+				refusedWay(t, s, w, way, addresses, config(way.revision, "false"), "control_planes_replaced_together")
 			}
 		}
 

@@ -187,7 +187,7 @@ func TestReplace_ofSeveralMachinesByOption(t *testing.T) {
 
 	p := r.planned(lifeOptions{Replace: r.planes()[:2]})
 	if diagnostics := tftest.Show(p.Diagnostics); !p.Refused ||
-		!strings.Contains(diagnostics, "Several control planes replaced by one plan") {
+		!strings.Contains(diagnostics, "[control_planes_replaced_together]") {
 		t.Errorf("the plan was not refused: %s", diagnostics)
 	}
 

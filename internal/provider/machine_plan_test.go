@@ -332,7 +332,7 @@ func TestMachine_planOfTwoResources(t *testing.T) {
 	}
 
 	resp = tftest.PlanBy(t, server, "talosop_machine", nil, machine("cp-1", "10.0.0.11"))
-	if !refusedBy(resp.Diagnostics) || !strings.Contains(tftest.Show(resp.Diagnostics), "planned for another") {
+	if !refusedBy(resp.Diagnostics) || !strings.Contains(tftest.Show(resp.Diagnostics), "[machine_planned_twice]") {
 		t.Errorf("a machine of both: %s", tftest.Show(resp.Diagnostics))
 	}
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -16,6 +17,7 @@ func Messages() []*finding.Catalog {
 		tf.Messages,
 		providerdata.Messages,
 		machines.Messages,
+		ledger.Messages,
 		timetable.Messages,
 		clusterhandle.Messages,
 	}

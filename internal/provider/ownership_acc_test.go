@@ -38,7 +38,8 @@ func TestAccOwnership_renamedKeys(t *testing.T) {
 			t.Fatalf("the plan was not refused:\n%s", refused.Output())
 		}
 
-		sitetest.Says(t, refused, "Machine of one resource planned for another", "moved {")
+		sitetest.Says(t, refused, "moved {")
+		sitetest.Shows(t, refused, "machine_planned_twice")
 
 		creates := []string{"apply", "-auto-approve", `-target=talosop_machine.this["plane-1"]`,
 			`-target=talosop_machine.this["plane-2"]`, `-target=talosop_machine.this["plane-3"]`}
@@ -215,7 +216,7 @@ func TestAccOwnership_anotherType(t *testing.T) {
 		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL(""))
 
 		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, s.ControlPlane))
-		sitetest.Says(t, w.Run("plan"), "Machine of one resource planned for another", "removed {")
+		sitetest.Shows(t, w.Run("plan"), "machine_planned_twice")
 
 		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, s.ControlPlane)+`
 removed {

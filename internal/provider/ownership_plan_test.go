@@ -59,7 +59,7 @@ func TestPlan_resourceRenamedWithoutMoved(t *testing.T) {
 					destroy()
 				}
 
-				tftest.ExpectMistake(t, last(), "", []string{"Machine of one resource planned for another", "moved {"}, false)
+				tftest.ExpectMistake(t, last(), "", []string{"[machine_planned_twice]"}, false)
 			})
 		}
 	}

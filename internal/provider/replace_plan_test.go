@@ -215,7 +215,7 @@ func TestPlan_replacementsThatWaitForEachOther(t *testing.T) {
 			}
 
 			want := test.refused && i == 2
-			if refused := strings.Contains(diagnostics, "Several control planes replaced by one plan"); refused != want {
+			if refused := strings.Contains(diagnostics, "[control_planes_replaced_together]"); refused != want {
 				t.Errorf("%+v, machine %d: %s", test, i, diagnostics)
 			}
 		}
@@ -258,7 +258,7 @@ func TestPlan_endBesideNewControlPlanes(t *testing.T) {
 			destroy()
 		}
 
-		if strings.Count(diagnostics, "ERROR All control planes destroyed while others join") != 1 {
+		if strings.Count(diagnostics, "ERROR [control_planes_destroyed_while_joining]") != 1 {
 			t.Errorf("create planned first: %v: %s", createFirst, diagnostics)
 		}
 	}

@@ -224,7 +224,7 @@ func applyVMs(
 	for i, change := range changes {
 		if change.refused != nil {
 			w.Write("main.tf", config(change.refused))
-			sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Several control planes replaced by one plan")
+			sitetest.Shows(t, sitetest.Fails(t, w, "plan"), "control_planes_replaced_together")
 		}
 
 		w.Write("main.tf", config(change.machines))

@@ -86,12 +86,7 @@ func (l *Ledger) PlanInTurn(p, next machineset.Set, object string, tainted bool)
 		return nil
 	}
 
-	return finding.List{finding.Refused(finding.Path{}, "Several control planes replaced by one plan",
-		"this plan replaces "+finding.Describe(end.inTurn)+", control planes of one cluster",
-		"Each of them has to join etcd again before the next one leaves. With replace_triggered_by the CLIs create none of "+
-			"them before all are removed",
-		"Nothing was changed. Replace one control plane in each apply: with one -replace, or with -target for the "+
-			"machine and what triggers its replacement")}
+	return finding.List{severalReplaced.With(finding.Args{"objects": end.inTurn})}
 }
 
 // PlanJoins notes the control planes that join a cluster by a plan.
@@ -132,8 +127,5 @@ func (e plannedEnd) refuseJoin() finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Refused(finding.Path{}, "All control planes destroyed while others join",
-		"this plan destroys every control plane of the cluster, and "+e.joins+" would join it",
-		"The plan does not order the two: the cluster and its etcd could end before the new one has joined",
-		"Nothing was changed. Add the new control planes and apply. Then take the old ones out and apply again")}
+	return finding.List{destroyedWhileJoining.With(finding.Args{"joining": e.joins})}
 }

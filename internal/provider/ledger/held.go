@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -107,10 +106,8 @@ func listsItself(planned []cluster.Machine, m cluster.Machine) bool {
 // takenMachine is the error about a machine of p that belongs to another object: it is what is has, and has is
 // listed with its address or hardware.
 func takenMachine(p machineset.Set, m cluster.Machine, is, has holder) finding.Finding {
-	return finding.Refused(p.AddressPath(m.Name), "Machine of another resource",
-		fmt.Sprintf("%s is %s of %s, and %s of %s is listed with that address or hardware", m.Address, is.machine, is.name,
-			has.machine, has.name),
-		"Each machine of a cluster is listed once, in one resource", "Remove one of them, or correct its address")
+	return machineOfAnother.At(p.AddressPath(m.Name), finding.Args{"machine": has.machine, "object": has.name,
+		"other_machine": is.machine, "other_object": is.name, "address": m.Address})
 }
 
 // heldIn identifies a cluster: by its secrets, or while they are unknown by name and endpoint; empty while those are

@@ -80,9 +80,7 @@ func (l *Ledger) ClaimedByOthers(p machineset.Set) func(cluster.Machine) bool {
 // PlanMade notes the machines that a plan creates an object from. It refuses those that the same plan resets for
 // another object: the two have no order.
 func (l *Ledger) PlanMade(p machineset.Set, object string, machines []cluster.Machine) finding.List {
-	return l.plan(p, machines, object, false, func(name, other string) string {
-		return object + " would be made of " + name + ", which " + other + " resets"
-	})
+	return l.plan(p, machines, object, false)
 }
 
 // PlanWiped notes the machines that a plan resets for an object. It refuses those that the same plan creates another
@@ -92,14 +90,11 @@ func (l *Ledger) PlanWiped(p machineset.Set, object string, machines []cluster.M
 	machines = slices.DeleteFunc(slices.Clone(machines),
 		func(m cluster.Machine) bool { return m.OwnedByOther || claimed(m) })
 
-	return l.plan(p, machines, object, true, func(name, other string) string {
-		return object + " would reset " + name + ", which " + other + " is made of"
-	})
+	return l.plan(p, machines, object, true)
 }
 
 func (l *Ledger) plan(
 	p machineset.Set, machines []cluster.Machine, object string, resets bool,
-	clash func(name, other string) string,
 ) finding.List {
 	of, planned := clusterKey(p.Secrets), plannedObject{object, p.Owner}
 
@@ -116,7 +111,7 @@ func (l *Ledger) plan(
 			own[key] = planned
 
 			if other, both := others[key]; both && other != planned {
-				return finding.List{reusedMachine(clash(m.Name+" at "+m.Address, other.name))}
+				return finding.List{reusedMachine(m, planned, other, resets)}
 			}
 		}
 	}
@@ -161,11 +156,13 @@ func (l *Ledger) AllPlannedWiped(p machineset.Set, machines []cluster.Machine) b
 	return true
 }
 
-func reusedMachine(clash string) finding.Finding {
-	return finding.Refused(finding.Path{}, "Machine of one resource planned for another",
-		"by this plan "+clash,
-		"The plan does not order the two, so that a machine that works could be reset",
-		"Nothing was changed. Where the resource was renamed, or moved to another module or key, say so: moved { from = "+
-			"OLD_ADDRESS, to = NEW_ADDRESS }. Where another type of resource takes the machine over, forget the old one: "+
-			"removed { from = OLD_ADDRESS, lifecycle { destroy = false } }. To reset the machine first, apply its removal alone")
+// reusedMachine is the error about a machine that a plan creates an object from and resets for another.
+func reusedMachine(m cluster.Machine, planned, other plannedObject, resets bool) finding.Finding {
+	created, removed := planned.name, other.name
+	if resets {
+		created, removed = removed, created
+	}
+
+	return machineReused.With(
+		finding.Args{"machine": m.Name, "address": m.Address, "created": created, "removed": removed})
 }

@@ -113,8 +113,8 @@ func (l *Ledger) RefuseReplace(
 
 	if tainted && found.HasError() {
 		last := &found[len(found)-1]
-		last.Detail += " The resource is tainted: to keep it and its machines, run `terraform untaint` (or `tofu " +
-			"untaint`) with its address."
+		last.Detail += " The resource is tainted. To keep it and its machines, run `terraform untaint` or `tofu " +
+			"untaint` with its address."
 	}
 
 	return found
