@@ -276,8 +276,7 @@ func (w *lifeWorld) judge(how string, diagnostics []*tfprotov6.Diagnostic) {
 // are only in the former state: no plan sees the end of tainted secrets.
 func (w *lifeWorld) saveWarned(diagnostics []*tfprotov6.Diagnostic, state lifeState) {
 	for _, d := range diagnostics {
-		if strings.Contains(d.Summary, "The secrets of a cluster will be lost") ||
-			strings.Contains(d.Summary, "The secrets of a cluster are no longer in state") {
+		if code, _ := tftest.Code(d); code == "secrets_will_be_lost" || code == "secrets_lost" {
 			maps.Copy(w.files, bundlesIn(w.t, state))
 			w.log("    saved the secrets to a file")
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
@@ -18,6 +19,7 @@ func Messages() []*finding.Catalog {
 		providerdata.Messages,
 		machines.Messages,
 		ledger.Messages,
+		secrets.Messages,
 		timetable.Messages,
 		clusterhandle.Messages,
 	}

@@ -26,7 +26,7 @@ func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 			t.Helper()
 
 			result := w.Run(append(args, "-auto-approve")...)
-			sitetest.Shows(t, result, "deletion_protection")
+			sitetest.Shows(t, result, "secrets_protected")
 
 			if got := w.Attribute("talosop_secrets.this", "bundle"); result.Exit != 1 || got != bundle {
 				t.Errorf("%v: exit status %d, the bundle changed: %t", args, result.Exit, got != bundle)
@@ -54,8 +54,7 @@ func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 			t.Errorf("more changes than the protection:\n%s", result.Output())
 		}
 
-		sitetest.Says(t, w.MustRun("destroy", "-auto-approve"), "The secrets of a cluster will be lost",
-			"The secrets of a cluster are no longer in state")
+		sitetest.Shows(t, w.MustRun("destroy", "-auto-approve"), "secrets_will_be_lost", "secrets_lost")
 
 		if left := w.Resources(); len(left) > 0 {
 			t.Errorf("the state holds %v", left)
@@ -114,8 +113,7 @@ func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
 		// The solution in the message recreates the cluster.
 		w.MustRun("taint", "talosop_control_plane.this")
 		w.MustRun("taint", "talosop_worker.this")
-		sitetest.Says(t, w.MustRun("apply", "-auto-approve", "-replace=talosop_secrets.this"),
-			"The secrets of a cluster are no longer in state")
+		sitetest.Shows(t, w.MustRun("apply", "-auto-approve", "-replace=talosop_secrets.this"), "secrets_lost")
 
 		if empty, output := w.PlanIsEmpty(); !empty || w.Attribute("talosop_secrets.this", "bundle") == bundle {
 			t.Errorf("the cluster was not made anew:\n%s", output)

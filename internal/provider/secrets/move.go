@@ -27,10 +27,7 @@ func moveOfficial(ctx context.Context, req resource.MoveStateRequest, resp *reso
 
 	bundle, err := officialstate.Secrets(req.SourceRawState.JSON)
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("move", "secrets", finding.Report{
-			Attempted: "read the state of " + officialstate.SecretsType, Cause: []string{err.Error()},
-			Now: []string{"nothing was moved"},
-		}))
+		resp.Diagnostics.Append(tf.Diagnostic(secretsNotMoved.With(finding.Args{"cause": err.Error()})))
 
 		return
 	}

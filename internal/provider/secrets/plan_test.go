@@ -35,13 +35,13 @@ func TestSecrets_deletionProtection(t *testing.T) {
 			resp := tftest.PlanSecrets(t, tftest.NewServer(t), test.prior, test.wanted, test.private)
 
 			if test.warning {
-				tftest.ExpectMistake(t, resp.Diagnostics, "", []string{"The secrets of a cluster will be lost", id, save}, true)
+				tftest.ExpectMistake(t, resp.Diagnostics, "", []string{"[secrets_will_be_lost]", id, save}, true)
 
 				return
 			}
 
 			tftest.ExpectMistake(t, resp.Diagnostics, `AttributeName("deletion_protection")`,
-				[]string{"Deletion protection of", id, save}, false)
+				[]string{"[secrets_protected]", id, save}, false)
 		})
 	}
 

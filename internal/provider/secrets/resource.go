@@ -153,8 +153,7 @@ func (r *secretsResource) Create(ctx context.Context, req resource.CreateRequest
 
 	bundle, err := r.generate()
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("generate", "secrets",
-			finding.Report{Cause: []string{err.Error()}, Now: []string{"nothing was stored"}}))
+		resp.Diagnostics.Append(tf.Diagnostic(secretsNotGenerated.With(finding.Args{"cause": err.Error()})))
 
 		return
 	}
@@ -179,11 +178,7 @@ func (r *secretsResource) Read(ctx context.Context, req resource.ReadRequest, re
 
 	bundle, err := pki.Parse([]byte(state.Bundle.ValueString()))
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("read", "secrets", finding.Report{
-			Cause: []string{err.Error()},
-			Now:   []string{"the bundle in state is kept as it is"},
-			Next:  "Restore the state from a copy, or import the secrets again from a file.",
-		}))
+		resp.Diagnostics.Append(tf.Diagnostic(secretsUnreadable.With(finding.Args{"cause": err.Error()})))
 
 		return
 	}
@@ -237,12 +232,8 @@ func (r *secretsResource) ImportState(
 ) {
 	bundle, err := clusterimport.ReadBundleFile(req.ID)
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("import", "secrets", finding.Report{
-			Attempted: "read the file named by the import id",
-			Cause:     strings.Split(err.Error(), "\n"),
-			Next: "Give the path of a file written by `talosctl gen secrets`, of the configuration of a control-plane " +
-				"machine, or of the state Secret of talos-operator.",
-		}))
+		resp.Diagnostics.Append(tf.Diagnostic(secretsNotImported.With(
+			finding.Args{"causes": strings.Split(err.Error(), "\n")})))
 
 		return
 	}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -133,7 +131,7 @@ func refuseSecondRotation(bundle *pki.Bundle, kinds []rotation.Kind) finding.Lis
 
 	for _, kind := range kinds {
 		if slices.Contains(bundle.Turning(), kind) {
-			under = append(under, "the "+string(kind))
+			under = append(under, string(kind))
 		}
 	}
 
@@ -141,10 +139,7 @@ func refuseSecondRotation(bundle *pki.Bundle, kinds []rotation.Kind) finding.Lis
 		return nil
 	}
 
-	return finding.List{finding.Refused(finding.Root("rotate"), "A key is being turned over already",
-		fmt.Sprintf("%s is being turned over", strings.Join(under, ", ")),
-		"Machines may carry a key of which nothing would be left",
-		"Give `rotate` the text that it had and apply until the plan is empty; then turn it over again")}
+	return finding.List{rotationUnfinished.At(finding.Root("rotate"), finding.Args{"keys": under})}
 }
 
 // turn is the bundle after an apply.
@@ -153,14 +148,13 @@ func turn(ctx context.Context, plan, state secretsModel) (*pki.Bundle, diag.Diag
 
 	bundle, err := pki.Parse([]byte(state.Bundle.ValueString()))
 	if err != nil || diags.HasError() {
-		return nil, append(diags, tf.Unable("read", "secrets", finding.Report{Cause: []string{fmt.Sprint(err)}}))
+		return nil, append(diags, tf.Diagnostic(secretsUnreadable.With(finding.Args{"cause": fmt.Sprint(err)})))
 	}
 
 	turned, err := bundle.Rotate(kinds...)
 	if err != nil {
-		diags.AddAttributeError(path.Root("rotate"), "Unable to turn keys over", err.Error())
-
-		return nil, diags
+		return nil, append(diags, tf.Diagnostic(rotationFailed.At(
+			finding.Root("rotate"), finding.Args{"cause": err.Error()})))
 	}
 
 	return turned, diags
