@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -22,5 +23,6 @@ func Messages() []*finding.Catalog {
 		secrets.Messages,
 		timetable.Messages,
 		clusterhandle.Messages,
+		images.Messages,
 	}
 }

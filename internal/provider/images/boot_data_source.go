@@ -137,14 +137,13 @@ func (m bootModel) read(ctx context.Context) (chosen, []machine, finding.List) {
 
 	if c.Platform != "" && slices.Contains(assets.Platforms(), c.Platform) &&
 		!slices.Contains(netboot.Platforms(), c.Platform) {
-		diags.Append(finding.Invalid(finding.Root("platform"), "platform", "found "+finding.Quote(c.Platform),
-			"allowed are those that boot over the network: "+strings.Join(netboot.Platforms(), ", "), "choose one of these"))
+		diags.Append(platformWithoutNetboot.At(finding.Root("platform"),
+			finding.Args{"platform": c.Platform, "allowed": netboot.Platforms()}))
 	}
 
 	if text := m.AssetsURL.ValueString(); !m.AssetsURL.IsNull() && !m.AssetsURL.IsUnknown() &&
 		(assets.Image{Factory: text}).Check() != nil {
-		diags.Append(finding.Invalid(finding.Root("assets_url"), "assets_url", "found "+finding.Quote(text),
-			"allowed is a URL such as http://10.0.0.2:8080/assets", "write scheme, host and path"))
+		diags.Append(invalidAssetsURL.At(finding.Root("assets_url"), finding.Args{"url": text}))
 	}
 
 	machines, more := m.readMachines(ctx, c)
@@ -169,8 +168,7 @@ func (m bootModel) readMachines(ctx context.Context, c chosen) ([]machine, findi
 		read := machine{name: name, architecture: r.Text(one.Architecture), args: r.Texts(one.KernelArgs)}
 
 		if !namePattern.MatchString(name) {
-			diags.Append(finding.Invalid(at, "machines", "found "+finding.Quote(name),
-				"allowed are letters, digits, dots, dashes and underscores", "choose a name that a file can have"))
+			diags.Append(invalidMachineName.At(at, finding.Args{"name": name}))
 		}
 
 		if one.Architecture.IsNull() {
@@ -181,8 +179,8 @@ func (m bootModel) readMachines(ctx context.Context, c chosen) ([]machine, findi
 		other.Architecture = read.architecture
 
 		if wrong := other.Check(); wrong != nil && wrong.Field == "architecture" && !one.Architecture.IsNull() {
-			diags.Append(finding.Invalid(at.AtName("architecture"), "architecture", "found "+wrong.Found,
-				"allowed is "+wrong.Allowed, "choose one of these"))
+			diags.Append(invalidImage.At(at.AtName("architecture"),
+				finding.Args{"found": wrong.Found, "allowed": wrong.Allowed}))
 		}
 
 		if !one.MAC.IsUnknown() {
@@ -199,13 +197,11 @@ func (m bootModel) readMachines(ctx context.Context, c chosen) ([]machine, findi
 func (m *machine) readMAC(at finding.Path, text string, taken map[string]string) finding.List {
 	mac, err := netboot.CanonicalMAC(text)
 	if err != nil {
-		return finding.List{finding.Invalid(at, "mac_address", "found "+finding.Quote(text),
-			"allowed is a MAC address such as 52:54:00:12:34:56", "correct it")}
+		return finding.List{invalidMAC.At(at, finding.Args{"value": text})}
 	}
 
 	if other, ok := taken[mac]; ok {
-		return finding.List{finding.Invalid(at, "mac_address", "found the one of "+other, "allowed is each once",
-			"correct one of the two")}
+		return finding.List{duplicateMAC.At(at, finding.Args{"other": other})}
 	}
 
 	taken[mac], m.mac = m.name, mac
@@ -251,10 +247,7 @@ func (d *BootDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 // tell fills in the results of the choice.
 func (m *bootModel) tell(c chosen, machines []machine) finding.List {
 	if c.cmdline() == "" {
-		return finding.List{finding.Invalid(finding.Root("schematic"), "schematic",
-			"found one whose kernel arguments are not known: an id alone does not tell them, nor does an overlay",
-			"allowed is the content of a schematic without an overlay, or any with online = true",
-			"write the content, or set online = true")}
+		return finding.List{schematicWithoutArguments.At(finding.Root("schematic"), nil)}
 	}
 
 	if diags := c.refuseOtherArguments(machines); len(diags) > 0 {
@@ -298,10 +291,8 @@ func (c chosen) refuseOtherArguments(machines []machine) finding.List {
 		other.Architecture = m.architecture
 
 		if _, ok := netboot.Cmdline(other, c.content); !ok && m.architecture != c.Architecture {
-			diags.Append(finding.Invalid(finding.Root("machines").AtMapKey(m.name).AtName("architecture"), "architecture",
-				"found "+m.architecture+" with a schematic that has an overlay",
-				"allowed is "+c.Architecture+", whose kernel arguments the factory told",
-				"write a data source of its own for machines of that architecture"))
+			diags.Append(otherArchitecture.At(finding.Root("machines").AtMapKey(m.name).AtName("architecture"),
+				finding.Args{"architecture": m.architecture, "allowed": c.Architecture}))
 		}
 	}
 

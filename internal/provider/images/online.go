@@ -58,10 +58,8 @@ func (c *chosen) ask(ctx context.Context) finding.List {
 }
 
 func (c *chosen) unable(err error) finding.List {
-	return finding.List{finding.UnableAt(finding.Root("factory_url"), "ask", "Image Factory", finding.Report{
-		Attempted: "ask the Image Factory at " + c.Factory, Cause: []string{err.Error()},
-		Next: "Without online = true nobody is asked.",
-	})}
+	return finding.List{factoryFailed.At(
+		finding.Root("factory_url"), finding.Args{"factory": c.Factory, "cause": err.Error()})}
 }
 
 func (c *chosen) askVersions(ctx context.Context, client factory.Client) finding.List {
@@ -75,13 +73,9 @@ func (c *chosen) askVersions(ctx context.Context, client factory.Client) finding
 	}
 
 	near := slices.DeleteFunc(there, func(v string) bool { return versions.MinorsBetween(v, c.Version) != 0 })
-	if len(near) == 0 {
-		near = []string{"those that it lists at /versions"}
-	}
 
-	return finding.List{finding.Invalid(finding.Root("talos_version"), "talos_version",
-		"found "+c.Version+", which the Image Factory at "+c.Factory+" does not have",
-		"allowed is "+strings.Join(near, ", "), "choose one of these")}
+	return finding.List{versionUnknown.At(
+		finding.Root("talos_version"), finding.Args{"version": c.Version, "factory": c.Factory, "known": near})}
 }
 
 // askSchematic reads the content of a schematic with a known ID.
@@ -94,10 +88,8 @@ func (c *chosen) askSchematic(ctx context.Context, client factory.Client) findin
 
 	switch {
 	case errors.Is(err, factory.ErrNotFound):
-		return finding.List{finding.Invalid(finding.Root("schematic"), "schematic",
-			"found "+c.Schematic+", which the Image Factory at "+c.Factory+" was never given",
-			"allowed is the id of a schematic that it knows, or the content of any",
-			"write the content, which is given to the factory then")}
+		return finding.List{schematicUnknown.At(
+			finding.Root("schematic"), finding.Args{"schematic": c.Schematic, "factory": c.Factory})}
 	case err != nil:
 		return c.unable(err)
 	}
@@ -145,21 +137,20 @@ func (c *chosen) askExtensions(ctx context.Context, client factory.Client) findi
 	}
 
 	if len(unknown) > 0 {
-		return finding.List{finding.Invalid(finding.Root("extensions"), "extensions",
-			fmt.Sprintf("found %s, which the Image Factory at %s does not have for Talos %s", strings.Join(unknown, ", "),
-				c.Factory, c.Version), "allowed is "+namesOf(there), "choose among these")}
+		return finding.List{extensionsUnknown.At(finding.Root("extensions"), finding.Args{"extensions": unknown,
+			"factory": c.Factory, "version": c.Version, "known": namesOf(there)})}
 	}
 
 	return c.identify()
 }
 
-func namesOf(extensions []factory.Extension) string {
+func namesOf(extensions []factory.Extension) []string {
 	var names []string
 	for _, e := range extensions {
 		names = append(names, e.Name)
 	}
 
-	return strings.Join(names, ", ")
+	return names
 }
 
 // upload uploads the schematic to the factory, whose ID has to match the computed one.

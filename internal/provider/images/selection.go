@@ -102,29 +102,19 @@ func (s selection) choose(added additions) (chosen, finding.List) {
 	}
 
 	if !s.TalosVersion.IsUnknown() {
-		_, err := machineconfig.ParseTalosVersion(c.Version)
-		diags.Append(mistakes("talos_version", err)...)
+		if _, err := machineconfig.ParseTalosVersion(c.Version); err != nil {
+			diags.Append(finding.MistakesAt(finding.Root("talos_version"), "talos_version", err)...)
+		}
 	}
 
 	if wrong := c.Check(); wrong != nil {
-		diags.Append(finding.Invalid(finding.Root(wrong.Field), wrong.Field, "found "+wrong.Found,
-			"allowed is "+wrong.Allowed, "choose one of these"))
+		diags.Append(invalidImage.At(finding.Root(wrong.Field),
+			finding.Args{"found": wrong.Found, "allowed": wrong.Allowed}))
 	}
 
 	diags.Append(c.readSchematic(s, added)...)
 
 	return c, diags
-}
-
-// mistakes are errors about one attribute.
-func mistakes(name string, err error) finding.List {
-	var diags finding.List
-
-	for _, wrong := range machineconfig.FieldErrors(err) {
-		diags.Append(finding.Invalid(finding.Root(name), name, "found "+wrong.Found, "allowed is "+wrong.Allowed, wrong.Fix))
-	}
-
-	return diags
 }
 
 // readSchematic reads the schematic and its additions.
@@ -138,13 +128,11 @@ func (c *chosen) readSchematic(s selection, added additions) finding.List {
 	case s.Schematic.IsNull():
 	case schematic.LooksLikeID(text):
 		if err := image.CheckSchematic(text); err != nil {
-			return finding.List{invalidSchematic(err)}
+			return finding.List{wrongSchematic(err)}
 		}
 
 		if adds {
-			return finding.List{finding.Invalid(finding.Root("schematic"), "schematic",
-				"found the id of one beside extensions or extra_kernel_args",
-				"they are added to the content of a schematic, which its id does not tell", "write its content")}
+			return finding.List{schematicIDWithAdditions.At(finding.Root("schematic"), nil)}
 		}
 
 		c.Schematic = text
@@ -154,7 +142,7 @@ func (c *chosen) readSchematic(s selection, added additions) finding.List {
 	default:
 		parsed, err := schematic.Parse(text)
 		if err != nil {
-			return finding.List{invalidSchematic(err)}
+			return finding.List{wrongSchematic(err)}
 		}
 
 		c.content = parsed
@@ -165,10 +153,8 @@ func (c *chosen) readSchematic(s selection, added additions) finding.List {
 	return c.add(added, s.Online.ValueBool() || s.Online.IsUnknown())
 }
 
-func invalidSchematic(err error) finding.Finding {
-	return finding.Invalid(finding.Root("schematic"), "schematic", "found "+err.Error(),
-		"allowed is the content of a schematic as the Image Factory takes it, or its id",
-		"write YAML with customization, such as a systemExtensions below it that lists officialExtensions")
+func wrongSchematic(err error) finding.Finding {
+	return invalidSchematic.At(finding.Root("schematic"), finding.Args{"cause": err.Error()})
 }
 
 // add adds to the content, and computes the ID.
@@ -187,8 +173,7 @@ func (c *chosen) add(added additions, online bool) finding.List {
 		case !vendored && online:
 			c.short = append(c.short, name)
 		case !vendored:
-			diags.Append(finding.Invalid(finding.Root("extensions").AtListIndex(i), "extensions", "found "+finding.Quote(name),
-				"allowed are full names such as siderolabs/"+name, "write it so, or set online = true to have it looked up"))
+			diags.Append(extensionName.At(finding.Root("extensions").AtListIndex(i), finding.Args{"name": name}))
 		}
 
 		if !slices.Contains(content.SystemExtensions.OfficialExtensions, name) {
@@ -209,7 +194,7 @@ func (c *chosen) add(added additions, online bool) finding.List {
 func (c *chosen) identify() finding.List {
 	id, err := c.content.ID()
 	if err != nil {
-		return finding.List{invalidSchematic(err)}
+		return finding.List{wrongSchematic(err)}
 	}
 
 	c.Schematic = id
