@@ -3,11 +3,14 @@ package provider
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
@@ -24,5 +27,8 @@ func Messages() []*finding.Catalog {
 		timetable.Messages,
 		clusterhandle.Messages,
 		images.Messages,
+		store.Messages,
+		etcdbackup.Messages,
+		restore.Messages,
 	}
 }

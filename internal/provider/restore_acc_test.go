@@ -347,10 +347,10 @@ func TestAccRestore_isRefused(t *testing.T) {
 					ExpectError: sitetest.Message("none of the identities opens it"),
 				},
 				refused(encrypted(`passphrase_wo = "correct horse battery staple"`), "the passphrase does not open it"),
-				refused(encrypted(""), "Set identities_wo or passphrase_wo beside it"),
+				refused(encrypted(""), "Set `identities_wo` if it was encrypted"),
 				refused(r.plane(fmt.Sprintf("    file = { path = %q }", filepath.Join(r.Folder, "none"))), "there is no such file"),
 				// The refusal contains the line that allows it.
-				refused(r.plane(fmt.Sprintf("    file = { path = %q }", plain)), `say so in restore_from: sha256 = "`),
+				refused(r.plane(fmt.Sprintf("    file = { path = %q }", plain)), "set `sha256 = \""),
 				refused(r.plane(known(plain)+"\n    passphrase_wo = \"correct horse\""), "the snapshot is not encrypted"),
 				refused(r.plane(fmt.Sprintf("    file = { path = %q }\n    sha256 = %q", plain, strings.Repeat("0", 64))),
 					"SHA-256 checksum does not match the given one"),

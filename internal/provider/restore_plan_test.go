@@ -151,7 +151,7 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 			key(foreign, ""))},
 		"a sum of something else": {
 			opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), "")), "sha256", "md5:abc"),
-			`AttributeName("restore_from").AttributeName("sha256")`, "64 digits of hexadecimal",
+			`AttributeName("restore_from").AttributeName("sha256")`, "64 hexadecimal digits",
 		},
 		"a sum": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), "")), "sha256",
 			strings.Repeat("aB", 32))},
@@ -159,14 +159,14 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 			passphrase,
 			"Found an empty string"},
 		"no identity": {opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{}), list,
-			"Found none"},
+			"Found an empty list"},
 		"with an identity": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{identity})},
 		"with a file of one": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{"# created: today\n" + identity + "\n"})},
 		"with a recipient": {opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{"age1abc"}),
-			identities, "is the public key"},
+			identities, "is a public key"},
 		"with a passphrase": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
 			"correct horse")},
 		"with an unknown one": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
@@ -213,7 +213,7 @@ func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 		"what came from others": {nil, restoringFrom(tftest.BaseCluster(), "talos/prod/older.db"), false},
 	} {
 		diagnostics := tftest.Show(tftest.Plan(t, "talosop_cluster", test.state, tftest.ValueOf(t, typ, test.config)).Diagnostics)
-		if strings.Contains(diagnostics, "Set identities_wo or passphrase_wo") != test.needs || !test.needs &&
+		if strings.Contains(diagnostics, "[snapshot_name_encrypted]") != test.needs || !test.needs &&
 			strings.Contains(diagnostics, "ERROR") {
 			t.Errorf("%s: %s", name, diagnostics)
 		}
@@ -224,8 +224,7 @@ func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 		"restore_from",
 		"passphrase_wo")
 	if diagnostics := tftest.Show(tftest.Plan(t, "talosop_cluster", nil,
-		tftest.ValueOf(t, typ, open)).Diagnostics); !strings.Contains(diagnostics,
-		"eave out passphrase_wo if this one is meant") {
+		tftest.ValueOf(t, typ, open)).Diagnostics); !strings.Contains(diagnostics, "[snapshot_name_not_encrypted]") {
 		t.Errorf("a plain one with a passphrase: %s", diagnostics)
 	}
 }

@@ -25,11 +25,11 @@ func TestProviderStore_credentials(t *testing.T) {
 		config tftest.Config
 		says   string
 	}{
-		"a key alone": {tftest.Config{"access_key_id": "id"}, "without secret_access_key"},
+		"a key alone": {tftest.Config{"access_key_id": "id"}, "[half_access_key]"},
 		"spaces": {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show "},
-			"spaces around it"},
+			"[empty_credential]"},
 		"a key and a profile": {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show", "profile": "p"},
-			"beside an access key"},
+			"[profile_with_access_key]"},
 		"right":   {tftest.Config{"access_key_id": "id", "secret_access_key": "do-not-show"}, ""},
 		"unknown": {tftest.Config{"access_key_id": tftest.Unknown{}, "secret_access_key": tftest.Unknown{}}, ""},
 	} {

@@ -107,7 +107,7 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 	d.Refresh(t).Must(t)
 
 	if planned := d.Plan(t, config); tftest.Text(t, planned.Value, "key") != "unknown" ||
-		!strings.Contains(tftest.Show(planned.Diagnostics), "A backup is missing") {
+		!strings.Contains(tftest.Show(planned.Diagnostics), "[backup_lost]") {
 		t.Errorf("the plan without the object has the key %s and says %s", tftest.Text(t, planned.Value, "key"),
 			tftest.Show(planned.Diagnostics))
 	}
@@ -138,7 +138,7 @@ func testBackupDrift(t *testing.T, b *backups) {
 	for _, status := range []string{"changed", "missing"} {
 		read := d.Refresh(t).Must(t)
 		if got := tftest.Text(t, read.Value, "status"); got != status ||
-			!strings.Contains(tftest.Show(read.Diagnostics), "A backup is "+status) {
+			!strings.Contains(tftest.Show(read.Diagnostics), "[backup_lost]") {
 			t.Errorf("the status is %s, and the refresh says %s", got, tftest.Show(read.Diagnostics))
 		}
 
@@ -349,8 +349,8 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 		says     string
 	}{
 		{Prefix: "stays", provider: credentialed, left: true},
-		{Prefix: "goes", delete: true, provider: credentialed, says: "A backup is deleted"},
-		{Prefix: "blind", delete: true, key: ownKey, left: true, says: "Give the credentials in s3 of the provider"},
+		{Prefix: "goes", delete: true, provider: credentialed, says: "[backup_deleted]"},
+		{Prefix: "blind", delete: true, key: ownKey, left: true, says: "Set the credentials in `s3` of the provider"},
 	} {
 		bucket := b.Bucket(test.key)
 		bucket["prefix"] = test.Prefix
@@ -359,7 +359,7 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 		created := d.Apply(t, b.config(bucket, tftest.Config{"delete_on_destroy": test.delete})).Must(t)
 
 		if warned := strings.Contains(tftest.Show(created.Diagnostics),
-			"Questionable delete_on_destroy"); warned != (test.key != nil) {
+			"[backup_delete_without_key]"); warned != (test.key != nil) {
 			t.Errorf("%s: the plan says %s", test.Prefix, tftest.Show(created.Diagnostics))
 		}
 

@@ -1,13 +1,11 @@
 package etcdbackup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -98,7 +96,7 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 	config.Fill(backups)
 
 	resp.Diagnostics.Append(missingFolder(at)...)
-	resp.Diagnostics.Append(unreadable(backups)...)
+	resp.Diagnostics.Append(unreadable(handle.Name.ValueString(), backups)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }
 
@@ -118,18 +116,10 @@ func listed(ctx context.Context, m *providerdata.ProviderData, at store.Place, o
 
 // unlisted is the error of a store that could not be asked.
 func unlisted(cluster string, at store.Place, err error) diag.Diagnostic {
-	fallback := "Correct the location or the credentials, which are those of s3 of the provider or of the default chain " +
-		"of the AWS SDK."
-	if at.Bucket.Bucket == "" {
-		fallback = "Correct path in file."
-	}
+	causes, solution := at.Diagnosis(err)
 
-	cause, next := at.Diagnosis(err)
-
-	return tf.Unable("list", "backups of etcd", finding.Report{
-		Attempted: fmt.Sprintf("list the snapshots of cluster %q in %s", cluster, at), Cause: cause,
-		Next: cmp.Or(next, fallback),
-	})
+	return tf.Diagnostic(backupsNotListed.With(finding.Args{"cluster": cluster, "place": at, "causes": causes,
+		"solution": solution, "bucket": at.Bucket.Bucket != ""}))
 }
 
 // missingFolder warns of a folder that does not exist: there are no snapshots, or its path is wrong.
@@ -142,13 +132,12 @@ func missingFolder(at store.Place) diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Questionable(path.Root("file").AtName("path"), "path",
-		"found "+finding.Quote(at.Folder)+", and there is no such folder",
-		"The list is empty", "Correct path, unless the first backup is yet to make the folder")}
+	return diag.Diagnostics{tf.Diagnostic(folderMissing.At(
+		finding.Root("file").AtName("path"), finding.Args{"path": at.Folder}))}
 }
 
 // unreadable warns of snapshots that differ from what was stored.
-func unreadable(backups []judged) diag.Diagnostics {
+func unreadable(cluster string, backups []judged) diag.Diagnostics {
 	var lines []string
 
 	for _, b := range backups {
@@ -165,6 +154,6 @@ func unreadable(backups []judged) diag.Diagnostics {
 		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return diag.Diagnostics{tf.Warn("Backups of etcd are damaged",
-		"These snapshots are not restored, and latest passes them over:\n  - "+strings.Join(lines, "\n  - "))}
+	return diag.Diagnostics{tf.Diagnostic(backupsDamaged.With(
+		finding.Args{"cluster": cluster, "snapshots": lines}))}
 }

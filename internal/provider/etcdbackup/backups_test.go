@@ -61,7 +61,7 @@ func TestBackups_ofAFolder(t *testing.T) {
 
 	state, diagnostics := tftest.ReadSilent(t, "talosop_etcd_backups",
 		tftest.Config{"cluster": tftest.WrittenHandle(), "file": tftest.Config{"path": folder}})
-	if len(diagnostics) != 1 || diagnostics[0].Summary != "Backups of etcd are damaged" || !strings.Contains(diagnostics[0].Detail, damaged) {
+	if len(diagnostics) != 1 || !strings.Contains(tftest.Show(diagnostics), "[backups_damaged]") || !strings.Contains(diagnostics[0].Detail, damaged) {
 		t.Fatalf("it says %s", tftest.Show(diagnostics))
 	}
 
@@ -108,7 +108,7 @@ func TestBackups_ofAMissingFolder(t *testing.T) {
 	state, diagnostics := tftest.ReadSilent(t, "talosop_etcd_backups",
 		tftest.Config{"cluster": tftest.WrittenHandle(), "file": tftest.Config{"path": filepath.Join(t.TempDir(), "none")}})
 	if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
-		!strings.Contains(diagnostics[0].Detail, "no such folder") {
+		!strings.Contains(tftest.Show(diagnostics), "[backup_folder_missing]") {
 		t.Fatalf("it says %s", tftest.Show(diagnostics))
 	}
 
@@ -142,7 +142,7 @@ func TestBackups_ofASilentServer(t *testing.T) {
 		"cluster": tftest.WrittenHandle(), "timeouts": tftest.Config{"read": "10s"},
 		"s3": tftest.Config{"bucket": "backups", "endpoint": "http://127.0.0.1:1", "insecure_skip_tls_verify": true},
 	})
-	if len(diagnostics) != 1 || diagnostics[0].Summary != "Unable to list backups of etcd" ||
+	if len(diagnostics) != 1 || !strings.Contains(tftest.Show(diagnostics), "[backups_not_listed]") ||
 		!strings.Contains(diagnostics[0].Detail, "s3://backups at http://127.0.0.1:1") {
 		t.Errorf("it says %s", tftest.Show(diagnostics))
 	}

@@ -33,12 +33,12 @@ func testBackupWrongCredentials(t *testing.T, b *backups) {
 		}
 
 		if strings.Contains(diagnostics, wrong) || strings.Contains(diagnostics, storetest.SecretKey) ||
-			!strings.Contains(diagnostics, "Applying again is safe") {
+			!strings.Contains(diagnostics, "[backup_not_taken]") {
 			t.Errorf("%s: %s", name, diagnostics)
 		}
 
 		if strings.Contains(diagnostics, "Half stored") || strings.Contains(diagnostics, "RequestID") ||
-			!strings.Contains(diagnostics, "check access_key_id") && !strings.Contains(diagnostics, "create it") {
+			!strings.Contains(diagnostics, "Check the access key") && !strings.Contains(diagnostics, "Create the bucket") {
 			t.Errorf("%s does not say what to do, or too much: %s", name, diagnostics)
 		}
 	}
@@ -177,7 +177,7 @@ func testBackupUnreachable(t *testing.T, b *backups) {
 		}
 
 		if diagnostics := tftest.Show(append(read.Diagnostics, planned.Diagnostics...)); !strings.Contains(diagnostics,
-			"Unable to observe etcd backup") {
+			"[backup_not_observed]") {
 			t.Errorf("%s: it says %s", name, diagnostics)
 		}
 	}

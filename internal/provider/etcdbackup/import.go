@@ -80,7 +80,7 @@ func (r *Resource) ImportState(
 	}
 
 	if err != nil {
-		resp.Diagnostics.Append(backupNotImported("read the import id", err,
+		resp.Diagnostics.Append(notImported("the import ID", err,
 			"Give a JSON object such as "+importOfBackup+"."))
 
 		return
@@ -88,7 +88,7 @@ func (r *Resource) ImportState(
 
 	file, err := request.Read(r.ProviderData)
 	if err != nil {
-		resp.Diagnostics.Append(backupNotImported("read the secrets of the cluster", err, clusterimport.SourceHelp))
+		resp.Diagnostics.Append(notImported("the secrets of the cluster", err, clusterimport.SourceHelp))
 
 		return
 	}
@@ -121,7 +121,7 @@ func (r *Resource) see(
 ) (seenCluster, diag.Diagnostics) {
 	name, handle, diags, err := clusterimport.AccessSeen(ctx, r.ProviderData, addresses, file)
 	if err != nil {
-		diags.Append(backupNotImported("read the configurations of the control planes", err, ""))
+		diags.Append(notImported("the configurations of the control planes", err, ""))
 	}
 
 	return seenCluster{name, handle}, diags
@@ -138,7 +138,7 @@ func (r *Resource) backupFrom(
 
 	bucket, folder, err := request.location(ctx)
 	if err != nil {
-		return model, diag.Diagnostics{backupNotImported("read the import id", err, "")}
+		return model, diag.Diagnostics{notImported("the import ID", err, "")}
 	}
 
 	model.S3, model.File = bucket, folder
@@ -155,9 +155,9 @@ func (r *Resource) backupFrom(
 	model.Cluster = seen.handle
 
 	if err := r.adoptBackup(ctx, &model, request, ownerOf(seen.name, file.Bundle)); err != nil {
-		diags.Append(backupNotImported("read the record of "+request.Key+" in "+model.place().String(), err,
-			"Only a snapshot that this resource stored, with its record, can be imported. Credentials are those of s3 of the "+
-				"provider."))
+		diags.Append(notImported("the record of "+request.Key+" in "+model.place().String(), err,
+			"Only a snapshot that this resource stored, with its record, can be imported. "+
+				"The credentials are those in `s3` of the provider."))
 	}
 
 	return model, diags
@@ -220,9 +220,8 @@ func (r *Resource) adoptBackup(ctx context.Context, m *Model, request backupImpo
 	return nil
 }
 
-func backupNotImported(attempted string, err error, next string) diag.Diagnostic {
-	return tf.Unable("import", "backup of etcd", finding.Report{
-		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"),
-		Now: []string{"nothing was imported, and nothing was changed"}, Next: next,
-	})
+// notImported is the error about what could not be read.
+func notImported(what string, err error, solution string) diag.Diagnostic {
+	return tf.Diagnostic(backupNotImported.With(
+		finding.Args{"what": what, "causes": strings.Split(err.Error(), "\n"), "solution": solution}))
 }

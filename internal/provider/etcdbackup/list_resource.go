@@ -137,10 +137,8 @@ func (l *listResource) snapshots(ctx context.Context, config queryModel) (
 
 	file, err := config.source().Read(l.ProviderData)
 	if err != nil {
-		return ctx, nil, file, diag.Diagnostics{tf.Unable("list", "backups of etcd", finding.Report{
-			Attempted: "read the secrets of the cluster", Cause: strings.Split(err.Error(), "\n"),
-			Next: "Give secrets_file, or the secrets in `clusters` of the provider.",
-		})}
+		return ctx, nil, file, diag.Diagnostics{tf.Diagnostic(secretsNotRead.With(
+			finding.Args{"cluster": name, "causes": strings.Split(err.Error(), "\n")}))}
 	}
 
 	ctx = tf.MaskSecrets(ctx, file.Text)
@@ -155,7 +153,7 @@ func (l *listResource) snapshots(ctx context.Context, config queryModel) (
 
 	backups := Judge(entries, clusterhandle.AccessModel{})
 
-	return ctx, backups, file, append(missingFolder(at), unreadable(backups)...)
+	return ctx, backups, file, append(missingFolder(at), unreadable(name, backups)...)
 }
 
 // resource is the resource that imports a snapshot.

@@ -33,7 +33,7 @@ func TestBackup_modifiedInAFolderDoesNotCount(t *testing.T) {
 	content[len(content)/2] ^= 0xff
 	tftest.Must(t, os.WriteFile(at(second), content, 0o600))
 
-	if diagnostics := tftest.Show(d.Refresh(t).Diagnostics); !strings.Contains(diagnostics, "A backup is") ||
+	if diagnostics := tftest.Show(d.Refresh(t).Diagnostics); !strings.Contains(diagnostics, "[backup_lost]") ||
 		!strings.Contains(diagnostics, second) {
 		t.Fatalf("the refresh says %s", diagnostics)
 	}

@@ -1,15 +1,12 @@
 package etcdbackup
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -229,27 +226,15 @@ func (r *Resource) observe(ctx context.Context, state Model, from storepkg.Place
 }
 
 func notLooked(state Model, from storepkg.Place, err error) diag.Diagnostic {
-	cause, next := from.Diagnosis(err)
+	causes, solution := from.Diagnosis(err)
 
-	return tf.Warn("Unable to observe etcd backup", finding.Report{
-		Attempted: fmt.Sprintf("check whether %s holds %s", from, state.Key.ValueString()),
-		Cause:     cause,
-		Now:       []string{"the backup is taken to be there, as it was"},
-		Next:      "Nothing was changed. " + cmp.Or(next, "Plan again when the store can be reached."),
-	}.String())
+	return tf.Diagnostic(backupNotObserved.With(finding.Args{"key": state.Key.ValueString(), "place": from,
+		"causes": causes, "solution": solution}))
 }
 
 func drifted(state Model, from storepkg.Place, status string) diag.Diagnostic {
-	cause := "there is no such object any more"
-	if status == statusChanged {
-		cause = "the object there has another size or checksum than the one that was stored"
-	}
-
-	return tf.Warn("A backup is "+status, finding.Report{
-		Attempted: fmt.Sprintf("check whether %s holds %s", from, state.Key.ValueString()),
-		Cause:     []string{cause},
-		Next:      "The next apply takes a new snapshot. What is in the store stays as it is.",
-	}.String())
+	return tf.Diagnostic(backupLost.With(finding.Args{"key": state.Key.ValueString(), "status": status, "place": from,
+		"changed": status == statusChanged}))
 }
 
 // warnOfDelete says what destroying the resource does.
@@ -258,10 +243,8 @@ func (m Model) warnOfDelete() diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Warn("A backup is deleted",
-		fmt.Sprintf("delete_on_destroy is true: the snapshot %s is deleted from %s, with what is stored beside it. Earlier "+
-			"snapshots stay.",
-			m.Key.ValueString(), m.place()))}
+	return diag.Diagnostics{tf.Diagnostic(deletedOnDestroy.With(
+		finding.Args{"key": m.Key.ValueString(), "place": m.place()}))}
 }
 
 // warnClearText warns of snapshots in clear text, at the change that makes them so. state is empty for a new
@@ -271,14 +254,10 @@ func (m Model) warnClearText(state Model) diag.Diagnostics {
 		return nil
 	}
 
-	where := "the bucket"
-	if m.S3.IsNull() {
-		where = "the folder"
-	}
+	cluster, _ := m.Cluster.Attributes()["name"].(types.String)
 
-	return diag.Diagnostics{tf.Questionable(path.Root("encryption"), "encryption", "found none",
-		"A database of etcd holds every Secret of the cluster, for all who can read "+
-			where, "Give recipients of age, or a passphrase")}
+	return diag.Diagnostics{tf.Diagnostic(notEncrypted.At(
+		finding.Root("encryption"), finding.Args{"cluster": cluster.ValueString(), "bucket": !m.S3.IsNull()}))}
 }
 
 // warnDelete warns of a destroy that would have no credentials.
@@ -288,8 +267,5 @@ func (r *Resource) warnDelete(plan Model, given storepkg.Place) diag.Diagnostics
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Questionable(path.Root("delete_on_destroy"), "delete_on_destroy",
-		"found it with a write-only access key and no credentials in the provider",
-		"A destroy knows no write-only values, and finds the bucket only with what the default chain of the AWS SDK finds",
-		"Give the credentials in s3 of the provider")}
+	return diag.Diagnostics{tf.Diagnostic(deleteWithoutKey.At(finding.Root("delete_on_destroy"), nil))}
 }

@@ -201,7 +201,7 @@ func TestBackup_inClearText(t *testing.T) {
 		"not any more":        {settledBackup(t, encrypted), fileBackup(), true},
 	} {
 		diagnostics := tftest.Show(test.of.Plan(t, test.To).Must(t).Diagnostics)
-		if strings.Contains(diagnostics, "all who can read the folder") != test.warns || strings.Count(diagnostics, "Questionable") > 1 {
+		if strings.Contains(diagnostics, "[backup_not_encrypted]") != test.warns || strings.Count(diagnostics, "WARNING") > 1 {
 			t.Errorf("%s: %s", name, diagnostics)
 		}
 	}
@@ -218,60 +218,60 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 		At     string
 		says   []string
 	}{
-		"no place": {func(c tftest.Config) { delete(c, "s3") }, "s3", []string{"neither s3 nor file"}},
+		"no place": {func(c tftest.Config) { delete(c, "s3") }, "s3", []string{"[backup_location]", "neither"}},
 		"two places": {func(c tftest.Config) { c["file"] = tftest.Config{"path": "."} }, "s3",
-			[]string{"both s3 and file"}},
+			[]string{"[backup_location]", "both"}},
 		"a URL for a bucket": {inBucket("bucket", "s3://prod"), "bucket", []string{`"s3://prod"`}},
 		"upper case": {func(c tftest.Config) { inBucket("endpoint", nil)(c); inBucket("bucket", "Prod")(c) },
-			"bucket", []string{`"Prod"`, "3 to 63"}},
-		"a slash before":  {inBucket("prefix", "/talos"), "prefix", []string{`"/talos"`, "slashes"}},
+			"bucket", []string{"[invalid_bucket_name]", `"Prod"`, "3 to 63"}},
+		"a slash before":  {inBucket("prefix", "/talos"), "prefix", []string{"[s3_key_with_empty_part]", `"/talos"`}},
 		"a slash behind":  {inBucket("prefix", "talos/"), "prefix", []string{`"talos/"`}},
 		"an empty prefix": {inBucket("prefix", ""), "prefix", []string{"an empty string"}},
-		"a dot segment":   {inBucket("prefix", "talos/../x"), "prefix", []string{"dot segment"}},
-		"no URL":          {inBucket("endpoint", "minio:9000"), "endpoint", []string{"no URL"}},
-		"a password":      {inBucket("endpoint", "https://me:"+secret+"@minio"), "endpoint", []string{"user name"}},
-		"no certificate":  {inBucket("ca", secret), "ca", []string{"no certificate"}},
+		"a dot segment":   {inBucket("prefix", "talos/../x"), "prefix", []string{"[s3_key_with_dots]"}},
+		"no URL":          {inBucket("endpoint", "minio:9000"), "endpoint", []string{"[invalid_s3_endpoint]"}},
+		"a password":      {inBucket("endpoint", "https://me:"+secret+"@minio"), "endpoint", []string{"[s3_endpoint_with_user]"}},
+		"no certificate":  {inBucket("ca", secret), "ca", []string{"[invalid_s3_ca]", "no certificate"}},
 		"a key for a CA": {inBucket("ca", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "ca",
 			[]string{"private key"}},
-		"an unknown sse":    {inBucket("sse", "AES"), "sse", []string{`"AES"`, "AES256"}},
-		"a key without kms": {inBucket("sse", "AES256"), "kms_key", []string{"without an sse"}},
+		"an unknown sse":    {inBucket("sse", "AES"), "sse", []string{"[invalid_sse]", `"AES"`}},
+		"a key without kms": {inBucket("sse", "AES256"), "kms_key", []string{"[kms_key_without_sse]"}},
 		"a lock": {inBucket("object_lock", tftest.Config{"retention": "NONE", "days": 1}), "retention",
-			[]string{`"NONE"`, "GOVERNANCE"}},
+			[]string{"[invalid_lock_retention]", `"NONE"`}},
 		"a lock of no day": {inBucket("object_lock", tftest.Config{"retention": "GOVERNANCE", "days": 0}), "days",
-			[]string{"Found 0"}},
+			[]string{"[invalid_lock_days]", "Found 0"}},
 		"a lock without checksums": {inBucket("checksums", false), "checksums",
-			[]string{"false with object_lock", "uploaded with a checksum"}},
-		"a key without id":    {inBucket("access_key_id_wo", nil), "secret_access_key_wo", []string{"without access_key_id_wo"}},
-		"a key and a profile": {inBucket("profile", "p"), "profile", []string{"beside an access key"}},
+			[]string{"[object_lock_without_checksums]"}},
+		"a key without id":    {inBucket("access_key_id_wo", nil), "secret_access_key_wo", []string{"[half_access_key]", "access_key_id_wo"}},
+		"a key and a profile": {inBucket("profile", "p"), "profile", []string{"[profile_with_access_key]"}},
 		"a token alone": {
 			func(c tftest.Config) { inBucket("access_key_id_wo", nil)(c); inBucket("secret_access_key_wo", nil)(c) },
 			"session_token_wo",
-			[]string{"without an access key"},
+			[]string{"[session_token_without_key]"},
 		},
-		"no role": {inBucket("role", tftest.Config{"arn": "backups"}), "arn", []string{`"backups"`}},
+		"no role": {inBucket("role", tftest.Config{"arn": "backups"}), "arn", []string{"[invalid_role_arn]", `"backups"`}},
 		"no key of age": {func(c tftest.Config) { c["encryption"] = tftest.Config{"recipients": []any{secret}} },
-			"recipients", []string{"no public key", "recipients[0]", "SSH"}},
+			"recipients", []string{"[invalid_recipient]", "recipients[0]"}},
 		"the second": {func(c tftest.Config) {
 			c["encryption"] = tftest.Config{"recipients": []any{testRecipient, "ssh-ed25519 A"}}
 		}, "recipients", []string{"recipients[1]"}},
 		"no key at all": {func(c tftest.Config) { c["encryption"] = tftest.Config{} }, "encryption",
-			[]string{"neither recipients nor passphrase_wo"}},
+			[]string{"[backup_encryption]", "neither"}},
 		"a secret key of age": {func(c tftest.Config) { c["encryption"] = tftest.Config{"recipients": []any{testIdentity}} },
-			"recipients", []string{"not the secret one"}},
+			"recipients", []string{"[invalid_recipient]"}},
 		"no recipient": {func(c tftest.Config) { c["encryption"] = tftest.Config{"recipients": []any{}} },
-			"recipients", []string{"Found none"}},
+			"recipients", []string{"[no_recipients]"}},
 		"two keys": {
 			func(c tftest.Config) {
 				c["encryption"] = tftest.Config{"recipients": []any{testRecipient}, "passphrase_wo": secret}
 			}, "encryption",
-			[]string{"both recipients and passphrase_wo", "exactly one"},
+			[]string{"[backup_encryption]", "both"},
 		},
 		"clear secrets": {func(c tftest.Config) { delete(c, "encryption") }, "include_secrets",
-			[]string{"without encryption"}},
+			[]string{"[include_secrets_without_encryption]"}},
 		"keep nothing": {func(c tftest.Config) { c["retain"] = tftest.Config{"count": 0} }, "count",
-			[]string{"Found 0", "at least 1"}},
+			[]string{"[invalid_retain_count]", "Found 0"}},
 		"a negative age": {func(c tftest.Config) { c["retain"] = tftest.Config{"count": 1, "min_age": "-1h"} },
-			"min_age", []string{`"-1h"`}},
+			"min_age", []string{"[invalid_min_age]", `"-1h"`}},
 		"an age in days": {func(c tftest.Config) { c["retain"] = tftest.Config{"count": 3, "min_age": "7d"} }, "min_age",
 			[]string{`Found "7d"`, "168h"}},
 		"four fields": {func(c tftest.Config) { c["schedule"] = "0 3 * *" }, "schedule",
@@ -281,9 +281,9 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 		"the 30th February": {func(c tftest.Config) { c["schedule"] = "0 3 30 2 *" }, "schedule",
 			[]string{"names no time"}},
 		"no control plane": {func(c tftest.Config) { delete(c["cluster"].(tftest.Config), "talos_endpoints") },
-			"talos_endpoints", []string{"no address"}},
+			"talos_endpoints", []string{"[backup_without_endpoints]"}},
 		"a path for a name": {func(c tftest.Config) { c["cluster"].(tftest.Config)["name"] = "a/b" }, "name",
-			[]string{`"a/b"`}},
+			[]string{"[backup_cluster_name]", `"a/b"`}},
 		"a compression": {func(c tftest.Config) { c["compression"] = "gzip" }, "compression", []string{"gzip"}},
 		"a folder of no name": {func(c tftest.Config) { delete(c, "s3"); c["file"] = tftest.Config{"path": ""} }, "path",
 			[]string{"an empty string"}},
@@ -300,8 +300,8 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 		}
 
 		for _, words := range test.says {
-			if !strings.Contains(got[0].Detail, words) {
-				t.Errorf("%s does not say %q: %s", name, words, got[0].Detail)
+			if !strings.Contains(tftest.Show(got), words) {
+				t.Errorf("%s does not say %q: %s", name, words, tftest.Show(got))
 			}
 		}
 

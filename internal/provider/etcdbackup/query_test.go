@@ -53,9 +53,9 @@ func TestQuery_backupsOfAFolder(t *testing.T) {
 	}
 
 	for name, wrong := range map[string]tftest.Config{
-		"Found neither s3 nor file": {"cluster": "prod"},
-		"read the secrets":          {"cluster": "unheard", "file": tftest.Config{"path": folder}},
-		"there is no such folder":   {"cluster": "prod", "file": tftest.Config{"path": filepath.Join(folder, "nowhere")}},
+		"Found neither `s3` nor `file`": {"cluster": "prod"},
+		"read the secrets":              {"cluster": "unheard", "file": tftest.Config{"path": folder}},
+		"does not exist":                {"cluster": "prod", "file": tftest.Config{"path": filepath.Join(folder, "nowhere")}},
 	} {
 		if found, diagnostics := tftest.Query(t, provider, "talosop_etcd_backup", wrong, false, 100); len(found) > 0 ||
 			!strings.Contains(diagnostics, name) {

@@ -2,7 +2,6 @@ package etcdbackup
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -196,18 +195,9 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 
 	if err := r.Remove(ctx, state); err != nil {
 		from := state.place()
-		cause, remedy := from.Diagnosis(err)
-
-		next := "Destroying again is safe. To leave the snapshot where it is, set delete_on_destroy = false and apply before."
-		if own && !r.Stores.Given() {
-			next = "The access key of the resource is write-only, and not there when it is destroyed. Give the credentials in " +
-				"s3 of the provider. " + next
-		}
-
-		resp.Diagnostics.Append(tf.Unable("delete", "backup", finding.Report{
-			Attempted: "delete " + state.Key.ValueString() + " from " + from.String(), Cause: cause,
-			Now: []string{"the snapshot may still be there"}, Next: strings.TrimSpace(remedy + " " + next),
-		}))
+		causes, solution := from.Diagnosis(err)
+		resp.Diagnostics.Append(tf.Diagnostic(backupNotDeleted.With(finding.Args{"key": state.Key.ValueString(),
+			"place": from, "causes": causes, "solution": solution, "write_only": own && !r.Stores.Given()})))
 	}
 }
 

@@ -85,7 +85,7 @@ func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnos
 	diags.Append(unswept...)
 
 	if len(problems) > 0 {
-		diags.Append(notWell(problems))
+		diags.Append(notWell(t.Archive.Cluster, problems))
 	}
 
 	tf.LogInfo(ctx, "took a backup of etcd",
@@ -154,17 +154,9 @@ func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags di
 
 	removed, err := t.Archive.Sweep(ctx, before)
 	if err != nil && ctx.Err() == nil {
-		cause, _ := t.At.Diagnosis(err)
-		next := "The snapshot was taken all the same."
-
-		if t.At.Bucket.Bucket != "" {
-			next += " Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket " +
-				"abort them."
-		}
-
-		diags.Append(tf.Warn("Unable to list incomplete backups", finding.Report{
-			Attempted: "remove what interrupted runs left half stored in " + t.At.String(), Cause: cause, Next: next,
-		}.String()))
+		causes, _ := t.At.Diagnosis(err)
+		diags.Append(tf.Diagnostic(incompleteNotRemoved.With(
+			finding.Args{"place": t.At, "causes": causes, "bucket": t.At.Bucket.Bucket != ""})))
 	}
 
 	if removed > 0 {
@@ -360,50 +352,37 @@ func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) di
 
 // notTaken is the error of a snapshot that was not taken.
 func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic {
-	cause, next := to.Diagnosis(err)
+	causes, solution := to.Diagnosis(err)
 
 	switch ranOut := tf.RanOutLines(ctx); {
 	case len(ranOut) > 0:
-		cause = append(cause, ranOut...)
+		causes = append(causes, ranOut...)
 	case ctx.Err() != nil:
-		cause = append(cause, "the operation was canceled")
+		causes = append(causes, "the operation was canceled")
 	}
 
-	return tf.Unable("take", "backup of etcd", finding.Report{
-		Attempted: "store a snapshot in " + to.String(), Cause: cause,
-		Now:  []string{"no new snapshot is stored, and earlier ones were not touched"},
-		Next: strings.TrimSpace(next + " Applying again is safe."),
-	})
+	return tf.Diagnostic(backupNotTaken.With(finding.Args{"place": to, "causes": causes, "solution": solution}))
 }
 
 // notWell warns of members that failed to provide the snapshot that another one provided: a member with a damaged
 // database may show nowhere else.
-func notWell(problems []error) diag.Diagnostic {
-	return tf.Warn("A member of etcd is not well", finding.Report{
-		Attempted: "take a snapshot from a member of etcd", Cause: strings.Split(errors.Join(problems...).Error(), "\n"),
-		Now:  []string{"the snapshot was taken, and is verified"},
-		Next: "Look after the members that are named; talosop_cluster_health tells more.",
-	}.String())
+func notWell(cluster string, problems []error) diag.Diagnostic {
+	return tf.Diagnostic(memberUnhealthy.With(
+		finding.Args{"cluster": cluster, "causes": strings.Split(errors.Join(problems...).Error(), "\n")}))
 }
 
 // notRetained warns of a retention that failed after a snapshot was taken.
 func notRetained(at storepkg.Place, err error) diag.Diagnostic {
-	cause, next := at.Diagnosis(err)
+	causes, solution := at.Diagnosis(err)
 
-	return tf.Warn("Old backups were not removed", finding.Report{
-		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
-		Now: []string{"the new snapshot is stored"}, Next: strings.TrimSpace(next + " The next snapshot tries again."),
-	}.String())
+	return tf.Diagnostic(backupsNotRemoved.With(finding.Args{"place": at, "causes": causes, "solution": solution}))
 }
 
 // unretained is the error of a changed retention that failed.
 func unretained(at storepkg.Place, err error) diag.Diagnostic {
-	cause, next := at.Diagnosis(err)
+	causes, solution := at.Diagnosis(err)
 
-	return tf.Unable("change", "backup of etcd", finding.Report{
-		Attempted: "remove the snapshots that retain lets go from " + at.String(), Cause: cause,
-		Now: []string{"the newest snapshot was not touched"}, Next: strings.TrimSpace(next + " Applying again is safe."),
-	})
+	return tf.Diagnostic(retainNotApplied.With(finding.Args{"place": at, "causes": causes, "solution": solution}))
 }
 
 func maskPassphrase(ctx context.Context, passphrase string) context.Context {

@@ -2,7 +2,6 @@ package etcdbackup
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -28,13 +27,11 @@ func (m Model) validate(ctx context.Context) diag.Diagnostics {
 
 func (m Model) validateCluster(ctx context.Context) diag.Diagnostics {
 	handle, diags := clusterhandle.AccessFrom(ctx, m.Cluster)
-	at := path.Root("cluster")
+	at := finding.Root("cluster")
 
 	if _, known := tf.KnownStrings(handle.TalosEndpoints); known {
 		if len(clusterhandle.EndpointsOf(handle, &diags)) == 0 && !diags.HasError() {
-			diags.Append(tf.Invalid(at.AtName("talos_endpoints"), "talos_endpoints", "found no address",
-				"allowed are the addresses of control planes",
-				"list at least one, where the Talos API is reached"))
+			diags.Append(tf.Diagnostic(noControlPlanes.At(at.AtName("talos_endpoints"), nil)))
 		}
 	}
 
@@ -43,9 +40,7 @@ func (m Model) validateCluster(ctx context.Context) diag.Diagnostics {
 	}
 
 	if name := handle.Name.ValueString(); name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
-		diags.Append(tf.Invalid(at.AtName("name"), "name", "found "+finding.Quote(name),
-			"allowed is a name without slashes: it is a folder in the place of the backups",
-			"use the name that the cluster has"))
+		diags.Append(tf.Diagnostic(invalidClusterName.At(at.AtName("name"), finding.Args{"name": name})))
 	}
 
 	return diags
@@ -54,13 +49,11 @@ func (m Model) validateCluster(ctx context.Context) diag.Diagnostics {
 func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 	var diags diag.Diagnostics
 
-	at := path.Root("encryption")
+	at := finding.Root("encryption")
 
 	if m.Encryption.IsNull() {
 		if m.sealedWithSecrets() {
-			diags.Append(tf.Invalid(path.Root("include_secrets"), "include_secrets", "found it without encryption",
-				"allowed is include_secrets with encryption",
-				"set encryption, too: the secrets of a cluster are not stored in clear text"))
+			diags.Append(tf.Diagnostic(secretsWithoutEncryption.At(finding.Root("include_secrets"), nil)))
 		}
 
 		return diags
@@ -72,29 +65,21 @@ func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 	}
 
 	if encryption.Recipients.IsNull() == encryption.Passphrase.IsNull() {
-		found := "found both recipients and passphrase_wo"
-		if encryption.Recipients.IsNull() {
-			found = "found neither recipients nor passphrase_wo"
-		}
-
-		diags.Append(tf.Invalid(at, "encryption", found, "allowed is exactly one of them",
-			"give public keys of age, or a passphrase"))
+		diags.Append(tf.Diagnostic(oneEncryption.At(at, finding.Args{"both": !encryption.Recipients.IsNull()})))
 
 		return diags
 	}
 
 	if !encryption.Passphrase.IsNull() {
 		if encryption.Passphrase.ValueString() == "" {
-			diags.Append(tf.Invalid(at.AtName("passphrase_wo"), "passphrase_wo", "found an empty one",
-				"allowed is any other text", "choose a long one"))
+			diags.Append(tf.Diagnostic(emptyPassphrase.At(at.AtName("passphrase_wo"), nil)))
 		}
 
 		return diags
 	}
 
 	if len(encryption.Recipients.Elements()) == 0 {
-		diags.Append(tf.Invalid(at.AtName("recipients"), "recipients", "found none", "allowed is one or more",
-			"add a public key, as `age-keygen` prints it"))
+		diags.Append(tf.Diagnostic(noRecipients.At(at.AtName("recipients"), nil)))
 	}
 
 	for i, element := range encryption.Recipients.Elements() {
@@ -105,10 +90,7 @@ func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 
 		// The value may be a private key by mistake, so it is not shown.
 		if (backup.Sealing{Recipients: []string{text.ValueString()}}).Check() != nil {
-			diags.Append(tf.Invalid(at.AtName("recipients").AtListIndex(i), "recipient",
-				fmt.Sprintf("found no public key of age in recipients[%d]", i),
-				"allowed is one such as age1…; keys of SSH are not taken",
-				"copy the public key that `age-keygen` prints, not the secret one"))
+			diags.Append(tf.Diagnostic(invalidRecipient.At(at.AtName("recipients").AtListIndex(i), nil)))
 		}
 	}
 
@@ -126,19 +108,16 @@ func ValidateRetain(ctx context.Context, given types.Object) diag.Diagnostics {
 		return diags
 	}
 
-	at := path.Root("retain")
+	at := finding.Root("retain")
 
 	if count := retain.Count; !count.IsUnknown() && (count.ValueInt64() < 1 || count.ValueInt64() > 1_000_000) {
-		diags.Append(tf.Invalid(at.AtName("count"), "count", fmt.Sprintf("found %d", count.ValueInt64()),
-			"allowed is at least 1: the newest snapshot always stays",
-			"leave retain out to keep all"))
+		diags.Append(tf.Diagnostic(invalidRetainCount.At(at.AtName("count"), finding.Args{"count": count.ValueInt64()})))
 	}
 
 	if !retain.MinAge.IsNull() && !retain.MinAge.IsUnknown() {
 		if age, more := retain.MinAge.ValueGoDuration(); !more.HasError() && age < 0 {
-			diags.Append(tf.Invalid(at.AtName("min_age"), "min_age", "found "+finding.Quote(retain.MinAge.ValueString()),
-				"allowed is a duration of 0s or more, such as 168h",
-				"leave it out for none"))
+			diags.Append(tf.Diagnostic(invalidMinAge.At(
+				at.AtName("min_age"), finding.Args{"value": retain.MinAge.ValueString()})))
 		}
 	}
 

@@ -34,7 +34,7 @@ func TestRestore_errorsOfFiles(t *testing.T) {
 	}{
 		"missing": {filepath.Join(folder, "none.db"), types.StringNull(), store.ErrNotFound,
 			"there is no such file"},
-		"a folder":           {folder, types.StringNull(), errors.New("read"), folder + " is a folder, and no file"},
+		"a folder":           {folder, types.StringNull(), errors.New("read"), folder + " is a folder"},
 		"a wrong passphrase": {file, types.StringValue("wrong"), backup.ErrLocked, "the passphrase does not open it"},
 		"broken":             {file, types.StringNull(), backup.ErrDamaged, backup.ErrDamaged.Error()},
 	} {

@@ -1,11 +1,11 @@
 package restore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 
@@ -102,7 +102,8 @@ func (r *Restoration) prepare(ctx context.Context, fetched *backup.Snapshot) (er
 	}
 
 	if conflict := r.Set.RefuseAddressesOf(r.members); conflict != nil {
-		return &Error{At: conflict.At, From: r.Set.Restore.From, cause: conflict, remedy: conflict.Remedy}
+		return &Error{At: conflict.At, From: r.Set.Restore.From, cause: conflict, message: snapshotAddresses,
+			args: finding.Args{"solution": conflict.Remedy}}
 	}
 
 	deleted, err := fetched.Isolate(ctx)
@@ -144,10 +145,12 @@ func (r *Restoration) Close() error {
 
 // Error is why a snapshot cannot be restored, with its attribute.
 type Error struct {
-	At     finding.Path
-	From   string
-	cause  error
-	remedy string
+	At      finding.Path
+	From    string
+	cause   error
+	message finding.Message
+	// args are those of the message besides the cluster, the snapshot and the cause.
+	args finding.Args
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("fetch %s: %s", e.From, e.cause) }
@@ -155,12 +158,10 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // Diagnostic is the error as shown to the user.
 func (e *Error) Diagnostic(p machineset.Set) finding.Finding {
-	return finding.UnableAt(e.At, "restore", "etcd", finding.Report{
-		Attempted: fmt.Sprintf("fetch and verify %s, with which etcd of cluster %q is to begin", e.From, p.Settings.Name),
-		Cause:     []string{e.cause.Error()},
-		Now:       []string{"nothing was sent to any machine"},
-		Next:      e.remedy,
-	})
+	args := finding.Args{"cluster": p.Settings.Name, "from": e.From, "cause": e.cause.Error()}
+	maps.Copy(args, e.args)
+
+	return e.message.At(e.At, args)
 }
 
 // Diagnosis returns why the object or file could not be read, and what to do about it.
@@ -179,7 +180,7 @@ func (s Snapshot) Diagnosis(err error) (cause, remedy string) {
 	case errors.Is(err, store.ErrNotFound):
 		return "there is no such file", ""
 	case unseen == nil && info.IsDir():
-		return from.Folder + " is a folder, and no file", "Name the file in it that is to be restored."
+		return from.Folder + " is a folder", "Set the path of a file in it."
 	default:
 		return err.Error(), ""
 	}
@@ -197,24 +198,17 @@ func (r *Restoration) Because(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &untrusted):
-		problem.remedy = fmt.Sprintf("Whoever may write to this place can have put it there, and would own the cluster. If "+
-			"you know that it is yours (by the sha256 of talosop_etcd_backup in the state, or by a copy that nobody else "+
-			"could change), say so in restore_from: sha256 = %q", untrusted.SHA256)
+		problem.message, problem.args = snapshotUntrusted, finding.Args{"sha256": untrusted.SHA256}
 	case errors.Is(err, backup.ErrOtherSum):
-		problem.At = machineset.RestorePath().AtName("sha256")
-		problem.remedy = "Choose the snapshot that it is of, or correct it: it is what `sha256sum` prints of the object or " +
-			"file as it is stored."
+		problem.At, problem.message = machineset.RestorePath().AtName("sha256"), snapshotOtherChecksum
 	case errors.Is(err, backup.ErrPlain):
-		problem.remedy = "Allowed is an archive of age. Choose the one that was encrypted; for one that never was, leave " +
-			"out identities_wo and passphrase_wo, and give its sha256 in restore_from where its name or record says otherwise."
+		problem.message = snapshotNotEncrypted
 	case errors.Is(err, store.ErrNotFound):
-		problem.remedy = "Correct the name, or choose another snapshot: the data source talosop_etcd_backups lists those " +
-			"of a cluster."
+		problem.message = snapshotMissing
 	case errors.Is(err, backup.ErrForeign):
-		problem.remedy = "Choose a snapshot of this cluster, or give the secrets of the cluster that this one was taken of."
+		problem.message = snapshotForeign
 	case errors.Is(err, backup.ErrLocked):
-		problem.At, problem.remedy = machineset.RestorePath(),
-			"Give the identity of one of the recipients in identities_wo, or passphrase_wo."
+		problem.At, problem.message = machineset.RestorePath(), snapshotLocked
 
 		switch {
 		case !asked.Passphrase.IsNull() && !asked.Identities.IsNull():
@@ -229,9 +223,9 @@ func (r *Restoration) Because(err error) error {
 		}
 	case errors.Is(err, backup.ErrIncomplete), errors.Is(err, backup.ErrDamaged), errors.Is(err, store.ErrDiffers),
 		errors.Is(err, store.ErrTooLarge):
-		problem.remedy = "Choose another snapshot: this one cannot be trusted."
+		problem.message = snapshotDamaged
 	default:
-		problem.remedy = cmp.Or(remedy, "Correct the cause and apply again.")
+		problem.message, problem.args = snapshotUnreadable, finding.Args{"solution": remedy}
 	}
 
 	return problem
@@ -243,7 +237,7 @@ func (r *Restoration) tooNew(facts backup.Facts) error {
 	p := r.Set
 	problem := &Error{
 		At: p.ClusterPath("kubernetes_version"), From: p.Restore.From,
-		remedy: "Set it to the version that is named, or a newer one, or choose an older snapshot.",
+		message: snapshotTooNew,
 	}
 
 	if reason := machineset.KubernetesTooOldFor(facts, p.Settings.KubernetesVersion); reason != "" {

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoRegion is an AWS bucket without a region.
-var ErrNoRegion = errors.New("there is no region: s3 has none, and neither have the environment and the profile")
+var ErrNoRegion = errors.New("no region is set in s3, in the environment or in the profile")
 
 // Diagnosis explains an error of a store: the causes, a line for each, and what to do, which is empty for errors
 // without advice.
@@ -36,11 +36,11 @@ func (p Place) Diagnosis(err error) (cause []string, next string) {
 
 	switch {
 	case errors.Is(err, ErrNoRegion):
-		next = "Set region in s3, or AWS_REGION in the environment."
+		next = "Set `region` in `s3`, or AWS_REGION in the environment."
 	case errors.As(err, &elsewhere):
-		next = fmt.Sprintf("Set region = %q in s3.", elsewhere.Region)
+		next = fmt.Sprintf("Set `region = %q` in `s3`.", elsewhere.Region)
 	case errors.As(err, &headers):
-		next = "If the server does not support them, set " + settings(headers.Headers) + " in s3."
+		next = "If the server does not support them, set " + settings(headers.Headers) + " in `s3`."
 	}
 
 	return strings.Split(withoutTrace(err), "\n"), next
@@ -50,7 +50,7 @@ func (p Place) Diagnosis(err error) (cause []string, next string) {
 func settings(headers []s3.Header) string {
 	var named []string
 	for _, h := range headers {
-		named = append(named, h.Setting+" = false")
+		named = append(named, "`"+h.Setting+" = false`")
 	}
 
 	slices.Sort(named)
@@ -67,14 +67,14 @@ func (p Place) remedy(code string) string {
 			at = "at " + p.Bucket.Endpoint
 		}
 
-		return fmt.Sprintf("There is no bucket %s %s: create it, or correct bucket.", p.Bucket.Bucket, at)
+		return fmt.Sprintf("Create the bucket %s %s, or correct `bucket`.", p.Bucket.Bucket, at)
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch":
-		return "The access key is refused: check access_key_id and secret_access_key, or what stands for them in s3 of the " +
-			"provider or the environment."
+		return "Check the access key: it comes from `access_key_id` and `secret_access_key`, from `s3` of the provider, or " +
+			"from the environment."
 	case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
-		return "The bucket is in another region: correct region."
+		return "Correct `region`: the bucket is in another one."
 	case "AccessDenied":
-		return "Allow the access key what the documentation of s3 lists, in this bucket."
+		return "Give the access key the permissions in this bucket that the documentation of `s3` lists."
 	default:
 		return ""
 	}
@@ -105,9 +105,9 @@ func (p Place) folderDiagnosis(err error) (cause []string, next string) {
 
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return cause, "Let the user who runs Terraform use that path."
+		return cause, "Give the user that runs Terraform access to that path."
 	case unseen == nil && !info.IsDir():
-		return []string{p.Folder + " is a file, and no folder"}, "Correct path in file."
+		return []string{p.Folder + " is a file, not a folder"}, "Correct `path` in `file`."
 	default:
 		return cause, ""
 	}

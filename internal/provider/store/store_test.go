@@ -75,10 +75,10 @@ func TestStoreDiagnosis_ofBuckets(t *testing.T) {
 	at := store.Place{Bucket: s3.Config{Bucket: "prod-backup", Endpoint: "https://s3.example.org"}}
 
 	for code, remedy := range map[string]string{
-		"NoSuchBucket":                 "There is no bucket prod-backup at https://s3.example.org: create it",
-		"SignatureDoesNotMatch":        "check access_key_id and secret_access_key",
-		"InvalidAccessKeyId":           "check access_key_id and secret_access_key",
-		"AuthorizationHeaderMalformed": "correct region",
+		"NoSuchBucket":                 "Create the bucket prod-backup at https://s3.example.org",
+		"SignatureDoesNotMatch":        "Check the access key",
+		"InvalidAccessKeyId":           "Check the access key",
+		"AuthorizationHeaderMalformed": "Correct `region`",
 		"Unheard":                      "",
 	} {
 		answer := fmt.Errorf("RequestID: 1, HostID: 2, %w", &smithy.GenericAPIError{Code: code, Message: "no"})
@@ -95,12 +95,12 @@ func TestStoreDiagnosis_ofBuckets(t *testing.T) {
 	header := func(name, setting string) s3.Header { return s3.Header{Name: name, Setting: setting} }
 
 	for next, err := range map[string]error{
-		"Set region in s3, or AWS_REGION in the environment.": store.ErrNoRegion,
-		`Set region = "eu-central-1" in s3.`: fmt.Errorf("list: %w",
+		"Set `region` in `s3`, or AWS_REGION in the environment.": store.ErrNoRegion,
+		"Set `region = \"eu-central-1\"` in `s3`.": fmt.Errorf("list: %w",
 			&s3.RegionError{Bucket: "prod-backup", Region: "eu-central-1", Err: answer}),
-		"If the server does not support them, set conditional_writes = false in s3.": &s3.HeaderError{Err: answer,
+		"If the server does not support them, set `conditional_writes = false` in `s3`.": &s3.HeaderError{Err: answer,
 			Headers: []s3.Header{header("If-None-Match", s3.ConditionalWrites)}},
-		"If the server does not support them, set checksums = false and conditional_writes = false in s3.": &s3.HeaderError{
+		"If the server does not support them, set `checksums = false` and `conditional_writes = false` in `s3`.": &s3.HeaderError{
 			Err: answer, Headers: []s3.Header{header("If-None-Match", s3.ConditionalWrites),
 				header("x-amz-checksum-crc32c", s3.Checksums), header("x-amz-sdk-checksum-algorithm", s3.Checksums)}},
 	} {

@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -28,17 +29,10 @@ func ValidateStore(at path.Path, bucket, folder types.Object) diag.Diagnostics {
 	case bucket.IsUnknown() || folder.IsUnknown():
 		return nil
 	case bucket.IsNull() == folder.IsNull():
-		found := "found neither s3 nor file"
-		if !bucket.IsNull() {
-			found = "found both s3 and file"
-		}
-
-		diags.Append(tf.Invalid(at.AtName("s3"), "location", found, "allowed is exactly one of them",
-			"give the bucket or the folder of the backups"))
+		diags.Append(tf.Diagnostic(oneLocation.At(tf.PathOf(at.AtName("s3")), finding.Args{"both": !bucket.IsNull()})))
 	case bucket.IsNull():
 		if v, ok := folder.Attributes()["path"].(types.String); ok && !v.IsUnknown() && v.ValueString() == "" {
-			diags.Append(tf.Invalid(at.AtName("file").AtName("path"), "path", `found ""`, "allowed is a path",
-				"write . for the working directory"))
+			diags.Append(tf.Diagnostic(emptyFolder.At(tf.PathOf(at.AtName("file").AtName("path")), nil)))
 		}
 	default:
 		c := storeChecks{At: at.AtName("s3"), Bucket: tf.Fields{Reader: &tf.Reader{}, Attributes: bucket}, Diags: &diags}
@@ -82,14 +76,14 @@ func (c storeChecks) Name() {
 		return
 	}
 
-	allowed, pattern := "allowed are 3 to 63 lower-case letters, digits, dots and hyphens", bucketOnAWS
-	if !c.Bucket.Absent("endpoint") {
-		allowed, pattern = "allowed are 2 to 255 letters, digits, dots, underscores and hyphens", bucketElsewhere
+	onAWS, pattern := c.Bucket.Absent("endpoint"), bucketElsewhere
+	if onAWS {
+		pattern = bucketOnAWS
 	}
 
 	if len(name) > longestBucket || !pattern.MatchString(name) {
-		c.Diags.Append(tf.Invalid(c.At.AtName("bucket"), "bucket", "found "+finding.Quote(name), allowed,
-			"write the name alone, and what comes behind it in the keys as prefix"))
+		c.Diags.Append(tf.Diagnostic(invalidBucket.At(
+			tf.PathOf(c.At.AtName("bucket")), finding.Args{"name": name, "aws": onAWS})))
 	}
 }
 
@@ -101,20 +95,15 @@ func (c storeChecks) Server() {
 
 // validateEndpoint checks the URL of a server. It may contain a password by mistake, so the error does not show it.
 func validateEndpoint(at path.Path, text string, diags *diag.Diagnostics) {
-	const allowed = "allowed is a URL such as https://s3.example.org:9000"
-
 	u, err := url.Parse(text)
 
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		diags.Append(tf.Invalid(at, "endpoint", "found no URL of http or https with a host", allowed,
-			"write scheme, host and port of the server"))
+		diags.Append(tf.Diagnostic(invalidServer.At(tf.PathOf(at), nil)))
 	case u.User != nil:
-		diags.Append(tf.Invalid(at, "endpoint", "found a user name in the URL", allowed,
-			"give credentials in the attributes that are made for them"))
+		diags.Append(tf.Diagnostic(serverWithUser.At(tf.PathOf(at), nil)))
 	case u.RawQuery != "" || u.Fragment != "":
-		diags.Append(tf.Invalid(at, "endpoint", "found a query or a fragment in the URL", allowed,
-			"leave out what begins with ? or #"))
+		diags.Append(tf.Diagnostic(serverWithQuery.At(tf.PathOf(at), nil)))
 	}
 }
 
@@ -125,22 +114,17 @@ func (c storeChecks) keys(name string) {
 		return
 	}
 
-	const allowed = "allowed are names with single slashes between them, such as talos/backups, and none at the ends"
-
 	at := c.At.AtName(name)
 
 	switch segments := strings.Split(text, "/"); {
 	case strings.HasPrefix(text, "s3://"):
-		c.Diags.Append(tf.Invalid(at, name, "found the URL "+finding.Quote(text), allowed, "leave out s3:// and the bucket"))
+		c.Diags.Append(tf.Diagnostic(keyIsURL.At(tf.PathOf(at), finding.Args{"value": text})))
 	case slices.Contains(segments, ""):
-		c.Diags.Append(tf.Invalid(at, name, "found "+finding.Quote(text), allowed,
-			"remove the slashes at its ends, or the attribute for no "+name))
+		c.Diags.Append(tf.Diagnostic(keyWithEmptyPart.At(tf.PathOf(at), finding.Args{"value": text, "attribute": name})))
 	case slices.Contains(segments, ".") || slices.Contains(segments, ".."):
-		c.Diags.Append(tf.Invalid(at, name, "found "+finding.Quote(text)+" with a dot segment", allowed,
-			"write the whole path"))
+		c.Diags.Append(tf.Diagnostic(keyWithDots.At(tf.PathOf(at), finding.Args{"value": text})))
 	case strings.ContainsFunc(text, unicode.IsControl) || len(text) > 800:
-		c.Diags.Append(tf.Invalid(at, name, "found control characters, or more than 800 bytes", allowed,
-			"choose a plain name"))
+		c.Diags.Append(tf.Diagnostic(keyTooLong.At(tf.PathOf(at), nil)))
 	}
 }
 
@@ -151,8 +135,7 @@ func (c storeChecks) certificates() {
 	}
 
 	if err := checkPEM(text); err != nil {
-		c.Diags.Append(tf.Invalid(c.At.AtName("ca"), "ca", err.Error(), "allowed are one or more certificates in PEM",
-			"write file(\"ca.pem\") for the content of a file"))
+		c.Diags.Append(tf.Diagnostic(invalidCA.At(tf.PathOf(c.At.AtName("ca")), finding.Args{"cause": err.Error()})))
 	}
 }
 
@@ -165,7 +148,7 @@ func checkPEM(text string) error {
 
 		if block, rest = pem.Decode(rest); block == nil {
 			if count == 0 {
-				return fmt.Errorf("found no certificate")
+				return errors.New("found no certificate")
 			}
 
 			return nil
@@ -186,15 +169,11 @@ func checkPEM(text string) error {
 func (c storeChecks) encryption() {
 	algorithm, ok := c.Bucket.Value("sse")
 	if ok && !slices.Contains([]string{"AES256", "aws:kms", "aws:kms:dsse"}, algorithm) {
-		c.Diags.Append(tf.Invalid(c.At.AtName("sse"), "sse", "found "+finding.Quote(algorithm),
-			"allowed are AES256, aws:kms and aws:kms:dsse",
-			"leave it out for what the bucket does by default"))
+		c.Diags.Append(tf.Diagnostic(invalidSSE.At(tf.PathOf(c.At.AtName("sse")), finding.Args{"value": algorithm})))
 	}
 
 	if !c.Bucket.Absent("kms_key") && (c.Bucket.Absent("sse") || algorithm == "AES256") {
-		c.Diags.Append(tf.Invalid(c.At.AtName("kms_key"), "kms_key", "found kms_key without an sse that uses it",
-			"allowed is kms_key with aws:kms or aws:kms:dsse",
-			`set sse = "aws:kms", or remove kms_key`))
+		c.Diags.Append(tf.Diagnostic(keyWithoutSSE.At(tf.PathOf(c.At.AtName("kms_key")), nil)))
 	}
 }
 
@@ -204,20 +183,17 @@ func (c storeChecks) lock() {
 
 	// Amazon S3 API Reference, PutObject: an upload with a retention period needs a checksum.
 	if !c.Bucket.Absent("object_lock") && !c.Bucket.Truth(s3.Checksums, true) {
-		c.Diags.Append(tf.Invalid(c.At.AtName(s3.Checksums), s3.Checksums, "found false with object_lock",
-			"allowed is true: S3 locks only objects that are uploaded with a checksum", "remove checksums or object_lock"))
+		c.Diags.Append(tf.Diagnostic(lockWithoutChecksums.At(tf.PathOf(c.At.AtName(s3.Checksums)), nil)))
 	}
 
 	if mode, ok := lock.Value("retention"); ok && mode != "GOVERNANCE" && mode != "COMPLIANCE" {
-		c.Diags.Append(tf.Invalid(at.AtName("retention"), "retention", "found "+finding.Quote(mode),
-			"allowed are GOVERNANCE and COMPLIANCE",
-			"choose GOVERNANCE unless no user at all may delete a snapshot early"))
+		c.Diags.Append(tf.Diagnostic(invalidRetention.At(tf.PathOf(at.AtName("retention")), finding.Args{"value": mode})))
 	}
 
 	if days, ok := lock.Attributes.Attributes()["days"].(types.Int64); ok && !days.IsNull() && !days.IsUnknown() &&
 		(days.ValueInt64() < 1 || days.ValueInt64() > 36500) {
-		c.Diags.Append(tf.Invalid(at.AtName("days"), "days", fmt.Sprintf("found %d", days.ValueInt64()),
-			"allowed is 1 to 36500", "write how many days the lock holds"))
+		c.Diags.Append(tf.Diagnostic(invalidLockDays.At(
+			tf.PathOf(at.AtName("days")), finding.Args{"days": days.ValueInt64()})))
 	}
 }
 
@@ -231,8 +207,7 @@ func ValidateCredentials(at path.Path, c tf.Fields, diags *diag.Diagnostics) {
 
 	for _, name := range []string{idName, secretName, tokenName, "profile"} {
 		if text, ok := c.Value(name); ok && (text == "" || strings.TrimSpace(text) != text) {
-			diags.Append(tf.Invalid(at.AtName(name), name, "found an empty value or spaces around it",
-				"allowed is the value alone", "leave it out for none"))
+			diags.Append(tf.Diagnostic(emptyCredential.At(tf.PathOf(at.AtName(name)), nil)))
 		}
 	}
 
@@ -243,22 +218,18 @@ func ValidateCredentials(at path.Path, c tf.Fields, diags *diag.Diagnostics) {
 			missing, there = there, missing
 		}
 
-		diags.Append(tf.Invalid(at.AtName(there), there, "found it without "+missing, "allowed are both or none",
-			"set "+missing+", too"))
+		diags.Append(tf.Diagnostic(halfAccessKey.At(tf.PathOf(at.AtName(there)), finding.Args{"missing": missing})))
 	case id && !c.Absent(tokenName):
-		diags.Append(tf.Invalid(at.AtName(tokenName), tokenName, "found it without an access key",
-			"allowed is a token with the key it belongs to", "set "+idName+" and "+secretName+", too"))
+		diags.Append(tf.Diagnostic(tokenWithoutKey.At(
+			tf.PathOf(at.AtName(tokenName)), finding.Args{"id": idName, "secret": secretName})))
 	case !id && !c.Absent("profile"):
-		diags.Append(tf.Invalid(at.AtName("profile"), "profile", "found it beside an access key", "allowed is one of them",
-			"remove the profile or the key"))
+		diags.Append(tf.Diagnostic(profileWithKey.At(tf.PathOf(at.AtName("profile")), nil)))
 	}
 
 	role := c.Nested("role")
 
 	if arn, ok := role.Value("arn"); ok && !roleARNs.MatchString(arn) {
-		diags.Append(tf.Invalid(at.AtName("role").AtName("arn"), "arn", "found "+finding.Quote(arn),
-			"allowed is an ARN such as arn:aws:iam::123456789012:role/backups",
-			"copy it from the role"))
+		diags.Append(tf.Diagnostic(invalidRole.At(tf.PathOf(at.AtName("role").AtName("arn")), finding.Args{"value": arn})))
 	}
 
 	if endpoint, ok := role.Value("endpoint"); ok {
