@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
@@ -29,6 +30,7 @@ func Messages() []*finding.Catalog {
 		images.Messages,
 		store.Messages,
 		etcdbackup.Messages,
+		backupschedule.Messages,
 		restore.Messages,
 	}
 }

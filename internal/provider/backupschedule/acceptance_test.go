@@ -233,7 +233,7 @@ func (s *scheduleSite) isThinnedOut(
 	putSnapshot(t, bucket, prefix, time.Date(2026, 1, 5, 3, 0, 0, 0, time.UTC))
 
 	plan := w.MustRun("plan")
-	sitetest.Says(t, plan, "Snapshots will be deleted")
+	sitetest.Shows(t, plan, "snapshots_will_be_deleted")
 	sitetest.Says(t, plan, prefix+"2026-01-02T03:00:00Z.snap.age")
 
 	w.MustRun("apply", "-auto-approve")
@@ -246,7 +246,7 @@ func (s *scheduleSite) isThinnedOut(
 	// A bucket that cannot be read is a warning, and nothing is deleted.
 	putSnapshot(t, bucket, prefix, time.Date(2026, 1, 6, 3, 0, 0, 0, time.UTC))
 	w.Setenv("TF_VAR_key", "wrong")
-	sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "Unable to list snapshots of a schedule")
+	sitetest.Shows(t, w.MustRun("apply", "-auto-approve"), "schedule_snapshots_not_listed")
 	keptAre(t, bucket, prefix, "2026-01-03", "2026-01-04", "2026-01-05", "2026-01-06")
 	w.Setenv("TF_VAR_key", storetest.SecretKey)
 	w.MustRun("apply", "-auto-approve")

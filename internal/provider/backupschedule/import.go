@@ -49,14 +49,14 @@ func (r *scheduleResource) ImportState(
 ) {
 	request, err := readRequest(req.ID)
 	if err != nil {
-		resp.Diagnostics.Append(notImported("read the import id", err))
+		resp.Diagnostics.Append(notImported("the import ID", err))
 
 		return
 	}
 
 	file, err := request.Read(r.ProviderData)
 	if err != nil {
-		resp.Diagnostics.Append(notImported("read the secrets of the cluster", err))
+		resp.Diagnostics.Append(notImported("the secrets of the cluster", err))
 
 		return
 	}
@@ -65,7 +65,7 @@ func (r *scheduleResource) ImportState(
 
 	_, cluster, diags, err := clusterimport.AccessSeen(ctx, r.ProviderData, request.ControlPlane, file)
 	if err != nil {
-		resp.Diagnostics.Append(notImported("read the configurations of the control planes", err))
+		resp.Diagnostics.Append(notImported("the configurations of the control planes", err))
 	}
 
 	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
@@ -81,7 +81,7 @@ func (r *scheduleResource) ImportState(
 	model.Name, model.Namespace = types.StringValue(request.Name), tf.TextOrNull(request.Namespace)
 
 	if err := r.adopt(ctx, &model); err != nil {
-		resp.Diagnostics.Append(notImported(fmt.Sprintf("read schedule %q", request.Name), err))
+		resp.Diagnostics.Append(notImported(fmt.Sprintf("schedule %q", request.Name), err))
 
 		return
 	}
@@ -89,11 +89,10 @@ func (r *scheduleResource) ImportState(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-func notImported(attempted string, err error) diag.Diagnostic {
-	return tf.Unable("import", scheduleObject, finding.Report{
-		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported"},
-		Next: "Give a JSON object such as " + importExample + ", with namespace where it is not " + DefaultNamespace + ".",
-	})
+// notImported is the error about what could not be read.
+func notImported(what string, err error) diag.Diagnostic {
+	return tf.Diagnostic(scheduleNotImported.With(
+		finding.Args{"what": what, "causes": strings.Split(err.Error(), "\n")}))
 }
 
 // adopt finds the CronJob of a schedule and imports its values into the model.

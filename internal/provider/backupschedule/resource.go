@@ -35,8 +35,6 @@ var (
 	_ resource.ResourceWithImportState    = (*scheduleResource)(nil)
 )
 
-const scheduleObject = "etcd backup schedule"
-
 // How long Talos may take, see Scheduler.
 const (
 	talosTimeout     = time.Minute
@@ -106,9 +104,9 @@ func (r *scheduleResource) ModifyPlan(
 	}
 
 	if len(expired) > 0 && !plan.Retain.IsNull() {
-		resp.Diagnostics.Append(tf.Warn("Snapshots will be deleted",
-			fmt.Sprintf("retain of schedule %q lets %d of %d go from %s, the oldest first: %s.",
-				state.Name.ValueString(), len(expired), state.Kept.ValueInt64(), plan.place(), finding.Describe(expired))))
+		resp.Diagnostics.Append(tf.Diagnostic(snapshotsDeleted.With(finding.Args{
+			"name": state.Name.ValueString(), "count": len(expired), "snapshots": expired,
+			"stored": state.Kept.ValueInt64(), "place": plan.place()})))
 	}
 
 	plan.seenModel = unseen()
@@ -158,7 +156,7 @@ func (r *scheduleResource) apply(
 		begun, err := s.Establish(ctx, schedule.Credentials{AccessKeyID: key.AccessKeyID,
 			SecretAccessKey: key.SecretAccessKey, SessionToken: key.SessionToken}, state == nil,
 			plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
-		next := "Correct the cause and apply again; what was made stays and is used."
+		failed := scheduleFailed
 
 		switch {
 		case err == nil:
@@ -167,9 +165,9 @@ func (r *scheduleResource) apply(
 
 			return
 		case errors.Is(err, errForeign):
-			next = "Choose another name, or remove what is there."
+			failed = scheduleForeign
 		case state == nil && begun:
-			next = "Correct the cause and apply again. The resource is tainted: what was made is removed and created again."
+			failed = scheduleIncomplete
 
 			// The objects are known by their names, and are removed when the resource is replaced.
 			plan.fill(s.Spec, observed{})
@@ -177,7 +175,7 @@ func (r *scheduleResource) apply(
 			diags.Append(result.Set(ctx, plan)...)
 		}
 
-		diags.Append(ScheduleFailed(ctx, string(op), s, err, next))
+		diags.Append(ScheduleFailed(ctx, string(op), s, err, failed))
 	})
 }
 
@@ -193,12 +191,8 @@ func (r *scheduleResource) use(ctx context.Context, s *Scheduler, plan, state *s
 
 	if wish := plan.RunNow; !wish.IsNull() && !wish.Equal(ran) {
 		if err := s.runNow(ctx, wish.ValueString()); err != nil {
-			diags.Append(tf.Unable("run", scheduleObject, finding.Report{
-				Attempted: fmt.Sprintf("take a snapshot of cluster %q now, as run_now wants", s.Spec.Cluster),
-				Cause:     strings.Split(err.Error(), "\n"),
-				Now:       []string{"the schedule itself is as configured"},
-				Next:      "Correct the cause and apply again: the run is tried again.",
-			}))
+			diags.Append(tf.Diagnostic(scheduleNotRun.With(
+				finding.Args{"name": s.Spec.Name, "causes": strings.Split(err.Error(), "\n")})))
 
 			plan.RunNow = ran
 		}
@@ -213,8 +207,8 @@ func (r *scheduleResource) use(ctx context.Context, s *Scheduler, plan, state *s
 	if err != nil {
 		seen = observed{}
 
-		diags.Append(tf.Warn("Unable to observe etcd backup schedule",
-			finding.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
+		diags.Append(tf.Diagnostic(scheduleNotSeen.With(
+			finding.Args{"name": s.Spec.Name, "cause": err.Error()})))
 	}
 
 	plan.fill(s.Spec, seen)
@@ -244,11 +238,8 @@ func (r *scheduleResource) Read(ctx context.Context, req resource.ReadRequest, r
 
 			switch {
 			case err != nil:
-				resp.Diagnostics.Append(tf.Warn("Unable to observe etcd backup schedule", finding.Report{
-					Attempted: fmt.Sprintf("observe %s", s), Cause: strings.Split(err.Error(), "\n"),
-					Now:  []string{"the schedule is taken to be as it was last seen"},
-					Next: "Nothing follows from that for the plan.",
-				}.String()))
+				resp.Diagnostics.Append(tf.Diagnostic(scheduleNotRead.With(finding.Args{
+					"name": s.Spec.Name, "schedule": s, "causes": strings.Split(err.Error(), "\n")})))
 			case seen.gone:
 				resp.State.RemoveResource(ctx)
 			default:
@@ -265,25 +256,16 @@ func (s *Scheduler) warn(seen observed) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if seen.refused != "" {
-		diags.Append(tf.Warn("Talos denies access to an etcd backup schedule", finding.Report{
-			Attempted: fmt.Sprintf("observe %s", s), Cause: []string{seen.refused}, Next: s.allow(),
-		}.String()))
+		diags.Append(tf.Diagnostic(scheduleDeniedLater.With(finding.Args{"name": s.Spec.Name, "schedule": s,
+			"cause": seen.refused, "patch": TalosAccessPatch(s.Spec.Namespace)})))
 	}
 
 	if len(seen.drift) > 0 {
-		diags.Append(tf.Warn("Etcd backup schedule has drifted", finding.Report{
-			Attempted: fmt.Sprintf("observe %s", s), Cause: seen.drift, Next: "The next apply puts it right.",
-		}.String()))
+		diags.Append(tf.Diagnostic(scheduleDrifted.With(
+			finding.Args{"name": s.Spec.Name, "schedule": s, "drift": seen.drift})))
 	}
 
 	return diags
-}
-
-// allow says how to let Talos issue credentials.
-func (s *Scheduler) allow() string {
-	return "Talos lets pods of a namespace use its API with a patch of the configuration of every control plane, such " +
-		"as in config_patches of talosop_control_plane, control_plane.config_patches of talosop_cluster, or config_patches " +
-		"of each talosop_machine that is one:\n\n" + TalosAccessPatch(s.Spec.Namespace)
 }
 
 // TalosAccessPatch is what the configuration of control planes needs (Talos 1.13,
@@ -309,14 +291,10 @@ func (r *scheduleResource) Delete(ctx context.Context, req resource.DeleteReques
 
 			switch {
 			case err != nil:
-				resp.Diagnostics.Append(ScheduleFailed(ctx, "delete", s, err, "Apply again. When the cluster is gone for good, "+
-					"take the resource out of state (`terraform state rm`): nothing else is left of it."))
+				resp.Diagnostics.Append(ScheduleFailed(ctx, "delete", s, err, scheduleNotDeleted))
 			case len(stays) > 0:
-				resp.Diagnostics.Append(tf.Warn("Namespace of an etcd backup schedule is kept", finding.Report{
-					Attempted: "remove the namespace " + s.Spec.Namespace + ", which was made for schedules", Cause: stays,
-					Now:  []string{"the schedule itself is removed"},
-					Next: "The last schedule in it takes it along once it holds nothing else.",
-				}.String()))
+				resp.Diagnostics.Append(tf.Diagnostic(namespaceKept.With(
+					finding.Args{"namespace": s.Spec.Namespace, "left": stays})))
 			}
 		})
 }
@@ -348,7 +326,8 @@ func (r *scheduleResource) inCluster(
 	c, err := r.ClientsOf(ctx, access, p, machineset.PriorState{}, bundle,
 		api.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
-		diags.Append(tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
+		diags.Append(tf.Diagnostic(clusterUnreachable.With(
+			finding.Args{"cluster": handle.Name.ValueString(), "cause": err.Error()})))
 
 		return
 	}
@@ -359,16 +338,15 @@ func (r *scheduleResource) inCluster(
 		Pause: cmp.Or(r.Interval, schedulePause)})
 }
 
-// ScheduleFailed is the error of failed work. It includes next unless Talos is the cause.
-func ScheduleFailed(ctx context.Context, verb string, s *Scheduler, err error, next string) diag.Diagnostic {
-	what := finding.Report{
-		Attempted: verb + " " + s.String(), Next: next,
-		Cause: append(strings.Split(err.Error(), "\n"), tf.RanOutLines(ctx)...),
-	}
-
+// ScheduleFailed is the error of failed work: the message, unless Talos is the cause.
+func ScheduleFailed(
+	ctx context.Context, verb string, s *Scheduler, err error, message finding.Message,
+) diag.Diagnostic {
 	if errors.Is(err, ErrTalosAccess) {
-		what.Next = s.allow() + "\nThen apply again."
+		message = scheduleDenied
 	}
 
-	return tf.Unable(verb, scheduleObject, what)
+	return tf.Diagnostic(message.With(finding.Args{"verb": verb, "name": s.Spec.Name, "schedule": s,
+		"causes": append(strings.Split(err.Error(), "\n"), tf.RanOutLines(ctx)...),
+		"patch":  TalosAccessPatch(s.Spec.Namespace)}))
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
@@ -70,43 +71,43 @@ func TestSchedule_invalidConfiguration(t *testing.T) {
 		warning bool
 	}{
 		"cron": {Path: []string{"schedule"}, Value: "0 3 * *",
-			says: []string{`"0 3 * *": expected exactly 5 fields, found 4. `, "five fields"}},
+			says: []string{`"0 3 * *": expected exactly 5 fields, found 4. `, "[invalid_schedule]"}},
 		"hour in cron": {Path: []string{"schedule"}, Value: "0 25 * * *", says: []string{"(25) above maximum (23)"}},
 		"never":        {Path: []string{"schedule"}, Value: "0 3 31 2 *", says: []string{"names no time"}},
 		"zone in cron": {Path: []string{"schedule"}, Value: "TZ=UTC 0 3 * * *", says: []string{"time zone", "time_zone"}},
 		"time zone": {Path: []string{"time_zone"}, Value: "Europe/Nowhere",
 			says: []string{`"Europe/Nowhere"`, "IANA"}},
-		"name":      {Path: []string{"name"}, Value: "Nightly", says: []string{`"Nightly"`, "1 to 52"}},
+		"name":      {Path: []string{"name"}, Value: "Nightly", says: []string{"[schedule_value_invalid]", `"Nightly"`, "1 to 52"}},
 		"long name": {Path: []string{"name"}, Value: strings.Repeat("n", 53), says: []string{"1 to 52"}},
 		"namespace": {Path: []string{"namespace"}, Value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
 		"no region": {Path: []string{"s3"}, Value: tftest.Config{"bucket": "prod-backups"},
-			says: []string{"neither region nor endpoint"}},
+			says: []string{"[schedule_bucket_without_region]"}},
 		"half a key": {Path: []string{"s3", "access_key_id_wo"}, Value: "id", says: []string{"secret_access_key_wo"}},
 		"two recipients": {Path: []string{"encryption", "recipients"}, Value: []any{ageRecipient, ageRecipient},
-			says: []string{"Found 2", "exactly one"}},
+			says: []string{"[schedule_recipients]", "Found 2"}},
 		"no recipient": {Path: []string{"encryption"}, Value: tftest.Config{"recipients": []any{}},
-			says: []string{"Found 0", "leave encryption out"}},
+			says: []string{"[schedule_recipients]", "Found 0"}},
 		"SSH key": {Path: []string{"encryption", "recipients"}, Value: []any{"ssh-ed25519 AAAA"},
-			says: []string{"X25519"}},
+			says: []string{"[schedule_recipient_invalid]"}},
 		"no duration": {Path: []string{"run_timeout"}, Value: "1x", says: []string{`Found "1x"`, "168h"}},
 		"days": {Path: []string{"retain"}, Value: tftest.Config{"count": 3, "min_age": "7d"},
 			says: []string{`Found "7d"`, "168h"}},
 		"private key": {Path: []string{"encryption", "recipients"}, Value: []any{"AGE-SECRET-KEY-1ABC"},
-			says: []string{"X25519"}},
+			says: []string{"[schedule_recipient_invalid]"}},
 		"clear text": {Path: []string{"encryption"}, Value: nil,
-			says: []string{"every Secret"}, warning: true},
-		"retain none":      {Path: []string{"retain"}, Value: tftest.Config{"count": 0}, says: []string{"at least 1"}},
+			says: []string{"[schedule_not_encrypted]"}, warning: true},
+		"retain none":      {Path: []string{"retain"}, Value: tftest.Config{"count": 0}, says: []string{"[invalid_retain_count]"}},
 		"tag":              {Path: []string{"image", "tag"}, Value: "a b", says: []string{`"a b"`}},
 		"repository":       {Path: []string{"image", "repository"}, Value: "https://ghcr.io/x", says: []string{"https://"}},
-		"history":          {Path: []string{"history", "failed"}, Value: -1, says: []string{"Found -1"}},
+		"history":          {Path: []string{"history", "failed"}, Value: -1, says: []string{"[invalid_history]", "Found -1"}},
 		"deadline":         {Path: []string{"starting_deadline"}, Value: "5s", says: []string{"10s or more"}},
-		"part of a second": {Path: []string{"run_timeout"}, Value: "90.5s", says: []string{"whole seconds"}},
+		"part of a second": {Path: []string{"run_timeout"}, Value: "90.5s", says: []string{"[schedule_value_invalid]"}},
 		"quantity": {Path: []string{"resources", "limits"}, Value: tftest.Config{"memory": "much"},
 			says: []string{`"much"`}},
 		"effect": {Path: []string{"tolerations"}, Value: []any{tftest.Config{"effect": "Never"}},
 			says: []string{`"Never"`, "NoExecute"}},
-		"slash":   {Path: []string{"cluster", "name"}, Value: "a/b", says: []string{"without slashes"}},
-		"secrets": {Path: []string{"cluster", "secrets"}, Value: "nothing", says: []string{"talosctl gen secrets"}},
+		"slash":   {Path: []string{"cluster", "name"}, Value: "a/b", says: []string{"[schedule_cluster_name]"}},
+		"secrets": {Path: []string{"cluster", "secrets"}, Value: "nothing", says: []string{"[invalid_secrets]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +118,7 @@ func TestSchedule_invalidConfiguration(t *testing.T) {
 			}
 
 			for _, words := range test.says {
-				if !strings.Contains(got[0].Detail, words) {
+				if !strings.Contains(tftest.Show(got), words) {
 					t.Errorf("it does not say %q: %s", words, tftest.Show(got))
 				}
 			}
@@ -130,7 +131,7 @@ func TestSchedule_invalidConfiguration(t *testing.T) {
 
 	old := tftest.With(tftest.With(baseSchedule(), "v0.1.0-beta.3", "image", "tag"), "zstd", "compression")
 	if got := tftest.Validate(t, scheduleResource, old); len(got) != 1 ||
-		!strings.Contains(got[0].Detail, "first that compresses") {
+		!strings.Contains(tftest.Show(got), "[schedule_compression_unsupported]") {
 		t.Errorf("compression by a version that has none: %s", tftest.Show(got))
 	}
 }
@@ -238,7 +239,7 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	out, cancel := context.WithTimeoutCause(t.Context(), 0, &tf.RanOutError{Operation: tf.OpCreate, Limit: time.Hour})
 	defer cancel()
 
-	text := backupschedule.ScheduleFailed(out, "create", refused, err, "").Detail()
+	text := backupschedule.ScheduleFailed(out, "create", refused, err, finding.Message{}).Detail()
 	for _, words := range []string{"Namespace is not allowed: forbidden",
 		"allowedKubernetesNamespaces:\n        - forbidden", "- os:etcd:backup", "config_patches", "timed out after 1h (`timeouts.create`)"} {
 		if !strings.Contains(text, words) {
@@ -334,7 +335,7 @@ func (s *scheduleSite) testSilence(t *testing.T) {
 	unanswered := d.State
 	read := d.Refresh(t)
 
-	if read.Failed() || !strings.Contains(tftest.Show(read.Diagnostics), "Unable to observe etcd backup schedule") ||
+	if read.Failed() || !strings.Contains(tftest.Show(read.Diagnostics), "[schedule_not_read]") ||
 		!d.State.Equal(unanswered) {
 		t.Errorf("a silent cluster: %s", tftest.Show(read.Diagnostics))
 	}

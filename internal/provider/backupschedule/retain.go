@@ -2,7 +2,6 @@ package backupschedule
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -54,14 +53,10 @@ func (r *scheduleResource) thinOut(
 	}
 
 	if err != nil {
-		cause, next := m.place().Diagnosis(err)
+		causes, solution := m.place().Diagnosis(err)
 
-		return diag.Diagnostics{tf.Warn("Unable to list snapshots of a schedule", finding.Report{
-			Attempted: fmt.Sprintf("list in %s the snapshots of schedule %q that retain lets go", m.place(), s.Name),
-			Cause:     cause, Now: []string{"no snapshot is deleted"},
-			Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list " +
-				"and delete there; or remove retain, and give the bucket a lifecycle rule."),
-		}.String())}
+		return diag.Diagnostics{tf.Diagnostic(snapshotsNotListed.With(
+			finding.Args{"name": s.Name, "place": m.place(), "causes": causes, "solution": solution}))}
 	}
 
 	expired, kept := s.Expired(retention, stored, time.Now())
@@ -72,10 +67,8 @@ func (r *scheduleResource) thinOut(
 	// The oldest first: after an error no newer snapshot is deleted.
 	for i, key := range expired {
 		if err := opened.Delete(ctx, key); err != nil {
-			return diag.Diagnostics{tf.Warn("Unable to delete expired snapshots", finding.Report{
-				Attempted: fmt.Sprintf("delete %s", finding.Describe(expired)), Cause: strings.Split(err.Error(), "\n"),
-				Next: "The next plan shows those that are left in `expired`.",
-			}.String())}
+			return diag.Diagnostics{tf.Diagnostic(snapshotsNotDeleted.With(
+				finding.Args{"name": s.Name, "snapshots": expired, "causes": strings.Split(err.Error(), "\n")}))}
 		}
 
 		m.Kept = types.Int64Value(int64(kept - i - 1))

@@ -60,13 +60,13 @@ func argumentAttributes() map[string]schema.Attribute {
 			"phase"),
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
-			Validators: []validator.String{acceptsLabel("name", schedule.LongestName)},
+			Validators: []validator.String{acceptsLabel(schedule.LongestName)},
 			MarkdownDescription: "Name of the schedule, its CronJob and the folder of its snapshots, such as `nightly`: at " +
 				"most " + fmt.Sprint(schedule.LongestName) + " lower-case letters, digits and hyphens." + movesObjects,
 		},
 		"namespace": schema.StringAttribute{
 			Optional: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChangeFrom(DefaultNamespace)},
-			Validators: []validator.String{acceptsLabel("namespace", 63)},
+			Validators: []validator.String{acceptsLabel(63)},
 			MarkdownDescription: "Namespace of all created objects, which Talos must allow " +
 				"([guide](../guides/etcd-backups.md)). Default: `" + DefaultNamespace + "`." + movesObjects,
 		},
@@ -159,9 +159,9 @@ func podAttributes() map[string]schema.Attribute {
 			}),
 		"starting_deadline": tf.OptionalDuration("Maximum delay of a run that missed its time, such as `10m`; at least "+
 			"`10s`, the interval at which Kubernetes checks. Default: unlimited."+nextRun,
-			acceptsFrom(10*time.Second, "starting_deadline")),
+			acceptsFrom(10*time.Second)),
 		"run_timeout": tf.OptionalDuration("Maximum duration of a run, including retries, after which it fails and later "+
-			"runs may start. Default: `1h`."+nextRun, acceptsFrom(time.Minute, "run_timeout")),
+			"runs may start. Default: `1h`."+nextRun, acceptsFrom(time.Minute)),
 		"resources": tf.OptionalObject("Requests and limits of the pods. Each run first writes the snapshot to the disk "+
 			"of the node, up to three times with `compression` and `encryption`. Default: none.",
 			map[string]schema.Attribute{

@@ -39,9 +39,9 @@ func (r *scheduleResource) ValidateConfig(
 type mistakes struct{ diag.Diagnostics }
 
 // unless adds a mistake where what has to hold does not.
-func (m *mistakes) unless(holds bool, at path.Path, what, found, allowed, remedy string) {
+func (m *mistakes) unless(holds bool, mistake finding.Finding) {
 	if !holds {
-		m.Append(tf.Invalid(at, what, found, allowed, remedy))
+		m.Append(tf.Diagnostic(mistake))
 	}
 }
 
@@ -63,18 +63,16 @@ func (m scheduleModel) validate(ctx context.Context) diag.Diagnostics {
 	// talos-backup uses the AWS server of the region (commit 0b3984d, pkg/s3/s3.go).
 	bucket := r.Fields(m.S3)
 	wrong.unless(m.S3.IsNull() || m.S3.IsUnknown() || !bucket.Absent("region") || !bucket.Absent("endpoint"),
-		path.Root("s3").AtName("region"), "region", "found neither region nor endpoint",
-		"allowed is a bucket on AWS with its region, or one at an endpoint", "set the region of the bucket")
+		regionMissing.At(finding.Root("s3").AtName("region"), nil))
 
 	tag, _ := r.Fields(m.Image).Value("tag")
 	wrong.unless(m.Compression.ValueString() != backup.Zstd || tag == "" || (schedule.Image{Tag: tag}).Compresses(),
-		path.Root("compression"), "compression", "found zstd with talos-backup "+tag,
-		"allowed is a build after v0.1.0-beta.3, which is the first that compresses", "leave image.tag out, or compression")
+		compressionUnsupported.At(finding.Root("compression"), finding.Args{"tag": tag}))
 
 	for _, name := range []string{"successful", "failed"} {
 		kept := r.Fields(m.History).Number(name, 0)
-		wrong.unless(kept >= 0 && kept <= 1000, path.Root("history").AtName(name), name, fmt.Sprintf("found %d", kept),
-			"allowed is 0 to 1000", "write how many Jobs are kept")
+		wrong.unless(kept >= 0 && kept <= 1000,
+			invalidHistory.At(finding.Root("history").AtName(name), finding.Args{"count": kept}))
 	}
 
 	return wrong.Diagnostics
@@ -82,28 +80,24 @@ func (m scheduleModel) validate(ctx context.Context) diag.Diagnostics {
 
 func (m scheduleModel) validateCluster(ctx context.Context, wrong *mistakes) {
 	handle, diags := clusterhandle.AccessFrom(ctx, m.Cluster)
-	at := path.Root("cluster")
-
 	wrong.Append(diags...)
 
 	if secrets := handle.Secrets; !secrets.IsUnknown() && !secrets.IsNull() {
 		if _, err := pki.Parse([]byte(secrets.ValueString())); err != nil {
-			wrong.Append(tf.InvalidSecrets(at.AtName("secrets"), err))
+			wrong.Append(tf.InvalidSecrets(path.Root("cluster").AtName("secrets"), err))
 		}
 	}
 
 	// It is a folder of the bucket, and part of a file name in the pod.
 	name := handle.Name.ValueString()
 	wrong.unless(handle.Name.IsUnknown() || !strings.Contains(name, "/") && strings.Trim(name, ".") != "",
-		at.AtName("name"), "name", "found "+finding.Quote(name),
-		"allowed is a name without slashes: it is a folder in the bucket", "use the name that the cluster has")
+		invalidClusterName.At(finding.Root("cluster").AtName("name"), finding.Args{"name": name}))
 }
 
 func (m scheduleModel) validateEncryption(wrong *mistakes) {
 	if m.Encryption.IsNull() {
-		wrong.Append(tf.Questionable(path.Root("encryption"), "encryption", "found none",
-			"A database of etcd holds every Secret of the cluster, for all who can read the bucket",
-			"Give a recipient of age"))
+		wrong.Append(tf.Diagnostic(notEncrypted.At(
+			finding.Root("encryption"), finding.Args{"name": m.Name.ValueString()})))
 
 		return
 	}
@@ -114,58 +108,55 @@ func (m scheduleModel) validateEncryption(wrong *mistakes) {
 	}
 
 	recipients, known := tf.KnownStrings(list)
-	at := path.Root("encryption").AtName("recipients")
+	at := finding.Root("encryption").AtName("recipients")
 
-	wrong.unless(len(recipients) == 1, at, "recipients", fmt.Sprintf("found %d", len(recipients)),
-		"allowed is exactly one: talos-backup encrypts for one key",
-		"give the key that is to open the snapshots, or leave encryption out for none")
+	wrong.unless(len(recipients) == 1, oneRecipient.At(at, finding.Args{"count": len(recipients)}))
 
 	if known && len(recipients) == 1 {
 		// The value may be a private key by mistake, so it is not shown.
-		wrong.unless(schedule.IsRecipient(recipients[0]), at.AtListIndex(0), "recipient",
-			"it is no public X25519 key of age", "allowed is one such as age1…; keys of SSH are not taken",
-			"copy the public key that `age-keygen` prints, not the secret one")
+		wrong.unless(schedule.IsRecipient(recipients[0]), invalidRecipient.At(at.AtListIndex(0), nil))
 	}
 }
 
 // accepts validates texts against what is allowed. tf.BlankTexts reports blank ones.
-func accepts(what string, is func(text string) bool, allowed, remedy string) validator.String {
+func accepts(is func(text string) bool, allowed, solution string) validator.String {
 	return tf.StringCheck{Allowed: allowed, Check: func(at path.Path, text string) diag.Diagnostic {
 		if tf.IsBlank(text) || is(text) {
 			return nil
 		}
 
-		return tf.Invalid(at, what, "found "+finding.Quote(text), allowed, remedy)
+		return tf.Diagnostic(invalidValue.At(
+			tf.PathOf(at), finding.Args{"value": text, "allowed": allowed, "solution": solution}))
 	}}
 }
 
-func acceptsLabel(name string, longest int) validator.String {
-	return accepts(name, func(text string) bool { return tf.Label.MatchString(text) && len(text) <= longest },
-		fmt.Sprintf("allowed are 1 to %d lower-case letters, digits and hyphens, and no hyphen at the ends", longest),
-		"choose such a name")
+func acceptsLabel(longest int) validator.String {
+	return accepts(func(text string) bool { return tf.Label.MatchString(text) && len(text) <= longest },
+		fmt.Sprintf("1 to %d lower-case letters, digits and hyphens, and no hyphen at the ends", longest),
+		"Choose such a name.")
 }
 
 // acceptsFrom validates durations: Kubernetes counts in seconds. Their type reports other texts.
-func acceptsFrom(least time.Duration, name string) validator.String {
-	return accepts(name, func(text string) bool {
+func acceptsFrom(least time.Duration) validator.String {
+	return accepts(func(text string) bool {
 		d, err := time.ParseDuration(text)
 
 		return err != nil || d >= least && d%time.Second == 0
-	}, fmt.Sprintf("allowed are whole seconds, %s or more", least), "write such as 10m")
+	}, fmt.Sprintf("whole seconds, %s or more", least), "Write a duration such as 10m.")
 }
 
 var (
-	acceptsRepository = accepts("repository",
+	acceptsRepository = accepts(
 		regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$`).MatchString,
-		"allowed is a registry with a repository, such as registry.example.org/talos-backup",
-		"leave out what begins with https://, and give the tag as tag")
-	acceptsTag = accepts("tag",
+		"a registry with a repository, such as registry.example.org/talos-backup",
+		"Remove https://, and set the tag in `tag`.")
+	acceptsTag = accepts(
 		regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?$`).MatchString,
-		"allowed is a tag such as "+schedule.DefaultTag+", with @sha256:… behind it for a digest",
-		"copy it from the registry")
-	acceptsQuantity = accepts("quantity", func(text string) bool {
+		"a tag such as "+schedule.DefaultTag+", with or without a digest (@sha256:…)",
+		"Copy the tag from the registry.")
+	acceptsQuantity = accepts(func(text string) bool {
 		_, err := apiresource.ParseQuantity(text)
 
 		return err == nil
-	}, "allowed is a number with a unit, such as 64Mi or 100m", "write it as Kubernetes does")
+	}, "a Kubernetes quantity such as 64Mi or 100m", "Write a number with a unit.")
 )
