@@ -4,6 +4,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/credentials"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
@@ -32,5 +33,6 @@ func Messages() []*finding.Catalog {
 		etcdbackup.Messages,
 		backupschedule.Messages,
 		restore.Messages,
+		credentials.Messages,
 	}
 }

@@ -160,14 +160,13 @@ resource "talosop_kubeconfig_file" "this" {
 `)
 		w.Init()
 		w.Write("one", "mine")
-		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Invalid path", `Found "one", and what is there holds something else`,
-			"move the file")
+		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Invalid path", `Found "one", which contains something other`)
 		tftest.Must(t, os.Remove(filepath.Join(w.Dir, "one")))
 		w.MustRun("apply", "-auto-approve")
 
 		w.Write("two", "mine")
 		sitetest.Says(t, sitetest.Fails(t, w, "plan", "-var", "path=two"), "Invalid path",
-			`Found "two", and what is there holds something else`)
+			`Found "two", which contains something other`)
 
 		if w.Read("two") != "mine" {
 			t.Error("the file of a person is lost")

@@ -112,9 +112,8 @@ func (m *fileModel) validateCommon() diag.Diagnostics {
 	}
 
 	if !m.TTL.IsUnknown() && (o.TTL < time.Minute || o.TTL > longestFileTTL) {
-		return append(diags, tf.Invalid(path.Root("ttl"), "ttl", "found "+finding.Quote(m.TTL.ValueString()),
-			"allowed is a duration of at least 1m and at most 720h, such as 8h",
-			"give the credentials a lifetime that a person can use: an apply writes new ones when they are due"))
+		return append(diags, tf.Diagnostic(invalidFileTTL.At(
+			finding.Root("ttl"), finding.Args{"value": m.TTL.ValueString()})))
 	}
 
 	if m.RenewBefore.IsNull() || r.Unknown {
@@ -122,9 +121,8 @@ func (m *fileModel) validateCommon() diag.Diagnostics {
 	}
 
 	if o.RenewBefore < 0 || o.RenewBefore >= o.TTL {
-		diags.Append(tf.Invalid(path.Root("renew_before"), "renew_before",
-			"found "+finding.Quote(m.RenewBefore.ValueString())+" with a ttl of "+o.TTL.String(),
-			"allowed is a duration from 0s to less than ttl", "make it shorter, or give the credentials a longer ttl"))
+		diags.Append(tf.Diagnostic(invalidRenewBefore.At(finding.Root("renew_before"),
+			finding.Args{"value": m.RenewBefore.ValueString(), "ttl": o.TTL})))
 	}
 
 	return diags
@@ -135,18 +133,15 @@ func (m *fileModel) validatePath() diag.Diagnostics {
 		return nil
 	}
 
-	invalid := func(allowed, remedy string) diag.Diagnostics {
-		return diag.Diagnostics{tf.Invalid(path.Root("path"), "path", "found "+finding.Quote(m.Path.ValueString()), allowed,
-			remedy)}
-	}
+	at := finding.Root("path")
 
 	switch text := m.Path.ValueString(); {
 	case strings.TrimSpace(text) == "":
-		return invalid("allowed is the path of a file", "name one, such as ./kubeconfig")
+		return diag.Diagnostics{tf.Diagnostic(emptyPath.At(at, nil))}
 	case strings.HasPrefix(text, "~"):
-		return invalid("allowed is a path without ~, which only shells resolve", "write pathexpand("+finding.Quote(text)+")")
+		return diag.Diagnostics{tf.Diagnostic(pathWithHome.At(at, finding.Args{"path": text}))}
 	case strings.HasSuffix(text, "/"):
-		return invalid("allowed is the path of a file, not of a folder", "add the name of the file")
+		return diag.Diagnostics{tf.Diagnostic(pathOfFolder.At(at, finding.Args{"path": text}))}
 	default:
 		return nil
 	}

@@ -3,14 +3,12 @@ package credentials
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -41,8 +39,8 @@ type fileKind struct {
 	model func() credentialsFile
 	// attributes are the arguments of this kind alone.
 	attributes map[string]schema.Attribute
-	// use and others are for texts: the purpose of the file, and how its program takes several of them.
-	use, others string
+	// use is the purpose of the file, for its description.
+	use string
 }
 
 // fileResource is a file with short-lived credentials for a person. State has its path, its expiry and its
@@ -156,9 +154,8 @@ func (r *fileResource) ModifyPlan(
 	}
 
 	if changed := want.clusterChanges(was); known && !req.State.Raw.IsNull() && len(changed) > 0 {
-		resp.Diagnostics.Append(tf.Warn("Credentials are written again", fmt.Sprintf("Of the cluster of the %s %s, %s "+
-			"changed since the file was written. The credentials in it stay valid until %s, where they are accepted at all.",
-			r.kind.name, p.Path.ValueString(), finding.Describe(changed), had.NotAfter.ValueString())))
+		resp.Diagnostics.Append(tf.Diagnostic(rewrittenForCluster.With(finding.Args{
+			"path": p.Path.ValueString(), "changes": changed, "ends": had.NotAfter.ValueString()})))
 	}
 
 	if known && p.Fingerprint.IsUnknown() {
@@ -252,11 +249,8 @@ func (r *fileResource) write(
 	case errors.Is(err, errForeign):
 		return append(diags, r.foreign(plan.Path, err))
 	case err != nil:
-		return append(diags, tf.UnableAt(path.Root("path"), "write", r.kind.name, finding.Report{
-			Attempted: "write " + plan.Path.ValueString(), Cause: []string{err.Error()},
-			Now:  []string{"what was there is as it was"},
-			Next: "See that the folder can be written to, and apply again.",
-		}))
+		return append(diags, tf.Diagnostic(notWritten.At(finding.Root("path"), finding.Args{
+			"kind": r.kind.name, "path": plan.Path.ValueString(), "cause": err.Error()})))
 	}
 
 	plan.writtenModel, want.Mode = written(out), mode
@@ -272,9 +266,7 @@ func warnOfReaders(at string, mode fs.FileMode) diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Warn("Others may read the file", fmt.Sprintf("The file system of %s keeps no permissions, "+
-		"and shows it as %s, so that every user who can reach it can read the credentials. Choose a path where files can be "+
-		"their owner's alone.", at, mode))}
+	return diag.Diagnostics{tf.Diagnostic(readableByOthers.With(finding.Args{"path": at, "mode": mode}))}
 }
 
 // Read observes the file.
@@ -295,11 +287,8 @@ func (r *fileResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 
 	status, err := r.observe(ctx, m, was)
 	if err != nil {
-		resp.Diagnostics.Append(tf.Warn("Unable to read "+r.kind.name, finding.Report{
-			Attempted: "read " + m.Path.ValueString(), Cause: []string{err.Error()},
-			Now:  []string{"the file is taken to be as it was"},
-			Next: "See that it can be read, and plan again.",
-		}.String()))
+		resp.Diagnostics.Append(tf.Diagnostic(notReadFile.With(
+			finding.Args{"kind": r.kind.name, "path": m.Path.ValueString(), "cause": err.Error()})))
 	} else {
 		m.Status = types.StringValue(status)
 	}
@@ -350,12 +339,11 @@ func (r *fileResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 
 	switch err := r.placeOf(at, was).remove(ctx, state.common().Fingerprint.ValueString()); {
 	case errors.Is(err, errForeign), errors.Is(err, errOthers):
-		resp.Diagnostics.Append(tf.Warn("A file stays", fmt.Sprintf("%s is not deleted: it %s.", at.ValueString(), err)))
+		resp.Diagnostics.Append(tf.Diagnostic(fileStays.With(
+			finding.Args{"path": at.ValueString(), "content": err.Error()})))
 	case err != nil:
-		resp.Diagnostics.Append(tf.Unable("delete", r.kind.name, finding.Report{
-			Attempted: "delete " + at.ValueString(), Cause: []string{err.Error()},
-			Next: "Delete it by hand, and destroy again.",
-		}))
+		resp.Diagnostics.Append(tf.Diagnostic(notDeleted.With(
+			finding.Args{"kind": r.kind.name, "path": at.ValueString(), "cause": err.Error()})))
 	}
 }
 
@@ -386,7 +374,6 @@ func (r *fileResource) refuseForeign(ctx context.Context, at types.String, order
 }
 
 func (r *fileResource) foreign(at types.String, err error) diag.Diagnostic {
-	return tf.Invalid(path.Root("path"), "path", fmt.Sprintf("found %q, and what is there %s", at.ValueString(), err),
-		"allowed is a path where nothing is, or a "+r.kind.name+" with nothing but credentials of this cluster",
-		"choose another path, or move the file away"+r.kind.others)
+	return tf.Diagnostic(pathTaken.At(finding.Root("path"), finding.Args{"path": at.ValueString(), "content": err.Error(),
+		"kind": r.kind.name, "kubeconfig": r.kind.authority == "kubernetes"}))
 }

@@ -257,7 +257,7 @@ func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
 
 				planned := d.Plan(t, config)
 				if diagnostics := tftest.Show(planned.Diagnostics); !planned.Failed() || !strings.Contains(diagnostics, `AttributeName("path")`) ||
-					!strings.Contains(diagnostics, "move the file away") {
+					!strings.Contains(diagnostics, "[file_path_taken]") {
 					t.Errorf("%s: the plan says: %s", when, diagnostics)
 				}
 
@@ -286,7 +286,7 @@ func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
 			refused("after the create", "merged by a person")
 
 			done := d.Apply(t, nil).Must(t)
-			if diagnostics := tftest.Show(done.Diagnostics); !strings.Contains(diagnostics, "A file stays") || tftest.ReadFile(t, path) == "" {
+			if diagnostics := tftest.Show(done.Diagnostics); !strings.Contains(diagnostics, "[credentials_file_stays]") || tftest.ReadFile(t, path) == "" {
 				t.Errorf("the destroy says: %s", diagnostics)
 			}
 
@@ -320,17 +320,17 @@ func TestCredentialsFile_validates(t *testing.T) {
 		says            string
 	}{
 		{"talosop_kubeconfig_file", "path", " ", "found a string of spaces"},
-		{"talosop_kubeconfig_file", "path", "~/.kube/talosop", `Write pathexpand("~/.kube/talosop")`},
-		{"talosop_kubeconfig_file", "path", "kube/", "Add the name of the file"},
-		{"talosop_kubeconfig_file", "ttl", "0s", "allowed is a duration of at least 1m"},
-		{"talosop_kubeconfig_file", "ttl", "721h", `found "721h". Allowed is a duration of at least 1m and at most 720h`},
-		{"talosop_kubeconfig_file", "ttl", "a day", "there is no unit for days"},
-		{"talosop_kubeconfig_file", "renew_before", "24h", `found "24h" with a ttl of 24h0m0s`},
-		{"talosop_kubeconfig_file", "renew_before", "-1s", "from 0s to less than ttl"},
-		{"talosop_kubeconfig_file", "user", "", "use null for no value"},
+		{"talosop_kubeconfig_file", "path", "~/.kube/talosop", `[file_path_with_tilde]`},
+		{"talosop_kubeconfig_file", "path", "kube/", "[file_path_of_folder]"},
+		{"talosop_kubeconfig_file", "ttl", "0s", "[invalid_file_ttl]"},
+		{"talosop_kubeconfig_file", "ttl", "721h", `[invalid_file_ttl] Invalid ttl at AttributeName("ttl"): found "721h"`},
+		{"talosop_kubeconfig_file", "ttl", "a day", "[invalid_duration]"},
+		{"talosop_kubeconfig_file", "renew_before", "24h", "found \"24h\" with a `ttl` of 24h0m0s"},
+		{"talosop_kubeconfig_file", "renew_before", "-1s", "[invalid_renew_before]"},
+		{"talosop_kubeconfig_file", "user", "", "[blank_text]"},
 		{"talosop_kubeconfig_file", "groups", []any{"a", ""}, "found an empty string"},
-		{"talosop_talosconfig_file", "roles", []any{"os:reader", "admin"}, `found "admin". Allowed are os:admin`},
-		{"talosop_talosconfig_file", "roles", []any{}, "leave roles out"},
+		{"talosop_talosconfig_file", "roles", []any{"os:reader", "admin"}, `found "admin". Allowed: os:admin`},
+		{"talosop_talosconfig_file", "roles", []any{}, "[no_roles]"},
 	} {
 		config := credentialsFile("config")
 		config[test.attribute] = test.value
@@ -360,12 +360,12 @@ func TestCredentialsFile_leadsSomewhere(t *testing.T) {
 		says   string
 	}{
 		"containers": {func(cluster, _ tftest.Config) { cluster["mode"], cluster["host"] = "container", host },
-			"known to the host cluster of machines in containers alone"},
+			"Only the host cluster reaches the addresses"},
 		"containers with endpoints": {func(cluster, config tftest.Config) {
 			cluster["mode"], cluster["host"], config["endpoints"] = "container", host, []any{"10.1.0.1"}
 		}, ""},
 		"metal without endpoints": {func(cluster, _ tftest.Config) { delete(cluster, "talos_endpoints") },
-			"none in the handle of the cluster"},
+			"Neither `endpoints` nor the cluster handle"},
 	} {
 		config := credentialsFile(filepath.Join(t.TempDir(), "config"))
 		cluster, _ := config["cluster"].(tftest.Config)
@@ -458,9 +458,8 @@ func TestCredentialsFile_thatCannotBeRead(t *testing.T) {
 		tftest.WriteFile(t, folder, "no folder any more")
 
 		seen := d.Refresh(t).Must(t)
-		if diagnostics := tftest.Show(seen.Diagnostics); !strings.Contains(diagnostics, "Unable to read "+strings.TrimSuffix(
-			strings.TrimPrefix(kind, "talosop_"), "_file")) || !strings.Contains(diagnostics, "not a directory") ||
-			!strings.Contains(diagnostics, "the file is taken to be as it was") {
+		if diagnostics := tftest.Show(seen.Diagnostics); !strings.Contains(diagnostics, "[credentials_not_read]") ||
+			!strings.Contains(diagnostics, "not a directory") {
 			t.Errorf("%s: the refresh says: %s", kind, diagnostics)
 		}
 

@@ -4,10 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -86,9 +84,4 @@ func issueTalosconfig(
 	file, err := credentials.Talosconfig(handle.Name.ValueString(), endpoints, slices.Clone(nodes))
 
 	return issued{Credentials: credentials, file: file}, err
-}
-
-// notIssued is the diagnostic about credentials that could not be issued.
-func notIssued(what string, err error) diag.Diagnostic {
-	return tf.Unable("make", what, finding.Report{Cause: []string{err.Error()}})
 }

@@ -12,6 +12,7 @@ import (
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -126,7 +127,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	out, err := issueKubeconfig(bundle, handle, way,
 		kubernetesIdentityOf(&tf.Reader{}, config.User, config.Groups), lifetime)
 	if err != nil {
-		resp.Diagnostics.Append(notIssued("kubeconfig", err))
+		resp.Diagnostics.Append(tf.Diagnostic(notIssued.With(finding.Args{"kind": "kubeconfig", "cause": err.Error()})))
 
 		return
 	}

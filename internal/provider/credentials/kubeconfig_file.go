@@ -4,11 +4,11 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -19,9 +19,8 @@ import (
 func NewKubeconfigFile() resource.Resource {
 	return &fileResource{kind: fileKind{
 		name: "kubeconfig", authority: "kubernetes", only: pki.OnlyKubeconfigOf,
-		model:  func() credentialsFile { return &kubeconfigFileModel{} },
-		use:    "Kubernetes API of a cluster, for people with `kubectl --kubeconfig`",
-		others: "; kubectl takes several files at once from KUBECONFIG, separated by colons",
+		model: func() credentialsFile { return &kubeconfigFileModel{} },
+		use:   "Kubernetes API of a cluster, for people with `kubectl --kubeconfig`",
 		attributes: map[string]schema.Attribute{
 			"user": tf.OptionalString("Username in the certificate, as audit logs show it. Default: `" +
 				providerdata.ClientName + "`." + rewritten),
@@ -43,14 +42,12 @@ func (m *kubeconfigFileModel) validate() diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if !m.User.IsNull() && !m.User.IsUnknown() && m.User.ValueString() == "" {
-		diags.Append(tf.Invalid(path.Root("user"), "user", "found an empty one", "allowed is any other name",
-			"name whom the file is for, or leave user out"))
+		diags.Append(tf.Diagnostic(emptyUser.At(finding.Root("user"), nil)))
 	}
 
 	for i, element := range m.Groups.Elements() {
 		if group, ok := element.(types.String); ok && !group.IsUnknown() && group.ValueString() == "" {
-			diags.Append(tf.Invalid(path.Root("groups").AtListIndex(i), "group", "found an empty one",
-				"allowed is the name of a group", "leave it out"))
+			diags.Append(tf.Diagnostic(emptyGroup.At(finding.Root("groups").AtListIndex(i), nil)))
 		}
 	}
 
@@ -78,7 +75,7 @@ func (m *kubeconfigFileModel) issue(
 
 	out, err := issueKubeconfig(bundle, handle, way, kubernetesIdentity{user: o.User, groups: o.Groups}, o.TTL)
 	if err != nil {
-		diags.Append(notIssued("kubeconfig", err))
+		diags.Append(tf.Diagnostic(notIssued.With(finding.Args{"kind": "kubeconfig", "cause": err.Error()})))
 	}
 
 	return out, diags

@@ -22,9 +22,9 @@ type place struct {
 
 // errForeign says that the content of a path must not be lost.
 var (
-	errForeign = errors.New("holds something else than credentials of this cluster")
-	errOthers  = errors.New("holds credentials that this resource did not write")
-	errNoFile  = fmt.Errorf("is no regular file, and %w", errForeign)
+	errForeign = errors.New("contains something other than credentials of this cluster")
+	errOthers  = errors.New("contains credentials that this resource did not write")
+	errNoFile  = fmt.Errorf("is not a regular file, and %w", errForeign)
 )
 
 // read returns the content of the file. fs.ErrNotExist means that there is none, errNoFile that it is something

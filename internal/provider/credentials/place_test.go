@@ -66,8 +66,8 @@ func TestWarnOfReaders_onFileSystemsWithoutModes(t *testing.T) {
 		case want == "" && len(diagnostics) > 0:
 			t.Errorf("%s: it says %v", mode, diagnostics)
 		case want == "":
-		case len(diagnostics) != 1 || diagnostics.HasError() || !strings.Contains(diagnostics[0].Detail(), "/mnt/config") ||
-			!strings.Contains(diagnostics[0].Detail(), "shows it as "+want):
+		case len(diagnostics) != 1 || diagnostics.HasError() || !strings.Contains(diagnostics[0].Summary(), "/mnt/config") ||
+			!strings.Contains(diagnostics[0].Detail(), "shows the file as "+want):
 			t.Errorf("%s: it says %v", mode, diagnostics)
 		}
 	}

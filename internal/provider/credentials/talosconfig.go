@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -146,7 +145,7 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 	out, err := issueTalosconfig(bundle, handle, r.Texts(config.Endpoints), r.Texts(config.Nodes),
 		rolesOf(r, config.Roles), lifetime)
 	if err != nil {
-		resp.Diagnostics.Append(notIssued("talosconfig", err))
+		resp.Diagnostics.Append(tf.Diagnostic(notIssued.With(finding.Args{"kind": "talosconfig", "cause": err.Error()})))
 
 		return
 	}
@@ -179,9 +178,8 @@ func lifetimeOf(ttl timetypes.GoDuration, diags *diag.Diagnostics) time.Duration
 	diags.Append(more...)
 
 	if !more.HasError() && (lifetime <= 0 || lifetime > longestTTL) {
-		diags.Append(tf.Invalid(path.Root("ttl"), "ttl", "found "+finding.Quote(ttl.ValueString()),
-			"allowed is a duration of more than nothing and at most 24h, such as 30m or 8h",
-			"give the credentials the length of a run: each one makes its own"))
+		diags.Append(tf.Diagnostic(invalidTTL.At(
+			finding.Root("ttl"), finding.Args{"value": ttl.ValueString()})))
 	}
 
 	return lifetime

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -21,9 +20,8 @@ import (
 func NewTalosconfigFile() resource.Resource {
 	return &fileResource{kind: fileKind{
 		name: "talosconfig", authority: "talos", only: pki.OnlyTalosconfigOf,
-		model:  func() credentialsFile { return &talosconfigFileModel{} },
-		use:    "Talos API of a cluster, for people with `talosctl --talosconfig`",
-		others: "; talosctl config merge puts one file into another",
+		model: func() credentialsFile { return &talosconfigFileModel{} },
+		use:   "Talos API of a cluster, for people with `talosctl --talosconfig`",
 		attributes: map[string]schema.Attribute{
 			"roles": tf.OptionalStrings(rolesDescription + rewritten),
 			"endpoints": tf.OptionalStrings("Addresses that talosctl connects to. Default: the control planes in " +
@@ -46,7 +44,7 @@ func (m *talosconfigFileModel) validate() diag.Diagnostics { return validateRole
 
 // validateRoles checks the roles of a talosconfig.
 func validateRoles(roles types.List) diag.Diagnostics {
-	at := path.Root("roles")
+	at := finding.Root("roles")
 
 	if roles.IsNull() || roles.IsUnknown() {
 		return nil
@@ -55,10 +53,9 @@ func validateRoles(roles types.List) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	_, known := pki.UnknownRoles(nil)
-	allowed := "allowed are " + finding.Describe(known)
 
 	if len(roles.Elements()) == 0 {
-		diags.Append(tf.Invalid(at, "roles", "found none", allowed, "list at least one, or leave roles out"))
+		diags.Append(tf.Diagnostic(noRoles.At(at, finding.Args{"roles": known})))
 	}
 
 	for i, element := range roles.Elements() {
@@ -69,7 +66,7 @@ func validateRoles(roles types.List) diag.Diagnostics {
 
 		text := role.ValueString()
 		if unknown, _ := pki.UnknownRoles([]string{text}); len(unknown) > 0 || strings.TrimSpace(text) == "" {
-			diags.Append(tf.Invalid(at.AtListIndex(i), "role", "found "+finding.Quote(text), allowed, "name one of them"))
+			diags.Append(tf.Diagnostic(unknownRole.At(at.AtListIndex(i), finding.Args{"role": text, "roles": known})))
 		}
 	}
 
@@ -89,20 +86,12 @@ func (m *talosconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.Access
 func (m *talosconfigFileModel) foresee(
 	_ context.Context, p *providerdata.ProviderData, handle clusterhandle.AccessModel, _ *pki.Bundle, o order,
 ) diag.Diagnostics {
-	found := "found none, and none in the handle of the cluster"
-
-	switch {
-	case !m.Endpoints.IsNull():
-		return nil
-	case p.TalosIsHidden(handle):
-		found = "found none, and those in the handle are known to the host cluster of machines in containers alone"
-	case len(o.Endpoints) > 0:
+	hidden := p.TalosIsHidden(handle)
+	if !m.Endpoints.IsNull() || !hidden && len(o.Endpoints) > 0 {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Invalid(path.Root("endpoints"), "endpoints", found,
-		"allowed are addresses where the Talos API of control planes answers",
-		"list at least one; the ephemeral resource talosop_talosconfig opens a way to machines in containers")}
+	return diag.Diagnostics{tf.Diagnostic(noEndpoints.At(finding.Root("endpoints"), finding.Args{"hidden": hidden}))}
 }
 
 func (m *talosconfigFileModel) issue(
@@ -114,7 +103,7 @@ func (m *talosconfigFileModel) issue(
 
 	out, err := issueTalosconfig(bundle, handle, o.Endpoints, o.Nodes, o.Roles, o.TTL)
 	if err != nil {
-		return out, diag.Diagnostics{notIssued("talosconfig", err)}
+		return out, diag.Diagnostics{tf.Diagnostic(notIssued.With(finding.Args{"kind": "talosconfig", "cause": err.Error()}))}
 	}
 
 	return out, nil
