@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/credentials"
@@ -34,5 +35,6 @@ func Messages() []*finding.Catalog {
 		backupschedule.Messages,
 		restore.Messages,
 		credentials.Messages,
+		addon.Messages,
 	}
 }

@@ -126,7 +126,7 @@ func (r *realAddons) testLife(t *testing.T) {
 	config = tftest.With(tftest.With(config, repository.URL, "repository"), repository.CA, "registry", "ca")
 	d := r.drive(t)
 
-	d.Plan(t, config).Must(t).Tells(t, "Release life/simple", "4 objects added", "Deployment life/simple")
+	d.Plan(t, config).Must(t).Tells(t, "life/simple", "4 objects added", "Deployment life/simple")
 	d.Apply(t, config).Must(t)
 	d.ExpectEmpty(t, "after the create", config)
 
@@ -151,7 +151,7 @@ func (r *realAddons) testLife(t *testing.T) {
 	}
 
 	changed := tftest.With(tftest.With(config, "1.1.0", "version"), []any{"message: changed\nreplicas: 2\n"}, "values")
-	d.Plan(t, changed).Must(t).Tells(t, "Addon changes objects", "Release life/simple", "ConfigMap life/simple",
+	d.Plan(t, changed).Must(t).Tells(t, "[addon_changes_objects]", "life/simple", "ConfigMap life/simple",
 		"data.message", "spec.replicas")
 	d.Apply(t, changed).Must(t)
 	d.ExpectEmpty(t, "after the upgrade", changed)
@@ -236,7 +236,7 @@ func (r *realAddons) testRegistry(t *testing.T) {
 	r.registry.Push(t, kubetest.Chart("simple", "1.0.0", files))
 
 	d.Server = r.process(t)
-	d.Plan(t, config).Must(t).Tells(t, "another content", tftest.Text(t, d.State, "chart_digest"),
+	d.Plan(t, config).Must(t).Tells(t, "[addon_chart_new_content]", tftest.Text(t, d.State, "chart_digest"),
 		"ConfigMap registry/more")
 	d.Apply(t, config).Must(t)
 	d.ExpectEmpty(t, "after the new content", config)
@@ -268,7 +268,7 @@ func (r *realAddons) testFolder(t *testing.T) {
 	d.ExpectEmpty(t, "after the create", config)
 
 	write(map[string]string{"templates/more.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n"})
-	d.Plan(t, config).Must(t).Tells(t, "another content", "ConfigMap folder/more")
+	d.Plan(t, config).Must(t).Tells(t, "[addon_chart_new_content]", "ConfigMap folder/more")
 	d.Apply(t, config).Must(t)
 	d.ExpectEmpty(t, "after the change", config)
 	d.Apply(t, nil).Must(t)
@@ -331,7 +331,7 @@ func (r *realAddons) testImport(t *testing.T) {
 	})
 
 	// The repository needs credentials, which an import does not have.
-	d.Import(t, id).Must(t).Tells(t, "is taken on trust")
+	d.Import(t, id).Must(t).Tells(t, "[addon_chart_trusted]")
 
 	read := d.Refresh(t).Must(t)
 	planned := d.Plan(t, config).Must(t)
@@ -341,7 +341,7 @@ func (r *realAddons) testImport(t *testing.T) {
 		t.Errorf("the plan after the import is not empty: %v, %s", differences, tftest.Show(read.Diagnostics))
 	}
 
-	d.Apply(t, tftest.With(config, []any{"message: ours\n"}, "values")).Tells(t, "Unable to fetch chart", "registry.ca")
+	d.Apply(t, tftest.With(config, []any{"message: ours\n"}, "values")).Tells(t, "[addon_chart_not_found]", "registry.ca")
 
 	config["registry"] = tftest.Config{"username": chartUser, "password_wo": chartPassword, "ca": r.repository.CA}
 	d.Apply(t, tftest.With(config, []any{"message: ours\n"}, "values")).Must(t)

@@ -35,7 +35,7 @@ func TestAddon_failedCreate(t *testing.T) {
 
 	s = newAddonSite(t)
 	s.cluster.failing = errors.New("not ready")
-	s.Apply(t, fullAddon()).Must(t).Tells(t, "Incomplete addon", "goes on in place")
+	s.Apply(t, fullAddon()).Must(t).Tells(t, "[addon_incomplete]")
 
 	if status := tftest.Text(t, s.State, "status"); status != release.Failed {
 		t.Errorf("the status is %s", status)
@@ -78,7 +78,7 @@ func TestAddon_failedUpdate(t *testing.T) {
 	}
 
 	s.cluster.failing = nil
-	s.Refresh(t).Tells(t, "is not finished", "the last apply failed: revision 2 is failed")
+	s.Refresh(t).Tells(t, "[addon_unfinished]", "the last apply failed: revision 2 is failed")
 	s.Apply(t, wanted).Must(t)
 	s.ExpectEmpty(t, "after the second try", wanted)
 }
@@ -198,7 +198,7 @@ func TestAddon_driftIsRepaired(t *testing.T) {
 
 			for range 2 {
 				read := s.Refresh(t).Must(t)
-				read.Tells(t, append(test.says, "Addon is not as it was made", "Release kube-system/metrics-server")...)
+				read.Tells(t, append(test.says, "[addon_drifted]", "kube-system/metrics-server")...)
 
 				if diagnostics := tftest.Show(read.Diagnostics); strings.Contains(diagnostics, "hidden-by-hand") ||
 					strings.Contains(diagnostics, "a-secret-token") {
@@ -243,7 +243,7 @@ func TestAddon_releaseGoneOrClusterSilent(t *testing.T) {
 	s.Apply(t, baseAddon()).Must(t)
 
 	s.cluster.change(func() { s.cluster.silent = true })
-	s.Refresh(t).Must(t).Tells(t, "could not be looked at", "connection refused", "as it was last seen")
+	s.Refresh(t).Must(t).Tells(t, "[addon_not_observed]", "connection refused")
 
 	if s.State.IsNull() || !s.Plan(t, baseAddon()).Must(t).Value.Equal(s.State) {
 		t.Error("an addon that is not seen is not kept")
@@ -258,7 +258,7 @@ func TestAddon_releaseGoneOrClusterSilent(t *testing.T) {
 	s.cluster.change(func() { s.cluster.silent = false })
 	s.Apply(t, tftest.With(baseAddon(), "forget", "on_unreachable")).Must(t)
 	s.cluster.change(func() { s.cluster.silent = true })
-	s.Apply(t, nil).Must(t).Tells(t, "was forgotten", "helm uninstall metrics-server -n kube-system")
+	s.Apply(t, nil).Must(t).Tells(t, "[addon_forgotten]", "helm uninstall metrics-server -n kube-system")
 
 	if asked := len(s.cluster.removed); !s.State.IsNull() || asked < 3 {
 		t.Errorf("it was asked %d times, and is in state: %v", asked, !s.State.IsNull())
@@ -269,7 +269,7 @@ func TestAddon_releaseGoneOrClusterSilent(t *testing.T) {
 	s = newAddonSite(t)
 	s.Apply(t, baseAddon()).Must(t)
 	s.cluster.change(func() { clear(s.cluster.releases) })
-	s.Refresh(t).Must(t).Tells(t, "is gone")
+	s.Refresh(t).Must(t).Tells(t, "[addon_gone]")
 
 	if !s.State.IsNull() {
 		t.Error("what is gone is still in state")
@@ -300,7 +300,7 @@ func TestAddon_foreignRelease(t *testing.T) {
 
 	other := s.Another(t)
 	failed := other.Apply(t, baseAddon())
-	failed.Tells(t, "another talosop_addon")
+	failed.Tells(t, "[addon_owned_twice]")
 
 	if !failed.Failed() || !other.State.IsNull() {
 		t.Errorf("two resources have one release: %s", tftest.Show(failed.Diagnostics))
@@ -312,13 +312,13 @@ func TestAddon_foreignRelease(t *testing.T) {
 	s = newAddonSite(t)
 	s.cluster.releases[metricsServer] = []release.Revision{
 		{Number: 4, Status: release.Deployed, ChartName: "metrics-server", ChartVersion: "3.0.0"}}
-	s.Plan(t, baseAddon()).Must(t).Tells(t, "already exists", "terraform import")
+	s.Plan(t, baseAddon()).Must(t).Tells(t, "[addon_exists]", "terraform import")
 
 	if failed := s.Apply(t, baseAddon()); !failed.Failed() || !s.State.IsNull() ||
 		len(s.cluster.releases[metricsServer]) != 1 {
 		t.Errorf("a foreign release was taken: %s", tftest.Show(failed.Diagnostics))
 	} else {
-		failed.Tells(t, "adopt = true", "terraform import")
+		failed.Tells(t, "`adopt = true`", "terraform import")
 	}
 
 	s.Apply(t, tftest.With(baseAddon(), true, "adopt")).Must(t)

@@ -109,7 +109,7 @@ func TestAccAddon_lifecycle(t *testing.T) {
 
 		changed := []string{"-var", "run=2", "-var", "message=two"}
 		plan := w.MustRun(append([]string{"plan", "-out", "addon.plan"}, changed...)...)
-		sitetest.Says(t, plan, "Release "+namespace+"/simple", "1 object changed")
+		sitetest.Says(t, plan, namespace+"/simple", "1 object changed")
 		sitetest.Says(t, plan, `data.message`)
 
 		output += plan.Output()

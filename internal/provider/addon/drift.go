@@ -26,36 +26,29 @@ func (r *addonResource) look(
 ) (gone bool, diags diag.Diagnostics) {
 	seen, err := r.see(ctx, *state, *applied)
 	if err != nil {
-		return false, diag.Diagnostics{warning("Addon could not be looked at", state.Release(), finding.Report{
-			Attempted: "look at release " + state.Release().String(), Cause: CauseLines(err.Error()),
-			Now:  []string{"the addon is taken to be as it was last seen"},
-			Next: "Check that the cluster answers with what is configured, and plan again.",
-		}.String())}
+		return false, diag.Diagnostics{tf.Diagnostic(notSeen.With(
+			finding.Args{"release": state.Release(), "causes": CauseLines(err.Error())}))}
 	}
 
 	if seen.gone {
-		return true, diag.Diagnostics{warning("Addon is gone", state.Release(), finding.Report{
-			Cause: []string{"the cluster has no such release any more"}, Next: "The next apply installs it again.",
-		}.String())}
+		return true, diag.Diagnostics{tf.Diagnostic(releaseGone.With(finding.Args{"release": state.Release()}))}
 	}
 
 	state.Fill(seen.last)
 	state.Drift, applied.Repair = tf.TextList(seen.drift), seen.repair
 
 	if seen.unread != nil {
-		diags.Append(warning("Addon could not be compared as a whole", state.Release(), finding.Report{
-			Attempted: "compare the objects of release " + state.Release().String(), Cause: CauseLines(seen.unread.Error()),
-			Now: []string{"these are taken to be as they were made"}, Next: "Check what is named, or list it in ignore_drift.",
-		}.String()))
+		diags.Append(tf.Diagnostic(partlyCompared.With(
+			finding.Args{"release": state.Release(), "causes": CauseLines(seen.unread.Error())})))
 	}
 
 	switch {
 	case unfinished(seen.last):
-		diags.Append(warning("Addon is not finished", state.Release(),
-			finding.Report{Cause: seen.drift, Next: "The next apply goes on from there."}.String()))
+		diags.Append(tf.Diagnostic(releaseUnfinished.With(
+			finding.Args{"release": state.Release(), "drift": seen.drift})))
 	case len(seen.drift) > 0:
-		diags.Append(warning("Addon is not as it was made", state.Release(),
-			finding.Report{Cause: seen.drift, Next: "The next apply puts it right."}.String()))
+		diags.Append(tf.Diagnostic(releaseDrifted.With(
+			finding.Args{"release": state.Release(), "drift": seen.drift})))
 	}
 
 	return false, diags

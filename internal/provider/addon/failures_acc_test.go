@@ -54,11 +54,11 @@ func (r *realAddons) testFoundByThePlan(t *testing.T) {
 
 	r.drive(t).Plan(t, tftest.With(base(kubetest.Simple), tftest.Unknown{}, "cluster", "phase")).Must(t).Tells(t,
 		"4 objects added",
-		"made or changed first")
+		"created or changed first")
 
 	// An unreachable server is a warning.
 	r.drive(t).Plan(t, tftest.With(base(kubetest.Simple), "https://127.0.0.1:1", "repository")).Must(t).Tells(t,
-		"could not be looked at")
+		"[addon_chart_not_checked]")
 }
 
 // failingFor is the timeout for failing pods: on a busy computer it takes time until they exist and have failed.
@@ -71,9 +71,9 @@ func (r *realAddons) testFailures(t *testing.T) {
 		failingFor, "wait_timeout")
 
 	d := r.drive(t)
-	d.Apply(t, tftest.With(config, "warn", "on_incomplete")).Must(t).Tells(t, "Incomplete addon",
+	d.Apply(t, tftest.With(config, "warn", "on_incomplete")).Must(t).Tells(t, "[addon_incomplete]",
 		"Deployment failures/simple",
-		"ImagePullBackOff", "goes on in place")
+		"ImagePullBackOff")
 
 	repaired := tftest.With(r.chart(t, "failures", kubetest.Simple, "1.0.0"), "warn", "on_incomplete")
 	d.Refresh(t).Must(t).Tells(t, "revision 1 is failed")
@@ -84,7 +84,7 @@ func (r *realAddons) testFailures(t *testing.T) {
 		"values"), failingFor,
 		"wait_timeout"), true, "atomic")
 	failed := d.Apply(t, broken)
-	failed.Tells(t, "Unable to upgrade addon", "ImagePullBackOff", "rolled back")
+	failed.Tells(t, "[addon_failed]", "ImagePullBackOff", "rolled back")
 
 	if !failed.Failed() {
 		t.Error("an upgrade that failed is none")
@@ -98,7 +98,7 @@ func (r *realAddons) testFailures(t *testing.T) {
 		[]any{fmt.Sprintf("pre: {%s: \"exit code 3: the database is not there\"}\n", kubetest.FailAnnotation)}, "values")
 	d = r.drive(t)
 	failed = d.Apply(t, tftest.With(hook, "error", "on_incomplete"))
-	failed.Tells(t, "Unable to install addon", "Job failures/hooks-pre", "the database is not there", "tainted")
+	failed.Tells(t, "[addon_failed_tainted]", "Job failures/hooks-pre", "the database is not there", "tainted")
 
 	if !failed.Failed() || d.State.IsNull() {
 		t.Error("an install whose hook failed is not stored as failed")
@@ -119,7 +119,7 @@ func (r *realAddons) testSilence(t *testing.T) {
 	d.ExpectEmpty(t, "after the create", config)
 
 	proxy.Fail(kubetest.Always(nil, kubetest.Cut))
-	d.Refresh(t).Must(t).Tells(t, "could not be looked at")
+	d.Refresh(t).Must(t).Tells(t, "[addon_not_observed]")
 
 	if planned := d.Plan(t, config).Must(t); !planned.Value.Equal(d.State) {
 		t.Error("silence changes the plan")
@@ -131,7 +131,7 @@ func (r *realAddons) testSilence(t *testing.T) {
 
 	config = tftest.With(config, "forget", "on_unreachable")
 	d.Apply(t, config).Must(t)
-	d.Apply(t, nil).Must(t).Tells(t, "was forgotten")
+	d.Apply(t, nil).Must(t).Tells(t, "[addon_forgotten]")
 
 	if _, err := r.API().AppsV1().Deployments("silence").Get(t.Context(), "simple", metav1.GetOptions{}); err != nil {
 		t.Errorf("what was forgotten is gone: %v", err)

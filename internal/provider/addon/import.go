@@ -42,7 +42,7 @@ func (r *addonResource) ImportState(
 ) {
 	request, err := readAddonImport(req.ID)
 	if err != nil {
-		resp.Diagnostics.Append(addonNotImported("read the import id", err, "Give "+importOfAddon+"."))
+		resp.Diagnostics.Append(addonNotImported("read the import ID", err, "Give "+importOfAddon+"."))
 
 		return
 	}
@@ -93,7 +93,7 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 
 	if err != nil {
 		return model, diag.Diagnostics{
-			addonNotImported("find the kubeconfig", err, "Name one file in KUBECONFIG, or in the import id: "+
+			addonNotImported("find the kubeconfig", err, "Set one file in KUBECONFIG, or in the import ID: "+
 				`{"kubeconfig": {"path": "…"}, "namespace": "…", "name": "…"}.`)}
 	}
 
@@ -155,7 +155,7 @@ func (r *addonResource) adopt(
 	ctx, from, err := m.reach(ctx, r.ProviderData, pki.ReadingAddons)
 	if err != nil {
 		return fail("reach the cluster", err,
-			"Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
+			"Correct the cluster in the import ID or in KUBECONFIG, then import again.")
 	}
 
 	have, err := from.Observe(ctx, m.Release())
@@ -166,8 +166,7 @@ func (r *addonResource) adopt(
 	last, exists := have.Last()
 	if !exists || last.Status == release.Uninstalled {
 		return fail("read release "+m.Release().String(), errors.New("the cluster has no such release"),
-			"Correct the namespace or the name in the import id: `helm list --all --all-namespaces` shows the releases that "+
-				"there are.")
+			"Correct the namespace or the name in the import ID. `helm list --all --all-namespaces` shows the releases.")
 	}
 
 	if err := m.take(request, last); err != nil {
@@ -237,12 +236,8 @@ func (r *addonResource) compareChart(
 	ctx context.Context, m *addonModel, from providerdata.ReleaseKeeper, have release.Observation,
 ) diag.Diagnostics {
 	doubt := func(reason string) diag.Diagnostics {
-		return diag.Diagnostics{warning("Chart of an addon is taken on trust", m.Release(), finding.Report{
-			Attempted: fmt.Sprintf("compare chart %s with what is installed", m.chartText()), Cause: strings.Split(reason, "\n"),
-			Now: []string{"the release is imported; chart_digest is null"},
-			Next: "As long as the configuration names the installed version, nothing follows from that. The next upgrade " +
-				"takes the chart as it is then.",
-		}.String())}
+		return diag.Diagnostics{tf.Diagnostic(chartTrusted.With(finding.Args{
+			"release": m.Release(), "chart": m.chartText(), "causes": strings.Split(reason, "\n")}))}
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, r.Addons.PlanTimeout)
@@ -278,12 +273,9 @@ func (r *addonResource) compareChart(
 }
 
 // importAgain is the advice for problems that have nothing to do with the ID.
-const importAgain = "Correct the cause and import again."
+const importAgain = "Correct the cause, then import again."
 
 func addonNotImported(attempted string, err error, next string) diag.Diagnostic {
-	return tf.Unable("import", addonObject, finding.Report{
-		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"),
-		Now:  []string{"nothing was imported, and nothing was changed"},
-		Next: next,
-	})
+	return tf.Diagnostic(releaseNotImported.With(
+		finding.Args{"attempted": attempted, "causes": strings.Split(err.Error(), "\n"), "solution": next}))
 }

@@ -34,7 +34,7 @@ func TestAddon_refusedImports(t *testing.T) {
 	}{
 		"no id":      {id: "shop", says: "neither <namespace>/<name> nor", example: true},
 		"no name":    {id: `{"namespace": "shop"}`, says: "name is missing", example: true},
-		"no file":    {id: id(file + ".gone"), says: "Correct what the import id"},
+		"no file":    {id: id(file + ".gone"), says: "Correct the cluster in the import ID"},
 		"no release": {id: id(file), says: "helm list"},
 		"a password": {id: `{"name": "shop", "registry": {"username": "reader", "password_wo": "hunter22"}}`,
 			says: "plans show import ids", example: true},
@@ -127,7 +127,7 @@ func TestAddon_codeOfTheGuide(t *testing.T) {
 
 	for _, command := range found {
 		failed := s.Another(t).Import(t, command[1]+command[2])
-		if diagnostics := tftest.Show(failed.Diagnostics); !failed.Failed() || strings.Contains(diagnostics, "read the import id") {
+		if diagnostics := tftest.Show(failed.Diagnostics); !failed.Failed() || strings.Contains(diagnostics, "read the import ID") {
 			t.Errorf("%s: %s", command[0], diagnostics)
 		}
 	}

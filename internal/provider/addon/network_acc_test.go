@@ -41,7 +41,7 @@ resource "talosop_addon" "network" {
 }
 `)
 	w.Init()
-	sitetest.Says(t, w.MustRun("plan"), "Release kube-system/cni", "1 object added")
+	sitetest.Says(t, w.MustRun("plan"), "kube-system/cni", "1 object added")
 	w.MustRun("apply", "-auto-approve")
 
 	if status := w.Attribute("talosop_addon.network", "status"); status != "deployed" {

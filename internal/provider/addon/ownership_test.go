@@ -54,7 +54,7 @@ func TestAddon_releaseOfAnotherState(t *testing.T) {
 	s.Apply(t, baseAddon()).Must(t)
 
 	planned := s.newProcess(t).Plan(t, baseAddon()).Must(t)
-	planned.Tells(t, "Addon is taken over", "Release kube-system/metrics-server", "another state", "for both")
+	planned.Tells(t, "[addon_taken_over]", "kube-system/metrics-server", "for both")
 
 	if strings.Contains(tftest.Show(planned.Diagnostics), "added") {
 		t.Errorf("it is said to be added: %s", tftest.Show(planned.Diagnostics))
@@ -62,7 +62,7 @@ func TestAddon_releaseOfAnotherState(t *testing.T) {
 
 	other := s.newProcess(t)
 	wanted := tftest.With(baseAddon(), []any{"replicas: 9\n"}, "values")
-	other.Plan(t, wanted).Must(t).Tells(t, "Addon exists already", "Release kube-system/metrics-server",
+	other.Plan(t, wanted).Must(t).Tells(t, "[addon_exists]", "kube-system/metrics-server",
 		"terraform import")
 
 	if failed := other.Apply(t, wanted); !failed.Failed() || !other.State.IsNull() {
@@ -99,9 +99,9 @@ func TestAddon_createBeforeDestroy(t *testing.T) {
 	old := &tftest.Driven{Server: next.Server, Name: s.Name, State: s.State, Private: s.Private}
 
 	old.Refresh(t).Must(t)
-	next.Plan(t, baseAddon()).Must(t).Tells(t, "is taken over", "unless it goes before")
+	next.Plan(t, baseAddon()).Must(t).Tells(t, "[addon_taken_over]")
 	next.Apply(t, baseAddon()).Must(t)
-	old.Apply(t, nil).Must(t).Tells(t, "Addon stays installed", "Release kube-system/metrics-server",
+	old.Apply(t, nil).Must(t).Tells(t, "[addon_kept]", "kube-system/metrics-server",
 		"create_before_destroy")
 
 	if !old.State.IsNull() || len(s.cluster.releases[metricsServer]) != 1 || len(s.cluster.removed) != 0 {
@@ -122,11 +122,11 @@ func TestAddon_replacementShowsWhatItInstalls(t *testing.T) {
 
 	s := newAddonSite(t)
 	s.Apply(t, baseAddon()).Must(t)
-	s.onlyReplaced(t, tftest.With(baseAddon(), "metrics", "name")).Must(t).Tells(t, "Release kube-system/metrics",
+	s.onlyReplaced(t, tftest.With(baseAddon(), "metrics", "name")).Must(t).Tells(t, "kube-system/metrics",
 		"1 object added")
 
 	s.cluster.releases[release.Name{Namespace: "kube-system", Name: "metrics"}] = []release.Revision{
 		{Number: 1, Status: release.Deployed}}
-	s.onlyReplaced(t, tftest.With(baseAddon(), "metrics", "name")).Must(t).Tells(t, "Addon exists already",
-		"Release kube-system/metrics")
+	s.onlyReplaced(t, tftest.With(baseAddon(), "metrics", "name")).Must(t).Tells(t, "[addon_exists]",
+		"kube-system/metrics")
 }

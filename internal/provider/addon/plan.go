@@ -332,15 +332,12 @@ func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel
 	switch {
 	case pin.Version != before:
 		return tf.Verdict{Takes: "the chart has another version"},
-			diag.Diagnostics{warning("Addon has another chart", plan.Release(),
-				fmt.Sprintf("%s is version %s by now, and %s is installed. The apply upgrades the release.", plan.chartText(),
-					pin.Version, before))}
+			diag.Diagnostics{tf.Diagnostic(newVersion.With(finding.Args{"release": plan.Release(),
+				"chart": plan.chartText(), "found": pin.Version, "installed": before}))}
 	case digest != "" && pin.Digest != digest:
 		return tf.Verdict{Takes: "the chart has another content"},
-			diag.Diagnostics{warning("Addon has another chart", plan.Release(),
-				fmt.Sprintf("%s has another content than before under the same version %s: its digest is %s, and was %s. The "+
-					"apply upgrades the release. Unless the publisher is known to have replaced it, ask "+
-					"first.", plan.chartText(), pin.Version, pin.Digest, digest))}
+			diag.Diagnostics{tf.Diagnostic(newContent.With(finding.Args{"release": plan.Release(),
+				"chart": plan.chartText(), "version": pin.Version, "found": pin.Digest, "installed": digest}))}
 	default:
 		return tf.Verdict{}, nil
 	}
@@ -365,9 +362,6 @@ func (r *addonResource) pin(ctx context.Context, source chart.Source) (chart.Pin
 func (p *chartProblem) warning(m addonModel) diag.Diagnostic {
 	_, next := p.place(m)
 
-	return warning("Chart of an addon could not be looked at", m.Release(), finding.Report{
-		Attempted: "look whether chart " + m.chartText() + " is still the one that is installed",
-		Cause:     CauseLines(p.cause.Error()),
-		Now:       []string{"the chart is taken to be the same"}, Next: next,
-	}.String())
+	return tf.Diagnostic(chartNotCompared.With(finding.Args{"release": m.Release(), "chart": m.chartText(),
+		"causes": CauseLines(p.cause.Error()), "solution": next}))
 }

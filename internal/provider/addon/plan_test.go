@@ -108,7 +108,7 @@ func TestAddon_planSaysWhatChanged(t *testing.T) {
 			s.Apply(t, fullAddon()).Must(t)
 
 			planned := s.Plan(t, tftest.With(fullAddon(), test.value, test.path...)).Must(t)
-			planned.Tells(t, "Release kube-system/metrics-server", test.says)
+			planned.Tells(t, "kube-system/metrics-server", test.says)
 
 			if strings.Contains(tftest.Show(planned.Diagnostics), "another-token") {
 				t.Error("the plan shows a secret")
@@ -205,14 +205,14 @@ func TestAddon_previewHidesSecrets(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.Plan(t, fullAddon()).Tells(t, "Release kube-system/metrics-server", "1 object added",
+	s.Plan(t, fullAddon()).Tells(t, "kube-system/metrics-server", "1 object added",
 		"ConfigMap kube-system/metrics-server")
 	s.Apply(t, fullAddon()).Must(t)
 
 	planned := s.Plan(t, tftest.With(tftest.With(fullAddon(), []any{"replicas: 7\n"}, "values"),
 		[]any{"password: another-password\n"},
 		"values_wo"))
-	planned.Tells(t, "Release kube-system/metrics-server", "1 object changed", "data.values", "replicas")
+	planned.Tells(t, "kube-system/metrics-server", "1 object changed", "data.values", "replicas")
 
 	for _, secret := range []string{"a-secret-token", "only-in-the-cluster", "another-password", "correct horse",
 		"battery staple"} {
@@ -245,7 +245,7 @@ func TestAddon_chartChangesAtItsSource(t *testing.T) {
 		s.Charts.change(func() { s.Charts.Trouble = fmt.Errorf("%w: so it is", trouble) })
 
 		planned := s.Plan(t, config).Must(t)
-		planned.Tells(t, "Chart of an addon could not be looked at", "Release kube-system/metrics-server", "so it is")
+		planned.Tells(t, "[addon_chart_not_compared]", "kube-system/metrics-server", "so it is")
 
 		if !planned.Value.Equal(s.State) {
 			t.Errorf("%v plans something", trouble)
@@ -254,7 +254,7 @@ func TestAddon_chartChangesAtItsSource(t *testing.T) {
 
 	s.Charts.change(func() { s.Charts.Trouble, s.Charts.pin.Digest = nil, "sha256:0002" })
 	planned := s.Plan(t, config).Must(t)
-	planned.Tells(t, "sha256:0001", "sha256:0002", "another content")
+	planned.Tells(t, "sha256:0001", "sha256:0002", "[addon_chart_new_content]")
 
 	if got := tftest.Text(t, planned.Value, "chart_digest"); got != "unknown" {
 		t.Errorf("chart_digest is planned as %s", got)
@@ -264,7 +264,7 @@ func TestAddon_chartChangesAtItsSource(t *testing.T) {
 	s.ExpectEmpty(t, "after the new content", config)
 
 	s.Charts.change(func() { s.Charts.pin = chart.Pin{Name: "metrics-server", Version: "3.13.1", Digest: "sha256:0003"} })
-	s.Plan(t, config).Tells(t, "version 3.13.1 by now")
+	s.Plan(t, config).Tells(t, "[addon_chart_new_version]", "version 3.13.1")
 	s.Apply(t, config).Must(t)
 
 	if got := tftest.Text(t, s.State, "chart_version") + " " + tftest.Text(t, s.State,
@@ -343,9 +343,9 @@ func TestAddon_serverWithoutTLS(t *testing.T) {
 		config tftest.Config
 		says   string
 	}{
-		"registry": {registry, "set registry.plain_http = true: a machine in between"},
+		"registry": {registry, "set `registry.plain_http = true`: an attacker"},
 		"other registry": {tftest.With(maps.Clone(registry), true, "registry", "plain_http"),
-			"registry.pass_credentials = true"},
+			"`registry.pass_credentials = true`"},
 		"repository": {baseAddon(), "write http:// instead of https://"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
@@ -100,15 +99,12 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 		diags.Append(p.refused(err))
 	case p.inTheWay != nil: // the plan does not know whether that release is removed first
 	case len(changes) > 0:
-		diags.Append(warning("Addon changes objects", p.Spec.Name,
-			countOf(changes)+finding.Prefixed(", because ", p.why)+"\n\n"+p.detail(changes)))
+		diags.Append(tf.Diagnostic(objectsChange.With(finding.Args{"release": p.Spec.Name, "counts": countOf(changes),
+			"reason": p.why, "chart": p.chartName(), "pending": p.pending, "changes": listed(changes)})))
 	case p.blind && p.Cause == nil && (p.state == nil || p.why != ""):
-		diags.Append(p.warnUnknown(p.pending, "The apply renders the chart when its turn comes."))
+		diags.Append(p.unknown(renderedLater, p.pending))
 	case p.why != "" && p.pending == "" && !p.drifted():
-		diags.Append(warning("Addon is upgraded, and no object changes", p.Spec.Name, finding.Report{
-			Cause: []string{p.why},
-			Next:  "Nothing has to be done: the apply makes a revision of the release, and runs the hooks of the chart.",
-		}.String()))
+		diags.Append(tf.Diagnostic(upgradeWithoutChange.With(finding.Args{"release": p.Spec.Name, "reason": p.why})))
 	}
 
 	return diags
@@ -136,7 +132,7 @@ func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) 
 	}
 
 	if p.Cause != nil {
-		p.pending = "the cluster could not be asked"
+		p.pending = "the cluster did not answer"
 	}
 
 	return p.changesOffline(ctx)
@@ -148,7 +144,7 @@ func (p *preview) changesOffline(ctx context.Context) ([]diff.Change, error) {
 	version := p.version(ctx)
 
 	if version == "" {
-		p.pending += ", and no version of Kubernetes is known"
+		p.pending += ", and the version of Kubernetes is unknown"
 	}
 
 	p.blind = p.state != nil || version == "" || p.Spec.Options.Reuse != release.ReuseNothing
@@ -164,7 +160,7 @@ func (p *preview) changesOffline(ctx context.Context) ([]diff.Change, error) {
 // cluster is nil when it cannot be asked.
 func (p *preview) cluster(ctx context.Context, from *providerdata.ProviderData) providerdata.ReleaseKeeper {
 	if !p.plan.placeKnown(ctx, from) || p.plan.clusterInMaking(ctx) {
-		p.pending = "the cluster is made or changed first"
+		p.pending = "the cluster is created or changed first"
 
 		return nil
 	}
@@ -220,23 +216,13 @@ func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeepe
 
 // exists warns of a release that makes the apply refuse the create.
 func (p *preview) exists(err error) diag.Diagnostic {
-	return warning("Addon exists already", p.Spec.Name, finding.Report{
-		Cause: CauseLines(p.Spec.Secrets.Redact(err.Error())),
-		Next: "The apply fails unless the release goes before, as that of a resource that is replaced does. " +
-			nextAfter(err),
-	}.String())
+	return tf.Diagnostic(releaseExists.With(finding.Args{"release": p.Spec.Name,
+		"causes": CauseLines(p.Spec.Secrets.Redact(err.Error())), "solution": nextAfter(err)}))
 }
 
 // takenOver warns of a release that equals what the create would make.
 func (p *preview) takenOver() diag.Diagnostic {
-	return warning("Addon is taken over", p.Spec.Name, finding.Report{
-		Cause: []string{"a release of this name exists that talosop made of the same inputs, as an apply does that is " +
-			"killed before it stores its state"},
-		Now: []string{"unless it goes before, as that of a resource that is replaced does, the apply takes it over as it " +
-			"is and changes nothing in the cluster"},
-		Next: "If another resource or another state manages it, remove this one: destroying one of them removes the " +
-			"release for both.",
-	}.String())
+	return tf.Diagnostic(releaseTakenOver.With(finding.Args{"release": p.Spec.Name}))
 }
 
 // ask renders on the cluster and compares with its objects.
@@ -262,26 +248,24 @@ func (p *preview) ask(ctx context.Context, cluster providerdata.ReleaseKeeper) (
 	return cluster.Changes(ctx, shown, rendering, p.have)
 }
 
-// warnUnreachable warns about a cluster that could not be asked.
+// warnUnreachable warns about a cluster that did not answer.
 func (p *preview) warnUnreachable() diag.Diagnostic {
-	return warning("Cluster of an addon could not be asked", p.Spec.Name, finding.Report{
-		Cause: CauseLines(p.Spec.Secrets.Redact(p.Cause.Error())),
-		Now:   []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
-	}.String())
+	return tf.Diagnostic(clusterNotAsked.With(finding.Args{"release": p.Spec.Name,
+		"causes": CauseLines(p.Spec.Secrets.Redact(p.Cause.Error())), "solution": p.wayOut()}))
 }
 
 // wayOut says what to do about a cluster that could not be asked.
 func (p *preview) wayOut() string {
 	switch {
 	case errors.Is(p.Cause, fs.ErrNotExist):
-		return "Correct the path, or make sure that the file is there by the time of the apply: as an output of what makes " +
-			"it, it is not read before."
+		return "Correct the path, or make sure that the file exists at the time of the apply. If the path is an output of " +
+			"the resource that creates the file, the plan does not read it."
 	case errors.Is(p.Cause, errNoRoute):
-		return "Correct what is configured in kubeconfig or cluster."
+		return "Correct `kubeconfig` or `cluster`."
 	case errors.Is(p.Cause, api.ErrNoAnswer), errors.Is(p.Cause, context.DeadlineExceeded):
-		return "Check that the cluster runs and can be reached from here, and plan again. An apply asks it again."
+		return "Make sure that the cluster runs and is reachable from here, then plan again. An apply asks it again."
 	default:
-		return "Check the credentials and what they may do, and plan again. An apply asks the cluster again."
+		return "Check the credentials and their permissions, then plan again. An apply asks the cluster again."
 	}
 }
 
@@ -311,76 +295,57 @@ func detailsOf(err error) string {
 // may need facts of a cluster that are unknown without it.
 func (p *preview) refused(err error) diag.Diagnostic {
 	text := p.Spec.Secrets.Redact(detailsOf(err))
-	chart := fmt.Sprintf("chart %s %s", p.chart.Name, p.chart.Version)
+	args := finding.Args{"chart": p.chartName(), "causes": CauseLines(text)}
+	values := tf.PathOf(p.plan.valuesPath())
 
 	switch {
 	case errors.Is(err, release.ErrMissing):
-		return p.warnUnknown(text, "If another addon or resource of the same apply brings that (depends_on), this one is "+
-			"rendered with it when its turn comes. Otherwise the apply fails for this reason.")
+		return p.unknown(needsOthers, text)
 	case errors.Is(err, release.ErrChart):
-		return tf.Invalid(path.Root("chart"), "chart",
-			"found a file of "+chart+" that is not what Kubernetes can have: "+text,
-			"allowed are charts that are whole", "choose another version of the chart, or correct the file in it")
+		return tf.Diagnostic(chartFile.At(finding.Root("chart"), args))
 	case errors.Is(err, release.ErrSchema):
-		return tf.Invalid(path.Root("chart"), "chart", "found that the schema of "+chart+" is loaded from elsewhere: "+text,
-			"allowed are schemas that are whole in themselves",
-			"choose a version of the chart with such a one, or set skip_schema_validation = true to trust the values")
+		return tf.Diagnostic(chartSchema.At(finding.Root("chart"), args))
 	case errors.Is(err, release.ErrValues):
-		return tf.Invalid(p.plan.valuesPath(), "values", "found values that the schema of "+chart+" refuses: "+text,
-			"allowed is what its values.schema.json describes",
-			"correct the values that are named, or set skip_schema_validation = true to trust them")
+		return tf.Diagnostic(valuesSchema.At(values, args))
 	case errors.Is(err, release.ErrTemplate) && p.pending == "":
-		return tf.Invalid(p.plan.valuesPath(), "values", "found that the templates of "+chart+" refuse these values: "+text,
-			"allowed are values with which they render",
-			"correct what is named, most often in values")
+		return tf.Diagnostic(valuesTemplates.At(values, args))
 	case errors.Is(err, release.ErrType) && p.pending == "":
-		return tf.Invalid(p.plan.valuesPath(), "values", "found values of which "+chart+" makes "+
-			"what Kubernetes cannot read: "+text,
-			"allowed are values of the types that its templates expect",
-			"correct the value that gets there; quotes make texts of numbers in YAML")
+		return tf.Diagnostic(valuesType.At(values, args))
 	case errors.Is(err, release.ErrKubernetes):
-		return tf.Invalid(path.Root("chart"), "chart", "found that "+chart+" is for another version of Kubernetes: "+text,
-			"allowed is Kubernetes "+p.chart.KubeVersion, "choose another version of the chart, or upgrade the cluster first")
+		args["allowed"] = p.chart.KubeVersion
+
+		return tf.Diagnostic(otherKubernetes.At(finding.Root("chart"), args))
 	case errors.Is(err, release.ErrPatch) && p.pending == "":
-		return tf.Invalid(path.Root("patches"), "patches", "found patches that do not fit what "+chart+" renders: "+text,
-			"allowed are patches of objects that there are", "correct the patch or its target")
+		return tf.Diagnostic(patchesUnfit.At(finding.Root("patches"), args))
 	case errors.Is(err, release.ErrOwned):
-		return tf.Warn(fmt.Sprintf("Objects of addon %s have another owner", p.Spec.Name), finding.Report{
-			Cause: CauseLines(text), Next: "The apply fails as long as they do. " + nextAfter(err),
-		}.String())
+		return tf.Diagnostic(objectsOwned.With(
+			finding.Args{"release": p.Spec.Name, "causes": CauseLines(text), "solution": nextAfter(err)}))
 	case errors.Is(err, release.ErrWithheld):
-		return p.warnUnknown("the templates look up a Secret, which no plan reads: "+text,
-			"The apply reads it, and renders the chart with it.")
+		return p.unknown(readsSecret, text)
 	default:
-		return p.warnUnknown(p.Spec.Secrets.Redact(err.Error()),
-			"The apply tries again, and fails when the cause is still there.")
+		return p.unknown(notRendered, p.Spec.Secrets.Redact(err.Error()))
 	}
 }
 
-// warnUnknown warns that the changes of an apply are unknown.
-func (p *preview) warnUnknown(cause, next string) diag.Diagnostic {
-	return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
-		Attempted: fmt.Sprintf("render chart %s %s for release %s, and compare it with what is there", p.chart.Name,
-			p.chart.Version, p.Spec.Name),
-		Cause: CauseLines(cause), Next: next,
-	}.String())
+// unknown warns that the changes of an apply are unknown.
+func (p *preview) unknown(message finding.Message, cause string) diag.Diagnostic {
+	return tf.Diagnostic(message.With(
+		finding.Args{"release": p.Spec.Name, "chart": p.chartName(), "causes": CauseLines(cause)}))
 }
+
+// chartName is the name and version of the chart.
+func (p *preview) chartName() string { return p.chart.Name + " " + p.chart.Version }
 
 // forecast is a chart that the apply will not get, or that could not be checked now.
 func (p *chartProblem) forecast(m addonModel) diag.Diagnostic {
-	at, next := p.place(m)
-	what := finding.Report{
-		Attempted: fmt.Sprintf("find chart %s of addon %s", m.chartText(), m.Release()), Cause: CauseLines(p.cause.Error()),
-		Now: []string{"nothing was changed"}, Next: next,
-	}
-
 	if p.definite {
-		return tf.UnableAt(at, "find", "chart", what)
+		return p.diagnostic(m)
 	}
 
-	what.Next = "The apply tries again. " + next
+	_, next := p.place(m)
 
-	return warning("Chart of an addon could not be looked at", m.Release(), what.String())
+	return tf.Diagnostic(chartNotChecked.With(finding.Args{"release": m.Release(), "chart": m.chartText(),
+		"causes": CauseLines(p.cause.Error()), "solution": next}))
 }
 
 // countOf is text such as "2 objects added, 1 changed, 1 removed".
@@ -412,17 +377,8 @@ func countOf(changes []diff.Change) string {
 	return strings.Join(parts, ", ")
 }
 
-// detail lists the changes.
-func (p *preview) detail(changes []diff.Change) string {
-	text := &strings.Builder{}
-	fmt.Fprintf(text, "With chart %s %s", p.chart.Name, p.chart.Version)
-
-	if p.pending != "" {
-		fmt.Fprintf(text, ", as far as it can be told without the cluster (%s)", p.pending)
-	}
-
-	text.WriteString(":")
-
+// listed are the changes as lines.
+func listed(changes []diff.Change) string {
 	var lines []string
 	for _, c := range changes {
 		lines = append(lines, strings.Split(c.String(), "\n")...)
@@ -432,9 +388,5 @@ func (p *preview) detail(changes []diff.Change) string {
 		lines = append(lines[:mostChanges], fmt.Sprintf("… and %d more lines", more))
 	}
 
-	for _, line := range lines {
-		text.WriteString("\n  " + line)
-	}
-
-	return text.String()
+	return "  " + strings.Join(lines, "\n  ")
 }

@@ -24,16 +24,16 @@ func TestAddon_planWithoutACluster(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "kubeconfig")
 	file := tftest.With(tftest.Without(baseAddon(), "cluster"), missing, "kubeconfig", "path")
 
-	s.Plan(t, file).Must(t).Tells(t, "Cluster of an addon could not be asked", "Release kube-system/metrics-server",
-		missing, "no such file", "by the time of the apply")
+	s.Plan(t, file).Must(t).Tells(t, "[addon_cluster_not_asked]", "kube-system/metrics-server",
+		missing, "no such file", "at the time of the apply")
 
 	tftest.Must(t, os.WriteFile(missing, []byte("clusters: 3"), 0o600))
-	s.Plan(t, file).Must(t).Tells(t, "could not be asked", "Correct what is configured")
+	s.Plan(t, file).Must(t).Tells(t, "[addon_cluster_not_asked]", "Correct `kubeconfig`")
 
 	s.cluster.silent = true
 
 	planned := s.Plan(t, baseAddon()).Must(t)
-	planned.Tells(t, "could not be asked", "connection refused", "Check that the cluster runs")
+	planned.Tells(t, "[addon_cluster_not_asked]", "connection refused")
 
 	if diagnostics := tftest.Show(planned.Diagnostics); strings.Contains(diagnostics, "version of Kubernetes") {
 		t.Errorf("it says %s", diagnostics)
@@ -65,8 +65,8 @@ metadata: {name: {{ semverCompare ">=1.35-0" .Capabilities.KubeVersion.Version |
 	}
 
 	planned := s.Plan(t, given(tftest.Unknown{}, nil)).Must(t)
-	planned.Tells(t, "What addon kube-system/metrics-server changes cannot be told", "made or changed first",
-		"version of Kubernetes", "renders the chart when its turn comes")
+	planned.Tells(t, "[addon_rendered_later]", "created or changed first",
+		"version of Kubernetes")
 
 	if diagnostics := tftest.Show(planned.Diagnostics); strings.Contains(diagnostics, "added") {
 		t.Errorf("it says %s", diagnostics)
@@ -80,8 +80,8 @@ metadata: {name: {{ semverCompare ">=1.35-0" .Capabilities.KubeVersion.Version |
 	}
 
 	s.Apply(t, given("Ready", "v1.35.2")).Must(t)
-	s.Plan(t, given(tftest.Unknown{}, "v1.35.2", "replicas: 3\n")).Must(t).Tells(t, "cannot be told",
-		"made or changed first")
+	s.Plan(t, given(tftest.Unknown{}, "v1.35.2", "replicas: 3\n")).Must(t).Tells(t, "[addon_rendered_later]",
+		"created or changed first")
 
 	kept := tftest.With(given(tftest.Unknown{}, "v1.35.2", "replicas: none\n"), true, "reuse_values")
 	if planned := s.Plan(t, kept); planned.Failed() {
@@ -97,7 +97,7 @@ func TestAddon_planOfForeignObjects(t *testing.T) {
 	s.cluster.refusing = fmt.Errorf("%w: ConfigMap a/b", release.ErrOwned)
 
 	planned := s.Plan(t, baseAddon()).Must(t)
-	planned.Tells(t, "Objects of addon kube-system/metrics-server have another owner", "ConfigMap a/b")
+	planned.Tells(t, "[addon_objects_owned]", "ConfigMap a/b")
 
 	if n := strings.Count(tftest.Show(planned.Diagnostics), "take_ownership"); n != 1 {
 		t.Errorf("take_ownership is advised %d times", n)
@@ -111,8 +111,7 @@ func TestAddon_planOfUntrustedCharts(t *testing.T) {
 
 	s := newAddonSite(t)
 	s.cluster.refusing = fmt.Errorf("%w: default/web", release.ErrWithheld)
-	s.Plan(t, baseAddon()).Must(t).Tells(t, "What addon kube-system/metrics-server changes cannot be told",
-		"look up a Secret, which no plan reads: default/web", "The apply reads it")
+	s.Plan(t, baseAddon()).Must(t).Tells(t, "[addon_reads_secret]", "default/web")
 
 	s.cluster.refusing = fmt.Errorf("%w: values.schema.json of web refers to https://example.com/a.json", release.ErrSchema)
 
@@ -161,7 +160,7 @@ func TestAddon_failureAfterTheRelease(t *testing.T) {
 	for i, config := range []tftest.Config{tftest.Without(fullAddon(), "on_incomplete"),
 		tftest.With(tftest.Without(fullAddon(), "on_incomplete"), []any{"replicas: 5\n"}, "values")} {
 		done := s.Apply(t, config).Must(t)
-		done.Tells(t, "Incomplete addon", "\n  - another", "the release has what is wanted")
+		done.Tells(t, "[addon_incomplete_after_change]", "\n  - another")
 
 		if diagnostics := tftest.Show(done.Diagnostics); strings.Contains(diagnostics, "occurred") || strings.Contains(diagnostics, "* a") ||
 			strings.Contains(diagnostics, "a-secret-token") {
@@ -188,7 +187,7 @@ func TestAddon_recoveryIsReported(t *testing.T) {
 	s.cluster.steps, s.cluster.notices = []string{"recovered revision 2"}, []string{"a-secret-token is left"}
 
 	done := s.Apply(t, tftest.With(fullAddon(), []any{"replicas: 5\n"}, "values")).Must(t)
-	done.Tells(t, "took more than one step", "recovered revision 2", "something left to look at", "is left")
+	done.Tells(t, "[addon_several_steps]", "recovered revision 2", "[addon_deployed_with_notices]", "is left")
 
 	if strings.Contains(tftest.Show(done.Diagnostics), "a-secret-token") {
 		t.Error("it shows a secret")
@@ -201,10 +200,10 @@ func TestAddon_installationIsRolledBack(t *testing.T) {
 	t.Parallel()
 
 	for says, outcome := range map[string]release.Outcome{
-		"Nothing of the release is left: the next apply installs it again": {},
+		"Nothing is left of the release.": {},
 		"Left of the release: Namespace shop, Job shop/a. The next apply installs it again": {
 			Left: []string{"Namespace shop", "Job shop/a"}},
-		"What there is of the release is not known": {Unseen: true},
+		"It is unknown what exists of the release.": {Unseen: true},
 	} {
 		for _, warn := range []bool{false, true} {
 			s := newAddonSite(t)

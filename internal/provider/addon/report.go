@@ -19,7 +19,7 @@ import (
 )
 
 // addonAgain is the advice after every failed apply.
-const addonAgain = "Applying again is safe: talosop reads what Helm recorded first, and goes on from there."
+const addonAgain = "Applying again is safe: talosop reads the records of Helm first, and continues from there."
 
 // chartText names the chart for people, without anything secret.
 func (m addonModel) chartText() string {
@@ -38,92 +38,67 @@ func (m addonModel) chartText() string {
 
 // addonNotBegun is an apply that could not start.
 func addonNotBegun(m addonModel, err error) diag.Diagnostic {
-	return tf.Unable("apply", addonObject, finding.Report{
-		Attempted: "prepare work on release " + m.Release().String(), Cause: CauseLines(err.Error()),
-		Now: []string{"nothing was changed"}, Next: "Correct the cause and apply again.",
-	})
+	return tf.Diagnostic(notBegun.With(finding.Args{"release": m.Release(), "causes": CauseLines(err.Error())}))
 }
 
 // addonTwice is a release that two resources own.
 func addonTwice(m addonModel) diag.Diagnostic {
-	return tf.UnableAt(path.Root("name"), "create", addonObject, finding.Report{
-		Attempted: "install release " + m.Release().String(),
-		Cause:     []string{"another talosop_addon of this configuration has made the release of this name in this cluster"},
-		Now:       []string{"the release is as the other resource made it"},
-		Next:      "Remove one of the two, or give it another name.",
-	})
+	return tf.Diagnostic(ownedTwice.At(finding.Root("name"), finding.Args{"release": m.Release()}))
 }
 
 // addonReplanned is a chart that differs from the plan.
 func addonReplanned(m addonModel, chart *chart.Package) diag.Diagnostic {
-	return tf.UnableAt(path.Root("version"), "upgrade", addonObject, finding.Report{
-		Attempted: "fetch chart " + m.chartText() + " for release " + m.Release().String(),
-		Cause: []string{fmt.Sprintf("it is %s %s by now, and was %s %s", chart.Name, chart.Version,
-			m.ChartName.ValueString(), m.ChartVersion.ValueString())},
-		Now: []string{"nothing was changed"}, Next: "Plan again with the version that is there.",
-	})
+	return tf.Diagnostic(otherChart.At(finding.Root("version"), finding.Args{"release": m.Release(),
+		"now": chart.Name + " " + chart.Version, "planned": m.ChartName.ValueString() + " " + m.ChartVersion.ValueString()}))
 }
 
-// addonFailed is the error of an apply that failed.
-func addonFailed(verb string, r *addonRun, outcome release.Outcome, err error, next string) diag.Diagnostic {
-	what := addonReport(verb, r, outcome, err)
-	what.Next = strings.TrimSpace(what.Next + "\n" + next)
+// addonFailed reports work that failed. more is added to what to do next.
+func addonFailed(
+	message finding.Message, verb string, r *addonRun, outcome release.Outcome, err error, more string,
+) diag.Diagnostic {
+	causes, next := causesAndNext(r.ctx, err)
 
-	if at, known := attributeOfFailure(r.plan, err); known {
-		return tf.UnableAt(at, verb, addonObject, what)
+	var at finding.Path
+	if found, known := attributeOfFailure(r.plan, err); known && message.Severity == finding.Error {
+		at = tf.PathOf(found)
 	}
 
-	return tf.Unable(verb, addonObject, what)
+	return tf.Diagnostic(message.At(at, finding.Args{"verb": verb, "release": r.Spec.Name,
+		"chart": r.chart.Name + " " + r.chart.Version, "causes": r.redacted(causes), "state": r.redacted(stateLines(outcome)),
+		"solution": next, "more": more}))
 }
 
-// addonIncomplete is the warning of a create that did not finish.
-func addonIncomplete(r *addonRun, outcome release.Outcome, err error) diag.Diagnostic {
-	what := addonReport("install", r, outcome, err)
-	what.Next = strings.TrimSpace(what.Next + "\nThe next apply goes on in place.")
-
-	return tf.Incomplete(fmt.Sprintf("%s %s", addonObject, r.Spec.Name), what)
-}
-
-// addonReached is the warning of an apply that made the release as wanted and failed after that.
-func addonReached(r *addonRun, verb string, outcome release.Outcome, err error) diag.Diagnostic {
-	what := addonReport(verb, r, outcome, err)
-	what.Now = append(what.Now, "the release has what is wanted, and is stored as that")
-	what.Next = "Look at the cause. The next apply of a change goes on with what is left to do."
-
-	return tf.Incomplete(fmt.Sprintf("%s %s", addonObject, r.Spec.Name), what)
-}
-
-func addonReport(verb string, r *addonRun, outcome release.Outcome, err error) finding.Report {
-	what := finding.Report{
-		Attempted: fmt.Sprintf("%s release %s with chart %s %s", verb, r.Spec.Name, r.chart.Name, r.chart.Version),
-		Cause:     CauseLines(addonCause(err)), Next: nextAfter(err),
-	}
+// causesAndNext are the causes of an error of the engine, and what to do next.
+func causesAndNext(ctx context.Context, err error) (causes []string, next string) {
+	causes, next = CauseLines(addonCause(err)), nextAfter(err)
 
 	var failed *release.FailedError
 	if errors.As(err, &failed) {
-		what.Cause = CauseLines(addonCause(failed.Cause))
+		causes = CauseLines(addonCause(failed.Cause))
 		for _, trouble := range failed.Diagnosis {
-			what.Cause = append(what.Cause, strings.ReplaceAll(trouble, "\n", "\n    "))
+			causes = append(causes, strings.ReplaceAll(trouble, "\n", "\n    "))
 		}
 
-		what.Next = cmp.Or(failed.Next, what.Next)
+		next = cmp.Or(failed.Next, next)
 	}
 
-	what.Cause = append(what.Cause, tf.RanOutLines(r.ctx)...)
+	return append(causes, tf.RanOutLines(ctx)...), next
+}
 
+// stateLines are what was done, and the state of the release.
+func stateLines(outcome release.Outcome) []string {
+	var lines []string
 	for _, done := range outcome.Done {
-		what.Now = append(what.Now, "done: "+done)
+		lines = append(lines, "done: "+done)
 	}
 
-	what.Now = append(what.Now, outcome.Notices...)
+	lines = append(lines, outcome.Notices...)
 
 	if last, exists := outcome.Now.Last(); exists {
-		what.Now = append(what.Now, fmt.Sprintf("revision %d is %s", last.Number, last.Status))
+		lines = append(lines, fmt.Sprintf("revision %d is %s", last.Number, last.Status))
 	}
 
-	what.Cause, what.Now = r.redacted(what.Cause), r.redacted(what.Now)
-
-	return what
+	return lines
 }
 
 // listHead is how libraries of Helm start a list of errors (hashicorp/go-multierror, format.go).
@@ -166,19 +141,19 @@ func addonCause(err error) string {
 func nextAfter(err error) string {
 	switch {
 	case errors.Is(err, release.ErrExists):
-		return "Import it, which shows first what would change: `terraform import <address> <namespace>/<name>`, or an " +
-			"import block. Or set adopt = true to take it over and upgrade it at once; or choose another name."
+		return "Import it with `terraform import <address> <namespace>/<name>` or an import block, so that the next plan " +
+			"shows the changes. Or set `adopt = true` to take it over and upgrade it at once, or choose another name."
 	case errors.Is(err, release.ErrBusy):
-		return "Wait until the other client is done, and apply again."
+		return "Wait until the other operation on the release is done, then apply again."
 	case errors.Is(err, release.ErrUnreadable):
-		return "Look at the Secrets of the release (`kubectl get secret -l owner=helm`) with the version of helm that made " +
-			"them."
+		return "Check the Secrets of the release (`kubectl get secret -l owner=helm`) with the version of helm that " +
+			"created them."
 	case errors.Is(err, release.ErrOwned):
-		return "Set take_ownership = true to make them part of this release, or remove them."
+		return "Set `take_ownership = true` to make them part of this release, or remove them."
 	case errors.Is(err, api.ErrNoAnswer):
 		return "Apply again when the cluster answers. " + addonAgain
 	default:
-		return "Correct the cause and apply again. " + addonAgain
+		return "Correct the cause, then apply again. " + addonAgain
 	}
 }
 
@@ -216,65 +191,38 @@ func (m addonModel) valuesPath() path.Path {
 	}
 }
 
-// warning is a warning about a release, whose name starts its detail.
-func warning(summary string, of release.Name, detail string) diag.Diagnostic {
-	return tf.Warn(summary, "Release "+of.String()+"\n\n"+detail)
-}
-
 // addonKept is a destroy of a release that its replacement has already taken over.
 func addonKept(m addonModel) diag.Diagnostic {
-	return warning("Addon stays installed", m.Release(), finding.Report{
-		Attempted: "uninstall release " + m.Release().String(),
-		Cause: []string{"another talosop_addon, such as a replacement with create_before_destroy, took the release " +
-			"over in this run"},
-		Now:  []string{"the release is as it was, and belongs to the other resource alone"},
-		Next: "To install it again, replace it without create_before_destroy.",
-	}.String())
+	return tf.Diagnostic(releaseKept.With(finding.Args{"release": m.Release()}))
 }
 
 // addonForgotten is a destroy without the cluster.
 func addonForgotten(m addonModel, err error) diag.Diagnostic {
-	return warning("Addon was forgotten", m.Release(), finding.Report{
-		Attempted: "uninstall release " + m.Release().String(), Cause: CauseLines(err.Error()),
-		Now: []string{"the resource is out of state, because on_unreachable is \"forget\"; if the cluster still exists, " +
-			"the release does, too"},
-		Next: "If it comes back, uninstall it with `helm uninstall " + m.Name.ValueString() + " -n " + m.Release().Namespace +
-			"`, or import it.",
-	}.String())
+	return tf.Diagnostic(releaseForgotten.With(finding.Args{"release": m.Release(), "causes": CauseLines(err.Error()),
+		"name": m.Name.ValueString(), "namespace": m.Release().Namespace}))
 }
 
 // addonNotRemoved is a destroy that did not finish.
 func addonNotRemoved(ctx context.Context, m addonModel, err error) diag.Diagnostic {
-	what := finding.Report{
-		Attempted: "uninstall release " + m.Release().String(), Cause: CauseLines(addonCause(err)),
-		Next: "Correct the cause and apply again: what is gone already is left alone.",
-	}
+	causes, next := CauseLines(addonCause(err)), "Correct the cause, then apply again. Applying again is safe."
 
 	var failed *release.FailedError
 	if errors.As(err, &failed) {
-		what.Cause = append(CauseLines(addonCause(failed.Cause)), failed.Diagnosis...)
-		what.Next = cmp.Or(failed.Next, what.Next)
+		causes = append(CauseLines(addonCause(failed.Cause)), failed.Diagnosis...)
+		next = cmp.Or(failed.Next, next)
 	}
 
-	what.Cause = append(what.Cause, tf.RanOutLines(ctx)...)
-
-	if errors.Is(err, api.ErrNoAnswer) || errors.Is(err, errNoRoute) {
-		what.Next = "Apply again when the cluster answers. When it is gone for good, set on_unreachable = \"forget\" and " +
-			"apply before the destroy, or take the resource out of state (`terraform state rm`)."
-	}
-
-	return tf.Unable("delete", addonObject, what)
+	return tf.Diagnostic(releaseNotRemoved.With(finding.Args{"release": m.Release(),
+		"causes": append(causes, tf.RanOutLines(ctx)...), "solution": next,
+		"silent": errors.Is(err, api.ErrNoAnswer) || errors.Is(err, errNoRoute)}))
 }
 
-// diagnostic is a chart that an apply could not get.
+// diagnostic is a chart that an apply cannot get.
 func (p *chartProblem) diagnostic(m addonModel) diag.Diagnostic {
 	at, next := p.place(m)
 
-	return tf.UnableAt(at, "fetch", "chart", finding.Report{
-		Attempted: fmt.Sprintf("fetch chart %s for release %s", m.chartText(), m.Release()),
-		Cause:     CauseLines(p.cause.Error()),
-		Now:       []string{"nothing was changed in the cluster"}, Next: next,
-	})
+	return tf.Diagnostic(chartNotFound.At(tf.PathOf(at), finding.Args{"release": m.Release(), "chart": m.chartText(),
+		"causes": CauseLines(p.cause.Error()), "solution": next}))
 }
 
 // place is the attribute of a problem, and what to do.
@@ -286,18 +234,18 @@ func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 
 	switch {
 	case errors.Is(p.cause, chart.ErrNoVersion):
-		at, next = path.Root("version"), "Choose a version that there is; devel = true also takes those before a release."
+		at, next = path.Root("version"), "Choose an existing version. `devel = true` also allows prereleases."
 	case errors.Is(p.cause, chart.ErrNoChart):
-		at, next = path.Root("chart"), "Correct the name of the chart, or where it comes from."
+		at, next = path.Root("chart"), "Correct the name of the chart, or its location."
 	case errors.Is(p.cause, chart.ErrCredentials):
-		at, next = path.Root("registry"), "Give registry.username and registry.password_wo that may read the chart."
+		at, next = path.Root("registry"), "Set `registry.username` and `registry.password_wo` of a user with read access."
 		if m.Registry.IsNull() {
 			at = repository
 		}
 	case errors.Is(p.cause, chart.ErrWithoutTLS):
 		at, next = repository, p.withoutTLS()
 	case errors.Is(p.cause, chart.ErrCertificate):
-		at, next = repository, "Give the authority that signed the server's certificate as registry.ca."
+		at, next = repository, "Set `registry.ca` to the authority that signed the certificate of the server."
 	case errors.Is(p.cause, chart.ErrDamaged):
 		at, next = path.Root("chart"), "Choose another version, or ask the publisher of the chart."
 	default:
@@ -309,15 +257,15 @@ func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 
 // withoutTLS says what to do about a server without TLS.
 func (p *chartProblem) withoutTLS() string {
-	const risk = "a machine in between can then read credentials and serve another chart"
+	const risk = "an attacker on the network can then read credentials and replace the chart"
 
 	switch {
 	case !p.source.InRegistry():
 		return "Correct the port, or write http:// instead of https://: " + risk + "."
 	case p.source.PlainHTTP:
-		return "Set registry.pass_credentials = true, too, which has registry.plain_http count for other servers than " +
+		return "Also set `registry.pass_credentials = true`, so that `registry.plain_http` applies to servers other than " +
 			"that of the chart: " + risk + "."
 	default:
-		return "Correct the port, or set registry.plain_http = true: " + risk + "."
+		return "Correct the port, or set `registry.plain_http = true`: " + risk + "."
 	}
 }

@@ -125,17 +125,15 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 	case err == nil:
 		return true, r.besides(outcome)
 	case refused:
-		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "")}
+		return false, diag.Diagnostics{addonFailed(releaseFailed, "install", r, outcome, err, "")}
 	case !exists:
-		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, whatIsLeft(outcome))}
+		return false, diag.Diagnostics{addonFailed(releaseFailed, "install", r, outcome, err, whatIsLeft(outcome))}
 	case r.reached(outcome):
-		return true, diag.Diagnostics{addonReached(r, "install", outcome, err)}
+		return true, diag.Diagnostics{addonFailed(releaseReached, "install", r, outcome, err, "")}
 	case plan.OnIncomplete.ValueString() == tf.OnIncompleteError:
-		return true, diag.Diagnostics{addonFailed("install", r, outcome, err,
-			"The resource is tainted, because on_incomplete is \"error\": the next apply uninstalls what is there, and "+
-				"installs it again. To go on in place instead, `untaint` it and apply again.")}
+		return true, diag.Diagnostics{addonFailed(releaseTainted, "install", r, outcome, err, "")}
 	default:
-		return true, diag.Diagnostics{addonIncomplete(r, outcome, err)}
+		return true, diag.Diagnostics{addonFailed(releaseIncomplete, "install", r, outcome, err, "")}
 	}
 }
 
@@ -143,12 +141,12 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 func whatIsLeft(outcome release.Outcome) string {
 	switch {
 	case outcome.Unseen:
-		return "What there is of the release is not known: the next apply looks, and goes on from there."
+		return "It is unknown what exists of the release. The next apply checks, and continues from there."
 	case len(outcome.Left) > 0:
-		return "Left of the release: " + strings.Join(outcome.Left, ", ") + ". The next apply installs it again, and takes " +
-			"these as they are; remove them when there will be none."
+		return "Left of the release: " + strings.Join(outcome.Left, ", ") + ". The next apply installs it again and " +
+			"uses these. If you do not apply again, remove them."
 	default:
-		return "Nothing of the release is left: the next apply installs it again."
+		return "Nothing is left of the release. The next apply installs it again."
 	}
 }
 
@@ -162,9 +160,10 @@ func (r *addonRun) upgrade(plan *addonModel) diag.Diagnostics {
 	case err != nil && !repair && r.reached(outcome):
 		r.take(plan, last)
 
-		return diag.Diagnostics{addonReached(r, "upgrade", outcome, err)}
+		return diag.Diagnostics{addonFailed(releaseReached, "upgrade", r, outcome, err, "")}
 	case err != nil:
-		return diag.Diagnostics{addonFailed("upgrade", r, outcome, err, "The state keeps what was configured before.")}
+		return diag.Diagnostics{addonFailed(releaseFailed, "upgrade", r, outcome, err,
+			"State keeps the previous configuration.")}
 	case !exists:
 		return diag.Diagnostics{tf.Bug(fmt.Sprintf("release %s was upgraded and has no history", r.Spec.Name))}
 	}
@@ -192,18 +191,13 @@ func (r *addonRun) besides(outcome release.Outcome) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if steps := len(outcome.Done); steps > 1 {
-		diags.Append(warning("Addon took more than one step", r.Spec.Name, finding.Report{
-			Now: r.redacted(outcome.Done),
-			Next: "Nothing has to be done. `helm history " + r.Spec.Name.Name + " -n " + r.Spec.Namespace +
-				"` shows the revisions.",
-		}.String()))
+		diags.Append(tf.Diagnostic(severalSteps.With(finding.Args{"release": r.Spec.Name,
+			"steps": r.redacted(outcome.Done), "name": r.Spec.Name.Name, "namespace": r.Spec.Namespace})))
 	}
 
 	if len(outcome.Notices) > 0 {
-		diags.Append(warning("Addon is deployed, with something left to look at", r.Spec.Name, finding.Report{
-			Cause: r.redacted(outcome.Notices),
-			Next:  "Look at what is named. The next apply that changes the addon tries again.",
-		}.String()))
+		diags.Append(tf.Diagnostic(deployedWithNotices.With(
+			finding.Args{"release": r.Spec.Name, "notices": r.redacted(outcome.Notices)})))
 	}
 
 	return diags

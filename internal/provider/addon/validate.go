@@ -2,7 +2,6 @@ package addon
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"path"
 	"regexp"
@@ -47,14 +46,14 @@ func (m addonModel) validate(ctx context.Context) diag.Diagnostics {
 // known reports whether there is a value, and it is known.
 func known(v types.String) bool { return !v.IsNull() && !v.IsUnknown() }
 
-// called names an argument of this addon, for warnings: Terraform shows only the first of several with the same
-// summary.
-func (m addonModel) called(argument string) string {
+// label names this addon in warnings, by its chart while its name is unknown: Terraform shows only the first of several
+// warnings with the same summary.
+func (m addonModel) label() string {
 	if known(m.Name) && !m.Namespace.IsUnknown() {
-		return argument + " of addon " + m.Release().String()
+		return m.Release().String()
 	}
 
-	return argument + " of the addon with chart " + m.chartText()
+	return "with chart " + m.chartText()
 }
 
 func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
@@ -63,14 +62,8 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 	}
 
 	if m.Cluster.IsNull() == m.Kubeconfig.IsNull() {
-		found := "found both cluster and kubeconfig"
-		if m.Cluster.IsNull() {
-			found = "found neither cluster nor kubeconfig"
-		}
-
-		return diag.Diagnostics{tf.Invalid(frameworkpath.Root("cluster"), "cluster", found, "allowed is exactly one of them",
-			"give the handle of a cluster, cluster = talosop_control_plane.….cluster, or a kubeconfig for a cluster without "+
-				"one")}
+		return diag.Diagnostics{tf.Diagnostic(clusterOrKubeconfig.At(
+			finding.Root("cluster"), finding.Args{"both": !m.Cluster.IsNull()}))}
 	}
 
 	if m.Cluster.IsNull() {
@@ -89,9 +82,7 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 
 	if server, err := url.Parse(handle.Endpoint.ValueString()); known(handle.Endpoint) &&
 		(err != nil || server.Scheme != "https" || server.Host == "") {
-		diags.Append(tf.Invalid(at, "cluster.endpoint", "found "+finding.Quote(handle.Endpoint.ValueString()),
-			"allowed is an https URL, such as "+
-				"https://10.0.0.10:6443", "give the URL of the Kubernetes API"))
+		diags.Append(tf.Diagnostic(invalidServer.At(tf.PathOf(at), finding.Args{"value": handle.Endpoint.ValueString()})))
 	}
 
 	clusterhandle.EndpointsOf(handle, &diags)
@@ -116,14 +107,11 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 	case path.IsUnknown() || content.IsUnknown() || cluster.IsUnknown():
 		return nil
 	case given != 1:
-		return diag.Diagnostics{tf.Invalid(at, "kubeconfig", fmt.Sprintf("found %d of path, content and cluster", given),
-			"allowed is exactly one of them",
-			"give the path of the file, what is in it, or the name of one of clusters of the provider that has it")}
+		return diag.Diagnostics{tf.Diagnostic(oneKubeconfig.At(tf.PathOf(at), finding.Args{"count": given}))}
 	case !cluster.IsNull():
 		return nil
 	case content.IsNull() && strings.TrimSpace(path.ValueString()) == "":
-		return diag.Diagnostics{tf.Invalid(at, "kubeconfig.path", "found an empty one", "allowed is the path of a file",
-			"give it, such as ./kubeconfig")}
+		return diag.Diagnostics{tf.Diagnostic(emptyKubeconfigPath.At(tf.PathOf(at), nil))}
 	case content.IsNull():
 		return nil
 	}
@@ -135,9 +123,7 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 
 	if _, err := (api.Kubeconfig{Content: []byte(content.ValueString()),
 		Context: chosen.ValueString()}).Facts(); err != nil {
-		return diag.Diagnostics{tf.Invalid(at, "kubeconfig.content", "found that it cannot be used: "+err.Error(),
-			"allowed is a whole kubeconfig",
-			"give what is in the file; its path belongs in path")}
+		return diag.Diagnostics{tf.Diagnostic(unusableKubeconfig.At(tf.PathOf(at), finding.Args{"cause": err.Error()}))}
 	}
 
 	return nil
@@ -147,15 +133,13 @@ func (m addonModel) validateNames() diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if name := m.Name.ValueString(); known(m.Name) && (!releaseName.MatchString(name) || len(name) > longestRelease) {
-		diags.Append(tf.Invalid(frameworkpath.Root("name"), "name", "found "+finding.Quote(name),
-			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits, hyphens and dots, with a letter or a digit at the ends",
-				longestRelease), "choose such a name"))
+		diags.Append(tf.Diagnostic(invalidRelease.At(
+			finding.Root("name"), finding.Args{"name": name, "limit": longestRelease})))
 	}
 
 	if namespace := m.Namespace.ValueString(); known(m.Namespace) &&
 		(!tf.Label.MatchString(namespace) || len(namespace) > 63) {
-		diags.Append(tf.Invalid(frameworkpath.Root("namespace"), "namespace", "found "+finding.Quote(namespace),
-			"allowed are 1 to 63 lower-case letters, digits and hyphens, and no hyphen at the ends", "choose such a name"))
+		diags.Append(tf.Diagnostic(invalidNamespace.At(finding.Root("namespace"), finding.Args{"name": namespace})))
 	}
 
 	return diags
@@ -172,46 +156,36 @@ func (m addonModel) validateChart() diag.Diagnostics {
 
 	switch {
 	case strings.TrimSpace(chart) == "":
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found an empty one",
-			"allowed is the name of a chart, an oci:// reference, a URL or a path", "name the chart")}
+		return diag.Diagnostics{tf.Diagnostic(emptyChart.At(tf.PathOf(at), nil))}
 	case !m.Repository.IsNull() && isURL:
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+finding.Quote(chart)+" beside repository",
-			"allowed is the name of a chart in it, or a URL without repository",
-			"remove repository, or the URL from chart")}
+		return diag.Diagnostics{tf.Diagnostic(chartWithRepository.At(
+			tf.PathOf(at), finding.Args{"chart": chart, "url": true}))}
 	case !m.Repository.IsNull() && pathChart(chart):
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found the path "+finding.Quote(chart)+" beside repository",
-			"allowed is the name of a chart in it, or a path without "+
-				"repository", "remove repository to take the chart from the path")}
+		return diag.Diagnostics{tf.Diagnostic(chartWithRepository.At(
+			tf.PathOf(at), finding.Args{"chart": chart, "url": false}))}
 	case !m.Repository.IsNull():
-		return m.validateURL(frameworkpath.Root("repository"), "repository", repository)
+		return m.validateURL(frameworkpath.Root("repository"), repository)
 	case isURL:
-		return m.validateURL(at, "chart", chart)
+		return m.validateURL(at, chart)
 	case !pathChart(chart):
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+finding.Quote(chart)+" without repository",
-			"allowed is a name with repository, an oci:// reference, an https:// "+
-				"URL, or a path that begins with ./, ../ or /", "give the repository; or, for a folder, write ./"+chart)}
+		return diag.Diagnostics{tf.Diagnostic(chartWithoutRepository.At(tf.PathOf(at), finding.Args{"chart": chart}))}
 	default:
 		return nil
 	}
 }
 
-func (m addonModel) validateURL(at frameworkpath.Path, what, text string) diag.Diagnostics {
+func (m addonModel) validateURL(at frameworkpath.Path, text string) diag.Diagnostics {
 	parsed, err := url.Parse(text)
 
 	switch {
 	case err != nil || parsed.Host == "" || !slices.Contains([]string{"https", "http", "oci"}, parsed.Scheme):
-		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text),
-			"allowed is a URL that begins with https:// or oci://", "copy it from the page of the chart")}
+		return diag.Diagnostics{tf.Diagnostic(invalidURL.At(tf.PathOf(at), finding.Args{"url": text}))}
 	case parsed.User != nil:
-		return diag.Diagnostics{tf.Invalid(at, what, "found a URL with credentials in it",
-			"allowed is one without, because URLs are shown and stored",
-			"give them as registry.username and registry.password_wo")}
+		return diag.Diagnostics{tf.Diagnostic(urlWithCredentials.At(tf.PathOf(at), nil))}
 	case parsed.Scheme == "http":
-		return diag.Diagnostics{tf.Questionable(at, m.called(what), "found "+finding.Quote(text),
-			"Without TLS, a machine in between can serve another chart, and read credentials", "Use https://")}
+		return diag.Diagnostics{tf.Diagnostic(urlWithoutTLS.At(tf.PathOf(at), finding.Args{"addon": m.label(), "url": text}))}
 	case parsed.Scheme == "oci" && strings.Contains(path.Base(parsed.Path), ":"):
-		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text)+" with a tag",
-			"allowed is a reference without one", "give the tag as version")}
+		return diag.Diagnostics{tf.Diagnostic(urlWithTag.At(tf.PathOf(at), finding.Args{"url": text}))}
 	default:
 		return nil
 	}
@@ -229,29 +203,24 @@ func (m addonModel) validateVersion() diag.Diagnostics {
 			return nil
 		}
 
-		return diag.Diagnostics{tf.Questionable(at, m.called("version"),
-			"found "+finding.Quote(m.Version.ValueString())+" for a chart on this computer",
-			"A chart on this computer has one version, and this one counts for nothing", "Remove version")}
+		return diag.Diagnostics{tf.Diagnostic(versionUnused.At(
+			tf.PathOf(at), finding.Args{"addon": m.label(), "version": m.Version.ValueString()}))}
 	}
 
 	if m.Version.IsNull() {
-		return diag.Diagnostics{tf.Questionable(frameworkpath.Root("chart"), m.called("version"),
-			"found none for chart "+finding.Quote(m.chartText()),
-			"Every plan takes the newest version that there is, so that an addon may be upgraded unintentionally",
-			"Pin a version")}
+		return diag.Diagnostics{tf.Diagnostic(versionMissing.At(
+			finding.Root("chart"), finding.Args{"addon": m.label(), "chart": m.chartText()}))}
 	}
 
 	if _, err := semver.NewConstraint(m.Version.ValueString()); err != nil {
-		return diag.Diagnostics{tf.Invalid(at, "version", "found "+finding.Quote(m.Version.ValueString()),
-			"allowed is a version such as 1.18.2, or a range such as ~1.18 or "+
-				">= 1.2, < 2", "write it as the repository lists it")}
+		return diag.Diagnostics{tf.Diagnostic(invalidVersion.At(
+			tf.PathOf(at), finding.Args{"version": m.Version.ValueString()}))}
 	}
 
 	if m.Devel.ValueBool() {
 		if _, err := semver.NewVersion(m.Version.ValueString()); err == nil {
-			return diag.Diagnostics{tf.Questionable(frameworkpath.Root("devel"), m.called("devel"),
-				"found it with the exact version "+finding.Quote(m.Version.ValueString()),
-				"An exact version is what it is, and devel counts for nothing", "Remove devel")}
+			return diag.Diagnostics{tf.Diagnostic(develUnused.At(
+				finding.Root("devel"), finding.Args{"addon": m.label(), "version": m.Version.ValueString()}))}
 		}
 	}
 
@@ -279,21 +248,16 @@ func (m addonModel) validateRegistry() diag.Diagnostics {
 			found, missing = missing, found
 		}
 
-		diags.Append(tf.Invalid(at, "registry", "found registry."+found+" without registry."+missing,
-			"allowed are both together, or neither",
-			"give registry."+missing+", too"))
+		diags.Append(tf.Diagnostic(halfCredentials.At(tf.PathOf(at), finding.Args{"found": found, "missing": missing})))
 	}
 
 	if !m.Chart.IsUnknown() && pathChart(m.Chart.ValueString()) && !m.DependencyUpdate.ValueBool() &&
 		!m.DependencyUpdate.IsUnknown() {
-		diags.Append(tf.Questionable(at, m.called("registry"), "found it for a chart on this computer",
-			"No registry is asked for such a chart, and it counts for nothing", "Remove registry"))
+		diags.Append(tf.Diagnostic(registryUnused.At(tf.PathOf(at), finding.Args{"addon": m.label()})))
 	}
 
 	if server.Truth("insecure_skip_tls_verify", false) && !server.Absent("ca") {
-		diags.Append(tf.Invalid(at, "registry", "found registry.insecure_skip_tls_verify beside registry.ca",
-			"allowed is one of them",
-			"remove registry.insecure_skip_tls_verify: with ca the server's certificate can be verified"))
+		diags.Append(tf.Diagnostic(insecureWithCA.At(tf.PathOf(at), nil)))
 	}
 
 	return diags

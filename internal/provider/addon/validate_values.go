@@ -3,15 +3,12 @@ package addon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	frameworkpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -29,16 +26,16 @@ func (m addonModel) validateOptions() diag.Diagnostics {
 		why           string
 	}{
 		{"include_crds", "skip_crds", m.IncludeCRDs, m.SkipCRDs,
-			"one puts the definitions into the release, the other leaves them alone"},
+			"one adds the definitions to the release, and the other skips them"},
 		{"include_crds", "upgrade_crds", m.IncludeCRDs, m.UpgradeCRDs,
-			"as part of the release the definitions are upgraded with it"},
-		{"skip_crds", "upgrade_crds", m.SkipCRDs, m.UpgradeCRDs, "one leaves the definitions alone, the other applies them"},
+			"an upgrade of the release also upgrades its definitions"},
+		{"skip_crds", "upgrade_crds", m.SkipCRDs, m.UpgradeCRDs, "one skips the definitions, and the other applies them"},
 		{"reuse_values", "reset_then_reuse_values", m.ReuseValues, m.ResetThenReuseValues,
-			"they differ in whose defaults count"},
+			"they use different defaults"},
 	} {
 		if pair.first.ValueBool() && pair.second.ValueBool() {
-			diags.Append(tf.Invalid(frameworkpath.Root(pair.a), pair.a, "found it together with "+pair.b,
-				"allowed is one of them: "+pair.why, "remove one of them"))
+			diags.Append(tf.Diagnostic(optionsTogether.At(
+				finding.Root(pair.a), finding.Args{"other": pair.b, "reason": pair.why})))
 		}
 	}
 
@@ -46,22 +43,18 @@ func (m addonModel) validateOptions() diag.Diagnostics {
 
 	for name, v := range map[string]types.Bool{"atomic": m.Atomic, "wait_for_jobs": m.WaitForJobs} {
 		if v.ValueBool() && !waits {
-			diags.Append(tf.Invalid(frameworkpath.Root(name), name, "found it with wait = false",
-				"allowed is "+name+" with wait, which sees what fails", "remove wait = false"))
+			diags.Append(tf.Diagnostic(optionWithoutWait.At(finding.Root(name), nil)))
 		}
 	}
 
 	if n := m.MaxHistory.ValueInt64(); n < 0 || n > 1000 {
-		diags.Append(tf.Invalid(frameworkpath.Root("max_history"), "max_history", fmt.Sprintf("found %d", n),
-			"allowed is 0 to 1000, with 0 for all", "leave it out for 10"))
+		diags.Append(tf.Diagnostic(invalidHistory.At(finding.Root("max_history"), finding.Args{"count": n})))
 	}
 
 	diags.Append(longerThan("wait_timeout", m.Timeout, time.Second)...)
 
 	if m.Verify.ValueBool() && m.Keyring.IsNull() {
-		diags.Append(tf.Invalid(frameworkpath.Root("verify"), "verify", "found verify = true without keyring",
-			"allowed are both together",
-			"give keyring, the path of a file with public keys that `gpg --export` wrote"))
+		diags.Append(tf.Diagnostic(verifyWithoutKeyring.At(finding.Root("verify"), nil)))
 	}
 
 	return diags
@@ -78,35 +71,31 @@ func longerThan(name string, v tf.Duration, least time.Duration) diag.Diagnostic
 		return nil // its type reports what is no duration
 	}
 
-	return diag.Diagnostics{tf.Invalid(frameworkpath.Root(name), name, "found "+finding.Quote(v.ValueString()),
-		fmt.Sprintf("allowed is %s or more", least), "write such as 10m")}
+	return diag.Diagnostics{tf.Diagnostic(durationTooShort.At(
+		finding.Root(name), finding.Args{"value": v.ValueString(), "least": least}))}
 }
 
 func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	for i, ignored := range tf.Listed[ignoreDriftModel](ctx, &tf.Reader{}, m.IgnoreDrift) {
-		at := frameworkpath.Root("ignore_drift").AtListIndex(i)
+		at := finding.Root("ignore_drift").AtListIndex(i)
 
 		for name, v := range map[string]types.String{"kind": ignored.Kind, "name": ignored.Name,
 			"namespace": ignored.Namespace} {
 			if _, err := path.Match(v.ValueString(), ""); err != nil {
-				diags.Append(tf.Invalid(at, "ignore_drift",
-					fmt.Sprintf("found %s %s in ignore_drift[%d]", name, finding.Quote(v.ValueString()), i),
-					"allowed is a name, or a pattern such as web-*", "close the bracket"))
+				diags.Append(tf.Diagnostic(invalidPattern.At(
+					at, finding.Args{"field": name, "value": v.ValueString()})))
 			}
 		}
 
 		if ignored.Kind.IsNull() && ignored.Name.IsNull() && ignored.Namespace.IsNull() && ignored.Paths.IsNull() {
-			diags.Append(tf.Invalid(at, "ignore_drift", fmt.Sprintf("found nothing in ignore_drift[%d]", i),
-				"allowed is at least one of kind, name, namespace and paths",
-				"say what is ignored; drift_detection = \"release\" looks at no objects"))
+			diags.Append(tf.Diagnostic(emptyIgnore.At(at, nil)))
 		}
 
 		if paths, known := tf.KnownStrings(ignored.Paths); known && !ignored.Paths.IsNull() &&
 			(len(paths) == 0 || slices.Contains(paths, "")) {
-			diags.Append(tf.Invalid(at, "ignore_drift", fmt.Sprintf("found empty paths in ignore_drift[%d]", i),
-				"allowed are fields such as spec.replicas", "leave paths out for the whole object"))
+			diags.Append(tf.Diagnostic(emptyPaths.At(at, nil)))
 		}
 	}
 
@@ -123,15 +112,11 @@ func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
 	diags.Append(m.validateSettings(ctx, "set_sensitive", m.SetSensitive, true)...)
 
 	if !m.ValuesWO.IsNull() && m.ValuesWOVersion.IsNull() {
-		diags.Append(tf.Invalid(frameworkpath.Root("values_wo"), "values_wo", "found values_wo without values_wo_version",
-			"allowed are both together: a plan cannot "+
-				"see write-only values", "give values_wo_version, such as 1, and change it with the values"))
+		diags.Append(tf.Diagnostic(valuesWithoutVersion.At(finding.Root("values_wo"), nil)))
 	}
 
 	if m.ValuesWO.IsNull() && !m.ValuesWOVersion.IsNull() {
-		diags.Append(tf.Invalid(frameworkpath.Root("values_wo_version"), "values_wo_version",
-			"found values_wo_version without values_wo", "allowed are both together, or neither",
-			"give values_wo, an empty list for none any more, or remove values_wo_version"))
+		diags.Append(tf.Diagnostic(versionWithoutValues.At(finding.Root("values_wo_version"), nil)))
 	}
 
 	if diags.HasError() {
@@ -141,8 +126,7 @@ func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
 	r := &tf.Reader{}
 	if all := m.Given(ctx, r, m.ValuesWO); !r.Unknown {
 		if _, _, err := values.Merge(all); err != nil {
-			diags.Append(tf.Invalid(frameworkpath.Root("values"), "values", err.Error(), "allowed are values that fit together",
-				"correct what is named"))
+			diags.Append(tf.Diagnostic(valuesConflict.At(finding.Root("values"), finding.Args{"cause": err.Error()})))
 		}
 	}
 
@@ -151,18 +135,13 @@ func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
 
 // mistakeIn is the mistake in a document or setting that was merged alone, and so is always the first one of the
 // error.
-func mistakeIn(err error) string {
+func mistakeIn(err error) *values.Error {
 	var mistake *values.Error
 	if !errors.As(err, &mistake) {
-		return ": " + err.Error()
+		return &values.Error{Reason: err.Error()}
 	}
 
-	text := ""
-	if mistake.Line > 0 {
-		text = fmt.Sprintf(", line %d", mistake.Line)
-	}
-
-	return text + finding.Prefixed(", ", mistake.Name) + ": " + mistake.Reason
+	return mistake
 }
 
 func (m addonModel) validateDocuments(name string, list types.List, given func(string) values.Given) diag.Diagnostics {
@@ -175,9 +154,9 @@ func (m addonModel) validateDocuments(name string, list types.List, given func(s
 		}
 
 		if _, _, err := values.Merge(given(text.ValueString())); err != nil {
-			diags.Append(tf.Invalid(frameworkpath.Root(name).AtListIndex(i), name,
-				fmt.Sprintf("found in %s[%d]%s", name, i, mistakeIn(err)),
-				"allowed is a YAML mapping, such as image: {tag: v1}", "correct it; yamlencode() writes YAML, and file() reads it"))
+			mistake := mistakeIn(err)
+			diags.Append(tf.Diagnostic(invalidDocument.At(finding.Root(name).AtListIndex(i),
+				finding.Args{"line": mistake.Line, "name": mistake.Name, "cause": mistake.Reason})))
 		}
 	}
 
@@ -193,21 +172,18 @@ func (m addonModel) validateSettings(
 	var diags diag.Diagnostics
 
 	for i, s := range tf.Listed[settingModel](ctx, &tf.Reader{}, list) {
-		at, one := frameworkpath.Root(name).AtListIndex(i), fmt.Sprintf("%s[%d]", name, i)
+		at := finding.Root(name).AtListIndex(i)
 
 		if known(s.Type) && !slices.Contains(settingTypes, s.Type.ValueString()) {
-			diags.Append(tf.Invalid(at, name, fmt.Sprintf("found type %s in %s", finding.Quote(s.Type.ValueString()), one),
-				"allowed are "+strings.Join(settingTypes, ", "), "leave it out for auto, which reads numbers as numbers"))
+			diags.Append(tf.Diagnostic(invalidSettingType.At(
+				at, finding.Args{"value": s.Type.ValueString(), "allowed": settingTypes})))
 
 			continue
 		}
 
 		if n := utf8.RuneCountInString(s.Value.ValueString()); sensitive && n > 0 && n < shortestMask {
-			diags.Append(tf.Questionable(at, m.called(one),
-				fmt.Sprintf("found a text of fewer than %d characters", shortestMask),
-				"So short a text cannot be told from any other, and plans, errors and logs show it where the chart puts it "+
-					"outside of Secrets",
-				"Use a longer one; what is not secret belongs in set"))
+			diags.Append(tf.Diagnostic(shortSecret.At(
+				at, finding.Args{"setting": at.String(), "addon": m.label(), "least": shortestMask})))
 		}
 
 		r := &tf.Reader{}
@@ -218,8 +194,9 @@ func (m addonModel) validateSettings(
 		}
 
 		if _, _, err := values.Merge(values.Given{Settings: []values.Setting{setting}}); err != nil {
-			diags.Append(tf.Invalid(at, name, "found in "+one+mistakeIn(err),
-				"allowed is a path such as image.tag with a value of its type", "correct the name, the value or the type"))
+			mistake := mistakeIn(err)
+			diags.Append(tf.Diagnostic(invalidSetting.At(
+				at, finding.Args{"name": mistake.Name, "cause": mistake.Reason})))
 		}
 	}
 
@@ -244,9 +221,8 @@ func (m addonModel) validatePatches(ctx context.Context) diag.Diagnostics {
 				err = mistake.Err
 			}
 
-			diags.Append(tf.Invalid(frameworkpath.Root("patches").AtListIndex(i), "patches",
-				fmt.Sprintf("found in patches[%d]: %s", i, err),
-				"allowed is a strategic merge patch of one object, or JSON 6902 operations with a target", "correct it"))
+			diags.Append(tf.Diagnostic(invalidPatch.At(
+				finding.Root("patches").AtListIndex(i), finding.Args{"cause": err.Error()})))
 		}
 	}
 
