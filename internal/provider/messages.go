@@ -7,6 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/credentials"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -28,6 +29,7 @@ func Messages() []*finding.Catalog {
 		ledger.Messages,
 		secrets.Messages,
 		timetable.Messages,
+		healthchecks.Messages,
 		clusterhandle.Messages,
 		images.Messages,
 		store.Messages,

@@ -103,8 +103,7 @@ func (complete) ValidateMap(ctx context.Context, req validator.MapRequest, resp 
 		kinds := map[string]bool{"object": !m.Object.IsNull(), "http": !m.HTTP.IsNull(), "job": !m.Job.IsNull()}
 
 		if given := namesOf(kinds); len(given) != 1 {
-			resp.Diagnostics.Append(tf.Invalid(at, "health_checks", "found "+describe(given),
-				"allowed is one of object, http and job", "write a check for each"))
+			resp.Diagnostics.Append(tf.Diagnostic(oneKind.At(tf.PathOf(at), finding.Args{"given": given})))
 		}
 
 		object, ok := tf.Object[objectModel](ctx, r, m.Object)
@@ -117,30 +116,19 @@ func (complete) ValidateMap(ctx context.Context, req validator.MapRequest, resp 
 			"jsonpath": !object.JSONPath.IsNull()}
 
 		if given := namesOf(says); len(given) != 1 {
-			resp.Diagnostics.Append(tf.Invalid(at, "object", "found "+describe(given),
-				"allowed is one of condition, cel and jsonpath", "say in one way what has to be true"))
+			resp.Diagnostics.Append(tf.Diagnostic(oneCondition.At(tf.PathOf(at), finding.Args{"given": given})))
 		}
 
 		if object.JSONPath.IsNull() != object.Value.IsNull() {
-			resp.Diagnostics.Append(tf.Invalid(at, "object", "found one of jsonpath and value without the other",
-				"allowed are both or none", "say what the JSONPath has to give"))
+			resp.Diagnostics.Append(tf.Diagnostic(valueAlone.At(tf.PathOf(at), nil)))
 		}
 
 		if !object.Name.IsNull() && !object.Selector.IsNull() {
-			resp.Diagnostics.Append(tf.Invalid(at, "object", "found name beside label_selector", "allowed is one of them",
-				"leave name out for every object with the labels"))
+			resp.Diagnostics.Append(tf.Diagnostic(nameAndSelector.At(tf.PathOf(at), nil)))
 		}
 	}
 }
 
 func namesOf(given map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(given)), func(name string) bool { return !given[name] })
-}
-
-func describe(names []string) string {
-	if len(names) == 0 {
-		return "none of them"
-	}
-
-	return finding.Describe(names)
 }

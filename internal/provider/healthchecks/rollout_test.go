@@ -110,15 +110,15 @@ func TestHealthChecks_mistakesOfAConfiguration(t *testing.T) {
 		at    string
 		says  []string
 	}{
-		"nothing": {tftest.Config{"timeout": "1m"}, at, []string{"none of them", "one of object, http and job"}},
+		"nothing": {tftest.Config{"timeout": "1m"}, at, []string{"[health_check_kind]", "none"}},
 		"two kinds": {tftest.Config{"http": tftest.Config{"url": "http://x"}, "job": tftest.Unknown{}}, at,
-			[]string{"http and job"}},
+			[]string{"[health_check_kind]", "http and job"}},
 		"an object without an end": {object(tftest.Config{}), at + `.AttributeName("object")`,
-			[]string{"one of condition, cel and jsonpath"}},
+			[]string{"[health_check_condition]", "none"}},
 		"a JSONPath without a value": {object(tftest.Config{"jsonpath": "{.status}"}), at + `.AttributeName("object")`,
-			[]string{"jsonpath and value"}},
+			[]string{"[health_check_jsonpath_value]"}},
 		"a name beside labels": {object(tftest.Config{"condition": "Ready", "name": "a", "label_selector": "b=c"}),
-			at + `.AttributeName("object")`, []string{"name beside label_selector"}},
+			at + `.AttributeName("object")`, []string{"[health_check_name_and_selector]"}},
 		"CEL": {object(tftest.Config{"cel": "object."}), at + `.AttributeName("object").AttributeName("cel")`,
 			[]string{"Syntax error"}},
 		"CEL that is no bool": {object(tftest.Config{"cel": "1 + 1"}), at + `.AttributeName("object").AttributeName("cel")`,

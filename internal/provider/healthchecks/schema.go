@@ -103,9 +103,7 @@ var expression = tf.StringCheck{
 	Allowed: "value must be an expression in CEL that gives a bool",
 	Check: func(at path.Path, value string) diag.Diagnostic {
 		if _, err := probe.Compile(value); err != nil {
-			return tf.Invalid(at, "cel", "found "+finding.Quote(value)+": "+err.Error(),
-				"allowed is an expression in CEL over the variable object that gives a bool",
-				`write one such as object.status.phase == "Ready"`)
+			return tf.Diagnostic(invalidCEL.At(tf.PathOf(at), finding.Args{"value": value, "cause": err.Error()}))
 		}
 
 		return nil
@@ -117,8 +115,8 @@ var template = tf.StringCheck{
 	Allowed: "value must be a JSONPath",
 	Check: func(at path.Path, value string) diag.Diagnostic {
 		if _, err := probe.ParseJSONPath(value); err != nil {
-			return tf.Invalid(at, "jsonpath", "found "+finding.Quote(value)+": "+err.Error(),
-				"allowed is a JSONPath as kubectl has it", "write one such as {.status.phase}")
+			return tf.Diagnostic(invalidJSONPath.At(
+				tf.PathOf(at), finding.Args{"value": value, "cause": err.Error()}))
 		}
 
 		return nil
@@ -130,8 +128,7 @@ var job = tf.StringCheck{
 	Allowed: "value must be the manifest of a Job of batch/v1",
 	Check: func(at path.Path, value string) diag.Diagnostic {
 		if _, err := probe.ParseJob(value); err != nil {
-			return tf.Invalid(at, "job", "found a manifest that is no Job: "+err.Error(),
-				"allowed is one Job of batch/v1 with its pods", "write what you would give to kubectl create")
+			return tf.Diagnostic(invalidJob.At(tf.PathOf(at), finding.Args{"cause": err.Error()}))
 		}
 
 		return nil
