@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -28,6 +29,7 @@ func Messages() []*finding.Catalog {
 		machines.Messages,
 		ledger.Messages,
 		secrets.Messages,
+		rollout.Messages,
 		timetable.Messages,
 		healthchecks.Messages,
 		clusterhandle.Messages,

@@ -3,7 +3,6 @@ package rollout
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/blang/semver/v4"
@@ -189,8 +188,7 @@ var budget = tf.StringCheck{
 			return nil
 		}
 
-		return tf.Invalid(at, "max_unavailable", "found "+finding.Quote(value),
-			`allowed is a number of at least 1, or a share from "1%" to "100%"`, "leave it out to change one worker at a time")
+		return tf.Diagnostic(invalidBudget.At(tf.PathOf(at), finding.Args{"value": value}))
 	},
 }
 
@@ -202,8 +200,7 @@ var PositiveDuration = tf.StringCheck{
 			return nil
 		}
 
-		return tf.Invalid(at, "duration", "found "+finding.Quote(value),
-			"allowed is a number with a unit, such as 90s, 10m or 1h30m", "write the time that one node gets")
+		return tf.Diagnostic(invalidDuration.At(tf.PathOf(at), finding.Args{"value": value}))
 	},
 }
 
@@ -259,8 +256,8 @@ func (o oneOfEachMinor) ValidateList(_ context.Context, req validator.ListReques
 		}
 
 		if other, twice := seen[v.Minor]; twice {
-			resp.Diagnostics.Append(tf.Invalid(at, o.attribute, fmt.Sprintf("found v%s beside v%s", v, other),
-				"allowed is one release of each minor version", "remove one of the two"))
+			resp.Diagnostics.Append(tf.Diagnostic(releaseTwice.At(
+				tf.PathOf(at), finding.Args{"version": v, "other": other})))
 		}
 
 		seen[v.Minor] = v

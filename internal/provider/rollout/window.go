@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -58,9 +59,8 @@ var windowCron = tf.StringCheck{
 			return nil
 		}
 
-		return tf.Invalid(at, "cron", "found "+finding.Quote(value)+": "+err.Error(),
-			"allowed are the five fields of cron: minute, hour, day of the month, month, day of the week",
-			`write "0 22 * * 6" for every Saturday at ten in the evening, and the time zone as time_zone`)
+		return tf.Diagnostic(invalidWindow.At(
+			tf.PathOf(at), finding.Args{"value": value, "cause": strings.TrimSuffix(err.Error(), ".")}))
 	},
 }
 
@@ -77,8 +77,7 @@ var windowDuration = tf.StringCheck{
 			return nil
 		}
 
-		return tf.Invalid(at, "duration", "found "+finding.Quote(value),
-			"allowed is a number with a unit, such as 90m or 4h, of at most seven days", "write how long the window is open")
+		return tf.Diagnostic(invalidWindowDuration.At(tf.PathOf(at), finding.Args{"value": value}))
 	},
 }
 
