@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/operations"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -34,6 +35,7 @@ func Messages() []*finding.Catalog {
 		healthchecks.Messages,
 		clusterhandle.Messages,
 		images.Messages,
+		operations.Messages,
 		store.Messages,
 		etcdbackup.Messages,
 		backupschedule.Messages,

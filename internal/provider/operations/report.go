@@ -3,12 +3,10 @@ package operations
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -25,33 +23,24 @@ func (a asked) failed(
 ) diag.Diagnostic {
 	var unknown *UnknownMachineError
 	if errors.As(err, &unknown) {
-		return tf.Invalid(path.Root("machines"), "machines", "found "+finding.Quote(unknown.Name),
-			"the cluster has "+strings.Join(unknown.Known, ", "),
-			"name machines by their addresses, or by the names of their nodes")
+		return tf.Diagnostic(machineUnknown.At(
+			finding.Root("machines"), finding.Args{"machine": unknown.Name, "known": unknown.Known}))
 	}
 
 	stop := providerdata.StopOf(err, tf.RanOut(ctx))
-	report := finding.Report{
-		Attempted: fmt.Sprintf("%s of cluster %q", a.title(), p.Settings.Name),
-		Cause:     stop.Causes,
-		Next: strings.TrimSpace(stop.Remedy +
-			" What is done stays done. Once the cause is gone, ask for it again."),
-	}
 
-	if len(machines) > 0 {
-		report.Attempted += ": " + finding.Describe(machines)
-	}
+	var state []string
 
 	for _, step := range machineset.LinesOf(operated(result.Done)) {
-		report.Now = append(report.Now, "done: "+step)
+		state = append(state, "done: "+step)
 	}
 
 	for _, name := range machines {
-		state := machineset.StateOf(result.Snapshot.Machines[name])
-		report.Now = append(report.Now, name+": "+state)
+		state = append(state, name+": "+machineset.StateOf(result.Snapshot.Machines[name]))
 	}
 
-	return tf.Unable("finish", a.title(), report)
+	return tf.Diagnostic(operationFailed.With(finding.Args{"operation": a.title(), "cluster": p.Settings.Name,
+		"machines": machines, "causes": stop.Causes, "state": state, "solution": stop.Remedy}))
 }
 
 // title is the operation in words.

@@ -3,13 +3,11 @@ package operations
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -42,8 +40,8 @@ func (a asked) occupied(ctx context.Context, diags *diag.Diagnostics) bool {
 }
 
 func (a asked) exists(err error) diag.Diagnostic {
-	return tf.Invalid(path.Root("path"), "path", "found "+finding.Quote(a.path.ValueString())+": "+err.Error(),
-		"allowed is the path of a new file", "give another path, or set overwrite = true to replace a file")
+	return tf.Diagnostic(pathExists.At(
+		finding.Root("path"), finding.Args{"path": a.path.ValueString(), "cause": err.Error()}))
 }
 
 // collect makes a support bundle. A warning names what does not answer.
@@ -168,9 +166,8 @@ func (a asked) collected(machines []cluster.Machine, missing []support.Missing) 
 func (a asked) incomplete(missing []support.Missing) diag.Diagnostic {
 	var lines []string
 	for _, one := range missing {
-		lines = append(lines, "- "+one.String())
+		lines = append(lines, one.String())
 	}
 
-	return tf.Warn("The support bundle is incomplete", fmt.Sprintf("%s is written, without:\n%s", a.path.ValueString(),
-		strings.Join(lines, "\n")))
+	return tf.Diagnostic(bundleIncomplete.With(finding.Args{"path": a.path.ValueString(), "missing": lines}))
 }

@@ -49,7 +49,7 @@ func TestSupportBundle_withoutSecrets(t *testing.T) {
 	b.ForgetCalls()
 
 	progress, diagnostics := invoke(t, "talosop_support_bundle", tftest.Config{"cluster": b.Handle, "path": path})
-	if !strings.Contains(diagnostics, "The support bundle is incomplete") || !strings.Contains(diagnostics, off.Name()+": ") {
+	if !strings.Contains(diagnostics, "Support bundle "+path+" is incomplete") || !strings.Contains(diagnostics, off.Name()+": ") {
 		t.Errorf("said %s", diagnostics)
 	}
 
