@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/operations"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -35,6 +36,7 @@ func Messages() []*finding.Catalog {
 		healthchecks.Messages,
 		clusterhandle.Messages,
 		images.Messages,
+		machineinfo.Messages,
 		operations.Messages,
 		store.Messages,
 		etcdbackup.Messages,

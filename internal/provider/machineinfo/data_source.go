@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -60,8 +59,8 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 
 	host, err := machineset.CanonicalEndpoint(address)
 	if err != nil {
-		resp.Diagnostics.Append(tf.Invalid(path.Root("address"), "address", "found "+finding.Quote(address),
-			"allowed is an IP address or a host name, with or without a port, without a scheme", err.Error()))
+		resp.Diagnostics.Append(tf.Diagnostic(invalidAddress.At(
+			finding.Root("address"), finding.Args{"address": address, "hint": err.Error()})))
 
 		return
 	}
@@ -82,11 +81,8 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 
 	info, err := talos.Inspect(ctx, host, config.Fingerprint.ValueString(), options)
 	if err != nil {
-		resp.Diagnostics.Append(tf.UnableAt(path.Root("address"), "read", "machine", finding.Report{
-			Attempted: "ask the machine at " + address + " about itself", Cause: []string{err.Error()},
-			Next: "Machines that belong to a cluster only answer with its handle in cluster; all others have to be in " +
-				"maintenance mode.",
-		}))
+		resp.Diagnostics.Append(tf.Diagnostic(machineNotRead.At(
+			finding.Root("address"), finding.Args{"address": address, "cause": err.Error()})))
 
 		return
 	}
@@ -113,7 +109,8 @@ func (d *DataSource) OptionsFor(
 
 	var err error
 	if options.Credentials, err = providerdata.TalosCredentials(ctx, bundle, pki.Inspecting.Talos); err != nil {
-		return options, leave, append(diags, tf.Unable("read", "machine", finding.Report{Cause: []string{err.Error()}}))
+		return options, leave, append(diags, tf.Diagnostic(noCredentials.With(
+			finding.Args{"address": host, "cause": err.Error()})))
 	}
 
 	p := machineset.Set{Object: "machine",
@@ -122,8 +119,8 @@ func (d *DataSource) OptionsFor(
 
 	way, err := d.RouteTo(ctx, p, machineset.PriorState{}, bundle)
 	if err != nil {
-		return options, leave, append(diags,
-			tf.UnableAt(path.Root("cluster"), "read", "machine", finding.Report{Cause: []string{err.Error()}}))
+		return options, leave, append(diags, tf.Diagnostic(noRoute.At(
+			finding.Root("cluster"), finding.Args{"address": host, "cause": err.Error()})))
 	}
 
 	options.Dial = d.Along(way).Talos.Dial
