@@ -7,6 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/credentials"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
@@ -37,6 +38,7 @@ func Messages() []*finding.Catalog {
 		clusterhandle.Messages,
 		images.Messages,
 		machineinfo.Messages,
+		health.Messages,
 		operations.Messages,
 		store.Messages,
 		etcdbackup.Messages,

@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -36,9 +35,8 @@ func (m *clusterHealthModel) within(diags *diag.Diagnostics) time.Duration {
 	diags.Append(more...)
 
 	if !more.HasError() && (window < 0 || window > longestWindow) {
-		diags.Append(tf.Invalid(path.Root("expires_within"), "expires_within",
-			"found "+finding.Quote(m.ExpiresWithin.ValueString()), "allowed is a duration from 0s to 43800h, such as 2160h",
-			"write how long before its end a certificate is to be told of"))
+		diags.Append(tf.Diagnostic(invalidWindow.At(
+			finding.Root("expires_within"), finding.Args{"value": m.ExpiresWithin.ValueString()})))
 	}
 
 	return window

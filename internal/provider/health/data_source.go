@@ -74,6 +74,6 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 	config.Fill(health)
 	config.Draw(seen.want, health)
 
-	resp.Diagnostics.Append(seen.partly(health.Silent, "`conditions` has what is known.")...)
+	resp.Diagnostics.Append(seen.partly(health.Silent, "conditions")...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }

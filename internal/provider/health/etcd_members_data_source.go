@@ -56,6 +56,6 @@ func (d *etcdMembersDataSource) Read(ctx context.Context, req datasource.ReadReq
 	etcd := clusterhealth.OfEtcd(seen.want, seen.have)
 	config.Fill(etcd)
 
-	resp.Diagnostics.Append(seen.partly(etcd.Silent, "`members` has what is known.")...)
+	resp.Diagnostics.Append(seen.partly(etcd.Silent, "members")...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }

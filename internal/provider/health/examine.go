@@ -3,13 +3,11 @@ package health
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -72,12 +70,13 @@ func examine(
 	c, err := reading.ClientsOf(ctx, pki.Examining, p, machineset.PriorState{}, bundle,
 		api.Options{Certificates: withNodes, Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
-		at := path.Root("cluster")
+		at := finding.Root("cluster")
 		if errors.As(err, &providerdata.EndpointError{}) {
 			at = at.AtName("endpoint")
 		}
 
-		return examined{}, append(diags, tf.UnableAt(at, "read", "cluster", finding.Report{Cause: []string{err.Error()}}))
+		return examined{}, append(diags, tf.Diagnostic(clusterNotRead.At(
+			at, finding.Args{"cluster": p.Settings.Name, "cause": err.Error()})))
 	}
 
 	defer c.Close()
@@ -90,17 +89,14 @@ func examine(
 	return examined{p.Settings.Name, want, r.Examine(ctx, want), authorities}, diags
 }
 
-// partly warns of what did not answer; nothing when all answered.
-func (e examined) partly(silent []string, instead string) diag.Diagnostics {
+// partly warns of what did not answer; nothing when all answered. attribute has what is known.
+func (e examined) partly(silent []string, attribute string) diag.Diagnostics {
 	if len(silent) == 0 {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Warn("Parts of the cluster do not answer", finding.Report{
-		Attempted: fmt.Sprintf("look at cluster %q", e.Name),
-		Cause:     silent,
-		Next:      "Nothing was changed, and nothing waits for an answer. " + instead,
-	}.String())}
+	return diag.Diagnostics{tf.Diagnostic(partsSilent.With(
+		finding.Args{"cluster": e.Name, "silent": silent, "attribute": attribute}))}
 }
 
 // examinedAttributes are the arguments of the data sources that observe a cluster, except timeouts.
