@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
 
 // Messages are the catalogs of errors and warnings of the provider, in the order of the reference page.
@@ -36,6 +37,7 @@ func Messages() []*finding.Catalog {
 		timetable.Messages,
 		healthchecks.Messages,
 		clusterhandle.Messages,
+		unmanaged.Messages,
 		images.Messages,
 		machineinfo.Messages,
 		health.Messages,

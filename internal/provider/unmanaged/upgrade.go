@@ -50,14 +50,12 @@ var selector = tf.StringCheck{
 			return nil
 		}
 
-		found := "found " + finding.Quote(value)
+		cause := ""
 		if err != nil {
-			found += ": " + err.Error()
+			cause = err.Error()
 		}
 
-		return tf.Invalid(at, "selector", found,
-			"allowed is a label selector of Kubernetes, such as example.com/group=spot, or example.com/group in (spot, batch)",
-			"write the labels that the nodes have in observed_others")
+		return tf.Diagnostic(invalidSelector.At(tf.PathOf(at), finding.Args{"value": value, "cause": cause}))
 	},
 }
 
@@ -70,8 +68,7 @@ var installer = tf.StringCheck{
 			return nil
 		}
 
-		return tf.Invalid(at, "image", "found "+finding.Quote(value), "allowed is an image without a digest, such as "+
-			"ghcr.io/siderolabs/installer", "name the image; each version on the way is its tag")
+		return tf.Diagnostic(invalidInstaller.At(tf.PathOf(at), finding.Args{"value": value}))
 	},
 }
 
