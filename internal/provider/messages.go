@@ -5,6 +5,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/credentials"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
@@ -38,6 +39,7 @@ func Messages() []*finding.Catalog {
 		healthchecks.Messages,
 		clusterhandle.Messages,
 		unmanaged.Messages,
+		clusterimport.Messages,
 		images.Messages,
 		machineinfo.Messages,
 		health.Messages,

@@ -173,11 +173,7 @@ func (a Patches) in(p machineset.Set) machineset.Set {
 }
 
 func notWritten(err error) finding.List {
-	return finding.List{finding.Warn("Patches were not written down", finding.Report{
-		Attempted: "compare the configurations of the machines with the one that their settings make", Cause: []string{
-			err.Error()},
-		Next: "The plan says where machines differ: put what is to stay into the configuration.",
-	}.String())}
+	return finding.List{patchesNotWritten.With(finding.Args{"cause": err.Error()})}
 }
 
 // leftOut warns of what is in no patch.
@@ -194,10 +190,5 @@ func leftOut(hidden map[string][]fieldpath.Place) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Secret parts of configurations are not written down", finding.Report{
-		Now: lines,
-		Next: "These values are secret, or often are, so that no patch puts them in or takes them out. An apply makes them " +
-			"what the configuration says, which may be nothing: give them in `config_patches` of `clusters` of the provider, " +
-			"which no state has, or in patches.",
-	}.String())}
+	return finding.List{secretsLeftOut.With(finding.Args{"places": lines})}
 }

@@ -155,9 +155,9 @@ func (s Source) provided(m *providerdata.ProviderData) (SecretsFile, error) {
 }
 
 // SourceHelp describes the sources in an import ID.
-const SourceHelp = "secrets is the path of a file written by `talosctl gen secrets`, of the configuration of a " +
-	"control-plane machine, or of the state Secret of talos-operator; in its place, cluster is the name of one of " +
-	"`clusters` of the provider, and state gets no secrets."
+const SourceHelp = "Set `secrets` to the path of a file that `talosctl gen secrets` wrote, of the configuration of a " +
+	"control-plane machine, or of the state Secret of talos-operator. To keep the secrets out of state, set `cluster` " +
+	"to the name of one of `clusters` of the provider instead."
 
 // DecodeImport reads an import ID, a JSON object with known fields only.
 func DecodeImport(id string, request any) error {
@@ -177,10 +177,8 @@ func DecodeImport(id string, request any) error {
 
 // ImportFailed is the diagnostic of an import that stored nothing.
 func ImportFailed(attempted string, err error, next string) diag.Diagnostics {
-	return diag.Diagnostics{tf.Unable("import", "machines", finding.Report{
-		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"),
-		Now: []string{"nothing was imported, and no machine was changed"}, Next: next,
-	})}
+	return diag.Diagnostics{tf.Diagnostic(importFailed.With(finding.Args{"attempted": attempted,
+		"causes": strings.Split(err.Error(), "\n"), "solution": next}))}
 }
 
 // Recognized is a machine that has proved to belong to the cluster.
