@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
@@ -34,6 +35,7 @@ func Messages() []*finding.Catalog {
 		machines.Messages,
 		ledger.Messages,
 		secrets.Messages,
+		settings.Messages,
 		rollout.Messages,
 		timetable.Messages,
 		healthchecks.Messages,

@@ -89,9 +89,7 @@ func (noNulls) MarkdownDescription(context.Context) string { return "values are 
 func (noNulls) ValidateMap(_ context.Context, req validator.MapRequest, resp *validator.MapResponse) {
 	for key, value := range req.ConfigValue.Elements() {
 		if value.IsNull() {
-			resp.Diagnostics.Append(tf.Invalid(req.Path.AtMapKey(key), "value", "found null",
-				"allowed is a string: null does not take away what the pool or the cluster gives",
-				"leave the key out, such as with a for expression that has an if"))
+			resp.Diagnostics.Append(tf.Diagnostic(nullInMap.At(tf.PathOf(req.Path.AtMapKey(key)), nil)))
 		}
 	}
 }
