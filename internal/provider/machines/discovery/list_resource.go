@@ -90,8 +90,8 @@ func (l *listResource) List(ctx context.Context, req list.ListRequest, stream *l
 
 	found, unanswered, err := config.scan(l.ProviderData.Talos, sources).run(ctx, targets)
 	if err != nil {
-		stream.Results = list.ListResultsStreamDiagnostics(diag.Diagnostics{tf.Unable("list", "machines",
-			finding.Report{Cause: []string{err.Error()}})})
+		stream.Results = list.ListResultsStreamDiagnostics(diag.Diagnostics{tf.Diagnostic(scanFailed.With(
+			finding.Args{"cause": err.Error()}))})
 
 		return
 	}
@@ -193,8 +193,7 @@ func notFound(unanswered []silent) diag.Diagnostic {
 		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return tf.Warn("Addresses without a machine that can be asked",
-		"Nothing follows from that about a machine that is switched off:\n  - "+strings.Join(lines, "\n  - "))
+	return tf.Diagnostic(addressesSilent.With(finding.Args{"addresses": lines}))
 }
 
 // unnameable is what names of machines must not contain.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -70,8 +69,7 @@ func (m model) targets() ([]target, diag.Diagnostics) {
 	addresses, networks := r.Texts(m.Addresses), r.Texts(m.Networks)
 
 	if len(addresses)+len(networks) == 0 && !r.Unknown {
-		return nil, diag.Diagnostics{tf.Invalid(path.Root("addresses"), "addresses", "found neither addresses nor networks",
-			"allowed is at least one of them", "say where machines are looked for")}
+		return nil, diag.Diagnostics{tf.Diagnostic(noTargets.At(finding.Root("addresses"), nil))}
 	}
 
 	return targetsOf(addresses, networks, orDefault(m.MaxAddresses, defaultMaxAddresses))
@@ -127,12 +125,7 @@ func (m model) sources(ctx context.Context, data *providerdata.ProviderData) (
 
 // secretsUnread is the error of a list that asked no machine.
 func secretsUnread(err error) diag.Diagnostic {
-	return tf.Unable("list", "machines", finding.Report{
-		Attempted: "read the secrets of a cluster", Cause: strings.Split(err.Error(), "\n"),
-		Now: []string{"no machine was asked"}, Next: "cluster is the name of one of `clusters` of the provider, and " +
-			"secrets_file the path of a file. Without them machines in maintenance mode are listed, and members as those " +
-			"of other clusters.",
-	})
+	return tf.Diagnostic(secretsNotRead.With(finding.Args{"causes": strings.Split(err.Error(), "\n")}))
 }
 
 // given locates the secrets of clusters.

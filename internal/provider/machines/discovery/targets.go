@@ -1,13 +1,11 @@
 package discovery
 
 import (
-	"fmt"
 	"math/big"
 	"net/netip"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -38,8 +36,8 @@ func targetsOf(addresses, networks []string, most int64) ([]target, diag.Diagnos
 	for i, address := range addresses {
 		host, err := machineset.CanonicalHost(address)
 		if err != nil {
-			diags.Append(tf.Invalid(path.Root("addresses").AtListIndex(i), "address", "found "+finding.Quote(address),
-				"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
+			diags.Append(tf.Diagnostic(invalidHost.At(
+				finding.Root("addresses").AtListIndex(i), finding.Args{"address": address, "hint": err.Error()})))
 
 			continue
 		}
@@ -73,8 +71,8 @@ func networksOf(texts []string, most int64) ([]network, diag.Diagnostics) {
 	for i, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			diags.Append(tf.Invalid(path.Root("networks").AtListIndex(i), "network", "found "+finding.Quote(text),
-				"allowed is a network in CIDR notation", "write it as 10.0.0.0/24 or fd00::/120"))
+			diags.Append(tf.Diagnostic(invalidNetwork.At(
+				finding.Root("networks").AtListIndex(i), finding.Args{"network": text})))
 
 			continue
 		}
@@ -85,8 +83,8 @@ func networksOf(texts []string, most int64) ([]network, diag.Diagnostics) {
 	}
 
 	if total.Cmp(big.NewInt(most)) > 0 {
-		diags.Append(tf.Invalid(path.Root("networks"), "networks", fmt.Sprintf("found %s addresses in them", total),
-			fmt.Sprintf("allowed are %d, which is max_addresses", most), "name smaller networks, or raise max_addresses"))
+		diags.Append(tf.Diagnostic(tooManyAddresses.At(
+			finding.Root("networks"), finding.Args{"count": total, "limit": most})))
 
 		return nil, diags
 	}
