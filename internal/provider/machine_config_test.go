@@ -280,7 +280,7 @@ func TestMachineConfig_withTheProvidersClusters(t *testing.T) {
 		t.Errorf("the patches of the provider's configuration are not in\n%s", got)
 	}
 
-	if diagnostics := tftest.Show(read(tftest.Unknown{}).Diagnostics); !strings.Contains(diagnostics, "not known before the apply") {
+	if diagnostics := tftest.Show(read(tftest.Unknown{}).Diagnostics); !strings.Contains(diagnostics, "[config_unknown_values]") {
 		t.Errorf("with unknown secrets: %s", diagnostics)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/configdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/discovery"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/operations"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -44,6 +45,7 @@ func Messages() []*finding.Catalog {
 		unmanaged.Messages,
 		clusterimport.Messages,
 		images.Messages,
+		configdata.Messages,
 		discovery.Messages,
 		machineinfo.Messages,
 		health.Messages,

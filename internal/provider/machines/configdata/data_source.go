@@ -109,10 +109,8 @@ func (m model) machineSet(ctx context.Context) (machineset.Set, diag.Diagnostics
 // validate checks everything that is known.
 func validate(p machineset.Set) finding.List {
 	if p.Host != nil {
-		return finding.List{finding.Invalid(p.ClusterPath("mode"), "mode",
-			"found "+finding.Quote(clusterhandle.ContainerMode),
-			"allowed is a cluster on metal: a machine in a container is a pod of the host cluster, which no user data makes",
-			"make workers in containers with talosop_worker")}
+		return finding.List{configOfContainer.At(
+			p.ClusterPath("mode"), finding.Args{"mode": clusterhandle.ContainerMode})}
 	}
 
 	var diags finding.List
@@ -138,11 +136,7 @@ func (d *dataSource) provide(ctx context.Context, p *machineset.Set) finding.Lis
 	}
 
 	if !diags.HasError() && !p.Unknown.Renders() {
-		diags.Append(finding.Unable("render", "configuration of the machines", finding.Report{
-			Cause: []string{"`clusters` of the provider has values that are not known before the apply"},
-			Next: "Give the data source depends_on what they are made of, so that it is read in the apply, or make that " +
-				"first (-target).",
-		}))
+		diags.Append(configUnknown.With(finding.Args{"cluster": p.Settings.Name}))
 	}
 
 	return diags
