@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/configdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/discovery"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/officialstate"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/operations"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
@@ -44,6 +45,7 @@ func Messages() []*finding.Catalog {
 		clusterhandle.Messages,
 		unmanaged.Messages,
 		clusterimport.Messages,
+		officialstate.Messages,
 		images.Messages,
 		configdata.Messages,
 		discovery.Messages,

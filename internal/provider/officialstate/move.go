@@ -27,10 +27,8 @@ func MoveMachine(ctx context.Context, req resource.MoveStateRequest, resp *resou
 
 	machine, err := MachineOf(req.SourceRawState.JSON)
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("move", "machine", finding.Report{
-			Attempted: "read the state of " + req.SourceTypeName, Cause: []string{err.Error()},
-			Now: []string{"nothing was moved"},
-		}))
+		resp.Diagnostics.Append(tf.Diagnostic(machineNotMoved.With(
+			finding.Args{"type": req.SourceTypeName, "cause": err.Error()})))
 
 		return
 	}
