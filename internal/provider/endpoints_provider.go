@@ -2,10 +2,10 @@ package provider
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -33,9 +33,8 @@ func (m providerModel) validateEndpoints() (diags diag.Diagnostics) {
 		}
 
 		if err := providerdata.CheckEndpoint(text.ValueString()); err != nil {
-			at := path.Root("unreachable_endpoints").AtListIndex(i)
-			diags.Append(tf.Invalid(at, "endpoint", "found one that is wrong: "+err.Error(),
-				"allowed is the endpoint of a cluster, such as https://10.0.0.10:6443", "correct it"))
+			diags.Append(tf.Diagnostic(invalidEndpoint.At(
+				finding.Root("unreachable_endpoints").AtListIndex(i), finding.Args{"cause": err.Error()})))
 		}
 	}
 

@@ -110,7 +110,7 @@ data "talosop_machine_info" "this" {
 
 	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "through the proxy socks5://127.0.0.1:1")
 	w.Setenv("TF_VAR_known", "false")
-	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "is not known before the apply, and nothing is reached around")
+	sitetest.Says(t, sitetest.Fails(t, w, "plan"), "is unknown before the apply, and all connections")
 }
 
 func TestAccGateway_mistakes(t *testing.T) {

@@ -57,8 +57,8 @@ func (m providerModel) gatewayOptions() (o dialer.Options, known bool) {
 }
 
 // errGatewayUnknown is the error of every connection while the gateway is unknown.
-var errGatewayUnknown = errors.New("proxy_url or jump_host of the provider is not known before the apply, and " +
-	"nothing is reached around them")
+var errGatewayUnknown = errors.New("proxy_url or jump_host of the provider is unknown before the apply, and all " +
+	"connections go through them")
 
 // dial makes connections through the configured gateway; nil connects directly.
 func (m providerModel) dial() func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -103,12 +103,12 @@ func (m providerModel) validateGateway() (diags diag.Diagnostics) {
 		}
 
 		if err := wrong(value.ValueString()); err != nil {
-			diags.Append(tf.Invalid(at, at.String(), "found one that is wrong: "+err.Error(), "allowed is "+allowed,
-				"correct it"))
+			diags.Append(tf.Diagnostic(invalidGateway.At(
+				tf.PathOf(at), finding.Args{"cause": err.Error(), "allowed": allowed})))
 		}
 	}
 
-	check(path.Root("proxy_url"), m.ProxyURL, "such as socks5://10.0.0.5:1080", dialer.CheckProxyURL)
+	check(path.Root("proxy_url"), m.ProxyURL, "a URL such as socks5://10.0.0.5:1080", dialer.CheckProxyURL)
 
 	if m.JumpHost.IsNull() || m.JumpHost.IsUnknown() {
 		return diags

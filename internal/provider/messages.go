@@ -34,6 +34,7 @@ func Messages() []*finding.Catalog {
 	return []*finding.Catalog{
 		finding.Messages,
 		tf.Messages,
+		messages,
 		providerdata.Messages,
 		machines.Messages,
 		ledger.Messages,

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -27,16 +26,14 @@ func (p *talosopProvider) follower(ctx context.Context, config providerModel) (p
 	file := config.ProgressFile.ValueString()
 	if file != "" {
 		if err := progress.CheckFile(file); err != nil {
-			diagnostics.Append(tf.Invalid(path.Root("progress_file"), "progress_file",
-				"found "+finding.Quote(file)+", which cannot be written to: "+err.Error(),
-				"allowed is a file in a folder that exists, and no link", "make the folder, or name another file"))
+			diagnostics.Append(tf.Diagnostic(invalidProgressFile.At(
+				finding.Root("progress_file"), finding.Args{"file": file, "cause": err.Error()})))
 		}
 	}
 
 	spans, err := progress.SpansFromEnvironment(ctx, p.version)
 	if err != nil {
-		diagnostics.AddWarning("No spans are sent", "The variables of OpenTelemetry are set and cannot be used: "+err.Error()+
-			". Nothing else changes; correct or unset them to be rid of this.")
+		diagnostics.Append(tf.Diagnostic(telemetryOff.With(finding.Args{"cause": err.Error()})))
 	}
 
 	return progress.NewFollower(file, spans), diagnostics

@@ -32,7 +32,8 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 		t.Errorf("exit %d:\n%s", refused.Exit, refused.Output())
 	}
 
-	sitetest.Says(t, refused, "missing/progress.jsonl", "a file in a folder that exists")
+	sitetest.Says(t, refused, "missing/progress.jsonl")
+	sitetest.Shows(t, refused, "invalid_progress_file")
 
 	follows("progress.jsonl")
 	w.KeepTrace()

@@ -9,13 +9,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/list"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	resourceschema "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/environ"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -102,7 +102,7 @@ const staticKubeconfigs = "TALOSOP_STATIC_KUBECONFIGS"
 func (m providerModel) refusesCommands() (bool, diag.Diagnostics) {
 	forced, err := environ.Switch(staticKubeconfigs)
 	if err != nil {
-		return true, diag.Diagnostics{tf.Invalid(path.Empty(), "environment", err.Error(), "", "")}
+		return true, diag.Diagnostics{tf.Diagnostic(invalidEnvironment.With(finding.Args{"cause": err.Error()}))}
 	}
 
 	return forced || m.StaticKubeconfigs.IsUnknown() || m.StaticKubeconfigs.ValueBool(), nil
