@@ -73,32 +73,9 @@ func PathOf(p path.Path) finding.Path {
 	return at
 }
 
-// Unable is finding.Unable as a diagnostic.
-func Unable(verb, object string, r finding.Report) diag.Diagnostic {
-	return Diagnostic(finding.Unable(verb, object, r))
-}
-
-// UnableAt is finding.UnableAt as a diagnostic.
-func UnableAt(at path.Path, verb, object string, r finding.Report) diag.Diagnostic {
-	return Diagnostic(finding.UnableAt(PathOf(at), verb, object, r))
-}
-
-// Incomplete is finding.Incomplete as a diagnostic.
-func Incomplete(object string, r finding.Report) diag.Diagnostic {
-	return Diagnostic(finding.Incomplete(object, r))
-}
-
-// Warn is finding.Warn as a diagnostic.
-func Warn(summary, detail string) diag.Diagnostic { return Diagnostic(finding.Warn(summary, detail)) }
-
 // Invalid is finding.Invalid as a diagnostic.
 func Invalid(at path.Path, what, found, allowed, remedy string) diag.Diagnostic {
 	return Diagnostic(finding.Invalid(PathOf(at), what, found, allowed, remedy))
-}
-
-// Questionable is finding.Questionable as a diagnostic.
-func Questionable(at path.Path, what, found, consequence, remedy string) diag.Diagnostic {
-	return Diagnostic(finding.Questionable(PathOf(at), what, found, consequence, remedy))
 }
 
 // Bug is finding.Bug as a diagnostic.
