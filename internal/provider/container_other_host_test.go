@@ -52,9 +52,9 @@ func newContexts(t *testing.T, s *hostSite) *contexts {
 
 		says := fmt.Sprintf("context %s (%s, kube-system UID %s)", name, c.file.Clusters[name].Server, system.UID)
 		if name == "prod" {
-			c.recorded = "recorded: " + says
+			c.recorded = "Recorded: " + says
 		} else {
-			c.found = "found: " + says
+			c.found = "Found: " + says
 		}
 	}
 

@@ -52,7 +52,7 @@ func TestHandle_changesThatConcernAResource(t *testing.T) {
 func TestContainer_planThatExposesTheAPI(t *testing.T) {
 	t.Parallel()
 
-	const warning = "The Kubernetes API is not exposed"
+	const warning = "[kubernetes_not_exposed_yet]"
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")

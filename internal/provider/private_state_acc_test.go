@@ -106,7 +106,7 @@ func TestContainer_otherHostIsRefusedWithoutPrivateState(t *testing.T) {
 	d.Private = nil
 
 	_, uid, _ := strings.Cut(k.recorded, "kube-system UID")
-	k.recorded = "recorded: kube-system UID" + strings.TrimSuffix(uid, ")")
+	k.recorded = "Recorded: kube-system UID" + strings.TrimSuffix(uid, ")")
 
 	k.use(t, "test")
 	k.refused(t, "a refresh", d.Refresh(t))

@@ -161,7 +161,7 @@ func TestAccProvidedSecrets_others(t *testing.T) {
 		sitetest.Shows(t, sitetest.Fails(t, w, "destroy", "-auto-approve"), "secrets_of_another_cluster")
 
 		w.Setenv("TF_VAR_secrets", "nonsense")
-		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Invalid secrets")
+		sitetest.Shows(t, sitetest.Fails(t, w, "plan"), "invalid_secrets")
 
 		w.Setenv("TF_VAR_secrets", bundle)
 		w.Write("patch_override.tf", `

@@ -276,7 +276,7 @@ func TestRestore_takesExactlyOneSource(t *testing.T) {
 	} {
 		if got := tftest.Validate(t, "talosop_cluster",
 			tftest.With(tftest.BaseCluster(), from, "restore_from")); len(got) != 1 ||
-			got[0].Summary != "Invalid location: restore_from.s3" {
+			!strings.Contains(tftest.Show(got), "[backup_location] Invalid location: restore_from.s3") {
 			t.Errorf("%s: %s", name, tftest.Show(got))
 		}
 	}

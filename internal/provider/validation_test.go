@@ -191,7 +191,7 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 		},
 		"two Kubernetes releases of one minor version": {
 			config: tftest.With(tftest.BaseControlPlane(), []any{"v1.34.1", "v1.34.4"}, "kubernetes_upgrade_via"),
-			At:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(1)`, says: []string{"v1.34.4 beside v1.34.1"},
+			At:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(1)`, says: []string{"[two_releases_of_a_minor]", "v1.34.4 and v1.34.1"},
 		},
 		"no Kubernetes release to pass": {
 			config: tftest.With(tftest.BaseControlPlane(), []any{"1.34"}, "kubernetes_upgrade_via"),
@@ -199,7 +199,7 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 		},
 		"two releases of one minor version": {
 			config: tftest.With(tftest.BaseControlPlane(), []any{"v1.12.4", "v1.11.2", "v1.12.6"}, "upgrade_via"),
-			At:     `AttributeName("upgrade_via").ElementKeyInt(2)`, says: []string{"v1.12.6 beside v1.12.4"},
+			At:     `AttributeName("upgrade_via").ElementKeyInt(2)`, says: []string{"[two_releases_of_a_minor]", "v1.12.6 and v1.12.4"},
 		},
 		"no release": {
 			config: tftest.With(tftest.BaseControlPlane(), []any{"1.12"}, "upgrade_via"),

@@ -7,10 +7,10 @@ var Messages = finding.NewCatalog("Backup locations")
 
 var (
 	oneLocation = Messages.Error("backup_location",
-		"Invalid location of backups",
+		"Invalid location: {{.at}}",
 		"Found {{if .both}}both `s3` and `file`{{else}}neither `s3` nor `file`{{end}}.",
 		"Allowed: exactly one of them.",
-		"Set the bucket or the folder of the backups.")
+		"Set the bucket or the folder.")
 
 	emptyFolder = Messages.Invalid("empty_backup_folder",
 		"Found an empty path.", "Allowed: a path.", "Write `.` for the working directory.")
