@@ -204,9 +204,9 @@ func refuseJoin(want Spec, have Snapshot, m Machine, d *Decision) (refused bool)
 	}
 
 	if versions.MinorsBetween(running, kubelet) > 0 {
-		d.refuse(m.Name, fmt.Sprintf("it would join with kubelet %s (%s), and the oldest kube-apiserver of the cluster "+
+		d.refuse(m.Name, fmt.Sprintf("it would join with kubelet %s (%s), but the oldest kube-apiserver of the cluster "+
 			"runs %s: no kubelet may be newer than an API server", kubelet, images[kubenames.Kubelet], running),
-			"Upgrade the control planes first and add the machine then, or leave the image of its kubelet to kubernetes_version")
+			"Upgrade the control planes before you add the machine, or remove its kubelet image from the configuration")
 
 		return true
 	}
@@ -218,8 +218,8 @@ func refuseJoin(want Spec, have Snapshot, m Machine, d *Decision) (refused bool)
 
 	for _, node := range have.Kubernetes.Nodes {
 		if versions.MinorsBetween(api, node.KubeletVersion) > 0 {
-			d.refuse(m.Name, fmt.Sprintf("it would join with kube-apiserver %s, and node %s runs kubelet %s: no kubelet may be "+
-				"newer than an API server", api, node.Name, node.KubeletVersion), "Set kubernetes_version to "+running)
+			d.refuse(m.Name, fmt.Sprintf("it would join with kube-apiserver %s, but node %s runs kubelet %s: no kubelet "+
+				"may be newer than an API server", api, node.Name, node.KubeletVersion), "Set kubernetes_version to "+running)
 
 			return true
 		}

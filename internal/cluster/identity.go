@@ -50,16 +50,16 @@ func (m Mismatch) String() string {
 			return fmt.Sprintf("%s is %s", m.Machine.Address, m.Is)
 		}
 
-		return fmt.Sprintf("answers as another machine: UUID %s, expected %s", m.State.UUID, m.Machine.UUID)
+		return fmt.Sprintf("responds as another machine: UUID %s, expected %s", m.State.UUID, m.Machine.UUID)
 	case OtherRole:
-		return fmt.Sprintf("answers as a %s, expected a %s", m.State.Role, m.Machine.Role)
+		return fmt.Sprintf("responds as a %s, expected a %s", m.State.Role, m.Machine.Role)
 	case SameHardware:
 		last := len(m.Names) - 1
 
-		return fmt.Sprintf("%s and %s answer as the same machine: UUID %s",
+		return fmt.Sprintf("%s and %s are the same machine: UUID %s",
 			strings.Join(m.Names[:last], ", "), m.Names[last], m.State.UUID)
 	default:
-		return "answers, but not as a machine of this cluster" + Because(m.State.Cause)
+		return "responds, but not as a machine of this cluster" + Because(m.State.Cause)
 	}
 }
 
@@ -181,7 +181,7 @@ func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 				"Check the address and the secrets. Reset a machine of another cluster with the credentials of that cluster "+
 					"before you use it here")
 		case OtherHardware:
-			found := fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID)
+			found := fmt.Sprintf("%s responds as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID)
 			if mismatch.Is != "" {
 				found = mismatch.String()
 			}
@@ -189,11 +189,12 @@ func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 			d.refuse(m.Name, found,
 				"Correct the address, or the uuid if the hardware was exchanged on purpose")
 		case OtherRole:
-			d.refuse(m.Name, fmt.Sprintf("%s already runs as a %s, wanted is a %s", m.Address, s.Role, m.Role),
-				"Talos cannot change the role of a machine in place: reset it first, or list it under the role it has")
+			d.refuse(m.Name, fmt.Sprintf("%s already runs as a %s, expected a %s", m.Address, s.Role, m.Role),
+				"Talos cannot change the role of a machine in place: reset it first, or list it under its current role")
 		case SameHardware:
 			if i := slices.Index(mismatch.Names, m.Name); i > 0 {
-				d.refuse(m.Name, fmt.Sprintf("it is the same machine as %s: both answer with UUID %s", mismatch.Names[i-1], s.UUID),
+				d.refuse(m.Name, fmt.Sprintf("it is the same machine as %s: both have the UUID %s",
+					mismatch.Names[i-1], s.UUID),
 					"List each machine once")
 			}
 		}
@@ -208,7 +209,7 @@ func refuseRenames(want Spec, have Snapshot, d *Decision) {
 	for _, r := range want.Removed {
 		for _, m := range want.all() {
 			if renamed(have, r, m) {
-				d.refuse(m.Name, fmt.Sprintf("it is the machine %s, which is to be removed", r.Name),
+				d.refuse(m.Name, fmt.Sprintf("it is the machine %s, which this apply removes", r.Name),
 					"Keep the name "+r.Name+" for it: under another name it would be reset and join again")
 			}
 		}

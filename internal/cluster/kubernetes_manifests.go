@@ -96,7 +96,7 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 
 		// A booting machine has not rendered everything yet, and what is missing is pruned.
 		if reason := outOfService(u.want, u.have, m); reason != "" {
-			d.hold(m.Name, "the bootstrap manifests of Kubernetes %s have to wait: it %s", u.target, reason)
+			d.hold(m.Name, "the bootstrap manifests of Kubernetes %s wait: it %s", u.target, reason)
 
 			return
 		}

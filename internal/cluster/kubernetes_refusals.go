@@ -39,17 +39,18 @@ func (u kubernetesUpgrade) refuseGaps(d *Decision) {
 
 			if reason := u.gap(m, c, version); known && reason != "" {
 				d.refuse(m.Name, reason, fmt.Sprintf(
-					"Upgrade Kubernetes one minor version at a time, or name releases in between; %s stays at %s until then", c,
+					"Upgrade Kubernetes one minor version at a time, or list the releases in between; %s stays at %s until then",
+					c,
 					version))
 
 				return
 			}
 
 			if !known && versions.MinorsBetween(lowest, u.target) > 1 {
-				d.refuse(m.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, does not say what it has to pass on "+
-					"the way to %s",
+				d.refuse(m.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, has no version, so the "+
+					"intermediate releases on the way to %s are unknown",
 					lowest, c, u.has(m, c), u.target),
-					"Upgrade Kubernetes one minor version at a time, or name the image by its version")
+					"Upgrade Kubernetes one minor version at a time, or use an image with a version tag")
 
 				return
 			}
@@ -73,9 +74,9 @@ func (u kubernetesUpgrade) refuseAhead(d *Decision) {
 		for _, c := range kubenames.BehindAPIServer() {
 			version, known := kubenames.ImageVersion(m.Images[c])
 			if known && versions.MinorsBetween(lowest, version) > 0 && u.changes(m, c) {
-				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s, which is to run %s", c,
+				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s with %s", c,
 					version, of, lowest),
-					"Name both images by the same version of Kubernetes, or leave the version to kubernetes_version")
+					"Use the same Kubernetes version for both images, or set only kubernetes_version")
 
 				return
 			}
@@ -127,13 +128,14 @@ func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
 	case versions.MinorsBetween(u.target, all.highest) > 1,
 		versions.MinorsBetween(u.target, base.lowest) > 0 && !u.silent():
 		// No unfinished upgrade leaves more than one minor version to revert.
-		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version",
+		d.refuse("", fmt.Sprintf("cannot downgrade Kubernetes from %s to %s: an older minor version is not supported",
 			cmp.Or(all.highest, base.lowest), u.target),
 			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+" or later")
 	case versions.Older(u.target, base.lowest) && !u.silent() && !base.allowed:
-		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is older", base.lowest, u.target),
+		d.refuse("", fmt.Sprintf("cannot downgrade Kubernetes from %s to %s without allow_downgrade",
+			base.lowest, u.target),
 			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+
-				" or later, or allow_downgrade to go back to an older patch release")
+				" or later, or allow_downgrade = true to downgrade to an older patch release")
 	}
 }
 
@@ -159,14 +161,14 @@ func (u kubernetesUpgrade) gap(m Machine, c kubenames.Component, version string)
 	for at := version; versions.MinorsBetween(at, u.target) > 1; {
 		i := slices.IndexFunc(u.want.Kubernetes.Via, func(via string) bool { return versions.MinorsBetween(at, via) == 1 })
 		if i < 0 {
-			return fmt.Sprintf("%s runs %s, and no release between it and %s is known that is one minor version later than %s",
+			return fmt.Sprintf("%s runs %s, and the upgrade to %s needs a release that is one minor version later than %s",
 				c, version, u.target, at)
 		}
 
 		via := u.want.Kubernetes.Via[i]
 		if got, ok := kubenames.ImageVersion(kubenames.ImageAt(m.Images[c], u.target, via)); !ok || got != via {
-			return fmt.Sprintf("%s runs %s, and its image %s does not say what it is called at %s, which it has to pass on "+
-				"its way", c, version, m.Images[c], via)
+			return fmt.Sprintf("%s runs %s, and the name of its image %s at the intermediate release %s is unknown",
+				c, version, m.Images[c], via)
 		}
 
 		at = via

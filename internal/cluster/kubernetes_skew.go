@@ -23,8 +23,9 @@ func (u kubernetesUpgrade) skewed(m Machine, c kubenames.Component) string {
 
 	for _, node := range u.have.Kubernetes.Nodes {
 		if versions.MinorsBetween(node.KubeletVersion, to) > kubeletSkew {
-			return fmt.Sprintf("node %s runs kubelet %s, and kube-apiserver %s supports none that is more than %d minor "+
-				"versions older; where it is another resource's that waits for this one, go %d minor versions at a time", node.Name,
+			return fmt.Sprintf("node %s runs kubelet %s, and kube-apiserver %s supports kubelets at most %d minor versions "+
+				"older; if the node belongs to another resource that waits for this one, upgrade %d minor versions at a time",
+				node.Name,
 				node.KubeletVersion, to, kubeletSkew, kubeletSkew)
 		}
 

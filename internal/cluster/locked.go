@@ -82,8 +82,8 @@ func (r rollout) etcdKept(upgrade step.Upgrade) string {
 func refuseLockedRemoval(leaving []Machine, d *Decision) {
 	for _, m := range leaving {
 		if m.Locked {
-			d.refuse(m.Name, "it is locked, and would be removed",
-				"To remove it, set locked = false on it and apply, then plan the removal again")
+			d.refuse(m.Name, "it is locked and cannot be removed",
+				"To remove it, set locked = false and apply, then remove it")
 		}
 	}
 }
@@ -117,9 +117,9 @@ func (u kubernetesUpgrade) refuseBeyondLocked(d *Decision) {
 		to, ok := kubenames.ImageVersion(m.Images[kubenames.Kubelet])
 
 		if known && ok && u.keepsKubelet(m) && versions.MinorsBetween(version, to) > kubeletSkew {
-			d.refuse(m.Name, fmt.Sprintf("it is locked and keeps its kubelet %s, and kube-apiserver %s supports none that is "+
-				"more than %d minor versions older", version, to, kubeletSkew),
-				"Take the lock away, or upgrade Kubernetes by fewer minor versions")
+			d.refuse(m.Name, fmt.Sprintf("it is locked and keeps its kubelet %s, and kube-apiserver %s supports kubelets "+
+				"at most %d minor versions older", version, to, kubeletSkew),
+				"Remove the lock, or upgrade Kubernetes by fewer minor versions")
 		}
 	}
 }

@@ -185,7 +185,7 @@ func (j *judge) othersWork(op step.UpgradeComponent, b *box) {
 	}
 
 	if !j.api() {
-		j.fail("%q while the Kubernetes API does not answer", op)
+		j.fail("%q while the Kubernetes API does not respond", op)
 	}
 
 	for _, m := range j.want.Machines {

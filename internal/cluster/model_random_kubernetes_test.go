@@ -372,20 +372,20 @@ func (t *trial) refusedKubernetes(text string) bool {
 	final := t.want.Kubernetes.Version
 
 	switch {
-	case contains(text, "cannot go back to an older minor version"):
+	case contains(text, "an older minor version is not supported"):
 		return minor(t.lowest(t.tells)) > minor(final) || minor(t.highest()) > minor(final)+1
-	case contains(text, "Kubernetes", "is older"):
+	case contains(text, "without allow_downgrade"):
 		return newer(t.lowest(t.tells), final) &&
 			slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
 	case contains(text, "it would join with"):
 		return len(t.kube.versions) > 1
-	case contains(text, "no release between"):
+	case contains(text, "one minor version later"):
 		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back
 	case contains(text, "it is locked and keeps its kubelet"):
 		return t.policy.DrainForKubelet && slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return m.Locked })
-	case contains(text, "whose machine no resource has"):
+	case contains(text, "an unmanaged node, runs kubelet"):
 		return t.unmanagedTooOld()
-	case contains(text, "does not say what"):
+	case contains(text, "intermediate release"):
 		return t.kube.then.pinned != "" && len(t.kube.versions) > 2
 	default:
 		return false

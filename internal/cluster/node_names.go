@@ -74,7 +74,7 @@ func nameHolder(want Spec, have Snapshot, m Machine, p Policy) (Machine, bool) {
 // holdWaiting holds the machines that withoutWaiting left out, with their reason.
 func holdWaiting(want Spec, d *Decision) {
 	for _, w := range want.waiting {
-		d.hold(w.machine.Name, "joins as node %s once %s is out of the cluster, which has that name",
+		d.hold(w.machine.Name, "joins as node %s after %s, which has that name, leaves the cluster",
 			w.machine.WantedNode, w.predecessor.Name)
 	}
 }
@@ -93,9 +93,9 @@ func refuseNewNodeNames(want Spec, have Snapshot, d *Decision) {
 			continue
 		}
 
-		d.refuse(m.Name, fmt.Sprintf("it runs as the node %s, and would be called %s", s.NodeName, m.WantedNode),
-			fmt.Sprintf("A node does not change its name. Keep it: with hostname = %q, and without a patch that says another. "+
-				"For the other name take the machine out, apply, and add it again", s.NodeName))
+		d.refuse(m.Name, fmt.Sprintf("it runs as node %s, and its new name would be %s", s.NodeName, m.WantedNode),
+			fmt.Sprintf("Talos cannot rename a node. To keep the name, set hostname = %q and remove patches that set "+
+				"another. To use the new name, remove the machine, apply, and add it again", s.NodeName))
 	}
 }
 
@@ -116,8 +116,8 @@ func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
 		}
 
 		if other := cmp.Or(nodes[m.WantedNode], nodeElsewhere(want, have, m)); other != "" {
-			d.refuse(m.Name, fmt.Sprintf("it would be called %s, which is the node of %s", m.WantedNode, other),
-				"Give it another hostname, or another key in machines")
+			d.refuse(m.Name, fmt.Sprintf("its node name would be %s, which is the node of %s", m.WantedNode, other),
+				"Use another hostname, or another key in machines")
 		}
 
 		nodes[m.WantedNode] = m.Name

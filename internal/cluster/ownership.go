@@ -70,11 +70,11 @@ func refuseNewOwners(want Spec, have Snapshot, d *Decision) {
 			continue
 		}
 
-		reason := fmt.Sprintf("its node has the mark of owner_id %q, and the plan took this resource (owner_id %q) for the "+
-			"owner", owner, want.Owner)
+		reason := fmt.Sprintf("its node is marked with owner_id %q, but the plan assumed this resource (owner_id %q) as "+
+			"the owner", owner, want.Owner)
 		if m.OwnedByOther {
-			reason = fmt.Sprintf("its node has the mark of this resource (owner_id %q), and the plan took another one for the "+
-				"owner", owner)
+			reason = fmt.Sprintf("its node is marked with this resource (owner_id %q), but the plan assumed another owner",
+				owner)
 		}
 
 		d.refuse(m.Name, reason, "Plan again, with a refresh: the new plan goes by the mark. A "+
@@ -134,7 +134,7 @@ func holdUntilOwned(want Spec, have Snapshot, p Policy) Decision {
 	for _, m := range slices.Concat(want.all(), want.Removed) {
 		if have.Machines[m.Name].Access == step.Member {
 			d.hold(m.Name,
-				"is not reset before the Kubernetes API says whether another resource owns it, or was silent for %s%s",
+				"is not reset until the Kubernetes API reports its owner, or does not respond for %s%s",
 				p.DeadAfter, Because(have.Kubernetes.Cause))
 		}
 	}

@@ -77,7 +77,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 // holdUntilReady lists what is still unsettled. It skips machines that are already held, or that are about to act.
 func holdUntilReady(want Spec, have Snapshot, d *Decision) {
 	if want.OwnsControlPlane() && len(d.Steps) == 0 && !have.Etcd.Known {
-		d.hold("", "etcd does not answer yet%s%s", Because(have.Etcd.Cause), tooFewVoters(want, have))
+		d.hold("", "etcd does not respond yet%s%s", Because(have.Etcd.Cause), tooFewVoters(want, have))
 	}
 
 	for _, m := range want.all() {
@@ -89,7 +89,7 @@ func holdUntilReady(want Spec, have Snapshot, d *Decision) {
 			d.hold(m.Name, "%s", reason)
 		} else if at := have.Machines[m.Name].FoundAt; at != "" {
 			// It works. But the next run would connect only to the new address.
-			d.hold(m.Name, "answers at its former address %s only, not at %s", at, m.Address)
+			d.hold(m.Name, "responds only at its former address %s, not at %s", at, m.Address)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 		}
 	}
 
-	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
+	d.refuse("", "no control plane has etcd data, but this cluster was bootstrapped before",
 		"Its data cannot come back by bootstrapping again. Set restore_from to a snapshot of it that was not "+
 			"restored before, or destroy the resource and recreate the cluster")
 }
@@ -76,11 +76,11 @@ func refuseRestore(want Spec, have Snapshot, p Policy, d *Decision) {
 	switch {
 	case holder == "":
 	case silent != "":
-		d.hold(silent, "does not answer, and its etcd may have begun with %s", want.RestoreFrom)
+		d.hold(silent, "does not respond, and its etcd may have started with %s", want.RestoreFrom)
 	default:
-		d.refuse(holder, "it holds the data of an etcd that lives, so "+want.RestoreFrom+" is not restored",
-			"Take restore_from away, or name again what restored_from says. To go back all the same, which loses "+
-				"what was written since the snapshot, reset every control plane with talosctl reset first")
+		d.refuse(holder, "it has the data of a running etcd, so "+want.RestoreFrom+" is not restored",
+			"Remove restore_from, or set it to the value of restored_from. To restore anyway, which loses "+
+				"all writes since the snapshot, first reset every control plane with talosctl reset")
 	}
 }
 
@@ -99,7 +99,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 
 	if reason := etcdElsewhere(have); reason != "" {
-		d.hold("", "%s, so there is an etcd to join and none is bootstrapped", reason)
+		d.hold("", "%s, so machines join that etcd and no bootstrap runs", reason)
 
 		return
 	}
@@ -111,7 +111,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 		}
 
 		if reason != "" {
-			d.holdOnce(m.Name, reason, "it may already hold etcd data, so no other machine is bootstrapped")
+			d.holdOnce(m.Name, reason, "it may already have etcd data, so no other machine is bootstrapped")
 
 			return
 		}
@@ -141,7 +141,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 func etcdElsewhere(have Snapshot) string {
 	switch {
 	case len(have.Kubernetes.Nodes) > 0:
-		return "Kubernetes has nodes already"
+		return "Kubernetes already has nodes"
 	case have.Founder != "":
 		return "another resource bootstraps etcd on " + have.Founder
 	default:
@@ -153,7 +153,7 @@ func etcdElsewhere(have Snapshot) string {
 // another control plane.
 func begunElsewhere(want Spec, have Snapshot, m Machine) string {
 	if len(have.Etcd.Members) > 0 {
-		return "etcd has members already"
+		return "etcd already has members"
 	}
 
 	for _, other := range want.everyControlPlane() {
@@ -164,7 +164,7 @@ func begunElsewhere(want Spec, have Snapshot, m Machine) string {
 		case s.Access == step.Member && s.BootstrapRequested:
 			return "etcd was bootstrapped on " + other.Name
 		case reason != "":
-			return other.Name + " may hold etcd data: " + reason
+			return other.Name + " may have etcd data: " + reason
 		}
 	}
 
@@ -232,11 +232,11 @@ func mayHoldEtcd(s step.MachineState) string {
 	case s.Fresh, s.BootstrapSent:
 		return ""
 	case s.Access == step.Member && s.EtcdService == "":
-		return "the state of its etcd is not known"
+		return "the state of its etcd is unknown"
 	case s.Access == step.Member:
 		return "its etcd is " + string(s.EtcdService)
 	default:
-		return "it does not answer" + Because(s.Cause)
+		return "it does not respond" + Because(s.Cause)
 	}
 }
 
@@ -256,7 +256,7 @@ func stageOf(s step.MachineState) string {
 		return "is in maintenance mode"
 	}
 
-	return "does not answer yet" + Because(s.Cause)
+	return "does not respond yet" + Because(s.Cause)
 }
 
 // holdOnce adds a hold, or only the consequence if the machine is already held for the reason.

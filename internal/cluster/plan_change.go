@@ -76,7 +76,7 @@ func (r rollout) configOf(m Machine) (step.ApplyConfig, bool) {
 
 	switch {
 	case leftEtcd(r.have, m):
-		s.RebootFor = append(slices.Clone(s.RebootFor), "its etcd, which it left and joins again")
+		s.RebootFor = append(slices.Clone(s.RebootFor), "rejoining etcd, which it left")
 		stages = false
 	case s.ConfigDigest == m.ConfigDigest && s.Keys == keys, stages && s.StagedDigest == m.ConfigDigest:
 		return step.ApplyConfig{}, false
@@ -212,11 +212,11 @@ func (r rollout) planControlPlanes(d *Decision) (pending string) {
 		case later != "":
 			d.hold(m.Name, "%s", later)
 		case !founded && upgrade && !r.have.Machines[m.Name].Stopped:
-			d.hold(m.Name, "is upgraded once the cluster has an etcd")
+			d.hold(m.Name, "is upgraded after the cluster has etcd")
 		case !founded:
 			d.step(change)
 		case turn != m.Name:
-			d.hold(m.Name, "keeps its %s for now: %s", kept(change), wait)
+			d.hold(m.Name, "%s waits: %s", kindOf(change), wait)
 		default:
 			r.planTurn(m, change, d)
 		}
@@ -233,13 +233,13 @@ func (r rollout) disrupts(m Machine) bool {
 	return upgrades || configures && config.Disrupts()
 }
 
-// kept names what stays as it is while a change has to wait.
-func kept(change step.Step) string {
+// kindOf names a change that has to wait.
+func kindOf(change step.Step) string {
 	if _, ok := change.(step.Upgrade); ok {
-		return "Talos"
+		return "Talos upgrade"
 	}
 
-	return "configuration"
+	return "configuration change"
 }
 
 // planTurn changes the control plane that is next, unless that would cost etcd its quorum.
@@ -265,7 +265,7 @@ func (r rollout) planTurn(m Machine, change step.Step, d *Decision) {
 	case remedy != "":
 		d.refuse(m.Name, reason, remedy)
 	case reason != "":
-		d.hold(m.Name, "%q has to wait: %s", change, reason)
+		d.hold(m.Name, "%q waits: %s", change, reason)
 	default:
 		d.step(change)
 	}
@@ -338,11 +338,11 @@ func (r rollout) turn() (turn, wait string) {
 
 	switch {
 	case sick != "":
-		return sick, "that of " + sick + " is changed first"
+		return sick, sick + " is changed first"
 	case unfit != "":
 		return "", unfit
 	default:
-		return first, "that of " + first + " is changed first"
+		return first, first + " is changed first"
 	}
 }
 

@@ -24,13 +24,13 @@ func refuseUnconsented(want Spec, have Snapshot, d *Decision) {
 		}
 	}
 
-	d.refuse("", "the secrets are older than this apply, and no etcd of their cluster answers: "+
+	d.refuse("", "the secrets are older than this apply, and no etcd of their cluster responds: "+
 		DescribeControlPlanes(want, have), ConsentRemedy)
 }
 
 // ConsentRemedy is what to do when a bootstrap needs consent.
-const ConsentRemedy = "If a cluster runs with these secrets, start its control planes, or import it. To begin with a " +
-	"snapshot of it, set restore_from. If they have no cluster, set allow_bootstrap = true for this apply"
+const ConsentRemedy = "If a cluster runs with these secrets, start its control planes, or import it. To start from a " +
+	"snapshot of it, set restore_from. If no cluster uses them, set allow_bootstrap = true for this apply"
 
 // EtcdAnswers reports whether anything shows that the cluster has an etcd: its members, the nodes of its Kubernetes
 // API, a control plane with data, or another resource of this process that bootstraps it.
@@ -61,7 +61,7 @@ func DescribeControlPlanes(want Spec, have Snapshot) string {
 		case s.Access == step.Gone:
 			shown = append(shown, m.Name+" has no pod")
 		case s.Access == step.Member:
-			shown = append(shown, m.Name+" holds no etcd data")
+			shown = append(shown, m.Name+" has no etcd data")
 		default:
 			shown = append(shown, m.Name+" "+stageOf(s))
 		}

@@ -110,13 +110,14 @@ func neverBegan(want Spec, have Snapshot) bool {
 
 // protectedEnd refuses the end of a protected cluster.
 func protectedEnd(m Machine, have Snapshot) step.Refusal {
-	reason := "it is the last control plane, and the cluster and its etcd would end with it"
+	reason := "it is the last control plane, and removing it destroys the cluster and its etcd"
 	if !have.Etcd.Known {
-		reason = "etcd and the Kubernetes API do not answer, so that the cluster may end with it" + Because(have.Etcd.Cause)
+		reason = "etcd and the Kubernetes API do not respond, so removing it may destroy the " +
+			"cluster" + Because(have.Etcd.Cause)
 	}
 
 	return step.Refusal{Machine: m.Name, Reason: reason,
-		Remedy: "To replace it, let another control plane join first. To give the cluster up, set deletion_protection = " +
+		Remedy: "To replace it, first add another control plane. To destroy the cluster, set deletion_protection = " +
 			"false on this resource and apply, then remove it"}
 }
 

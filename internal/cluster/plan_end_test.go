@@ -35,7 +35,7 @@ func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 	}
 
 	want := []string{
-		"take control plane cp-3 out of etcd (drains it)",
+		"remove control plane cp-3 from etcd (drains it)",
 		"reset control plane cp-3 (wipes its state, reboots to maintenance mode)",
 		"delete node cp-3 of cp-3 from Kubernetes",
 	}

@@ -94,14 +94,14 @@ func (r rollout) planEtcdVersion(d *Decision) {
 	}
 
 	m, _ := r.want.Find(via)
-	reason := "no control plane can be told"
+	reason := "no control plane responds"
 
 	if via != "" {
 		reason = etcdNotWhole(r.want, r.have, m)
 	}
 
 	if reason != "" {
-		d.hold("", "etcd goes back to %s, before Talos does, once all of it works: %s", r.etcd.Target(), reason)
+		d.hold("", "the etcd downgrade to %s, which precedes the Talos downgrade, waits: %s", r.etcd.Target(), reason)
 
 		return
 	}
@@ -189,11 +189,13 @@ func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
 		switch {
 		case members.Silent || !versions.Older(own, oldest):
 		case m.Ephemeral && s.TalosVersion != m.TalosVersion:
-			d.refuse(m.Name, fmt.Sprintf("its data goes with its pod, and with etcd %s of Talos %s it could not join "+
-				"members that run %s", own, m.TalosVersion, oldest), "Keep the Talos that runs, or give the control plane volumes")
+			d.refuse(m.Name, fmt.Sprintf("its pod contains its data, and etcd %s of Talos %s could not join "+
+				"members that run %s",
+				own, m.TalosVersion, oldest),
+				"Keep the current Talos version, or add volumes to the control plane")
 		case !member && (s.Access == step.Maintenance || s.EtcdService.WithoutData()):
 			d.refuse(m.Name, fmt.Sprintf("etcd %s of Talos %s cannot join members that run %s", own, m.TalosVersion, oldest),
-				"Let it join with the Talos that the others run, and go back to an older one after that")
+				"Let it join with the Talos version of the others, and downgrade it afterwards")
 		}
 	}
 }

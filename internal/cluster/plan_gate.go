@@ -26,7 +26,7 @@ func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string)
 	}
 
 	if !have.Etcd.Known {
-		return "etcd does not answer" + Because(have.Etcd.Cause), ""
+		return "etcd does not respond" + Because(have.Etcd.Cause), ""
 	}
 
 	if reason := othersUnfit(want, have, m); reason != "" {
@@ -47,7 +47,7 @@ func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string)
 			return "etcd has two members and needs both until " + leaving + " left", ""
 		}
 
-		return "etcd has two members and needs both, so neither can be spared",
+		return "etcd has two members and needs both for its quorum",
 			"Add a third control plane, or remove one, before this change"
 	}
 
@@ -68,13 +68,13 @@ func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
 		case memberMoved(have, other) != "":
 			return other.Name + " " + memberMoved(have, other)
 		case s.GoingDown() || s.RebootedFrom != "" && s.Access != step.Member:
-			return other.Name + " was rebooted and is not back" + Because(s.Cause)
+			return other.Name + " was rebooted and has not returned" + Because(s.Cause)
 		case s.RebootedFrom != "" && NotReady(want, have, other) != "":
 			return other.Name + " was rebooted and " + NotReady(want, have, other)
 		case s.Access == step.Member && s.InSequence():
 			return fmt.Sprintf("%s is %s", other.Name, s.Stage)
 		case (s.Access == step.Unreachable || s.Stage == step.StageBooting) && have.Time.Sub(s.Since) <= p.DeadAfter:
-			return other.Name + " may be about to come back" + Because(s.Cause)
+			return other.Name + " may be about to return" + Because(s.Cause)
 		}
 	}
 
@@ -116,7 +116,7 @@ func memberUnfit(want Spec, have Snapshot, member etcdstate.Member, name string,
 	case member.Learner:
 		return name + " is a learner in etcd, not promoted yet"
 	case s.Access != step.Member:
-		return fmt.Sprintf("etcd member %s of %s does not answer%s", member.ID, name, Because(s.Cause))
+		return fmt.Sprintf("etcd member %s of %s does not respond%s", member.ID, name, Because(s.Cause))
 	case s.Busy != "":
 		return name + " is " + s.Busy
 	case s.Stage != step.StageRunning || s.GoingDown():
@@ -136,8 +136,8 @@ func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 	for _, node := range have.Kubernetes.Nodes {
 		if node.ControlPlane && !node.Ready && nodesBecomeReady(want, have) && own.Name != node.Name &&
 			!leftBehind(want, have, node) {
-			return fmt.Sprintf("control plane node %s is not Ready; when its machine is gone for good, "+
-				"`kubectl delete node %s` goes on without it", node.Name, node.Name)
+			return fmt.Sprintf("control plane node %s is not Ready; if its machine no longer exists, run "+
+				"`kubectl delete node %s` to continue without it", node.Name, node.Name)
 		}
 	}
 

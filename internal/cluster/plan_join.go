@@ -28,7 +28,7 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 			d.hold(m.Name, "%s", podMissing)
 		case replaceable(m, s):
 		case s.Access == step.Unreachable:
-			d.hold(m.Name, "no answer from %s: %s%s", m.Address, s.Cause, hung(have, m, p))
+			d.hold(m.Name, "no response from %s: %s%s", m.Address, s.Cause, hung(have, m, p))
 		case s.GoingDown():
 			d.hold(m.Name, "is about to reboot")
 		case s.Access == step.Maintenance:
@@ -47,7 +47,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 	}
 
 	if other, ok := predecessor(want, have, m); ok {
-		d.hold(m.Name, "joins once %s is out of the cluster, whose place it takes", other.Name)
+		d.hold(m.Name, "joins after %s, which it replaces, leaves the cluster", other.Name)
 
 		return
 	}
@@ -66,15 +66,15 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 	}
 
 	if versionUnknown(want, have, p) {
-		d.hold(m.Name, "joins once the Kubernetes API tells which version it has to have%s", Because(have.Kubernetes.Cause))
+		d.hold(m.Name, "joins after the Kubernetes API reports the version to use%s", Because(have.Kubernetes.Cause))
 
 		return
 	}
 
 	if waits := have.Machines[m.Name].TalosVersion; m.Platform().Installed && versions.Older(waits, m.LeastTalos+".0-0") {
-		d.refuse(m.Name, "it waits with Talos "+waits+", and its configuration has documents that Talos knows from "+
-			m.LeastTalos+" on", "Boot it from a medium of Talos "+m.LeastTalos+
-			", or set version_contract to the contract before it when the cluster is made")
+		d.refuse(m.Name, "it runs Talos "+waits+", but its configuration has documents that need Talos "+
+			m.LeastTalos+" or later", "Boot it from a medium of Talos "+m.LeastTalos+
+			", or create the cluster with an older version_contract")
 
 		return
 	}
@@ -108,9 +108,9 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan) string {
 	switch {
 	case keys.unknownTo(m, p):
-		return "joins once nodes tell which keys the control planes carry" + Because(have.Kubernetes.Cause)
+		return "joins after the nodes report which keys the control planes have" + Because(have.Kubernetes.Cause)
 	case m.Role == step.Worker && !m.Platform().Identified && allWait(want.controlPlanes(), have):
-		return "gets its configuration once a control plane has one"
+		return "gets its configuration after a control plane has one"
 	default:
 		return ""
 	}
@@ -229,7 +229,7 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member etcdstate.Member,
 
 	q := quorumOf(want, have)
 	if q.Healthy[member.ID] {
-		d.hold(m.Name, "etcd member %s (%s) was taken for its own, and works: it belongs to %s", member.ID, member.NameOrID(),
+		d.hold(m.Name, "etcd member %s (%s) matches it, but is healthy and belongs to %s", member.ID, member.NameOrID(),
 			q.Votes[member.ID])
 
 		return
@@ -243,7 +243,7 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member etcdstate.Member,
 
 	via := q.Survivor(member.ID)
 	if via == "" {
-		d.hold(m.Name, "its etcd member %s is removed once a control plane that works can be asked", member.ID)
+		d.hold(m.Name, "its etcd member %s is removed after a healthy control plane responds", member.ID)
 
 		return
 	}

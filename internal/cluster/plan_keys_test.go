@@ -89,8 +89,8 @@ func TestNotReady_beforeTalosMakesPodsForOtherKeys(t *testing.T) {
 
 	for _, c := range []struct{ before, wanted, runs, reason string }{
 		{"", "a", "a", ""},
-		{"a", "a", "a", "its kube-apiserver does not run with its new configuration yet"},
-		{"a", "b", "a", "its kube-apiserver does not run with its new configuration yet"},
+		{"a", "a", "a", "its kube-apiserver does not use its new configuration yet"},
+		{"a", "b", "a", "its kube-apiserver does not use its new configuration yet"},
 		{"a", "b", "b", ""},
 	} {
 		s := have.Machines["cp-1"]

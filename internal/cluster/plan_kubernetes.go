@@ -41,7 +41,7 @@ func planKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 
 	if reason := d.busyElsewhere(have); reason != "" {
-		d.hold("", "Kubernetes goes on to %s once nothing else is under way: %s", u.target, reason)
+		d.hold("", "the Kubernetes upgrade to %s waits for other work: %s", u.target, reason)
 
 		return
 	}
@@ -194,7 +194,7 @@ func (u kubernetesUpgrade) upgradeControlPlane(c kubenames.Component, m Machine,
 		return
 	}
 
-	const waits = "%q has to wait: %s"
+	const waits = "%q waits: %s"
 
 	if reason := u.unfit(m, c); reason != "" {
 		d.hold(m.Name, waits, u.step(m, c), reason)
@@ -218,13 +218,13 @@ func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
 		switch {
 		case u.have.Machines[m.Name].Busy != "":
 		case stay != "":
-			d.hold(m.Name, "keeps its kubelet for now: %s", stay)
+			d.hold(m.Name, "kubelet upgrade waits: %s", stay)
 		case u.kubeletSkewed(m) != "":
-			d.holdForOthers(m.Name, "keeps its kubelet for now: %s", u.kubeletSkewed(m))
+			d.holdForOthers(m.Name, "kubelet upgrade waits: %s", u.kubeletSkewed(m))
 		case u.beyondRepair(m) != "":
-			d.hold(m.Name, "keeps its kubelet for now: it %s", u.beyondRepair(m))
+			d.hold(m.Name, "kubelet upgrade waits: it %s", u.beyondRepair(m))
 		case !budgets[m.Pool].take(m.Name):
-			d.hold(m.Name, "keeps its kubelet for now: %s", budgets[m.Pool])
+			d.hold(m.Name, "kubelet upgrade waits: %s", budgets[m.Pool])
 		default:
 			d.step(u.step(m, kubenames.Kubelet))
 		}
@@ -253,7 +253,7 @@ func (u kubernetesUpgrade) step(m Machine, c kubenames.Component) step.UpgradeCo
 // unfit says what keeps a component of a control plane from changing: anything else that does not work.
 func (u kubernetesUpgrade) unfit(m Machine, c kubenames.Component) string {
 	if !u.have.Kubernetes.Reachable && !u.mayRestore(m, c) {
-		return "the Kubernetes API does not answer" + Because(u.have.Kubernetes.Cause)
+		return "the Kubernetes API does not respond" + Because(u.have.Kubernetes.Cause)
 	}
 
 	if reason := u.beyondRepair(m); reason != "" {

@@ -24,8 +24,8 @@ func refuseLiving(want Spec, have Snapshot, d *Decision) {
 	}
 
 	if living := livingNodes(want, have); len(living) > 0 {
-		d.refuse("", fmt.Sprintf("a cluster with these secrets already runs: the Kubernetes API at %s answers, and lists "+
-			"nodes that are not machines of this resource: %s", want.Endpoint, nodesNamed(living)), livingRemedy(want))
+		d.refuse("", fmt.Sprintf("a cluster with these secrets already runs: the Kubernetes API at %s lists nodes that "+
+			"are not machines of this resource: %s", want.Endpoint, nodesNamed(living)), livingRemedy(want))
 	}
 }
 
@@ -128,8 +128,8 @@ func RefuseLivingMembers(want Spec, have Snapshot, found map[string]step.Machine
 	}
 
 	return []step.Refusal{{Reason: "a cluster with these secrets already runs: " + strings.Join(living, ", ") +
-		" in the snapshot " + want.RestoreFrom + " still answer as control planes with etcd data, and are not machines of " +
-		"this resource", Remedy: livingRemedy(want)}}
+		" in the snapshot " + want.RestoreFrom + " still respond as control planes with etcd data, but are not machines " +
+		"of this resource", Remedy: livingRemedy(want)}}
 }
 
 // livingRemedy says what to do instead of beginning a cluster beside a running one.

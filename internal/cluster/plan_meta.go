@@ -25,7 +25,7 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 
 		if step.ChangesNetwork() {
 			if reason := networkMustStay(want, have, m, d); reason != "" {
-				d.hold(m.Name, "keeps its network (META %s) for now: %s", metakey.Text(metakey.Network), reason)
+				d.hold(m.Name, "network change (META %s) waits: %s", metakey.Text(metakey.Network), reason)
 
 				continue
 			}
@@ -45,7 +45,7 @@ func acceptsMeta(s step.MachineState) bool {
 // must be complete. So a wrong configuration costs at most the one machine that gets it.
 func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 	if i := slices.IndexFunc(d.Steps, changesNetwork); i >= 0 {
-		return "that of " + d.Steps[i].On() + " is changed first"
+		return d.Steps[i].On() + " is changed first"
 	}
 
 	if i := slices.IndexFunc(d.Steps, step.Step.Disrupts); i >= 0 {
@@ -62,7 +62,7 @@ func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 		case s.Busy != "":
 			return other.Name + " is " + s.Busy
 		case s.Access == step.Unreachable || s.Access == step.Unobserved:
-			return other.Name + " does not answer" + Because(s.Cause)
+			return other.Name + " does not respond" + Because(s.Cause)
 		case guarded && other.Role == step.ControlPlane:
 			if reason := NotReady(want, have, other); reason != "" {
 				return other.Name + ": " + reason

@@ -66,12 +66,12 @@ func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 
 	switch {
 	case len(q.Votes) <= 1 && len(want.controlPlanes()) == 1:
-		return "its pod would have to be replaced, and all data of etcd is in that pod (storage.ephemeral): the whole " +
-				"cluster would be lost",
-			"Take the change back. Or have two more control planes first, which hold etcd meanwhile. Or give the cluster up " +
-				"and replace the resource (-replace): with restore_from it begins with a snapshot of etcd"
+		return "the change replaces its pod, which has all data of etcd (storage.ephemeral): the whole cluster would be " +
+				"lost",
+			"Revert the change. Or first add two more control planes, which keep etcd running. Or destroy the cluster and " +
+				"replace the resource (-replace): with restore_from it starts from an etcd snapshot"
 	case !have.Etcd.Known:
-		return "its data goes with its pod, and etcd does not answer" + Because(have.Etcd.Cause), ""
+		return "its pod contains its data, and etcd does not respond" + Because(have.Etcd.Cause), ""
 	case ok:
 		return q.Without(member.ID), ""
 	default:
@@ -90,7 +90,7 @@ func formerPeer(have Snapshot, m Machine, member etcdstate.Member) string {
 	case !m.Platform().Moves:
 		return ""
 	case len(addresses) == 0:
-		return "runs in a pod whose address is not known"
+		return "runs in a pod whose address is unknown"
 	}
 
 	for _, peer := range member.PeerURLs {
@@ -100,7 +100,7 @@ func formerPeer(have Snapshot, m Machine, member etcdstate.Member) string {
 		}
 	}
 
-	return fmt.Sprintf("is still known to etcd at the address of a former pod: %s, not %s",
+	return fmt.Sprintf("is registered in etcd with the address of a former pod: %s, not %s",
 		strings.Join(member.PeerURLs, ", "), strings.Join(addresses, ", "))
 }
 
@@ -132,9 +132,9 @@ func planVolumes(want Spec, have Snapshot, d *Decision) {
 		case m.Locked:
 			d.keep(step.ReplaceVolumes{Machine: m.Name, Role: m.Role, Cause: s.Cause}, isLocked(m.Name))
 		case reason != "":
-			d.hold(m.Name, "its data is lost%s, and its volumes are not replaced yet: %s", Because(s.Cause), reason)
+			d.hold(m.Name, "its data is lost%s; its volumes are not replaced yet: %s", Because(s.Cause), reason)
 		case inHand != "" || m.Role == step.ControlPlane && other != "":
-			d.hold(m.Name, "its data is lost%s, and its volumes are replaced after those of %s", Because(s.Cause), inHand+other)
+			d.hold(m.Name, "its data is lost%s; its volumes are replaced after those of %s", Because(s.Cause), inHand+other)
 		default:
 			d.step(step.ReplaceVolumes{Machine: m.Name, Role: m.Role, Cause: s.Cause})
 
@@ -151,7 +151,7 @@ func dataNeeded(want Spec, have Snapshot, m Machine) string {
 	}
 
 	if !have.Etcd.Known {
-		return "etcd does not answer" + Because(have.Etcd.Cause)
+		return "etcd does not respond" + Because(have.Etcd.Cause)
 	}
 
 	member, ok := have.MemberOf(m)
@@ -159,7 +159,7 @@ func dataNeeded(want Spec, have Snapshot, m Machine) string {
 
 	switch {
 	case ok && q.Healthy[member.ID]:
-		return fmt.Sprintf("its etcd member %s works", member.ID)
+		return fmt.Sprintf("its etcd member %s is healthy", member.ID)
 	case ok:
 		return q.Without(member.ID)
 	default:

@@ -18,7 +18,7 @@ func (r rollout) planWorkers(controlPlane string, d *Decision) {
 
 	stay := workersMustStay(r.want, r.have)
 	if controlPlane != "" {
-		stay = "control planes come first, and " + controlPlane + " is not through"
+		stay = "control planes come first, but " + controlPlane + " is not done"
 	}
 
 	live := r.liveShares()
@@ -93,10 +93,10 @@ func (r rollout) liveShares() map[string]*share {
 
 func (s *share) String() string {
 	if len(s.broken) == 0 {
-		return "others of its pool take theirs first"
+		return "other machines of its pool get theirs first"
 	}
 
-	return enumerate(s.broken) + " not working with the new one"
+	return enumerate(s.broken) + " not healthy with the new one"
 }
 
 func (r rollout) planWorker(m Machine, stay string, b *budget, live *share, d *Decision) {
@@ -109,17 +109,17 @@ func (r rollout) planWorker(m Machine, stay string, b *budget, live *share, d *D
 	case later != "":
 		d.hold(m.Name, "%s", later)
 	case !change.Disrupts() && live.left == 0:
-		d.hold(m.Name, "keeps its configuration for now: %s", live)
+		d.hold(m.Name, "configuration change waits: %s", live)
 	case !change.Disrupts():
 		live.left--
 
 		d.step(change)
 	case stay != "":
-		d.hold(m.Name, "keeps its %s for now: %s", kept(change), stay)
+		d.hold(m.Name, "%s waits: %s", kindOf(change), stay)
 	case r.inTransit(m, change) != "":
-		d.hold(m.Name, "keeps its %s for now: %s", kept(change), r.inTransit(m, change))
+		d.hold(m.Name, "%s waits: %s", kindOf(change), r.inTransit(m, change))
 	case !b.take(m.Name):
-		d.hold(m.Name, "keeps its %s for now: %s", kept(change), b)
+		d.hold(m.Name, "%s waits: %s", kindOf(change), b)
 	default:
 		d.step(change)
 	}
@@ -129,7 +129,7 @@ func (r rollout) planWorker(m Machine, stay string, b *budget, live *share, d *D
 // repaired first.
 func workersMustStay(want Spec, have Snapshot) string {
 	if !have.Kubernetes.Reachable {
-		return "the Kubernetes API does not answer" + Because(have.Kubernetes.Cause)
+		return "the Kubernetes API does not respond" + Because(have.Kubernetes.Cause)
 	}
 
 	for _, m := range want.sorted(step.ControlPlane) {
@@ -203,10 +203,10 @@ func (b *budget) String() string {
 	case "":
 		where = "workers"
 	case UnmanagedPool:
-		where = "nodes that no resource has"
+		where = "unmanaged nodes"
 	}
 
-	return fmt.Sprintf("%d of the %s may be out of service at once, and %s", b.limit, where, enumerate(b.down))
+	return fmt.Sprintf("at most %d of the %s may be out of service, and %s", b.limit, where, enumerate(b.down))
 }
 
 // enumerate names the machines that are down, the first few of many.

@@ -52,7 +52,7 @@ func unanswered(want Spec, have Snapshot, m Machine) string {
 		return waitsBesideItsNode
 	}
 
-	return "does not answer" + Because(have.Machines[m.Name].Cause)
+	return "does not respond" + Because(have.Machines[m.Name].Cause)
 }
 
 // planRemovals removes control planes from the cluster. Living ones leave last, one at a time, when nothing else is
@@ -71,16 +71,16 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case departed(want, have, m, p) && have.Etcd.Known:
 			planRemains(want, have, m, d)
 		case s.Access != step.Member && !departed(want, have, m, p):
-			d.hold(m.Name, "is to be removed and %s", unanswered(want, have, m))
+			d.hold(m.Name, "is not removed yet: %s", unanswered(want, have, m))
 		case !have.Etcd.Known:
-			d.hold(m.Name, "is removed once etcd answers%s", Because(have.Etcd.Cause))
+			d.hold(m.Name, "is removed after etcd responds%s", Because(have.Etcd.Cause))
 		case isMember:
 			members = append(members, m)
 		case mayVote(have, s):
 			// It may be a member under an unknown name and address.
-			d.hold(m.Name, "is not reset: its etcd runs, and none of the members is known to be its own")
+			d.hold(m.Name, "is not reset: its etcd runs, but its member is unknown")
 		case inHand != "":
-			d.hold(m.Name, "is reset once %s is through", inHand)
+			d.hold(m.Name, "is reset after %s is done", inHand)
 		case otherUnderWay(want, have, m, p) != "":
 			d.hold(m.Name, "is not reset yet: %s", otherUnderWay(want, have, m, p))
 		default:
@@ -92,7 +92,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	for _, m := range members {
 		if inHand != "" {
-			d.hold(m.Name, "is removed once %s is through", inHand)
+			d.hold(m.Name, "is removed after %s is done", inHand)
 
 			continue
 		}
@@ -144,7 +144,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 
 	// Of two members neither can be lost for a change, so the leaving one goes first.
 	if other := d.underWay(want, have, m.Name, len(q.Votes) == 2); other != "" {
-		d.hold(m.Name, "is removed once %s is through", other)
+		d.hold(m.Name, "is removed after %s is done", other)
 
 		return
 	}
@@ -188,12 +188,12 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case departed(want, have, m, p):
 		planRemains(want, have, m, d)
 	case s.Access != step.Member:
-		d.hold(m.Name, "is to be removed and %s", unanswered(want, have, m))
+		d.hold(m.Name, "is not removed yet: %s", unanswered(want, have, m))
 	case !have.Kubernetes.Reachable:
-		d.hold(m.Name, "is removed once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
+		d.hold(m.Name, "is removed after the Kubernetes API responds%s", Because(have.Kubernetes.Cause))
 	case blind != "":
 		// The reset would hold the lock, which control planes need for the move after which their nodes report keys.
-		d.hold(m.Name, "is not removed before %s can join", blind)
+		d.hold(m.Name, "is not removed until %s can join", blind)
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
@@ -210,7 +210,7 @@ func planRemains(want Spec, have Snapshot, m Machine, d *Decision) {
 	case m.Platform().Deleted && (access == step.Maintenance || access == step.Unreachable):
 		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: true})
 	case !have.Kubernetes.Reachable:
-		d.hold(m.Name, "its node is deleted once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
+		d.hold(m.Name, "its node is deleted after the Kubernetes API responds%s", Because(have.Kubernetes.Cause))
 	case ok:
 		d.step(step.DeleteNode{Machine: m.Name, Node: node.Name})
 	}
@@ -237,14 +237,14 @@ func refuseLastRemoval(want Spec, have Snapshot, d *Decision) {
 
 	if len(want.waiting) > 0 && want.waiting[0].machine.Role == step.ControlPlane {
 		first := want.waiting[0]
-		d.refuse(first.machine.Name, fmt.Sprintf("it would be called %s as %s is, and no control plane stays that works "+
-			"until that one has left", first.machine.WantedNode, first.predecessor.Name),
-			"Give it another hostname, or another key in machines: then it joins first, and the other one leaves")
+		d.refuse(first.machine.Name, fmt.Sprintf("its node name would be %s, as for %s, and no healthy control plane "+
+			"remains until that machine leaves", first.machine.WantedNode, first.predecessor.Name),
+			"Use another hostname, or another key in machines: then it joins before the other machine leaves")
 
 		return
 	}
 
-	d.refuse(removed[0].Name, fmt.Sprintf("it is to be removed, and no control plane of cluster %q would be left",
+	d.refuse(removed[0].Name, fmt.Sprintf("removing it would leave cluster %q without a control plane",
 		want.Name),
 		"Keep one control plane, or destroy the whole cluster")
 }

@@ -82,11 +82,11 @@ func leavesEtcd(want Spec, have Snapshot, m Machine) bool {
 func (d *Decision) awaitRejoining(m Machine, other Rejoining, have Snapshot, p Policy) {
 	switch {
 	case other.Failed:
-		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s was taken out to be replaced and did not join again",
-			other.Name), "Apply again, so that the other one joins first")
+		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s left for its replacement and did not join again",
+			other.Name), "Apply again, so that the other machine joins first")
 	case !other.Joins && !other.Since.IsZero() && have.Time.Sub(other.Since) > p.RejoinTimeout:
-		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s was taken out to be replaced and nothing began to create "+
-			"it within %s", other.Name, short(p.RejoinTimeout)), replaceOneByOne)
+		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s left for its replacement, and no create of it started "+
+			"within %s", other.Name, short(p.RejoinTimeout)), replaceOneByOne)
 	default:
 		d.hold(m.Name, "stays in etcd until %s is replaced and has joined again", other.Name)
 	}
@@ -99,19 +99,18 @@ func (d *Decision) awaitMissing(m, other Machine, have Snapshot, p Policy) {
 	limited := !slices.ContainsFunc(have.Rejoining, func(r Rejoining) bool { return !r.Failed })
 
 	if !runs && limited && !s.Since.IsZero() && have.Time.Sub(s.Since) > p.RejoinTimeout {
-		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s is no working member of etcd, and did not become one "+
-			"within %s",
+		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s did not become a healthy etcd member within %s",
 			other.Name, short(p.RejoinTimeout)), replaceOneByOne)
 
 		return
 	}
 
-	d.hold(m.Name, "stays in etcd until %s is a working member of etcd%s", other.Name, Because(s.Cause))
+	d.hold(m.Name, "stays in etcd until %s is a healthy etcd member%s", other.Name, Because(s.Cause))
 }
 
 const replaceOneByOne = "Control planes are replaced one at a time: each one joins before the next one leaves. With " +
 	"-parallelism=1 the CLIs may destroy the next one first: apply with a higher -parallelism, or replace one " +
-	"machine in each apply. Take control planes that are gone for good out of talos_endpoints"
+	"machine in each apply. Remove control planes that no longer exist from talos_endpoints"
 
 // missingOthers are the other control planes in the handle that are not working members of etcd during a replacement.
 // An address without a member does not count if etcd has as many members without it: it is another address of one.

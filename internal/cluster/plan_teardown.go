@@ -82,7 +82,8 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 		d.step(step.Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
 	case s.Access == step.Member && m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !have.Kubernetes.Reachable &&
 		!kubernetesSilent(have, p):
-		d.hold(m.Name, "is reset once the Kubernetes API answers, which drains it, or was silent for %s%s", p.DeadAfter,
+		d.hold(m.Name, "is drained and reset after the Kubernetes API responds, or reset after %s without a response%s",
+			p.DeadAfter,
 			Because(have.Kubernetes.Cause))
 	case s.Access == step.Member:
 		d.step(step.Reset{
@@ -92,9 +93,9 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 			Graceful: m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && have.Kubernetes.Reachable,
 		})
 	case m.hidesHardware(s):
-		d.hold(m.Name, "waits in maintenance mode at %s and shows no hardware UUID yet", m.Address)
+		d.hold(m.Name, "waits in maintenance mode at %s and does not report its hardware UUID yet", m.Address)
 	default:
-		d.hold(m.Name, "no answer from %s%s", m.Address, Because(s.Cause))
+		d.hold(m.Name, "no response from %s%s", m.Address, Because(s.Cause))
 	}
 }
 
@@ -120,21 +121,21 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	case s.Busy != "":
 		return ""
 	case s.Access == step.Foreign:
-		return "answers, but not as a machine of this cluster" + Because(s.Cause)
+		return "responds, but not as a machine of this cluster" + Because(s.Cause)
 	case s.Access == step.Member && m.isOther(s):
-		return fmt.Sprintf("answers as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
+		return fmt.Sprintf("responds as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
 	case m.isOtherNode(s):
-		return fmt.Sprintf("answers as another node: %s, expected %s", s.NodeName, m.NodeName)
+		return fmt.Sprintf("responds as another node: %s, expected %s", s.NodeName, m.NodeName)
 	case m.hasOtherRole(s):
-		return fmt.Sprintf("answers as a %s, expected a %s", s.Role, m.Role)
+		return fmt.Sprintf("responds as a %s, expected a %s", s.Role, m.Role)
 	case AwayAfterReset(m, have, p):
 		return "was reset and did not come back within " + short(p.ResetTimeout) + Because(s.Cause)
 	case s.Access == step.Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.DeleteTimeout:
-		return "was deleted and is not gone" + Because(s.Cause)
+		return "was deleted but still exists" + Because(s.Cause)
 	case m.hidesHardware(s) && silentFor(have, m, p):
-		return "waits in maintenance mode and shows no hardware UUID, expected is " + m.UUID
+		return "waits in maintenance mode and reports no hardware UUID, expected " + m.UUID
 	case !m.Platform().Deleted && silentFor(have, m, p):
-		return "does not answer" + Because(s.Cause)
+		return "does not respond" + Because(s.Cause)
 	default:
 		return ""
 	}

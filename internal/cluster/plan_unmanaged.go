@@ -70,7 +70,7 @@ func (r rollout) planUnmanaged(d *Decision) {
 
 	for _, m := range r.want.all() {
 		if change, _ := r.changeOf(m); change != nil && r.disrupts(m) {
-			stay = "machines of the cluster come first, and " + m.Name + " is not through"
+			stay = "machines of the cluster come first, but " + m.Name + " is not done"
 
 			break
 		}
@@ -86,11 +86,11 @@ func (r rollout) planUnmanaged(d *Decision) {
 		case !ok:
 			r.holdUnmanaged(m, d)
 		case stay != "":
-			d.hold(m.Name, "keeps its Talos for now: %s", stay)
+			d.hold(m.Name, "Talos upgrade waits: %s", stay)
 		case r.inTransit(m, upgrade) != "":
-			d.hold(m.Name, "keeps its Talos for now: %s", r.inTransit(m, upgrade))
+			d.hold(m.Name, "Talos upgrade waits: %s", r.inTransit(m, upgrade))
 		case !b.take(m.Name):
-			d.hold(m.Name, "keeps its Talos for now: %s", b)
+			d.hold(m.Name, "Talos upgrade waits: %s", b)
 		default:
 			d.step(upgrade)
 		}
@@ -112,14 +112,14 @@ func (r rollout) holdUnmanaged(m Machine, d *Decision) {
 
 	switch {
 	case s.Access == step.Member && s.NodeName != m.NodeName:
-		reason = fmt.Sprintf("answers as another node: %s", s.NodeName)
+		reason = fmt.Sprintf("responds as another node: %s", s.NodeName)
 	case reason == "" && lags:
-		reason = fmt.Sprintf("runs %s, and its node still tells %s", s.TalosVersion, node.TalosVersion)
+		reason = fmt.Sprintf("runs %s, but its node still reports %s", s.TalosVersion, node.TalosVersion)
 	case reason == "":
 		return
 	}
 
-	d.hold(m.Name, "%s; it is not waited for once its node is deleted", reason)
+	d.hold(m.Name, "%s; the wait ends when its node is deleted", reason)
 }
 
 // tellTalos sets the Talos version on the node of a machine of the model.

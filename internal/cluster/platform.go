@@ -28,9 +28,9 @@ type Platform struct {
 
 // The platforms.
 var (
-	Metal = Platform{Installed: true, Reboots: true, Resetting: "was reset, does not wait in maintenance mode yet"}
+	Metal = Platform{Installed: true, Reboots: true, Resetting: "was reset and is not in maintenance mode yet"}
 	Pod   = Platform{
-		Identified: true, Deleted: true, NamesNode: true, Moves: true, Resetting: "was deleted, and is not gone yet",
+		Identified: true, Deleted: true, NamesNode: true, Moves: true, Resetting: "was deleted but still exists",
 	}
 )
 

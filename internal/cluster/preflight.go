@@ -17,7 +17,7 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 
 	switch {
 	case ok && m.unmanaged() && !want.upgradesOnly(have, m.Name):
-		return "its node was deleted, or another one answers"
+		return "its node was deleted, or another machine responds"
 	case ok && step.BeginsEtcd(op):
 		return begunElsewhere(want, have, m)
 	case ok && op.ChangesEtcd():
@@ -38,7 +38,7 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 	case step.RemoveMember:
 		q := quorumOf(want, have)
 		if q.Healthy[s.Member] {
-			return "etcd member " + s.Member + " works"
+			return "etcd member " + s.Member + " is healthy"
 		}
 
 		if reason := staysForReplacement(want, have, p); reason != "" {
@@ -60,7 +60,7 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 		return othersUnfit(want, have, m) // its etcd continues to run
 	case step.ReplaceVolumes:
 		if !have.Machines[m.Name].VolumesLost {
-			return "its volumes can be used again"
+			return "its volumes are available again"
 		}
 
 		return dataNeeded(want, have, m)

@@ -28,9 +28,9 @@ func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 		whole = "control planes in etcd"
 	}
 
-	d.refuse("", fmt.Sprintf("the data of %d of %d %s is lost%s, so that etcd cannot have a quorum again",
+	d.refuse("", fmt.Sprintf("the data of %d of %d %s is lost%s, so etcd cannot regain quorum",
 		len(lost), of, whole, Because(strings.TrimSuffix(lost[0]+": "+have.Machines[lost[0]].Cause, ": "))),
-		"Set restore_from to a snapshot of the cluster, or bring the volumes back")
+		"Set restore_from to a snapshot of the cluster, or recover the volumes")
 }
 
 // quorumLost names the control planes that lost their data, and their total number, when the others can never form a

@@ -67,7 +67,7 @@ func nodeNotReady(want Spec, have Snapshot, m Machine) string {
 
 	node, ok := have.NodeOf(m)
 	if !ok {
-		return "has not registered as a Kubernetes node yet"
+		return "is not registered as a Kubernetes node yet"
 	}
 
 	if nodesBecomeReady(want, have) && !node.Ready {

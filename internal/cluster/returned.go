@@ -54,15 +54,15 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 		switch {
 		case m.Platform().Identified || s.Access != step.Maintenance || s.Busy != "" || m.isOther(s):
 		case m.InService || s.WasMember:
-			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, and was a member of the cluster until now", m.Address),
+			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, but was a member of the cluster", m.Address),
 				wayBack(m))
 		case m.Proven(s) || uuidMayCome(have, m, s, p):
 		case m.UUID != "":
-			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode and shows no hardware UUID, expected is %s", m.Address,
+			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode and reports no hardware UUID, expected %s", m.Address,
 				m.UUID), howToProve)
 		default:
-			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, and nothing proves that it is the machine that joined: "+
-				"no hardware UUID is known of it", m.Address), howToProve)
+			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, and it is not proven to be the machine that "+
+				"joined, because its hardware UUID is unknown", m.Address), howToProve)
 		}
 	}
 }
@@ -97,11 +97,11 @@ func notReturned(want Spec, have Snapshot, m Machine) string {
 
 	if member, ok := formerMember(want, have, m); ok && m.Role == step.ControlPlane && leads(have, member) {
 		return "waits in maintenance mode while its member " + member.NameOrID() + " leads etcd, so another machine may " +
-			"have its address; goes on once another member leads"
+			"have its address; continues after another member leads"
 	}
 
 	if !m.Proven(have.Machines[m.Name]) {
-		return "waits in maintenance mode and shows no hardware UUID yet"
+		return "waits in maintenance mode and does not report its hardware UUID yet"
 	}
 
 	return ""
@@ -109,7 +109,7 @@ func notReturned(want Spec, have Snapshot, m Machine) string {
 
 // waitsBesideItsNode is the message about a machine in maintenance mode whose node works.
 const waitsBesideItsNode = "waits in maintenance mode while its node is Ready, so another machine may have its " +
-	"address; goes on once the node is not Ready any more"
+	"address; continues after the node is no longer Ready"
 
 // leads reports whether any etcd member reports another one as its leader. Members report no more about the health of
 // another one: each reports its own status (Talos 1.13, MachineService.EtcdStatus), and another machine may answer at

@@ -29,16 +29,16 @@ func (t *trial) refused(d cluster.Decision) {
 			ok = b.version != t.machine(r.Machine).TalosVersion || b.schematic != t.machine(r.Machine).Schematic
 		case strings.Contains(text, "the image holds another Talos"):
 			ok = b.version != t.machine(r.Machine).TalosVersion
-		case strings.Contains(text, "cannot have a quorum again"):
+		case strings.Contains(text, "cannot regain quorum"):
 			ok = !t.quorum() && slices.ContainsFunc(t.boxes, func(b *box) bool { return b.pod != nil && b.pod.lost })
 		case strings.Contains(text, "wanted is the older"):
 			ok = !t.machine(r.Machine).AllowDowngrade
-		case strings.Contains(text, "cannot join"), strings.Contains(text, "its data goes with its pod"):
+		case strings.Contains(text, "cannot join"), strings.Contains(text, "its pod contains its data"):
 			ok = t.tooOldToJoin(t.machine(r.Machine))
-		case strings.Contains(text, "has to wait for the maintenance window"):
+		case strings.Contains(text, "waits for the maintenance window"):
 			ok = t.refuses && t.atWindow().Closed && t.api() // what comes next is named
 			t.say("refused outside of the window")
-		case strings.Contains(text, "it is locked, and would be removed"):
+		case strings.Contains(text, "it is locked and cannot be removed"):
 			ok = t.machine(r.Machine).Locked && slices.ContainsFunc(t.want.Removed,
 				func(m cluster.Machine) bool { return m.Name == r.Machine })
 		case strings.Contains(text, "two members"):

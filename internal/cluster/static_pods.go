@@ -21,7 +21,7 @@ func staleStaticPod(s step.MachineState, node kubestate.Node) string {
 			return "its " + name + " has not started yet"
 		case pod.Stamp != s.StaticPods[name],
 			name == string(kubenames.KubeAPIServer) && s.StampsBefore[name] == pod.Stamp:
-			return "its " + name + " does not run with its new configuration yet"
+			return "its " + name + " does not use its new configuration yet"
 		case !pod.Ready:
 			return "its " + name + " is not ready"
 		}

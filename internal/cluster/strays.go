@@ -7,7 +7,7 @@ import (
 )
 
 // Strays are the nodes with the mark of this resource whose machines are outside the spec: a killed run created them,
-// and its state was never written. They are nil while the Kubernetes API does not answer. [Unmanaged] leaves them
+// and its state was never written. They are nil while the Kubernetes API does not respond. [Unmanaged] leaves them
 // out, like every node with a mark.
 func Strays(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable || want.Owner == "" {

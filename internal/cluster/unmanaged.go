@@ -14,7 +14,7 @@ import (
 // They have no resource, so nothing here creates, configures, resets or removes one, and they come and go. They still
 // count as etcd members (quorumOf, Unowned) and for the version skew.
 
-// Unmanaged are the nodes of machines without a resource, nil while the Kubernetes API does not answer: they are
+// Unmanaged are the nodes of machines without a resource, nil while the Kubernetes API does not respond: they are
 // outside the spec, and no resource marked them. A node that just joined is one of them until its resource marks it.
 func Unmanaged(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable {
@@ -88,8 +88,8 @@ func (u kubernetesUpgrade) refuseBeyondUnmanaged(d *Decision) {
 			continue
 		}
 
-		d.refuse("", fmt.Sprintf("node %s, whose machine no resource has, runs kubelet %s, and kube-apiserver %s supports "+
-			"none that is more than %d minor versions older", node.Name, node.KubeletVersion, to, kubeletSkew),
+		d.refuse("", fmt.Sprintf("node %s, an unmanaged node, runs kubelet %s, and kube-apiserver %s supports kubelets "+
+			"at most %d minor versions older", node.Name, node.KubeletVersion, to, kubeletSkew),
 			"Replace its machine with one that has a newer kubelet first, delete the node if its machine is "+
 				"gone, or upgrade Kubernetes by fewer minor versions")
 

@@ -49,8 +49,8 @@ func (d *Decision) holdOutside(want Spec, have Snapshot) {
 	opens := have.Window.next()
 
 	if have.Window.Refuses && len(now) == 0 && atRest(want, have, waits) {
-		d.refuse(due[0].On(), fmt.Sprintf("%q has to wait for the maintenance window, which %s", due[0], opens),
-			"What can be done outside of it was done. Apply again when it is open")
+		d.refuse(due[0].On(), fmt.Sprintf("%q waits for the maintenance window, which %s", due[0], opens),
+			"All work that needs no window is done. Apply again when the window is open")
 
 		return
 	}

@@ -16,7 +16,7 @@ func (s State) Discord(but string) string {
 
 	for _, member := range s.Members {
 		if _, answers := s.Views[member.ID]; s.Views != nil && !answers && member.ID != but {
-			return fmt.Sprintf("etcd member %s of %s does not say how it is", member.ID, member.NameOrID())
+			return fmt.Sprintf("etcd member %s of %s does not report its status", member.ID, member.NameOrID())
 		}
 	}
 
@@ -34,13 +34,13 @@ func (s State) Discord(but string) string {
 		case len(v.Errors) > 0:
 			return fmt.Sprintf("etcd member %s reports: %s", id, strings.Join(v.Errors, ", "))
 		case v.Leader == "":
-			return fmt.Sprintf("etcd member %s knows no leader", id)
+			return fmt.Sprintf("etcd member %s has no leader", id)
 		case first == "":
 			leader, members, first = v.Leader, list, id
 		case v.Leader != leader:
 			return fmt.Sprintf("etcd members %s and %s follow different leaders", first, id)
 		case list != members:
-			return fmt.Sprintf("etcd members %s and %s know different members", first, id)
+			return fmt.Sprintf("etcd members %s and %s report different members", first, id)
 		}
 	}
 

@@ -25,7 +25,8 @@ func (q Quorum) Down(id string) string {
 	}
 
 	if others, need := q.healthyBut(id), Majority(len(q.Votes)); others < need {
-		return fmt.Sprintf("etcd needs %d of its %d members, and without it %d would work", need, len(q.Votes), others)
+		return fmt.Sprintf("etcd needs %d of its %d members for quorum, and without it %d would be healthy",
+			need, len(q.Votes), others)
 	}
 
 	return ""
@@ -41,9 +42,10 @@ func (q Quorum) Without(id string) string {
 
 	switch others := q.healthyBut(id); {
 	case left == 0:
-		return "it is the last one"
+		return "it is the last member"
 	case others < Majority(left):
-		return fmt.Sprintf("of the %d members that would be left %d have to work, and %d do", left, Majority(left), others)
+		return fmt.Sprintf("the remaining %d members need %d healthy ones for quorum, but only %d are healthy",
+			left, Majority(left), others)
 	default:
 		return ""
 	}

@@ -89,19 +89,21 @@ func CanGoBack(from, to string) bool { return Before(from) == to && !versions.Ol
 func (t Together) Takes(version string) (why string, tell bool) {
 	switch {
 	case t.Data == "" || t.Silent:
-		return "not every member says which version of etcd it runs", false
+		return "not every member reports its etcd version", false
 	case !versions.Older(version, t.Data) && versions.Older(version, t.Oldest) && !t.GoesBack:
-		return fmt.Sprintf("all members run etcd %s, which is about to bring data of %s to its own version", t.Oldest,
+		return fmt.Sprintf("all members run etcd %s, which is about to upgrade data of version %s", t.Oldest,
 			t.Data), false
 	case !versions.Older(version, t.Data):
 		return "", false
 	case t.GoesBack:
-		return fmt.Sprintf("the data of etcd is for %s still, and goes back to %s", t.Data, t.Target()), false
+		return fmt.Sprintf("the etcd data still has version %s, and its downgrade to %s is in progress",
+			t.Data, t.Target()), false
 	case t.Oldest != t.Newest || t.Oldest != t.Data || !CanGoBack(t.Newest, version):
-		return fmt.Sprintf("the data of etcd is for %s, and goes back one version at a time while all members run that one",
+		return fmt.Sprintf("the etcd data has version %s; a downgrade needs all members on that version, and goes one "+
+			"version at a time",
 			t.Data), false
 	default:
-		return fmt.Sprintf("the data of etcd is for %s", t.Data), true
+		return fmt.Sprintf("the etcd data has version %s", t.Data), true
 	}
 }
 

@@ -21,21 +21,21 @@ func TestTakes_byTheVersionsOfAllMembers(t *testing.T) {
 		why     string
 		tell    bool
 	}{
-		"not requested yet":       {[]etcdstate.Versions{seven, seven}, "3.6", "the data of etcd is for 3.7", true},
-		"requested":               {[]etcdstate.Versions{downgrading, seven}, "3.6", "the data of etcd is for 3.7 still, and goes back to 3.6", false},
-		"one is not through":      {[]etcdstate.Versions{loweredDowngrading, downgrading}, "3.6", "the data of etcd is for 3.7 still, and goes back to 3.6", false},
+		"not requested yet":       {[]etcdstate.Versions{seven, seven}, "3.6", "the etcd data has version 3.7", true},
+		"requested":               {[]etcdstate.Versions{downgrading, seven}, "3.6", "the etcd data still has version 3.7, and its downgrade to 3.6 is in progress", false},
+		"one is not through":      {[]etcdstate.Versions{loweredDowngrading, downgrading}, "3.6", "the etcd data still has version 3.7, and its downgrade to 3.6 is in progress", false},
 		"went back":               {[]etcdstate.Versions{loweredDowngrading, loweredDowngrading}, "3.6", "", false},
 		"some are replaced":       {[]etcdstate.Versions{six, loweredDowngrading}, "3.6", "", false},
 		"canceled, and held":      {[]etcdstate.Versions{six, lowered}, "3.6", "", false},
 		"in an upgrade":           {[]etcdstate.Versions{six, lowered, lowered}, "3.6", "", false},
-		"an upgrade just through": {[]etcdstate.Versions{lowered, lowered}, "3.6", "all members run etcd 3.7, which is about to bring data of 3.6 to its own version", false},
+		"an upgrade just through": {[]etcdstate.Versions{lowered, lowered}, "3.6", "all members run etcd 3.7, which is about to upgrade data of version 3.6", false},
 		"two versions at once": {[]etcdstate.Versions{seven}, "3.5",
-			"the data of etcd is for 3.7, and goes back one version at a time while all members run that one", false},
+			"the etcd data has version 3.7; a downgrade needs all members on that version, and goes one version at a time", false},
 		"not to 3.5": {[]etcdstate.Versions{six, six}, "3.5",
-			"the data of etcd is for 3.6, and goes back one version at a time while all members run that one", false},
+			"the etcd data has version 3.6; a downgrade needs all members on that version, and goes one version at a time", false},
 		"no way back":    {[]etcdstate.Versions{old}, "3.5", "", false},
-		"one is silent":  {[]etcdstate.Versions{seven, {}}, "3.6", "not every member says which version of etcd it runs", false},
-		"none was asked": {nil, "3.6", "not every member says which version of etcd it runs", false},
+		"one is silent":  {[]etcdstate.Versions{seven, {}}, "3.6", "not every member reports its etcd version", false},
+		"none was asked": {nil, "3.6", "not every member reports its etcd version", false},
 	} {
 		why, tell := etcdstate.AllOf(test.members).Takes(test.version)
 		if why != test.why || tell != test.tell {

@@ -270,7 +270,7 @@ func TestBootstrap_waitsForAControlPlaneThatFellSilent(t *testing.T) {
 		switch {
 		case e.State == lifecycle.StepStarted && strings.HasPrefix(e.Step.String(), "apply configuration to cp-2"):
 			s.sim.Machine("cp-1").PowerOff()
-		case e.State == lifecycle.Waiting && e.Machine == "cp-1" && strings.Contains(e.Reason, "may already hold etcd data"):
+		case e.State == lifecycle.Waiting && e.Machine == "cp-1" && strings.Contains(e.Reason, "may already have etcd data"):
 			named.Store(true)
 		case e.State == lifecycle.Waiting && e.Machine == "cp-2" && strings.HasPrefix(e.Reason, "is booting") &&
 			ready.Add(1) > 5:

@@ -329,7 +329,7 @@ func TestUpgrade_whoseBootHangs(t *testing.T) {
 	result, err := s.convergeUntil(func(e lifecycle.Event) bool {
 		return e.Machine == "cp-1" && strings.Contains(e.Reason, "hangs before META")
 	})
-	if err == nil || !strings.Contains(err.Error(), "cp-1: no answer from") ||
+	if err == nil || !strings.Contains(err.Error(), "cp-1: no response from") ||
 		!strings.Contains(err.Error(), "upgraded to Talos "+newerTalos) || !strings.Contains(err.Error(), "other entry") {
 		t.Fatalf("the error is %v, want what to do about cp-1", err)
 	}

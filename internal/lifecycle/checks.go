@@ -124,6 +124,6 @@ func (g *checkGate) close(tell func(Event)) {
 	g.cancel()
 
 	if err := <-g.answered; err != nil {
-		tell(Event{State: Note, Reason: "the health checks were cut off: " + err.Error()})
+		tell(Event{State: Note, Reason: "the health checks were interrupted: " + err.Error()})
 	}
 }

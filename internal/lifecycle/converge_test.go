@@ -410,7 +410,7 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 	})
 
 	_, err := s.runnerThatReports(&waiting, "no leader").Converge(ctx, s.want)
-	if err == nil || !strings.Contains(err.Error(), "etcd does not answer yet") ||
+	if err == nil || !strings.Contains(err.Error(), "etcd does not respond yet") ||
 		!strings.Contains(err.Error(), "no leader") {
 		t.Errorf("error %v, want what etcd said last", err)
 	}

@@ -19,7 +19,7 @@ func (r *Runner) awaitEndpoint(ctx context.Context) kubestate.Endpoint {
 		return seen
 	}
 
-	r.tell(Event{State: Waiting, Reason: "the endpoint " + seen.URL + " does not answer: " + seen.Cause})
+	r.tell(Event{State: Waiting, Reason: "the endpoint " + seen.URL + " does not respond: " + seen.Cause})
 
 	ctx, stop := context.WithTimeout(ctx, r.Policy.EndpointTimeout)
 	defer stop()

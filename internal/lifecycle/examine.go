@@ -78,7 +78,7 @@ func (o *observer) listed(ctx context.Context, have cluster.Snapshot) etcdstate.
 		case !seen:
 			silent = append(silent, m)
 		case view.Leader == "":
-			state.Cause = fmt.Sprintf("member %s on %s knows no leader", view.Member, m.Address)
+			state.Cause = fmt.Sprintf("member %s on %s has no leader", view.Member, m.Address)
 		default:
 			led = append(led, m)
 		}

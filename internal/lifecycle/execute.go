@@ -85,7 +85,7 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	case step.SyncManifests:
 		return r.syncManifests(ctx, o, s)
 	default:
-		return wait.Permanent(fmt.Errorf("no way to run step %q", o.step))
+		return wait.Permanent(fmt.Errorf("unsupported step %q", o.step))
 	}
 }
 
@@ -137,7 +137,7 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 
 	err := wait.Until(probing, r.interval(), func(ctx context.Context) error {
 		if s := machine.Observe(ctx); s.Access != step.Member {
-			return fmt.Errorf("it does not answer under the new configuration: %s", s.Cause)
+			return fmt.Errorf("the machine does not respond with the new configuration: %s", s.Cause)
 		}
 
 		return nil
@@ -147,7 +147,8 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 			return err
 		}
 
-		return wait.Permanent(fmt.Errorf("%s was given the configuration on trial and takes the old one back within %s: %w",
+		return wait.Permanent(fmt.Errorf("%s does not respond with the new configuration and restores the previous one "+
+			"within %s: %w",
 			m.Name, revertAfter, err))
 	}
 
@@ -175,7 +176,7 @@ func (r *Runner) upgrade(ctx context.Context, o stepRun, s step.Upgrade) error {
 func (r *Runner) replaceVolumes(ctx context.Context, o stepRun, s step.ReplaceVolumes) error {
 	volumes, ok := r.Fleet.Machine(o.on).(Volumes)
 	if !ok {
-		return wait.Permanent(fmt.Errorf("%s is no pod and has no volumes to replace", s.Machine))
+		return wait.Permanent(fmt.Errorf("%s is not a pod, so it has no volumes to replace", s.Machine))
 	}
 
 	if err := o.confirm(ctx); err != nil {
@@ -278,7 +279,7 @@ func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.S
 
 		kept = append(kept, step.Hold{
 			Machine: m.Name, Reason: fmt.Sprintf(
-				"its node %s stays cordoned by talosop, until an apply finds the machine well: it %s", node.Name, reason),
+				"its node %s stays cordoned by talosop until an apply finds the machine healthy: it %s", node.Name, reason),
 		})
 	}
 

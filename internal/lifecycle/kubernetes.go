@@ -48,7 +48,7 @@ func (r *Runner) withKeys(ctx context.Context, o stepRun, config []byte, s step.
 	}
 
 	if r.Keys == nil {
-		return nil, wait.Permanent(errors.New("no way to set keys in a configuration"))
+		return nil, wait.Permanent(errors.New("cannot set keys in a configuration"))
 	}
 
 	var active []byte
@@ -85,12 +85,12 @@ func (r *Runner) withImages(config []byte, images kubenames.Images) ([]byte, err
 	}
 
 	if r.Images == nil {
-		return nil, wait.Permanent(errors.New("no way to set the images of Kubernetes in a configuration"))
+		return nil, wait.Permanent(errors.New("cannot set Kubernetes images in a configuration"))
 	}
 
 	out, err := r.Images(config, images)
 	if err != nil {
-		return nil, wait.Permanent(fmt.Errorf("set the images of Kubernetes in the configuration: %w", err))
+		return nil, wait.Permanent(fmt.Errorf("set the Kubernetes images in the configuration: %w", err))
 	}
 
 	return out, nil

@@ -167,7 +167,7 @@ func TestRestore_isolatedAtTheEndpointOfALivingCluster(t *testing.T) {
 
 	rehearsal := s.beside("spare", 1, 0, s.want.Endpoint, true)
 	rehearsal.want.RestoreFrom, rehearsal.snapshot = "backups/prod.db", &held{data: s.takeSnapshot()}
-	rehearsal.expectRefused("an endpoint of its own")
+	rehearsal.expectRefused("its own endpoint")
 }
 
 // TestRestore_elsewhereWhileTheMembersOfTheSnapshotRun: another endpoint hides the running cluster, and the machines

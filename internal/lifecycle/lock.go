@@ -53,7 +53,7 @@ func (t *leaseGate) open(ctx context.Context, tell func(Event)) bool {
 
 		a.err = finally(func() (err error) {
 			a.lost, a.release, err = t.lock.Acquire(ctx, func(holder string) {
-				tell(Event{State: Waiting, Reason: "for the lock of the cluster, which " + holder + " has"})
+				tell(Event{State: Waiting, Reason: "for the lock of the cluster, held by " + holder})
 			})
 
 			return err
@@ -115,7 +115,7 @@ func (t *leaseGate) giveBack() {
 }
 
 // errRunEnds ends the wait for the lock.
-var errRunEnds = errors.New("the run ends")
+var errRunEnds = errors.New("the run is ending")
 
 // stopWaiting stops the wait for the lock and reports the holder; nil where the run does not wait.
 func (t *leaseGate) stopWaiting() error {

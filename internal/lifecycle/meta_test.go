@@ -134,8 +134,8 @@ func TestMeta_wrongNetworkCostsOneMachine(t *testing.T) {
 
 	runner := s.runner()
 	runner.Events = func(e lifecycle.Event) {
-		if e.State == lifecycle.Waiting && e.Machine == "cp-2" && strings.Contains(e.Reason, "keeps its network") &&
-			strings.Contains(e.Reason, "cp-1 does not answer") {
+		if e.State == lifecycle.Waiting && e.Machine == "cp-2" && strings.Contains(e.Reason, "network change") &&
+			strings.Contains(e.Reason, "cp-1 does not respond") {
 			cancel()
 		}
 	}

@@ -469,7 +469,7 @@ func (o *observer) snapshot() cluster.Snapshot {
 	defer o.mu.Unlock()
 
 	have := cluster.Snapshot{Machines: maps.Clone(o.states), Etcd: o.last.Etcd,
-		Kubernetes: kubestate.State{Cause: "not asked in time"}}
+		Kubernetes: kubestate.State{Cause: "not queried in time"}}
 	if o.nodes != nil {
 		have.Kubernetes = *o.nodes
 	}

@@ -45,6 +45,6 @@ func (r *Runner) operate(ctx context.Context, o stepRun, s step.Operate) error {
 	case operation.RestartService:
 		return machine.RestartService(ctx, s.Service)
 	default:
-		return wait.Permanent(fmt.Errorf("no way to do %q on a machine", s.Kind))
+		return wait.Permanent(fmt.Errorf("unsupported operation %q", s.Kind))
 	}
 }

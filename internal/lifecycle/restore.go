@@ -62,7 +62,7 @@ func (w *work) ask(ctx context.Context, have cluster.Snapshot) map[string]step.M
 	}
 
 	if err := asking.Wait(); err != nil {
-		w.runner.tell(Event{State: Note, Reason: "the members in the snapshot were not asked: " + err.Error()})
+		w.runner.tell(Event{State: Note, Reason: "could not check the members in the snapshot: " + err.Error()})
 	}
 
 	return found

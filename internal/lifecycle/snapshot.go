@@ -53,7 +53,7 @@ func (p *precaution) take(ctx context.Context, r *Runner, o stepRun, watch *obse
 
 	from, ok := watch.snapshotSource(o.on)
 	if !ok {
-		return errors.New("take a snapshot of etcd first: no control plane has an etcd that works")
+		return errors.New("take a snapshot of etcd first: no control plane has a healthy etcd")
 	}
 
 	where, err := r.Snapshots.Keep(ctx, time.Now(), r.Fleet.Machine(from).EtcdSnapshot)

@@ -124,7 +124,7 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 
 		state := watch.state(name)
 		if w.repeats(op, state) {
-			return fmt.Errorf("step %q succeeded, and the machine is as it was before: %w", op, ErrNoProgress)
+			return fmt.Errorf("step %q succeeded but did not change the machine: %w", op, ErrNoProgress)
 		}
 
 		w.finished[name] = decided{op, state}
@@ -200,7 +200,7 @@ func (w *work) carryOut(ctx context.Context, o stepRun, watch *observer, have cl
 }
 
 // errUnconfirmed marks the error of a step that was called off before its effect.
-var errUnconfirmed = errors.New("called off")
+var errUnconfirmed = errors.New("canceled")
 
 // confirm checks once more right before a machine goes out of service. During its drain the lock may have been lost,
 // other machines may have failed, or the run may be ending. have is the observation on which the step was decided.
@@ -275,7 +275,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 
 		select {
 		case <-w.ending:
-			return now, errors.New("the run ends")
+			return now, errors.New("the run is ending")
 		default:
 		}
 
@@ -287,7 +287,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 		case <-next:
 		case <-w.ending:
 		case <-ctx.Done():
-			return now, fmt.Errorf("waiting for a new observation: %w", context.Cause(ctx))
+			return now, fmt.Errorf("wait for a new observation: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestAssume_knowsThatEtcdGoesBack(t *testing.T) {
 		Seen: record.Machines{"cp-1": {Drift: record.Drift{{Kind: record.EtcdGoesBack, Wanted: "3.6"}}}}}
 
 	for talos, want := range map[string]string{
-		"v1.14.1": "cancel the downgrade of etcd to 3.6 (told to cp-1; no restart)",
+		"v1.14.1": "cancel the etcd downgrade to 3.6 (through cp-1; no restart)",
 		"v1.13.6": "upgrade Talos on cp-1: v1.14.1 -> v1.13.6 (reboot)",
 	} {
 		spec := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true, Machines: []cluster.Machine{{Name: "cp-1",

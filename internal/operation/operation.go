@@ -54,7 +54,7 @@ func (o Operation) On(machine string, drained bool) string {
 	case SyncManifests:
 		return "apply the bootstrap manifests of " + machine
 	case Collect:
-		return "collect from " + machine
+		return "collect support data from " + machine
 	case RestartService:
 		return fmt.Sprintf("restart %s on %s", o.Service, machine)
 	default:

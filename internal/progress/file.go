@@ -71,7 +71,7 @@ func CheckFile(path string) error {
 	case err != nil:
 		return err
 	case !folder.IsDir():
-		return fmt.Errorf("%s is no folder", filepath.Dir(path))
+		return fmt.Errorf("%s is not a directory", filepath.Dir(path))
 	}
 
 	return errors.Join(safefile.CheckAppend(path), safefile.CheckAppend(path+forPeople))

@@ -50,7 +50,7 @@ func SpansFromEnvironment(ctx context.Context, version string) (*Spans, error) {
 	case "none":
 		return nil, nil //nolint:nilnil // spans are not requested
 	default:
-		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q; talosop knows otlp and none", exporter)
+		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q; talosop supports otlp and none", exporter)
 	}
 
 	client, err := clientFor(firstOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"))
@@ -96,7 +96,7 @@ func clientFor(protocol string) (otlptrace.Client, error) {
 	case "grpc":
 		return otlptracegrpc.NewClient(), nil
 	default:
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q; talosop knows http/protobuf and grpc", protocol)
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q; talosop supports http/protobuf and grpc", protocol)
 	}
 }
 

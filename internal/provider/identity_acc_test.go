@@ -47,7 +47,7 @@ func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 
 	refresh := w.MustRun("apply", "-refresh-only", "-auto-approve")
 	sitetest.Says(t, refresh, "Unexpected machine identity")
-	sitetest.Says(t, refresh, "w-2 ("+waiting.Address().String()+"): answers as another machine: UUID "+another+", expected "+
+	sitetest.Says(t, refresh, "w-2 ("+waiting.Address().String()+"): responds as another machine: UUID "+another+", expected "+
 		waiting.UUID())
 	areRecorded("after a refresh")
 
@@ -67,7 +67,7 @@ func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 				t.Fatalf("%s: exit %d:\n%s", command[0], result.Exit, result.Output())
 			}
 
-			sitetest.Says(t, result, "answers as another machine")
+			sitetest.Says(t, result, "responds as another machine")
 			sitetest.Says(t, result, other+", expected "+member.UUID())
 		}
 

@@ -133,16 +133,16 @@ func TestAccImpostor_atTheAddressOfAMember(t *testing.T) {
 
 		b.to.Store(blank)
 		late := w.Run("apply", "before.tfplan")
-		sitetest.Says(t, late, "waits in maintenance mode, and was a member of the cluster until now", "Plan again")
+		sitetest.Says(t, late, "waits in maintenance mode, but was a member of the cluster", "Plan again")
 		nothingChanged(t, s)
 
 		planned := w.MustRun("plan")
-		sitetest.Says(t, planned, "nothing proves that it is the machine that joined",
-			"shows no hardware UUID, expected is "+meant.UUID(),
+		sitetest.Says(t, planned, "not proven to be the machine that joined",
+			"reports no hardware UUID, expected "+meant.UUID(),
 			"rejoin = true")
 
 		refused := w.Run("apply", "-auto-approve")
-		sitetest.Says(t, refused, "shows no hardware UUID, expected is "+meant.UUID())
+		sitetest.Says(t, refused, "reports no hardware UUID, expected "+meant.UUID())
 		nothingChanged(t, s)
 
 		known := rememberedBy(t, w, "talosop_control_plane.this")["cp-3"]
@@ -194,8 +194,8 @@ func TestAccImpostor_wipedMachinesAreRepaired(t *testing.T) {
 
 		s.ForgetCalls()
 
-		sitetest.Says(t, w.MustRun("plan"), "w-1: it waits in maintenance mode, without a configuration",
-			"nothing proves that it is the machine that joined", "rejoin = true")
+		sitetest.Says(t, w.MustRun("plan"), "w-1: in maintenance mode without a configuration",
+			"not proven to be the machine that joined", "rejoin = true")
 
 		if refused := w.Run("apply", "-auto-approve"); refused.Exit != 1 {
 			t.Errorf("the apply ended with %d, want 1", refused.Exit)

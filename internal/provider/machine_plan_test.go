@@ -258,7 +258,7 @@ func TestMachine_planOfDestroy(t *testing.T) {
 
 	for _, one := range []tftest.Config{tftest.With(tftest.BaseMachine(), false, "deletion_protection"), protected()} {
 		tftest.ExpectMistake(t, destroy(one), "",
-			[]string{"leave cluster \"prod\"", "take control plane cp-1 out of etcd", "delete node cp-1"}, true)
+			[]string{"leave cluster \"prod\"", "remove control plane cp-1 from etcd", "delete node cp-1"}, true)
 	}
 
 	last := tftest.With(protected(), []any{"10.0.0.11"}, "cluster", "talos_endpoints")

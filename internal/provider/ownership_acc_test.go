@@ -45,8 +45,8 @@ func TestAccOwnership_renamedKeys(t *testing.T) {
 			`-target=talosop_machine.this["plane-2"]`, `-target=talosop_machine.this["plane-3"]`}
 
 		// A create knows no running nodes, and gives them no other names. The next apply knows them.
-		sitetest.Says(t, w.MustRun(creates...), "Incomplete create of machine", "runs as the node cp-",
-			"would be called plane-")
+		sitetest.Says(t, w.MustRun(creates...), "Incomplete create of machine", "runs as node cp-",
+			"its new name would be plane-")
 		w.MustRun(creates...)
 
 		removal := w.MustRun("apply", "-auto-approve")

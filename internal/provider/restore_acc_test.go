@@ -291,7 +291,7 @@ func TestAccRestore_olderThanAWorker(t *testing.T) {
 					Config: whole,
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
-							operationsAre("talosop_worker.this", `restart the kubelet of w-1, which registers its missing node`),
+							operationsAre("talosop_worker.this", `restart the kubelet of w-1 to register its missing node`),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
@@ -374,7 +374,7 @@ func TestAccRestore_isRefused(t *testing.T) {
 						r.isBack(t)
 						r.ForgetCalls()
 					},
-					Config: file(plain), ExpectError: sitetest.Message("it holds the data of an etcd that lives"),
+					Config: file(plain), ExpectError: sitetest.Message("it has the data of a running etcd"),
 				},
 				{PreConfig: func() { r.ExpectNothingSent(t) }, Config: right, ConfigPlanChecks: again},
 			},

@@ -109,7 +109,7 @@ func TestAccRehearsal_besideTheCluster(t *testing.T) {
 		s.ForgetCalls()
 
 		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve"), "a cluster with these secrets already runs",
-			"To rehearse the restore beside that cluster, set isolated = true and an endpoint of its own")
+			"To rehearse the restore next to that cluster, set isolated = true and a separate endpoint")
 		expectWaiting(t, r.spares...)
 
 		if sent := s.CallsTo("ApplyConfiguration"); len(sent) > 0 || len(w.Resources()) > 0 {

@@ -240,7 +240,7 @@ func TestAccCreate_storesNothingBeforeTheFirstEffect(t *testing.T) {
 				{
 					Config: sitetest.SecretsHCL + sitetest.ReplaceMachines(s.ControlPlaneOf(nil, ""),
 						fmt.Sprintf("cp-1 = { address = %q, uuid = \"4c4c4544-0042-3510-8053-b4c04f435931\" }", address)),
-					ExpectError: sitetest.Message("answers as another machine"),
+					ExpectError: sitetest.Message("responds as another machine"),
 				},
 				{Config: sitetest.SecretsHCL, ConfigStateChecks: []statecheck.StateCheck{resourceCount(1)}},
 			},
@@ -332,7 +332,7 @@ func TestAccAddress_swappedOnesAreRefused(t *testing.T) {
 			ProtoV6ProviderFactories: sitetest.QuickProviders(),
 			Steps: []resource.TestStep{
 				{Config: s.WholeCluster()},
-				{PreConfig: s.ForgetCalls, Config: exchanged, ExpectError: sitetest.Message("answers as another machine")},
+				{PreConfig: s.ForgetCalls, Config: exchanged, ExpectError: sitetest.Message("responds as another machine")},
 				{
 					PreConfig: func() { s.ExpectNothingSent(t) },
 					Config:    s.WholeCluster(),

@@ -73,14 +73,14 @@ func certificatesValid(planes []plane, have cluster.Snapshot, seen []Certificate
 	}
 
 	if len(planes) == 0 {
-		unsure = append(unsure, "no control plane is known")
+		unsure = append(unsure, "no known control plane")
 	}
 
 	if len(have.Kubernetes.Certificates) == 0 {
-		unsure = append(unsure, "the Kubernetes API shows no certificate")
+		unsure = append(unsure, "the Kubernetes API presents no certificate")
 	}
 
-	return judged(CertificatesValid, bad, unsure, "no certificate ends soon")
+	return judged(CertificatesValid, bad, unsure, "no certificate expires soon")
 }
 
 // text says until when a certificate is valid.

@@ -117,7 +117,7 @@ func memberErrors(member etcdstate.Member, planes []plane, etcd etcdstate.State)
 			}
 		}
 
-		return []string{"does not say how it is"}
+		return []string{"does not report its status"}
 	}
 
 	return viewErrors(view)
@@ -129,7 +129,7 @@ func memberErrors(member etcdstate.Member, planes []plane, etcd etcdstate.State)
 func viewErrors(view etcdstate.View) []string {
 	var out []string
 	if view.Leader == "" {
-		out = append(out, "knows no leader")
+		out = append(out, "has no leader")
 	}
 
 	repeated := map[string]bool{}
@@ -166,15 +166,15 @@ func unlisted(planes []plane, etcd etcdstate.State) string {
 
 	for _, id := range slices.Sorted(maps.Keys(etcd.Views)) {
 		if etcd.Views[id].Leader == "" {
-			reasons = append(reasons, "member "+id+" knows no leader")
+			reasons = append(reasons, "member "+id+" has no leader")
 		}
 	}
 
 	switch {
 	case len(planes) == 0:
-		return "no control plane is known"
+		return "no known control plane"
 	case len(reasons) == 0:
-		return "no control plane lists the members of etcd"
+		return "no control plane returns the etcd member list"
 	default:
 		return listed(reasons)
 	}
@@ -224,7 +224,7 @@ func etcdQuorum(h Etcd, etcd etcdstate.State) Condition {
 	}
 
 	return judged(EtcdQuorum, bad, unsure,
-		fmt.Sprintf("voting members: %d, needed: %d, seen to follow a leader: %d", voters(etcd.Members), h.Quorum,
+		fmt.Sprintf("voting members: %d, quorum: %d, following a leader: %d", voters(etcd.Members), h.Quorum,
 			following(etcd)))
 }
 
@@ -276,7 +276,7 @@ func etcdAgreement(etcd etcdstate.State) Condition {
 
 	i := slices.IndexFunc(ids, func(id string) bool { return etcd.Views[id].Leader != "" })
 	if i < 0 {
-		return judged(EtcdAgreement, nil, []string{"no member was seen to follow a leader"}, "")
+		return judged(EtcdAgreement, nil, []string{"no member follows a leader"}, "")
 	}
 
 	var bad []string
@@ -287,24 +287,24 @@ func etcdAgreement(etcd etcdstate.State) Condition {
 	for _, id := range ids {
 		switch view := etcd.Views[id]; {
 		case view.Leader == "":
-			bad = append(bad, fmt.Sprintf("%s and %s knows no leader", follows, etcd.Named(id)))
+			bad = append(bad, fmt.Sprintf("%s, but %s has no leader", follows, etcd.Named(id)))
 		case view.Leader != first.Leader:
-			bad = append(bad, fmt.Sprintf("%s and %s follows %s", follows, etcd.Named(id), etcd.Named(view.Leader)))
+			bad = append(bad, fmt.Sprintf("%s, but %s follows %s", follows, etcd.Named(id), etcd.Named(view.Leader)))
 		case !slices.Equal(view.Members, first.Members):
-			bad = append(bad, fmt.Sprintf("%s and %s know different members", etcd.Named(ids[i]), etcd.Named(id)))
+			bad = append(bad, fmt.Sprintf("%s and %s report different members", etcd.Named(ids[i]), etcd.Named(id)))
 		}
 	}
 
-	return judged(EtcdAgreement, bad, nil, fmt.Sprintf("members that agree: %d", len(etcd.Views)))
+	return judged(EtcdAgreement, bad, nil, fmt.Sprintf("members in agreement: %d", len(etcd.Views)))
 }
 
 func etcdNoAlarms(h Etcd, etcd etcdstate.State) Condition {
 	var unsure []string
 	if following(etcd) == 0 {
-		unsure = []string{"no member was seen to follow a leader"}
+		unsure = []string{"no member follows a leader"}
 	}
 
-	return judged(EtcdNoAlarms, h.Alarms, unsure, "no alarm is raised")
+	return judged(EtcdNoAlarms, h.Alarms, unsure, "no active alarms")
 }
 
 // alarms are those that any member reports, with names instead of IDs.

@@ -99,7 +99,7 @@ func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 }
 
 // notInTime is the cause of a silence without an error.
-const notInTime = "no answer in time"
+const notInTime = "timed out waiting for a response"
 
 // Healthy is true when every condition is.
 func (h Cluster) Healthy() bool { return allTrue(h.Conditions) }
@@ -205,11 +205,11 @@ func (p plane) absence() (reason string, known bool) {
 	case step.Maintenance:
 		return "waits in maintenance mode", true
 	case step.Foreign:
-		return "answers with another identity", true
+		return "responds with another identity", true
 	case step.Gone:
 		return "does not exist", true
 	case step.Unreachable, step.Unobserved:
-		return "does not answer", false
+		return "does not respond", false
 	default:
 		return string(p.state.Access), false
 	}
@@ -244,10 +244,10 @@ func talosAPIReachable(planes []plane) Condition {
 	}
 
 	if len(planes) == 0 {
-		return Condition{Name: TalosAPIReachable, Status: Unknown, Reason: "no control plane is known"}
+		return Condition{Name: TalosAPIReachable, Status: Unknown, Reason: "no known control plane"}
 	}
 
-	return judged(TalosAPIReachable, bad, nil, fmt.Sprintf("control planes that answer: %d", len(planes)))
+	return judged(TalosAPIReachable, bad, nil, fmt.Sprintf("reachable control planes: %d", len(planes)))
 }
 
 func controlPlanesReady(planes []plane) Condition {
@@ -264,10 +264,10 @@ func controlPlanesReady(planes []plane) Condition {
 	}
 
 	if len(planes) == 0 {
-		unsure = append(unsure, "no control plane is known")
+		unsure = append(unsure, "no known control plane")
 	}
 
-	return judged(ControlPlanesReady, bad, unsure, fmt.Sprintf("control planes that are ready: %d", len(planes)))
+	return judged(ControlPlanesReady, bad, unsure, fmt.Sprintf("ready control planes: %d", len(planes)))
 }
 
 func kubernetesAPI(k kubestate.State) Condition {
@@ -280,15 +280,15 @@ func kubernetesAPI(k kubestate.State) Condition {
 }
 
 func endpointReachable(e kubestate.Endpoint) Condition {
-	c := Condition{Name: EndpointReachable, Status: True, Reason: "the endpoint answers"}
+	c := Condition{Name: EndpointReachable, Status: True, Reason: "the endpoint responds"}
 
 	switch {
 	case e.OutOfReach:
-		c.Reason = "the endpoint is not asked: unreachable_endpoints of the provider lists it"
+		c.Reason = "the endpoint is not checked: unreachable_endpoints of the provider lists it"
 	case e.Silent():
-		c.Status, c.Reason = False, e.URL+" does not answer"
+		c.Status, c.Reason = False, e.URL+" does not respond"
 	case !e.Asked:
-		c.Status, c.Reason = Unknown, "the endpoint was not asked"
+		c.Status, c.Reason = Unknown, "the endpoint was not checked"
 	}
 
 	return c
@@ -326,7 +326,7 @@ func nodesReady(k kubestate.State) Condition {
 		}
 	}
 
-	c := ofNodes(NodesReady, k, bad, fmt.Sprintf("nodes that are Ready: %d", len(k.Nodes)))
+	c := ofNodes(NodesReady, k, bad, fmt.Sprintf("Ready nodes: %d", len(k.Nodes)))
 
 	// All are Ready since the last one is, and not all since the first one is not.
 	switch c.Status {
@@ -360,7 +360,7 @@ func nodesSchedulable(k kubestate.State) Condition {
 		wrong = append(wrong, n.UnschedulableSince)
 	}
 
-	c := ofNodes(NodesSchedulable, k, bad, fmt.Sprintf("nodes that take pods: %d", len(k.Nodes)))
+	c := ofNodes(NodesSchedulable, k, bad, fmt.Sprintf("schedulable nodes: %d", len(k.Nodes)))
 	if c.Status == False {
 		c.Since = wrong.first()
 	}

@@ -112,7 +112,7 @@ func (w *watched) allSilent() {
 
 func (w *watched) leaderless() {
 	w.have.Etcd.Known, w.have.Etcd.Members, w.have.Peers = false, nil, nil
-	w.have.Etcd.Cause = "member a1 on 10.0.0.1 knows no leader"
+	w.have.Etcd.Cause = "member a1 on 10.0.0.1 has no leader"
 	delete(w.have.Etcd.Views, "a3")
 
 	for _, id := range []string{"a1", "a2"} {
@@ -123,10 +123,10 @@ func (w *watched) leaderless() {
 }
 
 const (
-	noAnswerOfEtcd = "10.0.0.1 does not answer, 10.0.0.2 does not answer"
+	noAnswerOfEtcd = "10.0.0.1 does not respond, 10.0.0.2 does not respond"
 	noNodes        = "the Kubernetes API does not list the nodes"
-	noneShown      = "the Kubernetes API shows no certificate"
-	noEndpoint     = "EndpointReachable False: https://10.0.0.10:6443 does not answer"
+	noneShown      = "the Kubernetes API presents no certificate"
+	noEndpoint     = "EndpointReachable False: https://10.0.0.10:6443 does not respond"
 )
 
 // TestHealth_conditionsThatAreNotTrue lists the conditions of each cluster that are not True.
@@ -142,20 +142,20 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		"a control plane is silent": {
 			breaks: func(w *watched) { w.silent("10.0.0.1", "a1") },
 			wrong: []string{
-				"TalosAPIReachable False: cp-1 (10.0.0.1) does not answer",
-				"ControlPlanesReady Unknown: cp-1 (10.0.0.1) does not answer",
-				"EtcdMembersHealthy False: cp-1 its machine does not answer",
-				"CertificatesValid Unknown: cp-1 (10.0.0.1) does not answer",
+				"TalosAPIReachable False: cp-1 (10.0.0.1) does not respond",
+				"ControlPlanesReady Unknown: cp-1 (10.0.0.1) does not respond",
+				"EtcdMembersHealthy False: cp-1 its machine does not respond",
+				"CertificatesValid Unknown: cp-1 (10.0.0.1) does not respond",
 			},
-			summary: "Degraded: TalosAPIReachable is False (cp-1 (10.0.0.1) does not answer); ",
+			summary: "Degraded: TalosAPIReachable is False (cp-1 (10.0.0.1) does not respond); ",
 		},
 		"one that only etcd knows is silent": {
 			breaks: func(w *watched) { w.have.Peers = nil; delete(w.have.Etcd.Views, "a3") },
 			wrong: []string{
-				"TalosAPIReachable False: cp-3 (10.0.0.3) does not answer",
-				"ControlPlanesReady Unknown: cp-3 (10.0.0.3) does not answer",
-				"EtcdMembersHealthy False: cp-3 its machine does not answer",
-				"CertificatesValid Unknown: cp-3 (10.0.0.3) does not answer",
+				"TalosAPIReachable False: cp-3 (10.0.0.3) does not respond",
+				"ControlPlanesReady Unknown: cp-3 (10.0.0.3) does not respond",
+				"EtcdMembersHealthy False: cp-3 its machine does not respond",
+				"CertificatesValid Unknown: cp-3 (10.0.0.3) does not respond",
 			},
 		},
 		"nobody answers": {
@@ -165,34 +165,34 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"ControlPlanesReady Unknown: " + noAnswerOfEtcd,
 				"EtcdQuorum Unknown: " + noAnswerOfEtcd,
 				"EtcdMembersHealthy Unknown: " + noAnswerOfEtcd,
-				"EtcdAgreement Unknown: no member was seen to follow a leader",
-				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
+				"EtcdAgreement Unknown: no member follows a leader",
+				"EtcdNoAlarms Unknown: no member follows a leader",
 				"KubernetesAPI False: " + noNodes, noEndpoint, "NodesReady Unknown: " + noNodes,
 				"NodesSchedulable Unknown: " + noNodes,
 				"CertificatesValid Unknown: " + noAnswerOfEtcd + ", " + noneShown,
 			},
 			summary: "Unreachable: ",
 		},
-		"no control plane is known": {
+		"no known control plane": {
 			breaks: func(w *watched) { w.allSilent(); w.want.Machines = nil },
 			wrong: []string{
-				"TalosAPIReachable Unknown: no control plane is known", "ControlPlanesReady Unknown: no control plane is known",
-				"EtcdQuorum Unknown: no control plane is known", "EtcdMembersHealthy Unknown: no control plane is known",
-				"EtcdAgreement Unknown: no member was seen to follow a leader",
-				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
+				"TalosAPIReachable Unknown: no known control plane", "ControlPlanesReady Unknown: no known control plane",
+				"EtcdQuorum Unknown: no known control plane", "EtcdMembersHealthy Unknown: no known control plane",
+				"EtcdAgreement Unknown: no member follows a leader",
+				"EtcdNoAlarms Unknown: no member follows a leader",
 				"KubernetesAPI False: " + noNodes, noEndpoint, "NodesReady Unknown: " + noNodes,
 				"NodesSchedulable Unknown: " + noNodes,
-				"CertificatesValid Unknown: no control plane is known, " + noneShown,
+				"CertificatesValid Unknown: no known control plane, " + noneShown,
 			},
 		},
 		"the quorum is lost": {
 			breaks: (*watched).leaderless,
 			wrong: []string{
-				"EtcdQuorum False: member a1 knows no leader, member a2 knows no leader",
-				"EtcdMembersHealthy False: a1 knows no leader and etcdserver: no leader, a2 knows no leader and etcdserver: no " +
-					"leader",
-				"EtcdAgreement Unknown: no member was seen to follow a leader",
-				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
+				"EtcdQuorum False: member a1 has no leader, member a2 has no leader",
+				"EtcdMembersHealthy False: a1 has no leader and etcdserver: no leader, a2 has no leader and etcdserver: " +
+					"no leader",
+				"EtcdAgreement Unknown: no member follows a leader",
+				"EtcdNoAlarms Unknown: no member follows a leader",
 			},
 		},
 		"a member is cut off": {
@@ -200,17 +200,17 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				w.view("a3", func(v *etcdstate.View) { v.Leader, v.Members = "", nil })
 			},
 			wrong: []string{
-				"EtcdMembersHealthy False: cp-3 knows no leader",
-				"EtcdAgreement False: cp-1 follows cp-2 and cp-3 knows no leader",
+				"EtcdMembersHealthy False: cp-3 has no leader",
+				"EtcdAgreement False: cp-1 follows cp-2, but cp-3 has no leader",
 			},
 		},
 		"there are two leaders": {
 			breaks: func(w *watched) { w.view("a3", func(v *etcdstate.View) { v.Leader = "a3" }) },
-			wrong:  []string{"EtcdAgreement False: cp-1 follows cp-2 and cp-3 follows cp-3"},
+			wrong:  []string{"EtcdAgreement False: cp-1 follows cp-2, but cp-3 follows cp-3"},
 		},
 		"members know different members": {
 			breaks: func(w *watched) { w.view("a2", func(v *etcdstate.View) { v.Members = []string{"a2"} }) },
-			wrong:  []string{"EtcdAgreement False: cp-1 and cp-2 know different members"},
+			wrong:  []string{"EtcdAgreement False: cp-1 and cp-2 report different members"},
 		},
 		"an alarm is raised, which every member reports as an error, and one reports another": {
 			breaks: func(w *watched) {
@@ -271,9 +271,9 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				}
 			},
 			wrong: []string{
-				"TalosAPIReachable False: cp-1 (10.0.0.1) answers with another identity",
-				"ControlPlanesReady False: cp-1 (10.0.0.1) answers with another identity, w-1 (10.0.0.9) is a worker",
-				"EtcdMembersHealthy False: cp-1 its machine answers with another identity",
+				"TalosAPIReachable False: cp-1 (10.0.0.1) responds with another identity",
+				"ControlPlanesReady False: cp-1 (10.0.0.1) responds with another identity, w-1 (10.0.0.9) is a worker",
+				"EtcdMembersHealthy False: cp-1 its machine responds with another identity",
 			},
 		},
 		"one machine answers at two addresses": {
@@ -285,14 +285,14 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		},
 		"only the Kubernetes API is silent": {
 			breaks: func(w *watched) { w.have.Kubernetes = kubestate.State{Cause: "connection refused"} },
-			wrong: []string{"KubernetesAPI False: " + noNodes, "EndpointReachable Unknown: the endpoint was not asked",
+			wrong: []string{"KubernetesAPI False: " + noNodes, "EndpointReachable Unknown: the endpoint was not checked",
 				"NodesReady Unknown: " + noNodes,
 				"NodesSchedulable Unknown: " + noNodes, "CertificatesValid Unknown: " + noneShown},
 		},
 		"only the endpoint is silent": {
 			breaks:  func(w *watched) { w.have.Kubernetes.Endpoint = silent },
 			wrong:   []string{noEndpoint},
-			summary: "Degraded: EndpointReachable is False (https://10.0.0.10:6443 does not answer)",
+			summary: "Degraded: EndpointReachable is False (https://10.0.0.10:6443 does not respond)",
 		},
 		"the endpoint is out of reach": {
 			breaks: func(w *watched) { w.have.Kubernetes.Endpoint = kubestate.Endpoint{OutOfReach: true} },
@@ -330,9 +330,9 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				w.have.Machines["10.0.0.1"] = s
 			},
 			wrong: []string{
-				"TalosAPIReachable False: cp-1 (10.0.0.1) does not answer",
-				"ControlPlanesReady Unknown: cp-1 (10.0.0.1) does not answer",
-				"EtcdMembersHealthy False: cp-1 its machine does not answer",
+				"TalosAPIReachable False: cp-1 (10.0.0.1) does not respond",
+				"ControlPlanesReady Unknown: cp-1 (10.0.0.1) does not respond",
+				"EtcdMembersHealthy False: cp-1 its machine does not respond",
 				"CertificatesValid False: Talos API of cp-1 (10.0.0.1) is valid until 2026-01-01T00:00:00Z, Talos API of cp-2 " +
 					"(10.0.0.2) is valid until 2026-01-01T09:00:00Z",
 			},
@@ -434,7 +434,7 @@ func TestHealth_isStable(t *testing.T) {
 		t.Errorf("the second reading differs:\n%s", diff)
 	}
 
-	if len(a.Silent) != 1 || !strings.Contains(a.Silent[0], "cp-1 (10.0.0.1) does not answer: read tcp") {
+	if len(a.Silent) != 1 || !strings.Contains(a.Silent[0], "cp-1 (10.0.0.1) does not respond: read tcp") {
 		t.Errorf("silent are %q", a.Silent)
 	}
 }
@@ -534,7 +534,7 @@ func TestHealth_machines(t *testing.T) {
 		want   []string
 	}{
 		"all is well": {breaks: func(*watched) {}, want: []string{cp1, cp2, cp3, w1}},
-		"a control plane that does not answer has its node by its address": {
+		"a control plane that does not respond has its node by its address": {
 			breaks: func(w *watched) {
 				w.silent("10.0.0.1", "a1")
 				w.have.Etcd = etcdstate.State{}
@@ -543,7 +543,7 @@ func TestHealth_machines(t *testing.T) {
 				w.have.Kubernetes.Nodes[0].TalosVersion = "v1.12.0"
 				w.have.Kubernetes.Nodes[2].ControlPlane = true
 			},
-			want: []string{"10.0.0.1 Unknown does not answer v1.12.0", "cp-2 (10.0.0.2) Unknown running ", "cp-3 True  ", w1},
+			want: []string{"10.0.0.1 Unknown does not respond v1.12.0", "cp-2 (10.0.0.2) Unknown running ", "cp-3 True  ", w1},
 		},
 		"one is not ready, the node of another is missing, one has no member": {
 			breaks: func(w *watched) {
@@ -556,7 +556,7 @@ func TestHealth_machines(t *testing.T) {
 			want: []string{"cp-1 (10.0.0.1) False is not ready (nodeReady) ", "cp-2 (10.0.0.2) False running ",
 				"cp-3 (10.0.0.3) False running ", w1},
 		},
-		"Kubernetes does not answer": {
+		"Kubernetes does not respond": {
 			breaks: func(w *watched) { w.have.Kubernetes = kubestate.State{} },
 			want: []string{"cp-1 (10.0.0.1) Unknown running ", "cp-2 (10.0.0.2) Unknown running ",
 				"cp-3 (10.0.0.3) Unknown running "},
@@ -570,7 +570,7 @@ func TestHealth_machines(t *testing.T) {
 		},
 		"nobody answers": {
 			breaks: (*watched).allSilent,
-			want:   []string{"10.0.0.1 Unknown does not answer ", "10.0.0.2 Unknown does not answer "},
+			want:   []string{"10.0.0.1 Unknown does not respond ", "10.0.0.2 Unknown does not respond "},
 		},
 	}
 

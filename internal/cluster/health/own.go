@@ -112,11 +112,11 @@ func machineTrouble(want cluster.Spec, have cluster.Snapshot, m cluster.Machine)
 // silentTrouble is machineTrouble for a machine that does not answer.
 func silentTrouble(have cluster.Snapshot, m cluster.Machine) string {
 	if m.Role == step.ControlPlane {
-		return "does not answer, and neither does its member of etcd"
+		return "does not respond, and neither does its etcd member"
 	}
 
 	if node, registered := have.NodeOf(m); registered && !node.Ready {
-		return "does not answer, and its node " + node.Name + " is not Ready"
+		return "does not respond, and its node " + node.Name + " is not Ready"
 	}
 
 	return ""
@@ -135,11 +135,11 @@ func memberTrouble(have cluster.Snapshot, m cluster.Machine) string {
 
 	switch errs := viewErrors(view); {
 	case !asked:
-		return "its member of etcd does not say how it is"
+		return "its etcd member does not report its status"
 	case view.Leader == "":
-		return "its member of etcd knows no leader" // its other errors follow from that
+		return "its etcd member has no leader" // its other errors follow from that
 	case len(errs) > 0:
-		return "its member of etcd reports: " + listed(errs)
+		return "its etcd member reports: " + listed(errs)
 	default:
 		return ""
 	}

@@ -29,7 +29,7 @@ func TestTroubles_ofWhatAResourceOwns(t *testing.T) {
 		"all is well": {func(*watched) {}, nil},
 		"an own control plane is silent": {
 			func(w *watched) { w.silent(first, "a1") },
-			[]health.Trouble{trouble(health.MachineReady, first, "does not answer, and neither does its member of etcd")},
+			[]health.Trouble{trouble(health.MachineReady, first, "does not respond, and neither does its etcd member")},
 		},
 		"the one of another resource is silent": {
 			func(w *watched) { w.have.Peers = nil; delete(w.have.Etcd.Views, "a3") }, nil,
@@ -52,15 +52,15 @@ func TestTroubles_ofWhatAResourceOwns(t *testing.T) {
 		},
 		"an own member says nothing": {
 			func(w *watched) { delete(w.have.Etcd.Views, "a2") },
-			[]health.Trouble{trouble(health.MachineReady, second, "its member of etcd does not say how it is")},
+			[]health.Trouble{trouble(health.MachineReady, second, "its etcd member does not report its status")},
 		},
 		"an own member reports an error": {
 			func(w *watched) { w.view("a2", func(v *etcdstate.View) { v.Errors = []string{"disk is slow"} }) },
-			[]health.Trouble{trouble(health.MachineReady, second, "its member of etcd reports: disk is slow")},
+			[]health.Trouble{trouble(health.MachineReady, second, "its etcd member reports: disk is slow")},
 		},
 		"own members follow different leaders": {
 			func(w *watched) { w.view("a2", func(v *etcdstate.View) { v.Leader = "a1" }) },
-			[]health.Trouble{trouble(health.EtcdAgreement, "", "cp-1 follows cp-2 and cp-2 follows cp-1")},
+			[]health.Trouble{trouble(health.EtcdAgreement, "", "cp-1 follows cp-2, but cp-2 follows cp-1")},
 		},
 		"an alarm of the member of another resource": {
 			func(w *watched) {
@@ -73,7 +73,7 @@ func TestTroubles_ofWhatAResourceOwns(t *testing.T) {
 		"no leader": {
 			(*watched).leaderless,
 			[]health.Trouble{
-				trouble(health.EtcdQuorum, "", "member a1 knows no leader, member a2 knows no leader"),
+				trouble(health.EtcdQuorum, "", "member a1 has no leader, member a2 has no leader"),
 				trouble(health.MachineReady, first, "waits for etcd"), trouble(health.MachineReady, second, "waits for etcd"),
 			},
 		},
@@ -124,7 +124,7 @@ func TestTroubles_ofWorkers(t *testing.T) {
 	w.have.Kubernetes.Nodes[3].Ready = false
 
 	want := []health.Trouble{{Condition: health.MachineReady, Machine: "batch-1",
-		Reason: "does not answer, and its node w-1 is not Ready"}}
+		Reason: "does not respond, and its node w-1 is not Ready"}}
 	if diff := cmp.Diff(want, health.TroublesOf(w.want, w.have)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

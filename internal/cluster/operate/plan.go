@@ -59,7 +59,7 @@ func next(
 	want cluster.Spec, have cluster.Snapshot, p cluster.Policy, m cluster.Machine, asked Order, d *cluster.Decision,
 ) {
 	if have.Machines[m.Name].Access != step.Member {
-		hold(d, m, "it does not answer"+cluster.Because(have.Machines[m.Name].Cause))
+		hold(d, m, "does not respond"+cluster.Because(have.Machines[m.Name].Cause))
 
 		return
 	}
@@ -116,8 +116,8 @@ func refusals(want cluster.Spec, have cluster.Snapshot, asked Order) []step.Refu
 				Remedy: "Name control planes only"})
 		case access == step.Maintenance, access == step.Foreign:
 			refused = append(refused, step.Refusal{Machine: m.Name,
-				Reason: "it does not answer as a machine of this cluster" + cluster.Because(have.Machines[m.Name].Cause),
-				Remedy: "Bring it back into the cluster first, or leave it out"})
+				Reason: "it does not respond as a machine of this cluster" + cluster.Because(have.Machines[m.Name].Cause),
+				Remedy: "Repair it first, or remove it from the list"})
 		}
 	}
 

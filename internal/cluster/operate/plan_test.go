@@ -159,7 +159,7 @@ func TestPlan_refusesWhatCannotBe(t *testing.T) {
 	change(have, "cp-2", func(s *step.MachineState) { s.Access = step.Maintenance })
 
 	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held,
-		"cp-2: it does not answer as a machine of this cluster") {
+		"cp-2: it does not respond as a machine of this cluster") {
 		t.Errorf("%v, %s", steps, held)
 	}
 }

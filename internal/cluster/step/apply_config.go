@@ -57,7 +57,7 @@ func (s ApplyConfig) String() string {
 	case s.Access == Member && s.Staged != "":
 		return fmt.Sprintf("apply configuration to %s (at its next reboot, for %s)%s", s.Machine, s.Staged, moves)
 	case s.Access == Member && s.Try:
-		return fmt.Sprintf("apply configuration to %s (no reboot, on trial first)%s", s.Machine, moves)
+		return fmt.Sprintf("apply configuration to %s (no reboot, tried first)%s", s.Machine, moves)
 	case s.Access == Member:
 		return fmt.Sprintf("apply configuration to %s (no reboot)%s", s.Machine, moves)
 	}

@@ -19,7 +19,7 @@ type CancelEtcdDowngrade struct {
 func (s CancelEtcdDowngrade) On() string { return s.Machine }
 
 func (s CancelEtcdDowngrade) String() string {
-	return fmt.Sprintf("cancel the downgrade of etcd to %s (told to %s; no restart)", s.To, s.Machine)
+	return fmt.Sprintf("cancel the etcd downgrade to %s (through %s; no restart)", s.To, s.Machine)
 }
 
 // OneByOne is always true.

@@ -22,7 +22,7 @@ type DowngradeEtcd struct {
 func (s DowngradeEtcd) On() string { return s.Machine }
 
 func (s DowngradeEtcd) String() string {
-	line := fmt.Sprintf("downgrade etcd: %s -> %s (its data, told to %s; no restart)", s.From, s.To, s.Machine)
+	line := fmt.Sprintf("downgrade the etcd data: %s -> %s (through %s; no restart)", s.From, s.To, s.Machine)
 	if s.Shared {
 		line += ", unless another resource does it first"
 	}

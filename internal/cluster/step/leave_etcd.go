@@ -15,10 +15,10 @@ func (s LeaveEtcd) On() string { return s.Machine }
 
 func (s LeaveEtcd) String() string {
 	if s.Drain {
-		return "take control plane " + s.Machine + " out of etcd (drains it)"
+		return "remove control plane " + s.Machine + " from etcd (drains it)"
 	}
 
-	return "take control plane " + s.Machine + " out of etcd"
+	return "remove control plane " + s.Machine + " from etcd"
 }
 
 // Disrupts is always true.

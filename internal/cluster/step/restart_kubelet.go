@@ -14,7 +14,7 @@ type RestartKubelet struct {
 func (s RestartKubelet) On() string { return s.Machine }
 
 func (s RestartKubelet) String() string {
-	return "restart the kubelet of " + s.Machine + ", which registers its missing node"
+	return "restart the kubelet of " + s.Machine + " to register its missing node"
 }
 
 func (RestartKubelet) ends(m *MachineState, _ time.Time) { m.KubeletRestarted = true }

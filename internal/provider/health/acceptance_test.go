@@ -256,16 +256,16 @@ func oneIsOff(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 	sitetest.Says(t, result, "the check says etcd is unwell")
 	sitetest.Shows(t, result, "parts_silent")
 
-	cp3 := "cp-3 (" + s.ControlPlane[2].Address().String() + ") does not answer"
+	cp3 := "cp-3 (" + s.ControlPlane[2].Address().String() + ") does not respond"
 	expectConditions(t, w, map[string]string{
 		"TalosAPIReachable": "False: " + cp3, "ControlPlanesReady": "Unknown: " + cp3, "EtcdQuorum": "True",
 		"KubernetesAPI":      "True",
-		"EtcdMembersHealthy": "False: cp-3 its machine does not answer",
+		"EtcdMembersHealthy": "False: cp-3 its machine does not respond",
 	})
 
 	members, _ := w.Attribute(etcdAddress, "members").([]any)
 	if text := tftest.JSON(t, members); w.Attribute(etcdAddress, "healthy") != false ||
-		!strings.Contains(text, `"errors":["its machine does not answer"],"healthy":false`) {
+		!strings.Contains(text, `"errors":["its machine does not respond"],"healthy":false`) {
 		t.Errorf("members are %s", text)
 	}
 
@@ -286,7 +286,7 @@ func allAreOff(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 
 	cause, _ := w.Attribute(etcdAddress, "cause").(string)
 	if members := tftest.JSON(t, w.Attribute(etcdAddress, "members")); w.Attribute(etcdAddress, "reachable") != false ||
-		members != "[]" || !strings.Contains(cause, "does not answer") {
+		members != "[]" || !strings.Contains(cause, "does not respond") {
 		t.Errorf("members are %s, the cause is %q", members, cause)
 	}
 

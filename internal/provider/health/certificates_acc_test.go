@@ -118,7 +118,7 @@ func TestAccCertificates_ofMachinesEnd(t *testing.T) {
 		w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
 		w.Write("health.tf", healthHCL)
 		w.MustRun("apply", "-auto-approve")
-		expectConditions(t, w, map[string]string{"CertificatesValid": "True: no certificate ends soon"})
+		expectConditions(t, w, map[string]string{"CertificatesValid": "True: no certificate expires soon"})
 
 		if seen, _ := w.Attribute(healthAddress, "certificates").([]any); len(seen) < 4+3+1 {
 			t.Errorf("certificates are %s", tftest.JSON(t, seen))
@@ -129,10 +129,10 @@ func TestAccCertificates_ofMachinesEnd(t *testing.T) {
 		tftest.Must(t, w1.ExpireCertificate())
 
 		refresh := w.MustRun("apply", "-refresh-only", "-auto-approve")
-		sitetest.Says(t, refresh, "w-1", "its certificate is not valid after", "Talos makes a new one every 12 hours")
+		sitetest.Says(t, refresh, "w-1", "its certificate expired at", "Talos renews it every 12 hours")
 		expectConditions(t, w, map[string]string{
 			"CertificatesValid": "False: Talos API of cp-3 (" + cp3.Address().String() + ") is valid until",
-			"TalosAPIReachable": "False: cp-3 (" + cp3.Address().String() + ") does not answer",
+			"TalosAPIReachable": "False: cp-3 (" + cp3.Address().String() + ") does not respond",
 		})
 		sitetest.ExpectNoChanges(t, w, "while certificates have ended")
 
@@ -147,7 +147,7 @@ func TestAccCertificates_ofMachinesEnd(t *testing.T) {
 			t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
 		}
 
-		sitetest.Says(t, result, "w-1", "its certificate is not valid after")
+		sitetest.Says(t, result, "w-1", "its certificate expired at")
 		s.ExpectNothingSent(t)
 
 		tftest.Must(t, cp3.RenewCertificate())

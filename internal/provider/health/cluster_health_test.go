@@ -46,7 +46,7 @@ func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 				}
 
 				if what == "silent" && (len(diagnostics) != 1 ||
-					!strings.Contains(diagnostics[0].Detail, "10.0.0.2 does not answer: ")) {
+					!strings.Contains(diagnostics[0].Detail, "10.0.0.2 does not respond: ")) {
 					t.Errorf("diagnostics are %s", tftest.Show(diagnostics))
 				}
 

@@ -155,7 +155,7 @@ func counts(machines []health.Machine) string {
 
 	text := counted(n[step.ControlPlane], "control plane") + ", " + counted(n[step.Worker], "worker")
 	if unwell > 0 {
-		text += fmt.Sprintf("; %d of them not known to be well", unwell)
+		text += fmt.Sprintf("; %d of them not known to be healthy", unwell)
 	}
 
 	return text
@@ -247,7 +247,7 @@ func nodeCell(n *kubestate.Node, listed bool) cell {
 	}
 
 	if n.Staged {
-		text += ", a configuration waits for its next boot"
+		text += ", configuration staged for its next boot"
 	}
 
 	if n.Ready {
@@ -293,7 +293,7 @@ func operationsTable(operations []string) table {
 // certificatesTable lists the certificates that are due. It omits the expiry of all others, because Talos renews some
 // of them twice a day.
 func certificatesTable(certificates []health.Certificate) table {
-	t := table{heading: "Certificates that end", marked: true,
+	t := table{heading: "Expiring certificates", marked: true,
 		columns: []column{{"Certificate", 166}, {"Of", 286}, {"Valid until", 276}}}
 
 	for _, c := range certificates {
