@@ -36,8 +36,8 @@ func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 		}
 
 		absent = append(absent, late{
-			machine: m.Name, at: s.Since.Add(limit), reason: "nothing answers at " + m.Address + Because(s.Cause),
-			meanwhile: fmt.Sprintf("no answer from %s%s", m.Address, Because(s.Cause)),
+			machine: m.Name, at: s.Since.Add(limit), reason: "no response from " + m.Address + Because(s.Cause),
+			meanwhile: fmt.Sprintf("no response from %s%s", m.Address, Because(s.Cause)),
 		})
 	}
 
