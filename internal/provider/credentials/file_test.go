@@ -192,17 +192,17 @@ func TestCredentialsFile_followsItsArguments(t *testing.T) {
 			{at: []string{"user"}, value: "jane"},
 			{at: []string{"groups"}, value: []any{"viewers"}},
 			{at: []string{"renew_before"}, value: "1h"},
-			{at: []string{"cluster", "endpoint"}, value: "https://10.0.0.20:6443", warning: "the addresses changed"},
-			{at: []string{"cluster", "name"}, value: "other", warning: "the name changed"},
-			{at: []string{"cluster", "secrets"}, value: "another bundle", warning: "the secrets changed"},
+			{at: []string{"cluster", "endpoint"}, value: "https://10.0.0.20:6443", warning: "the addresses of the cluster changed"},
+			{at: []string{"cluster", "name"}, value: "other", warning: "the name of the cluster changed"},
+			{at: []string{"cluster", "secrets"}, value: "another bundle", warning: "the secrets of the cluster changed"},
 		},
 		"talosop_talosconfig_file": {
 			{at: []string{"roles"}, value: []any{"os:reader"}, same: true},
 			{at: []string{"cluster", "endpoint"}, value: "https://10.0.0.20:6443", same: true},
 			{at: []string{"roles"}, value: []any{"os:admin"}},
 			{at: []string{"nodes"}, value: []any{"10.0.0.11"}},
-			{at: []string{"cluster", "talos_endpoints"}, value: []any{"10.0.0.13"}, warning: "the addresses changed"},
-			{at: []string{"endpoints"}, value: []any{"lb.example.com"}, warning: "the addresses changed"},
+			{at: []string{"cluster", "talos_endpoints"}, value: []any{"10.0.0.13"}, warning: "the addresses of the cluster changed"},
+			{at: []string{"endpoints"}, value: []any{"lb.example.com"}, warning: "the addresses of the cluster changed"},
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {

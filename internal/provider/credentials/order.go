@@ -72,9 +72,9 @@ func (o order) clusterChanges(was order) []string {
 		name    string
 		differs bool
 	}{
-		{"secrets", o.Authority != was.Authority || !slices.Equal(o.Beside, was.Beside)},
-		{"name", o.Cluster != was.Cluster},
-		{"addresses", !slices.Equal(o.Endpoints, was.Endpoints)},
+		{"the secrets", o.Authority != was.Authority || !slices.Equal(o.Beside, was.Beside)},
+		{"the name", o.Cluster != was.Cluster},
+		{"the addresses", !slices.Equal(o.Endpoints, was.Endpoints)},
 	} {
 		if part.differs {
 			changed = append(changed, part.name)
