@@ -304,14 +304,14 @@ var (
 		"The chart is {{.now}} now, and was {{.planned}} in the plan.",
 		"Nothing was changed. Plan again with the present version.")
 
-	releaseFailed = Messages.Error("addon_failed",
-		"Unable to {{.verb}} addon {{.release}}", workFailed, workState, "{{.solution}}", "{{.more}}")
-
 	releaseTainted = Messages.Error("addon_failed_tainted",
 		"Unable to {{.verb}} addon {{.release}}", workFailed, workState, "{{.solution}}",
 		"The resource is tainted, because `on_incomplete` is \"error\": the next apply uninstalls the release and installs "+
 			"it again.",
 		"To continue in place instead, run `untaint` and apply again.")
+
+	releaseFailed = Messages.Error("addon_failed",
+		"Unable to {{.verb}} addon {{.release}}", workFailed, workState, "{{.solution}}", "{{.more}}")
 
 	releaseIncomplete = Messages.Warning("addon_incomplete",
 		"Incomplete addon {{.release}}", workFailed, workState, "{{.solution}}", "The next apply continues in place.")
