@@ -33,7 +33,7 @@ func TestAccIncompleteCreate_namesItsMachine(t *testing.T) {
 		}
 
 		for _, words := range []string{
-			"Incomplete create of workers", "timed out after "+hanging, "w-2: ", "w-1: in the cluster, running",
+			"Incomplete create of workers", "timed out after " + hanging, "w-2: ", "w-1: in the cluster, running",
 			"Applying again is safe", "Resource postcondition failed",
 		} {
 			sitetest.Says(t, result, words)
