@@ -94,7 +94,7 @@ func TestMachineInfo_inMaintenanceAndAsMember(t *testing.T) {
 		t.Helper()
 
 		_, diagnostics := tftest.ReadData(t, "talosop_machine_info", config)
-		if shown := tftest.Show(diagnostics); !strings.Contains(shown, "Unable to read machine") {
+		if shown := tftest.Show(diagnostics); !strings.Contains(shown, "[machine_not_read]") {
 			t.Errorf("the data source says %q", shown)
 		}
 	}

@@ -28,7 +28,7 @@ func TestTargets_ofNetworks(t *testing.T) {
 		"one more":              {networks: []string{"10.0.0.0/28", "10.0.1.0/32"}, refused: "Found 15 addresses"},
 		"more than are counted": {networks: []string{"::/0"}, refused: "Found 340282366920938463463374607431768211456 addresses"},
 		"no network":            {networks: []string{"10.0.0.0"}, refused: "CIDR notation"},
-		"no address":            {addresses: []string{"https://10.0.0.1"}, refused: "Leave out the scheme"},
+		"no address":            {addresses: []string{"https://10.0.0.1"}, refused: "leave out the scheme"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
