@@ -4,6 +4,7 @@ package expand
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"text/template/parse"
@@ -99,25 +100,40 @@ func actionOf(pipe *parse.PipeNode) (a Action) {
 }
 
 // space matches the space between two words, where a CLI may wrap a line and draw a border.
-const space = `[\s│╷╵]+`
+const (
+	space         = `[\s│╷╵]+`
+	optionalSpace = `[\s│╷╵]*`
+)
 
 // cliContext matches the lines of the configuration that a CLI prints between summary and detail.
 const cliContext = `(?:[\s│╷╵]+(?:with|on) [\s\S]*?)??`
 
 // Pattern matches the text that a message prints, however a CLI wraps it. The first place of each argument is a group
-// with its name.
+// with its name. A list that a place shortens has none there, because another place has all of it.
 func Pattern(m finding.Message) (*regexp.Regexp, error) {
-	named := map[string]bool{"at": true}
+	parts, err := patterns(m)
+	if err != nil {
+		return nil, err
+	}
+
+	parts[0] += cliContext
+
+	return regexp.Compile(strings.Join(parts, optionalSpace))
+}
+
+// patterns match what the summary and each part of the detail print.
+func patterns(m finding.Message) ([]string, error) {
+	printed := map[string]bool{"at": true}
 
 	action := func(a Action) string {
 		switch {
 		case a.Function == "plural":
 			return "(?:" + words(a.Forms[0]) + "|" + words(a.Forms[1]) + ")"
-		case named[a.Name]:
+		case a.Function == "brief", printed[a.Name]:
 			return `[\s\S]*?`
 		}
 
-		named[a.Name] = true
+		printed[a.Name] = true
 		group := "(?P<" + a.Name + `>[\s\S]*?)`
 
 		if a.Function == "quote" {
@@ -140,9 +156,7 @@ func Pattern(m finding.Message) (*regexp.Regexp, error) {
 		parts = append(parts, part)
 	}
 
-	parts[0] += cliContext
-
-	return regexp.Compile(strings.Join(parts, `[\s│╷╵]*`))
+	return parts, nil
 }
 
 // words matches literal text.
@@ -158,8 +172,8 @@ func words(text string) string {
 // Recognizer finds the messages that printed texts.
 type Recognizer struct {
 	messages []finding.Message
-	// whole match a text that a message printed alone, begins one that has more after it.
-	whole, begins []*regexp.Regexp
+	// whole match a detail that a message printed alone, begins one that has more after it.
+	summaries, whole, begins []*regexp.Regexp
 }
 
 // More is the argument with what follows a message in its text.
@@ -171,14 +185,16 @@ func NewRecognizer(catalogs ...*finding.Catalog) (*Recognizer, error) {
 
 	for _, catalog := range catalogs {
 		for _, message := range catalog.Messages() {
-			pattern, err := Pattern(message)
+			parts, err := patterns(message)
 			if err != nil {
 				return nil, fmt.Errorf("message %s: %w", message.Code, err)
 			}
 
+			detail := strings.Join(parts[1:], optionalSpace)
 			r.messages = append(r.messages, message)
-			r.whole = append(r.whole, regexp.MustCompile(`^(?:`+pattern.String()+`)\s*$`))
-			r.begins = append(r.begins, regexp.MustCompile(`^(?:`+pattern.String()+`)(?P<`+More+`>\s[\s\S]+)$`))
+			r.summaries = append(r.summaries, regexp.MustCompile(`^(?:`+parts[0]+`)$`))
+			r.whole = append(r.whole, regexp.MustCompile(`^(?:`+detail+`)\s*$`))
+			r.begins = append(r.begins, regexp.MustCompile(`^(?:`+detail+`)(?P<`+More+`>\s[\s\S]+)$`))
 		}
 	}
 
@@ -188,24 +204,31 @@ func NewRecognizer(catalogs ...*finding.Catalog) (*Recognizer, error) {
 // Read finds the message that printed a summary and a detail: its code, and the arguments as they were printed. The
 // code is empty if no message prints that.
 func (r *Recognizer) Read(of finding.Severity, summary, detail string) (code string, args map[string]string) {
-	for _, patterns := range [][]*regexp.Regexp{r.whole, r.begins} {
-		for i, pattern := range patterns {
-			found := pattern.FindStringSubmatch(summary + "\n" + detail)
-			if found == nil || r.messages[i].Severity != of {
+	for _, details := range [][]*regexp.Regexp{r.whole, r.begins} {
+		for i, message := range r.messages {
+			if message.Severity != of || !r.summaries[i].MatchString(summary) || !details[i].MatchString(detail) {
 				continue
 			}
 
-			args = map[string]string{}
+			args = named(r.summaries[i], summary)
+			maps.Copy(args, named(details[i], detail))
 
-			for group, name := range pattern.SubexpNames() {
-				if name != "" {
-					args[name] = found[group]
-				}
-			}
-
-			return r.messages[i].Code, args
+			return message.Code, args
 		}
 	}
 
 	return "", nil
+}
+
+// named are the groups with names of a pattern that matches a text.
+func named(pattern *regexp.Regexp, text string) map[string]string {
+	groups, found := map[string]string{}, pattern.FindStringSubmatch(text)
+
+	for group, name := range pattern.SubexpNames() {
+		if name != "" {
+			groups[name] = found[group]
+		}
+	}
+
+	return groups
 }
