@@ -34,7 +34,7 @@ func (p Set) Assuming(
 	may := p.mayBeExchanged(likely.Machines)
 
 	warnings := slices.DeleteFunc(slices.Clone(found), func(f finding.Finding) bool { return f.Severity == finding.Error })
-	if warning := likely.warnOfUnknown(found.Errors(), unknown, may); warning != nil {
+	if warning := p.warnOfUnknown(likely, found.Errors(), unknown, may); warning != nil {
 		warnings.Append(*warning)
 	}
 
@@ -42,21 +42,18 @@ func (p Set) Assuming(
 }
 
 // warnOfUnknown is the warning about what a plan does as far as that is known; nil for nothing.
-func (f Forecast) warnOfUnknown(refusals finding.List, unknown, may []string) *finding.Finding {
+func (p Set) warnOfUnknown(f Forecast, refusals finding.List, unknown, may []string) *finding.Finding {
 	lines := append(slices.Clone(f.Operations), may...)
 	for _, refusal := range refusals {
-		lines = append(lines, "is refused: "+refusal.Summary+": "+refusal.Detail)
+		lines = append(lines, "refused: "+refusal.Summary+": "+refusal.Detail)
 	}
 
 	if f.Idle && len(may) == 0 || len(lines) == 0 {
 		return nil
 	}
 
-	warning := finding.Warn("Not everything that this plan does is known yet", finding.Report{
-		Cause: unknown, Now: lines,
-		Next: "That is what an apply does if these values stay what they are, without those that are new; it plans again " +
-			"when it knows them. To see the rest first, apply what they come from with -target.",
-	}.String())
+	warning := planIncomplete.With(finding.Args{"cluster": p.Settings.Name, "machines": p.Names(),
+		"unknown": unknown, "operations": lines})
 
 	return &warning
 }
@@ -68,7 +65,7 @@ func (p Set) mayBeExchanged(machines map[string]MachineForecast) []string {
 
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
 		if p.Machines[name].AnyHardware && !machines[name].NoRecord && !machines[name].Joins {
-			lines = append(lines, name+" is reset and leaves if its uuid turns out to be another one")
+			lines = append(lines, name+" is reset and removed if its `uuid` changes")
 		}
 	}
 

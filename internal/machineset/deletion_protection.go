@@ -30,8 +30,8 @@ func (p Set) refuseRemoval(kind, id, operation string, record Record) finding.Li
 	}
 
 	if p.Single && p.OwnsControlPlane() {
-		operation += " as the only control plane that talos_endpoints of its cluster name (to exchange it, let another one " +
-			"join in an apply before)"
+		return finding.List{lastControlPlaneProtected.At(finding.Root("deletion_protection"),
+			finding.Args{"kind": kind, "id": id, "operation": operation})}
 	}
 
 	return finding.List{finding.Protected(kind, id, operation)}
@@ -49,6 +49,5 @@ func (p Set) WarnOfUnprotected(prior Set, record Record, policy cluster.Policy) 
 		return nil
 	}
 
-	return finding.List{finding.Warn("Deletion protection is switched off",
-		"After this apply a plan may destroy or replace the resource, and with -replace it does not say what goes. "+loss)}
+	return finding.List{protectionDisabled.With(finding.Args{"cluster": p.Settings.Name, "loss": loss})}
 }

@@ -13,8 +13,9 @@ func TestRefuseDestroy(t *testing.T) {
 	t.Parallel()
 
 	const (
-		guarded = "Error deletion_protection: deletion_protection"
-		held    = "Error: locked_machines"
+		guarded   = "Error deletion_protection: deletion_protection"
+		lastPlane = "Error deletion_protection: deletion_protection_last_plane"
+		held      = "Error: locked_machines"
 	)
 
 	claimed := func(s *step.MachineState) { s.Claimed = true }
@@ -25,16 +26,16 @@ func TestRefuseDestroy(t *testing.T) {
 		want    string
 		says    string
 	}{
-		"protected":                   {options: []option{controlPlanes(1), protected}, want: guarded, says: `"prod" would be destroyed, and`},
+		"protected":                   {options: []option{controlPlanes(1), protected}, want: guarded, says: "id: prod"},
 		"protected and another's":     {options: []option{controlPlanes(1), protected}, claimed: true},
 		"not protected":               {options: []option{controlPlanes(1)}},
-		"locked":                      {options: []option{controlPlanes(1), machine("cp-1", locked)}, want: held, says: "cp-1 is locked"},
+		"locked":                      {options: []option{controlPlanes(1), machine("cp-1", locked)}, want: held, says: "machines: cp-1"},
 		"a protected pool":            {options: []option{workers("batch", 1), joins("10.0.0.9"), protected}, want: guarded},
 		"a protected machine":         {options: []option{onlyMachine(step.Worker, false), protected}},
 		"a protected, locked machine": {options: []option{onlyMachine(step.Worker, false), protected, machine("m-1", locked)}, want: held},
 		"one control plane of two":    {options: []option{onlyMachine(step.ControlPlane, false, "10.0.0.9"), protected}},
-		"the only control plane": {options: []option{onlyMachine(step.ControlPlane, true), protected}, want: guarded,
-			says: "destroyed as the only control plane that talos_endpoints of its cluster name"},
+		"the only control plane": {options: []option{onlyMachine(step.ControlPlane, true), protected}, want: lastPlane,
+			says: "operation: "},
 		"a control plane, others unknown": {options: []option{onlyMachine(step.ControlPlane, true), protected,
 			func(p *Set) { p.Others = nil }}},
 	} {
@@ -80,7 +81,7 @@ func TestRefuseReplace_tellsTheLoss(t *testing.T) {
 		}
 
 		found := p.RefuseReplace("talosop_cluster", "prod", r)
-		if len(found) != 1 || strings.Contains(found[0].Detail, " What it would do: Cluster") != test.loss {
+		if len(found) != 1 || strings.Contains(found[0].Detail, " What it would do: ") != test.loss {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
@@ -106,7 +107,7 @@ func TestWarnOfUnprotected(t *testing.T) {
 
 		var want []string
 		if test.warned {
-			want = []string{"Warning: Deletion protection is switched off"}
+			want = []string{"Warning: deletion_protection_disabled"}
 		}
 
 		expect(t, name, p.WarnOfUnprotected(prior, recordOf(prior), cluster.DefaultPolicy()), want, "cp-1")

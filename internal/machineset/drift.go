@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -255,11 +254,11 @@ var warnedElsewhere = []record.Kind{record.NotOnHost, record.OthersWork, record.
 // WarnOfDrift warns about machines that differ from what was applied last. Missing and unrepairable objects of a host
 // cluster have their own warnings.
 func WarnOfDrift(drift map[string]record.Drift) finding.List {
-	var lines []string
+	var lines, machines []string
 
 	for _, name := range slices.Sorted(maps.Keys(drift)) {
 		for _, difference := range drift[name].Without(warnedElsewhere...) {
-			lines = append(lines, name+": "+difference.String())
+			lines, machines = append(lines, name+": "+difference.String()), append(machines, name)
 		}
 	}
 
@@ -267,38 +266,30 @@ func WarnOfDrift(drift map[string]record.Drift) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Machines differ from what was applied last",
-		finding.Report{Now: lines, Next: "What is configured wins: `operations` of the plan says what the next apply does " +
-			"about it. To keep a difference, put it into the configuration."}.String())}
+	return finding.List{machinesDrifted.With(finding.Args{"machines": distinct(machines), "differences": lines})}
 }
 
 // Unexpected warns about differences that no plan repairs, because they may be intentional.
 func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 	var (
-		diags    finding.List
-		cordoned []string
+		diags           finding.List
+		cordoned, nodes []string
 	)
 
 	for _, m := range want.Machines {
 		if node, ok := have.NodeOf(m); ok && node.Unschedulable && !node.Cordoned {
-			cordoned = append(cordoned, fmt.Sprintf("%s (node %s)", m.Name, node.Name))
+			cordoned, nodes = append(cordoned, m.Name), append(nodes, fmt.Sprintf("%s (node %s)", m.Name, node.Name))
 		}
 	}
 
 	if len(cordoned) > 0 {
-		diags.Append(finding.Warn("Nodes are cordoned by others",
-			"These nodes take no new pods, and it was not talosop that made them so. They are left "+
-				"as they are; `kubectl uncordon` gives them back.\n  - "+strings.Join(cordoned, "\n  - ")))
+		diags.Append(nodesCordoned.With(finding.Args{"cluster": want.Name, "machines": cordoned, "nodes": nodes}))
 	}
 
 	diags.Append(otherFirmware(p, want, have)...)
 
 	if unknown := unknownMembers(p, want, have); len(unknown) > 0 {
-		diags.Append(finding.Warn("etcd has members that are not listed here",
-			"They count for the majority that etcd needs, and this resource does not touch them. That is as it should be for "+
-				"control planes of other resources, such as talosop_machine, and of those that somebody else keeps. When the "+
-				"machine of a member is gone for good, `talosctl etcd remove-member` removes it; make sure first that nothing "+
-				"else owns it.\n  - "+strings.Join(unknown, "\n  - ")))
+		diags.Append(etcdMembersUnlisted.With(finding.Args{"cluster": want.Name, "members": unknown}))
 	}
 
 	return diags

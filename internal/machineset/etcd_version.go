@@ -18,26 +18,17 @@ import (
 
 // etcdObstacle says why the etcd of a control plane cannot be downgraded with its Talos. A downgrade from 3.7 to 3.6
 // is possible: it is enabled before the first machine is downgraded (cluster.DowngradeEtcd).
-func etcdObstacle(from, to machineconfig.TalosVersion, found string) obstacle {
+func etcdObstacle(from, to machineconfig.TalosVersion) obstacle {
 	was, then := etcdstate.OfTalos(from.String()), etcdstate.OfTalos(to.String())
 
 	switch {
 	case !versions.Older(then, was):
 		return obstacle{}
 	case !etcdstate.CanGoBack(was, then):
-		return obstacle{
-			found:  found,
-			Reason: "The etcd of the older Talos does not read the data of the newer one",
-			remedy: fmt.Sprintf("Keep %s on the control plane, or make the cluster anew and restore a snapshot of etcd that "+
-				"the older Talos took", from),
-		}
+		return obstacle{why: &talosLosesEtcd, from: from.String(), to: to.String()}
 	case to.Minor+1 != from.Minor:
-		return obstacle{
-			found: found,
-			Reason: fmt.Sprintf("Etcd goes back from %s to %s with the first minor version of Talos, and no installer of Talos "+
-				"%d.%d replaces %s", was, then, to.Major, to.Minor, from),
-			remedy: fmt.Sprintf("Go back to v%d.%d first, and further once that is applied", from.Major, from.Minor-1),
-		}
+		return obstacle{why: &talosEtcdStep, from: from.String(), to: to.String(),
+			next: fmt.Sprintf("v%d.%d", from.Major, from.Minor-1)}
 	default:
 		return obstacle{}
 	}
@@ -59,34 +50,30 @@ func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rend
 			runs = cmp.Or(old.Machines[cmp.Or(recorded.Renamed[name], name)].Etcd, etcdstate.OfTalos(state.TalosVersion))
 		}
 
-		if reason, remedy := etcdImageMisfit(pinned, runs, m.Group.TalosVersion); reason != "" {
-			diags.Append(finding.Refused(m.Group.VersionAt, "Unsupported image of etcd",
-				fmt.Sprintf("The configuration of %s has an image of etcd %s", name, pinned), reason, remedy))
+		if why := etcdImageMisfit(pinned, runs, m.Group.TalosVersion); why != nil {
+			diags.Append(why.At(m.Group.VersionAt, finding.Args{"machine": name, "etcd": pinned, "running": runs,
+				"talos": m.Group.TalosVersion, "own": etcdstate.OfTalos(m.Group.TalosVersion)}))
 		}
 	}
 
 	return diags
 }
 
-// etcdImageMisfit says why an etcd image does not fit. Talos up to 1.13 starts etcd with arguments that 3.7 no longer
-// has (experimental-initial-corrupt-check). Talos 1.14 uses some that 3.5 does not have yet (feature-gates;
-// machined/pkg/system/services/etcd.go of both).
-func etcdImageMisfit(pinned, runs, talos string) (reason, remedy string) {
+// etcdImageMisfit is the error about an etcd image that does not fit; nil for one that does. Talos up to 1.13 starts
+// etcd with arguments that 3.7 no longer has (experimental-initial-corrupt-check). Talos 1.14 uses some that 3.5 does
+// not have yet (feature-gates; machined/pkg/system/services/etcd.go of both).
+func etcdImageMisfit(pinned, runs, talos string) *finding.Message {
 	own := etcdstate.OfTalos(talos)
 
 	switch {
 	case versions.Older(own, "3.7") && !versions.Older(pinned, "3.7"):
-		return fmt.Sprintf("Talos %s starts etcd with arguments that %s does not know any more", talos, pinned),
-			fmt.Sprintf("Take cluster.etcd.image out of the patches, so that Talos runs its own etcd %s", own)
+		return &etcdImageTooNew
 	case !versions.Older(own, "3.7") && versions.Older(pinned, "3.6"):
-		return fmt.Sprintf("Talos %s starts etcd with arguments that %s does not know yet", talos, pinned),
-			fmt.Sprintf("Take cluster.etcd.image out of the patches, so that Talos runs its own etcd %s", own)
+		return &etcdImageTooOld
 	case versions.Older(pinned, runs):
-		return fmt.Sprintf("Etcd %s runs, and an older one does not read its data; with its image in the configuration it "+
-				"would start before the data is taken back", runs),
-			"Take cluster.etcd.image out of the patches: etcd goes back with Talos"
+		return &etcdImageDowngrade
 	default:
-		return "", ""
+		return nil
 	}
 }
 

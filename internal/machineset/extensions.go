@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -30,18 +29,16 @@ func (r PriorState) warnOfLostExtensions(p Set, steps []step.Step) finding.List 
 		}
 	}
 
-	var lines []string
+	var lines, losers []string
 	for lost, names := range machines.All() {
-		lines = append(lines, finding.Describe(names)+": "+lost)
+		lines, losers = append(lines, finding.Describe(names)+": "+lost), append(losers, names...)
 	}
 
 	if len(lines) == 0 {
 		return nil
 	}
 
-	return finding.List{finding.Warn("System extensions will be removed",
-		fmt.Sprintf("The upgrade installs images without system extensions that run now: %s. Workloads that need them stop "+
-			"working. To keep them, set schematic or the installer image to one that has them.", strings.Join(lines, "; ")))}
+	return finding.List{extensionsRemoved.With(finding.Args{"machines": losers, "extensions": lines})}
 }
 
 // lostExtensions are the running extensions that an installer image does not have.

@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -133,14 +132,11 @@ func (p Set) outsideOfNetworks(at finding.Path, host string) finding.List {
 	}
 
 	if name, prefix, inside := p.plane.NetworkOf(address); inside {
-		return finding.List{finding.Invalid(at, "address", fmt.Sprintf("found %s, which is in the %s network %s", host, name,
-			prefix), "allowed is an address outside of the pod and service networks: Talos uses no other for a machine",
-			"give the machine another address, or the cluster another network before it is created")}
+		return finding.List{addressInNetwork.At(at, finding.Args{"address": host, "network": name, "prefix": prefix})}
 	}
 
 	if slices.Contains(p.plane.VirtualIPs, address.Unmap()) {
-		return finding.List{finding.Invalid(at, "address", "found "+host+", which is the virtual IP of the control planes",
-			"allowed is an address that only this machine has", "write the machine's own address")}
+		return finding.List{addressIsVirtual.At(at, finding.Args{"address": host})}
 	}
 
 	return nil

@@ -283,7 +283,7 @@ func FieldDiagnostics(p Set, err error) finding.List {
 			continue
 		}
 
-		diags.Append(finding.Unable("render", "configuration of the "+p.Object, finding.Report{Cause: []string{e.Error()}}))
+		diags.Append(configurationFailed.With(finding.Args{"object": p.Object, "problem": e.Error()}))
 	}
 
 	for of, names := range machines.All() {

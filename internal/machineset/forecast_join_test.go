@@ -157,7 +157,7 @@ func TestAssuming_tellsOfHardwareThatMayLeave(t *testing.T) {
 	}
 
 	got := p.mayBeExchanged(map[string]MachineForecast{"cp-1": {Shown: step.Shown{Joins: true}}, "batch/w-1": {}})
-	if want := []string{"batch/w-1 is reset and leaves if its uuid turns out to be another one"}; !cmp.Equal(want, got) {
+	if want := []string{"batch/w-1 is reset and removed if its `uuid` changes"}; !cmp.Equal(want, got) {
 		t.Errorf("it says %q", got)
 	}
 }

@@ -53,16 +53,14 @@ func (p Set) validateHostName(name string) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Invalid(p.machinePath(name), "host name",
-		"found "+finding.Quote(m.Group.HostName(m.Key))+", after the name of the machine, because it has no hostname",
-		"allowed are lower-case letters, digits and dashes, at most 63 of them, with or without a domain",
-		"set hostname, or give the machine such a name")}
+	return finding.List{invalidHostname.At(p.machinePath(name), finding.Args{"value": m.Group.HostName(m.Key)})}
 }
 
 // sameNode is the error about two machines with the same node name.
 func (p Set) sameNode(name, other, node string) error {
 	return p.problems(name, &machineconfig.FieldError{
-		Field: "machine.hostname", Found: finding.Quote(node) + ", which is the host name of " + other + ", too",
-		Allowed: "a name for each machine: Kubernetes knows its node by it", Fix: "set another hostname for one of them",
+		Field: "machine.hostname", Found: finding.Quote(node) + ", which is also the hostname of " + other,
+		Allowed: "a unique name for each machine, because its node has that name",
+		Fix:     "set another hostname for one of them",
 	})
 }

@@ -208,51 +208,28 @@ func (g *Group) storagePath() finding.Path { return g.podPath().AtName("storage"
 func refuseStorage(at finding.Path, machines []string, now, before workload.Storage) finding.List {
 	var diags finding.List
 
-	const pools = "To have it otherwise, make another pool of workers with it, or replace the resource"
-
-	refuse := func(name, found, reason, remedy string) {
-		diags.Append(finding.Refused(at.AtName(name), "Unsupported change of storage",
-			fmt.Sprintf("%s %s %s", finding.MachinesNamed(machines), finding.Verb(machines, "has", "have"), found), reason,
-			remedy, pools))
-	}
-
 	switch {
 	case now.Ephemeral != before.Ephemeral && before.Ephemeral:
-		refuse("ephemeral", "the data in pods, and volumes are wanted", "They would be empty", "Set ephemeral to true")
+		diags.Append(storageToVolumes.At(at.AtName("ephemeral"), finding.Args{"machines": machines}))
 	case now.Ephemeral != before.Ephemeral:
-		refuse("ephemeral", "the data in volumes, and wanted is to have it in pods", "The data would be lost",
-			"Set ephemeral to false")
+		diags.Append(storageToPods.At(at.AtName("ephemeral"), finding.Args{"machines": machines}))
 	case now.Ephemeral:
 		return nil
 	}
 
 	if now.Class != before.Class {
-		remedy := "Set class to " + finding.Quote(before.Class)
-		if before.Class == "" {
-			remedy = "Leave class out: which class they have is not known, and it stays the same one without it"
-		}
-
-		refuse("class", fmt.Sprintf("volumes of %s, and wanted is %s", classText(before.Class), classText(now.Class)),
-			"A volume stays in its class", remedy)
+		diags.Append(storageClassChange.At(at.AtName("class"), finding.Args{"machines": machines, "before": before.Class,
+			"now": now.Class}))
 	}
 
 	for _, v := range volumesOf(now, before) {
 		if v.now.Cmp(v.before) < 0 {
-			refuse(v.Name, fmt.Sprintf("volumes of %s, and wanted are %s", v.before.String(), v.now.String()),
-				"Volumes cannot shrink", fmt.Sprintf("Set %s to %s", v.Name, v.before.String()))
+			diags.Append(storageShrinks.At(at.AtName(v.Name), finding.Args{"machines": machines, "volume": v.Name,
+				"before": v.before.String(), "now": v.now.String()}))
 		}
 	}
 
 	return diags
-}
-
-// classText names a storage class. The name of the host cluster's default class is unknown.
-func classText(class string) string {
-	if class == "" {
-		return "the default class of the host cluster"
-	}
-
-	return "class " + finding.Quote(class)
 }
 
 // withReplacements is the state with the reason for every pod of a running machine that must be replaced. It compares
@@ -277,7 +254,7 @@ func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
 
 		digest, err := workload.PodDigest(spec, name)
 		if err != nil {
-			return r, finding.List{finding.Unable("plan", p.Object, finding.Report{Cause: []string{err.Error()}})}
+			return r, finding.List{podFailed.With(finding.Args{"machine": name, "problem": err.Error()})}
 		}
 
 		// A refresh that found another specification of the pod names the difference and records no digest.

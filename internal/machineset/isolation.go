@@ -26,10 +26,8 @@ func refuseIsolation(p, prior Set, recorded PriorState) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Refused(p.ClusterPath("isolated"), "Unsupported change of isolated",
-		fmt.Sprintf("isolated would change from %t to %t", prior.Settings.Isolated, p.Settings.Isolated),
-		"It is decided when the cluster is created: machines that use discovery join the cluster that has the same secrets",
-		fmt.Sprintf("Set isolated = %t, or destroy this cluster and create another one", prior.Settings.Isolated))}
+	return finding.List{isolationChange.At(p.ClusterPath("isolated"), finding.Args{"cluster": p.Settings.Name,
+		"from": prior.Settings.Isolated, "to": p.Settings.Isolated})}
 }
 
 // refuseOutsideOfCluster refuses a pool in containers that joins an isolated cluster by its handle. Without DNS, it
@@ -39,10 +37,7 @@ func (p Set) refuseOutsideOfCluster() finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Refused(p.ClusterPath("isolated"), "Unsupported pool of an isolated cluster",
-		"the cluster is isolated, and its machines are in containers",
-		"Its pods reach no DNS server, so that workers learn the address of the endpoint from the resource that makes the "+
-			"control planes", "List the workers in the talosop_cluster that makes the cluster")}
+	return finding.List{isolatedPool.At(p.ClusterPath("isolated"), finding.Args{"cluster": p.Settings.Name})}
 }
 
 // AddressConflictError is an address of an isolated cluster that another cluster uses.
@@ -59,9 +54,9 @@ func (p Set) RefuseAddressesOf(members []string) *AddressConflictError {
 	for _, own := range p.ownAddresses() {
 		same := func(member string) bool { return SameAddress(member, own.address) }
 		if slices.ContainsFunc(members, same) {
-			return &AddressConflictError{At: own.at, Reason: fmt.Sprintf("%s is %s, and the snapshot says that a member of "+
-				"the cluster which it was taken of has that address", own.what, own.address),
-				Remedy: "Give the isolated cluster machines, an endpoint and cert_sans that the other cluster does not have."}
+			return &AddressConflictError{At: own.at, Reason: fmt.Sprintf("%s is %s, and in the snapshot a member of its "+
+				"cluster has that address", own.what, own.address),
+				Remedy: "Give the isolated cluster machines, an endpoint and `cert_sans` that the other cluster does not have."}
 		}
 	}
 

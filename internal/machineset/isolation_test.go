@@ -45,7 +45,7 @@ func TestIsolated_hasNoAddressOfTheOtherCluster(t *testing.T) {
 
 			want := test.want
 			if want != "" {
-				want += ", and the snapshot says that a member of the cluster which it was taken of has that address"
+				want += ", and in the snapshot a member of its cluster has that address"
 			}
 
 			if got != want {

@@ -3,7 +3,6 @@ package machineset
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -44,36 +43,18 @@ func WarnOfBehind(behind []step.Kept) finding.List {
 		return nil
 	}
 
-	var lines []string
+	var (
+		lines, machines []string
+		kubelets        bool
+	)
 
-	for i, kept := range behind {
-		if i == finding.MostSteps {
-			lines = append(lines, fmt.Sprintf("%d more", len(behind)-i))
-
-			break
-		}
-
+	for _, kept := range behind {
+		change, ok := kept.Step.(step.UpgradeComponent)
+		kubelets = kubelets || ok && change.Component == kubenames.Kubelet
 		lines = append(lines, fmt.Sprintf("%s: %s", kept.Step, kept.Reason))
+		machines = append(machines, kept.Step.On())
 	}
 
-	return finding.List{finding.Warn("Upgrade of Kubernetes not finished",
-		fmt.Sprintf("This apply leaves %s to a later one: no kubelet may be newer than any API server of its cluster, "+
-			"and no "+
-			"other resource of this apply is at work on what they wait for. The cluster works as it is: API servers support "+
-			"older kubelets.\n  - %s\nApply again once the other control planes are upgraded. The next plan lists these steps.",
-			componentsBehind(behind), strings.Join(lines, "\n  - ")))}
-}
-
-// componentsBehind names the components that stay behind.
-func componentsBehind(behind []step.Kept) string {
-	kubelets := slices.ContainsFunc(behind, func(k step.Kept) bool {
-		change, ok := k.Step.(step.UpgradeComponent)
-
-		return ok && change.Component == kubenames.Kubelet
-	})
-	if kubelets {
-		return "kubelets"
-	}
-
-	return "API servers"
+	return finding.List{kubernetesUnfinished.With(finding.Args{"machines": distinct(machines), "kubelets": kubelets,
+		"steps": shortened(lines)})}
 }

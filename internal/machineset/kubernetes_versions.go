@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -21,15 +20,6 @@ type KubernetesPath struct {
 	To   machineconfig.KubernetesVersion
 	// Releases are those that the path may pass through.
 	Releases []machineconfig.KubernetesVersion
-}
-
-// running is the beginning of a sentence about the running versions.
-func (k KubernetesPath) running() string {
-	if k.Lowest.EQ(k.highest.Version) {
-		return fmt.Sprintf("Kubernetes %s runs", k.Lowest)
-	}
-
-	return fmt.Sprintf("Kubernetes %s runs, in parts %s already", k.Lowest, k.highest)
 }
 
 // hops are the versions on the path, the wanted one last; none when every machine runs it or a newer one.
@@ -153,9 +143,10 @@ func refuseKubernetesVersion(p Set, recorded PriorState, files Rendered) finding
 		}
 
 		// Several machines have the same problem, which is appended once.
-		diags.Append(finding.Refused(p.ClusterPath("kubernetes_version"), "Unsupported change of kubernetes_version",
-			fmt.Sprintf("%s, and kubernetes_version is %s", path.running(), field.Found), "Allowed is "+field.Allowed, field.Fix,
-			path.wayOut(problem)))
+		keep, finish := path.possible(problem)
+		diags.Append(kubernetesChange.At(p.ClusterPath("kubernetes_version"), finding.Args{"cluster": p.Settings.Name,
+			"lowest": path.Lowest, "highest": path.newerParts(), "found": field.Found, "allowed": field.Allowed,
+			"fix": finding.Sentences(field.Fix), "keep": keep, "finish": finish}))
 	}
 
 	return diags
@@ -170,15 +161,25 @@ func (k KubernetesPath) From() machineconfig.KubernetesVersion {
 	return k.Lowest
 }
 
-// wayOut names the possible versions instead of a refused downgrade.
-func (k KubernetesPath) wayOut(problem error) string {
+// newerParts is the version of components that an unfinished upgrade reached; empty for none.
+func (k KubernetesPath) newerParts() string {
+	if k.Lowest.EQ(k.highest.Version) {
+		return ""
+	}
+
+	return k.highest.String()
+}
+
+// possible are the versions that are possible instead of a refused downgrade: the one without newer components and,
+// in an unfinished upgrade, the one that finishes it.
+func (k KubernetesPath) possible(problem error) (keep, finish string) {
 	switch {
 	case !errors.Is(problem, machineconfig.ErrMinorDowngrade) && !errors.Is(problem, machineconfig.ErrPatchDowngrade):
-		return ""
+		return "", ""
 	case k.base.LT(k.highest.Version):
-		return fmt.Sprintf("Set kubernetes_version to %s to take back what is newer, or to %s to go on", k.base, k.highest)
+		return k.base.String(), k.highest.String()
 	default:
-		return fmt.Sprintf("Set kubernetes_version to %s to keep what runs", k.highest)
+		return k.highest.String(), ""
 	}
 }
 

@@ -51,7 +51,7 @@ func kubernetesOn(p Set, has, gets map[string]kubenames.Images) (PriorState, Ren
 func TestRefuseKubernetesVersion(t *testing.T) {
 	t.Parallel()
 
-	const refused = "Error kubernetes_version: Unsupported change of kubernetes_version"
+	const refused = "Error kubernetes_version: kubernetes_change"
 
 	both := func(version string) map[string]kubenames.Images {
 		return map[string]kubenames.Images{"cp-1": imagesAt("kube-apiserver", version, "kubelet", version), "batch/w-1": imagesAt("kubelet", version)}
@@ -71,14 +71,14 @@ func TestRefuseKubernetesVersion(t *testing.T) {
 		"the same":                {to: "v1.35.2", has: both("v1.35.2")},
 		"the next minor":          {to: "v1.36.0", has: both("v1.35.2")},
 		"two minors":              {to: "v1.36.0", has: both("v1.34.1")},
-		"a minor back":            {to: "v1.34.1", has: both("v1.35.2"), refused: true, says: []string{"Kubernetes v1.35.2 runs, and", "v1.35.2 to keep what runs"}},
+		"a minor back":            {to: "v1.34.1", has: both("v1.35.2"), refused: true, says: []string{"\nlowest: v1.35.2\n", "\nhighest: \n", "\nkeep: v1.35.2\n", "\nfinish: \n"}},
 		"a patch back":            {to: "v1.35.1", has: both("v1.35.2"), refused: true, says: []string{"allow_downgrade = true"}},
 		"a patch back, asked for": {to: "v1.35.1", has: both("v1.35.2"), more: downgrade},
 		"a minor back, asked for": {to: "v1.34.1", has: both("v1.35.2"), more: downgrade, refused: true},
 		"begun, taken back":       {to: "v1.34.1", has: mixed("v1.35.2", "v1.34.1", "v1.34.1")},
 		"begun, taken back too far": {to: "v1.33.1", has: mixed("v1.35.2", "v1.34.1", "v1.34.1"), refused: true,
-			says: []string{"Kubernetes v1.34.1 runs, in parts v1.35.2 already", "to v1.34.1 to take back what is newer, or to v1.35.2 to go on"}},
-		"a worker left behind":  {to: "v1.34.1", has: mixed("v1.35.2", "v1.35.2", "v1.34.1"), refused: true, says: []string{"v1.35.2 to keep what runs"}},
+			says: []string{"\nlowest: v1.34.1\n", "\nhighest: v1.35.2\n", "\nkeep: v1.34.1\n", "\nfinish: v1.35.2\n"}},
+		"a worker left behind":  {to: "v1.34.1", has: mixed("v1.35.2", "v1.35.2", "v1.34.1"), refused: true, says: []string{"\nkeep: v1.35.2\n"}},
 		"newer than is known":   {to: "v1.99.0", has: both("v1.35.2"), refused: true},
 		"newer than Talos runs": {to: "v1.36.0", has: both("v1.35.2"), more: talos("v1.12.4"), refused: true},
 		"in a handle":           {to: "v1.34.1", has: both("v1.35.2"), more: joins("10.0.0.9"), refused: true},
@@ -106,7 +106,7 @@ func TestRefuseKubernetesVersion(t *testing.T) {
 
 		switch {
 		case test.refused && p.InHandle:
-			want = []string{"Error cluster.kubernetes_version: Unsupported change of kubernetes_version"}
+			want = []string{"Error cluster.kubernetes_version: kubernetes_change"}
 		case test.refused:
 			want = []string{refused}
 		}
@@ -165,24 +165,24 @@ func TestRefuseAhead(t *testing.T) {
 		says      string
 	}{
 		"alike":                   {gets: one(imagesAt("kube-apiserver", "v1.35.2", "kubelet", "v1.35.9", "kube-scheduler", "v1.35.9"))},
-		"a scheduler":             {gets: one(imagesAt("kube-apiserver", "v1.35.2", "kube-scheduler", "v1.36.0")), want: "kube-scheduler", says: "of v1.35.2 or"},
-		"a kubelet":               {gets: one(imagesAt("kubelet", "v1.36.0")), want: "kubelet", says: "kubernetes_version is v1.35.2"},
-		"a kubelet, an older API": {gets: one(imagesAt("kube-apiserver", "v1.34.1", "kubelet", "v1.35.2")), want: "kubelet", says: "cp-1 is to run that of v1.34.1"},
+		"a scheduler":             {gets: one(imagesAt("kube-apiserver", "v1.35.2", "kube-scheduler", "v1.36.0")), want: "kube-scheduler", says: "\nlimit: v1.35.2\n"},
+		"a kubelet":               {gets: one(imagesAt("kubelet", "v1.36.0")), want: "kubelet", says: "\nlimit: v1.35.2\nmachines: cp-1\nplane: \n"},
+		"a kubelet, an older API": {gets: one(imagesAt("kube-apiserver", "v1.34.1", "kubelet", "v1.35.2")), want: "kubelet", says: "\nlimit: v1.34.1\nmachines: cp-1\nplane: cp-1\n"},
 		"a scheduler, no API":     {gets: one(imagesAt("kube-scheduler", "v1.36.0"))},
 		"it is there already":     {gets: one(imagesAt("kubelet", "v1.36.0")), has: one(imagesAt("kubelet", "v1.36.0"))},
 		"no version":              {gets: one(kubenames.Images{kubenames.Kubelet: "kubelet:mine"})},
 		"the oldest API counts": {gets: map[string]kubenames.Images{"cp-1": imagesAt("kube-apiserver", "v1.36.0", "kube-proxy", "v1.35.0"),
-			"cp-2": imagesAt("kube-apiserver", "v1.34.1")}, want: "kube-proxy", says: "cp-2 is to run that of v1.34.1"},
+			"cp-2": imagesAt("kube-apiserver", "v1.34.1")}, want: "kube-proxy", says: "\nlimit: v1.34.1\nmachines: cp-1\nplane: cp-2\n"},
 	} {
 		p := aSet(t, controlPlanes(2))
 		r, files := kubernetesOn(p, test.has, test.gets)
 
 		var want []string
 		if test.want != "" {
-			want = []string{`Error control_plane.machines["cp-1"]: Invalid image of ` + test.want + `: control_plane.machines["cp-1"]`}
+			want = []string{`Error control_plane.machines["cp-1"]: image_ahead`}
 		}
 
-		expect(t, name, p.refuseAhead(r, files), want, test.says)
+		expect(t, name, p.refuseAhead(r, files), want, test.says, "component: "+test.want)
 	}
 
 	for _, test := range []struct {
@@ -199,10 +199,11 @@ func TestWarnOfKubernetes(t *testing.T) {
 	t.Parallel()
 
 	const (
-		unready = "Warning: Machines that are not ready hold the upgrade of Kubernetes"
-		back    = "Warning: Kubernetes will be taken back"
-		runs    = "Warning: Kubernetes runs otherwise than its images say"
-		passed  = "Warning kubernetes_upgrade_via[1]: Questionable kubernetes_upgrade_via"
+		unready = "Warning: kubernetes_awaits_machines"
+		back    = "Warning: kubernetes_downgrade"
+		patch   = "Warning: kubernetes_patch_downgrade"
+		runs    = "Warning: kubernetes_runs_other"
+		passed  = "Warning kubernetes_upgrade_via[1]: release_not_passed"
 	)
 
 	component := func(from, to string) step.Step {
@@ -221,14 +222,14 @@ func TestWarnOfKubernetes(t *testing.T) {
 	}{
 		"nothing to do":            {from: "v1.35.2", to: "v1.35.2"},
 		"an upgrade":               {from: "v1.35.2", to: "v1.36.0", ready: true},
-		"not ready":                {from: "v1.35.2", to: "v1.36.0", want: []string{unready}, says: []string{"not ready: batch/w-1."}},
+		"not ready":                {from: "v1.35.2", to: "v1.36.0", want: []string{unready}, says: []string{"machines: batch/w-1\n"}},
 		"not ready, images pulled": {from: "v1.35.2", to: "v1.35.2", steps: []step.Step{step.PullImages{}}, want: []string{unready}},
 		"not ready, manifests":     {from: "v1.35.2", to: "v1.35.2", steps: []step.Step{step.SyncManifests{}}, want: []string{unready}},
 		"not ready, other steps":   {from: "v1.35.2", to: "v1.35.2", steps: []step.Step{step.Uncordon{}}},
 		"a minor taken back": {from: "v1.35.2", to: "v1.35.2", ready: true, steps: []step.Step{component(kubelet("v1.36.0"), kubelet("v1.35.2"))},
-			want: []string{back}, says: []string{"kubernetes_version is v1.35.2, and these are newer", "kubelet of batch/w-1: v1.36.0 -> v1.35.2"}},
+			want: []string{back}, says: []string{"version: v1.35.2\n", "kubelet of batch/w-1: v1.36.0 -> v1.35.2"}},
 		"a patch taken back": {from: "v1.35.2", to: "v1.35.2", ready: true, steps: []step.Step{component(kubelet("v1.35.3"), kubelet("v1.35.2"))},
-			want: []string{back}, says: []string{"These get an older release"}},
+			want: []string{patch}},
 		"brought forward":  {from: "v1.35.2", to: "v1.35.2", ready: true, steps: []step.Step{component(kubelet("v1.35.2"), kubelet("v1.35.3"))}},
 		"from no version":  {from: "v1.35.2", to: "v1.35.2", ready: true, steps: []step.Step{component("kubelet:mine", kubelet("v1.35.3"))}},
 		"to no version":    {from: "v1.35.2", to: "v1.35.2", ready: true, steps: []step.Step{component(kubelet("v1.35.3"), "kubelet:mine")}},
@@ -236,7 +237,7 @@ func TestWarnOfKubernetes(t *testing.T) {
 		"it is changed":    {from: "v1.35.2", to: "v1.35.2", ready: true, running: "v1.34.1", steps: []step.Step{component(kubelet("v1.35.2"), kubelet("v1.35.3"))}},
 		"it runs the same": {from: "v1.35.2", to: "v1.35.2", ready: true, steps: []step.Step{component(kubelet("v1.35.2"), kubelet("v1.35.2"))}},
 		"a release on the way": {from: "v1.34.1", to: "v1.36.0", ready: true, via: []string{"v1.35.1", "v1.33.1"}, want: []string{passed},
-			says: []string{"v1.33.1", "from v1.34.1 to v1.36.0"}},
+			says: []string{"from: v1.34.1\nrelease: v1.33.1\nto: v1.36.0\n"}},
 		"nothing is passed": {from: "v1.36.0", to: "v1.36.0", ready: true, via: []string{"v1.35.1", "v1.33.1"}},
 	} {
 		p := aSet(t, workers("batch", 1), joins("10.0.0.9"))
@@ -274,7 +275,7 @@ func TestWarnings_nameMostSteps(t *testing.T) {
 		}
 
 		r := PriorState{Record: Record{Seen: record.Machines{"w": {Running: map[kubenames.Component]string{kubenames.KubeAPIServer: "v1.34.1"}}}}}
-		list := map[string]string{"back": warnOfTakenBack(KubernetesPath{}, back)[0].Detail, "runs": r.warnOfRunning(still)[0].Detail,
+		list := map[string]string{"back": Set{}.warnOfDowngrade(KubernetesPath{}, back)[0].Detail, "runs": Set{}.warnOfRunning(r, still)[0].Detail,
 			"behind": WarnOfBehind(kept)[0].Detail}
 
 		for name, detail := range list {
@@ -283,7 +284,7 @@ func TestWarnings_nameMostSteps(t *testing.T) {
 			}
 		}
 
-		expect(t, "API servers", WarnOfBehind(kept), []string{"Warning: Upgrade of Kubernetes not finished"}, "leaves API servers to a later one")
+		expect(t, "API servers", WarnOfBehind(kept), []string{"Warning: kubernetes_unfinished"}, "kubelets: false\n")
 	}
 }
 

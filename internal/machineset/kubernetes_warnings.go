@@ -3,7 +3,6 @@ package machineset
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -17,8 +16,9 @@ import (
 // ahead is a component that would be too new. It is comparable, so that machines with the same one are named
 // together.
 type ahead struct {
-	component             kubenames.Component
-	Image, limit, because string
+	component kubenames.Component
+	// limit is the version that it must not exceed, and plane the control plane whose API server has it.
+	image, limit, plane string
 }
 
 // refuseAhead refuses images in patches with a newer minor version than kube-apiserver gets, or kubelets newer than
@@ -31,42 +31,40 @@ func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 			image := files.Machines[name].Images[c]
 			version, known := kubenames.ImageVersion(image)
 
-			limit, because := p.limitOf(c, files)
+			limit, plane := p.limitOf(c, files)
 			if !known || limit == "" || !laterMinor(version, limit) || recorded.Machines[name].Images[c] == image {
 				continue
 			}
 
-			machines.Add(ahead{component: c, Image: image, limit: limit, because: because}, name)
+			machines.Add(ahead{component: c, image: image, limit: limit, plane: plane}, name)
 		}
 	}
 
 	var diags finding.List
 
 	for problem, names := range machines.All() {
-		diags.Append(finding.Invalid(p.machinePath(names[0]), "image of "+string(problem.component),
-			fmt.Sprintf("found %s for %s of %s", finding.Quote(problem.Image), problem.component, finding.MachinesNamed(names)),
-			fmt.Sprintf("allowed is the minor version of %s or an older one: %s", problem.limit, problem.because),
-			"Change the patch that names this image, or the version of the others with it"))
+		diags.Append(imageAhead.At(p.machinePath(names[0]), finding.Args{"component": problem.component,
+			"image": problem.image, "machines": names, "limit": problem.limit, "plane": problem.plane}))
 	}
 
 	return diags
 }
 
-// limitOf is the version whose minor version a component must not exceed, and why; empty for none.
-func (p Set) limitOf(c kubenames.Component, files Rendered) (limit, because string) {
+// limitOf is the version whose minor version a component must not exceed, and the control plane whose API server gets
+// it. The limit is empty for none, and the control plane for the version of the cluster.
+func (p Set) limitOf(c kubenames.Component, files Rendered) (limit, plane string) {
 	if c == kubenames.Kubelet {
-		limit, because = p.Settings.KubernetesVersion,
-			"a kubelet is never newer than kube-apiserver, and kubernetes_version is "+p.Settings.KubernetesVersion
+		limit = p.Settings.KubernetesVersion
 	}
 
 	for _, name := range p.Names() {
 		if api, known := kubenames.ImageVersion(files.Machines[name].Images[kubenames.KubeAPIServer]); known &&
 			(limit == "" || compareVersions(api, limit) < 0) {
-			limit, because = api, fmt.Sprintf("%s is never newer than kube-apiserver, and %s is to run that of %s", c, name, api)
+			limit, plane = api, name
 		}
 	}
 
-	return limit, because
+	return limit, plane
 }
 
 // laterMinor reports whether a Kubernetes version has a later minor version than another.
@@ -81,8 +79,8 @@ func laterMinor(version, other string) bool {
 // path and steps are those of the plan.
 func (p Set) warnOfKubernetes(way KubernetesPath, recorded PriorState, steps []step.Step) finding.List {
 	diags := p.warnOfUnready(recorded, len(way.hops()) > 0 || step.TotalOf(steps).UpgradesKubernetes)
-	diags.Append(warnOfTakenBack(way, steps)...)
-	diags.Append(recorded.warnOfRunning(steps)...)
+	diags.Append(p.warnOfDowngrade(way, steps)...)
+	diags.Append(p.warnOfRunning(recorded, steps)...)
 	diags.Append(p.warnOfNotPassed(way)...)
 
 	return diags
@@ -102,15 +100,11 @@ func (p Set) warnOfUnready(recorded PriorState, upgrade bool) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Machines that are not ready hold the upgrade of Kubernetes",
-		fmt.Sprintf("When they were last seen these were not ready: %s. The upgrade waits for every machine of the "+
-			"resource to answer and to be Ready, until its time is out (see timeouts). Bring them back first; one that is "+
-			"gone for good is taken out of the configuration.",
-			finding.Describe(unready)))}
+	return finding.List{kubernetesAwaitsMachines.With(finding.Args{"cluster": p.Settings.Name, "machines": unready})}
 }
 
-// warnOfTakenBack names what an apply downgrades, and why.
-func warnOfTakenBack(way KubernetesPath, steps []step.Step) finding.List {
+// warnOfDowngrade names what an apply downgrades, and why.
+func (p Set) warnOfDowngrade(way KubernetesPath, steps []step.Step) finding.List {
 	var (
 		lines  []string
 		minors bool
@@ -131,27 +125,22 @@ func warnOfTakenBack(way KubernetesPath, steps []step.Step) finding.List {
 		return nil
 	}
 
-	why := fmt.Sprintf("These get an older release of the minor version that they have, by kubernetes_version, which is "+
-		"%s, or by images of their own.", way.To)
+	message := kubernetesPatchDowngrade
 	if minors {
-		why = fmt.Sprintf("kubernetes_version is %s, and these are newer: what an upgrade began and did not finish, or "+
-			"somebody changed, is undone.", way.To)
+		message = kubernetesDowngrade
 	}
 
-	if more := len(lines) - finding.MostSteps; more > 0 {
-		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
-	}
-
-	return finding.List{finding.Warn("Kubernetes will be taken back", why+"\n  - "+strings.Join(lines, "\n  - "))}
+	return finding.List{message.With(finding.Args{"cluster": p.Settings.Name, "version": way.To,
+		"components": shortened(lines)})}
 }
 
 // warnOfRunning names components that run in another version than their image, and that an apply waits for.
-func (r PriorState) warnOfRunning(steps []step.Step) finding.List {
+func (p Set) warnOfRunning(recorded PriorState, steps []step.Step) finding.List {
 	var lines []string
 
 	for _, op := range steps {
 		s, ok := op.(step.UpgradeComponent)
-		if running := r.Seen[s.Machine].Running[s.Component]; ok && s.From == s.Image && running != "" {
+		if running := recorded.Seen[s.Machine].Running[s.Component]; ok && s.From == s.Image && running != "" {
 			lines = append(lines, fmt.Sprintf("%s of %s runs %s, and its image is %s", s.Component, s.Machine, running, s.Image))
 		}
 	}
@@ -160,13 +149,7 @@ func (r PriorState) warnOfRunning(steps []step.Step) finding.List {
 		return nil
 	}
 
-	if more := len(lines) - finding.MostSteps; more > 0 {
-		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
-	}
-
-	return finding.List{finding.Warn("Kubernetes runs otherwise than its images say",
-		"The apply waits until these run with the images that their machines have, and says what keeps them from it.\n  - "+
-			strings.Join(lines, "\n  - "))}
+	return finding.List{kubernetesRunsOther.With(finding.Args{"cluster": p.Settings.Name, "components": shortened(lines)})}
 }
 
 // warnOfNotPassed names releases of kubernetes_upgrade_via that are not on the upgrade path.
@@ -180,10 +163,8 @@ func (p Set) warnOfNotPassed(way KubernetesPath) finding.List {
 
 	for i, v := range p.Changes.KubernetesVia {
 		if !slices.ContainsFunc(hops, func(hop machineconfig.KubernetesVersion) bool { return hop.EQ(v.Version) }) {
-			diags.Append(finding.Questionable(finding.Root("kubernetes_upgrade_via").AtListIndex(i), "kubernetes_upgrade_via",
-				"found "+v.String(),
-				fmt.Sprintf("The upgrade from %s to %s does not pass it", way.Lowest, way.To),
-				"Leave it out, or name one of a minor version in between"))
+			diags.Append(releaseNotPassed.At(finding.Root("kubernetes_upgrade_via").AtListIndex(i),
+				finding.Args{"release": v, "from": way.Lowest, "to": way.To}))
 		}
 	}
 

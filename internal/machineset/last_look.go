@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -96,19 +95,15 @@ func refuseTakenPlaces(p, prior Set, record Record, recorded PriorState) finding
 
 		host, err := CanonicalHost(m.Address)
 		if other := last.byAddress[host]; err == nil && other != "" && other != name {
-			diags.Append(finding.Refused(p.AddressPath(name), "Address of another machine",
-				fmt.Sprintf("address %s is %s, and machine %s has that address here", m.Address, other, name),
-				"Machines were read after "+other+" had answered there; nothing can be sent to "+name+" at it",
-				"Correct the address. Where machines changed their addresses, plan again with a refresh once they answer "+
-					"at the new ones. To give a machine another name, change its key"))
+			diags.Append(addressOfOther.At(p.AddressPath(name), finding.Args{"machine": name, "address": m.Address,
+				"other": other}))
 
 			continue
 		}
 
 		if other := last.byUUID[strings.ToLower(m.UUID)]; m.UUID != "" && other != "" && other != name {
-			diags.Append(finding.Refused(p.machinePath(name).AtName("uuid"), "UUID of another machine",
-				fmt.Sprintf("uuid %s is %s, and machine %s has that uuid here", m.UUID, other, name),
-				"Each machine is listed once", "Remove one of them, or correct the uuid"))
+			diags.Append(uuidOfOther.At(p.machinePath(name).AtName("uuid"), finding.Args{"machine": name, "uuid": m.UUID,
+				"other": other}))
 		}
 	}
 

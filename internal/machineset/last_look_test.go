@@ -24,23 +24,23 @@ func TestRefuseTakenPlaces(t *testing.T) {
 		says   []string
 	}{
 		"nothing":                    {},
-		"swapped":                    {edit: swapped, says: []string{"10.0.0.12 is batch/w-2", "10.0.0.11 is batch/w-1"}},
+		"swapped":                    {edit: swapped, says: []string{"10.0.0.12 other: batch/w-2", "10.0.0.11 other: batch/w-1"}},
 		"swapped, and state is bare": {edit: swapped, noLook: true},
 		"swapped for good":           {edit: swapped, unseen: []string{"batch/w-1", "batch/w-2"}},
 		"one of them moved": {edit: swapped, unseen: []string{"batch/w-1"},
-			says: []string{"10.0.0.12 is batch/w-2"}},
+			says: []string{"10.0.0.12 other: batch/w-2"}},
 		"chained": {edit: map[string]string{"batch/w-1": "10.0.0.12", "batch/w-2": "10.0.0.99"},
-			says: []string{"10.0.0.12 is batch/w-2"}},
+			says: []string{"10.0.0.12 other: batch/w-2"}},
 		"another spelling": {edit: map[string]string{"batch/w-1": "FD00:0::0013", "batch/w-3": "10.0.0.98"},
-			says: []string{"FD00:0::0013 is batch/w-3"}},
+			says: []string{"FD00:0::0013 other: batch/w-3"}},
 		"in small letters": {edit: map[string]string{"batch/w-1": "fd00::13", "batch/w-3": "10.0.0.98"},
-			says: []string{"Address fd00::13 is batch/w-3"}},
+			says: []string{"fd00::13 other: batch/w-3"}},
 		"roles swapped": {edit: map[string]string{"cp-1": "10.0.0.11", "batch/w-1": "10.0.0.1"},
-			says: []string{"10.0.0.1 is cp-1", "10.0.0.11 is batch/w-1"}},
+			says: []string{"10.0.0.1 other: cp-1", "10.0.0.11 other: batch/w-1"}},
 		"address seen last": {edit: map[string]string{"batch/w-9": "10.0.0.77"},
-			seen: map[string]string{"batch/w-1": "10.0.0.77"}, says: []string{"10.0.0.77 is batch/w-1"}},
+			seen: map[string]string{"batch/w-1": "10.0.0.77"}, says: []string{"10.0.0.77 other: batch/w-1"}},
 		"listed twice by hardware": {edit: map[string]string{"batch/w-9": "10.0.0.99 " + strings.ToUpper(hardwareOf("batch/w-1"))},
-			says: []string{strings.ToUpper(hardwareOf("batch/w-1")) + " is batch/w-1"}},
+			says: []string{strings.ToUpper(hardwareOf("batch/w-1")) + " other: batch/w-1"}},
 		"renamed": {edit: map[string]string{"batch/w-1": "", "batch/w-9": "10.0.0.11"}},
 		"renamed, and another in its place by hardware": {edit: map[string]string{
 			"batch/w-1": "", "batch/w-9": "10.0.0.99 " + hardwareOf("batch/w-1")}},
@@ -77,8 +77,10 @@ func TestRefuseTakenPlaces(t *testing.T) {
 		}
 
 		for i, says := range test.says {
-			if !strings.Contains(found[i].Detail, says) {
-				t.Errorf("%s: %q, want %q", name, found[i].Detail, says)
+			for part := range strings.SplitSeq(says, " other") {
+				if !strings.Contains(args(found[i]), part+"\n") {
+					t.Errorf("%s: %q, want %q", name, args(found[i]), says)
+				}
 			}
 		}
 	}

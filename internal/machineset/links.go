@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -62,10 +61,7 @@ func (p Set) refuseUnknownLinks(recorded PriorState) finding.List {
 			continue // the apply asks it before it is configured
 		}
 
-		found.Append(finding.Invalid(p.vipPath(name), "vip",
-			fmt.Sprintf("found no link, and state does not say which one of %s has its address", name),
-			"allowed is no link once a refresh asked the machine",
-			"refresh while the machine answers, or set link"))
+		found.Append(linkUnknown.At(p.vipPath(name), finding.Args{"machine": name}))
 	}
 
 	return found

@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -150,12 +149,8 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 
 	now := p.Machines[successor]
 	if _, listed := prior.Machines[successor]; listed || now.Group.Role != before.Group.Role {
-		return finding.List{finding.Refused(p.machinePath(successor), "Unsupported exchange of machines",
-			fmt.Sprintf("machine %s has the address or the hardware of %s (%s %s), which is not listed any more", successor,
-				name, before.Group.Role, before.Address),
-			"Talos cannot change the role of a machine in place, and a name that is taken cannot be given to another machine "+
-				"at once",
-			fmt.Sprintf("Take %s out first and apply, which resets it, and add the machine again afterwards", name))}
+		return finding.List{machineRoleChange.At(p.machinePath(successor), finding.Args{"machine": successor,
+			"former": name, "role": before.Group.Role, "address": before.Address})}
 	}
 
 	r.rename(name, successor, before.Address, now.Address)
@@ -240,19 +235,11 @@ func refuseLostQuorum(p, prior Set, recorded PriorState) finding.List {
 
 	switch {
 	case members.LosesAll():
-		return finding.List{finding.Refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster",
-				finding.MachinesNamed(members.Leaving)),
-			"The data of etcd would go with the last one",
-			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource",
-				members.Leaving[0]))}
+		return finding.List{noControlPlaneLeft.At(at, finding.Args{"cluster": p.Settings.Name, "machines": members.Leaving,
+			"first": members.Leaving[0]})}
 	case members.LosesQuorum():
-		return finding.List{finding.Refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left",
-				members.Count, finding.Describe(members.Lost)),
-			"Members are removed and added by the others, which have to be more than half of all",
-			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a "+
-				"majority is lost for good, restore etcd from a snapshot")}
+		return finding.List{etcdMajorityLost.At(at, finding.Args{"cluster": p.Settings.Name, "machines": members.Lost,
+			"count": members.Count})}
 	default:
 		return nil
 	}

@@ -1,9 +1,7 @@
 package machineset
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -16,52 +14,40 @@ import (
 // same message, but still stores how the resource treats its machines, which may resolve it. An obstacle after a wait
 // is a warning too, because the wait may end differently.
 func obstructions(p, prior Set, record Record, last cluster.Decision, policy cluster.Policy) finding.List {
-	var (
-		diags   finding.List
-		waiting []string
-	)
+	var diags finding.List
 
 	if len(last.Steps) > 0 {
 		return finding.List{finding.Endless(p.Object)}
 	}
 
-	known := refusedAlready(prior, record, last, policy)
+	known := refusedBefore(prior, record, last, policy)
 
 	for _, r := range last.Refusals {
-		if len(last.Holds) > 0 {
-			diags.Append(finding.Warn("The apply will be refused",
-				finding.Sentences(reasonOf(r), "That is so once what the apply waits for has happened", r.Remedy)))
-		} else if slices.Contains(known, r) {
-			diags.Append(finding.Warn("The apply will be refused",
-				finding.Sentences(reasonOf(r), "That is so without this change, too", r.Remedy)))
-		} else {
-			diags.Append(finding.Refused(p.changedAt(prior, r.Machine), "Unsupported change of machines", reasonOf(r),
-				"Nothing would be sent to any machine", r.Remedy))
-		}
-	}
+		message, at := changeRefused, finding.Path{}
 
-	for i, h := range last.Holds {
-		if i == finding.MostSteps {
-			waiting = append(waiting, fmt.Sprintf("%d more", len(last.Holds)-i))
-
-			break
+		switch {
+		case len(last.Holds) > 0:
+			message = refusedAfterWait
+		case slices.Contains(known, r):
+			message = refusedAlready
+		default:
+			at = p.changedAt(prior, r.Machine)
 		}
 
-		waiting = append(waiting, h.String())
+		diags.Append(message.At(at, finding.Args{"cluster": p.Settings.Name, "machine": r.Machine,
+			"reason": finding.Sentences(reasonOf(r)), "remedy": finding.Sentences(r.Remedy)}))
 	}
 
-	if len(waiting) > 0 {
-		diags.Append(finding.Warn("The apply will have to wait",
-			"By what state knows, it will not come to its end before something else happens to the machines. "+
-				"It waits for that until its time is out (see timeouts), and goes on then: `operations` and `impact` have "+
-				"what it does after it, too.\n  - "+strings.Join(waiting, "\n  - ")))
+	if len(last.Holds) > 0 {
+		diags.Append(applyWaits.With(finding.Args{"cluster": p.Settings.Name, "machines": machinesOf(last.Holds),
+			"reasons": shortened(stringsOf(last.Holds))}))
 	}
 
 	return diags
 }
 
-// refusedAlready is what would be refused with the configuration of the state.
-func refusedAlready(prior Set, record Record, last cluster.Decision, policy cluster.Policy) []step.Refusal {
+// refusedBefore is what would be refused with the configuration of the state.
+func refusedBefore(prior Set, record Record, last cluster.Decision, policy cluster.Policy) []step.Refusal {
 	if len(last.Refusals) == 0 || !prior.Unknown.Renders() {
 		return nil
 	}

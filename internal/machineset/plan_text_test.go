@@ -194,7 +194,7 @@ func TestWarnOfLostExtensions(t *testing.T) {
 	}{
 		"none":              {},
 		"the plain one":     {installer: "ghcr.io/siderolabs/installer:v1.14.1", lost: "batch/w-1: iscsi-tools, qemu"},
-		"one without one":   {installer: "factory.talos.dev/metal-installer/" + id + ":v1.14.1", extensions: []string{"siderolabs/qemu"}, lost: "batch/w-1: iscsi-tools."},
+		"one without one":   {installer: "factory.talos.dev/metal-installer/" + id + ":v1.14.1", extensions: []string{"siderolabs/qemu"}, lost: "batch/w-1: iscsi-tools\n"},
 		"one with all":      {installer: "factory.talos.dev/metal-installer/" + id + ":v1.14.1", extensions: []string{"siderolabs/qemu", "siderolabs/iscsi-tools"}},
 		"one not known":     {installer: "factory.talos.dev/metal-installer/" + id + ":v1.14.1"},
 		"another schematic": {installer: "factory.talos.dev/metal-installer/" + id[1:] + "0:v1.14.1", extensions: []string{}},
@@ -207,7 +207,7 @@ func TestWarnOfLostExtensions(t *testing.T) {
 
 		var want []string
 		if test.lost != "" {
-			want = []string{"Warning: System extensions will be removed"}
+			want = []string{"Warning: extensions_removed"}
 		}
 
 		steps := []step.Step{step.Upgrade{Machine: "batch/w-1", Installer: test.installer, Container: test.container}}
@@ -252,11 +252,11 @@ func TestWarnOfWaiting(t *testing.T) {
 	} {
 		var want []string
 		if test.warned {
-			want = []string{"Warning: Machines have to configure themselves"}
+			want = []string{"Warning: maintenance_unreachable"}
 		}
 
 		p := aSet(t, workers("batch", 1), joins("10.0.0.9"), machine("batch/w-1", test.change))
-		expect(t, name, p.warnOfWaiting([]step.Step{step.ApplyConfig{Machine: "batch/w-1", Access: test.access}, step.Uncordon{Machine: "batch/w-1"}}), want, "machine batch/w-1 has")
+		expect(t, name, p.warnOfWaiting([]step.Step{step.ApplyConfig{Machine: "batch/w-1", Access: test.access}, step.Uncordon{Machine: "batch/w-1"}}), want, "machines: batch/w-1\n")
 	}
 }
 
@@ -264,7 +264,7 @@ func TestWarnOfWaiting(t *testing.T) {
 func TestAssuming(t *testing.T) {
 	t.Parallel()
 
-	const warned = "Warning: Not everything that this plan does is known yet"
+	const warned = "Warning: plan_incomplete"
 
 	kept := map[string]MachineForecast{"cp-1": {Shown: step.Shown{
 		Texts: map[step.Field]string{step.FieldAddress: "a", step.FieldUUID: "u"}}}}
@@ -280,11 +280,11 @@ func TestAssuming(t *testing.T) {
 		says   string
 	}{
 		"exact":             {likely: Forecast{Operations: []string{"a"}, Machines: kept}, exact: true, same: true},
-		"exact, some leave": {likely: Forecast{Operations: []string{"a"}, Machines: kept, Leaves: true}, exact: true, want: []string{warned}, says: "State now: a"},
+		"exact, some leave": {likely: Forecast{Operations: []string{"a"}, Machines: kept, Leaves: true}, exact: true, want: []string{warned}, says: "operations: a"},
 		"nothing":           {likely: Forecast{Idle: true, Operations: []string{"a"}, Machines: kept}},
 		"no operations":     {likely: Forecast{Machines: kept}},
 		"a refusal":         {likely: Forecast{Machines: kept}, found: finding.List{finding.Warn("w", ""), refusal}, want: []string{"Warning: w", warned}},
-		"other hardware":    {likely: Forecast{Idle: true, Machines: kept}, more: each(func(m *Machine) { m.AnyHardware = true }), want: []string{warned}, says: "cp-1 is reset and leaves"},
+		"other hardware":    {likely: Forecast{Idle: true, Machines: kept}, more: each(func(m *Machine) { m.AnyHardware = true }), want: []string{warned}, says: "operations: cp-1 is reset"},
 	} {
 		p := aSet(t, controlPlanes(2), valuesUnknown)
 		if test.more != nil {
@@ -294,8 +294,8 @@ func TestAssuming(t *testing.T) {
 		f, found := p.Assuming(Forecast{}, test.likely, test.found, []string{"x"}, test.exact)
 		expect(t, name, found, test.want)
 
-		if test.says != "" && !contains(found[0].Detail, test.says) {
-			t.Errorf("%s: %s", name, found[0].Detail)
+		if test.says != "" && !contains(args(found[0]), test.says) {
+			t.Errorf("%s: %s", name, args(found[0]))
 		}
 
 		if test.same {
@@ -330,11 +330,11 @@ func TestWarnOfStrays(t *testing.T) {
 	have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{Name: "old", Addresses: []string{"10.0.0.7"}}, kubestate.Node{Name: "own", ControlPlane: true})
 	have.Kubernetes.Owners = map[string]string{"own": "mine"}
 
-	const own, joined = "Warning: Nodes of this resource are not in its state", "Warning: Nodes joined that no resource has"
+	const own, joined = "Warning: nodes_not_in_state", "Warning: nodes_joined"
 
-	expect(t, "not told", WarnOfStrays(want, have, nil), []string{own}, "\n  - own (, control plane)")
+	expect(t, "not told", WarnOfStrays(want, have, nil), []string{own}, "nodes: own (, control plane)\n")
 	expect(t, "known", WarnOfStrays(want, have, []kubestate.Node{{Name: "old"}}), []string{own})
 
 	have.Kubernetes.Owners["own"] = "another"
-	expect(t, "joined", WarnOfStrays(want, have, []kubestate.Node{}), []string{joined}, "\n  - old (10.0.0.7, worker)")
+	expect(t, "joined", WarnOfStrays(want, have, []kubestate.Node{}), []string{joined}, "nodes: old (10.0.0.7, worker)\n")
 }

@@ -27,20 +27,17 @@ type Platform struct {
 	// inside is true where the machines are reached only through the host cluster. Connections use no other gateway, and
 	// what it exposes has names in its DNS.
 	inside bool
-	// reboot is the verb for machines that restart, wiped what happens to those that leave, and end how that is done.
-	reboot, wiped, end string
 	// WayBack is how machines that talosop forgot return to it.
 	WayBack string
 }
 
 var (
 	onMetal = Platform{
-		Platform: cluster.Metal, Listed: true, Hardware: true, list: "machines", reboot: "reboot", wiped: "wiped",
-		end: "reset to maintenance mode with %s state wiped", WayBack: "import them with the secrets of the cluster",
+		Platform: cluster.Metal, Listed: true, Hardware: true, list: "machines",
+		WayBack: "import them with the secrets of the cluster",
 	}
 	inPods = Platform{
-		Platform: cluster.Pod, Container: true, list: "replicas", made: true, inside: true, reboot: "restart",
-		wiped: "deleted", end: "deleted with %s volumes",
+		Platform: cluster.Pod, Container: true, list: "replicas", made: true, inside: true,
 		WayBack: "apply the same configuration with the same secrets, which takes them over",
 	}
 )

@@ -45,8 +45,7 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 		}
 
 		if err != nil {
-			out.Append(finding.UnableAt(p.machinePath(name), "compare", "configurations",
-				finding.Report{Cause: []string{name + ": " + err.Error()}}))
+			out.Append(comparisonFailed.At(p.machinePath(name), finding.Args{"machine": name, "problem": err.Error()}))
 
 			continue
 		}

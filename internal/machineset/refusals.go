@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -21,11 +20,8 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 	}
 
 	if !machineconfig.ContractFollows(old, contract) {
-		return finding.List{finding.Refused(p.ClusterPath("version_contract"), "Unsupported change of version_contract",
-			fmt.Sprintf("version_contract would change from %s to %s", old, contract),
-			"The contract is pinned when the cluster is created; another one rewrites the configuration of every machine, "+
-				"and only the step to "+machineconfig.DocumentsContract+" brings anything",
-			"Set version_contract to "+old+", or leave it out")}
+		return finding.List{contractChange.At(p.ClusterPath("version_contract"), finding.Args{"cluster": p.Settings.Name,
+			"from": old, "to": contract, "documents": machineconfig.DocumentsContract})}
 	}
 
 	var names []string
@@ -43,11 +39,8 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Refused(p.ClusterPath("version_contract"), "Unsupported change of version_contract",
-		fmt.Sprintf("%s %s a Talos that does not know the documents of contract %s", finding.MachinesNamed(names),
-			finding.Verb(names, "runs", "run"), contract),
-		"A machine refuses documents of a newer Talos, and is given its configuration before it is upgraded, or after",
-		fmt.Sprintf("Upgrade talos_version with version_contract %s first, and change version_contract after it", old))}
+	return finding.List{contractTooNew.At(p.ClusterPath("version_contract"), finding.Args{"cluster": p.Settings.Name,
+		"machines": names, "contract": contract, "from": old})}
 }
 
 // RefuseNewSecrets compares the content of bundles, not their spelling. Secrets that are not generated yet count as
@@ -78,9 +71,7 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 		!planned.Rotates() && planned.CurrentDigest() != former.CurrentDigest():
 		return finding.List{p.newSecrets(prior)}
 	case planned.DropsEncryptionKey(former):
-		return finding.List{finding.Warn("A key for Secrets will be removed", "API servers will no longer read Secrets that "+
-			"were encrypted with the former key (aescbcencryptionsecret). Write all Secrets again before this apply: the "+
-			"guide on secrets says how.")}
+		return finding.List{encryptionKeyRemoved.With(finding.Args{"cluster": p.Settings.Name})}
 	default:
 		return nil
 	}
@@ -91,11 +82,7 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 func (p Set) refuseLostKeys(planned *pki.Bundle, record Record) finding.List {
 	for _, name := range slices.Sorted(maps.Keys(record.Machines)) {
 		if lost := planned.Unknown(record.Machines[name].Keys); len(lost) > 0 {
-			return finding.List{finding.Refused(p.secretsPath(), "Keys that machines work with are missing",
-				fmt.Sprintf("machine %s works with a %s that the secrets of the provider's configuration do not have", name,
-					lost[0]),
-				"Nobody could recognise the machine any more",
-				"Put the former keys back below `previous` of the bundle, and take them out when an apply has succeeded")}
+			return finding.List{keysMissing.At(p.secretsPath(), finding.Args{"machine": name, "key": lost[0]})}
 		}
 	}
 
@@ -103,17 +90,7 @@ func (p Set) refuseLostKeys(planned *pki.Bundle, record Record) finding.List {
 }
 
 func (p Set) newSecrets(prior Set) finding.Finding {
-	where := "state still has them, in this attribute, and a file with them can be imported into talosop_secrets"
-	if prior.Provided {
-		where = "the provider was given them when the cluster was last read"
-	}
-
-	return finding.Refused(p.secretsPath(), "Unsupported change of secrets",
-		"the secrets of the cluster would change, and its machines only trust the old ones",
-		"Nothing can be sent to the machines with the new secrets",
-		"Give the old secrets back: "+where,
-		"To make the cluster anew with other secrets, `taint` every resource with its machines; the plan of -replace is "+
-			"refused all the same")
+	return secretsChanged.At(p.secretsPath(), finding.Args{"cluster": prior.Settings.Name, "provided": prior.Provided})
 }
 
 // ClusterPath is the attribute of a cluster setting, on the resource or in its handle.

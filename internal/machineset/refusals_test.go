@@ -33,13 +33,13 @@ func TestRefuseNewSecrets_ofEncryptionKeys(t *testing.T) {
 		want    string
 	}{
 		"both stay":              {bundle(secretbox, aescbc), bundle(aescbc, secretbox), ""},
-		"the former one goes":    {bundle(secretbox, aescbc), bundle(secretbox), "A key for Secrets will be removed"},
-		"the former one changes": {bundle(secretbox, aescbc), bundle(secretbox, other), "A key for Secrets will be removed"},
+		"the former one goes":    {bundle(secretbox, aescbc), bundle(secretbox), "encryption_key_removed"},
+		"the former one changes": {bundle(secretbox, aescbc), bundle(secretbox, other), "encryption_key_removed"},
 		"a former one comes":     {bundle(secretbox), bundle(secretbox, aescbc), ""},
-		"the present one goes":   {bundle(secretbox, aescbc), bundle(aescbc), "Unsupported change of secrets"},
-		"another present one":    {bundle(aescbc), bundle(secretbox), "Unsupported change of secrets"},
+		"the present one goes":   {bundle(secretbox, aescbc), bundle(aescbc), "secrets_changed"},
+		"another present one":    {bundle(aescbc), bundle(secretbox), "secrets_changed"},
 		"another token": {bundle(secretbox, aescbc), strings.Replace(bundle(secretbox), "token: 1ibwy8", "token: 1ibwy9", 1),
-			"Unsupported change of secrets"},
+			"secrets_changed"},
 	} {
 		p, prior := listing(nil), listing(nil)
 		p.Secrets, prior.Secrets = test.is, test.was
@@ -49,7 +49,7 @@ func TestRefuseNewSecrets_ofEncryptionKeys(t *testing.T) {
 			got = found[0]
 		}
 
-		if got.Summary != test.want || (got.Severity == finding.Error) != strings.HasPrefix(test.want, "Unsupported") {
+		if got.Code != test.want || (got.Severity == finding.Error) != (test.want == "secrets_changed") {
 			t.Errorf("%s: %+v, want %q", name, got, test.want)
 		}
 	}
@@ -63,16 +63,17 @@ func TestRefuseContract(t *testing.T) {
 		was, is string
 		record  func(s *step.MachineState)
 		refused bool
+		code    string
 		names   []string
 	}{
 		"the same":                {was: "v1.12", is: "v1.12"},
 		"not given":               {was: "v1.12"},
-		"another one":             {was: "v1.12", is: "v1.13", refused: true, names: []string{"from v1.12 to v1.13"}},
+		"another one":             {was: "v1.12", is: "v1.13", refused: true, code: "contract_change", names: []string{"from: v1.12\nto: v1.13\n"}},
 		"another one, no members": {was: "v1.12", is: "v1.13", record: func(s *step.MachineState) { s.Access = step.Maintenance }},
 		"the documents":           {was: "v1.13", is: "v1.14"},
 		"and back":                {was: "v1.14", is: "v1.13", record: func(s *step.MachineState) { s.TalosVersion = "v1.13.6" }},
 		"the documents too early": {was: "v1.13", is: "v1.14", record: func(s *step.MachineState) { s.TalosVersion = "v1.13.6" },
-			refused: true, names: []string{"Machine batch/w-1 runs"}},
+			refused: true, code: "contract_too_new", names: []string{"machines: batch/w-1\n"}},
 		"the documents, Talos unknown": {was: "v1.13", is: "v1.14", record: func(s *step.MachineState) { s.TalosVersion = "" }},
 		"the documents, and one that lost everything": {was: "v1.13", is: "v1.14",
 			record: func(s *step.MachineState) { s.Access, s.TalosVersion = step.Maintenance, "v1.13.6" }},
@@ -95,7 +96,7 @@ func TestRefuseContract(t *testing.T) {
 
 		var want []string
 		if test.refused {
-			want = []string{"Error version_contract: Unsupported change of version_contract"}
+			want = []string{"Error version_contract: " + test.code}
 		}
 
 		expect(t, name, refuseContract(p, prior, PriorState{Record: r}), want, test.names...)
@@ -128,7 +129,7 @@ func rotatedSecrets(t *testing.T) string {
 func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 	t.Parallel()
 
-	const refused = "Error secrets: Unsupported change of secrets"
+	const refused = "Error secrets: secrets_changed"
 
 	rotated := rotatedSecrets(t)
 	planes := controlPlanes(1)
@@ -154,10 +155,10 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 		want     string
 		says     string
 	}{
-		"new ones":                       {p: secretsNew, record: members, want: refused, says: "state still has them"},
+		"new ones":                       {p: secretsNew, record: members, want: refused, says: "provided: false"},
 		"new ones, state has their mark": {p: secretsNew, prior: recorded, record: members, want: refused},
 		"new ones, the provider had them": {p: secretsNew, prior: func(p *Set) { recorded(p); provided(p) }, record: members,
-			want: refused, says: "the provider was given them"},
+			want: refused, says: "provided: true"},
 		"new ones, state has none":           {p: secretsNew, prior: none, record: members},
 		"new ones, before the bootstrap":     {p: secretsNew, record: phase(cluster.Provisioning, lost)},
 		"new ones, with a member":            {p: secretsNew, record: phase(cluster.Provisioning, func(*step.MachineState) {}), want: refused},
@@ -168,7 +169,7 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 		"state has no bundle":                {prior: secrets("cluster: {}"), record: members, want: refused},
 		"keys are turned over":               {p: secrets(rotated), record: members},
 		"provided, keys unknown":             {p: provided, record: carries("")},
-		"provided, another authority":        {p: provided, record: carries("other"), want: "Error secrets: Keys that machines work with are missing", says: "Machine cp-1 works"},
+		"provided, another authority":        {p: provided, record: carries("other"), want: "Error secrets: keys_missing", says: "machine: cp-1\n"},
 		"given, carries another authority":   {record: carries("other")},
 		"provided and other, keys not known": {p: func(p *Set) { provided(p); p.Secrets = rotated }, record: carries("")},
 	} {
@@ -191,7 +192,7 @@ func TestRefuseNewSecrets_ofMachinesThatRun(t *testing.T) {
 
 	inHandle := aSet(t, planes, joins("10.0.0.9"), secretsNew)
 	expect(t, "in a handle", inHandle.RefuseNewSecrets(aSet(t, planes), recordOf(inHandle)),
-		[]string{"Error cluster.secrets: Unsupported change of secrets"})
+		[]string{"Error cluster.secrets: secrets_changed"})
 }
 
 // A refusal about a pod is at the changed attribute.

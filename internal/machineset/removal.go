@@ -3,7 +3,6 @@ package machineset
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -33,7 +32,7 @@ func (p Set) Removal(record Record, policy cluster.Policy) string {
 		return ""
 	}
 
-	return p.lossOf(steps, record.LeftToOthersNames())
+	return p.lossOf(steps, record.LeftToOthersNames()).Detail
 }
 
 // removal is the steps by which all machines of a record leave.
@@ -68,7 +67,7 @@ func warnOfDestroy(p Set, steps []step.Step, left []string) finding.List {
 		return found
 	}
 
-	return append(found, finding.Warn("Machines will be "+p.Platform().wiped, p.lossOf(steps, left)))
+	return append(found, p.lossOf(steps, left))
 }
 
 // warnOfLeft names machines that a plan only forgets.
@@ -77,35 +76,50 @@ func warnOfLeft(left []string) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Machines are left to another resource",
-		fmt.Sprintf("%s %s to another resource, of this or of another state, by the mark on the node. Nothing is sent to "+
-			"%s: this resource only forgets %[3]s.", finding.Describe(left), finding.Verb(left, "belongs", "belong"),
-			finding.Verb(left, "it", "them")))}
+	return finding.List{machinesOfOthers.With(finding.Args{"machines": left})}
 }
 
-// lossOf lists the steps by which machines leave.
-func (p Set) lossOf(steps []step.Step, left []string) string {
-	var lines []string
+// lossOf warns about the steps by which machines leave. left are those that stay with other resources.
+func (p Set) lossOf(steps []step.Step, left []string) finding.Finding {
+	lines, containers := shortened(stringsOf(steps)), p.Platform().Container
 
-	for i, step := range steps {
-		if i == finding.MostSteps {
-			lines = append(lines, fmt.Sprintf("%d more steps", len(steps)-i))
-
-			break
-		}
-
-		lines = append(lines, step.String())
+	if p.TakesCluster() && len(left)+len(p.Others) == 0 {
+		return clusterDestroyed.With(finding.Args{"cluster": p.Settings.Name, "containers": containers, "steps": lines})
 	}
 
 	names := slices.DeleteFunc(p.Names(), func(name string) bool { return slices.Contains(left, name) })
-	what := fmt.Sprintf("%s%s will leave cluster %q", finding.Verb(names, "Machine ", "Machines "),
-		finding.Describe(names), p.Settings.Name)
 
-	if p.TakesCluster() && len(left)+len(p.Others) == 0 {
-		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.Settings.Name)
+	return machinesDestroyed.With(finding.Args{"cluster": p.Settings.Name, "containers": containers, "machines": names,
+		"steps": lines})
+}
+
+// stringsOf lists values, one in each line.
+func stringsOf[T fmt.Stringer](values []T) []string {
+	lines := make([]string, len(values))
+	for i, v := range values {
+		lines[i] = v.String()
 	}
 
-	return what + ". By what state knows:\n  - " + strings.Join(lines, "\n  - ")
+	return lines
+}
+
+// shortened is a list with at most the lines that a report shows.
+func shortened(lines []string) []string {
+	if more := len(lines) - finding.MostSteps; more > 0 {
+		return append(slices.Clone(lines[:finding.MostSteps]), fmt.Sprintf("%d more", more))
+	}
+
+	return lines
+}
+
+// machinesOf names the machines of holds.
+func machinesOf(holds []step.Hold) []string {
+	var names []string
+	for _, hold := range holds {
+		names = append(names, hold.Machine)
+	}
+
+	return distinct(finding.NonEmpty(names...))
 }
 
 // WarnOfNotReset warns about machines that are out of their cluster and could not be reset.
@@ -114,9 +128,7 @@ func WarnOfNotReset(left []step.Hold) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Machines were not reset",
-		"These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
-			"configuration and secrets. Wipe their disks before they are switched on again."+listed(left))}
+	return finding.List{machinesNotReset.With(finding.Args{"machines": machinesOf(left), "reasons": stringsOf(left)})}
 }
 
 // WarnOfAway warns about machines that accepted their reset and did not come back.
@@ -125,20 +137,7 @@ func WarnOfAway(away []step.Hold) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Machines did not come back from their reset",
-		"These machines took their reset, and the others were finished without them. A server with slow firmware may only "+
-			"be booting: it then waits in maintenance mode. One that comes up with its configuration all the same was not "+
-			"wiped: reset it with talosctl reset, or wipe its disks."+listed(away))}
-}
-
-func listed(holds []step.Hold) string {
-	var list strings.Builder
-
-	for _, hold := range holds {
-		list.WriteString("\n  - " + hold.String())
-	}
-
-	return list.String()
+	return finding.List{resetNotFinished.With(finding.Args{"machines": machinesOf(away), "reasons": stringsOf(away)})}
 }
 
 // WarnOfRelinquished warns about machines that were left to another resource.
@@ -147,9 +146,5 @@ func WarnOfRelinquished(names []string) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Machines were left to another resource",
-		fmt.Sprintf("%s %s the mark of another resource, of this or of another state, that took %s over. %s left as %s, and "+
-			"this resource has forgotten %[3]s.", finding.Describe(names), finding.Verb(names, "has", "have"),
-			finding.Verb(names, "it", "them"), finding.Verb(names, "It was", "They were"),
-			finding.Verb(names, "it is", "they are")))}
+	return finding.List{machinesRelinquished.With(finding.Args{"machines": names})}
 }

@@ -28,42 +28,42 @@ func TestRemoval_tellsWhatGoes(t *testing.T) {
 	t.Parallel()
 
 	const (
-		wipes  = "Warning: Machines will be wiped"
-		leaves = "Warning: Machines are left to another resource"
-		ends   = `Cluster "prod" goes, and its etcd with it`
+		wipes  = "Warning: machines_destroyed"
+		leaves = "Warning: machines_of_others"
+		ends   = "Warning: cluster_destroyed"
 	)
 
 	claimed := func(s *step.MachineState) { s.Claimed = true }
 
 	for name, test := range map[string]struct {
-		options []option
-		change  func(p Set, r *Record)
-		loss    string
-		codes   []string
-		lines   []string
-		not     string
+		options  []option
+		change   func(p Set, r *Record)
+		machines []string
+		codes    []string
+		lines    []string
+		not      string
 	}{
-		"the cluster": {options: []option{controlPlanes(1), workers("batch", 1)}, loss: ends, codes: []string{wipes},
+		"the cluster": {options: []option{controlPlanes(1), workers("batch", 1)}, codes: []string{ends},
 			lines: []string{"reset worker batch/w-1 (wipes", "reset cp-1, the last control plane"}},
-		"beside others": {options: []option{controlPlanes(1), beside("10.0.0.9")},
-			loss: `Machine cp-1 will leave cluster "prod"`, codes: []string{wipes}, lines: []string{"delete node node-cp-1"}},
+		"beside others": {options: []option{controlPlanes(1), beside("10.0.0.9")}, machines: []string{"cp-1"}, codes: []string{wipes},
+			lines: []string{"delete node node-cp-1"}},
 		"a pool": {options: []option{workers("batch", 2), joins("10.0.0.9")}, codes: []string{wipes},
-			loss: `Machines batch/w-1 and batch/w-2 will leave cluster "prod"`, lines: []string{"reset worker batch/w-2"}},
-		"one machine": {options: []option{onlyMachine(step.Worker, false)}, loss: `Machine m-1 will leave cluster "prod"`,
+			machines: []string{"batch/w-1", "batch/w-2"}, lines: []string{"reset worker batch/w-2"}},
+		"one machine": {options: []option{onlyMachine(step.Worker, false)}, machines: []string{"m-1"},
 			codes: []string{wipes}, lines: []string{"reset worker m-1 (drains it", "delete node node-m-1"}},
 		"the only control plane": {options: []option{onlyMachine(step.ControlPlane, true)}, codes: []string{wipes},
-			loss: `Machine m-1 will leave cluster "prod"`, lines: []string{"reset m-1, the last control plane"}},
-		"one that is another's": {options: []option{controlPlanes(1), workers("batch", 2)}, loss: `Machines batch/w-1 and cp-1 will leave`,
+			machines: []string{"m-1"}, lines: []string{"reset m-1, the last control plane"}},
+		"one that is another's": {options: []option{controlPlanes(1), workers("batch", 2)}, machines: []string{"batch/w-1", "cp-1"},
 			change: func(_ Set, r *Record) { r.member("batch/w-2", claimed) }, codes: []string{leaves, wipes}, not: "reset worker batch/w-2"},
 		"all are another's": {options: []option{workers("batch", 1), joins("10.0.0.9")}, codes: []string{leaves},
 			change: func(_ Set, r *Record) { r.member("batch/w-1", claimed) }},
-		"what was left behind": {options: []option{controlPlanes(1), workers("batch", 1)}, loss: ends, codes: []string{wipes},
+		"what was left behind": {options: []option{controlPlanes(1), workers("batch", 1)}, codes: []string{ends},
 			change: func(_ Set, r *Record) { r.Machines["batch/w-9"] = r.Machines["batch/w-1"] }, lines: []string{"reset worker batch/w-9"}},
-		"pods": {options: []option{pods(1, 1)}, loss: ends, codes: []string{"Warning: Machines will be deleted"},
+		"pods": {options: []option{pods(1, 1)}, codes: []string{ends},
 			lines: []string{"delete pod and volumes of cp-0, the last control plane"}},
-		"nodes that no resource has": {options: []option{controlPlanes(1)}, loss: ends,
+		"nodes that no resource has": {options: []option{controlPlanes(1)},
 			change: func(_ Set, r *Record) { r.Unmanaged = []kubestate.Node{{Name: "auto-1"}} },
-			codes:  []string{wipes, "Warning: Nodes stay that no resource has"}},
+			codes:  []string{ends, "Warning: unmanaged_nodes_stay"}},
 	} {
 		p := aSet(t, test.options...)
 		r := recordOf(p)
@@ -72,22 +72,30 @@ func TestRemoval_tellsWhatGoes(t *testing.T) {
 			test.change(p, &r)
 		}
 
-		loss := p.Removal(r, cluster.DefaultPolicy())
-		if !strings.HasPrefix(loss, test.loss) || (loss == "") != (test.loss == "") {
-			t.Errorf("%s: %q, want %q", name, loss, test.loss)
-		}
+		found := p.WarnOfRemoval(r, cluster.DefaultPolicy())
+		expect(t, name, found, test.codes)
 
-		for _, line := range test.lines {
-			if !strings.Contains(loss, "\n  - "+line) {
-				t.Errorf("%s: %q, want the line %q", name, loss, line)
+		for _, f := range found {
+			if f.Code == "machines_destroyed" {
+				same(t, name+": machines", f.Args["machines"], any(test.machines))
+			}
+
+			if f.Code != "machines_destroyed" && f.Code != "cluster_destroyed" {
+				continue
+			}
+
+			same(t, name+": loss", p.Removal(r, cluster.DefaultPolicy()), f.Detail)
+
+			for _, line := range test.lines {
+				if !strings.Contains(f.Detail, "\n  - "+line) {
+					t.Errorf("%s: %q, want the line %q", name, f.Detail, line)
+				}
+			}
+
+			if test.not != "" && strings.Contains(f.Detail, test.not) {
+				t.Errorf("%s: %q, and not %q", name, f.Detail, test.not)
 			}
 		}
-
-		if test.not != "" && strings.Contains(loss, test.not) {
-			t.Errorf("%s: %q, and not %q", name, loss, test.not)
-		}
-
-		expect(t, name, p.WarnOfRemoval(r, cluster.DefaultPolicy()), test.codes)
 	}
 }
 
@@ -119,24 +127,20 @@ func TestLossOf_namesMostSteps(t *testing.T) {
 
 	p := aSet(t, workers("batch", 1), joins("10.0.0.9"))
 
-	for n, more := range map[int]string{finding.MostSteps: "", finding.MostSteps + 2: "2 more steps"} {
+	for n, more := range map[int]string{finding.MostSteps: "", finding.MostSteps + 2: "2 more"} {
 		var steps []step.Step
 		for i := range n {
 			steps = append(steps, step.Uncordon{Machine: fmt.Sprintf("w-%d", i)})
 		}
 
-		_, list, _ := strings.Cut(p.lossOf(steps, nil), "\n  - ")
-
-		lines := strings.Split(list, "\n  - ")
+		lines, _ := p.lossOf(steps, nil).Args["steps"].([]string)
 		if last := lines[len(lines)-1]; len(lines) != min(n, finding.MostSteps+1) || (more != "") != (last == more) {
 			t.Errorf("%d steps: %q", n, lines)
 		}
 	}
 
 	loss := aSet(t, controlPlanes(1), beside("10.0.0.9")).lossOf(nil, nil)
-	if !strings.HasPrefix(loss, "Machine cp-1 will leave") {
-		t.Errorf("beside others: %q", loss)
-	}
+	same(t, "beside others", codes(finding.List{loss}), []string{"Warning: machines_destroyed"})
 }
 
 // Machines whose removal was incomplete are named, each with its reason.
@@ -144,16 +148,13 @@ func TestWarnings_afterARemoval(t *testing.T) {
 	t.Parallel()
 
 	holds := []step.Hold{{Machine: "cp-1", Reason: "is silent"}, {Machine: "cp-2", Reason: "is foreign"}}
-	lines := "\n  - cp-1: is silent\n  - cp-2: is foreign"
+	lines := "machines: cp-1 | cp-2\nreasons: cp-1: is silent | cp-2: is foreign\n"
 
-	expect(t, "not reset", WarnOfNotReset(holds), []string{"Warning: Machines were not reset"}, lines)
-	expect(t, "away", WarnOfAway(holds), []string{"Warning: Machines did not come back from their reset"}, lines)
-	expect(t, "one relinquished", WarnOfRelinquished([]string{"cp-1"}), []string{"Warning: Machines were left to another resource"},
-		"cp-1 has the mark of another resource", "took it over. It was left as it is", "has forgotten it.")
-	expect(t, "some relinquished", WarnOfRelinquished([]string{"cp-1", "cp-2"}),
-		[]string{"Warning: Machines were left to another resource"}, "cp-1 and cp-2 have the mark", "They were left as they are")
-	expect(t, "one left", warnOfLeft([]string{"cp-1"}), []string{"Warning: Machines are left to another resource"},
-		"cp-1 belongs to", "sent to it: this resource only forgets it.")
+	expect(t, "not reset", WarnOfNotReset(holds), []string{"Warning: machines_not_reset"}, lines)
+	expect(t, "away", WarnOfAway(holds), []string{"Warning: reset_not_finished"}, lines)
+	expect(t, "some relinquished", WarnOfRelinquished([]string{"cp-1", "cp-2"}), []string{"Warning: machines_relinquished"},
+		"machines: cp-1 | cp-2\n")
+	expect(t, "one left", warnOfLeft([]string{"cp-1"}), []string{"Warning: machines_of_others"}, "machines: cp-1\n")
 
 	for name, found := range map[string]finding.List{"reset": WarnOfNotReset(nil), "away": WarnOfAway(nil),
 		"relinquished": WarnOfRelinquished(nil), "left": warnOfLeft(nil)} {

@@ -54,11 +54,8 @@ func (p Set) refuseForeignSnapshot() finding.List {
 		return nil // secrets are reported at their attribute
 	}
 
-	return finding.List{finding.Refused(p.Restore.KeyAt, "Snapshot of another cluster",
-		fmt.Sprintf("the name %s has the mark %s, and that of the secrets of this cluster is %s", path.Base(p.Restore.From),
-			name.Mark, bundle.Mark()),
-		"What is in a snapshot is encrypted and signed with the keys of its own cluster, which no other secrets replace",
-		"Choose a snapshot of this cluster, or give the secrets that the other one was made with")}
+	return finding.List{snapshotOfOther.At(p.Restore.KeyAt, finding.Args{"snapshot": path.Base(p.Restore.From),
+		"found": name.Mark, "wanted": bundle.Mark()})}
 }
 
 // remindOfRestore explains why a configured snapshot does not restore a lost etcd.
@@ -74,22 +71,17 @@ func (r PriorState) remindOfRestore(p Set, last cluster.Decision) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Questionable(p.Restore.KeyAt, "snapshot",
-		"the snapshot "+from+" was restored into this cluster before, as restored_from says",
-		"It is not restored a second time unasked, because what was written since then would be lost unnoticed",
-		"Name a newer snapshot. To restore this one again on purpose, copy the object or the file, and name the copy "+
-			"with its sha256")}
+	return finding.List{snapshotRestored.At(p.Restore.KeyAt, finding.Args{"snapshot": from})}
 }
 
-// goingBack describes the effect of a restore into an existing cluster.
-func goingBack(from string) string {
-	taken := "it was taken"
-	if name, ok := backup.ParseKey(from); ok {
-		taken = "it was taken at " + name.At.Format("2006-01-02 15:04:05 MST")
+// takenAt is the time in the name of a snapshot; empty where the name has none.
+func takenAt(snapshot string) string {
+	name, ok := backup.ParseKey(snapshot)
+	if !ok {
+		return ""
 	}
 
-	return fmt.Sprintf("No control plane has data of etcd any more, and etcd begins with %s. What was written to "+
-		"Kubernetes since %s is gone: workers that run stop what is not in it, and start what it still has.", from, taken)
+	return name.At.Format("2006-01-02 15:04:05 MST")
 }
 
 // TooOldFor says why a cluster of these versions cannot read a snapshot; empty when it can, as far as the versions

@@ -27,15 +27,11 @@ func otherFirmware(p Set, want cluster.Spec, have cluster.Snapshot) finding.List
 	var diags finding.List
 
 	if len(off) > 0 {
-		diags.Append(finding.Warn("Secure Boot is off", finding.MachinesNamed(off)+": secure_boot is true, and the firmware "+
-			"does not verify what it starts. Boot the machine from the medium that is signed for Secure Boot, with the "+
-			"firmware in setup mode, so that it enrolls the keys, and switch it on; or remove secure_boot."))
+		diags.Append(secureBootOff.With(finding.Args{"machines": off}))
 	}
 
 	if len(on) > 0 {
-		diags.Append(finding.Warn("Secure Boot is on", finding.MachinesNamed(on)+": the firmware verifies what it starts, "+
-			"and the installer image is not signed for it: after the next upgrade of Talos the machine would not boot. "+
-			"Set secure_boot = true before, or switch it off in the firmware."))
+		diags.Append(secureBootOn.With(finding.Args{"machines": on}))
 	}
 
 	return diags

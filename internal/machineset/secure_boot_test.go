@@ -23,10 +23,10 @@ func TestUnexpected_secureBoot(t *testing.T) {
 		machine Machine
 		off, on string
 	}{
-		"wanted":          {machine: Machine{Group: &Group{Role: step.Worker, SecureBoot: true}}, off: "Secure Boot is off"},
-		"not wanted":      {machine: Machine{Group: &Group{Role: step.Worker}}, on: "Secure Boot is on"},
-		"a signed image":  {machine: own("factory.talos.dev/metal-installer-secureboot/" + schematic + ":v1.13.0"), off: "Secure Boot is off"},
-		"a plain image":   {machine: own("factory.talos.dev/metal-installer/" + schematic + ":v1.13.0"), on: "Secure Boot is on"},
+		"wanted":          {machine: Machine{Group: &Group{Role: step.Worker, SecureBoot: true}}, off: "secure_boot_off"},
+		"not wanted":      {machine: Machine{Group: &Group{Role: step.Worker}}, on: "secure_boot_on"},
+		"a signed image":  {machine: own("factory.talos.dev/metal-installer-secureboot/" + schematic + ":v1.13.0"), off: "secure_boot_off"},
+		"a plain image":   {machine: own("factory.talos.dev/metal-installer/" + schematic + ":v1.13.0"), on: "secure_boot_on"},
 		"an image of one": {machine: own("registry.test/mine:v1.13.0")},
 	} {
 		p := Set{Machines: map[string]Machine{"w-1": test.machine}}
@@ -46,7 +46,7 @@ func TestUnexpected_secureBoot(t *testing.T) {
 			diags := Unexpected(p, want, cluster.Snapshot{Machines: map[string]step.MachineState{
 				"w-1": {Access: step.Member, SecureBoot: verifies}}})
 			if diags.HasError() || (len(diags) > 0) != (says != "") || says != "" &&
-				(diags[0].Summary != says || !strings.Contains(diags[0].Detail, "w-1")) {
+				(diags[0].Code != says || !strings.Contains(diags[0].Detail, "w-1")) {
 				t.Errorf("%s, %v: %v, want %q", name, verifies, diags, says)
 			}
 		}

@@ -371,8 +371,8 @@ func (p Set) withIneffective(
 	for _, field := range ineffective {
 		found := *field
 		at := p.locate(&found, p.groupOf(machine), machine)
-		warning := finding.Questionable(at, at.Last(), "found "+found.Found,
-			cmp.Or(found.Allowed, "It has no effect there"), found.Fix)
+		warning := settingIgnored.At(at, finding.Args{"found": found.Found,
+			"reason": finding.Sentences(cmp.Or(found.Allowed, "it has no effect there")), "fix": finding.Sentences(found.Fix)})
 
 		if !slices.ContainsFunc(warnings, func(f finding.Finding) bool {
 			return f.At.String() == at.String() && f.Detail == warning.Detail

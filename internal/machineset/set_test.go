@@ -3,6 +3,7 @@ package machineset
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -249,7 +250,28 @@ func once(found finding.List) finding.List {
 	return slices.CompactFunc(found, func(a, b finding.Finding) bool { return a.Summary == b.Summary && a.At.Equal(b.At) })
 }
 
-// expect compares findings by their codes, and checks what each detail must name.
+// args are the arguments of a finding's message: lines such as "machines: cp-1 | cp-2", after an empty one. A finding
+// without a message has only its detail.
+func args(f finding.Finding) string {
+	if f.Code == "" {
+		return f.Detail
+	}
+
+	text := "\n"
+
+	for _, name := range slices.Sorted(maps.Keys(f.Args)) {
+		value := fmt.Sprint(f.Args[name])
+		if list, ok := f.Args[name].([]string); ok {
+			value = strings.Join(list, " | ")
+		}
+
+		text += name + ": " + value + "\n"
+	}
+
+	return text
+}
+
+// expect compares findings by their codes, and checks what the arguments of each must have.
 func expect(t *testing.T, name string, found finding.List, want []string, names ...string) {
 	t.Helper()
 
@@ -261,8 +283,8 @@ func expect(t *testing.T, name string, found finding.List, want []string, names 
 
 	for _, f := range found {
 		for _, part := range names {
-			if !strings.Contains(f.Detail, part) {
-				t.Errorf("%s: %s\nwant %q in it", name, f.Detail, part)
+			if !strings.Contains(args(f), part) {
+				t.Errorf("%s: %s\nwant %q in it", name, args(f), part)
 			}
 		}
 	}

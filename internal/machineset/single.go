@@ -19,12 +19,8 @@ func (p Set) RefuseEndpoint() finding.List {
 
 	for _, m := range p.Machines {
 		if m.Address != "" && SameAddress(endpoint.Hostname(), m.Address) {
-			return finding.List{finding.Invalid(finding.Root("cluster").AtName("endpoint"), "endpoint",
-				"found "+finding.Quote(p.Settings.Endpoint)+", which is this machine",
-				"allowed is an address that answers before this machine joins: the resource that makes the cluster waits for "+
-					"its Kubernetes API there, and this machine for that resource",
-				"use an address that is shared by the control planes (VIP or load balancer), or that of one which the other "+
-					"resource has")}
+			return finding.List{endpointOfMachine.At(finding.Root("cluster").AtName("endpoint"),
+				finding.Args{"endpoint": p.Settings.Endpoint})}
 		}
 	}
 

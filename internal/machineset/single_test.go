@@ -71,7 +71,7 @@ func TestRefuseEndpoint(t *testing.T) {
 	} {
 		var want []string
 		if test.refused {
-			want = []string{"Error cluster.endpoint: Invalid cluster.endpoint"}
+			want = []string{"Error cluster.endpoint: endpoint_of_machine"}
 		}
 
 		expect(t, name, aSet(t, test.options...).RefuseEndpoint(), want)
@@ -180,7 +180,7 @@ func TestRestoration(t *testing.T) {
 
 		var want []string
 		if test.warned {
-			want = []string{"Warning restore_from.key: Questionable snapshot"}
+			want = []string{"Warning restore_from.key: snapshot_restored"}
 		}
 
 		expect(t, name, PriorState{Record: r}.remindOfRestore(p, cluster.Decision{Refusals: make([]step.Refusal, test.refusals)}), want, "file:a")

@@ -3,7 +3,6 @@ package machineset
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -17,13 +16,7 @@ func WarnOfStrays(want cluster.Spec, have cluster.Snapshot, recorded []kubestate
 	var diags finding.List
 
 	if own := cluster.Strays(want, have); len(own) > 0 {
-		diags.Append(finding.Warn("Nodes of this resource are not in its state",
-			"These nodes have the mark of this resource, and state has no machines for them. An apply that was "+
-				"killed configured the machines, and could not store them. They stay in the cluster. To keep one, add its "+
-				"machine to "+
-				"this resource and apply. To remove one, add its machine, apply, and then take it out again, which resets "+
-				"it.\n  - "+
-				strings.Join(nodeLines(own), "\n  - ")))
+		diags.Append(nodesNotInState.With(finding.Args{"names": namesOf(own), "nodes": nodeLines(own)}))
 	}
 
 	if recorded == nil {
@@ -34,12 +27,8 @@ func WarnOfStrays(want cluster.Spec, have cluster.Snapshot, recorded []kubestate
 		return slices.ContainsFunc(recorded, func(before kubestate.Node) bool { return before.Name == n.Name })
 	})
 	if len(joined) > 0 {
-		diags.Append(finding.Warn("Nodes joined that no resource has",
-			"These nodes were not in the cluster when state was last written. That is as it should be for machines of an "+
-				"autoscaler or an instance group. The machine of an apply that was killed is not in state either: to keep "+
-				"one, add "+
-				"it to a resource and apply; to remove one, add it, apply, and then take it out again, which resets it.\n  - "+
-				strings.Join(nodeLines(joined), "\n  - ")))
+		diags.Append(nodesJoined.With(finding.Args{"cluster": want.Name, "names": namesOf(joined),
+			"nodes": nodeLines(joined)}))
 	}
 
 	return diags
@@ -52,4 +41,13 @@ func nodeLines(nodes []kubestate.Node) []string {
 	}
 
 	return lines
+}
+
+func namesOf(nodes []kubestate.Node) []string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+
+	return names
 }

@@ -13,7 +13,16 @@ import (
 
 // obstacle is why machines cannot change from their Talos version to the wanted one. It is comparable, so that
 // machines with the same one are named together.
-type obstacle struct{ found, Reason, remedy string }
+type obstacle struct {
+	why *finding.Message
+	// The arguments of its message.
+	from, to, next, contract, kubernetes, problem, fix string
+}
+
+func (o obstacle) finding(at finding.Path, machines []string) finding.Finding {
+	return o.why.At(at, finding.Args{"machines": machines, "from": o.from, "to": o.to, "next": o.next,
+		"contract": o.contract, "kubernetes": o.kubernetes, "problem": o.problem, "fix": o.fix})
+}
 
 // refuseTalosVersion refuses Talos versions that machines cannot reach from the recorded ones.
 func refuseTalosVersion(p Set, recorded PriorState) finding.List {
@@ -35,9 +44,7 @@ func refuseTalosVersion(p Set, recorded PriorState) finding.List {
 		}
 
 		for problem, names := range machines.All() {
-			diags.Append(finding.Refused(g.VersionAt, "Unsupported change of talos_version",
-				fmt.Sprintf("%s %s %s", finding.MachinesNamed(names), finding.Verb(names, "runs", "run"), problem.found),
-				problem.Reason, problem.remedy))
+			diags.Append(problem.finding(g.VersionAt, names))
 		}
 	}
 
@@ -55,29 +62,14 @@ func (p Set) obstacle(m Machine, state step.MachineState, kubernetes []runningCo
 	case from.EQ(to.Version) && (wanted == "" || wanted == state.Schematic):
 		return obstacle{}
 	case state.Platform == cluster.PlatformContainer && p.Platform().Installed:
-		return obstacle{
-			found:  fmt.Sprintf("Talos %s in a container, and wanted is %s", from, describeTalos(to, wanted)),
-			Reason: "Talos in a container has no disk to install another one to",
-			remedy: fmt.Sprintf("Start the container from another image, or keep talos_version %s and no schematic", from),
-		}
+		return obstacle{why: &talosInContainer, from: from.String(), to: describeTalos(to, wanted)}
 	case p.Settings.Contract != "" && machineconfig.CheckContract(p.Settings.Contract, to) != nil:
-		return p.contractObstacle(from, to)
+		// The contract stays pinned.
+		return obstacle{why: &talosOlderThanContract, from: from.String(), to: to.String(), contract: p.Settings.Contract}
 	case to.LT(from.Version):
 		return p.downgradeObstacle(from, to, m.Group.Role, kubernetes)
 	default:
 		return p.pathObstacle(from, to, kubernetes)
-	}
-}
-
-// contractObstacle refuses a Talos that does not understand the configurations of the cluster, because the contract
-// stays pinned.
-func (p Set) contractObstacle(from, to machineconfig.TalosVersion) obstacle {
-	return obstacle{
-		found: fmt.Sprintf("Talos %s, and talos_version is %s", from, to),
-		Reason: fmt.Sprintf("The configurations of the cluster follow version contract %s, and an older Talos refuses the "+
-			"documents of a newer contract",
-			p.Settings.Contract),
-		remedy: fmt.Sprintf("Keep talos_version at %s.0 or newer", p.Settings.Contract),
 	}
 }
 
@@ -92,18 +84,11 @@ func describeTalos(v machineconfig.TalosVersion, schematic string) string {
 func (p Set) downgradeObstacle(
 	from, to machineconfig.TalosVersion, role step.Role, kubernetes []runningComponent,
 ) obstacle {
-	found := fmt.Sprintf("Talos %s, and talos_version is the older %s", from, to)
-
 	if !p.Changes.AllowDowngrade {
-		return obstacle{
-			found: found,
-			Reason: "An older Talos may not read the configuration or the data of a newer one, so that machines do not go " +
-				"back unless told to",
-			remedy: fmt.Sprintf("Set talos_version to %s, or allow_downgrade = true to go back on purpose", from),
-		}
+		return obstacle{why: &talosDowngrade, from: from.String(), to: to.String()}
 	}
 
-	if problem := etcdObstacle(from, to, found); role == step.ControlPlane && problem != (obstacle{}) {
+	if problem := etcdObstacle(from, to); role == step.ControlPlane && problem != (obstacle{}) {
 		return problem
 	}
 
@@ -113,7 +98,7 @@ func (p Set) downgradeObstacle(
 // pathObstacle checks every step of the path: that its installer accepts it, and that the intermediate Talos runs the
 // machine's Kubernetes, which is upgraded later.
 func (p Set) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runningComponent) obstacle {
-	found := fmt.Sprintf("Talos %s, and talos_version is %s", from, to)
+	found := obstacle{from: from.String(), to: to.String()}
 
 	if wanted, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion); err == nil &&
 		len(kubernetes) == 0 {
@@ -122,11 +107,9 @@ func (p Set) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runn
 
 	for _, next := range talosupgrade.Path(from, to, talosupgrade.Releases(to, p.Changes.Via)) {
 		if err := talosupgrade.Check(from, next); err != nil {
-			return obstacle{
-				found:  found,
-				Reason: fmt.Sprintf("The installer of Talos %s refuses it: %s", next, err),
-				remedy: "Name other releases to pass in upgrade_via, or bring the machines nearer with `talosctl upgrade` first",
-			}
+			found.why, found.next, found.problem = &talosInstallerRefuses, next.String(), err.Error()
+
+			return found
 		}
 
 		for _, running := range kubernetes {
@@ -134,12 +117,10 @@ func (p Set) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runn
 
 			var problem *machineconfig.FieldError
 			if errors.As(machineconfig.CheckKubernetesSupported(next, version), &problem) {
-				return obstacle{
-					found: found,
-					Reason: fmt.Sprintf("Talos %s, which is on the way, does not run Kubernetes %s (allowed: %s)", next, version,
-						problem.Allowed),
-					remedy: problem.Fix,
-				}
+				found.why, found.next, found.kubernetes = &talosWithoutKubernetes, next.String(), version.String()
+				found.problem, found.fix = problem.Allowed, finding.Sentences(problem.Fix)
+
+				return found
 			}
 		}
 

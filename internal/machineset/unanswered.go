@@ -12,57 +12,51 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Unanswered lists, machine by machine, what a snapshot could not observe, and the reason for those whose data is
-// lost.
-func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, volumesLost []string) {
+// Unread are machines that a snapshot could not observe, with a line for each that has the reason.
+type Unread struct{ Machines, Reasons []string }
+
+func (u *Unread) add(machine, reason string) {
+	u.Machines, u.Reasons = append(u.Machines, machine), append(u.Reasons, reason)
+}
+
+// Unanswered lists what a snapshot could not observe, and the machines whose data is lost.
+func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, lost Unread) {
 	for _, m := range want.Machines {
 		state := have.Machines[m.Name]
 
 		switch state.Access {
 		case step.Unreachable, step.Unobserved:
 			if state.VolumesLost {
-				volumesLost = append(volumesLost, m.Name+": "+state.Cause)
+				lost.add(m.Name, m.Name+": "+state.Cause)
 
 				continue
 			}
 
-			unreachable = append(unreachable,
-				fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
+			unreachable.add(m.Name, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
 		case step.Foreign:
-			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address,
+			foreign.add(m.Name, fmt.Sprintf("%s (%s): %s", m.Name, m.Address,
 				cmp.Or(state.Cause, "answers with another identity")))
 		case step.Member, step.Maintenance, step.Gone:
 		}
 	}
 
-	return unreachable, foreign, volumesLost
+	return unreachable, foreign, lost
 }
 
 // WarnOfUnanswered warns about what a snapshot could not observe.
 func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	var diags finding.List
 
-	unreachable, foreign, volumesLost := Unanswered(want, have)
-
-	if len(unreachable) > 0 {
-		diags.Append(finding.Warn("Machines do not answer",
-			"These machines could not be asked, so what was last seen of them is kept. Silence does not mean that "+
-				"they are gone.\n  - "+strings.Join(unreachable, "\n  - ")))
+	warn := func(message finding.Message, of Unread) {
+		if len(of.Machines) > 0 {
+			diags.Append(message.With(finding.Args{"cluster": want.Name, "machines": of.Machines, "reasons": of.Reasons}))
+		}
 	}
 
-	if len(volumesLost) > 0 {
-		diags.Append(finding.Warn("Volumes of machines are lost",
-			"The host cluster can never use the volumes of these machines again. The next apply gives them "+
-				"new ones, one machine after the other and as far as etcd does not need what is lost, and they join anew.\n  - "+
-				strings.Join(volumesLost, "\n  - ")))
-	}
-
-	if len(foreign) > 0 {
-		diags.Append(finding.Warn("Unexpected machine identity",
-			"At these addresses something else answers than the machines that are meant. What "+
-				"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware "+
-				"of a machine was exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
-	}
+	unreachable, foreign, lost := Unanswered(want, have)
+	warn(machinesUnreachable, unreachable)
+	warn(volumesLost, lost)
+	warn(identityMismatch, foreign)
 
 	return diags
 }
@@ -89,20 +83,31 @@ func (r Record) GoneIn(want cluster.Spec, have cluster.Snapshot) []string {
 	return gone
 }
 
-// WarnOfGone warns about recorded machines that do not exist on a host cluster. next is what happens to them.
-func WarnOfGone(gone []string, host workload.Identity, next string) finding.List {
+// GoneWhen is the run that found machines gone from their host cluster.
+type GoneWhen int
+
+// The runs.
+const (
+	GoneInRefresh GoneWhen = iota
+	GoneInUpdate
+	GoneInDestroy
+)
+
+// WarnOfGone warns about recorded machines that do not exist on a host cluster.
+func WarnOfGone(gone []string, host workload.Identity, when GoneWhen) finding.List {
 	if len(gone) == 0 {
 		return nil
 	}
 
-	on := "the host cluster"
+	message := map[GoneWhen]finding.Message{GoneInRefresh: machinesGone, GoneInUpdate: machinesRecreated,
+		GoneInDestroy: machinesGoneBefore}[when]
+	on := ""
+
 	if host.Server != "" {
-		on += " of " + host.String()
+		on = host.String()
 	}
 
-	return finding.List{finding.Warn("Machines are gone from the host cluster",
-		fmt.Sprintf("State has %s, and %s has no StatefulSet, no pod and no volumes of %s. %s",
-			finding.MachinesNamed(gone), on, finding.Verb(gone, "it", "them"), next))}
+	return finding.List{message.With(finding.Args{"machines": gone, "host": on})}
 }
 
 // Lost reports whether a machine that had joined waits in maintenance mode again, lost its volumes, or is known to

@@ -13,7 +13,7 @@ import (
 func TestWarnOfUnanswered(t *testing.T) {
 	t.Parallel()
 
-	const silent, foreign, volumesLost = "Warning: Machines do not answer", "Warning: Unexpected machine identity", "Warning: Volumes of machines are lost"
+	const silent, foreign, volumesLost = "Warning: machines_unreachable", "Warning: identity_mismatch", "Warning: volumes_lost"
 
 	for name, test := range map[string]struct {
 		state step.MachineState
@@ -37,12 +37,7 @@ func TestWarnOfUnanswered(t *testing.T) {
 			want = []string{test.want}
 		}
 
-		line := ""
-		if test.line != "" {
-			line = "\n  - " + test.line
-		}
-
-		expect(t, name, WarnOfUnanswered(spec, have), want, line)
+		expect(t, name, WarnOfUnanswered(spec, have), want, "machines: w-1\nreasons: "+test.line+"\n")
 	}
 }
 
@@ -88,11 +83,12 @@ func TestGone_isWhatAHostHasNothingOf(t *testing.T) {
 	have := cluster.Snapshot{Machines: map[string]step.MachineState{"cp-0": {Access: step.Gone}, "batch/0": {Access: step.Gone}}}
 	same(t, "of a refresh", r.GoneIn(p.Spec(PriorState{}, Rendered{}), have), []string{"cp-0"})
 
-	expect(t, "one", WarnOfGone([]string{"cp-0"}, workload.Identity{}, "Next."), []string{"Warning: Machines are gone from the host cluster"},
-		"State has machine cp-0, and the host cluster has no StatefulSet, no pod and no volumes of it. Next.")
-	expect(t, "some", WarnOfGone([]string{"cp-0", "cp-1"}, workload.Identity{Server: "https://host", UID: "u"}, ""),
-		[]string{"Warning: Machines are gone from the host cluster"}, "the host cluster of (https://host, kube-system UID u) has", "of them.")
-	expect(t, "none", WarnOfGone(nil, workload.Identity{}, ""), nil)
+	expect(t, "one", WarnOfGone([]string{"cp-0"}, workload.Identity{}, GoneInUpdate), []string{"Warning: machines_recreated"},
+		"host: \nmachines: cp-0\n")
+	expect(t, "some", WarnOfGone([]string{"cp-0", "cp-1"}, workload.Identity{Server: "https://host", UID: "u"}, GoneInRefresh),
+		[]string{"Warning: machines_gone"}, "host: (https://host, kube-system UID u)\n", "machines: cp-0 | cp-1\n")
+	expect(t, "removed", WarnOfGone([]string{"cp-0"}, workload.Identity{}, GoneInDestroy), []string{"Warning: machines_gone_before"})
+	expect(t, "none", WarnOfGone(nil, workload.Identity{}, GoneInRefresh), nil)
 }
 
 func TestStateOf(t *testing.T) {

@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -76,14 +75,6 @@ func (p Set) WarnOfUnmanaged(record Record) finding.List {
 		names[i] = node.Name
 	}
 
-	without := "without an API server once the control planes are gone"
-	if len(p.Others) > 0 {
-		without = "as nodes of the control planes that are left"
-	}
-
-	return finding.List{finding.Warn("Nodes stay that no resource has",
-		fmt.Sprintf("By what state knows, machines that others make run %d %s of cluster %q: %s. Nothing is sent to these "+
-			"machines, which go on with the configuration and the secrets of the cluster, %s. Have whoever made them, such as "+
-			"an autoscaler or an instance group, make no more, and delete them there.",
-			len(names), finding.Verb(names, "node", "nodes"), p.Settings.Name, finding.Briefly(names), without))}
+	return finding.List{unmanagedNodesStay.With(finding.Args{"cluster": p.Settings.Name, "count": len(names),
+		"nodes": names, "others": len(p.Others) > 0})}
 }

@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -52,9 +51,7 @@ func (g *Group) ValidateImage() finding.List {
 
 	if platform := g.Platform; platform != "" {
 		if _, err := (image.Installer{Version: NewestTalos + ".0", Platform: platform}).Reference(); err != nil {
-			diags.Append(finding.Invalid(g.At.AtName("platform"), "platform", "found "+finding.Quote(platform),
-				"allowed are the names Talos uses, such as metal, nocloud or aws",
-				"leave it out for physical and most virtual machines"))
+			diags.Append(unknownPlatform.At(g.At.AtName("platform"), finding.Args{"value": platform}))
 		}
 	}
 
@@ -69,13 +66,9 @@ func validateSchematic(at finding.Path, text string) finding.List {
 	case err == nil:
 		return nil
 	case schematic.LooksLikeID(text):
-		return finding.List{finding.Invalid(at, "schematic", "found "+finding.Quote(text),
-			"allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
-			"upload the schematic to the factory and copy the id it answers, or write its content")}
+		return finding.List{invalidSchematicID.At(at, finding.Args{"value": text})}
 	default:
-		return finding.List{finding.Invalid(at, "schematic", "found "+err.Error(),
-			"allowed is the content of a schematic as the Image Factory takes it, or its id",
-			"write YAML with customization, such as a systemExtensions below it that lists officialExtensions")}
+		return finding.List{invalidSchematic.At(at, finding.Args{"problem": err.Error()})}
 	}
 }
 
@@ -106,9 +99,8 @@ func validateMachines(p Set) finding.List {
 
 		if uuid := strings.ToLower(machine.UUID); uuid != "" {
 			if other, taken := uuids[uuid]; taken {
-				diags.Append(finding.Invalid(p.machinePath(name).AtName("uuid"), "machine",
-					fmt.Sprintf("found %s with the uuid of %s", name, other),
-					"allowed is each machine once", "remove one of them, or correct the uuid"))
+				diags.Append(duplicateMachine.At(p.machinePath(name).AtName("uuid"),
+					finding.Args{"value": machine.UUID, "other": other}))
 			}
 
 			uuids[uuid] = name
@@ -144,9 +136,8 @@ func (p Set) validateEndpointElsewhere(name string, m Machine) finding.List {
 		}
 
 		if own, err := CanonicalHost(o.Address); err == nil && own == reached {
-			return finding.List{finding.Invalid(p.machinePath(name).AtName("talos_endpoint"), "machine",
-				fmt.Sprintf("found %s where %s is, %s", name, other, reached),
-				"allowed is each machine once", "remove one of them, or correct talos_endpoint")}
+			return finding.List{duplicateMachine.At(p.machinePath(name).AtName("talos_endpoint"),
+				finding.Args{"value": reached, "other": other})}
 		}
 	}
 
@@ -163,14 +154,11 @@ func (p Set) validatePlace(name, attribute, place string, seen map[string]string
 
 	canonical, err := CanonicalEndpoint(place)
 	if err != nil {
-		return finding.List{finding.Invalid(at, attribute, "found "+finding.Quote(place),
-			"allowed is an IP address or a host name, with or without a port, without a scheme", err.Error())}
+		return finding.List{invalidAddress.At(at, finding.Args{"value": place, "fix": finding.Sentences(err.Error())})}
 	}
 
 	if other, taken := seen[canonical]; taken {
-		return finding.List{finding.Invalid(at, "machine",
-			fmt.Sprintf("found %s where %s is, %s", name, other, canonical),
-			"allowed is each machine once", "remove one of them, or correct "+attribute)}
+		return finding.List{duplicateMachine.At(at, finding.Args{"value": canonical, "other": other})}
 	}
 
 	seen[canonical] = name
@@ -185,14 +173,11 @@ func (p Set) validateAddress(name, address string, seen map[string]string) findi
 
 	host, err := CanonicalHost(address)
 	if err != nil {
-		return finding.List{finding.Invalid(at, "address", "found "+finding.Quote(address),
-			"allowed is an IP address or a host name, with or without a port, without a scheme", err.Error())}
+		return finding.List{invalidAddress.At(at, finding.Args{"value": address, "fix": finding.Sentences(err.Error())})}
 	}
 
 	if other, taken := seen[host]; taken {
-		return finding.List{finding.Invalid(at, "machine",
-			fmt.Sprintf("found %s with the address of %s, %s", name, other, address),
-			"allowed is each machine once", "remove one of them, or correct the address")}
+		return finding.List{duplicateMachine.At(at, finding.Args{"value": address, "other": other})}
 	}
 
 	seen[host] = name
@@ -208,9 +193,8 @@ func (p Set) validateAddress(name, address string, seen map[string]string) findi
 
 	for _, endpoint := range p.Endpoints {
 		if p.Machines[name].SameEndpoint(endpoint) {
-			return finding.List{finding.Invalid(at, "machine",
-				fmt.Sprintf("found %s with the address of a control plane of the cluster, %s", name, address),
-				"allowed is each machine once", "remove it here, or correct the address")}
+			return finding.List{duplicateMachine.At(at, finding.Args{"value": address,
+				"other": "a control plane of the cluster"})}
 		}
 	}
 
@@ -245,16 +229,13 @@ func (p Set) validateVersionsOf(g *Group) finding.List {
 		return FieldDiagnostics(p, p.problemsIn(g, "", &machineconfig.FieldError{
 			Field: "talos_version", Found: finding.Quote(talos.String()),
 			Allowed: SupportedTalos + ", which this version of the provider was tested with",
-			Fix: "use a newer release of this provider, or set allow_untested = true: machines are then treated as if they " +
-				"ran Talos " + NewestTalos,
+			Fix: "use a newer release of this provider, or set allow_untested = true. The provider then treats machines as " +
+				"if they ran Talos " + NewestTalos,
 		}))
 	}
 
 	if !talos.Known() {
-		diags.Append(finding.Questionable(g.VersionAt, "talos_version", fmt.Sprintf("found %s", talos),
-			"This version of the provider knows Talos up to "+NewestTalos+
-				", and cannot tell what a newer one supports: it is treated like that",
-			"Read the release notes of Talos, and use a newer release of this provider when there is one"))
+		diags.Append(talosUntested.At(g.VersionAt, finding.Args{"version": talos, "newest": NewestTalos}))
 	}
 
 	problems := []error{p.checkImages(g, talos)}
@@ -286,16 +267,16 @@ func (p Set) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 		if installer, known := reference.Installer(); known && g.SecureBoot && !installer.SecureBoot {
 			problems = append(problems, p.problems(name, &machineconfig.FieldError{
 				Field:   "machine.install.image",
-				Found:   finding.Quote(given) + ", which is not signed, with secure_boot",
+				Found:   finding.Quote(given) + ", which is not signed for Secure Boot, with secure_boot",
 				Allowed: "an image such as factory.talos.dev/metal-installer-secureboot/<schematic>:<version>",
-				Fix:     "leave the image out, which then follows from secure_boot and schematic",
+				Fix:     "remove the image, so that it follows from secure_boot and schematic",
 			}))
 		}
 
 		if installs, ok := machineconfig.ReadTalosVersion(reference.Tag); ok && !installs.EQ(talos.Version) {
 			problems = append(problems, p.problems(name, &machineconfig.FieldError{
 				Field: "machine.install.image", Found: finding.Quote(reference.Tag) + " as the version of the installer image",
-				Allowed: "talos_version, " + talos.String(), Fix: "change both together, or leave the image out",
+				Allowed: "talos_version, " + talos.String(), Fix: "change both together, or remove the image",
 			}))
 		}
 	}

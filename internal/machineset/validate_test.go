@@ -24,29 +24,29 @@ func TestValidateMachines(t *testing.T) {
 		says string
 	}{
 		"two machines":                  {},
-		"one address":                   {more: []option{is(func(m *Machine) { m.Address = "::ffff:10.0.1.1" })}, want: `-2"].address: Invalid machine`, says: "with the address of batch/w-1"},
-		"no address":                    {more: []option{is(func(m *Machine) { m.Address = "https://10.0.1.2" })}, want: `-2"].address: Invalid`, says: "Leave out the scheme"},
+		"one address":                   {more: []option{is(func(m *Machine) { m.Address = "::ffff:10.0.1.1" })}, want: `-2"].address: duplicate_machine`, says: "other: batch/w-1\n"},
+		"no address":                    {more: []option{is(func(m *Machine) { m.Address = "https://10.0.1.2" })}, want: `-2"].address: invalid_address`, says: "value: https://10.0.1.2\n"},
 		"unknown addresses":             {more: []option{is(func(m *Machine) { m.Address = "" }), other(func(m *Machine) { m.Address = "" })}},
-		"one hardware":                  {more: []option{is(func(m *Machine) { m.UUID = "AAAA" }), other(func(m *Machine) { m.UUID = "aaaa" })}, want: `-2"].uuid: Invalid machine`, says: "uuid of batch/w-1"},
+		"one hardware":                  {more: []option{is(func(m *Machine) { m.UUID = "AAAA" }), other(func(m *Machine) { m.UUID = "aaaa" })}, want: `-2"].uuid: duplicate_machine`, says: "other: batch/w-1\n"},
 		"other hardware":                {more: []option{is(func(m *Machine) { m.UUID = "AAAA" }), other(func(m *Machine) { m.UUID = "bbbb" })}},
-		"one endpoint":                  {more: []option{is(func(m *Machine) { m.Endpoint = "nat:4001" }), other(func(m *Machine) { m.Endpoint = "NAT:4001" })}, want: `-2"].talos_endpoint: Invalid machine`, says: "where batch/w-1 is, nat:4001"},
-		"a port of the address":         {more: []option{is(func(m *Machine) { m.Endpoint = "10.0.1.2:0" })}, want: `-2"].address: Invalid`, says: "a port from 1"},
-		"no endpoint":                   {more: []option{is(func(m *Machine) { m.Endpoint = "nat:0" })}, want: `-2"].talos_endpoint: Invalid`, says: "a port from 1"},
-		"the address of another":        {more: []option{is(func(m *Machine) { m.Endpoint = "10.0.1.1:50000" })}, want: `-2"].talos_endpoint: Invalid machine`, says: "where batch/w-1 is"},
+		"one endpoint":                  {more: []option{is(func(m *Machine) { m.Endpoint = "nat:4001" }), other(func(m *Machine) { m.Endpoint = "NAT:4001" })}, want: `-2"].talos_endpoint: duplicate_machine`, says: "other: batch/w-1\nvalue: nat:4001\n"},
+		"a port of the address":         {more: []option{is(func(m *Machine) { m.Endpoint = "10.0.1.2:0" })}, want: `-2"].address: invalid_address`, says: "a port from 1"},
+		"no endpoint":                   {more: []option{is(func(m *Machine) { m.Endpoint = "nat:0" })}, want: `-2"].talos_endpoint: invalid_address`, says: "a port from 1"},
+		"the address of another":        {more: []option{is(func(m *Machine) { m.Endpoint = "10.0.1.1:50000" })}, want: `-2"].talos_endpoint: duplicate_machine`, says: "other: batch/w-1\n"},
 		"the address of one elsewhere":  {more: []option{is(func(m *Machine) { m.Endpoint = "10.0.1.1:50000" }), other(func(m *Machine) { m.Endpoint = "nat:1" })}},
 		"its own address":               {more: []option{is(func(m *Machine) { m.Endpoint = "10.0.1.2:50000" })}},
-		"one place to wait":             {more: []option{is(func(m *Machine) { m.WaitsAt = "a" }), other(func(m *Machine) { m.WaitsAt = "a" })}, want: `-2"].maintenance_address: Invalid machine`},
-		"a control plane of the handle": {more: []option{joins("10.0.1.2:50000")}, want: `-2"].address: Invalid machine`, says: "of a control plane of the cluster, 10.0.1.2"},
+		"one place to wait":             {more: []option{is(func(m *Machine) { m.WaitsAt = "a" }), other(func(m *Machine) { m.WaitsAt = "a" })}, want: `-2"].maintenance_address: duplicate_machine`},
+		"a control plane of the handle": {more: []option{joins("10.0.1.2:50000")}, want: `-2"].address: duplicate_machine`, says: "other: a control plane of the cluster\nvalue: 10.0.1.2\n"},
 		"another one of the handle":     {more: []option{joins("10.0.0.9")}},
 		"not in a handle":               {more: []option{func(p *Set) { p.Endpoints = []string{"10.0.1.2"} }}},
-		"a key that is no host name":    {more: []option{is(func(m *Machine) { m.Key = "w_2" })}, want: "", says: "batch-w_2"},
+		"a key that is no host name":    {more: []option{is(func(m *Machine) { m.Key = "w_2" })}, want: "", says: "value: batch-w_2\n"},
 		"with a host name":              {more: []option{is(func(m *Machine) { m.Key, m.OwnHostname = "w_2", true })}},
-		"in a pod network":              {more: []option{is(func(m *Machine) { m.Address = "10.244.0.7" }), withFacts}, want: `-2"].address: Invalid`, says: "pod network 10.244.0.0/16"},
-		"through nobody":                {more: []option{is(func(m *Machine) { m.Through = true }), joins()}, want: `-2"].access: Invalid`, says: "no control plane is known"},
+		"in a pod network":              {more: []option{is(func(m *Machine) { m.Address = "10.244.0.7" }), withFacts}, want: `-2"].address: address_in_network`, says: "network: pod\nprefix: 10.244.0.0/16\n"},
+		"through nobody":                {more: []option{is(func(m *Machine) { m.Through = true }), joins()}, want: `-2"].access: through_without_control_plane`},
 		"through those of the handle":   {more: []option{is(func(m *Machine) { m.Through = true }), joins("10.0.0.9")}},
 		"through some that are unknown": {more: []option{is(func(m *Machine) { m.Through = true }), joins(), func(p *Set) { p.Unknown.Note(UnknownEndpoints, true) }}},
 		"through its own":               {more: []option{is(func(m *Machine) { m.Through = true }), plane}},
-		"through, and by itself":        {more: []option{is(func(m *Machine) { m.Through, m.Endpoint = true, "nat:1" }), plane}, want: `-2"].access: Invalid`, says: "beside nat:1"},
+		"through, and by itself":        {more: []option{is(func(m *Machine) { m.Through, m.Endpoint = true, "nat:1" }), plane}, want: `-2"].access: through_with_endpoint`, says: "endpoint: nat:1\n"},
 	} {
 		p := aSet(t, append([]option{workers("batch", 2)}, test.more...)...)
 
@@ -57,13 +57,13 @@ func TestValidateMachines(t *testing.T) {
 			continue
 		}
 
-		if len(found) != 1 || !contains(codes(found)[0], at+test.want) || !contains(found[0].Detail, test.says) {
+		if len(found) != 1 || !contains(codes(found)[0], at+test.want) || !contains(args(found[0]), test.says) {
 			t.Errorf("%s: %+v, want %s", name, found, at+test.want)
 		}
 	}
 
 	p := aSet(t, controlPlanes(1), joins("10.0.0.1"), machine("cp-1", func(m *Machine) { m.Through = true }))
-	expect(t, "through, a control plane", validateMachines(p), []string{`Error control_plane.machines["cp-1"].access: Invalid control_plane.machines["cp-1"].access`}, "on a control plane")
+	expect(t, "through, a control plane", validateMachines(p), []string{`Error control_plane.machines["cp-1"].access: through_on_control_plane`})
 	expect(t, "a control plane of the handle", validateMachines(aSet(t, controlPlanes(1), joins("10.0.0.1"))), nil)
 }
 
@@ -91,8 +91,8 @@ func TestValidateVersions(t *testing.T) {
 		"none":                 {more: []option{talos("")}},
 		"no version":           {more: []option{talos("next")}, want: []string{"talos_version: Invalid"}},
 		"newer":                {more: []option{talos("v1.99.0")}, want: []string{"Error control_plane.talos_version: Invalid"}, says: "v1.10 to v1.14"},
-		"newer, may be":        {more: []option{talos("v1.99.0"), func(p *Set) { p.Unknown.Note(UnknownChanges, true) }}, want: []string{"Warning control_plane.talos_version: Questionable talos_version"}},
-		"newer, asked for":     {more: []option{talos("v1.99.0"), changing(func(c *Changes) { c.AllowUntested = true })}, want: []string{"Warning control_plane.talos_version: Questionable talos_version"}},
+		"newer, may be":        {more: []option{talos("v1.99.0"), func(p *Set) { p.Unknown.Note(UnknownChanges, true) }}, want: []string{"Warning control_plane.talos_version: talos_untested"}},
+		"newer, asked for":     {more: []option{talos("v1.99.0"), changing(func(c *Changes) { c.AllowUntested = true })}, want: []string{"Warning control_plane.talos_version: talos_untested"}},
 		"Kubernetes too new":   {more: []option{talos("v1.12.4"), kubernetes("v1.36.0"), contract("")}, want: []string{"Error kubernetes_version: Invalid kubernetes_version"}},
 		"no Kubernetes":        {more: []option{kubernetes("latest")}},
 		"a newer contract":     {more: []option{talos("v1.12.4")}, want: []string{"Error version_contract: Invalid version_contract"}},
@@ -161,7 +161,7 @@ func TestValidate(t *testing.T) {
 	}
 
 	isolated := aSet(t, pods(0, 1), joins("10.0.0.9"), func(p *Set) { p.Settings.Isolated = true })
-	if found := codes(isolated.Validate()); len(found) == 0 || found[len(found)-1] != "Error cluster.isolated: Unsupported pool of an isolated cluster" {
+	if found := codes(isolated.Validate()); len(found) == 0 || found[len(found)-1] != "Error cluster.isolated: isolated_pool" {
 		t.Errorf("a pool of an isolated cluster: %q", found)
 	}
 }
@@ -172,8 +172,8 @@ func TestValidateSecrets(t *testing.T) {
 	expect(t, "valid", aSet(t).ValidateSecrets(), nil)
 	expect(t, "unknown", aSet(t, secretsUnknown, restores(snapshotName)).ValidateSecrets(), nil)
 	expect(t, "no bundle", aSet(t, secrets("cluster: {}")).ValidateSecrets(), []string{"Error secrets: invalid_secrets"})
-	expect(t, "of another", aSet(t, restores(snapshotName)).ValidateSecrets(), []string{"Error restore_from.key: Snapshot of another cluster"},
-		"has the mark 0123456789abcdef")
+	expect(t, "of another", aSet(t, restores(snapshotName)).ValidateSecrets(), []string{"Error restore_from.key: snapshot_of_other_cluster"},
+		"found: 0123456789abcdef\n")
 }
 
 func TestValidateImage(t *testing.T) {
@@ -183,15 +183,15 @@ func TestValidateImage(t *testing.T) {
 
 	for _, test := range []struct{ schematic, platform, want, says string }{
 		{}, {schematic: id, platform: "aws"}, {schematic: "customization: {}\n"},
-		{schematic: id[:63] + "X", want: "schematic", says: "64 lower-case"},
-		{schematic: "customization: [a", want: "schematic", says: "YAML with customization"},
-		{platform: "no platform!", want: "platform", says: `"no platform!"`},
+		{schematic: id[:63] + "X", want: "schematic: invalid_schematic_id"},
+		{schematic: "customization: [a", want: "schematic: invalid_schematic_content"},
+		{platform: "no platform!", want: "platform: unknown_platform", says: "value: no platform!\n"},
 	} {
 		g := &Group{Role: step.Worker, At: aSet(t, controlPlanes(1)).Groups[0].At, Schematic: test.schematic, Platform: test.platform}
 
 		var want []string
 		if test.want != "" {
-			want = []string{"Error control_plane." + test.want + ": Invalid control_plane." + test.want}
+			want = []string{"Error control_plane." + test.want}
 		}
 
 		expect(t, test.schematic+test.platform, g.ValidateImage(), want, test.says)
@@ -277,13 +277,13 @@ func TestProblems(t *testing.T) {
 		want string
 		says string
 	}{
-		"plain":           {err: plain, want: "Error: Unable to render configuration of the cluster", says: "broken"},
+		"plain":           {err: plain, want: "Error: configuration_failed", says: "broken"},
 		"of a group":      {err: p.problems("batch/w-1", mistake("pool.patches[0]")), want: `Error workers["batch"].config_patches[0]: Invalid workers["batch"].config_patches[0]`, says: "Found a, for batch/w-1."},
 		"of a machine":    {err: p.problems("batch/w-1", mistake("machine.hostname")), want: `Error workers["batch"].machines["w-1"].hostname: Invalid workers["batch"].machines["w-1"].hostname`, says: "Found a. Correct it."},
 		"of the provider": {err: p.problems("", mistake(`clusters["prod"].meta`)), want: `Error clusters["prod"].meta: Invalid clusters["prod"].meta`, says: "it is in `clusters` of the provider"},
 	} {
 		found := FieldDiagnostics(p, test.err)
-		if len(found) != 1 || !contains(codes(found)[0], test.want) || !contains(found[0].Detail, test.says) {
+		if len(found) != 1 || !contains(codes(found)[0], test.want) || !contains(args(found[0]), test.says) {
 			t.Errorf("%s: %+v, want %q", name, found, test.want)
 		}
 	}

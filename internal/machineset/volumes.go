@@ -58,11 +58,8 @@ func (p Set) refuseVolumes(prior Set, stuck stuckVolumes) finding.List {
 	for _, change := range slices.SortedFunc(maps.Keys(stuck),
 		func(a, b system.Change) int { return cmp.Compare(a.Document, b.Document) }) {
 		names := stuck[change]
-		diags.Append(finding.Refused(p.volumePath(prior, names[0], change.Volume), "Unsupported change of a volume",
-			fmt.Sprintf("%s of %s: %s", change.Document, finding.MachinesNamed(names), change.What), change.Why,
-			"Take the change back; or let the machines begin anew with it, one after the other: remove one, which drains, "+
-				"resets and wipes it, apply, and add it again with the change as its own system_volumes or patch. The guide on "+
-				"disks has the steps"))
+		diags.Append(volumeChange.At(p.volumePath(prior, names[0], change.Volume), finding.Args{"machines": names,
+			"document": change.Document, "what": change.What, "why": finding.Sentences(change.Why)}))
 	}
 
 	return diags

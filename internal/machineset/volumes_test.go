@@ -90,15 +90,15 @@ func TestForecastUpdate_refusesChangesOfVolumes(t *testing.T) {
 		at, says        string
 	}{
 		"a partition for etcd": {planes: etcd, at: `control_plane.system_volumes["ETCD"]`,
-			says: "VolumeConfig/ETCD of machines cp-1, cp-2 and cp-3: a directory of EPHEMERAL would become a separate partition"},
+			says: "document: VolumeConfig/ETCD\nmachines: cp-1 | cp-2 | cp-3\nwhat: a directory of EPHEMERAL would become a separate partition\n"},
 		"none any more": {before: etcd, at: "control_plane.system_volumes",
-			says: "VolumeConfig/ETCD of machines cp-1, cp-2 and cp-3: a separate partition would become a directory of EPHEMERAL"},
+			says: "document: VolumeConfig/ETCD\nmachines: cp-1 | cp-2 | cp-3\nwhat: a separate partition would become a directory of EPHEMERAL\n"},
 		"encrypted": {workers: sealed, at: `workers["batch"].system_volumes["STATE"]`,
-			says: "VolumeConfig/STATE of machine batch/w-1: a plain volume would become an encrypted one"},
+			says: "document: VolumeConfig/STATE\nmachines: batch/w-1\nwhat: a plain volume would become an encrypted one\n"},
 		"by patch": {change: patched, at: `workers["batch"].machines["w-1"]`,
-			says: "VolumeConfig/LOG of machine batch/w-1: a directory of EPHEMERAL would become a separate partition"},
+			says: "document: VolumeConfig/LOG\nmachines: batch/w-1\nwhat: a directory of EPHEMERAL would become a separate partition\n"},
 		"on one machine": {change: own, at: `control_plane.machines["cp-2"].system_volumes["ETCD"]`,
-			says: "VolumeConfig/ETCD of machine cp-2: "},
+			says: "document: VolumeConfig/ETCD\nmachines: cp-2\n"},
 		"on a machine that joins": {change: own, gone: "cp-2"},
 		"on other hardware": {change: func(p Set) {
 			own(p)
@@ -133,7 +133,7 @@ func TestForecastUpdate_refusesChangesOfVolumes(t *testing.T) {
 				return
 			}
 
-			if len(found) != 1 || found[0].At.String() != test.at || !strings.HasPrefix(found[0].Detail, test.says) {
+			if len(found) != 1 || found[0].At.String() != test.at || !strings.Contains(args(found[0]), test.says) {
 				t.Errorf("found %+v\nwant %s: %s", found, test.at, test.says)
 			}
 		})

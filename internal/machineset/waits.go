@@ -59,17 +59,18 @@ func WithTroubles(
 }
 
 // WarnOfTroubles warns about machines that are not Ready, with the reasons.
-func WarnOfTroubles(troubles []health.Trouble) finding.List {
-	lines := LinesOfTroubles(troubles)
-	if len(lines) == 0 {
+func WarnOfTroubles(name string, troubles []health.Trouble) finding.List {
+	if len(troubles) == 0 {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Cluster or machines are not healthy", finding.Report{
-		Now: lines,
-		Next: "The next apply waits for this, for at most `timeouts.update`, and fails when it does not change. Take " +
-			"machines that are gone for good out of the configuration.",
-	}.String())}
+	var machines []string
+	for _, t := range troubles {
+		machines = append(machines, t.Machine)
+	}
+
+	return finding.List{clusterUnhealthy.With(finding.Args{"cluster": name,
+		"machines": distinct(finding.NonEmpty(machines...)), "problems": LinesOfTroubles(troubles)})}
 }
 
 // LinesOfTroubles lists troubles: first those of the cluster, then those of machines, with equal ones together.

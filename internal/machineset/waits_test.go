@@ -61,8 +61,9 @@ func TestWarnOfTroubles(t *testing.T) {
 
 	troubles := []health.Trouble{{Machine: "a", Reason: "no disk"}, {Condition: "EtcdQuorum", Reason: "lost"}, {Machine: "b", Reason: "no disk"}}
 	same(t, "lines", LinesOfTroubles(troubles), []string{"EtcdQuorum: lost", "a and b: no disk"})
-	expect(t, "some", WarnOfTroubles(troubles), []string{"Warning: Cluster or machines are not healthy"}, "\n  - EtcdQuorum: lost\n  - a and b: no disk\n")
-	expect(t, "none", WarnOfTroubles(nil), nil)
+	expect(t, "some", WarnOfTroubles("prod", troubles), []string{"Warning: cluster_unhealthy"},
+		"machines: a | b\nproblems: EtcdQuorum: lost | a and b: no disk\n")
+	expect(t, "none", WarnOfTroubles("prod", nil), nil)
 }
 
 // An apply waits for what has no step of its own.

@@ -11,11 +11,11 @@ func TestWarnOfSteps(t *testing.T) {
 	t.Parallel()
 
 	const (
-		reboot  = "Warning: Machines will reboot"
-		away    = "Warning: The API of the cluster will be away"
-		wipes   = "Warning: Machines will be wiped"
-		expels  = "Warning: Members of etcd will be removed"
-		restore = "Warning: Etcd will begin with a snapshot"
+		reboot  = "Warning: machines_reboot"
+		away    = "Warning: only_control_plane_reboots"
+		wipes   = "Warning: machines_wiped"
+		expels  = "Warning: etcd_members_removed"
+		restore = "Warning: etcd_restored"
 	)
 
 	drain := step.Evacuation{Drain: true}
@@ -37,15 +37,15 @@ func TestWarnOfSteps(t *testing.T) {
 		names []string
 	}{
 		"nothing":       {steps: []step.Step{step.Uncordon{Machine: "cp-1"}}},
-		"an upgrade":    {steps: []step.Step{upgrade("w", drain)}, want: []string{reboot}, names: []string{"uncordoned afterwards: w."}},
-		"without drain": {steps: []step.Step{upgrade("w", step.Evacuation{})}, want: []string{reboot}, names: []string{"Without a drain: w."}},
+		"an upgrade":    {steps: []step.Step{upgrade("w", drain)}, want: []string{reboot}, names: []string{"\ndrained: w\n"}},
+		"without drain": {steps: []step.Step{upgrade("w", step.Evacuation{})}, want: []string{reboot}, names: []string{"\nundrained: w\n"}},
 		"both ways": {steps: []step.Step{upgrade("a", drain), upgrade("b", step.Evacuation{})}, want: []string{reboot},
-			names: []string{"afterwards: a. Without a drain: b."}},
+			names: []string{"\ndrained: a\n", "\nundrained: b\n"}},
 		"twice": {steps: []step.Step{upgrade("a", drain), upgrade("a", step.Evacuation{})}, want: []string{reboot},
-			names: []string{"afterwards: a. Control"}},
+			names: []string{"\ndrained: a\n", "\nundrained: \n"}},
 		"twice, undrained first": {steps: []step.Step{upgrade("a", step.Evacuation{}), upgrade("a", drain)}, want: []string{reboot},
-			names: []string{"Without a drain: a. Control"}},
-		"a configuration":        {steps: []step.Step{apply("w", "files", step.Member)}, want: []string{reboot}, names: []string{"w."}},
+			names: []string{"\ndrained: \n", "\nundrained: a\n"}},
+		"a configuration":        {steps: []step.Step{apply("w", "files", step.Member)}, want: []string{reboot}, names: []string{"\nundrained: w\n"}},
 		"at once":                {steps: []step.Step{apply("w", "", step.Member)}},
 		"a machine that joins":   {steps: []step.Step{apply("w", "files", step.Maintenance)}},
 		"the only control plane": {set: []option{controlPlanes(1)}, steps: []step.Step{upgrade("cp-1", drain)}, want: []string{reboot, away}},
@@ -60,34 +60,31 @@ func TestWarnOfSteps(t *testing.T) {
 		"control planes in a handle": {set: []option{controlPlanes(1), joins("10.0.0.9")}, steps: []step.Step{upgrade("cp-1", drain)},
 			want: []string{reboot}},
 		"pods": {set: []option{pods(1, 0)}, steps: []step.Step{upgrade("cp-0", drain), reset("cp-3", drain)},
-			want: []string{"Warning: Machines will restart", away, "Warning: Machines will be deleted"}},
-		"a restore": {steps: []step.Step{step.Restore{From: "file:a"}}, want: []string{restore}, names: []string{"etcd begins with file:a", "since it was taken is gone"}},
+			want: []string{reboot, away, "Warning: machines_deleted"}},
+		"a restore": {steps: []step.Step{step.Restore{From: "file:a"}}, want: []string{restore}, names: []string{"snapshot: file:a\ntaken: \n"}},
 		"a restore of a named snapshot": {steps: []step.Step{step.Restore{From: snapshotName}}, want: []string{restore},
-			names: []string{"since it was taken at 2026-01-02 03:04:05 UTC"}},
-		"members": {steps: []step.Step{step.RemoveMember{Machine: "a"}}, want: []string{expels}, names: []string{"a has a member"}},
+			names: []string{"taken: 2026-01-02 03:04:05 UTC\n"}},
+		"members": {steps: []step.Step{step.RemoveMember{Machine: "a"}}, want: []string{expels}, names: []string{"machines: a\n"}},
 		"some members": {steps: []step.Step{step.RemoveMember{Machine: "a"}, step.RemoveMember{Machine: "b"}}, want: []string{expels},
-			names: []string{"a and b each have"}},
+			names: []string{"machines: a | b\n"}},
 		"resets": {steps: []step.Step{reset("b", drain), reset("a", drain)}, want: []string{wipes},
-			names: []string{"a and b will be taken out of the cluster: drained, reset to maintenance mode with their state wiped, and their nodes"}},
+			names: []string{"\ndrained: a | b\n", "\nmachines: a | b\n", "\nundrained: \n"}},
 		"a reset, drained before": {steps: []step.Step{leaves("a", true), reset("a", step.Evacuation{})}, want: []string{wipes},
-			names: []string{"cluster: drained, reset to maintenance mode with its state wiped, and its node"}},
+			names: []string{"\ndrained: a\n", "\nundrained: \n"}},
 		"abrupt resets": {steps: []step.Step{leaves("a", false), reset("a", step.Evacuation{}), reset("b", drain)}, want: []string{wipes},
-			names: []string{"drained, reset", "Without a drain: a."}},
-		"all abrupt": {steps: []step.Step{reset("a", step.Evacuation{})}, want: []string{wipes}, names: []string{"cluster: reset to", "Without a drain: a."}},
+			names: []string{"\ndrained: b\n", "\nundrained: a\n"}},
+		"all abrupt": {steps: []step.Step{reset("a", step.Evacuation{})}, want: []string{wipes}, names: []string{"\ndrained: \n", "\nundrained: a\n"}},
 		// Three members before: two stay, and one leaves.
 		"one of three members": {set: []option{controlPlanes(2)}, steps: []step.Step{leaves("a", true), reset("a", drain)}, want: []string{wipes},
-			names: []string{"Terraform destroys it first."}},
+			names: []string{"\nlost: \n"}},
 		"two of three members": {set: []option{controlPlanes(1)}, steps: []step.Step{leaves("a", true), leaves("b", true), reset("a", drain)},
-			want: []string{wipes}, names: []string{"etcd loses its quorum with a and b of its 3 members."}},
+			want: []string{wipes}, names: []string{"\nlost: a | b\n", "\nmembers: 3\n"}},
 		"one of four, of which one joins": {set: []option{controlPlanes(3)}, steps: []step.Step{apply("cp-3", "", step.Maintenance), leaves("a", true),
-			leaves("b", true), reset("a", drain)}, want: []string{wipes}, names: []string{"a and b of its 4 members."}},
+			leaves("b", true), reset("a", drain)}, want: []string{wipes}, names: []string{"\nlost: a | b\n", "\nmembers: 4\n"}},
 	} {
 		expect(t, name, warnOfSteps(aSet(t, test.set...), test.steps), test.want, test.names...)
 	}
 
-	deleted := aSet(t, pods(1, 0)).removalOf([]string{"cp-3"}, []string{"cp-3"})
-	same(t, "a pod", deleted, "cp-3 will be taken out of the cluster: drained, deleted with its volumes, and its node removed from Kubernetes.")
-	same(t, "a pod before its VM", aSet(t, pods(1, 0)).beforeTheirVMs([]string{"cp-3"}, nil), "")
 	same(t, "the way back", aSet(t).Platform().WayBack, "import them with the secrets of the cluster")
 	same(t, "the way back of pods", aSet(t, pods(1, 0)).Platform().WayBack, "apply the same configuration with the same secrets, which takes them over")
 }
@@ -115,7 +112,7 @@ func TestRemindOfRejoin(t *testing.T) {
 	p := aSet(t, controlPlanes(2), workers("batch", 1), machine("cp-1", rejoin), machine("cp-2", rejoin))
 	r := recordOf(p).member("cp-2", func(s *step.MachineState) { s.Access = step.Maintenance })
 
-	expect(t, "one waits", p.remindOfRejoin(PriorState{Record: r}), []string{"Warning: Machines may still join again without a proof"},
-		"true for machine cp-1, in service")
+	expect(t, "one waits", p.remindOfRejoin(PriorState{Record: r}), []string{"Warning: rejoin_enabled"},
+		"machines: cp-1\n")
 	expect(t, "none", aSet(t, controlPlanes(1)).remindOfRejoin(PriorState{Record: r}), nil)
 }

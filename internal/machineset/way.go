@@ -23,24 +23,15 @@ func (p Set) validateAccess(name string, m Machine) finding.List {
 		return nil
 	}
 
-	invalid := func(found, allowed, remedy string) finding.List {
-		return finding.List{finding.Invalid(p.machinePath(name).AtName("access"), "access", found, allowed, remedy)}
-	}
+	at := p.machinePath(name).AtName("access")
 
 	switch {
 	case m.Group.Role == step.ControlPlane:
-		return invalid("found "+AccessThroughControlPlane+" on a control plane",
-			"allowed is "+AccessDirect+", the default: control planes pass calls on, and have to be reached for that",
-			"leave access out, or set it on workers")
+		return finding.List{throughOnControlPlane.At(at, nil)}
 	case m.Endpoint != "":
-		return invalid(fmt.Sprintf("found %s beside %s, where Terraform would reach the machine itself",
-			AccessThroughControlPlane, m.Endpoint),
-			"allowed is one of the two: control planes connect to port 50000 of address, and nothing else does",
-			"leave talos_endpoint, and a port in address, out")
+		return finding.List{throughWithEndpoint.At(at, finding.Args{"endpoint": m.Endpoint})}
 	case len(p.ControlPlaneAddresses()) == 0 && !p.Unknown.Has(UnknownEndpoints) && !p.OwnsControlPlane():
-		return invalid("found "+AccessThroughControlPlane+", and no control plane is known",
-			"allowed is it where cluster lists control planes in talos_endpoints",
-			"list the addresses of the control planes there")
+		return finding.List{throughWithoutControlPlane.At(at, nil)}
 	default:
 		return nil
 	}
@@ -98,10 +89,5 @@ func (p Set) warnOfWaiting(steps []step.Step) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Machines have to configure themselves",
-		fmt.Sprintf("No control plane gets through to maintenance mode, and %s no maintenance_address. The apply waits "+
-			"until %s joined the cluster: boot %s with the configuration that talosop_machine_config renders, as user data or "+
-			"in the image. Or give a maintenance_address, to which Terraform then connects itself.",
-			finding.MachinesNamed(waiting)+" "+finding.Verb(waiting, "has", "have"),
-			finding.Verb(waiting, "it has", "they have"), finding.Verb(waiting, "it", "them")))}
+	return finding.List{maintenanceUnreachable.With(finding.Args{"cluster": p.Settings.Name, "machines": waiting})}
 }

@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -27,22 +26,17 @@ func (p Set) OutsideWindow(now time.Time, f Forecast) finding.List {
 		return nil
 	}
 
-	at := "It never opens"
-	if !opens.IsZero() {
-		at = "It opens at " + opens.Format(time.RFC3339)
-	}
-
-	window := fmt.Sprintf("The maintenance window (%s) is closed. %s", p.Changes.Window, at)
-
+	message, place, at := windowAwaited, finding.Path{}, ""
 	if p.Changes.RefusesOutside {
-		return finding.List{finding.Refused(finding.Root("maintenance_window"), "The maintenance window is closed",
-			"the plan takes out of service: "+finding.Describe(names), window,
-			"Plan again when it is open, or set outside = \"wait\" to have the apply wait for it")}
+		message, place = windowClosed, finding.Root("maintenance_window")
 	}
 
-	return finding.List{finding.Warn("The maintenance window is closed", finding.Sentences(window,
-		"Until then an apply does what disrupts nothing, and waits with what takes out of service: "+finding.Describe(names),
-		"When its timeout (see timeouts) is over before that, it ends with an error as soon as nothing else is left"))}
+	if !opens.IsZero() {
+		at = opens.Format(time.RFC3339)
+	}
+
+	return finding.List{message.At(place, finding.Args{"cluster": p.Settings.Name, "machines": names,
+		"window": p.Changes.Window, "opens": at})}
 }
 
 // outOfService are the machines that are drained, reboot, or are wiped.

@@ -150,7 +150,7 @@ func TestAccRefresh_reportsSilentMachines(t *testing.T) {
 
 		sitetest.Says(t, plan, "wait for w-1, w-2")
 
-		sitetest.Says(t, plan, "Machines do not answer")
+		sitetest.Shows(t, plan, "machines_unreachable")
 		sitetest.Says(t, plan, "w-1 ("+s.Workers[0].Address().String()+"):")
 		sitetest.Says(t, plan, "w-2 ("+s.Workers[1].Address().String()+"):")
 

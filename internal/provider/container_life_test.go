@@ -209,7 +209,7 @@ func TestContainerCluster_hostIsSilent(t *testing.T) {
 	away.Server = silent.serve(t)
 
 	read := away.Refresh(t).Must(t)
-	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "Machines do not answer") ||
+	if diagnostics := tftest.Show(read.Diagnostics); !strings.Contains(diagnostics, "[machines_unreachable]") ||
 		!strings.Contains(diagnostics, errSilent.Error()) {
 		t.Errorf("the refresh says: %s", diagnostics)
 	}

@@ -62,7 +62,7 @@ func (s *hostSite) losesTwo(t *testing.T) {
 		tftest.Must(t, s.DeleteNode(t.Context(), node))
 	}
 
-	if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics, "Volumes of machines are lost") ||
+	if diagnostics := tftest.Show(d.Refresh(t).Must(t).Diagnostics); !strings.Contains(diagnostics, "[volumes_lost]") ||
 		tftest.Text(t, d.State, "phase") != "Degraded" {
 		t.Errorf("with lost nodes the refresh says: %s", diagnostics)
 	}
@@ -134,7 +134,7 @@ func (s *hostSite) losesAll(t *testing.T) {
 
 	tftest.Must(t, s.DeleteNode(t.Context(), s.nodesOf(t, "alone-cp-0-0")[0]))
 
-	if diagnostics := tftest.Show(d.RefreshedPlan(t, config).Diagnostics); !strings.Contains(diagnostics, "The apply will be refused") {
+	if diagnostics := tftest.Show(d.RefreshedPlan(t, config).Diagnostics); !strings.Contains(diagnostics, "[refused_already]") {
 		t.Errorf("the plan says: %s", diagnostics)
 	}
 

@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// silentEndpoint is the summary of the warning about an endpoint that does not answer.
-const silentEndpoint = "The Kubernetes endpoint does not answer"
+// silentEndpoint is the warning about an endpoint that does not answer.
+const silentEndpoint = "[endpoint_silent]"
 
 // impatient gives up on an endpoint at once, so that the tests do not wait for dropped packets.
 func impatient() *providerdata.ProviderData {

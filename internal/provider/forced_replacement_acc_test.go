@@ -97,7 +97,9 @@ func TestAccReplace_everyMachine(t *testing.T) {
 			w.MustRun("taint", address)
 		}
 
-		sitetest.Says(t, w.MustRun("plan"), "Machines will be wiped", "reset control plane cp-2")
+		planned := w.MustRun("plan")
+		sitetest.Shows(t, planned, "machines_destroyed")
+		sitetest.Says(t, planned, "reset control plane cp-2")
 		expectReplaced(t, s, w, kept, []string{"cp-1", "cp-2", "cp-3"})
 		expectReplaced(t, s, w, kept, []string{"cp-2"}, "-replace="+machineAt("cp-2"))
 

@@ -137,7 +137,7 @@ func TestOwners_takenOverAfterThePlan(t *testing.T) {
 			w.expectResets()
 
 			again := planLife(t, applied.state, blocks, lifeOptions{Random: w.order})
-			if !strings.Contains(tftest.Show(again.Diagnostics), "Machines are left to another resource") {
+			if !strings.Contains(tftest.Show(again.Diagnostics), "[machines_of_others]") {
 				t.Errorf("the next plan does not say what it forgets: %s", tftest.Show(again.Diagnostics))
 			}
 

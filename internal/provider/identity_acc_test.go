@@ -46,7 +46,7 @@ func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 	}
 
 	refresh := w.MustRun("apply", "-refresh-only", "-auto-approve")
-	sitetest.Says(t, refresh, "Unexpected machine identity")
+	sitetest.Shows(t, refresh, "identity_mismatch")
 	sitetest.Says(t, refresh, "w-2 ("+waiting.Address().String()+"): responds as another machine: UUID "+another+", expected "+
 		waiting.UUID())
 	areRecorded("after a refresh")

@@ -58,7 +58,7 @@ func TestAccImport_plansNothing(t *testing.T) {
 		}
 
 		destroyed := w.MustRun("destroy", "-auto-approve", "-var", "deletion_protection=false")
-		if strings.Contains(destroyed.Output(), "gone from the host cluster") {
+		if strings.Contains(destroyed.Unwrapped(), "gone from the host cluster") {
 			t.Errorf("machines of metal are missed on a host cluster:\n%s", destroyed.Output())
 		}
 	})

@@ -206,7 +206,7 @@ func TestAccImpostor_wipedMachinesAreRepaired(t *testing.T) {
 		w.Write("main.tf", config(", rejoin = true"))
 		sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "apply configuration to "+blank.Name(),
 			"apply configuration to w-1")
-		sitetest.Says(t, w.MustRun("plan"), "Machines may still join again without a proof")
+		sitetest.Shows(t, w.MustRun("plan"), "rejoin_enabled")
 
 		w.Write("main.tf", config(""))
 		w.MustRun("apply", "-auto-approve")

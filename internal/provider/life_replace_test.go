@@ -266,7 +266,7 @@ func TestReplace_taintWarns(t *testing.T) {
 	r.taint(address)
 
 	p := r.planned(lifeOptions{})
-	if diagnostics := tftest.Show(p.Diagnostics); p.Refused || !strings.Contains(diagnostics, "Machines will be wiped") ||
+	if diagnostics := tftest.Show(p.Diagnostics); p.Refused || !strings.Contains(diagnostics, "[machines_destroyed]") ||
 		!strings.Contains(diagnostics, "reset control plane cp-2") {
 		t.Errorf("the plan does not say what is lost: %s", diagnostics)
 	}

@@ -103,7 +103,7 @@ func TestMachine_endpointThatHasNotJoined(t *testing.T) {
 	} {
 		resp := tftest.Plan(t, "talosop_machine", nil, tftest.ValueOf(t, tftest.TypeOf(t, "talosop_machine"), test.config))
 
-		if diagnostics := tftest.Show(resp.Diagnostics); strings.Contains(diagnostics, "which is this machine") != test.refused {
+		if diagnostics := tftest.Show(resp.Diagnostics); strings.Contains(diagnostics, "[endpoint_of_machine]") != test.refused {
 			t.Errorf("%s: %s", name, diagnostics)
 		}
 	}
@@ -258,18 +258,18 @@ func TestMachine_planOfDestroy(t *testing.T) {
 
 	for _, one := range []tftest.Config{tftest.With(tftest.BaseMachine(), false, "deletion_protection"), protected()} {
 		tftest.ExpectMistake(t, destroy(one), "",
-			[]string{"leave cluster \"prod\"", "remove control plane cp-1 from etcd", "delete node cp-1"}, true)
+			[]string{"[machines_destroyed]", "remove control plane cp-1 from etcd", "delete node cp-1"}, true)
 	}
 
 	last := tftest.With(protected(), []any{"10.0.0.11"}, "cluster", "talos_endpoints")
-	tftest.ExpectMistake(t, destroy(last), at, []string{`"prod/cp-1"`, "destroyed", "let another one join"}, false)
+	tftest.ExpectMistake(t, destroy(last), at, []string{"[deletion_protection_last_plane]", `"prod/cp-1"`, "destroyed"}, false)
 
 	// A machine that another resource has taken over is neither reset nor protected.
 	taken := seen(t, settledState(t, "talosop_machine", last), "cp-1", "drift",
 		record.Drift{{Kind: record.OwnedByAnother}})
 
 	warnings := destroyOf(tftest.Server(t), taken)
-	if len(warnings) != 1 || warnings[0].Summary != "Machines are left to another resource" {
+	if len(warnings) != 1 || !strings.Contains(tftest.Show(warnings), "[machines_of_others]") {
 		t.Errorf("a machine of another resource: %s", tftest.Show(warnings))
 	}
 
@@ -383,7 +383,7 @@ func TestMachine_planOfUpdates(t *testing.T) {
 			"plane"
 		expel  = "remove etcd member member-of-cp-1 of cp-1%s through control plane 10.0.0.12"
 		forget = "delete node cp-1 of cp-1 from Kubernetes"
-		away   = "The API of the cluster will be away"
+		away   = "[only_control_plane_reboots]"
 	)
 
 	for name, test := range map[string]struct {
@@ -405,7 +405,7 @@ func TestMachine_planOfUpdates(t *testing.T) {
 			tftest.With(tftest.BaseMachine(), "v1.13.0", "talos_version"), tftest.With(tftest.BaseMachine(), "v1.13.2",
 				"talos_version"), same,
 			[]string{"upgrade Talos on cp-1: v1.13.0 -> v1.13.2 (drain, reboot)"},
-			"Machines will reboot",
+			"[machines_reboot]",
 		},
 		"the only one is upgraded": {
 			alone(tftest.BaseMachine()), tftest.With(alone(tftest.BaseMachine()), "v1.13.2", "talos_version"), same,

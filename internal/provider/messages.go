@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -33,6 +34,7 @@ import (
 func Messages() []*finding.Catalog {
 	return []*finding.Catalog{
 		finding.Messages,
+		machineset.Messages,
 		tf.Messages,
 		messages,
 		providerdata.Messages,

@@ -50,10 +50,9 @@ func TestAccOwnership_renamedKeys(t *testing.T) {
 		w.MustRun(creates...)
 
 		removal := w.MustRun("apply", "-auto-approve")
-		sitetest.Says(t, removal, "Nothing is sent to it: this resource only forgets it",
-			"Machines were left to another resource")
+		sitetest.Shows(t, removal, "machines_of_others", "machines_relinquished")
 
-		if strings.Contains(removal.Output(), "Machines will be wiped") {
+		if sitetest.Shown(t, "machines_wiped").MatchString(removal.Output()) {
 			t.Errorf("the plan warns of what does not happen:\n%s", removal.Output())
 		}
 
@@ -102,7 +101,7 @@ func TestAccOwnership_createBeforeDestroy(t *testing.T) {
 `))
 
 		replaced := w.MustRun("apply", "-auto-approve", "-replace=talosop_control_plane.this")
-		sitetest.Says(t, replaced, "Machines were left to another resource")
+		sitetest.Shows(t, replaced, "machines_relinquished")
 		s.ExpectUntouched(t)
 		sitetest.ExpectNoChanges(t, w, "after the replacement")
 	})
@@ -127,7 +126,7 @@ func TestAccOwnership_twoStates(t *testing.T) {
 		second.MustRun("apply", "-auto-approve")
 
 		sitetest.Says(t, first.MustRun("plan"), "take cp-1 over from another resource")
-		sitetest.Says(t, first.MustRun("destroy", "-auto-approve"), "Machines were left to another resource")
+		sitetest.Shows(t, first.MustRun("destroy", "-auto-approve"), "machines_relinquished")
 		s.ExpectUntouched(t)
 		sitetest.ExpectNoChanges(t, second, "after the first state was destroyed")
 	})
@@ -200,8 +199,7 @@ func TestAccOwnership_mixedWithoutTheAPI(t *testing.T) {
 		s.ControlPlane[0].PowerOn()
 		tftest.Must(t, s.ControlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
 
-		sitetest.Says(t, w.MustRun("destroy", "-auto-approve", "-target=talosop_control_plane.this"),
-			"Machine cp-1 will leave cluster")
+		sitetest.Shows(t, w.MustRun("destroy", "-auto-approve", "-target=talosop_control_plane.this"), "machines_destroyed")
 		s.ExpectMembers(t, 2)
 	})
 }
@@ -257,7 +255,9 @@ func TestAccReplace_option(t *testing.T) {
 		sitetest.Says(t, refused, last)
 
 		w.Write("main.tf", hcl)
-		sitetest.Says(t, w.MustRun("apply", "-auto-approve"), "Deletion protection is switched off", last)
+		unprotected := w.MustRun("apply", "-auto-approve")
+		sitetest.Shows(t, unprotected, "deletion_protection_disabled")
+		sitetest.Says(t, unprotected, last)
 
 		w.MustRun("apply", "-auto-approve", option)
 		sitetest.ExpectNoChanges(t, w, "after the replacement")

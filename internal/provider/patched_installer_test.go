@@ -90,18 +90,18 @@ func TestPlan_warnsOfRemovedExtensions(t *testing.T) {
 		config tftest.Config
 		lost   string
 	}{
-		"schematic and version": {newer(base()), "cp-1: iscsi-tools, util-linux-tools."},
-		"fewer extensions":      {tftest.With(base(), smaller, "schematic"), "cp-1: iscsi-tools."},
+		"schematic and version": {newer(base()), "cp-1: iscsi-tools, util-linux-tools"},
+		"fewer extensions":      {tftest.With(base(), smaller, "schematic"), "cp-1: iscsi-tools"},
 		"plain image by attribute": {tftest.With(base(), "ghcr.io/siderolabs/installer:v1.13.0", "install", "image"),
-			"cp-1: iscsi-tools, util-linux-tools."},
+			"cp-1: iscsi-tools, util-linux-tools"},
 		"plain image by patch": {newer(tftest.With(base(),
 			[]any{"machine: {install: {image: \"ghcr.io/siderolabs/installer:v1.13.0\"}}\n"},
-			"config_patches")), "cp-1: iscsi-tools, util-linux-tools."},
+			"config_patches")), "cp-1: iscsi-tools, util-linux-tools"},
 		"same schematic by content": {newer(tftest.With(base(), content, "schematic")), ""},
 		"same schematic by patch":   {newer(tftest.With(base(), patch("v1.13.2"), "config_patches")), ""},
 	} {
 		diagnostics := tftest.Show(d.Plan(t, test.config).Must(t).Diagnostics)
-		if has := strings.Contains(diagnostics, "System extensions will be removed"); has != (test.lost != "") ||
+		if has := strings.Contains(diagnostics, "[extensions_removed]"); has != (test.lost != "") ||
 			!strings.Contains(diagnostics, test.lost) {
 			t.Errorf("%s: the plan says: %s", name, diagnostics)
 		}

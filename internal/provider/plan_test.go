@@ -371,7 +371,7 @@ func TestPlan_replacements(t *testing.T) {
 		resp := tftest.Plan(t, "talosop_control_plane", &prior,
 			tftest.ValueOf(t, tftest.TypeOf(t, "talosop_control_plane"), tftest.With(test.config, false, "deletion_protection")))
 		if diagnostics := tftest.Show(resp.Diagnostics); refusedBy(resp.Diagnostics) || test.Replace != strings.Contains(diagnostics,
-			`Cluster "prod" goes, and its etcd with it`) || !test.Replace && diagnostics != "" {
+			"[cluster_destroyed]") || !test.Replace && diagnostics != "" {
 			t.Errorf("%s: %s", name, diagnostics)
 		}
 
@@ -564,12 +564,12 @@ func TestPlan_replaceOption(t *testing.T) {
 	}
 
 	tftest.ExpectMistake(t, create.Diagnostics, `AttributeName("deletion_protection")`,
-		[]string{`"prod"`, "replaced, and its machines reset", `Cluster "prod" goes, and its etcd with it`, says}, false)
+		[]string{`"prod"`, "replaced, and its machines reset", says}, false)
 
 	unprotected := tftest.Plan(t, kind, &prior, tftest.ValueOf(t, typ, tftest.With(tftest.BaseControlPlane(), false,
 		"deletion_protection")))
 	if diagnostics := tftest.Show(unprotected.Diagnostics); refusedBy(unprotected.Diagnostics) ||
-		!strings.Contains(diagnostics, "Deletion protection is switched off") || !strings.Contains(diagnostics, says) {
+		!strings.Contains(diagnostics, "[deletion_protection_disabled]") || !strings.Contains(diagnostics, says) {
 		t.Error(diagnostics)
 	}
 

@@ -134,7 +134,7 @@ func TestPlan_taintOfProtectedResources(t *testing.T) {
 		free := tftest.With(config, false, "deletion_protection")
 
 		diagnostics = replacing{t, tftest.Server(t)}.byTaint(kind, settledState(t, kind, free), free)
-		if strings.Contains(diagnostics, "ERROR") || !strings.Contains(diagnostics, "Machines will be wiped") {
+		if strings.Contains(diagnostics, "ERROR") || !strings.Contains(diagnostics, "_destroyed]") {
 			t.Errorf("taint of %s without protection: %s", kind, diagnostics)
 		}
 	}

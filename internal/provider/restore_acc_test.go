@@ -363,7 +363,7 @@ func TestAccRestore_isRefused(t *testing.T) {
 				refused(file(cut), "the snapshot is incomplete"),
 				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"),
 					"Kubernetes v1.36.2 wrote it"),
-				refused(foreign, "Snapshot of another cluster"),
+				refused(foreign, "Snapshot of another cluster:"),
 				{
 					PreConfig: func() { r.ExpectNothingSent(t) }, Config: right, ConfigPlanChecks: again,
 					ConfigStateChecks: append(restoredFrom(knownvalue.NotNull()), statecheck.ExpectKnownValue(thePlane,

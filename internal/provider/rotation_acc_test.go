@@ -171,9 +171,10 @@ func TestAccRotation_ofProvidedSecrets(t *testing.T) {
 
 		dropped := func(file map[string]any) { delete(file, "previous") }
 		give(dropped)
-		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "Keys that machines work with are missing",
-			"p-1 works with a Talos CA")
-		sitetest.Says(t, sitetest.Fails(t, w, "plan", "-refresh=false"), "Keys that machines work with are missing")
+		planned := sitetest.Fails(t, w, "plan")
+		sitetest.Shows(t, planned, "keys_missing")
+		sitetest.Says(t, planned, "p-1 uses a Talos CA")
+		sitetest.Shows(t, sitetest.Fails(t, w, "plan", "-refresh=false"), "keys_missing")
 		s.ExpectNothingSent(t)
 
 		give(func(map[string]any) {})

@@ -82,7 +82,7 @@ func (r *rotationLife) plan(o lifeOptions) lifePlan {
 	}
 
 	for _, d := range p.Diagnostics {
-		if strings.Contains(d.Summary, "Unexpected machine identity") || strings.Contains(d.Summary, "do not answer") {
+		if code, _ := tftest.Code(d); code == "identity_mismatch" || code == "machines_unreachable" {
 			r.t.Errorf("the refresh: %s: %s", d.Summary, d.Detail)
 		}
 	}

@@ -86,7 +86,7 @@ func TestPlan_newSecretsOfALivingCluster(t *testing.T) {
 				at = `AttributeName("cluster").` + at
 			}
 
-			tftest.ExpectMistake(t, plan(), at, []string{"secrets of the cluster would change", "Nothing can be sent"}, false)
+			tftest.ExpectMistake(t, plan(), at, []string{"[secrets_changed]"}, false)
 		})
 	}
 }

@@ -42,11 +42,11 @@ func TestSecureBoot_isComparedByARefresh(t *testing.T) {
 		tftest.Must(t, machine.AwaitReady(t.Context()))
 	}
 
-	shows("Secure Boot is off")
+	shows("[secure_boot_off]")
 	boot(true)
 	shows("")
 
 	config["secure_boot"] = false
 	plane.Apply(t, config).Must(t)
-	shows("Secure Boot is on")
+	shows("[secure_boot_on]")
 }

@@ -111,7 +111,7 @@ func behindIn(diagnostics []*tfprotov6.Diagnostic) []string {
 	var lines []string
 
 	for _, d := range diagnostics {
-		if !strings.HasSuffix(d.Summary, "Upgrade of Kubernetes not finished") {
+		if code, _ := tftest.Code(d); code != "kubernetes_unfinished" {
 			continue
 		}
 

@@ -35,11 +35,11 @@ func TestRefresh_nodeOfAKilledJoin(t *testing.T) {
 		}
 	}
 
-	warns("Nodes of this resource are not in its state")
+	warns("[nodes_not_in_state]")
 
 	bundle, _ := one["secrets"].(string)
 	s.UnmarkNodes(t, bundle)
-	warns("Nodes joined that no resource has")
+	warns("[nodes_joined]")
 
 	// The solution that the warning names.
 	d.Apply(t, both).Must(t)

@@ -69,20 +69,23 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 		for i, change := range []struct {
 			name, config string
 			says         []string
+			shows        []string
 			never        string
 		}{
 			{"create", clusterOfVMs(s, small, "1", "v1.13.0"), []string{
 				"apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
 				"bootstrap etcd on cp-1", "apply configuration to batch/w-2: installs",
-			}, ""},
-			{"growth", clusterOfVMs(s, large, "1", "v1.13.0"), []string{"apply configuration to batch/w-3: installs"}, "batch/w-1: "},
-			{"shrink", clusterOfVMs(s, small, "1", "v1.13.0"), []string{"reset worker batch/w-3", "Machines will be wiped"}, "w-1"},
+			}, nil, ""},
+			{"growth", clusterOfVMs(s, large, "1", "v1.13.0"), []string{"apply configuration to batch/w-3: installs"}, nil,
+				"batch/w-1: "},
+			{"shrink", clusterOfVMs(s, small, "1", "v1.13.0"), []string{"reset worker batch/w-3"},
+				[]string{"machines_wiped"}, "w-1"},
 			{"an upgrade beside a VM that is made again", clusterOfVMs(s, small, "2", "v1.13.2"), []string{
-				"Not everything that this plan does is known yet", "upgrade Talos on cp-1", "Machines will reboot",
-			}, ""},
+				"upgrade Talos on cp-1",
+			}, []string{"plan_incomplete", "machines_reboot"}, ""},
 			{"other hardware under a name", clusterOfVMs(s, exchanged, "2", "v1.13.2"), []string{
-				"Not everything that this plan does is known yet", "batch/w-2 is reset and leaves if its uuid turns out to be another",
-			}, ""},
+				"batch/w-2 is reset and removed if its `uuid` changes",
+			}, []string{"plan_incomplete"}, ""},
 		} {
 			w.Write("main.tf", change.config)
 
@@ -92,6 +95,7 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 
 			planned := w.MustRun("plan", "-out=plan")
 			sitetest.Says(t, planned, change.says...)
+			sitetest.Shows(t, planned, change.shows...)
 
 			if change.never != "" && strings.Contains(plannedLines(planned.Stdout), change.never) {
 				t.Errorf("the plan of %s has %q:\n%s", change.name, change.never, planned.Stdout)
@@ -169,7 +173,7 @@ resource "talosop_cluster" "this" {
 			{"create", config("1", "w-1"), "will be created"},
 			{"growth", config("1", "w-1", "w-2"), "(known after apply)"},
 			{"a VM that is made again", config("2", "w-1", "w-2"),
-				"batch/w-1 is reset and leaves if its uuid turns out to be another"},
+				"batch/w-1 is reset and removed if its `uuid` changes"},
 		} {
 			w.Write("main.tf", change.config)
 
@@ -180,7 +184,7 @@ resource "talosop_cluster" "this" {
 			planned := w.MustRun("plan", "-out=plan")
 			sitetest.Says(t, planned, change.says)
 
-			if strings.Contains(planned.Stdout, "Machines will be wiped") {
+			if sitetest.Shown(t, "machines_wiped").MatchString(planned.Stdout) {
 				t.Errorf("the plan of %s wipes machines:\n%s", change.name, planned.Stdout)
 			}
 

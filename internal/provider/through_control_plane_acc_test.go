@@ -222,7 +222,8 @@ output "config" {
 	w.Write("main.tf", base+behindControlPlanes(s.WorkersHCL(`timeouts = { create = "5s" }`), s.Workers, through))
 
 	result := w.Run("apply", "-auto-approve")
-	sitetest.Says(t, result, "Machines have to configure themselves",
+	sitetest.Shows(t, result, "maintenance_unreachable")
+	sitetest.Says(t, result,
 		"w-1: no response from "+s.Workers[0].Address().String(),
 		"through control plane "+s.ControlPlane[0].Address().String(), "control planes cannot proxy to machines in "+
 			"maintenance mode")

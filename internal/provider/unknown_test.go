@@ -447,7 +447,7 @@ func unknownMachine() tftest.Config {
 func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 	t.Parallel()
 
-	const notAllKnown = "Not everything that this plan does is known yet"
+	const notAllKnown = "[plan_incomplete]"
 
 	newest := func() tftest.Config { return tftest.With(tftest.BaseCluster(), "v1.13.2", "talos_version") }
 
@@ -466,24 +466,24 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 		"shrinking beside it": {
 			after: tftest.Without(tftest.With(tftest.BaseCluster(), unknownMachine(), "workers", "batch", "machines", "w-3"),
 				"workers", "batch", "machines", "w-2"),
-			says: []string{notAllKnown, `workers["batch"].machines["w-3"].address`, "reset worker batch/w-2", "Machines will be wiped"},
+			says: []string{notAllKnown, `workers["batch"].machines["w-3"].address`, "reset worker batch/w-2", "[machines_wiped]"},
 		},
 		"an upgrade with an endpoint of the same apply": {
 			after: tftest.With(newest(), tftest.Unknown{}, "endpoint"),
 			says: []string{notAllKnown, "endpoint", "upgrade Talos on cp-1, cp-2, cp-3, batch/w-1 and batch/w-2: v1.13.0 -> v1.13.2 (drain, reboot)",
-				"Machines will reboot"},
+				"[machines_reboot]"},
 		},
 		"an upgrade with secrets of the same apply": {
 			after: tftest.With(newest(), tftest.Unknown{}, "secrets"),
-			says:  []string{notAllKnown, "secrets", "upgrade Talos on cp-1", "Machines will reboot"},
+			says:  []string{notAllKnown, "secrets", "upgrade Talos on cp-1", "[machines_reboot]"},
 		},
 		"a machine whose address may change": {
 			after: tftest.With(newest(), tftest.Unknown{}, "workers", "batch", "machines", "w-1", "address"),
-			says:  []string{notAllKnown, "batch/w-1 and batch/w-2: v1.13.0", "Machines will reboot"},
+			says:  []string{notAllKnown, "batch/w-1 and batch/w-2: v1.13.0", "[machines_reboot]"},
 		},
 		"an upgrade with a first patch of the same apply": {
 			after: tftest.With(newest(), []any{tftest.Unknown{}}, "workers", "batch", "config_patches"),
-			says:  []string{notAllKnown, `workers["batch"].config_patches[0]`, "upgrade Talos on cp-1", "Machines will reboot"},
+			says:  []string{notAllKnown, `workers["batch"].config_patches[0]`, "upgrade Talos on cp-1", "[machines_reboot]"},
 		},
 		"what cannot be, with a new machine": {
 			after: tftest.With(tftest.With(tftest.BaseCluster(), unknownMachine(), "workers", "batch", "machines", "w-3"),
@@ -493,7 +493,7 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 		},
 		"what would be refused": {
 			after: tftest.With(tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "endpoint"), "v1.34.1", "kubernetes_version"),
-			says:  []string{notAllKnown, "is refused: ", "Kubernetes v1.35.2 runs"},
+			says:  []string{notAllKnown, "refused: ", "Kubernetes v1.35.2 runs"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -533,7 +533,7 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 				t.Errorf("impact is known: %t", known)
 			}
 
-			if blind := strings.Contains(diagnostics, "is refused: "); tftest.AttributeOf(t, plan, "observed").IsKnown() == blind {
+			if blind := strings.Contains(diagnostics, "  - refused: "); tftest.AttributeOf(t, plan, "observed").IsKnown() == blind {
 				t.Errorf("what was observed is known: %t", !blind)
 			}
 		})

@@ -50,10 +50,9 @@ data "talosop_cluster_health" "this" {
 			}
 		}
 
-		output := w.MustRun("plan", "-destroy").Unwrapped()
-		if !strings.Contains(output, "Nodes stay that no resource has") || !strings.Contains(output, name) {
-			t.Errorf("the plan of a destroy does not say what stays:\n%s", output)
-		}
+		planned := w.MustRun("plan", "-destroy")
+		sitetest.Shows(t, planned, "unmanaged_nodes_stay")
+		sitetest.Says(t, planned, name)
 
 		w.MustRun("destroy", "-auto-approve")
 

@@ -88,8 +88,8 @@ func TestUnmanaged_comesAndStays(t *testing.T) {
 	}
 
 	p := r.plan(lifeOptions{Destroy: true})
-	if diagnostics := tftest.Show(p.Diagnostics); !strings.Contains(diagnostics, "Nodes stay that no resource has") ||
-		!strings.Contains(diagnostics, "1 node of cluster \"test\": "+auto.Hostname()) {
+	if diagnostics := tftest.Show(p.Diagnostics); !strings.Contains(diagnostics, "[unmanaged_nodes_stay]") ||
+		!strings.Contains(diagnostics, auto.Hostname()) {
 		t.Errorf("the plan of a destroy does not say what stays: %s", diagnostics)
 	}
 

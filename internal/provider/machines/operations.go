@@ -166,10 +166,9 @@ func refresh(
 	diags.Append(examined.onHost.leftUnchanged(p)...)
 
 	saw = look{want, have, examined.onHost.recordable(saw.host)}
-	diags.Append(machineset.WarnOfGone(before.GoneIn(want, have), saw.host, "An apply makes them anew, with nothing on "+
-		"them: make sure first that nobody is about to bring them back.")...)
+	diags.Append(machineset.WarnOfGone(before.GoneIn(want, have), saw.host, machineset.GoneInRefresh)...)
 
-	diags.Append(machineset.WarnOfTroubles(troubles)...)
+	diags.Append(machineset.WarnOfTroubles(want.Name, troubles)...)
 	diags.Append(machineset.WarnOfEndpoint(want, have)...)
 
 	lacks := len(troubles) > 0 || health.SilentEndpoint(want, have) || machineset.Lost(want, have, recorded)
@@ -229,7 +228,7 @@ func updateMachines(
 	}
 
 	diags.Append(done.warnOfRestore()...)
-	diags.Append(done.warnOfGone("This apply was to make them anew, with nothing on them.")...)
+	diags.Append(done.warnOfGone(machineset.GoneInUpdate)...)
 
 	return done, append(diags, done.warnOfRemoved()...)
 }
@@ -459,7 +458,7 @@ func removeMachines(
 	done := teardown(ctx, m, p, record)
 	diags.Append(done.warnOfRemoved()...)
 	diags.Append(done.workersLeft()...)
-	diags.Append(done.warnOfGone("Nothing of them was left to be removed.")...)
+	diags.Append(done.warnOfGone(machineset.GoneInDestroy)...)
 
 	switch {
 	case done.err == nil:

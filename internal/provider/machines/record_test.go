@@ -90,8 +90,9 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 			t.Errorf("%s: the record is %v", name, got)
 		}
 
-		if _, foreign, _ := machineset.Unanswered(want, have); len(foreign) != 1 || !strings.Contains(foreign[0], test.says) {
-			t.Errorf("%s: reported is %q", name, foreign)
+		if _, foreign, _ := machineset.Unanswered(want, have); len(foreign.Reasons) != 1 ||
+			!strings.Contains(foreign.Reasons[0], test.says) {
+			t.Errorf("%s: reported is %q", name, foreign.Reasons)
 		}
 
 		if machineset.Lost(want, have,
@@ -501,7 +502,7 @@ func TestRecord_namesMachinesThatAreAwayAfterTheirReset(t *testing.T) {
 
 	for _, err := range []error{nil, errStopped} {
 		got := run{result: lifecycle.Result{Away: away}, err: err}.warnOfRemoved()
-		if len(got) != 1 || got[0].Summary != "Machines did not come back from their reset" ||
+		if len(got) != 1 || got[0].Code != "reset_not_finished" ||
 			!strings.Contains(got[0].Detail, "cp-3: was reset and did not come back within 2m") {
 			t.Errorf("told is %v", got)
 		}

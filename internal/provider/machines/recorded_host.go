@@ -63,6 +63,6 @@ func (h hostReport) recordable(before workload.Identity) workload.Identity {
 }
 
 // warnOfGone names the recorded machines that were not on the host cluster when a run started.
-func (r run) warnOfGone(next string) finding.List {
-	return machineset.WarnOfGone(r.gone, r.host, next)
+func (r run) warnOfGone(when machineset.GoneWhen) finding.List {
+	return machineset.WarnOfGone(r.gone, r.host, when)
 }

@@ -102,7 +102,7 @@ func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
 
 		bundle := w.Attribute("talosop_secrets.this", "bundle")
 		result := w.Run("apply", "-auto-approve", "-replace=talosop_secrets.this")
-		sitetest.Says(t, result, "Unsupported change of secrets")
+		sitetest.Shows(t, result, "secrets_changed")
 
 		if got := w.Attribute("talosop_secrets.this", "bundle"); result.Exit != 1 || got != bundle {
 			t.Errorf("exit status %d, the bundle changed: %t", result.Exit, got != bundle)
