@@ -54,7 +54,7 @@ func (m keptHandle) PlanModifyObject(
 }
 
 // ignores reports whether a change of an attribute does not concern the resource. An unknown value does: the phase of
-// a cluster is unknown while it is created. So does one that a handle has or lacks, by which it is told who wrote it.
+// a cluster is unknown while it is created. So does one that a handle gains or loses: it shows who wrote the handle.
 func (m keptHandle) ignores(name string, prior, planned attr.Value) bool {
 	if patches, ok := prior.(types.List); ok && name == "config_patches" {
 		return planned.IsNull() && !patches.IsNull() && len(patches.Elements()) == 0

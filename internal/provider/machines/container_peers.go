@@ -32,8 +32,9 @@ func (h *onHost) findPeers(ctx context.Context, recorded machineset.PriorState, 
 		}
 
 		if found = peersOf(names, now); len(found) < len(names) {
-			return fmt.Errorf("make what the machines need on the host cluster: %d of the control planes %s have a Service "+
-				"with an address for their peers; somebody removes it, or the host gives none", len(found), finding.Describe(names))
+			return fmt.Errorf("create the objects of the machines on the host cluster: only %d of the control planes %s have a "+
+				"Service with an address for etcd peers. Another client removes the Services, or the host assigns no address",
+				len(found), finding.Describe(names))
 		}
 	}
 

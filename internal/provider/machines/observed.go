@@ -70,7 +70,7 @@ func (m CommonModel) remembered() (record.Machines, finding.List) {
 	if err != nil {
 		return nil, finding.List{finding.UnableAt(finding.Root("record"), "read", "state", finding.Report{
 			Cause: []string{err.Error()},
-			Next:  "Nobody but talosop writes this attribute: restore the state from before it was changed.",
+			Next:  "Only talosop may write this attribute. Restore the state from before it was changed.",
 		})}
 	}
 
