@@ -62,14 +62,27 @@ func (w writer) list(list *parse.ListNode) string {
 		case *parse.ActionNode:
 			b.WriteString(w.action(actionOf(node.Pipe)))
 		case *parse.IfNode:
-			b.WriteString(w.branch(node.List))
-			b.WriteString(w.branch(node.ElseList))
+			b.WriteString(w.branches(node.List, node.ElseList))
 		case *parse.RangeNode:
 			b.WriteString(w.branch(node.List))
 		}
 	}
 
 	return b.String()
+}
+
+// branches are both texts of a condition. Readers of the template see an "or" between them.
+func (w writer) branches(list, other *parse.ListNode) string {
+	one, two := w.branch(list), w.branch(other)
+
+	switch {
+	case w.optional != nil || one == "" || two == "":
+		return one + two
+	case strings.HasSuffix(one, "."):
+		return one + " Or: " + two
+	default:
+		return one + " or " + two
+	}
 }
 
 func (w writer) branch(list *parse.ListNode) string {
@@ -107,6 +120,9 @@ const (
 
 // cliContext matches the lines of the configuration that a CLI prints between summary and detail.
 const cliContext = `(?:[\s│╷╵]+(?:with|on) [\s\S]*?)??`
+
+// report matches the sections of a report, after which the detail of its message says what to do next.
+const report = `(?:(?:Attempted|Cause|State now):[\s\S]*?Next:)??`
 
 // Pattern matches the text that a message prints, however a CLI wraps it. The first place of each argument is a group
 // with its name. A list that a place shortens has none there, because another place has all of it.
@@ -154,6 +170,10 @@ func patterns(m finding.Message) ([]string, error) {
 		}
 
 		parts = append(parts, part)
+	}
+
+	if len(parts) > 1 {
+		parts[1] = report + optionalSpace + parts[1]
 	}
 
 	return parts, nil

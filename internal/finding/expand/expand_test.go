@@ -62,3 +62,37 @@ func TestPattern_matchesWrappedLines(t *testing.T) {
 		t.Errorf("%s does not match %s", pattern, printed)
 	}
 }
+
+// A report stands between the summary of a message and what its detail says to do next.
+func TestRecognizer_readsReports(t *testing.T) {
+	t.Parallel()
+
+	messages := finding.NewCatalog("Test")
+	message := messages.Error("update_failed", "Unable to update {{.cluster}}", "Correct {{.remedy}}.", "Then apply again.")
+
+	r, err := expand.NewRecognizer(messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	printed := message.Report(finding.Path{}, finding.Args{"cluster": "prod", "remedy": "the address"}, finding.Report{
+		Cause: []string{"no answer", "no route"}, Now: []string{"cp-1: running"},
+	})
+	code, args := r.Read(printed.Severity, printed.Summary, printed.Detail)
+
+	if diff := cmp.Diff(map[string]string{"cluster": "prod", "remedy": "the address"}, args); code != "update_failed" || diff != "" {
+		t.Errorf("read %q: %s", code, diff)
+	}
+}
+
+// A page shows both texts of a condition.
+func TestTemplate_showsBothBranches(t *testing.T) {
+	t.Parallel()
+
+	same := func(text string) string { return text }
+
+	got, err := expand.Template("It {{if .pods}}restarts{{else}}reboots{{end}}.", same, nil, nil)
+	if want := "It restarts or reboots."; got != want || err != nil {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
