@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template/parse"
 
@@ -204,21 +205,32 @@ func NewRecognizer(catalogs ...*finding.Catalog) (*Recognizer, error) {
 	r := &Recognizer{}
 
 	for _, catalog := range catalogs {
-		for _, message := range catalog.Messages() {
-			parts, err := patterns(message)
-			if err != nil {
-				return nil, fmt.Errorf("message %s: %w", message.Code, err)
-			}
+		r.messages = append(r.messages, catalog.Messages()...)
+	}
 
-			detail := strings.Join(parts[1:], optionalSpace)
-			r.messages = append(r.messages, message)
-			r.summaries = append(r.summaries, regexp.MustCompile(`^(?:`+parts[0]+`)$`))
-			r.whole = append(r.whole, regexp.MustCompile(`^(?:`+detail+`)\s*$`))
-			r.begins = append(r.begins, regexp.MustCompile(`^(?:`+detail+`)(?P<`+More+`>\s[\s\S]+)$`))
+	// A message whose arguments may be anything also matches what a more specific one prints.
+	slices.SortStableFunc(r.messages, func(a, b finding.Message) int { return literalSize(b) - literalSize(a) })
+
+	for _, message := range r.messages {
+		parts, err := patterns(message)
+		if err != nil {
+			return nil, fmt.Errorf("message %s: %w", message.Code, err)
 		}
+
+		detail := strings.Join(parts[1:], optionalSpace)
+		r.summaries = append(r.summaries, regexp.MustCompile(`^(?:`+parts[0]+`)$`))
+		r.whole = append(r.whole, regexp.MustCompile(`^(?:`+detail+`)\s*$`))
+		r.begins = append(r.begins, regexp.MustCompile(`^(?:`+detail+`)(?P<`+More+`>\s[\s\S]+)$`))
 	}
 
 	return r, nil
+}
+
+// literalSize is the number of bytes of a message outside its arguments.
+func literalSize(m finding.Message) int {
+	text := m.Summary + strings.Join(m.Detail, "")
+
+	return len(regexp.MustCompile(`{{[^}]*}}`).ReplaceAllString(text, ""))
 }
 
 // Read finds the message that printed a summary and a detail: its code, and the arguments as they were printed. The

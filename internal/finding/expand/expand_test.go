@@ -96,3 +96,22 @@ func TestTemplate_showsBothBranches(t *testing.T) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }
+
+// What two messages may print is of the more specific one.
+func TestRecognizer_prefersTheMoreSpecificMessage(t *testing.T) {
+	t.Parallel()
+
+	messages := finding.NewCatalog("Test")
+	messages.Error("create_failed", "Unable to create {{.object}}", "{{.remedy}}", "Apply again.")
+	owned := messages.Error("owned_twice", "Unable to create {{.object}}", "Two resources own it.", "Apply again.")
+
+	r, err := expand.NewRecognizer(messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	printed := owned.With(finding.Args{"object": "addon"})
+	if code, _ := r.Read(printed.Severity, printed.Summary, printed.Detail); code != "owned_twice" {
+		t.Errorf("read %q", code)
+	}
+}
