@@ -20,8 +20,8 @@ func (t *trial) refused(d cluster.Decision) {
 		var ok bool
 
 		switch text := r.Reason; {
-		case strings.Contains(text, "not a machine of cluster"), strings.Contains(text, "answers as another machine"),
-			strings.Contains(text, "which is to be removed"):
+		case strings.Contains(text, "not a machine of cluster"), strings.Contains(text, "responds as another machine"),
+			strings.Contains(text, "which this apply removes"):
 			ok = r.Machine == t.mistaken || b != nil && !b.up() && t.hasUnknownUUID()
 		case strings.Contains(text, "waits in maintenance mode"):
 			ok = b.impostor

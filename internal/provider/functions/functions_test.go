@@ -162,7 +162,7 @@ func TestFunctions_refuse(t *testing.T) {
 		{"parse_machine_config", texts("machine: {a: .inf}"), 0, "neither text, number"},
 		{"installer_image", []attr.Value{types.StringValue("v1.13"), types.StringNull()}, 0, `found "v1.13"`},
 		{"installer_image", texts("v1.13.0", "abc"), 1, "64 lower-case hex digits"},
-		{"installer_image", texts("v1.13.0", "customization: {extensions: []}"), 1, `a field "extensions"`},
+		{"installer_image", texts("v1.13.0", "customization: {extensions: []}"), 1, `unknown field "extensions"`},
 		{"installer_image", append(texts("v1.13.0", guestAgent), options(map[string]string{"plattform": "aws"})),
 			2, `the option "plattform"`},
 		{"installer_image", append(texts("v1.13.0", guestAgent), options(map[string]string{"secure_boot": "yes"})),
