@@ -821,7 +821,7 @@ func TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	// The observation from before the installer is newer than this.
 	runner.Interval = time.Minute
 	runner.Events = func(e lifecycle.Event) {
-		if e.State == lifecycle.StepFailed && strings.Contains(e.Reason, "called off") {
+		if e.State == lifecycle.StepFailed && strings.Contains(e.Reason, "canceled") {
 			cancel()
 		}
 	}

@@ -207,7 +207,7 @@ func TestAccTalosEndpoint_isDialed(t *testing.T) {
 		}
 
 		w.Write("main.tf", config("nat.invalid:4001"))
-		sitetest.Says(t, sitetest.Fails(t, w, "plan"), "the address of a control plane of the cluster")
+		sitetest.Shows(t, sitetest.Fails(t, w, "plan"), "duplicate_machine")
 	})
 }
 

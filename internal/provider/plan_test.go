@@ -278,7 +278,7 @@ func TestPlan_refusedChanges(t *testing.T) {
 		},
 		"secrets": {
 			config: tftest.With(tftest.BaseControlPlane(), string(otherSecrets), "secrets"),
-			At:     `AttributeName("secrets")`, says: []string{"secrets of the cluster would change", "-replace"},
+			At:     `AttributeName("secrets")`, says: []string{"[secrets_changed]", "-replace"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -267,7 +267,7 @@ func TestAccCreate_refusesForeignMachine(t *testing.T) {
 				{
 					PreConfig:   s.ForgetCalls,
 					Config:      other + thief,
-					ExpectError: sitetest.Message("but not as a machine of cluster"),
+					ExpectError: sitetest.Message("not a machine of cluster"),
 				},
 				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: other},
 			},

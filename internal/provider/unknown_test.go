@@ -195,7 +195,7 @@ func unknownEverywhere(t *testing.T, resource string, config tftest.Config, try 
 			state := map[string]*tftypes.Value{"create": nil, "update": &prior}[kind]
 			resp := tftest.Plan(t, resource, state, v)
 			diagnostics := tftest.Show(resp.Diagnostics)
-			if warned := strings.Contains(diagnostics, "is reset and leaves if its uuid"); warned != exchanges(kind, at) ||
+			if warned := strings.Contains(diagnostics, "is reset and removed if its `uuid` changes"); warned != exchanges(kind, at) ||
 				len(resp.Diagnostics) > 0 && !warned {
 				t.Errorf("plan %s with unknown %s: %s", kind, at, diagnostics)
 			}

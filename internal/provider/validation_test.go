@@ -169,7 +169,7 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 		},
 		"schematic": {
 			config: tftest.With(tftest.BaseControlPlane(), "abc", "schematic"),
-			At:     `AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
+			At:     `AttributeName("schematic")`, says: []string{`"abc"`, "64 lowercase hexadecimal digits"},
 		},
 		"image of another version": {
 			config: tftest.With(tftest.BaseControlPlane(), "ghcr.io/siderolabs/installer:v1.12.6", "machines", "cp-1",
@@ -324,7 +324,7 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 		"a host name twice": {
 			config: tftest.With(tftest.BaseCluster(), "batch-w-1", "control_plane", "machines", "cp-2", "hostname"),
 			At:     `AttributeName("control_plane").AttributeName("machines").ElementKeyString("cp-2").AttributeName("hostname")`,
-			says:   []string{`"batch-w-1"`, "batch/w-1", "a name for each machine"},
+			says:   []string{`"batch-w-1"`, "batch/w-1", "a unique name for each machine"},
 		},
 		"worker at the address of a control plane": {
 			config: tftest.With(tftest.BaseCluster(), "10.0.0.12", "workers", "batch", "machines", "w-2", "address"),
@@ -382,11 +382,11 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 		"schematic by content with an unknown field": {
 			config: tftest.With(tftest.BaseCluster(), "customization:\n  extensions: [hunter2]\n", "workers", "batch",
 				"schematic"),
-			At: batch + `.AttributeName("schematic")`, says: []string{`a field "extensions"`, "(line 2)"},
+			At: batch + `.AttributeName("schematic")`, says: []string{`unknown field "extensions"`, "(line 2)"},
 		},
 		"schematic of a pool": {
 			config: tftest.With(tftest.BaseCluster(), "abc", "workers", "batch", "schematic"),
-			At:     batch + `.AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
+			At:     batch + `.AttributeName("schematic")`, says: []string{`"abc"`, "64 lowercase hexadecimal digits"},
 		},
 		"META of a worker": {
 			config: tftest.With(tftest.BaseCluster(), "x", "workers", "batch", "machines", "w-1", "meta", "0x09"),

@@ -293,7 +293,7 @@ func TestAccVMs_destroyedFirst(t *testing.T) {
 				ends:     "cp-3 in service, w-1 in service"},
 			{name: "a smaller cluster", members: 2,
 				machines: map[string]string{"cp-1": "cp-1", "cp-2": "cp-2", "w-1": "w-3"},
-				says:     "a VM of the same configuration needs create_before_destroy",
+				says:     "set `create_before_destroy` in their `lifecycle`",
 				ends:     "cp-4 in service, w-2 in service"},
 		})
 	})

@@ -36,7 +36,7 @@ func must(t *testing.T, err error) {
 }
 
 // quick gives a check one moment.
-const quick = 300 * time.Millisecond
+const quick = time.Second
 
 // asked is what one check of an object says, and empty where it passes.
 func asked(t *testing.T, c probe.Cluster, check healthcheck.Check) string {
@@ -224,7 +224,7 @@ func TestPass_ofURLs(t *testing.T) {
 		{healthcheck.HTTP{CA: ca, Headers: headers, Contains: "green"}, ""},
 		{healthcheck.HTTP{CA: ca, Headers: headers, Contains: "blue"}, `the response does not contain "blue"`},
 		{healthcheck.HTTP{CA: ca, Headers: headers, Status: 204}, "the response is 200 OK, expected 204"},
-		{healthcheck.HTTP{CA: ca}, `health check "it" did not pass within 300ms: the response is 503 Service Unavailable`},
+		{healthcheck.HTTP{CA: ca}, `health check "it" did not pass within 1s: the response is 503 Service Unavailable`},
 		{healthcheck.HTTP{Headers: headers}, "certificate"},
 	} {
 		test.check.URL = strings.Replace(server.URL, "https://", "https://user:PASSWORD@", 1)

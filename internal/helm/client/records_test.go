@@ -87,7 +87,7 @@ func TestRecords_damaged(t *testing.T) {
 
 	releases := s.Configuration().Releases
 	if _, err := releases.Get("web", 1); err == nil ||
-		!strings.Contains(err.Error(), "sh.helm.release.v1.web.v1 holds no record") {
+		!strings.Contains(err.Error(), "sh.helm.release.v1.web.v1 contains no release record") {
 		t.Error(err)
 	}
 

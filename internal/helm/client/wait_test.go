@@ -160,7 +160,7 @@ func TestWait_timeoutNamesWhatIsNotReady(t *testing.T) {
 		t.Error(text)
 	}
 
-	if text := failure.Error(); !strings.HasPrefix(text, "not within 15s: Deployment ") || strings.Contains(text, "\n") {
+	if text := failure.Error(); !strings.HasPrefix(text, "timed out after 15s: Deployment ") || strings.Contains(text, "\n") {
 		t.Error(text)
 	}
 

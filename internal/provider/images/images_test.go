@@ -85,7 +85,7 @@ func TestImage_refuses(t *testing.T) {
 		"secure boot": {tftest.Config{"talos_version": "v1.13.0", "platform": "aws", "secure_boot": true},
 			`AttributeName("secure_boot")`, []string{"aws"}},
 		"content": {tftest.Config{"talos_version": "v1.13.0", "schematic": "customization: {extensions: []}"},
-			`AttributeName("schematic")`, []string{`a field "extensions"`}},
+			`AttributeName("schematic")`, []string{`unknown field "extensions"`}},
 		"id": {tftest.Config{"talos_version": "v1.13.0", "schematic": "abc"}, `AttributeName("schematic")`,
 			[]string{"64 lower-case hex digits"}},
 		"added to an id": {tftest.Config{"talos_version": "v1.13.0", "schematic": guestAgentID,

@@ -133,7 +133,7 @@ func TestSupportBundle_asAResource(t *testing.T) {
 
 	planned := d.Plan(t, config("2", true)).Must(t)
 	if lines := tftest.TextsOf(t, tftest.AttributeOf(t, planned.Value, "operations")); !slices.Equal(lines,
-		[]string{"collect from " + machine}) {
+		[]string{"collect support data from " + machine}) {
 		t.Errorf("planned: %q", lines)
 	}
 
