@@ -354,7 +354,7 @@ func TestApply_namesWhatIsNotReady(t *testing.T) {
 	}
 
 	for _, text := range []string{"upgrade release", "Deployment " + p.namespace + "/web", "out of cheese",
-		"rolled back to what revision 1 had"} {
+		"rolled back to revision 1"} {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("%q is not in:\n%s", text, err)
 		}

@@ -235,7 +235,7 @@ func TestDecide_refusalsSayWhatToDo(t *testing.T) {
 		texts   []string
 	}{
 		{"deployed", release.ErrExists,
-			[]string{"revision 1 of prod/web is deployed", "web 1.0.0", "import id is prod/web", "adopt = true"}},
+			[]string{"revision 1 of prod/web is deployed", "web 1.0.0", "import ID prod/web", "adopt = true"}},
 		{"deployed ~pending-upgrade", release.ErrBusy,
 			[]string{"revision 2 of prod/web is pending-upgrade", "abandoned in 9m0s"}},
 		{"unreadable", release.ErrUnreadable, []string{"Secret prod/sh.helm.release.v1.web.v1"}},

@@ -24,7 +24,7 @@ func TestRollback_uninstallsNothingThatRan(t *testing.T) {
 		next       string
 	}{
 		"goes back to what was deployed before": {
-			10, "superseded failed failed deployed", []string{"a=", "always=1"}, "rolled back to what revision 1 had",
+			10, "superseded failed failed deployed", []string{"a=", "always=1"}, "rolled back to revision 1",
 		},
 		"is left alone when that is forgotten": {
 			1, "failed", []string{"a=", "always=3", "b="},
@@ -81,7 +81,7 @@ func TestRollback_toObjectNotDeletedYet(t *testing.T) {
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
 	spec.Values, spec.Options.RollbackOnFailure = map[string]any{"message": "2", "bad": true}, true
-	p.failing(t, spec, chart, release.Intent{}, "rolled back to what revision 1 had")
+	p.failing(t, spec, chart, release.Intent{}, "rolled back to revision 1")
 	same(t, "statuses", p.statuses(t, spec.Name), "superseded failed deployed")
 	same(t, "objects", p.configMaps(t), []string{"a=", "always=1"})
 }

@@ -32,7 +32,7 @@ func TestRollback_removesFailedInstallation(t *testing.T) {
 
 	// What a failed release left for inspection is not worth keeping after a user removed its objects.
 	spec.Options.RollbackOnFailure = false
-	failing("Revision 1 is left as it is")
+	failing("Revision 1 stays for inspection")
 	same(t, "statuses", p.statuses(t, spec.Name), "failed")
 
 	core, all := p.real.API().CoreV1(), metav1.DeleteOptions{}

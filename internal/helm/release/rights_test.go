@@ -36,7 +36,7 @@ func TestApply_forbiddenLease(t *testing.T) {
 	defer cancel()
 
 	_, err := p.Apply(ctx, p.spec(nil), chart, release.Intent{Create: true})
-	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "under a Lease in the namespace kube-system") {
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "requires a Lease in namespace kube-system") {
 		t.Errorf("%v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestApply_endedContext(t *testing.T) {
 			t.Cleanup(p.API.Close)
 
 			_, err = p.Apply(t.Context(), p.spec(nil), chart, release.Intent{Create: true})
-			if !errors.Is(err, api.ErrNoAnswer) || !strings.Contains(err.Error(), "not within 1s") {
+			if !errors.Is(err, api.ErrNoAnswer) || !strings.Contains(err.Error(), "timed out after 1s") {
 				t.Errorf("%v", err)
 			}
 		})
