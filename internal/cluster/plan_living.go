@@ -135,7 +135,7 @@ func RefuseLivingMembers(want Spec, have Snapshot, found map[string]step.Machine
 // livingRemedy says what to do instead of beginning a cluster beside a running one.
 func livingRemedy(want Spec) string {
 	if want.Isolated {
-		return "An isolated cluster needs an endpoint of its own, at which no other cluster " +
+		return "An isolated cluster needs a separate endpoint, at which no other cluster " +
 			"answers: an address of one of its control planes, or a virtual IP or load balancer that only they have"
 	}
 
@@ -144,9 +144,9 @@ func livingRemedy(want Spec) string {
 			"use talosop_worker or talosop_machine with its cluster handle. To make another cluster, give it secrets of its own"
 	}
 
-	return "To rehearse the restore beside that cluster, set isolated = true and an " +
-		"endpoint of its own: see the guide on etcd backups. To restore that cluster itself, which loses what was " +
-		"written since the snapshot, reset every control plane of it first"
+	return "To rehearse the restore next to that cluster, set isolated = true and a separate endpoint (see the guide on " +
+		"etcd backups). To restore that cluster itself, which loses what was written since the snapshot, reset all its " +
+		"control planes first"
 }
 
 // nodesNamed names at most three nodes with their addresses.

@@ -73,7 +73,7 @@ func TestEnsure_leavesForeignObjectsAlone(t *testing.T) {
 	check(t, s.Ensure(t.Context(), twin))
 
 	before := s.observe(t, twin, quiet)
-	s.refusedFor(t, spec, "Service "+s.namespace+"/dev", "the Talos cluster dev with other secrets")
+	s.refusedFor(t, spec, "Service "+s.namespace+"/dev", "Talos cluster dev with other secrets")
 
 	if o, err := s.Observe(t.Context(), spec); err != nil || o.Machines["cp-0"].Exists {
 		t.Errorf("the machine of the other cluster is taken for ours: %+v, %v", o, err)

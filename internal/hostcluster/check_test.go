@@ -344,9 +344,9 @@ func TestCheck_namesThatDoNotExist(t *testing.T) {
 	s.Machines[0].PullSecrets = []string{"no-such-secret"}
 
 	c.finds(t, s,
-		want{"~pod.priority_class", "no priority class no-such-priority"},
-		want{"~pod.storage.class", "no storage class no-such-class"},
-		want{"?image_pull_secrets", "no secret no-such-secret"},
+		want{"~pod.priority_class", "Priority class no-such-priority does not exist"},
+		want{"~pod.storage.class", "Storage class no-such-class does not exist"},
+		want{"?image_pull_secrets", "has no Secret no-such-secret"},
 	)
 }
 

@@ -32,7 +32,7 @@ func TestDial_throughServices(t *testing.T) {
 	check(t, err)
 
 	d.spec.Access = workload.LoadBalancer
-	d.refused(t, "dev-cp-0:50000", "dev-cp-0 has got no load balancer address yet")
+	d.refused(t, "dev-cp-0:50000", "dev-cp-0 has no load balancer address yet")
 
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {Hostname: "lb.example"}}
 	service, err = api.UpdateStatus(t.Context(), service, metav1.UpdateOptions{})

@@ -95,10 +95,10 @@ func TestOpen_namesWhatIsMissing(t *testing.T) {
 	for want, o := range map[string]hostcluster.Options{
 		"not both":                           {InCluster: true, Kubeconfig: api.Kubeconfig{Path: "k"}},
 		"KUBERNETES_SERVICE_HOST is not set": {InCluster: true},
-		"it is empty":                        {},
+		"the file is empty":                  {},
 		"no such file":                       {Kubeconfig: api.Kubeconfig{Path: t.TempDir() + "/none"}},
-		"it is not YAML":                     {Kubeconfig: api.Kubeconfig{Content: []byte("apiVersion: v1\nkind: [")}},
-		"it has no context production": {
+		"not valid kubeconfig YAML":          {Kubeconfig: api.Kubeconfig{Content: []byte("apiVersion: v1\nkind: [")}},
+		"context production not found": {
 			Kubeconfig: api.Kubeconfig{Content: []byte(oneContext), Context: "production"}},
 	} {
 		host, err := hostcluster.Open(o)

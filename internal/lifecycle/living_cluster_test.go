@@ -167,7 +167,7 @@ func TestRestore_isolatedAtTheEndpointOfALivingCluster(t *testing.T) {
 
 	rehearsal := s.beside("spare", 1, 0, s.want.Endpoint, true)
 	rehearsal.want.RestoreFrom, rehearsal.snapshot = "backups/prod.db", &held{data: s.takeSnapshot()}
-	rehearsal.expectRefused("its own endpoint")
+	rehearsal.expectRefused("a separate endpoint")
 }
 
 // TestRestore_elsewhereWhileTheMembersOfTheSnapshotRun: another endpoint hides the running cluster, and the machines
@@ -184,7 +184,7 @@ func TestRestore_elsewhereWhileTheMembersOfTheSnapshotRun(t *testing.T) {
 	rehearsal.want.RestoreFrom = "backups/prod.db"
 	rehearsal.snapshot = &held{data: s.takeSnapshot(), members: []string{s.want.Machines[0].Address, "192.0.2.9"}}
 	rehearsal.timeouts.Connect = time.Second
-	rehearsal.expectRefused(s.want.Machines[0].Address + " in the snapshot backups/prod.db still answer")
+	rehearsal.expectRefused(s.want.Machines[0].Address + " in the snapshot backups/prod.db still respond")
 
 	if after := s.membership(); !slices.Equal(after, before) {
 		t.Errorf("the cluster consists of %v, before of %v", after, before)

@@ -513,7 +513,7 @@ func TestPlan_deletionProtection(t *testing.T) {
 	}
 
 	tftest.ExpectMistake(t, destroy.Diagnostics, `AttributeName("deletion_protection")`,
-		[]string{`"prod"`, "destroyed", "set deletion_protection = false and apply"}, false)
+		[]string{"[deletion_protection]", `"prod"`, "destroyed"}, false)
 
 	unprotected := settledState(t, "talosop_control_plane", tftest.With(tftest.BaseControlPlane(), false,
 		"deletion_protection"))
