@@ -85,8 +85,8 @@ func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 		to    string // the target of the next run
 		want  []string
 	}{
-		"told, goes on":         {"downgrade etcd", talos113, []string{"Upgrade", "Upgrade", "Upgrade"}},
-		"told, turns back":      {"downgrade etcd", talos114, []string{"EtcdDowngradeCancel"}},
+		"told, goes on":         {"downgrade the etcd data", talos113, []string{"Upgrade", "Upgrade", "Upgrade"}},
+		"told, turns back":      {"downgrade the etcd data", talos114, []string{"EtcdDowngradeCancel"}},
 		"one is back, goes on":  {"upgrade Talos", talos113, []string{"Upgrade", "Upgrade"}},
 		"one is back, up again": {"upgrade Talos", talos114, []string{"EtcdDowngradeCancel", "Upgrade"}},
 	} {
@@ -137,7 +137,7 @@ func TestDowngrade_isCanceledOnce(t *testing.T) {
 	s.goBack(talos113)
 
 	if _, err := s.convergeUntil(func(e lifecycle.Event) bool {
-		return e.State == lifecycle.StepFinished && strings.HasPrefix(e.Step.String(), "downgrade etcd")
+		return e.State == lifecycle.StepFinished && strings.HasPrefix(e.Step.String(), "downgrade the etcd data")
 	}); err == nil {
 		t.Fatal("the run was not interrupted")
 	}

@@ -172,7 +172,7 @@ func TestEndpoint_outOfReach(t *testing.T) {
 			tftest.Config{"unreachable_endpoints": []any{s.URL, "10.0.0.10"}}))})
 	tftest.Must(t, err)
 
-	if diagnostics := tftest.Show(resp.Diagnostics); len(resp.Diagnostics) != 1 || !strings.Contains(diagnostics, "Invalid endpoint") {
+	if diagnostics := tftest.Show(resp.Diagnostics); len(resp.Diagnostics) != 1 || !strings.Contains(diagnostics, "[invalid_unreachable_endpoint]") {
 		t.Errorf("an endpoint without a scheme: %s", diagnostics)
 	}
 }

@@ -37,9 +37,9 @@ func TestContainerPlan_waitsForOtherResources(t *testing.T) {
 		"a namespace": {tftest.With(base(), s.namespace+"-later", "host", "namespace"),
 			"has no namespace " + s.namespace + "-later"},
 		"a storage class": {tftest.With(base(), tftest.Config{"storage": tftest.Config{"class": "later"}}, "host", "pod"),
-			"no storage class later"},
+			"Storage class later does not exist"},
 		"a priority class": {tftest.With(base(), tftest.Config{"priority_class": "later"}, "host", "pod"),
-			"no priority class later"},
+			"Priority class later does not exist"},
 		"a quota": {base(), "limited: services=0"},
 	} {
 		d := s.drive(t, "talosop_cluster")

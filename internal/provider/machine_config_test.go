@@ -212,7 +212,7 @@ func TestMachineConfig_refuses(t *testing.T) {
 		"host name": {tftest.With(baseMachineConfig(), "No Name", "hostname"), `AttributeName("hostname")`, []string{`"No Name"`}},
 		"disk": {tftest.With(baseMachineConfig(), tftest.Config{"size": "> 1TB"}, "install", "disk_selector"),
 			`AttributeName("install").AttributeName("disk_selector")`, []string{`"/dev/sda"`}},
-		"schematic": {tftest.With(baseMachineConfig(), "abc", "schematic"), `AttributeName("schematic")`, []string{"64 lower-case"}},
+		"schematic": {tftest.With(baseMachineConfig(), "abc", "schematic"), `AttributeName("schematic")`, []string{"64 lowercase"}},
 		"platform":  {tftest.With(baseMachineConfig(), "No Platform", "platform"), `AttributeName("platform")`, []string{"nocloud"}},
 		"patch": {tftest.With(baseMachineConfig(), []any{"machine: {}", "just words"}, "config_patches"),
 			`AttributeName("config_patches").ElementKeyInt(1)`, []string{"Allowed"}},

@@ -55,12 +55,11 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 				},
 				{
 					Config: config(without("ETCD "), ""),
-					ExpectError: regexp.MustCompile(`(?s)Unsupported change of volume VolumeConfig/ETCD.*` +
-						`a\s+partition\s+of\s+its\s+own\s+would\s+become\s+a\s+directory`),
+					ExpectError: sitetest.Shown(t, "volume_change"),
 				},
 				{
 					Config:      config(strings.Replace(systemHCL, "node_id = true", `passphrase = "open says me"`, 1), ""),
-					ExpectError: regexp.MustCompile(`(?s)VolumeConfig/EPHEMERAL.*all\s+of\s+its\s+encryption\s+keys`),
+					ExpectError: sitetest.Message("all of its encryption keys would change"),
 				},
 				{
 					Config: strings.ReplaceAll(config(systemHCL, ""), talos114, "v1.13.0"),
