@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -277,11 +278,16 @@ func (r *Runner) giveUp(
 	defer cancel()
 
 	have := watch.observe(last)
-	cordoned := r.giveBack(last, want, have)
+	holds := r.giveBack(last, want, have)
+
+	// What the run waited for when a step failed for good is not why it ended.
+	if !errors.As(cause, new(*StepError)) {
+		holds = slices.Concat(decision.Holds, work.checks.holds(), work.gate.holds(), holds)
+	}
 
 	return work.result(have), &IncompleteError{
 		Phase:  cluster.PhaseOf(want, have),
-		Holds:  slices.Concat(decision.Holds, work.checks.holds(), work.gate.holds(), cordoned),
+		Holds:  holds,
 		Failed: work.failures(),
 		Done:   work.lasting(have),
 		Err:    cause,

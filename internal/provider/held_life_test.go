@@ -66,7 +66,7 @@ func TestLocked_keepsWhatItHas(t *testing.T) {
 	r.config.Change = change(true)
 	plan := r.plan(lifeOptions{})
 
-	if got := plannedOperations(t, plan); !slices.Contains(got, held) || len(got) != 5 {
+	if got := plannedOperations(t, plan); !slices.Contains(got, held) || len(got) != 2 {
 		t.Fatalf("the plan is %s", strings.Join(got, "\n"))
 	}
 
