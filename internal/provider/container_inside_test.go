@@ -92,7 +92,7 @@ func takesAddon(t *testing.T, d *tftest.Driven, handle tftypes.Value, api client
 			"values": []any{"greeting: " + greeting}, "wait_timeout": "1m"}
 	}
 
-	d.Plan(t, config("hello")).Must(t).Tells(t, "Release echo/echo", "1 object added")
+	d.Plan(t, config("hello")).Must(t).Tells(t, "[addon_changes_objects]", "1 object added")
 
 	for _, greeting := range []string{"hello", "goodbye"} {
 		d.Apply(t, config(greeting)).Must(t)
