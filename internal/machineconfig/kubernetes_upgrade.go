@@ -24,9 +24,9 @@ var (
 	ErrPatchDowngrade = errors.New("older release of Kubernetes")
 	// ErrKubernetesNotKnown means that this build does not know the path to the version, even if Talos supports
 	// it.
-	ErrKubernetesNotKnown = errors.New("Kubernetes upgrade that this provider version does not support")
+	ErrKubernetesNotKnown = errors.New("this provider version does not support the Kubernetes upgrade")
 	// ErrKubernetesUnsupported means that Talos does not support the version, or one on the path to it.
-	ErrKubernetesUnsupported = errors.New("Kubernetes version that this Talos version does not support")
+	ErrKubernetesUnsupported = errors.New("this Talos version does not support the Kubernetes version")
 	// ErrImagesDoNotFollow says that the images of the versions in between are not known.
 	ErrImagesDoNotFollow = errors.New("image without the Kubernetes version in its tag")
 )

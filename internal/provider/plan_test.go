@@ -259,17 +259,16 @@ func TestPlan_refusedChanges(t *testing.T) {
 		"Talos version": {
 			config: tftest.With(tftest.With(tftest.BaseControlPlane(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
 			At:     `AttributeName("talos_version")`,
-			says: []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "the older v1.12.6",
-				"Set talos_version to v1.13.0, or allow_downgrade = true"},
+			says: []string{"[talos_downgrade]", "cp-1, cp-2 and cp-3 run Talos v1.13.0", "the older v1.12.6"},
 		},
 		"Kubernetes version": {
 			config: tftest.With(tftest.BaseControlPlane(), "v1.34.1", "kubernetes_version"),
 			At:     `AttributeName("kubernetes_version")`,
-			says:   []string{"Kubernetes v1.35.2 runs", "cannot go back from v1.35 to v1.34"},
+			says:   []string{"Kubernetes v1.35.2 runs", "cannot be downgraded from v1.35 to v1.34"},
 		},
 		"contract": {
 			config: tftest.With(tftest.BaseControlPlane(), "v1.12", "version_contract"),
-			At:     `AttributeName("version_contract")`, says: []string{"from v1.13 to v1.12", "pinned"},
+			At:     `AttributeName("version_contract")`, says: []string{"[contract_change]", "from v1.13 to v1.12"},
 		},
 		"removal": {
 			config: tftest.With(tftest.BaseControlPlane(), tftest.Config{"cp-7": tftest.Config{"address": "10.0.0.17"}},

@@ -54,7 +54,7 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready")},
 				},
 				{
-					Config: config(without("ETCD "), ""),
+					Config:      config(without("ETCD "), ""),
 					ExpectError: sitetest.Shown(t, "volume_change"),
 				},
 				{

@@ -43,21 +43,21 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 		"duplicate address": {
 			config: tftest.With(tftest.BaseControlPlane(), "10.0.0.11", "machines", "cp-2", "address"),
 			At:     machines + `.ElementKeyString("cp-2").AttributeName("address")`,
-			says:   []string{"cp-2", "the address of cp-1", "each machine once"},
+			says:   []string{"cp-2", "belongs to cp-1", "each machine once"},
 		},
 		"duplicate address in other spelling": {
 			config: tftest.With(tftest.With(tftest.BaseControlPlane(), "fd00::11", "machines", "cp-1", "address"),
 				"fd00:0:0::0011", "machines",
 				"cp-2", "address"),
 			At:   machines + `.ElementKeyString("cp-2").AttributeName("address")`,
-			says: []string{"the address of cp-1"},
+			says: []string{"belongs to cp-1"},
 		},
 		"machine listed twice by uuid": {
 			config: tftest.With(tftest.With(tftest.BaseControlPlane(), "4C4C4544-0042-3510-8053-B4C04F435931", "machines",
 				"cp-1", "uuid"),
 				"4c4c4544-0042-3510-8053-b4c04f435931", "machines", "cp-3", "uuid"),
 			At:   machines + `.ElementKeyString("cp-3").AttributeName("uuid")`,
-			says: []string{"the uuid of cp-1", "each machine once"},
+			says: []string{"[duplicate_machine]", "cp-1"},
 		},
 		"address with a port that is none": {
 			config: tftest.With(tftest.BaseControlPlane(), "10.0.0.11:99999", "machines", "cp-1", "address"),
@@ -94,7 +94,7 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 		"Talos version that is too new and allowed": {
 			config: tftest.With(tftest.With(tftest.BaseControlPlane(), "v1.15.0", "talos_version"), true, "allow_untested"),
 			At:     `AttributeName("talos_version")`,
-			says:   []string{"v1.15.0", "knows Talos up to v1.14", "newer release of this provider"}, warning: true,
+			says:   []string{"v1.15.0", "knows Talos up to v1.14", "[talos_untested]"}, warning: true,
 		},
 		"Kubernetes version of two numbers": {
 			config: tftest.With(tftest.BaseControlPlane(), "1.35", "kubernetes_version"),
@@ -131,7 +131,7 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 		},
 		"patch that is not YAML": {
 			config: tftest.With(tftest.BaseControlPlane(), []any{"machine: {"}, "config_patches"),
-			At:     `AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"not YAML"},
+			At:     `AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"invalid YAML"},
 		},
 		"patch that is no patch": {
 			config: tftest.With(tftest.BaseControlPlane(), []any{"machine: {}", "just words"}, "cluster_config_patches"),
@@ -319,7 +319,7 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 		"a name that is no host name": {
 			config: tftest.With(tftest.BaseCluster(), "10.0.0.99", "workers", "batch", "machines", "Rack_9", "address"),
 			At:     batch + `.AttributeName("machines").ElementKeyString("Rack_9")`,
-			says:   []string{`"batch-Rack_9"`, "lower-case letters", "Set hostname"},
+			says:   []string{`"batch-Rack_9"`, "[invalid_hostname]"},
 		},
 		"a host name twice": {
 			config: tftest.With(tftest.BaseCluster(), "batch-w-1", "control_plane", "machines", "cp-2", "hostname"),
@@ -329,12 +329,12 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 		"worker at the address of a control plane": {
 			config: tftest.With(tftest.BaseCluster(), "10.0.0.12", "workers", "batch", "machines", "w-2", "address"),
 			At:     batch + `.AttributeName("machines").ElementKeyString("w-2").AttributeName("address")`,
-			says:   []string{"batch/w-2 with the address of cp-2", "each machine once"},
+			says:   []string{"belongs to cp-2", "each machine once"},
 		},
 		"worker of two pools": {
 			config: tftest.With(tftest.BaseCluster(), "10.0.0.21", "workers", "gpu", "machines", "w-1", "address"),
 			At:     `AttributeName("workers").ElementKeyString("gpu").AttributeName("machines").ElementKeyString("w-1").AttributeName("address")`,
-			says:   []string{"gpu/w-1 with the address of batch/w-1"},
+			says:   []string{"belongs to batch/w-1"},
 		},
 		"name of a pool": {
 			config: tftest.With(tftest.BaseCluster(), tftest.Config{"machines": tftest.Config{"w-1": tftest.Config{"address": "10.0.0.41"}}},
@@ -367,7 +367,7 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 		},
 		"patch of a pool": {
 			config: tftest.With(tftest.BaseCluster(), []any{"machine: {"}, "workers", "batch", "config_patches"),
-			At:     batch + `.AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"not YAML"},
+			At:     batch + `.AttributeName("config_patches").ElementKeyInt(0)`, says: []string{"invalid YAML"},
 		},
 		"patch of a machine": {
 			config: tftest.With(tftest.BaseCluster(), []any{"just words"}, "workers", "batch", "machines", "w-1",

@@ -22,7 +22,8 @@ description: |-
 
 # Errors and warnings
 
-This page lists the messages of the provider by topic. Words in *italics* stand for names and values of your configuration.
+This page lists the messages of the provider by topic. Words in *italics* stand for names and values of your
+configuration.
 The [troubleshooting guide](troubleshooting.md) shows common mistakes with their output.
 `
 

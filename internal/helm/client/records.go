@@ -59,7 +59,7 @@ func (r *records) Delete(key string) (rel *helmrelease.Release, err error) {
 
 func damaged(key string, err *error) {
 	if recover() != nil {
-		*err = fmt.Errorf("Secret %s contains no release record that Helm can read", key)
+		*err = fmt.Errorf("no release record that Helm can read in Secret %s", key)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestRecords_damaged(t *testing.T) {
 
 	releases := s.Configuration().Releases
 	if _, err := releases.Get("web", 1); err == nil ||
-		!strings.Contains(err.Error(), "sh.helm.release.v1.web.v1 contains no release record") {
+		!strings.Contains(err.Error(), "no release record that Helm can read in Secret sh.helm.release.v1.web.v1") {
 		t.Error(err)
 	}
 

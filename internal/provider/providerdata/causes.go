@@ -76,8 +76,8 @@ func StopOf(err error, ranOut *tf.RanOutError) Stop {
 
 const (
 	correctIt    = "Correct the cause, then apply again"
-	correctImage = "Correct the version or the image, or add the image to the registry mirror of the machines. Then apply " +
-		"again"
+	correctImage = "Correct the version or the image, or add the image to the registry mirror of the machines. Then " +
+		"apply again"
 )
 
 // remedyOf is what helps against an error that another run would meet again.
