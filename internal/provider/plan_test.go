@@ -259,7 +259,7 @@ func TestPlan_refusedChanges(t *testing.T) {
 		"Talos version": {
 			config: tftest.With(tftest.With(tftest.BaseControlPlane(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
 			At:     `AttributeName("talos_version")`,
-			says: []string{"[talos_downgrade]", "cp-1, cp-2 and cp-3 run Talos v1.13.0", "the older v1.12.6"},
+			says:   []string{"[talos_downgrade]", "cp-1, cp-2 and cp-3 run Talos v1.13.0", "the older v1.12.6"},
 		},
 		"Kubernetes version": {
 			config: tftest.With(tftest.BaseControlPlane(), "v1.34.1", "kubernetes_version"),
