@@ -48,7 +48,7 @@ func TestRecords_decompressedSize(t *testing.T) {
 
 	runtime.ReadMemStats(&after)
 
-	if err == nil || !strings.Contains(err.Error(), "contains no release record") {
+	if err == nil || !strings.Contains(err.Error(), "no release record that Helm can read") {
 		t.Errorf("the bomb: %v", err)
 	}
 
