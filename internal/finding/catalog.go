@@ -40,9 +40,6 @@ type Message struct {
 	// Detail is what happened to which machine or setting, why, and what to do next: whole sentences. A part that
 	// renders to nothing is left out.
 	Detail []string
-
-	summary *template.Template
-	detail  []*template.Template
 }
 
 // Args are the arguments of a message by name: names and texts, lists of them, numbers, or values that print
@@ -65,30 +62,27 @@ func (c *Catalog) Invalid(code, found, allowed, next string) Message {
 	return c.Error(code, "Invalid {{.at}}", found, allowed, next)
 }
 
-// add parses the templates. It panics when one of them is wrong, which every start of the provider shows.
 func (c *Catalog) add(m Message) Message {
-	m.summary = parse(m.Code, m.Summary)
-
-	for _, part := range m.Detail {
-		m.detail = append(m.detail, parse(m.Code, part))
-	}
-
 	c.messages = append(c.messages, m)
 
 	return m
 }
 
-func parse(code, text string) *template.Template {
-	return template.Must(template.New(code).Option("missingkey=error").Funcs(template.FuncMap{
-		"plural": plural, "brief": brief, "quote": func(v any) string { return Quote(fmt.Sprint(v)) }, "bullets": bullets,
-	}).Parse(text))
+var functions = template.FuncMap{
+	"plural": plural, "brief": brief, "quote": func(v any) string { return Quote(fmt.Sprint(v)) }, "bullets": bullets,
+}
+
+// Parse reads the text of a message. Only a message that is shown is parsed, because a start of the provider shows
+// none of most.
+func Parse(text string) (*template.Template, error) {
+	return template.New("message").Option("missingkey=error").Funcs(functions).Parse(text)
 }
 
 // With is the finding about a whole resource.
 func (m Message) With(args Args) Finding { return m.At(Path{}, args) }
 
-// At is the finding about an attribute. Arguments that lack a name of the template make it an internal error of the
-// provider.
+// At is the finding about an attribute. A wrong template, and arguments that lack a name of it, make it an internal
+// error of the provider.
 func (m Message) At(at Path, args Args) Finding {
 	printed := map[string]any{"at": at.String()}
 	for name, value := range args {
@@ -99,11 +93,11 @@ func (m Message) At(at Path, args Args) Finding {
 		}
 	}
 
-	summary, err := render(m.summary, printed)
+	summary, err := render(m.Summary, printed)
 
 	var parts []string
 
-	for _, part := range m.detail {
+	for _, part := range m.Detail {
 		text, failed := render(part, printed)
 		parts, err = append(parts, text), errors.Join(err, failed)
 	}
@@ -130,10 +124,15 @@ func (m Message) Report(at Path, args Args, r Report) Finding {
 	return f
 }
 
-func render(text *template.Template, args map[string]any) (string, error) {
+func render(text string, args map[string]any) (string, error) {
+	parsed, err := Parse(text)
+	if err != nil {
+		return "", err
+	}
+
 	var b bytes.Buffer
 
-	err := text.Execute(&b, args)
+	err = parsed.Execute(&b, args)
 
 	return b.String(), err
 }
@@ -183,20 +182,12 @@ func brief(list names) string { return Briefly(list) }
 
 // plural chooses a form by the number of names in a list, or by a number.
 func plural(of any, one, many string) (string, error) {
-	count := 0
-
 	switch of := of.(type) {
 	case names:
-		count = len(of)
+		return Verb(of, one, many), nil
 	case int:
-		count = of
+		return Verb(make([]string, of), one, many), nil
 	default:
 		return "", fmt.Errorf("plural of a %T", of)
 	}
-
-	if count == 1 {
-		return one, nil
-	}
-
-	return many, nil
 }

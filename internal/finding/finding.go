@@ -61,23 +61,9 @@ func (l List) Errors() List {
 	return errors
 }
 
-// Unable is the error of an operation that failed.
-func Unable(verb, object string, r Report) Finding { return UnableAt(Path{}, verb, object, r) }
-
-// UnableAt is Unable with the attribute that caused it.
+// UnableAt is the error of an operation that failed, with the attribute that caused it.
 func UnableAt(at Path, verb, object string, r Report) Finding {
 	return Finding{Severity: Error, At: at, Summary: fmt.Sprintf("Unable to %s %s", verb, object), Detail: r.String()}
-}
-
-// Incomplete warns about work that began and did not finish.
-func Incomplete(object string, r Report) Finding {
-	return Finding{Severity: Warning, Summary: "Incomplete " + object, Detail: r.String()}
-}
-
-// Warn is a warning: about an observation that changes nothing, or about the effect of an apply on machines in
-// service.
-func Warn(summary, detail string) Finding {
-	return Finding{Severity: Warning, Summary: summary, Detail: detail}
 }
 
 // Invalid is the error about a value of the configuration: what was found, what is allowed, and what to do.

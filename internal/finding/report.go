@@ -36,7 +36,7 @@ func (r Report) String() string {
 		}
 
 		for _, line := range lines {
-			b.WriteString("\n  - " + line)
+			b.WriteString(bullet + line)
 		}
 	}
 

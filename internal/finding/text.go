@@ -3,6 +3,7 @@ package finding
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -45,6 +46,15 @@ func MachinesNamed(names []string) string {
 
 // MostSteps is how many finished steps a report lists.
 const MostSteps = 20
+
+// Shortened is a list with at most the lines that a report shows, and the number of the others.
+func Shortened(lines []string) []string {
+	if more := len(lines) - MostSteps; more > 0 {
+		return append(slices.Clone(lines[:MostSteps]), fmt.Sprintf("%d more", more))
+	}
+
+	return lines
+}
 
 // Flatten lists joined errors.
 func Flatten(err error) []error {

@@ -44,11 +44,11 @@ func TestObserve_diagnosis(t *testing.T) {
 		},
 		{
 			"nowhere", func(spec *workload.Spec) { spec.Machines[0].Pod.NodeSelector = map[string]string{"no": "where"} },
-			[]string{"has no node (Unschedulable: 0/", "didn't match Pod's node affinity/selector", "FailedScheduling"},
+			[]string{"is not scheduled (Unschedulable: 0/", "didn't match Pod's node affinity/selector", "FailedScheduling"},
 		},
 		{
 			"unbound", func(spec *workload.Spec) { spec.Annotations = map[string]string{kubetest.HangAnnotation: "false"} },
-			[]string{"unbound immediate PersistentVolumeClaims", "/state-unbound-batch-0 is not bound (without a storage class",
+			[]string{"unbound immediate PersistentVolumeClaims", "/state-unbound-batch-0 is not bound (no storage class",
 				"last event"},
 		},
 	} {

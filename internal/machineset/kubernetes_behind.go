@@ -56,5 +56,5 @@ func WarnOfBehind(behind []step.Kept) finding.List {
 	}
 
 	return finding.List{kubernetesUnfinished.With(finding.Args{"machines": distinct(machines), "kubelets": kubelets,
-		"steps": shortened(lines)})}
+		"steps": finding.Shortened(lines)})}
 }

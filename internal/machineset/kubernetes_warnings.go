@@ -131,7 +131,7 @@ func (p Set) warnOfDowngrade(way KubernetesPath, steps []step.Step) finding.List
 	}
 
 	return finding.List{message.With(finding.Args{"cluster": p.Settings.Name, "version": way.To,
-		"components": shortened(lines)})}
+		"components": finding.Shortened(lines)})}
 }
 
 // warnOfRunning names components that run in another version than their image, and that an apply waits for.
@@ -149,7 +149,7 @@ func (p Set) warnOfRunning(recorded PriorState, steps []step.Step) finding.List 
 		return nil
 	}
 
-	return finding.List{kubernetesRunsOther.With(finding.Args{"cluster": p.Settings.Name, "components": shortened(lines)})}
+	return finding.List{kubernetesRunsOther.With(finding.Args{"cluster": p.Settings.Name, "components": finding.Shortened(lines)})}
 }
 
 // warnOfNotPassed names releases of kubernetes_upgrade_via that are not on the upgrade path.

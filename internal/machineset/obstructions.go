@@ -40,7 +40,7 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 
 	if len(last.Holds) > 0 {
 		diags.Append(applyWaits.With(finding.Args{"cluster": p.Settings.Name, "machines": machinesOf(last.Holds),
-			"reasons": shortened(stringsOf(last.Holds))}))
+			"reasons": finding.Shortened(stringsOf(last.Holds))}))
 	}
 
 	return diags

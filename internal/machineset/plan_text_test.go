@@ -283,7 +283,7 @@ func TestAssuming(t *testing.T) {
 		"exact, some leave": {likely: Forecast{Operations: []string{"a"}, Machines: kept, Leaves: true}, exact: true, want: []string{warned}, says: "operations: a"},
 		"nothing":           {likely: Forecast{Idle: true, Operations: []string{"a"}, Machines: kept}},
 		"no operations":     {likely: Forecast{Machines: kept}},
-		"a refusal":         {likely: Forecast{Machines: kept}, found: finding.List{finding.Warn("w", ""), refusal}, want: []string{"Warning: w", warned}},
+		"a refusal":         {likely: Forecast{Machines: kept}, found: finding.List{{Severity: finding.Warning, Summary: "w"}, refusal}, want: []string{"Warning: w", warned}},
 		"other hardware":    {likely: Forecast{Idle: true, Machines: kept}, more: each(func(m *Machine) { m.AnyHardware = true }), want: []string{warned}, says: "operations: cp-1 is reset"},
 	} {
 		p := aSet(t, controlPlanes(2), valuesUnknown)

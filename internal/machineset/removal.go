@@ -81,7 +81,7 @@ func warnOfLeft(left []string) finding.List {
 
 // lossOf warns about the steps by which machines leave. left are those that stay with other resources.
 func (p Set) lossOf(steps []step.Step, left []string) finding.Finding {
-	lines, containers := shortened(stringsOf(steps)), p.Platform().Container
+	lines, containers := finding.Shortened(stringsOf(steps)), p.Platform().Container
 
 	if p.TakesCluster() && len(left)+len(p.Others) == 0 {
 		return clusterDestroyed.With(finding.Args{"cluster": p.Settings.Name, "containers": containers, "steps": lines})
@@ -98,15 +98,6 @@ func stringsOf[T fmt.Stringer](values []T) []string {
 	lines := make([]string, len(values))
 	for i, v := range values {
 		lines[i] = v.String()
-	}
-
-	return lines
-}
-
-// shortened is a list with at most the lines that a report shows.
-func shortened(lines []string) []string {
-	if more := len(lines) - finding.MostSteps; more > 0 {
-		return append(slices.Clone(lines[:finding.MostSteps]), fmt.Sprintf("%d more", more))
 	}
 
 	return lines

@@ -120,7 +120,7 @@ func TestApply_addressOfAnotherMachine(t *testing.T) {
 	s.ForgetCalls()
 
 	diagnostics := tftest.Show(d.Apply(t, config(second, first)).Diagnostics)
-	if !strings.Contains(diagnostics, "batch/w-2 answered there") || strings.Contains(diagnostics, s.Workers[1].UUID()) {
+	if !strings.Contains(diagnostics, second+" is batch/w-2") || strings.Contains(diagnostics, s.Workers[1].UUID()) {
 		t.Errorf("the apply says %s", diagnostics)
 	}
 

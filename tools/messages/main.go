@@ -100,10 +100,14 @@ func shown(text string) (string, error) {
 			return strings.ToUpper(a.Name)
 		case a.Function == "quote":
 			return `"*` + name + `*"`
+		case a.Function == "bullets":
+			return "\n\n- *" + name + "*\n\n"
 		default:
 			return "*" + name + "*"
 		}
 	}
 
-	return expand.Template(text, literal, argument, nil)
+	page, err := expand.Template(text, literal, argument, nil)
+
+	return strings.ReplaceAll(page, "\n\n ", "\n\n"), err
 }

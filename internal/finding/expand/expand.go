@@ -13,12 +13,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// builtins are the functions of templates; parsing only needs their names.
-var builtins = map[string]any{
-	"plural": "", "brief": "", "quote": "", "bullets": "", "eq": "", "ne": "", "and": "", "or": "", "not": "",
-	"len": "", "index": "", "print": "", "printf": "",
-}
-
 // Action is an argument in a template, and what the template makes of it.
 type Action struct {
 	// Name is the name of the argument.
@@ -33,14 +27,14 @@ type Action struct {
 // optional when that is not nil, and is written as if the condition were true otherwise.
 func Template(text string, literal func(string) string, action func(Action) string, optional func(string) string,
 ) (string, error) {
-	trees, err := parse.Parse("message", text, "", "", builtins)
+	parsed, err := finding.Parse(text)
 	if err != nil {
 		return "", fmt.Errorf("parse template: %w", err)
 	}
 
 	w := writer{literal, action, optional}
 
-	return w.list(trees["message"].Root), nil
+	return w.list(parsed.Root), nil
 }
 
 type writer struct {

@@ -150,10 +150,6 @@ func unreadable(cluster string, backups []judged) diag.Diagnostics {
 		return nil
 	}
 
-	if more := len(lines) - finding.MostSteps; more > 0 {
-		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
-	}
-
 	return diag.Diagnostics{tf.Diagnostic(backupsDamaged.With(
-		finding.Args{"cluster": cluster, "snapshots": lines}))}
+		finding.Args{"cluster": cluster, "snapshots": finding.Shortened(lines)}))}
 }

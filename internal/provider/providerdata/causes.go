@@ -3,7 +3,6 @@ package providerdata
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -98,16 +97,11 @@ func missingImages(failed []*lifecycle.StepError) []string {
 	}) {
 		var missing *talos.MissingImageError
 		if errors.As(e, &missing) {
-			images.Add(missing.Image, e.Step.On())
+			images.Add("the registry has no image "+missing.Image, e.Step.On())
 		}
 	}
 
-	var causes []string
-	for image, machines := range images.All() {
-		causes = append(causes, fmt.Sprintf("%s: the registry has no image %s", finding.Describe(machines), image))
-	}
-
-	return causes
+	return lines(images)
 }
 
 // lines are reasons with their machines.

@@ -64,24 +64,15 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 
 	if len(behind) > 0 {
 		diags.Append(kubeletsTooOld.With(
-			finding.Args{"cluster": nameOf(p), "version": u.Path.To, "nodes": first(behind)}))
+			finding.Args{"cluster": nameOf(p), "version": u.Path.To, "nodes": finding.Shortened(behind)}))
 	}
 
 	if removed := found.Lines(); len(removed) > 0 {
 		diags.Append(upgradeRemovesUsed.With(finding.Args{"cluster": nameOf(p), "from": u.Path.Lowest, "to": u.Path.To,
-			"removed": first(removed)}))
+			"removed": finding.Shortened(removed)}))
 	}
 
 	return diags
-}
-
-// first shortens a list to the length of a message.
-func first(lines []string) []string {
-	if more := len(lines) - finding.MostSteps; more > 0 {
-		return append(lines[:finding.MostSteps:finding.MostSteps], fmt.Sprintf("%d more", more))
-	}
-
-	return lines
 }
 
 // askForRemovals asks the machines and the Kubernetes API.

@@ -189,11 +189,7 @@ func notFound(unanswered []silent) diag.Diagnostic {
 			"inspect the machine at "+s.address+": "))
 	}
 
-	if more := len(lines) - finding.MostSteps; more > 0 {
-		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
-	}
-
-	return tf.Diagnostic(addressesSilent.With(finding.Args{"addresses": lines}))
+	return tf.Diagnostic(addressesSilent.With(finding.Args{"addresses": finding.Shortened(lines)}))
 }
 
 // unnameable is what names of machines must not contain.
