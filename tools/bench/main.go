@@ -156,6 +156,12 @@ func (l loud) Fatal(args ...any) {
 	l.B.Fatal(args...)
 }
 
+// Skipf fails: a benchmark that runs has a program to measure.
+func (l loud) Skipf(format string, args ...any) {
+	l.Helper()
+	l.Fatalf(format, args...)
+}
+
 // write prints the table.
 func write(to io.Writer, figures []figure) error {
 	var text strings.Builder

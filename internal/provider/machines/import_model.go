@@ -20,7 +20,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
@@ -118,7 +117,7 @@ func poolFrom(
 		CommonModel: unsetCommon(ctx, protect),
 	}
 
-	model.Model, model.SystemVolumes = system.Shared(machines, names)
+	model.SystemModel, model.SystemVolumes = sharedSystem(machines, names)
 
 	common := commonSettings(machines)
 	settings.Write(common, &model.NodeModel)
@@ -184,9 +183,9 @@ func importedMachines(
 			hostname = types.StringNull()
 		}
 
-		volumes := system.NoVolumes()
+		volumes := noSystemVolumes()
 		if ownVolumes {
-			_, volumes = system.Of(machines[name].System)
+			_, volumes = systemModelOf(machines[name].System)
 		}
 
 		one := machineModel{

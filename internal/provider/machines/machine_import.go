@@ -72,7 +72,7 @@ func oneMachineFrom(
 		TalosVersion: shared.TalosVersion, Schematic: shared.Schematic, Platform: shared.Platform,
 	}
 	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches
-	model.Model, model.SystemVolumes = shared.Model, shared.SystemVolumes
+	model.SystemModel, model.SystemVolumes = shared.SystemModel, shared.SystemVolumes
 	settings.Write(commonSettings(machines), &model.MachineModel)
 	model.setCommon(shared.CommonModel)
 

@@ -16,7 +16,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
@@ -36,7 +35,7 @@ type OneMachineModel struct {
 	Schematic      types.String `tfsdk:"schematic"`
 	Platform       types.String `tfsdk:"platform"`
 
-	system.Model
+	SystemModel
 	lifecycleModel
 
 	Observed   types.Object `tfsdk:"observed"`
@@ -156,7 +155,7 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagn
 		Machines: machines,
 		groupModel: groupModel{NodeModel: settings.None[settings.NodeModel](), Install: types.ObjectNull(installType()),
 			Schematic: m.Schematic, Platform: m.Platform,
-			ConfigPatches: types.ListNull(types.StringType), Model: m.Model, SystemVolumes: system.NoVolumes()},
+			ConfigPatches: types.ListNull(types.StringType), SystemModel: m.SystemModel, SystemVolumes: noSystemVolumes()},
 	})
 
 	return writeGroup(machineset.Group{Role: m.roleOf(), VersionAt: finding.Root("talos_version")}, written,

@@ -14,7 +14,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -30,14 +29,14 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	shared := groupAttributes("the", "install")
 
 	maps.Copy(attributes, machinesAttribute("", "install").NestedObject.Attributes)
-	maps.Copy(attributes, system.Attributes(patchChange, imageChange))
+	maps.Copy(attributes, systemAttributes(patchChange, imageChange))
 	maps.Copy(attributes, settings.Attributes(settings.OneMachine))
 
 	attributes["address"] = addressOfOne(attributes["address"])
 	attributes["hostname"] = hostnameAttribute("`name`")
 	attributes["install"] = installAttribute("the machine", "")
 	attributes["schematic"], attributes["platform"] = shared["schematic"], shared["platform"]
-	attributes["system_volumes"] = system.Volumes("the machine", patchChange)
+	attributes["system_volumes"] = systemVolumes("the machine", patchChange)
 	attributes["talos_version"] = talosVersionAttribute("the machine runs")
 	attributes["config_patches"] = configPatchesOfOne(shared["config_patches"])
 	attributes["observed"] = observedOne()

@@ -15,7 +15,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -116,7 +115,7 @@ func installAgain(where string) schema.SingleNestedAttribute {
 
 // volumesAgain is system_volumes of a machine in a group; where locates those of the group.
 func volumesAgain(where string) schema.MapNestedAttribute {
-	again := system.Volumes("", "")
+	again := systemVolumes("", "")
 	again.MarkdownDescription = "The volumes of this machine, all of them, as in `" + where + "`, which they replace."
 	again.NestedObject.Attributes = tf.AsThere(again.NestedObject.Attributes)
 

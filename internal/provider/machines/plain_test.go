@@ -12,7 +12,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	systemconfig "github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -68,6 +67,6 @@ func TestSettings_haveAFieldForEachAttribute(t *testing.T) {
 	}
 
 	check("install", installAttribute("", ""), &machineconfig.Install{})
-	check("system_volumes", system.Volumes("", ""), &map[string]systemconfig.Volume{})
-	check("image_verification", system.Attributes("", "")["image_verification"], &[]systemconfig.ImageRule{})
+	check("system_volumes", systemVolumes("", ""), &map[string]systemconfig.Volume{})
+	check("image_verification", systemAttributes("", "")["image_verification"], &[]systemconfig.ImageRule{})
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -39,7 +38,7 @@ type groupModel struct {
 	ConfigPatches types.List   `tfsdk:"config_patches"`
 
 	settings.NodeModel
-	system.Model
+	SystemModel
 
 	SystemVolumes types.Map `tfsdk:"system_volumes"`
 }
@@ -199,8 +198,8 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 		},
 	}
 
-	attributes["system_volumes"] = system.Volumes("the "+role+" machines", patchChange)
-	maps.Copy(attributes, system.Attributes(patchChange, imageChange))
+	attributes["system_volumes"] = systemVolumes("the "+role+" machines", patchChange)
+	maps.Copy(attributes, systemAttributes(patchChange, imageChange))
 	maps.Copy(attributes, settings.Attributes(settings.Workers))
 	maps.Copy(attributes, replicaAttributes(role))
 

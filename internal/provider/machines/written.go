@@ -19,7 +19,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -326,7 +325,7 @@ func addReplicas(
 			Config: machineconfig.Machine{
 				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.NameOf(p.Settings.Name, identity),
 				CertSANs: finding.NonEmpty(address),
-				System:   g.machines.Read(r, system.NoVolumes()), TalosVersion: g.TalosVersion,
+				System:   g.machines.Read(r, noSystemVolumes()), TalosVersion: g.TalosVersion,
 				PoolSettings: settings.Read(r, g.machines.NodeModel, g.planes),
 				PoolPatches:  r.Texts(g.machines.ConfigPatches), Patches: g.patchesOf(r, n),
 			},

@@ -1,4 +1,4 @@
-package system
+package machines
 
 import (
 	"reflect"
@@ -10,15 +10,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Model is the system settings of groups and single machines besides system_volumes.
-type Model struct {
+// SystemModel is the system settings of groups and single machines besides system_volumes.
+type SystemModel struct {
 	WorkloadIsolation types.Bool `tfsdk:"workload_isolation"`
 	ImageVerification types.List `tfsdk:"image_verification"`
 	SecureBoot        types.Bool `tfsdk:"secure_boot"`
 }
 
 // Read reads the settings of a machine with these volumes.
-func (m Model) Read(r *tf.Reader, volumes types.Map) (s system.Settings) {
+func (m SystemModel) Read(r *tf.Reader, volumes types.Map) (s system.Settings) {
 	r.Into(m.WorkloadIsolation, &s.WorkloadIsolation)
 	r.Into(m.ImageVerification, &s.ImageVerification)
 	r.Into(volumes, &s.Volumes)
@@ -26,21 +26,21 @@ func (m Model) Read(r *tf.Reader, volumes types.Map) (s system.Settings) {
 	return s
 }
 
-// NoVolumes is system_volumes without a value.
-func NoVolumes() types.Map { return types.MapNull(VolumeType()) }
+// noSystemVolumes is system_volumes without a value.
+func noSystemVolumes() types.Map { return types.MapNull(systemVolumeType()) }
 
-// Of is the model of settings, and the volumes next to it.
-func Of(s system.Settings) (Model, types.Map) {
+// systemModelOf is the model of settings, and the volumes next to it.
+func systemModelOf(s system.Settings) (SystemModel, types.Map) {
 	rules := types.ListType{ElemType: tf.ObjectOf(ruleAttributes())}
 
-	return Model{WorkloadIsolation: types.BoolPointerValue(s.WorkloadIsolation),
+	return SystemModel{WorkloadIsolation: types.BoolPointerValue(s.WorkloadIsolation),
 		ImageVerification: tf.ValueOf[types.List](rules, s.ImageVerification),
-	}, tf.ValueOf[types.Map](types.MapType{ElemType: VolumeType()}, s.Volumes)
+	}, tf.ValueOf[types.Map](types.MapType{ElemType: systemVolumeType()}, s.Volumes)
 }
 
-// Shared is the system settings that an import finds equal on all machines. Volumes that differ belong to single
+// sharedSystem is the system settings that an import finds equal on all machines. Volumes that differ belong to single
 // machines.
-func Shared(machines map[string]machineconfig.Machine, names []string) (Model, types.Map) {
+func sharedSystem(machines map[string]machineconfig.Machine, names []string) (SystemModel, types.Map) {
 	shared := machines[names[0]].System
 
 	for _, name := range names {
@@ -58,5 +58,5 @@ func Shared(machines map[string]machineconfig.Machine, names []string) (Model, t
 		}
 	}
 
-	return Of(shared)
+	return systemModelOf(shared)
 }

@@ -1,6 +1,4 @@
-// Package system has the arguments for the system of machines: volumes and their encryption, the isolation of
-// workloads, which images run, and Secure Boot.
-package system
+package machines
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -9,12 +7,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// guide is where the rest is said.
-const guide = "[guide](../guides/disks-and-security)"
+const securityGuide = "[guide](../guides/disks-and-security)"
 
-// Attributes are those of Model. Their descriptions end with the effect of a change: patched for values in the
-// configuration, like patches, imaged for values that need another installer image.
-func Attributes(patched, imaged string) map[string]schema.Attribute {
+// systemAttributes are the arguments for the isolation of workloads, the images that run, and Secure Boot. Their
+// descriptions end with the effect of a change: patched for values in the configuration, like patches, imaged for
+// values that need another installer image.
+func systemAttributes(patched, imaged string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"workload_isolation": tf.OptionalBool(tf.MetalOnly + "Whether containers run isolated from the rest of the " +
 			"system (Talos v1.14; default: `true` from `version_contract` v1.14, `false` before)." + patched),
@@ -22,15 +20,15 @@ func Attributes(patched, imaged string) map[string]schema.Attribute {
 			"rule whose `image` matches decides, and images without a match are not verified."+
 			tf.AppliedLive, ruleAttributes()),
 		"secure_boot": tf.OptionalBool(tf.MetalOnly + "Whether to use the installer image of the Image Factory for UEFI " +
-			"Secure Boot (default `false`); see the " + guide + "." + imaged),
+			"Secure Boot (default `false`); see the " + securityGuide + "." + imaged),
 	}
 }
 
-// Volumes is system_volumes of what.
-func Volumes(what, patched string) schema.MapNestedAttribute {
+// systemVolumes is the attribute system_volumes of what, such as "the machine".
+func systemVolumes(what, patched string) schema.MapNestedAttribute {
 	return tf.OptionalObjectMap(tf.MetalOnly+"Volumes for Talos data on "+what+": `STATE`, `EPHEMERAL`, and "+
 		"from v1.14 `ETCD`, `CRI`, `KUBELET` and `LOG`, else directories of `EPHEMERAL`; unsupported changes on disks "+
-		"with data are refused ("+guide+")."+patched, map[string]schema.Attribute{
+		"with data are refused ("+securityGuide+")."+patched, map[string]schema.Attribute{
 		"min_size": text("Smallest size, such as `10GiB`"),
 		"max_size": text("Largest size, such as `50GiB`, `80%`, or `-10GiB` to leave 10 GiB of the disk free"),
 		"grow":     tf.OptionalBool("Whether the volume grows with the disk (default: only `EPHEMERAL`)."),
@@ -78,5 +76,7 @@ func text(what string) schema.StringAttribute {
 	return tf.OptionalString(what + ".")
 }
 
-// VolumeType is the type of the elements of system_volumes.
-func VolumeType() types.ObjectType { return tf.ObjectOf(Volumes("", "").NestedObject.Attributes) }
+// systemVolumeType is the type of the elements of system_volumes.
+func systemVolumeType() types.ObjectType {
+	return tf.ObjectOf(systemVolumes("", "").NestedObject.Attributes)
+}
