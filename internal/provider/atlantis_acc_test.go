@@ -67,7 +67,7 @@ func TestAccExamples_atlantis(t *testing.T) {
 	g.says(t, remove, "Approved Policies for 1 projects")
 	g.comment(t, remove, "atlantis apply")
 	g.says(t, remove, "Apply complete! Resources: 0 added, 1 changed, 0 destroyed.")
-	expectWaiting(t, s.Workers[1])
+	sitetest.ExpectWaiting(t, s.Workers[1])
 
 	g.destroy(t, variables(s.Workers[0]))
 	on.gone(t)

@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -32,9 +31,6 @@ import (
 
 // Changes of living clusters, under the CLIs and on simulated machines.
 
-// hanging is the timeout of runs in which a machine hangs: enough for the other machines, also on a busy computer.
-const hanging = "20s"
-
 const settledInTime = `timeouts = { update = "10m" }`
 
 // upgraded is a configuration with another Talos.
@@ -42,16 +38,6 @@ func upgraded(config, talos string) string {
 	config = strings.ReplaceAll(config, "v1.13.0", talos)
 
 	return strings.ReplaceAll(config, "v1.36.2", "v1.34.1")
-}
-
-// operationsAre checks the operations of a plan against patterns, in order.
-func operationsAre(address string, patterns ...string) plancheck.PlanCheck {
-	checks := make([]knownvalue.Check, len(patterns))
-	for i, pattern := range patterns {
-		checks[i] = knownvalue.StringRegexp(regexp.MustCompile("^" + pattern + "$"))
-	}
-
-	return plancheck.ExpectKnownValue(address, tfjsonpath.New("operations"), knownvalue.ListExact(checks))
 }
 
 func emptyAfterwards(before ...plancheck.PlanCheck) resource.ConfigPlanChecks {
@@ -100,7 +86,7 @@ func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 					Config:           config("v1.13.2", `max_unavailable = "50%"`),
 					ConfigPlanChecks: emptyAfterwards(),
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs(sitetest.TheCluster, "Ready"),
+						sitetest.PhaseIs(sitetest.TheCluster, "Ready"),
 						statecheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("version_contract"),
 							knownvalue.StringExact("v1.11")),
 						statecheck.ExpectKnownValue(sitetest.TheCluster,
@@ -110,7 +96,7 @@ func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 				},
 				{
 					Config: config("v1.13.2", fmt.Sprintf("schematic = %q", schematic)),
-					ConfigPlanChecks: emptyAfterwards(operationsAre(sitetest.TheCluster,
+					ConfigPlanChecks: emptyAfterwards(sitetest.OperationsAre(sitetest.TheCluster,
 						`upgrade Talos on batch/w-1 and batch/w-2: schematic ce4c98.* \(drain, reboot\)`)),
 				},
 				{Config: config("v1.12.6", fmt.Sprintf("schematic = %q", schematic)),
@@ -152,10 +138,10 @@ func TestAccReboot_onlyWhereNeeded(t *testing.T) {
 						}
 					},
 					Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL(file),
-					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this",
+					ConfigPlanChecks: emptyAfterwards(sitetest.OperationsAre("talosop_worker.this",
 						`apply configuration to w-1 \(drain, reboot for machine.files\): .*`,
 						`apply configuration to w-2 \(drain, reboot for machine.files\): .*`)),
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")},
+					ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs("talosop_worker.this", "Ready")},
 				},
 			},
 		})
@@ -182,7 +168,7 @@ func TestAccScale_downTouchesNothingElse(t *testing.T) {
 					Config:           small,
 					ConfigPlanChecks: emptyAfterwards(),
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs("talosop_control_plane.this", "Ready"), phaseIs("talosop_worker.this", "Ready"),
+						sitetest.PhaseIs("talosop_control_plane.this", "Ready"), sitetest.PhaseIs("talosop_worker.this", "Ready"),
 						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),
 					},
@@ -219,7 +205,7 @@ func TestAccScale_downContinuesAfterFailure(t *testing.T) {
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 1, 3)
-		small := sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersOf(s.Workers[:1], `timeouts = { update = "`+hanging+`" }`)
+		small := sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersOf(s.Workers[:1], `timeouts = { update = "`+sitetest.Hanging+`" }`)
 
 		sitetest.UnitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: sitetest.QuickProviders(),
@@ -242,10 +228,10 @@ func TestAccScale_downContinuesAfterFailure(t *testing.T) {
 						s.ForgetCalls()
 					},
 					Config: small,
-					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this",
+					ConfigPlanChecks: emptyAfterwards(sitetest.OperationsAre("talosop_worker.this",
 						`reset worker w-3 .*`, `delete node .* of w-3 from Kubernetes`)),
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs("talosop_worker.this", "Ready"),
+						sitetest.PhaseIs("talosop_worker.this", "Ready"),
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),
 					},
 				},
@@ -287,7 +273,7 @@ func TestAccHardware_replacedByTheUser(t *testing.T) {
 					Config:           exchange(exchange(was, s.ControlPlane[2], s.ControlPlane[3]), s.Workers[0], s.Workers[1]),
 					ConfigPlanChecks: emptyAfterwards(),
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs("talosop_control_plane.this", "Ready"), phaseIs("talosop_worker.this", "Ready"),
+						sitetest.PhaseIs("talosop_control_plane.this", "Ready"), sitetest.PhaseIs("talosop_worker.this", "Ready"),
 						statecheck.ExpectKnownValue("talosop_control_plane.this",
 							tfjsonpath.New("observed").AtMapKey("cp-3").AtMapKey("uuid"),
 							knownvalue.StringExact(s.ControlPlane[3].UUID())),
@@ -334,7 +320,7 @@ func TestAccAddress_movedMachineIsFound(t *testing.T) {
 					},
 					Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") +
 						strings.Replace(s.WorkersHCL(""), s.Workers[1].Address().String(), free.String(), 1),
-					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this", `find w-2 at .*`)),
+					ConfigPlanChecks: emptyAfterwards(sitetest.OperationsAre("talosop_worker.this", `find w-2 at .*`)),
 					ConfigStateChecks: []statecheck.StateCheck{
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-2").AtMapKey("address"),
 							knownvalue.StringExact(free.String())),
@@ -457,7 +443,7 @@ func TestAccChanges_besideStaleCordons(t *testing.T) {
 		bundle, err := pki.Parse([]byte(text))
 		tftest.Must(t, err)
 
-		own, other := nodeName(t, w, thePlane, "cp-1"), nodeName(t, w, "talosop_worker.this", "w-1")
+		own, other := nodeName(t, w, sitetest.ThePlane, "cp-1"), nodeName(t, w, "talosop_worker.this", "w-1")
 		givenUp := nodeName(t, w, "talosop_worker.others", "w-2")
 		mark := func(node, since, spec string) {
 			kubectl.PatchNode(t, bundle, s.URL, node, fmt.Sprintf(

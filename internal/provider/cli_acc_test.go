@@ -25,7 +25,7 @@ func TestAccIncompleteCreate_namesItsMachine(t *testing.T) {
 		s.Workers[1].HangNextReboot()
 
 		w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
-		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
+		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+sitetest.Hanging+`" } }`)
 
 		result := w.Run("apply", "-auto-approve")
 		if result.Exit != 1 {
@@ -33,7 +33,7 @@ func TestAccIncompleteCreate_namesItsMachine(t *testing.T) {
 		}
 
 		for _, words := range []string{
-			"Incomplete create of workers", "timed out after " + hanging, "w-2: ", "w-1: in the cluster, running",
+			"Incomplete create of workers", "timed out after " + sitetest.Hanging, "w-2: ", "w-1: in the cluster, running",
 			"Applying again is safe", "Resource postcondition failed",
 		} {
 			sitetest.Says(t, result, words)
@@ -58,7 +58,7 @@ func TestAccIncompleteUpdate_keepsWhatJoined(t *testing.T) {
 	cli := clitest.Any(t)
 	s := sitetest.New(t, 1, 3)
 	w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false, "workers": sitetest.Addresses(s.Workers[:1])})
-	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { update = "`+hanging+`" } }`)
+	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { update = "`+sitetest.Hanging+`" } }`)
 	w.MustRun("apply", "-auto-approve")
 
 	s.Workers[2].HangNextReboot()
@@ -109,7 +109,7 @@ func TestAccIncompleteUpdate_givesUpDeadMachines(t *testing.T) {
 	s.Workers[1].HangNextReboot()
 
 	w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false})
-	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
+	w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+sitetest.Hanging+`" } }`)
 
 	if result := w.Run("apply", "-auto-approve"); result.Exit != 1 {
 		t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
@@ -272,7 +272,7 @@ func TestAccSecrets_staySecret(t *testing.T) {
 		s.Workers[1].HangNextReboot()
 
 		w := s.Quickstart(t, cli, map[string]any{"deletion_protection": false}).KeepTrace()
-		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }`)
+		w.Write("override.tf", `resource "talosop_worker" "this" { timeouts = { create = "`+sitetest.Hanging+`" } }`)
 
 		output := w.Run("apply", "-auto-approve").Output()
 		output += w.MustRun("plan", "-replace=talosop_worker.this").Output()

@@ -53,7 +53,7 @@ func TestAccCluster_createAndDestroy(t *testing.T) {
 							knownvalue.StringExact("v1.13.0")),
 						statecheck.ExpectKnownValue("talosop_control_plane.this",
 							tfjsonpath.New("observed_kubernetes_versions").AtMapKey("cp-2"), knownvalue.StringExact("v1.36.2")),
-						remembers("talosop_control_plane.this", "cp-2", func(m record.Machine) bool {
+						sitetest.Remembers("talosop_control_plane.this", "cp-2", func(m record.Machine) bool {
 							return m.BootID != "" && m.ConfigDigest != "" && m.MemberID != ""
 						}),
 						statecheck.ExpectSensitiveValue("talosop_control_plane.this", tfjsonpath.New("record")),
@@ -61,7 +61,7 @@ func TestAccCluster_createAndDestroy(t *testing.T) {
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
 								"stage": knownvalue.StringExact("running"), "node_name": knownvalue.NotNull(),
 							})),
-						remembers("talosop_worker.this", "w-1", func(m record.Machine) bool { return m.MemberID == "" }),
+						sitetest.Remembers("talosop_worker.this", "w-1", func(m record.Machine) bool { return m.MemberID == "" }),
 						statecheck.ExpectSensitiveValue("talosop_control_plane.this", tfjsonpath.New("cluster").AtMapKey("secrets")),
 						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("cluster").AtMapKey("phase"),
 							knownvalue.StringExact("Ready")),

@@ -356,7 +356,7 @@ func TestConsent_interruptedCreateGoesOn(t *testing.T) {
 	s.ControlPlane[0].HangNextReboot()
 	d.Apply(t, allowing(config)).Must(t)
 
-	if phase := textOf(t, d.State, "phase"); phase == "Ready" || s.EtcdClusters() > 0 {
+	if phase := tftest.Text(t, d.State, "phase"); phase == "Ready" || s.EtcdClusters() > 0 {
 		t.Fatalf("the create was not interrupted: %s", phase)
 	}
 
@@ -365,7 +365,7 @@ func TestConsent_interruptedCreateGoesOn(t *testing.T) {
 
 	d.Apply(t, config).Must(t)
 
-	if phase := textOf(t, d.State, "phase"); phase != "Ready" || s.EtcdClusters() != 1 {
+	if phase := tftest.Text(t, d.State, "phase"); phase != "Ready" || s.EtcdClusters() != 1 {
 		t.Errorf("%s, %d clusters", phase, s.EtcdClusters())
 	}
 }

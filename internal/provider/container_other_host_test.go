@@ -282,3 +282,35 @@ resource "talosop_control_plane" "this" {
 	w.MustRun("destroy", "-auto-approve")
 	s.expectNothing(t, "dev")
 }
+
+// Pods whose state has lost its private part are not created on another host cluster than their own.
+func TestContainer_otherHostIsRefusedWithoutPrivateState(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	k := newContexts(t, s)
+	d := s.drive(t, "talosop_control_plane")
+	secrets := tftest.NewBundle(t)
+	config := func(replicas int) tftest.Config {
+		return tftest.With(tftest.With(s.container("dev", secrets), replicas, "replicas"),
+			tftest.Config{"kubeconfig_path": k.path, "namespace": s.namespace}, "host")
+	}
+
+	d.Ready(t, config(1))
+	d.Refresh(t).Must(t)
+
+	d.Private = nil
+
+	_, uid, _ := strings.Cut(k.recorded, "kube-system UID")
+	k.recorded = "Recorded: kube-system UID" + strings.TrimSuffix(uid, ")")
+
+	k.use(t, "test")
+	k.refused(t, "a refresh", d.Refresh(t))
+	k.refused(t, "a plan", d.Plan(t, config(3)))
+	k.refused(t, "a destroy", d.ApplyPlanned(t.Context(), t, nil, d.Plan(t, nil)))
+
+	k.use(t, "prod")
+	d.Refresh(t).Must(t)
+	d.ExpectEmpty(t, "on the host that has it", config(1))
+	s.destroy(t, d, "dev")
+}

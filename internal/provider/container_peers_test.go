@@ -112,7 +112,7 @@ func (s *hostSite) peerServices(t *testing.T, d *tftest.Driven, planes int) []st
 		address := service.Spec.ClusterIP
 		addresses, urls = append(addresses, address), append(urls, "https://"+address+":2380")
 
-		if recorded := remembered(t, d.State)[fmt.Sprintf("cp-%d", i)].PeerAddress; recorded != address {
+		if recorded := tftest.Remembered(t, d.State)[fmt.Sprintf("cp-%d", i)].PeerAddress; recorded != address {
 			t.Errorf("cp-%d is recorded at %s, and its Service has %s", i, recorded, address)
 		}
 	}

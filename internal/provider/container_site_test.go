@@ -144,58 +144,8 @@ func (s *hostSite) pods(t *testing.T, selector string) []string {
 func (s *hostSite) objects(t *testing.T, selector string) []string {
 	t.Helper()
 
-	var found []string
-
-	add := func(kind string, names ...string) {
-		for _, name := range names {
-			found = append(found, kind+" "+name)
-		}
-	}
-
-	options := metav1.ListOptions{LabelSelector: selector}
-	core, apps := s.API().CoreV1(), s.API().AppsV1()
-
-	sets, err := apps.StatefulSets(s.namespace).List(t.Context(), options)
+	found, err := s.Objects(t.Context(), s.namespace, selector)
 	tftest.Must(t, err)
-
-	for _, o := range sets.Items {
-		add("StatefulSet", o.Name)
-	}
-
-	services, err := core.Services(s.namespace).List(t.Context(), options)
-	tftest.Must(t, err)
-
-	for _, o := range services.Items {
-		add("Service", o.Name)
-	}
-
-	claims, err := core.PersistentVolumeClaims(s.namespace).List(t.Context(), options)
-	tftest.Must(t, err)
-
-	for _, o := range claims.Items {
-		add("PersistentVolumeClaim", o.Name)
-	}
-
-	pods, err := core.Pods(s.namespace).List(t.Context(), options)
-	tftest.Must(t, err)
-
-	for _, o := range pods.Items {
-		add("Pod", o.Name)
-	}
-
-	budgets, err := s.API().PolicyV1().PodDisruptionBudgets(s.namespace).List(t.Context(), options)
-	tftest.Must(t, err)
-
-	for _, o := range budgets.Items {
-		add("PodDisruptionBudget", o.Name)
-	}
-
-	policies, err := s.API().NetworkingV1().NetworkPolicies(s.namespace).List(t.Context(), options)
-	tftest.Must(t, err)
-
-	for _, o := range policies.Items {
-		add("NetworkPolicy", o.Name)
-	}
 
 	return found
 }

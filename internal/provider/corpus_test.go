@@ -133,7 +133,7 @@ func called(t *testing.T, name string, arguments ...string) (string, error) {
 func corpusConfig(t *testing.T, contract string, role machineconfig.Role, patch string) (config, mistake string) {
 	t.Helper()
 
-	data := tftest.With(baseMachineConfig(), contract, "cluster", "version_contract")
+	data := tftest.With(tftest.BaseMachineConfig(), contract, "cluster", "version_contract")
 	data["talos_version"], data["role"] = corpus.TalosVersion(contract), string(role)
 	data = tftest.With(data, corpus.KubernetesVersion, "cluster", "kubernetes_version")
 	data["config_patches"] = []any{patch}
@@ -211,7 +211,7 @@ func createdWith(t *testing.T, contract string, inputs []corpus.Input) {
 	version := corpus.TalosVersion(contract)
 	s := sitetest.NewWith(t, sim.Options{TalosVersion: version}, 1, 1)
 
-	config := onMachines(s, s.URL, s.ControlPlane, s.Workers)
+	config := sitetest.OnMachines(s, s.URL, s.ControlPlane, s.Workers)
 	config["talos_version"], config["kubernetes_version"] = version, corpus.KubernetesVersion
 	config["timeouts"] = tftest.Config{"create": "1m"}
 
@@ -228,7 +228,7 @@ func createdWith(t *testing.T, contract string, inputs []corpus.Input) {
 	config = tftest.With(config, patches[machineconfig.ControlPlane], "control_plane", "config_patches")
 	config = tftest.With(config, patches[machineconfig.Worker], "workers", "all", "config_patches")
 
-	d := driveOn(t, tftest.QuickProviderData(), "talosop_cluster")
+	d := tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_cluster")
 	d.Ready(t, config)
 	d.Refresh(t).Must(t)
 

@@ -22,8 +22,8 @@ func TestCreate_withoutTheDisk(t *testing.T) {
 	} {
 		s := sitetest.NewWith(t, sim.Options{}, 1, 2)
 
-		config := func() tftest.Config { return onMachines(s, s.URL, s.ControlPlane, s.Workers) }
-		d := driveOn(t, tftest.QuickProviderData(), "talosop_cluster")
+		config := func() tftest.Config { return sitetest.OnMachines(s, s.URL, s.ControlPlane, s.Workers) }
+		d := tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_cluster")
 
 		diagnostics := tftest.Show(d.Apply(t, tftest.With(tftest.With(config(), "1s", "appear_within"), install, "workers", "all",
 			"install")).Diagnostics)
@@ -48,7 +48,7 @@ func TestCreate_thatTalosRefuses(t *testing.T) {
 	t.Parallel()
 
 	s := sitetest.NewWith(t, sim.Options{}, 1, 0)
-	d := driveOn(t, tftest.QuickProviderData(), "talosop_cluster")
+	d := tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_cluster")
 
 	s.SetOnCall(func(c fault.Call) error {
 		if c.Method == "ApplyConfiguration" {
@@ -58,12 +58,12 @@ func TestCreate_thatTalosRefuses(t *testing.T) {
 		return nil
 	})
 
-	failed := d.Apply(t, onMachines(s, s.URL, s.ControlPlane, nil))
+	failed := d.Apply(t, sitetest.OnMachines(s, s.URL, s.ControlPlane, nil))
 	if diagnostics := tftest.Show(failed.Diagnostics); !failed.Failed() || !d.State.IsNull() ||
 		strings.Count(diagnostics, "a reason of Talos") != 1 {
 		t.Errorf("with state %t it says %s", !d.State.IsNull(), diagnostics)
 	}
 
 	s.SetOnCall(nil)
-	d.Ready(t, onMachines(s, s.URL, s.ControlPlane, nil))
+	d.Ready(t, sitetest.OnMachines(s, s.URL, s.ControlPlane, nil))
 }

@@ -20,10 +20,8 @@ import (
 
 // Clusters of Talos 1.14, whose configurations have documents in place of fields of the main document.
 
-const talos114 = "v1.14.1"
-
 // on114 is a configuration with Talos 1.14.
-func on114(config string) string { return strings.ReplaceAll(config, "v1.13.0", talos114) }
+func on114(config string) string { return strings.ReplaceAll(config, "v1.13.0", sitetest.Talos114) }
 
 func contractIs(contract string) statecheck.StateCheck {
 	return statecheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("version_contract"),
@@ -35,8 +33,8 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 	t.Parallel()
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := sitetest.NewWith(t, sim.Options{TalosVersion: talos114}, 3, 2)
-		pools := twoPools(s, `install = { disk = "/dev/sda", wipe = true }`)
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: sitetest.Talos114}, 3, 2)
+		pools := sitetest.TwoPools(s, `install = { disk = "/dev/sda", wipe = true }`)
 		pools = strings.Replace(pools, "      install  = { disk = \"/dev/sda\" }\n", "", 1)
 		config := func(patch string) string {
 			return on114(sitetest.SecretsHCL + s.ClusterHCL(pools, "cluster_config_patches = ["+patch+"]"))
@@ -47,7 +45,7 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 			Steps: []resource.TestStep{
 				{
 					Config: config(""), ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.14")},
+					ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.14")},
 				},
 				{
 					Config:      config(`yamlencode({ machine = { kubelet = { extraArgs = { v = "4" } } } })`),
@@ -55,7 +53,7 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 				},
 				{
 					Config: config(`yamlencode({ apiVersion = "v1alpha1", kind = "KubeNodeConfig", labels = { rack = "b2" } })`),
-					ConfigPlanChecks: emptyAfterwards(operationsAre(sitetest.TheCluster, repeated(5,
+					ConfigPlanChecks: emptyAfterwards(sitetest.OperationsAre(sitetest.TheCluster, repeated(5,
 						`apply configuration to \S+ \(no reboot\): \+ KubeNodeConfig labels\.rack = "b2"`)...)),
 				},
 				{
@@ -65,7 +63,7 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 						"v1.36.2", "v1.36.3"),
 					ConfigPlanChecks: emptyAfterwards(),
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs(sitetest.TheCluster, "Ready"),
+						sitetest.PhaseIs(sitetest.TheCluster, "Ready"),
 						statecheck.ExpectKnownValue(sitetest.TheCluster,
 							tfjsonpath.New("observed_kubernetes_versions").AtMapKey("cp-1"),
 							knownvalue.StringExact("v1.36.3")),
@@ -104,15 +102,15 @@ func TestAccDocuments_planAfterImportIsEmpty(t *testing.T) {
 	t.Parallel()
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := sitetest.NewWith(t, sim.Options{TalosVersion: talos114}, 1, 2)
-		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+on114(sitetest.SecretsHCL+withSystem(s.ClusterHCL(twoPools(s,
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: sitetest.Talos114}, 1, 2)
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+on114(sitetest.SecretsHCL+withSystem(s.ClusterHCL(sitetest.TwoPools(s,
 			"workload_isolation = false"), ""),
 			systemHCL)))
 
 		// The configuration of a control plane has all secrets.
 		w.Write("secrets.yaml", string(s.ControlPlane[0].Config()))
 
-		importsUnchanged(t, s, w)
+		sitetest.ExpectImportsUnchanged(t, s, w)
 		w.MustRun("destroy", "-auto-approve")
 	})
 }
@@ -140,7 +138,7 @@ func TestAccDocuments_movedOnPurpose(t *testing.T) {
 				},
 				{
 					Config: on114(config("")), ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.13")},
+					ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.13")},
 				},
 				{
 					Config: on114(config(moved)),
@@ -153,7 +151,7 @@ func TestAccDocuments_movedOnPurpose(t *testing.T) {
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.14")},
+					ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.14")},
 				},
 				{
 					// The contract stays as set.
@@ -161,7 +159,7 @@ func TestAccDocuments_movedOnPurpose(t *testing.T) {
 				},
 				{
 					Config: on114(config("version_contract = \"v1.13\"\n")), ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.13")},
+					ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs(sitetest.TheCluster, "Ready"), contractIs("v1.13")},
 				},
 			},
 		})

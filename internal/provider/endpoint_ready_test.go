@@ -39,7 +39,7 @@ func withControlPlane(s *sitetest.Site) map[string]tftest.Config {
 		"version_contract"), true, "bootstrap")
 
 	return map[string]tftest.Config{
-		"talosop_cluster":       onMachines(s, s.URL, s.ControlPlane, s.Workers),
+		"talosop_cluster":       sitetest.OnMachines(s, s.URL, s.ControlPlane, s.Workers),
 		"talosop_control_plane": planeConfig(s, tftest.Bundle(), s.ControlPlane...),
 		"talosop_machine":       one,
 	}
@@ -82,7 +82,7 @@ func TestEndpoint_isPartOfReady(t *testing.T) {
 			tftest.Must(t, s.DropEndpoint(s.URL))
 
 			config := withControlPlane(s)[kind]
-			d := driveOn(t, impatient(), kind)
+			d := tftest.DriveWith(t, impatient(), kind)
 			phase := func(want, when string) {
 				t.Helper()
 
@@ -122,7 +122,7 @@ func TestEndpoint_failsAnUpdateThatPlannedReady(t *testing.T) {
 
 	s := sitetest.New(t, 1, 0)
 	config := planeConfig(s, tftest.Bundle(), s.ControlPlane...)
-	d := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+	d := tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_control_plane")
 	d.Ready(t, config)
 
 	tftest.Must(t, s.DropEndpoint(s.URL))
@@ -183,9 +183,9 @@ func TestEndpoint_isNoPartOfWorkers(t *testing.T) {
 
 	s := sitetest.New(t, 1, 1)
 	tftest.Must(t, s.DropEndpoint(s.URL))
-	driveOn(t, impatient(), "talosop_control_plane").Apply(t, planeConfig(s, tftest.Bundle(), s.ControlPlane...)).Must(t)
+	tftest.DriveWith(t, impatient(), "talosop_control_plane").Apply(t, planeConfig(s, tftest.Bundle(), s.ControlPlane...)).Must(t)
 
-	worker := driveOn(t, impatient(), "talosop_machine")
+	worker := tftest.DriveWith(t, impatient(), "talosop_machine")
 	warned(t, worker.Ready(t, tftest.With(oneMachineConfig(s, tftest.Bundle(), "worker", s.Workers[0]), "v1.13", "cluster",
 		"version_contract")), false, "create")
 	warned(t, worker.Refresh(t).Must(t), false, "refresh")

@@ -11,10 +11,12 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -296,7 +298,7 @@ func onVMs(t *testing.T) ground {
 			}
 		}
 
-		expectWaiting(t, s.Workers[:2]...)
+		sitetest.ExpectWaiting(t, s.Workers[:2]...)
 	}
 
 	on.changes = append(on.changes, func(*testing.T) (map[string]any, func(t *testing.T, at, output string)) {
@@ -347,7 +349,7 @@ func withBackups(t *testing.T) ground {
 	t.Helper()
 
 	s, on := metal(t, sim.Options{}, 1, 0)
-	identity, key := newIdentity(t), ""
+	identity, key := sitetest.NewIdentity(t), ""
 	on.variables["recipient"] = identity.Recipient().String()
 
 	on.created = func(t *testing.T, w *clitest.Workspace) {
@@ -364,8 +366,7 @@ func withBackups(t *testing.T) ground {
 	on.changes = append(on.changes, func(t *testing.T) (map[string]any, func(t *testing.T, at, output string)) {
 		t.Helper()
 
-		lost := restorable{Site: s}
-		lost.wipe(t)
+		s.Wipe(t)
 
 		return map[string]any{"restore": key, "identity": identity.String()}, func(t *testing.T, _, _ string) {
 			t.Helper()
@@ -427,14 +428,21 @@ func onARunningCluster(t *testing.T, cli clitest.CLI) ground {
 func onAHostCluster(t *testing.T, _ clitest.CLI) ground {
 	t.Helper()
 
-	s := newHostSite(t)
+	host := hosttest.Shared(t)
+	namespace := host.Namespace(t)
 
 	return ground{
-		variables: map[string]any{"kubeconfig": s.Kubeconfig(), "namespace": s.namespace + "-example"},
+		variables: map[string]any{"kubeconfig": host.Kubeconfig(), "namespace": namespace + "-example"},
 		files:     map[string]string{"context_override.tf": "variable \"context\" {\n  default = null\n}\n"},
 		gone: func(t *testing.T) {
 			t.Helper()
-			s.expectNothing(t, "dev")
+
+			left, err := host.Objects(t.Context(), namespace, workload.LabelCluster+"=dev")
+			tftest.Must(t, err)
+
+			if len(left) > 0 {
+				t.Errorf("left of dev: %s", strings.Join(left, ", "))
+			}
 		},
 	}
 }

@@ -72,7 +72,7 @@ func TestAccReplace_everyMachine(t *testing.T) {
 		kept := map[string]string{"/kept": "value"}
 		addresses := []string{machineAt("cp-1"), machineAt("cp-2"), machineAt("cp-3")}
 		config := func(revision, protection string) string {
-			return sitetest.ProviderHCL + triggeredHCL(oneByOneHCL(s, s.ControlPlane), kind, revision, protection)
+			return sitetest.ProviderHCL + triggeredHCL(sitetest.OneByOneHCL(s, s.ControlPlane), kind, revision, protection)
 		}
 
 		w := sitetest.Applied(t, cli, config("1", "true"))

@@ -804,7 +804,7 @@ func planScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				state = put(t, state, tftypes.NewAttributePath().WithAttributeName("phase"), "Provisioning")
+				state = tftest.Put(t, state, tftypes.NewAttributePath().WithAttributeName("phase"), "Provisioning")
 				for _, machine := range []string{"cp-1", "cp-2", "cp-3"} {
 					state = seen(t, seen(t, state, machine, "stage", "installing"), machine, "ready", false)
 					state = seen(t, seen(t, state, machine, "member_id", nil), machine, "node_name", nil)

@@ -62,7 +62,7 @@ func incompleteCreate(t *testing.T) []*tfprotov6.Diagnostic {
 	address := s.ControlPlane[0].Address().String()
 	config := tftest.With(tftest.BaseControlPlane(), s.URL, "endpoint")
 	config["machines"] = tftest.Config{"cp-1": tftest.Config{"address": address}}
-	config["timeouts"] = tftest.Config{"create": hanging}
+	config["timeouts"] = tftest.Config{"create": sitetest.Hanging}
 
 	diagnostics := tftest.Drive(t, theControlPlaneKind, nil).Apply(t, config).Diagnostics
 	for _, d := range diagnostics {

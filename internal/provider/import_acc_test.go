@@ -145,7 +145,7 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 			t.Errorf("the plan after a host name is not empty:\n%s", output)
 		}
 
-		known := rememberedBy(t, w, sitetest.TheCluster)
+		known := sitetest.RememberedBy(t, w, sitetest.TheCluster)
 		named, unset := known["batch/w-1"], known["batch/v-1"]
 
 		if named.HostnameUnset || !unset.HostnameUnset || named.NodeName != "rack-7" {

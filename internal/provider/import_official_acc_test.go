@@ -85,7 +85,7 @@ func officialSite(
 	program := optional(t, "terraform-provider-talos")
 	opts := sim.Options{}
 	if contract == machineconfig.DocumentsContract {
-		opts.TalosVersion = talos114
+		opts.TalosVersion = sitetest.Talos114
 	}
 
 	s := sitetest.NewWith(t, opts, 3, 2)

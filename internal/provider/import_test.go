@@ -14,7 +14,7 @@ func TestImport_secretsInConfigurations(t *testing.T) {
 	t.Parallel()
 
 	s := sitetest.New(t, 1, 0)
-	planes, provider := s.MadeElsewhere(t, registryPatch)
+	planes, provider := s.MadeElsewhere(t, sitetest.RegistryPatch)
 	id := tftest.JSON(t, map[string]any{"cluster": "test", "machines": sitetest.Addresses(s.ControlPlane)})
 
 	const place = `v1alpha1 machine.registries.config["registry.test"].auth`
@@ -26,8 +26,8 @@ func TestImport_secretsInConfigurations(t *testing.T) {
 		t.Errorf("the import says: %s", tftest.Show(imported.Diagnostics))
 	}
 
-	if strings.Contains(d.State.String(), registryPassword) || strings.Contains(tftest.Show(imported.Diagnostics),
-		registryPassword) {
+	if strings.Contains(d.State.String(), sitetest.RegistryPassword) || strings.Contains(tftest.Show(imported.Diagnostics),
+		sitetest.RegistryPassword) {
 		t.Error("the import shows the password")
 	}
 
@@ -39,7 +39,7 @@ func TestImport_secretsInConfigurations(t *testing.T) {
 		t.Errorf("the plan does %s, after %s", operations, tftest.Show(refreshed.Diagnostics))
 	}
 
-	d = tftest.Drive(t, "talosop_control_plane", provider(registryPatch))
+	d = tftest.Drive(t, "talosop_control_plane", provider(sitetest.RegistryPatch))
 	if diagnostics := tftest.Show(d.Import(t, id).Must(t).Diagnostics); diagnostics != "" {
 		t.Errorf("the import with the patch of the provider says: %s", diagnostics)
 	}

@@ -145,7 +145,7 @@ func TestAccImpostor_atTheAddressOfAMember(t *testing.T) {
 		sitetest.Says(t, refused, "reports no hardware UUID, expected "+meant.UUID())
 		nothingChanged(t, s)
 
-		known := rememberedBy(t, w, "talosop_control_plane.this")["cp-3"]
+		known := sitetest.RememberedBy(t, w, "talosop_control_plane.this")["cp-3"]
 		if known.UUID != meant.UUID() || known.MemberID == "" {
 			t.Errorf("the record of cp-3 is %+v, want the UUID %s and its member", known, meant.UUID())
 		}

@@ -68,7 +68,7 @@ func runsKubernetes(address, machine string, controlPlane bool, version string) 
 		images[kubenames.KubeProxy] = "registry.k8s.io/kube-proxy:" + version
 	}
 
-	return remembers(address, machine, func(m record.Machine) bool {
+	return sitetest.Remembers(address, machine, func(m record.Machine) bool {
 		return maps.Equal(m.Running, running) && maps.Equal(m.Images, images) && len(m.Drift) == 0
 	})
 }
@@ -104,13 +104,13 @@ func TestAccKubernetesUpgrade_ofAWholeCluster(t *testing.T) {
 				{
 					PreConfig: func() { before = boots(s) },
 					Config:    config(newKubernetes),
-					ConfigPlanChecks: emptyAfterwards(operationsAre(sitetest.TheCluster,
+					ConfigPlanChecks: emptyAfterwards(sitetest.OperationsAre(sitetest.TheCluster,
 						upgradeSteps(s)...)),
 					ConfigStateChecks: []statecheck.StateCheck{
 						runsKubernetes(sitetest.TheCluster, "cp-1", true, newKubernetes),
 						runsKubernetes(sitetest.TheCluster, "cp-3", true, newKubernetes),
 						runsKubernetes(sitetest.TheCluster, "batch/w-2", false, newKubernetes),
-						phaseIs(sitetest.TheCluster, "Ready"), manifestsAre(sitetest.TheCluster, newKubernetes),
+						sitetest.PhaseIs(sitetest.TheCluster, "Ready"), manifestsAre(sitetest.TheCluster, newKubernetes),
 					},
 				},
 				{PreConfig: func() { nothingBooted(t, s, before) }, Config: config(oldKubernetes),
@@ -224,7 +224,7 @@ func TestAccKubernetesUpgrade_machinesTakeTurns(t *testing.T) {
 		s := sitetest.New(t, 3, 1)
 		w := clitest.NewWorkspace(t, cli)
 		write := func(version string) {
-			patient := strings.Replace(oneByOneHCL(s, s.Machines()), "for_each ",
+			patient := strings.Replace(sitetest.OneByOneHCL(s, s.Machines()), "for_each ",
 				"timeouts      = { update = \"120s\" }\n  for_each ", 1)
 			w.Write("main.tf", sitetest.ProviderHCL+withKubernetes(patient, version))
 		}
@@ -237,7 +237,7 @@ func TestAccKubernetesUpgrade_machinesTakeTurns(t *testing.T) {
 		sitetest.ExpectNoChanges(t, w, "after the upgrade")
 
 		for _, m := range s.Machines() {
-			running := rememberedBy(t, w, machineAt(m.Name()))[m.Name()].Running
+			running := sitetest.RememberedBy(t, w, machineAt(m.Name()))[m.Name()].Running
 
 			want := 1
 			if slices.Contains(s.ControlPlane, m) {

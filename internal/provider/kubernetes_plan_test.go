@@ -265,7 +265,7 @@ func hasImage(machine, component, image string) func(t *testing.T, state tftypes
 	return func(t *testing.T, state tftypes.Value) tftypes.Value {
 		t.Helper()
 
-		images := maps.Clone(remembered(t, state)[machine].Images)
+		images := maps.Clone(tftest.Remembered(t, state)[machine].Images)
 		images[kubenames.Component(component)] = image
 
 		return seen(t, state, machine, "images", images)
@@ -276,7 +276,7 @@ func hasImage(machine, component, image string) func(t *testing.T, state tftypes
 func hasKubernetes(t *testing.T, state tftypes.Value, version string) tftypes.Value {
 	t.Helper()
 
-	for name, m := range remembered(t, state) {
+	for name, m := range tftest.Remembered(t, state) {
 		images := kubenames.Images{}
 
 		for component, image := range m.Images {
@@ -293,27 +293,5 @@ func hasKubernetes(t *testing.T, state tftypes.Value, version string) tftypes.Va
 func stored(t *testing.T, state tftypes.Value, name string, value any) tftypes.Value {
 	t.Helper()
 
-	return put(t, state, tftypes.NewAttributePath().WithAttributeName(name), value)
-}
-
-// put changes an existing value.
-func put(t *testing.T, state tftypes.Value, at *tftypes.AttributePath, value any) tftypes.Value {
-	t.Helper()
-
-	found := false
-
-	changed, err := tftypes.Transform(state, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		if !p.Equal(at) {
-			return v, nil
-		}
-
-		found = true
-
-		return tftest.ValueOf(t, v.Type(), value), nil
-	})
-	if err != nil || !found {
-		t.Fatalf("there is no %s: %v", at, err)
-	}
-
-	return changed
+	return tftest.Put(t, state, tftypes.NewAttributePath().WithAttributeName(name), value)
 }

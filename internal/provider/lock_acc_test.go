@@ -19,7 +19,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // tenure is one version of the Lease, with the time of the API's report.
@@ -130,7 +129,7 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 	s := sitetest.New(t, 1, 4)
 	plane := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL(""))
 	bundle, _ := plane.Attribute("talosop_secrets.this", "bundle").(string)
-	handle := tftest.JSON(t, plane.Attribute(thePlane, "cluster"))
+	handle := tftest.JSON(t, plane.Attribute(sitetest.ThePlane, "cluster"))
 
 	pool := func(name string, machines []*sim.Machine) (w *clitest.Workspace, change func()) {
 		w = clitest.NewWorkspace(t, cli)
@@ -158,7 +157,7 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 	s.Workers[0].HangNextReboot()
 
 	killed := a.Start("apply", "-auto-approve")
-	awaitReboot(t, s, s.Workers[0])
+	sitetest.AwaitReboot(t, s, s.Workers[0])
 	killed.KillProvider()
 
 	if result := killed.Wait(); result.Exit == 0 {
@@ -201,19 +200,4 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 			t.Errorf("machines of both pools were rebooted while %s held the lock", holder)
 		}
 	}
-}
-
-// awaitReboot waits for a reboot request to a machine.
-func awaitReboot(t *testing.T, s *sitetest.Site, m *sim.Machine) {
-	t.Helper()
-
-	tftest.Must(t, wait.Until(t.Context(), 10*time.Millisecond, func(context.Context) error {
-		for _, call := range s.CallsTo("Reboot") {
-			if call.Machine == m.Name() && call.Done {
-				return nil
-			}
-		}
-
-		return fmt.Errorf("%s is not rebooted yet", m.Name())
-	}))
 }

@@ -20,69 +20,11 @@ import (
 // machineAt is the address of a machine in the configuration.
 func machineAt(name string) string { return fmt.Sprintf("talosop_machine.this[%q]", name) }
 
-// oneByOneHCL is a resource for each machine, in a cluster that is described by hand: the first control plane
-// bootstraps etcd.
-func oneByOneHCL(s *sitetest.Site, machines []*sim.Machine) string {
-	var endpoints, list strings.Builder
-
-	for _, m := range s.ControlPlane {
-		fmt.Fprintf(&endpoints, "%q, ", m.Address())
-	}
-
-	for _, m := range machines {
-		role := "worker"
-		if slices.Contains(s.ControlPlane, m) {
-			role = "controlplane"
-		}
-
-		fmt.Fprintf(&list, "    %s = { role = %q, address = %q }\n", m.Name(), role, m.Address())
-	}
-
-	return sitetest.SecretsHCL + fmt.Sprintf(`
-locals {
-  cluster = {
-    name               = "test"
-    endpoint           = %q
-    secrets            = talosop_secrets.this.bundle
-    talos_endpoints    = [%s]
-    kubernetes_version = "v1.36.2"
-    version_contract   = "v1.13"
-  }
-  machines = {
-%s  }
-}
-
-resource "talosop_machine" "this" {
-  for_each      = local.machines
-  cluster       = local.cluster
-  name          = each.key
-  role          = each.value.role
-  address       = each.value.address
-  bootstrap     = each.key == %q
-  talos_version = "v1.13.0"
-  install       = { disk = "/dev/sda" }
-
-  deletion_protection = false
-}
-`, s.URL, endpoints.String(), list.String(), s.ControlPlane[0].Name())
-}
-
-// expectWaiting checks that machines are in maintenance mode.
-func expectWaiting(t *testing.T, machines ...*sim.Machine) {
-	t.Helper()
-
-	for _, m := range machines {
-		if m.Configured() || m.Stage() != sim.StageMaintenance {
-			t.Errorf("%s is %s", m.Name(), m.Stage())
-		}
-	}
-}
-
 // oneByOne applies a configuration with a resource for each machine.
 func oneByOne(t *testing.T, s *sitetest.Site, cli clitest.CLI) *clitest.Workspace {
 	t.Helper()
 
-	return sitetest.Applied(t, cli, sitetest.ProviderHCL+oneByOneHCL(s, s.Machines()))
+	return sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.OneByOneHCL(s, s.Machines()))
 }
 
 // A cluster of single machines comes up in one apply and then has an empty plan. A worker and a control plane leave
@@ -96,7 +38,7 @@ func TestAccMachine_lifecycle(t *testing.T) {
 		w := oneByOne(t, s, cli)
 
 		for _, m := range all {
-			seen := rememberedBy(t, w, machineAt(m.Name()))[m.Name()]
+			seen := sitetest.RememberedBy(t, w, machineAt(m.Name()))[m.Name()]
 			isPlane := slices.Contains(s.ControlPlane, m)
 
 			if seen.UUID != m.UUID() || seen.NodeName == "" || (seen.MemberID != "") != isPlane {
@@ -120,13 +62,13 @@ func TestAccMachine_lifecycle(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, all[:4]))
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.OneByOneHCL(s, all[:4]))
 		w.MustRun("apply", "-auto-approve")
-		expectWaiting(t, s.Workers[1])
+		sitetest.ExpectWaiting(t, s.Workers[1])
 
-		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, slices.Concat(all[:2], all[3:4])))
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.OneByOneHCL(s, slices.Concat(all[:2], all[3:4])))
 		w.MustRun("apply", "-auto-approve")
-		expectWaiting(t, s.ControlPlane[2])
+		sitetest.ExpectWaiting(t, s.ControlPlane[2])
 		leftInOrder(t, s, s.ControlPlane[2])
 		s.ExpectMembers(t, 2)
 		sitetest.ExpectNoChanges(t, w, "after two machines left")
@@ -207,7 +149,7 @@ func TestAccMachine_twoBootstrapOwnersFoundOneCluster(t *testing.T) {
 
 	cli := clitest.Any(t)
 	s := sitetest.New(t, 2, 0)
-	config := sitetest.ProviderHCL + oneByOneHCL(s, s.Machines())
+	config := sitetest.ProviderHCL + sitetest.OneByOneHCL(s, s.Machines())
 	config = regexp.MustCompile(`bootstrap +=.*`).ReplaceAllString(config, "bootstrap = true")
 	w := sitetest.Applied(t, cli, config)
 
@@ -259,7 +201,7 @@ func TestAccMachine_deadOneIsRemoved(t *testing.T) {
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 3, 0)
 		config := func(machines []*sim.Machine) string {
-			config := oneByOneHCL(s, machines)
+			config := sitetest.OneByOneHCL(s, machines)
 			block := config[strings.Index(config, "resource \"talosop_machine\""):]
 			config = strings.TrimSuffix(config, block)
 
@@ -289,6 +231,6 @@ func TestAccMachine_deadOneIsRemoved(t *testing.T) {
 			},
 		})
 
-		expectWaiting(t, s.ControlPlane[:2]...)
+		sitetest.ExpectWaiting(t, s.ControlPlane[:2]...)
 	})
 }

@@ -1,12 +1,10 @@
 package provider_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -15,25 +13,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
-
-// baseMachineConfig is a valid configuration, with a handle written by hand.
-func baseMachineConfig() tftest.Config {
-	base := tftest.BaseWorker()
-	delete(base, "machines")
-
-	return base
-}
 
 // joining is a worker of a pool, with the settings of its pool and its cluster.
 func joining(base tftest.Config) tftest.Config {
@@ -125,9 +110,9 @@ func TestMachineConfig_isWhatResourcesSend(t *testing.T) {
 		}
 
 		cases["worker "+contract] = same{"talosop_worker", joining(pinned(tftest.BaseWorker())),
-			tftest.With(pinned(baseMachineConfig()), "w-1", "hostname")}
+			tftest.With(pinned(tftest.BaseMachineConfig()), "w-1", "hostname")}
 		cases["control plane "+contract] = same{"talosop_machine", pinned(tftest.BaseMachine()),
-			tftest.With(tftest.With(pinned(baseMachineConfig()), "cp-1", "hostname"), "controlplane", "role")}
+			tftest.With(tftest.With(pinned(tftest.BaseMachineConfig()), "cp-1", "hostname"), "controlplane", "role")}
 	}
 
 	workers, data := fullMachineConfig()
@@ -167,7 +152,7 @@ func TestMachineConfig_leavesTheHostNameToThePlatform(t *testing.T) {
 
 	for contract, wants := range map[string]string{"v1.11": "stableHostname: true", "v1.13": "auto: stable",
 		"v1.14": "auto: stable"} {
-		config := tftest.With(tftest.With(baseMachineConfig(), contract, "cluster", "version_contract"), "v1.14.0",
+		config := tftest.With(tftest.With(tftest.BaseMachineConfig(), contract, "cluster", "version_contract"), "v1.14.0",
 			"talos_version")
 
 		state, diags := tftest.ReadData(t, "talosop_machine_config", config)
@@ -193,30 +178,30 @@ func TestMachineConfig_refuses(t *testing.T) {
 		at     string
 		says   []string
 	}{
-		"containers": {tftest.With(tftest.With(baseMachineConfig(), "container", "cluster", "mode"),
+		"containers": {tftest.With(tftest.With(tftest.BaseMachineConfig(), "container", "cluster", "mode"),
 			tftest.Config{"namespace": "talos"},
 			"cluster", "host"), inHandle + `AttributeName("mode")`, []string{"talosop_worker"}},
-		"version": {tftest.With(baseMachineConfig(), "1.13", "talos_version"), `AttributeName("talos_version")`,
+		"version": {tftest.With(tftest.BaseMachineConfig(), "1.13", "talos_version"), `AttributeName("talos_version")`,
 			[]string{"v1.13"}},
-		"untested": {tftest.With(baseMachineConfig(), "v1.99.0", "talos_version"), `AttributeName("talos_version")`,
+		"untested": {tftest.With(tftest.BaseMachineConfig(), "v1.99.0", "talos_version"), `AttributeName("talos_version")`,
 			[]string{"allow_untested"}},
-		"contract": {tftest.With(baseMachineConfig(), "v1.14", "cluster", "version_contract"),
+		"contract": {tftest.With(tftest.BaseMachineConfig(), "v1.14", "cluster", "version_contract"),
 			inHandle + `AttributeName("version_contract")`, []string{"v1.14"}},
-		"no contract": {tftest.Without(baseMachineConfig(), "cluster", "version_contract"),
+		"no contract": {tftest.Without(tftest.BaseMachineConfig(), "cluster", "version_contract"),
 			inHandle + `AttributeName("version_contract")`, nil},
-		"no version of Kubernetes": {tftest.Without(baseMachineConfig(), "cluster", "kubernetes_version"),
+		"no version of Kubernetes": {tftest.Without(tftest.BaseMachineConfig(), "cluster", "kubernetes_version"),
 			inHandle + `AttributeName("kubernetes_version")`, nil},
-		"secrets": {tftest.With(baseMachineConfig(), "certs: {}", "cluster", "secrets"), inHandle + `AttributeName("secrets")`,
+		"secrets": {tftest.With(tftest.BaseMachineConfig(), "certs: {}", "cluster", "secrets"), inHandle + `AttributeName("secrets")`,
 			[]string{"talosop_secrets"}},
-		"role":      {tftest.With(baseMachineConfig(), "master", "role"), `AttributeName("role")`, []string{"controlplane"}},
-		"host name": {tftest.With(baseMachineConfig(), "No Name", "hostname"), `AttributeName("hostname")`, []string{`"No Name"`}},
-		"disk": {tftest.With(baseMachineConfig(), tftest.Config{"size": "> 1TB"}, "install", "disk_selector"),
+		"role":      {tftest.With(tftest.BaseMachineConfig(), "master", "role"), `AttributeName("role")`, []string{"controlplane"}},
+		"host name": {tftest.With(tftest.BaseMachineConfig(), "No Name", "hostname"), `AttributeName("hostname")`, []string{`"No Name"`}},
+		"disk": {tftest.With(tftest.BaseMachineConfig(), tftest.Config{"size": "> 1TB"}, "install", "disk_selector"),
 			`AttributeName("install").AttributeName("disk_selector")`, []string{`"/dev/sda"`}},
-		"schematic": {tftest.With(baseMachineConfig(), "abc", "schematic"), `AttributeName("schematic")`, []string{"64 lowercase"}},
-		"platform":  {tftest.With(baseMachineConfig(), "No Platform", "platform"), `AttributeName("platform")`, []string{"nocloud"}},
-		"patch": {tftest.With(baseMachineConfig(), []any{"machine: {}", "just words"}, "config_patches"),
+		"schematic": {tftest.With(tftest.BaseMachineConfig(), "abc", "schematic"), `AttributeName("schematic")`, []string{"64 lowercase"}},
+		"platform":  {tftest.With(tftest.BaseMachineConfig(), "No Platform", "platform"), `AttributeName("platform")`, []string{"nocloud"}},
+		"patch": {tftest.With(tftest.BaseMachineConfig(), []any{"machine: {}", "just words"}, "config_patches"),
 			`AttributeName("config_patches").ElementKeyInt(1)`, []string{"Allowed"}},
-		"volume": {tftest.With(baseMachineConfig(), "much", "system_volumes", "EPHEMERAL", "max_size"),
+		"volume": {tftest.With(tftest.BaseMachineConfig(), "much", "system_volumes", "EPHEMERAL", "max_size"),
 			`AttributeName("system_volumes").ElementKeyString("EPHEMERAL").AttributeName("max_size")`, []string{`"much"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +243,7 @@ func TestMachineConfig_withTheProvidersClusters(t *testing.T) {
 		server := tftest.Serve(t, tftest.Config{"clusters": tftest.Config{"prod": tftest.Config{"secrets": secrets,
 			"config_patches": []any{"machine: {nodeLabels: {of: all}}"}, "machines": tftest.Config{"w-1": tftest.Config{
 				"config_patches": []any{"machine: {nodeLabels: {of: one}}"}}}}}})
-		config := tftest.With(tftest.Without(baseMachineConfig(), "cluster", "secrets"), "w-1", "hostname")
+		config := tftest.With(tftest.Without(tftest.BaseMachineConfig(), "cluster", "secrets"), "w-1", "hostname")
 
 		resp, err := server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: "talosop_machine_config",
 			Config: tftest.Dynamic(t, tftest.ValueOf(t, typ, config))})
@@ -313,42 +298,11 @@ output "redacted" {
 		}
 
 		config, _ := w.Attribute("data.talosop_machine_config.any", "config").(string)
-		boot(t, s, sitetest.BundleIn(t, w), config)
+		sitetest.Boot(t, s, sitetest.BundleIn(t, w), config)
 		sitetest.ExpectNoChanges(t, w, "after the other machine joined")
 
 		if w.MustRun("destroy", "-auto-approve"); string(s.Workers[1].Config()) != config {
 			t.Error("the machine that others made was reset")
 		}
 	})
-}
-
-// boot gives the last worker a configuration, like the user data of a platform, and waits until it is a node.
-func boot(t *testing.T, s *sitetest.Site, bundle *pki.Bundle, config string) {
-	t.Helper()
-
-	m := s.Workers[len(s.Workers)-1]
-
-	fleet, err := providerdata.NewProviderData().FleetOf(t.Context(), pki.Changing, machineset.Set{}, bundle)
-	tftest.Must(t, err)
-
-	defer fleet.Close()
-
-	tftest.Must(t, fleet.Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}}).
-		ApplyConfig(t.Context(), []byte(config), step.Maintenance, ""))
-	tftest.Must(t, m.AwaitReady(t.Context()))
-
-	text, err := bundle.YAML()
-	tftest.Must(t, err)
-
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-
-	api := s.Kubernetes(t, string(text))
-	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
-		if nodes := api.Nodes.Observe(ctx).Nodes; len(nodes) != len(s.Machines()) {
-			return fmt.Errorf("%d nodes of %d machines", len(nodes), len(s.Machines()))
-		}
-
-		return nil
-	}))
 }

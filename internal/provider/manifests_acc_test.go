@@ -74,7 +74,7 @@ func TestAccManifests_followTheirSources(t *testing.T) {
 		holds("second", "1")
 
 		s.ControlPlane[2].SetFault(fault.Fault{Method: "ApplyConfiguration", Count: -1, Code: codes.Unavailable, Message: "not now"})
-		write(inlineManifests(map[string]string{"first": "4"}, `timeouts = { update = "`+hanging+`" }`))
+		write(inlineManifests(map[string]string{"first": "4"}, `timeouts = { update = "`+sitetest.Hanging+`" }`))
 
 		if w.Run("apply", "-auto-approve").Exit == 0 {
 			t.Error("an apply succeeds although cp-3 takes no configuration")

@@ -15,14 +15,14 @@ func TestCreate_fromANewerMedium(t *testing.T) {
 	for medium, version := range map[string]string{"v1.14.1": "v1.13.0", "v1.13.2": "v1.13.0"} {
 		s := sitetest.NewWith(t, sim.Options{TalosVersion: medium}, 1, 1)
 
-		config := onMachines(s, s.URL, s.ControlPlane, s.Workers)
+		config := sitetest.OnMachines(s, s.URL, s.ControlPlane, s.Workers)
 		config["talos_version"] = version
 
 		if version < medium {
 			config["version_contract"] = "v1.13"
 		}
 
-		driveOn(t, tftest.QuickProviderData(), "talosop_cluster").Ready(t, config)
+		tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_cluster").Ready(t, config)
 
 		for _, m := range s.Machines() {
 			if m.TalosVersion() != version {

@@ -261,7 +261,7 @@ func (r *mistakeRun) whileApplying(t *testing.T) {
 	r.cluster.Write("main.tf", r.changedFile("10m").hcl())
 
 	first := r.cluster.Start("apply", "-auto-approve")
-	awaitReboot(t, r.site, hung)
+	sitetest.AwaitReboot(t, r.site, hung)
 	r.fails(t, "concurrent-apply", second, "apply", "-auto-approve")
 	first.Interrupt()
 

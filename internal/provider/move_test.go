@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
@@ -56,16 +55,16 @@ func TestSecrets_movedFromTheOfficialProvider(t *testing.T) {
 		t.Fatal(tftest.Show(diagnostics))
 	}
 
-	bundle, err := pki.Parse([]byte(textOf(t, d.State, "bundle")))
+	bundle, err := pki.Parse([]byte(tftest.Text(t, d.State, "bundle")))
 	tftest.Must(t, err)
 
 	for name, key := range wrote.MachineSecrets.Certs {
-		if !strings.Contains(textOf(t, d.State, "bundle"), key.Key) {
+		if !strings.Contains(tftest.Text(t, d.State, "bundle"), key.Key) {
 			t.Errorf("the key of %s is another one", name)
 		}
 	}
 
-	if id := textOf(t, d.State, "cluster_id"); id != bundle.ClusterID() || !strings.Contains(string(state), id) {
+	if id := tftest.Text(t, d.State, "cluster_id"); id != bundle.ClusterID() || !strings.Contains(string(state), id) {
 		t.Errorf("the cluster is %s", id)
 	}
 
@@ -103,7 +102,7 @@ func TestMachine_movedFromTheOfficialProvider(t *testing.T) {
 	}
 	disk := tftest.Config{"disk": "/dev/sda"}
 
-	tftest.Drive(t, theClusterKind, nil).Apply(t, tftest.Config{
+	tftest.Drive(t, "talosop_cluster", nil).Apply(t, tftest.Config{
 		"mode": "metal", "name": "test", "endpoint": s.URL, "secrets": bundle, "talos_version": "v1.13.0",
 		"kubernetes_version": "v1.36.2", "on_destroy": "preserve",
 		"control_plane": tftest.Config{"install": disk, "machines": one(s.ControlPlane[0])},
@@ -124,26 +123,11 @@ func TestMachine_movedFromTheOfficialProvider(t *testing.T) {
 
 		for name, want := range map[string]string{"address": m.Address().String(), "talos_version": "v1.13.0",
 			"phase": "Ready"} {
-			if got := textOf(t, d.State, name); got != want {
+			if got := tftest.Text(t, d.State, name); got != want {
 				t.Errorf("%s of %s is %s, want %s", name, m.Name(), got, want)
 			}
 		}
 
 		d.Refresh(t).Must(t)
 	}
-}
-
-// textOf is an attribute of a state.
-func textOf(t *testing.T, state tftypes.Value, name string) string {
-	t.Helper()
-
-	var object map[string]tftypes.Value
-
-	tftest.Must(t, state.As(&object))
-
-	var text string
-
-	tftest.Must(t, object[name].As(&text))
-
-	return text
 }

@@ -27,10 +27,10 @@ func TestAccOwnership_renamedKeys(t *testing.T) {
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 3, 0)
-		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+protected(oneByOneHCL(s, s.ControlPlane)))
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+protected(sitetest.OneByOneHCL(s, s.ControlPlane)))
 
 		renamed := strings.NewReplacer("    cp-", "    plane-", `each.key == "cp-1"`, "false").
-			Replace(sitetest.ProviderHCL + oneByOneHCL(s, s.ControlPlane))
+			Replace(sitetest.ProviderHCL + sitetest.OneByOneHCL(s, s.ControlPlane))
 		w.Write("main.tf", protected(renamed))
 
 		refused := w.Run("plan")
@@ -75,7 +75,7 @@ func TestAccOwnership_movedKeys(t *testing.T) {
 		s := sitetest.New(t, 1, 1)
 		w := oneByOne(t, s, cli)
 
-		renamed := strings.NewReplacer("    w-1", "    batch-1").Replace(oneByOneHCL(s, s.Machines()))
+		renamed := strings.NewReplacer("    w-1", "    batch-1").Replace(sitetest.OneByOneHCL(s, s.Machines()))
 		w.Write("main.tf", sitetest.ProviderHCL+renamed+`
 moved {
   from = talosop_machine.this["w-1"]
@@ -114,13 +114,13 @@ func TestAccOwnership_twoStates(t *testing.T) {
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 1, 1)
-		first := sitetest.Applied(t, cli, sitetest.ProviderHCL+protected(oneByOneHCL(s, s.Machines())))
+		first := sitetest.Applied(t, cli, sitetest.ProviderHCL+protected(sitetest.OneByOneHCL(s, s.Machines())))
 
 		bundle, _ := first.Attribute("talosop_secrets.this", "bundle").(string)
 
 		second := clitest.NewWorkspace(t, cli)
 		second.Write("secrets.yaml", bundle)
-		second.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, s.Machines()))
+		second.Write("main.tf", sitetest.ProviderHCL+sitetest.OneByOneHCL(s, s.Machines()))
 		second.Init()
 		second.MustRun("import", "talosop_secrets.this", "secrets.yaml")
 		second.MustRun("apply", "-auto-approve")
@@ -141,7 +141,7 @@ func TestAccOwnership_mixedControlPlane(t *testing.T) {
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 3, 0)
 		w := clitest.NewWorkspace(t, cli)
-		machines := strings.TrimPrefix(oneByOneHCL(s, s.ControlPlane[1:]), sitetest.SecretsHCL)
+		machines := strings.TrimPrefix(sitetest.OneByOneHCL(s, s.ControlPlane[1:]), sitetest.SecretsHCL)
 		machines = strings.Replace(machines, `each.key == "cp-1"`, "false", 1)
 		w.Write("main.tf", sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneOf(s.ControlPlane[:1], "")+machines)
 		w.Init()
@@ -164,7 +164,7 @@ func TestAccOwnership_mixedControlPlane(t *testing.T) {
 		w.MustRun("destroy", "-auto-approve", "-target=talosop_control_plane.this")
 		leftInOrder(t, s, s.ControlPlane[0])
 		s.ExpectMembers(t, 2)
-		expectWaiting(t, s.ControlPlane[0])
+		sitetest.ExpectWaiting(t, s.ControlPlane[0])
 	})
 }
 
@@ -177,7 +177,7 @@ func TestAccOwnership_mixedWithoutTheAPI(t *testing.T) {
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 3, 0)
 		s.URL = "https://" + s.ControlPlane[0].Address().String() + ":6443"
-		machines := strings.TrimPrefix(oneByOneHCL(s, s.ControlPlane[1:]), sitetest.SecretsHCL)
+		machines := strings.TrimPrefix(sitetest.OneByOneHCL(s, s.ControlPlane[1:]), sitetest.SecretsHCL)
 		machines = strings.Replace(machines, `each.key == "cp-1"`, "false", 1)
 		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneOf(s.ControlPlane[:1],
 			"")+machines)
@@ -213,10 +213,10 @@ func TestAccOwnership_anotherType(t *testing.T) {
 		s := sitetest.New(t, 3, 0)
 		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ControlPlaneHCL(""))
 
-		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, s.ControlPlane))
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.OneByOneHCL(s, s.ControlPlane))
 		sitetest.Shows(t, w.Run("plan"), "machine_planned_twice")
 
-		w.Write("main.tf", sitetest.ProviderHCL+oneByOneHCL(s, s.ControlPlane)+`
+		w.Write("main.tf", sitetest.ProviderHCL+sitetest.OneByOneHCL(s, s.ControlPlane)+`
 removed {
   from = talosop_control_plane.this
   lifecycle {

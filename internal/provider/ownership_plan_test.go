@@ -35,7 +35,7 @@ func TestPlan_resourceRenamedWithoutMoved(t *testing.T) {
 
 				server, typ := tftest.NewServer(t), tftest.TypeOf(t, test.kind)
 				at := tftypes.NewAttributePath().WithAttributeName("owner_id")
-				prior := put(t, settledState(t, test.kind, test.prior), at, "of the old object")
+				prior := tftest.Put(t, settledState(t, test.kind, test.prior), at, "of the old object")
 				null := tftest.Dynamic(t, tftypes.NewValue(typ, nil))
 
 				create := func() []*tfprotov6.Diagnostic {

@@ -32,10 +32,10 @@ func TestUpgrade_keepsThePatchedInstaller(t *testing.T) {
 			config := tftest.With(planeConfig(s, tftest.Bundle(), machine), []any{test.patch}, "config_patches")
 			config["talos_version"] = from
 
-			d := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+			d := tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_control_plane")
 			d.Ready(t, config)
 
-			installer := func() string { return remembered(t, d.State)["cp-1"].Installer }
+			installer := func() string { return tftest.Remembered(t, d.State)["cp-1"].Installer }
 			if got := installer(); got != image+":"+from || machine.Schematic() != id {
 				t.Errorf("installed is %s with schematic %s", got, machine.Schematic())
 			}
@@ -83,7 +83,7 @@ func TestPlan_warnsOfRemovedExtensions(t *testing.T) {
 	base := func() tftest.Config { return planeConfig(s, tftest.Bundle(), s.ControlPlane...) }
 	newer := func(config tftest.Config) tftest.Config { return tftest.With(config, "v1.13.2", "talos_version") }
 
-	d := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+	d := tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_control_plane")
 	d.Ready(t, tftest.With(base(), full, "schematic"))
 
 	for name, test := range map[string]struct {

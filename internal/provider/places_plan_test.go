@@ -140,7 +140,7 @@ func TestPlan_machineOfTwoResources(t *testing.T) {
 		// A state has an owner ID; an object that is still to be created has none.
 		for address, refused := range map[string]bool{"10.0.0.22": true, "::ffff:10.0.0.22": true, "10.0.0.99": false} {
 			server := tftest.NewServer(t)
-			prior := put(t, settledState(t, "talosop_worker", tftest.BaseWorker()),
+			prior := tftest.Put(t, settledState(t, "talosop_worker", tftest.BaseWorker()),
 				tftypes.NewAttributePath().WithAttributeName("owner_id"), "of the first pool")
 
 			plans := []func() []*tfprotov6.Diagnostic{

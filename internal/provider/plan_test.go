@@ -298,7 +298,7 @@ func TestPlan_refusedChanges(t *testing.T) {
 func withDigests(t *testing.T, state tftypes.Value) tftypes.Value {
 	t.Helper()
 
-	for name := range remembered(t, state) {
+	for name := range tftest.Remembered(t, state) {
 		state = seen(t, state, name, "config_digest", "sha256:old")
 	}
 

@@ -255,7 +255,7 @@ func TestAccPlanText_ofSeveralResources(t *testing.T) {
 			talos: 53, kubernetes: 65,
 		},
 		"machines": {
-			hcl:   func(s *sitetest.Site) string { return sitetest.ProviderHCL + oneByOneHCL(s, s.Machines()) },
+			hcl:   func(s *sitetest.Site) string { return sitetest.ProviderHCL + sitetest.OneByOneHCL(s, s.Machines()) },
 			talos: 92, kubernetes: 134,
 		},
 	} {

@@ -30,7 +30,7 @@ func TestCreate_withoutAPodNetworkByPatch(t *testing.T) {
 			}
 
 			create := func(kind string, config tftest.Config) *tftest.Driven {
-				d := driveOn(t, tftest.QuickProviderData(), kind)
+				d := tftest.DriveWith(t, tftest.QuickProviderData(), kind)
 				d.Ready(t, quick(config))
 
 				return d
@@ -49,7 +49,7 @@ func TestCreate_withoutAPodNetworkByPatch(t *testing.T) {
 			joined.Apply(t, nil).Must(t)
 			plane.Apply(t, nil).Must(t)
 
-			whole := create("talosop_cluster", tftest.With(onMachines(s, s.URL, s.ControlPlane, s.Workers[:1]),
+			whole := create("talosop_cluster", tftest.With(sitetest.OnMachines(s, s.URL, s.ControlPlane, s.Workers[:1]),
 				[]any{patch}, "control_plane", "config_patches"))
 			whole.Apply(t, nil).Must(t)
 

@@ -62,7 +62,7 @@ resource "talosop_control_plane" "this" {
 		s.ControlPlane[0].HangNextReboot()
 
 		killed := w.Start("apply", "-auto-approve")
-		awaitReboot(t, s, s.ControlPlane[0])
+		sitetest.AwaitReboot(t, s, s.ControlPlane[0])
 		killed.KillProvider()
 		killed.Wait()
 
@@ -85,36 +85,4 @@ resource "talosop_control_plane" "this" {
 		w.MustRun("apply", "-auto-approve")
 		sitetest.Says(t, w.MustRun("plan"), "No changes.")
 	})
-}
-
-// Pods whose state has lost its private part are not created on another host cluster than their own.
-func TestContainer_otherHostIsRefusedWithoutPrivateState(t *testing.T) {
-	t.Parallel()
-
-	s := newHostSite(t)
-	k := newContexts(t, s)
-	d := s.drive(t, "talosop_control_plane")
-	secrets := tftest.NewBundle(t)
-	config := func(replicas int) tftest.Config {
-		return tftest.With(tftest.With(s.container("dev", secrets), replicas, "replicas"),
-			tftest.Config{"kubeconfig_path": k.path, "namespace": s.namespace}, "host")
-	}
-
-	d.Ready(t, config(1))
-	d.Refresh(t).Must(t)
-
-	d.Private = nil
-
-	_, uid, _ := strings.Cut(k.recorded, "kube-system UID")
-	k.recorded = "Recorded: kube-system UID" + strings.TrimSuffix(uid, ")")
-
-	k.use(t, "test")
-	k.refused(t, "a refresh", d.Refresh(t))
-	k.refused(t, "a plan", d.Plan(t, config(3)))
-	k.refused(t, "a destroy", d.ApplyPlanned(t.Context(), t, nil, d.Plan(t, nil)))
-
-	k.use(t, "prod")
-	d.Refresh(t).Must(t)
-	d.ExpectEmpty(t, "on the host that has it", config(1))
-	s.destroy(t, d, "dev")
 }

@@ -29,13 +29,6 @@ output "healthy" {
 }
 `
 
-// registryPatch is a patch with a secret.
-const (
-	registryPassword = "PASSWORD-OF-THE-REGISTRY"
-	registryPatch    = "machine: { registries: { config: { registry.test: { auth: { username: me, password: " +
-		registryPassword + " } } } } }"
-)
-
 // providedSite is the workspace of the example whose secrets are in no state.
 func providedSite(t *testing.T, s *sitetest.Site, cli clitest.CLI, bundle string) *clitest.Workspace {
 	t.Helper()
@@ -45,7 +38,7 @@ func providedSite(t *testing.T, s *sitetest.Site, cli clitest.CLI, bundle string
 	w.Write("beside.tf", besideProvided)
 	w.Write("site_override.tf", `
 resource "talosop_control_plane" "this" { deletion_protection = false }
-resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }
+resource "talosop_worker" "this" { timeouts = { create = "`+sitetest.Hanging+`" } }
 `)
 	w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{
 		"endpoint": s.URL, "control_planes": sitetest.Addresses(s.ControlPlane), "workers": sitetest.Addresses(s.Workers),
@@ -87,7 +80,7 @@ func TestAccProvidedSecrets_areNowhere(t *testing.T) {
 			t.Errorf("the second plan is not empty:\n%s", plan)
 		}
 
-		w.Setenv("TF_VAR_patch", registryPatch)
+		w.Setenv("TF_VAR_patch", sitetest.RegistryPatch)
 		w.Write("change_override.tf", `
 resource "talosop_control_plane" "this" {
   deletion_protection    = false
@@ -106,7 +99,7 @@ provider "talosop" {
 		output += w.MustRun("apply", "change.plan").Output()
 		sitetest.Says(t, w.MustRun("plan"), "No changes.")
 
-		w.Setenv("TF_VAR_patch", strings.ReplaceAll(registryPatch, registryPassword, registryPassword+"-2"))
+		w.Setenv("TF_VAR_patch", strings.ReplaceAll(sitetest.RegistryPatch, sitetest.RegistryPassword, sitetest.RegistryPassword+"-2"))
 
 		changed := w.MustRun("apply", "-auto-approve")
 		sitetest.Says(t, changed, "apply configuration to w-2")
@@ -115,13 +108,13 @@ provider "talosop" {
 		output += changed.Output()
 
 		for _, m := range s.Machines() {
-			if !strings.Contains(string(m.Config()), registryPassword+"-2") {
+			if !strings.Contains(string(m.Config()), sitetest.RegistryPassword+"-2") {
 				t.Errorf("%s did not get the patch", m.Name())
 			}
 		}
 
 		texts["state"] = w.Read("terraform.tfstate*")
-		texts["private state"] = privateIn(t, w.Read("terraform.tfstate"))
+		texts["private state"] = sitetest.PrivateIn(t, w.Read("terraform.tfstate"))
 
 		if restored := w.Run("plan", "-destroy").Output(); !strings.Contains(restored, "will be destroyed") {
 			t.Errorf("the plan of a destroy:\n%s", restored)
@@ -132,7 +125,7 @@ provider "talosop" {
 		sitetest.HoldsNone(t, bundle, texts)
 
 		for where, text := range texts {
-			if strings.Contains(text, registryPassword) {
+			if strings.Contains(text, sitetest.RegistryPassword) {
 				t.Errorf("%s holds the password of the patch", where)
 			}
 		}

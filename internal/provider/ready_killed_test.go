@@ -220,7 +220,7 @@ func TestReady_afterAKilledGrowthOnMetal(t *testing.T) {
 			small["workers"] = tftest.Config{"all": tftest.Config{"install": tftest.Config{"disk": "/dev/sda"},
 				"max_unavailable": "50%", "machines": siteMachines(s.Workers[:1])}}
 
-			return &growth{driven: driveOn(t, tftest.QuickProviderData(), "talosop_cluster"), small: small, large: large,
+			return &growth{driven: tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_cluster"), small: small, large: large,
 				planes: s.ControlPlane, workers: s.Workers}
 		},
 		"talosop_control_plane": func(t *testing.T, s *sitetest.Site) *growth {
@@ -228,14 +228,14 @@ func TestReady_afterAKilledGrowthOnMetal(t *testing.T) {
 
 			secrets := tftest.NewBundle(t)
 
-			return &growth{driven: driveOn(t, tftest.QuickProviderData(), "talosop_control_plane"),
+			return &growth{driven: tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_control_plane"),
 				small: planeConfig(s, secrets, s.ControlPlane[:1]...), large: planeConfig(s, secrets, s.ControlPlane...),
 				planes: s.ControlPlane}
 		},
 		"talosop_worker": func(t *testing.T, s *sitetest.Site) *growth {
 			t.Helper()
 
-			plane := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+			plane := tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_control_plane")
 			plane.Ready(t, planeConfig(s, tftest.NewBundle(t), s.ControlPlane[:1]...))
 
 			pool := func(machines ...*sim.Machine) tftest.Config {
@@ -244,16 +244,16 @@ func TestReady_afterAKilledGrowthOnMetal(t *testing.T) {
 					"deletion_protection": false}
 			}
 
-			return &growth{driven: driveOn(t, tftest.QuickProviderData(), "talosop_worker"), small: pool(s.Workers[0]),
+			return &growth{driven: tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_worker"), small: pool(s.Workers[0]),
 				large: pool(s.Workers...), planes: s.ControlPlane[:1], workers: s.Workers}
 		},
 		"talosop_machine": func(t *testing.T, s *sitetest.Site) *growth {
 			t.Helper()
 
 			secrets := tftest.NewBundle(t)
-			driveOn(t, tftest.QuickProviderData(), "talosop_control_plane").Ready(t, planeConfig(s, secrets, s.ControlPlane[0]))
+			tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_control_plane").Ready(t, planeConfig(s, secrets, s.ControlPlane[0]))
 
-			return &growth{driven: driveOn(t, tftest.QuickProviderData(), "talosop_machine"),
+			return &growth{driven: tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_machine"),
 				large: oneMachineConfig(s, secrets, "controlplane", s.ControlPlane[1]), planes: s.ControlPlane[:2]}
 		},
 	} {

@@ -7,22 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
-
-// driveOn is a resource of metal machines without state.
-func driveOn(t *testing.T, m *providerdata.ProviderData, name string) *tftest.Driven {
-	t.Helper()
-
-	d := tftest.Drive(t, name, nil)
-	d.Server = tftest.ServeWith(t, m, tftest.Config{})
-
-	return d
-}
 
 // planeConfig is a talosop_control_plane of machines of a site.
 func planeConfig(s *sitetest.Site, secrets string, machines ...*sim.Machine) tftest.Config {
@@ -80,14 +69,14 @@ func TestReady_etcdWithoutQuorum(t *testing.T) {
 
 	s := sitetest.New(t, 3, 0)
 	secrets := tftest.NewBundle(t)
-	own := driveOn(t, tftest.QuickProviderData(), "talosop_control_plane")
+	own := tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_control_plane")
 	config := planeConfig(s, secrets, s.ControlPlane[0])
 	config["timeouts"] = tftest.Config{"update": "20s"}
 
 	own.Ready(t, config)
 
 	for _, m := range s.ControlPlane[1:] {
-		driveOn(t, tftest.QuickProviderData(), "talosop_machine").Ready(t, oneMachineConfig(s, secrets, "controlplane", m))
+		tftest.DriveWith(t, tftest.QuickProviderData(), "talosop_machine").Ready(t, oneMachineConfig(s, secrets, "controlplane", m))
 	}
 
 	own.Refresh(t).Must(t)

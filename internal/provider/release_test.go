@@ -155,12 +155,12 @@ func remembersAll(t *testing.T, where string, attributes []byte, now tftypes.Val
 	want, err := record.DecodeFormer(observed)
 	tftest.Must(t, err)
 
-	got := remembered(t, now)
+	got := tftest.Remembered(t, now)
 	if !reflect.DeepEqual(got, want) || len(want) == 0 {
 		t.Errorf("%s observed %+v, and it is remembered as %+v", where, want, got)
 	}
 
-	if !remember(t, now, got).Equal(now) {
+	if !tftest.Remember(t, now, got).Equal(now) {
 		t.Errorf("%s shows %s of %+v", where, tftest.AttributeOf(t, now, "observed"), got)
 	}
 

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"filippo.io/age"
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -32,8 +31,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
-
-const thePlane = "talosop_control_plane.this"
 
 // restorable is a site with a folder for snapshots, and secrets that outlive resources.
 type restorable struct {
@@ -138,24 +135,6 @@ func (r *restorable) isBack(t *testing.T) {
 	}
 }
 
-// wipe deletes the data of every machine.
-func (r *restorable) wipe(t *testing.T) {
-	t.Helper()
-
-	for _, m := range r.ControlPlane {
-		m.Wipe()
-		m.PowerOn()
-	}
-
-	for _, m := range r.ControlPlane {
-		if err := m.AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	r.ForgetCalls()
-}
-
 // bySelf takes a snapshot with talosctl.
 func (r *restorable) bySelf(t *testing.T, to string) {
 	t.Helper()
@@ -202,7 +181,7 @@ func slowProviders() map[string]func() (tfprotov6.ProviderServer, error) {
 // restoredFrom checks the snapshot in a state that etcd started with.
 func restoredFrom(check knownvalue.Check) []statecheck.StateCheck {
 	return []statecheck.StateCheck{
-		phaseIs(thePlane, "Ready"), statecheck.ExpectKnownValue(thePlane, tfjsonpath.New("restored_from"), check),
+		sitetest.PhaseIs(sitetest.ThePlane, "Ready"), statecheck.ExpectKnownValue(sitetest.ThePlane, tfjsonpath.New("restored_from"), check),
 	}
 }
 
@@ -211,7 +190,7 @@ var again = resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanChec
 // plansRestore checks that the plan restores, and that the next one is empty.
 func plansRestore() resource.ConfigPlanChecks {
 	checks := again
-	checks.PreApply = []plancheck.PlanCheck{operationsAre(thePlane,
+	checks.PreApply = []plancheck.PlanCheck{sitetest.OperationsAre(sitetest.ThePlane,
 		`apply configuration to cp-1: .*`, `apply configuration to cp-2: .*`, `apply configuration to cp-3: .*`,
 		`restore etcd on cp-1 from .*`)}
 
@@ -227,7 +206,7 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 		r := newRestorable(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "etcd")), OnlyEtcd: true}, 3)
 		plain := filepath.Join(r.Folder, "plain.snapshot")
 
-		identity := newIdentity(t)
+		identity := sitetest.NewIdentity(t)
 		encrypted := r.listed() + r.plane(r.latest(fmt.Sprintf("identities_wo = [%q]", identity)))
 		byHand := r.plane(known(plain))
 
@@ -240,7 +219,7 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 					PreConfig: func() {
 						r.bySelf(t, plain)
 						r.forget(t)
-						r.wipe(t)
+						r.Wipe(t)
 					},
 					Config: encrypted, ConfigPlanChecks: plansRestore(),
 					ConfigStateChecks: restoredFrom(knownvalue.StringRegexp(sitetest.Message("/test/etcd-snapshot-"))),
@@ -282,7 +261,7 @@ func TestAccRestore_olderThanAWorker(t *testing.T) {
 				{Config: r.plane("")},
 				{PreConfig: func() { r.bySelf(t, snapshot) }, Config: whole},
 				{
-					PreConfig: func() { r.wipe(t) },
+					PreConfig: func() { r.Wipe(t) },
 					Config:    r.plane(known(snapshot)) + r.WorkersOf(late, ""),
 
 					ExpectNonEmptyPlan: true, // only now does a refresh read Kubernetes
@@ -291,12 +270,12 @@ func TestAccRestore_olderThanAWorker(t *testing.T) {
 					Config: whole,
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
-							operationsAre("talosop_worker.this", `restart the kubelet of w-1 to register its missing node`),
+							sitetest.OperationsAre("talosop_worker.this", `restart the kubelet of w-1 to register its missing node`),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs(thePlane, "Ready"), phaseIs("talosop_worker.this", "Ready"),
+						sitetest.PhaseIs(sitetest.ThePlane, "Ready"), sitetest.PhaseIs("talosop_worker.this", "Ready"),
 					},
 				},
 			},
@@ -317,7 +296,7 @@ func TestAccRestore_isRefused(t *testing.T) {
 		cut := filepath.Join(r.Folder, "cut.snapshot")
 		forgedKey := "test/etcd-snapshot-2099-01-02T03-00-00Z-" + tftest.MarkOf(t, tftest.Bundle()) + "-zzzzzz.db.age"
 
-		identity, other := newIdentity(t), newIdentity(t)
+		identity, other := sitetest.NewIdentity(t), sitetest.NewIdentity(t)
 
 		encrypted := func(opened string) string { return r.listed() + r.plane(r.latest(opened)) }
 		file := func(path string) string { return r.plane(known(path)) }
@@ -366,7 +345,7 @@ func TestAccRestore_isRefused(t *testing.T) {
 				refused(foreign, "Snapshot of another cluster:"),
 				{
 					PreConfig: func() { r.ExpectNothingSent(t) }, Config: right, ConfigPlanChecks: again,
-					ConfigStateChecks: append(restoredFrom(knownvalue.NotNull()), statecheck.ExpectKnownValue(thePlane,
+					ConfigStateChecks: append(restoredFrom(knownvalue.NotNull()), statecheck.ExpectKnownValue(sitetest.ThePlane,
 						tfjsonpath.New("restore_from").AtMapKey("identities_wo"), knownvalue.Null())),
 				},
 				{
@@ -414,17 +393,6 @@ func (r *restorable) forge(t *testing.T, from, key, recipient string) {
 
 		tftest.Must(t, os.WriteFile(filepath.Join(r.Folder, key)+ending, stored, 0o600))
 	}
-}
-
-func newIdentity(t *testing.T) *age.X25519Identity {
-	t.Helper()
-
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return identity
 }
 
 // cutShort copies a file without its last byte.

@@ -1,118 +1,13 @@
 package provider_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
-
-// restoringFrom restores a snapshot of a bucket; without a key it restores nothing.
-func restoringFrom(config tftest.Config, key any) tftest.Config {
-	return tftest.With(config, tftest.Config{"s3": tftest.Config{"bucket": "backups", "key": key,
-		"region": "eu-central-1"}},
-		"restore_from")
-}
-
-// lostEtcd is a state in which all control planes were observed without their configuration.
-func lostEtcd(t *testing.T, state tftypes.Value) tftypes.Value {
-	t.Helper()
-
-	for _, machine := range []string{"cp-1", "cp-2", "cp-3"} {
-		state = wiped(machine)(t, state)
-	}
-
-	return state
-}
-
-// restoredBefore is a state in which etcd started with a snapshot of the bucket.
-func restoredBefore(key string) func(*testing.T, tftypes.Value) tftypes.Value {
-	return func(t *testing.T, state tftypes.Value) tftypes.Value {
-		t.Helper()
-
-		state = put(t, state, tftypes.NewAttributePath().WithAttributeName("restored_from"), "s3://backups/"+key)
-
-		return put(t, state, tftypes.NewAttributePath().WithAttributeName("restored_at"), "2026-01-02T04:00:00Z")
-	}
-}
-
-func restoreScenarios() map[string]planScenario {
-	const key, newer = "talos/prod/older.db", "talos/prod/newer.db"
-
-	restored := func() tftest.Config { return restoringFrom(tftest.BaseCluster(), key) }
-
-	return map[string]planScenario{
-		"restore-create": {says: "A cluster is made from a snapshot.", after: restored()},
-		"restore-create-from-a-file": {
-			says:  "A cluster is made from a file that talosctl wrote.",
-			after: tftest.With(tftest.BaseCluster(), "./etcd.snapshot", "restore_from", "file", "path"),
-		},
-		"restore-create-from-an-unknown-key": {
-			says:  "A cluster is made from a snapshot that is known after the apply.",
-			after: restoringFrom(tftest.BaseCluster(), tftest.Unknown{}),
-		},
-		"restore-lost": {
-			says:   "Every control plane lost its data, and a snapshot is to bring it back.",
-			before: tftest.BaseCluster(), after: restored(), since: lostEtcd,
-		},
-		"restore-lost-unasked-refused": {
-			says:   "Every control plane lost its data, and nobody asks for a snapshot.",
-			before: tftest.BaseCluster(), after: tftest.BaseCluster(), since: lostEtcd,
-		},
-		"restore-lost-again": {
-			says:   "A cluster that was restored lost its data once more, and a newer snapshot is to bring it back.",
-			before: restored(), after: restoringFrom(tftest.BaseCluster(), newer),
-			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
-				t.Helper()
-
-				return lostEtcd(t, restoredBefore(key)(t, state))
-			},
-		},
-		"restore-lost-same-refused": {
-			says:   "A cluster that was restored lost its data once more, and nobody asks for another snapshot.",
-			before: restored(), after: restored(),
-			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
-				t.Helper()
-
-				return lostEtcd(t, restoredBefore(key)(t, state))
-			},
-		},
-		"restore-part-lost": {
-			says:   "One control plane lost its data: it joins again, and a snapshot is refused.",
-			before: tftest.BaseCluster(), after: restored(), since: wiped("cp-2"),
-		},
-		"restore-living-refused": {
-			says:   "A snapshot is asked for while the cluster lives.",
-			before: tftest.BaseCluster(), after: restored(),
-		},
-		"restore-changed-refused": {
-			says:   "A cluster that was restored lives, and another snapshot is asked for.",
-			before: restored(), after: restoringFrom(tftest.BaseCluster(), newer), since: restoredBefore(key),
-		},
-		"restore-same": {
-			says:   "A cluster that was restored lives, and nothing is asked for that was not done.",
-			before: restored(), after: restored(), since: restoredBefore(key),
-		},
-		"restore-taken-out": {
-			says:   "The snapshot is taken out of the configuration after the restore.",
-			before: restored(), after: tftest.BaseCluster(), since: restoredBefore(key),
-		},
-		"restore-interrupted": {
-			says:   "A run that restored the snapshot was killed. The next one goes on.",
-			before: tftest.BaseCluster(), after: restored(),
-			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
-				t.Helper()
-
-				return degraded(t, seen(t, state, "cp-1", "etcd_restored_at", "2026-01-02T04:00:00Z"))
-			},
-		},
-	}
-}
 
 // A snapshot whose name identifies its cluster is refused for any other, as soon as the secrets are known. An
 // encrypted one needs its decryption key.
@@ -145,31 +40,31 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 		config   tftest.Config
 		At, says string
 	}{
-		"of this cluster": {config: restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".zst"))},
-		"of another":      {restoringFrom(tftest.BaseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
-		"of unknown secrets": {config: restoringFrom(tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "secrets"),
+		"of this cluster": {config: tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), ".zst"))},
+		"of another":      {tftest.RestoringFrom(tftest.BaseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
+		"of unknown secrets": {config: tftest.RestoringFrom(tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "secrets"),
 			key(foreign, ""))},
 		"a sum of something else": {
-			opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), "")), "sha256", "md5:abc"),
+			opened(tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), "")), "sha256", "md5:abc"),
 			`AttributeName("restore_from").AttributeName("sha256")`, "64 hexadecimal digits",
 		},
-		"a sum": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), "")), "sha256",
+		"a sum": {config: opened(tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), "")), "sha256",
 			strings.Repeat("aB", 32))},
-		"an empty passphrase": {opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo", ""),
+		"an empty passphrase": {opened(tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo", ""),
 			passphrase,
 			"Found an empty string"},
-		"no identity": {opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{}), list,
+		"no identity": {opened(tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{}), list,
 			"Found an empty list"},
-		"with an identity": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
+		"with an identity": {config: opened(tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{identity})},
-		"with a file of one": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
+		"with a file of one": {config: opened(tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{"# created: today\n" + identity + "\n"})},
-		"with a recipient": {opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
+		"with a recipient": {opened(tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{"age1abc"}),
 			identities, "is a public key"},
-		"with a passphrase": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
+		"with a passphrase": {config: opened(tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
 			"correct horse")},
-		"with an unknown one": {config: opened(restoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
+		"with an unknown one": {config: opened(tftest.RestoringFrom(tftest.BaseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
 			tftest.Unknown{})},
 	} {
 		got := tftest.Validate(t, "talosop_cluster", test.config)
@@ -184,76 +79,10 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 	}
 
 	refused := tftest.Plan(t, "talosop_control_plane", nil,
-		tftest.ValueOf(t, tftest.TypeOf(t, "talosop_control_plane"), restoringFrom(tftest.BaseControlPlane(),
+		tftest.ValueOf(t, tftest.TypeOf(t, "talosop_control_plane"), tftest.RestoringFrom(tftest.BaseControlPlane(),
 			key(foreign, ""))))
 	if len(refused.Diagnostics) != 1 || refused.Diagnostics[0].Attribute.String() != atKey {
 		t.Errorf("a plan of a control plane from the snapshot of another cluster says %s", tftest.Show(refused.Diagnostics))
-	}
-}
-
-// An encrypted snapshot needs its decryption key in the plan that restores it, and in no later one.
-func TestRestore_opensTheSnapshotOnce(t *testing.T) {
-	t.Parallel()
-
-	key := "talos/prod/etcd-snapshot-2026-01-02T03-00-00Z-" + tftest.MarkOf(t, tftest.Bundle()) + "-abcdef.db.age"
-	typ := tftest.TypeOf(t, "talosop_cluster")
-	locked := func() tftest.Config { return restoringFrom(tftest.BaseCluster(), key) }
-	lives := restoredBefore(key)(t, settledState(t, "talosop_cluster", tftest.BaseCluster()))
-	lost := lostEtcd(t, settledState(t, "talosop_cluster", tftest.BaseCluster()))
-
-	for name, test := range map[string]struct {
-		state  *tftypes.Value
-		config tftest.Config
-		needs  bool
-	}{
-		"a create":              {nil, locked(), true},
-		"a create with a key":   {nil, tftest.With(locked(), tftest.Unknown{}, "restore_from", "passphrase_wo"), false},
-		"a restore":             {&lost, locked(), true},
-		"what was restored":     {&lives, locked(), false},
-		"what came from others": {nil, restoringFrom(tftest.BaseCluster(), "talos/prod/older.db"), false},
-	} {
-		diagnostics := tftest.Show(tftest.Plan(t, "talosop_cluster", test.state, tftest.ValueOf(t, typ, test.config)).Diagnostics)
-		if strings.Contains(diagnostics, "[snapshot_name_encrypted]") != test.needs || !test.needs &&
-			strings.Contains(diagnostics, "ERROR") {
-			t.Errorf("%s: %s", name, diagnostics)
-		}
-	}
-
-	// A decryption key for a snapshot that is not encrypted is refused.
-	open := tftest.With(restoringFrom(tftest.BaseCluster(), strings.TrimSuffix(key, ".age")), "correct horse",
-		"restore_from",
-		"passphrase_wo")
-	if diagnostics := tftest.Show(tftest.Plan(t, "talosop_cluster", nil,
-		tftest.ValueOf(t, typ, open)).Diagnostics); !strings.Contains(diagnostics, "[snapshot_name_not_encrypted]") {
-		t.Errorf("a plain one with a passphrase: %s", diagnostics)
-	}
-}
-
-// The same key on another server is another snapshot, and another address of the same server is not.
-func TestRestore_sameKeyOnAnotherServer(t *testing.T) {
-	t.Parallel()
-
-	const key = "talos/prod/older.db"
-
-	at := func(endpoint string) tftest.Config {
-		return tftest.With(restoringFrom(tftest.BaseCluster(), key), endpoint, "restore_from", "s3", "endpoint")
-	}
-	typ := tftest.TypeOf(t, "talosop_cluster")
-	state := lostEtcd(t, settledState(t, "talosop_cluster", at("https://s3.example.org")))
-
-	for endpoint, restores := range map[string]bool{"https://s3.example.org": false, "https://s3.example.org/": false,
-		"https://replica.example.org": true} {
-		resp := tftest.Plan(t, "talosop_cluster", &state, tftest.ValueOf(t, typ, at(endpoint)))
-
-		value, err := resp.PlannedState.Unmarshal(typ)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		if got := strings.Contains(tftest.AttributeOf(t, value, "operations").String(),
-			"restore etcd on cp-1 from "+endpoint+"/backups/"+key); got != restores {
-			t.Errorf("at %s it is restored: %v, with %s", endpoint, got, tftest.AttributeOf(t, value, "operations"))
-		}
 	}
 }
 
@@ -278,62 +107,6 @@ func TestRestore_takesExactlyOneSource(t *testing.T) {
 			tftest.With(tftest.BaseCluster(), from, "restore_from")); len(got) != 1 ||
 			!strings.Contains(tftest.Show(got), "[backup_location] Invalid location: restore_from.s3") {
 			t.Errorf("%s: %s", name, tftest.Show(got))
-		}
-	}
-}
-
-// restoreArguments are all arguments that select a snapshot.
-func restoreArguments() tftest.Config {
-	return tftest.Config{
-		"s3": tftest.Config{
-			"bucket": "backups", "key": "talos/prod/older.db", "endpoint": "https://s3.example.org", "region": "eu-central-1",
-			"path_style": true, "checksums": false,
-			"insecure_skip_tls_verify": true, "access_key_id_wo": "AKIAEXAMPLE", "secret_access_key_wo": "correct horse battery",
-			"session_token_wo": "staple",
-			"role":             tftest.Config{"arn": "arn:aws:iam::123456789012:role/backups"},
-		},
-		"identities_wo": []any{"AGE-SECRET-KEY-1EXAMPLE"}, "passphrase_wo": "correct horse",
-		"sha256": strings.Repeat("ab", 32),
-	}
-}
-
-// restoredIn names the snapshot of a configuration.
-func restoredIn(t *testing.T, config tftest.Config) string {
-	t.Helper()
-
-	from, _ := config["restore_from"].(tftest.Config)
-
-	if s3, ok := from["s3"].(tftest.Config); ok {
-		if s3["endpoint"] != nil {
-			return fmt.Sprintf("%s/%s/%s", s3["endpoint"], s3["bucket"], s3["key"])
-		}
-
-		return fmt.Sprintf("s3://%s/%s", s3["bucket"], s3["key"])
-	}
-
-	file, ok := from["file"].(tftest.Config)
-	if !ok {
-		t.Fatalf("%v names no snapshot", from)
-	}
-
-	return fmt.Sprint(file["path"])
-}
-
-// No plan contains the write-only values that decrypt and reach a snapshot.
-func TestRestore_planHasNoWriteOnlyValues(t *testing.T) {
-	t.Parallel()
-
-	for resource, config := range map[string]tftest.Config{"talosop_control_plane": fullControlPlane(),
-		"talosop_cluster": fullCluster()} {
-		err := tftypes.Walk(planOf(t, resource, nil, config), func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
-			if tftest.IsWriteOnly(at) && !v.IsNull() {
-				t.Errorf("the plan of %s has %s", resource, at)
-			}
-
-			return true, nil
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func TestAccRehearsal_besideTheCluster(t *testing.T) {
 
 		sitetest.Says(t, sitetest.Fails(t, w, "apply", "-auto-approve"), "a cluster with these secrets already runs",
 			"To rehearse the restore next to that cluster, set isolated = true and a separate endpoint")
-		expectWaiting(t, r.spares...)
+		sitetest.ExpectWaiting(t, r.spares...)
 
 		if sent := s.CallsTo("ApplyConfiguration"); len(sent) > 0 || len(w.Resources()) > 0 {
 			t.Errorf("the refused restore sent %v, and has %v in state", sent, w.Resources())
@@ -125,7 +125,7 @@ func TestAccRehearsal_besideTheCluster(t *testing.T) {
 		w.MustRun("apply", "-auto-approve")
 
 		own := r.live(t, endpoint, r.spares[0])
-		if phase := w.Attribute(thePlane, "phase"); phase != "Ready" || len(own.Parts) != 3+3 ||
+		if phase := w.Attribute(sitetest.ThePlane, "phase"); phase != "Ready" || len(own.Parts) != 3+3 ||
 			!maps.Equal(own.Object.Data, before.Object.Data) {
 			t.Errorf("the rehearsal is %v and consists of %q with %v, want three members, three nodes and the object of the "+
 				"snapshot", phase, own.Parts, own.Object.Data)

@@ -75,7 +75,7 @@ func TestAccRotation_ofAWholeCluster(t *testing.T) {
 		var former *pki.Bundle
 
 		last.Check = func(*terraform.State) error {
-			refuses(t, s, former)
+			sitetest.ExpectRefused(t, s, former)
 
 			if calls := s.CallsTo("Reboot"); len(calls) > 0 {
 				t.Errorf("machines rebooted: %v", calls)
@@ -209,7 +209,7 @@ func TestAccRotation_ofProvidedSecrets(t *testing.T) {
 
 		former, err := pki.Parse([]byte(bundle))
 		tftest.Must(t, err)
-		refuses(t, s, former)
+		sitetest.ExpectRefused(t, s, former)
 
 		for _, secrets := range []string{bundle, fresh} {
 			sitetest.HoldsNone(t, secrets, map[string]string{"state": w.Read("terraform.tfstate*")})

@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -25,7 +23,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
-	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -264,63 +261,6 @@ func (r *rotationLife) write(c pki.Credentials) error {
 	return last
 }
 
-// refuses checks that no machine and no API server takes credentials of secrets.
-func refuses(t *testing.T, s *sitetest.Site, former *pki.Bundle) {
-	t.Helper()
-
-	talos, err := former.TalosClient([]string{pki.RoleReader}, time.Hour)
-	tftest.Must(t, err)
-
-	kubernetes, err := former.KubernetesClient("somebody", []string{pki.GroupAdmin}, time.Hour)
-	tftest.Must(t, err)
-
-	for _, m := range s.Machines() {
-		if err := handshake(m, talos); err == nil {
-			t.Errorf("%s takes a former talosconfig", m.Name())
-		}
-	}
-
-	for _, m := range s.ControlPlane {
-		// The client does not verify the server: the server has to refuse by itself.
-		api, err := typedcore.NewForConfig(&rest.Config{
-			Host: "https://" + net.JoinHostPort(m.Address().String(), "6443"), Timeout: 10 * time.Second,
-			TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: kubernetes.Certificate, KeyData: kubernetes.Key},
-		})
-		tftest.Must(t, err)
-
-		if _, err := api.ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
-			t.Errorf("the API server of %s says to a former kubeconfig: %v", m.Name(), err)
-		}
-	}
-}
-
-// handshake returns nil when the Talos API of a machine accepts a client certificate.
-func handshake(m *sim.Machine, c pki.Credentials) error {
-	certificate, err := tls.X509KeyPair(c.Certificate, c.Key)
-	if err != nil {
-		return err
-	}
-
-	connection, err := tls.DialWithDialer(&net.Dialer{Timeout: 5 * time.Second}, "tcp",
-		net.JoinHostPort(m.Address().String(), "50000"), &tls.Config{
-			Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: true, NextProtos: []string{"h2"}, //nolint:gosec // see above
-		})
-	if err != nil {
-		return err
-	}
-
-	defer connection.Close()
-
-	if err := connection.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return err
-	}
-
-	// The first message of a server shows whether it accepted the certificate (TLS 1.3).
-	_, err = connection.Read(make([]byte, 1))
-
-	return err
-}
-
 // rotationEnd is where an apply of a rotation is interrupted.
 type rotationEnd struct {
 	How          end
@@ -372,7 +312,7 @@ func TestRotation_goesOnWhereverAnApplyEnds(t *testing.T) {
 			before := r.bundle()
 			changes := r.settle()
 			t.Logf("changes of each apply: %v", changes)
-			refuses(t, r.lifeSite.Site, before)
+			sitetest.ExpectRefused(t, r.lifeSite.Site, before)
 
 			for i, at := range rotationEnds(changes, c.ends) {
 				t.Logf("%+v", at)
@@ -420,7 +360,7 @@ func TestRotation_goesOnAfterAppliesThatEndEarly(t *testing.T) {
 				}
 
 				r.settle()
-				refuses(t, r.lifeSite.Site, before)
+				sitetest.ExpectRefused(t, r.lifeSite.Site, before)
 			}
 		})
 	}

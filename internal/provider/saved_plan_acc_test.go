@@ -1,8 +1,6 @@
 package provider_test
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
@@ -13,79 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
-
-// withoutSensitive is a plan in JSON without the values that it marks as sensitive.
-func withoutSensitive(t *testing.T, shown string) string {
-	t.Helper()
-
-	var plan any
-	tftest.Must(t, json.Unmarshal([]byte(shown), &plan))
-
-	return tftest.JSON(t, hideSensitive(plan))
-}
-
-func hideSensitive(node any) any {
-	switch node := node.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for name, child := range node {
-			out[name] = hideSensitive(child)
-		}
-
-		for name, marks := range map[string]string{
-			"before": "before_sensitive", "after": "after_sensitive", "values": "sensitive_values",
-		} {
-			if hidden, marked := node[marks]; marked {
-				out[name] = sitetest.Visible(node[name], hidden)
-			}
-		}
-
-		return out
-	case []any:
-		out := make([]any, len(node))
-		for i, child := range node {
-			out[i] = hideSensitive(child)
-		}
-
-		return out
-	default:
-		return node
-	}
-}
-
-// privateIn is the private state of the provider.
-func privateIn(t *testing.T, state string) string {
-	t.Helper()
-
-	var parsed struct {
-		Resources []struct {
-			Instances []struct {
-				Private []byte `json:"private"`
-			} `json:"instances"`
-		} `json:"resources"`
-	}
-
-	tftest.Must(t, json.Unmarshal([]byte(state), &parsed))
-
-	var text strings.Builder
-
-	for _, r := range parsed.Resources {
-		for _, i := range r.Instances {
-			var values map[string]string
-			if len(i.Private) == 0 || json.Unmarshal(i.Private, &values) != nil {
-				continue
-			}
-
-			for name, value := range values {
-				decoded, err := base64.StdEncoding.DecodeString(value)
-				tftest.Must(t, err)
-				text.WriteString(name + "=" + string(decoded) + "\n")
-			}
-		}
-	}
-
-	return text.String()
-}
 
 // Plans of every resource with machines are saved and applied. A plan that creates a cluster contains no secret.
 // Later ones contain only those of the state, marked as sensitive. A stale plan fails before it contacts a machine.
@@ -100,7 +25,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 			return s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, patch), "")
 		},
 		"single machines": func(s *sitetest.Site, patch string) string {
-			single := strings.TrimPrefix(oneByOneHCL(s, s.Machines()), sitetest.SecretsHCL)
+			single := strings.TrimPrefix(sitetest.OneByOneHCL(s, s.Machines()), sitetest.SecretsHCL)
 
 			return strings.Replace(single, "deletion_protection = false", "deletion_protection = false\n"+patch, 1)
 		},
@@ -121,7 +46,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 
 				bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 				sitetest.HoldsNone(t, bundle, map[string]string{
-					"the plan of the create": shown, "its file": content, "private state": privateIn(t, w.Read("terraform.tfstate")),
+					"the plan of the create": shown, "its file": content, "private state": sitetest.PrivateIn(t, w.Read("terraform.tfstate")),
 				})
 
 				if !strings.Contains(content, s.URL) || !strings.Contains(w.Read("terraform.tfstate"),
@@ -132,7 +57,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 				write(`config_patches = ["machine: { sysctls: { net.core.somaxconn: \"65535\" } }"]`)
 
 				shown, _ = w.SavedPlan("change.plan")
-				sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the change": withoutSensitive(t, shown)})
+				sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the change": sitetest.WithoutSensitive(t, shown)})
 
 				s.ForgetCalls()
 				sitetest.Says(t, sitetest.Fails(t, w, "apply", "create.plan"), "Saved plan is stale")
@@ -145,8 +70,8 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 				s.ExpectNothingSent(t)
 
 				shown, _ = w.SavedPlan("destroy.plan", "-destroy")
-				sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the destroy": withoutSensitive(t, shown),
-					"private state": privateIn(t, w.Read("terraform.tfstate"))})
+				sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the destroy": sitetest.WithoutSensitive(t, shown),
+					"private state": sitetest.PrivateIn(t, w.Read("terraform.tfstate"))})
 				w.MustRun("apply", "destroy.plan")
 
 				for _, m := range s.Machines() {
@@ -184,7 +109,7 @@ func TestAccSavedPlan_ofPods(t *testing.T) {
 		write(2)
 
 		shown, _ = w.SavedPlan("growth.plan")
-		sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the growth": withoutSensitive(t, shown)})
+		sitetest.HoldsNone(t, bundle, map[string]string{"the plan of the growth": sitetest.WithoutSensitive(t, shown)})
 
 		if leak := sitetest.Leaked(kubeconfig, shown+content+w.PlanFile("growth.plan")); leak != "" {
 			t.Errorf("a plan holds credentials of the host: %s", leak)

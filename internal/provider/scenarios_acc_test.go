@@ -22,10 +22,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-func phaseIs(address, phase string) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(address, tfjsonpath.New("phase"), knownvalue.StringExact(phase))
-}
-
 // resourceCount checks how many resources there are in state.
 type resourceCount int
 
@@ -131,7 +127,7 @@ func TestAccIncompleteCreate_resumes(t *testing.T) {
 		s.ControlPlane[2].HangNextReboot()
 
 		config := sitetest.SecretsHCL + s.ControlPlaneHCL(`
-  timeouts = { create = "`+hanging+`" }
+  timeouts = { create = "`+sitetest.Hanging+`" }
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
@@ -157,7 +153,7 @@ func TestAccIncompleteCreate_resumes(t *testing.T) {
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_control_plane.this", "Ready")},
+					ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs("talosop_control_plane.this", "Ready")},
 				},
 			},
 		})
@@ -208,7 +204,7 @@ func TestAccIncompleteCreate_onIncompleteError(t *testing.T) {
 			Steps: []resource.TestStep{
 				{
 					Config: sitetest.SecretsHCL + s.ControlPlaneHCL("") +
-						s.WorkersHCL("on_incomplete = \"error\"\n  timeouts = { create = \""+hanging+"\" }"),
+						s.WorkersHCL("on_incomplete = \"error\"\n  timeouts = { create = \""+sitetest.Hanging+"\" }"),
 					ExpectError: sitetest.Message("The resource is tainted"),
 				},
 				{
@@ -301,7 +297,7 @@ func TestAccRefresh_withAMachineDown(t *testing.T) {
 						statecheck.ExpectKnownValue("talosop_control_plane.this",
 							tfjsonpath.New("observed").AtMapKey("cp-3").AtMapKey("stage"),
 							knownvalue.StringExact("running")),
-						phaseIs("talosop_worker.this", "Ready"),
+						sitetest.PhaseIs("talosop_worker.this", "Ready"),
 					},
 				},
 				{
@@ -339,7 +335,7 @@ func TestAccAddress_swappedOnesAreRefused(t *testing.T) {
 					ConfigStateChecks: []statecheck.StateCheck{
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-1").AtMapKey("uuid"),
 							knownvalue.StringExact(s.Workers[0].UUID())),
-						phaseIs("talosop_worker.this", "Ready"),
+						sitetest.PhaseIs("talosop_worker.this", "Ready"),
 					},
 				},
 			},
@@ -373,12 +369,12 @@ func TestAccDrift_wipedWorkerIsRepaired(t *testing.T) {
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionUpdate),
 							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionNoop),
-							operationsAre("talosop_worker.this", `delete node .* of w-1 from Kubernetes`,
+							sitetest.OperationsAre("talosop_worker.this", `delete node .* of w-1 from Kubernetes`,
 								`apply configuration to w-1: installs .*`),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")},
+					ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs("talosop_worker.this", "Ready")},
 				},
 			},
 		})
@@ -422,7 +418,7 @@ func TestAccPreserve_keepsMachinesRunning(t *testing.T) {
 				{PreConfig: s.ForgetCalls, Config: sitetest.SecretsHCL + s.ControlPlaneHCL("")},
 				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: sitetest.SecretsHCL + s.ControlPlaneHCL("")},
 				// The same machine can be added again.
-				{Config: s.WholeCluster(), ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")}},
+				{Config: s.WholeCluster(), ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs("talosop_worker.this", "Ready")}},
 			},
 		})
 
@@ -477,7 +473,7 @@ func TestAccCreate_withoutCNI(t *testing.T) {
 					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 				},
 				ConfigStateChecks: []statecheck.StateCheck{
-					phaseIs("talosop_control_plane.this", "Ready"), phaseIs("talosop_worker.this", "Ready"),
+					sitetest.PhaseIs("talosop_control_plane.this", "Ready"), sitetest.PhaseIs("talosop_worker.this", "Ready"),
 					statecheck.ExpectKnownValue("talosop_worker.this",
 						tfjsonpath.New("observed").AtMapKey("w-1").AtMapKey("node_name"), knownvalue.NotNull()),
 				},
@@ -509,7 +505,7 @@ func TestAccHandle_isWrittenByHand(t *testing.T) {
 				ConfigPlanChecks: resource.ConfigPlanChecks{
 					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 				},
-				ConfigStateChecks: []statecheck.StateCheck{phaseIs("talosop_worker.this", "Ready")},
+				ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs("talosop_worker.this", "Ready")},
 			}},
 		})
 	})

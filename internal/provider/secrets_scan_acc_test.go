@@ -69,7 +69,7 @@ func scanHCL(s *sitetest.Site, server *httptest.Server, secrets, settings string
 			settings == "" || strings.Contains("s3_secret passphrase chart_password chart_value addon_token identity", name))
 	}
 
-	return text + s.ControlPlaneHCL(secrets+settings+"\n  allow_bootstrap = true\n") + s.WorkersHCL(`  timeouts = { create = "`+hanging+`" }`) + fmt.Sprintf(`
+	return text + s.ControlPlaneHCL(secrets+settings+"\n  allow_bootstrap = true\n") + s.WorkersHCL(`  timeouts = { create = "`+sitetest.Hanging+`" }`) + fmt.Sprintf(`
 variable "failing" {
   default = 1
 }
@@ -264,10 +264,10 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 
 	if provided {
 		texts["state"], texts["plans"], texts["a plan file"] = strings.Join(states, "\n"), strings.Join(plans, "\n"), file
-		texts["private state"] = privateIn(t, states[0])
+		texts["private state"] = sitetest.PrivateIn(t, states[0])
 	} else {
 		for _, plan := range plans {
-			texts["plans"] += withoutSensitive(t, withoutVariables(t, plan))
+			texts["plans"] += sitetest.WithoutSensitive(t, withoutVariables(t, plan))
 		}
 	}
 

@@ -25,7 +25,7 @@ data "talosop_cluster_health" "this" { cluster = talosop_cluster.this.cluster }
 output "staged" { value = data.talosop_cluster_health.this.staged }
 `)
 		}
-		seen := func(machine string) record.Machine { return rememberedBy(t, w, sitetest.TheCluster)[machine] }
+		seen := func(machine string) record.Machine { return sitetest.RememberedBy(t, w, sitetest.TheCluster)[machine] }
 
 		write("")
 		w.Init()

@@ -37,7 +37,7 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 	t.Parallel()
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := sitetest.NewWith(t, sim.Options{TalosVersion: talos114}, 1, 1)
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: sitetest.Talos114}, 1, 1)
 		config := func(settings, pool string) string {
 			return on114(sitetest.SecretsHCL + withSystem(s.ClusterHCL(sitetest.PoolHCL("batch", s.Workers, pool), ""),
 				settings))
@@ -51,7 +51,7 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 			Steps: []resource.TestStep{
 				{
 					Config: config(systemHCL, ""), ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready")},
+					ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs(sitetest.TheCluster, "Ready")},
 				},
 				{
 					Config:      config(without("ETCD "), ""),
@@ -62,7 +62,7 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 					ExpectError: sitetest.Message("all of its encryption keys would change"),
 				},
 				{
-					Config: strings.ReplaceAll(config(systemHCL, ""), talos114, "v1.13.0"),
+					Config: strings.ReplaceAll(config(systemHCL, ""), sitetest.Talos114, "v1.13.0"),
 					ExpectError: regexp.MustCompile(
 						`(?s)Invalid\s+\S*system_volumes.*with\s+talos_version\s+v1\.13.*Talos\s+v1\.14\s+and\s+newer`),
 				},
@@ -70,7 +70,7 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 					// One key stays and the other changes at the next boot; rules take effect at once.
 					Config: config(strings.Replace(without("{ image = \"\\*\""), "open sesame", "close sesame", 1),
 						"image_verification = [{ image = \"evil.test/*\", deny = true }]"),
-					ConfigPlanChecks: emptyAfterwards(operationsAre(sitetest.TheCluster,
+					ConfigPlanChecks: emptyAfterwards(sitetest.OperationsAre(sitetest.TheCluster,
 						`apply configuration to cp-1 \(drain, reboot for VolumeConfig/STATE\): .*keys\[1\]\.static\.passphrase`,
 						`apply configuration to batch/w-1 \(no reboot\): .*ImageVerificationConfig.*`)),
 				},

@@ -233,7 +233,7 @@ output "config" {
 	}
 
 	config, _ := w.Attribute("data.talosop_machine_config.any", "config").(string)
-	boot(t, s, sitetest.BundleIn(t, w), config)
+	sitetest.Boot(t, s, sitetest.BundleIn(t, w), config)
 	w.Write("main.tf", base+behindControlPlanes(s.WorkersHCL(""), s.Workers, through))
 	w.MustRun("apply", "-auto-approve")
 	sitetest.ExpectNoChanges(t, w, "after the worker joined")

@@ -412,7 +412,7 @@ func settledState(t *testing.T, resource string, config tftest.Config) tftypes.V
 		machines[name] = seenOf(name, config)
 	}
 
-	return remember(t, settled, machines)
+	return tftest.Remember(t, settled, machines)
 }
 
 // kubernetesIn is the version in a configuration, or in its handle.

@@ -30,7 +30,7 @@ data "talosop_cluster_health" "this" {
 }
 `)
 		config, _ := w.Attribute("data.talosop_machine_config.any", "config").(string)
-		boot(t, s, sitetest.BundleIn(t, w), config)
+		sitetest.Boot(t, s, sitetest.BundleIn(t, w), config)
 
 		name := s.Workers[1].Hostname()
 
@@ -81,7 +81,7 @@ data "talosop_machine_config" "spot" {
 		}
 		w := sitetest.Applied(t, cli, main(""))
 		config, _ := w.Attribute("data.talosop_machine_config.spot", "config").(string)
-		boot(t, s, sitetest.BundleIn(t, w), config)
+		sitetest.Boot(t, s, sitetest.BundleIn(t, w), config)
 
 		w.Write("main.tf", strings.Replace(main(`
   upgrade_unmanaged = {

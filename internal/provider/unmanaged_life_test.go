@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
@@ -48,7 +49,7 @@ func (r *rotationLife) joinsWith(group, talos string) *sim.Machine {
 	tftest.Must(r.t, err)
 
 	r.Workers = append(r.Workers, added[0])
-	boot(r.t, r.lifeSite.Site, r.bundle(), config)
+	sitetest.Boot(r.t, r.lifeSite.Site, r.bundle(), config)
 
 	return added[0]
 }

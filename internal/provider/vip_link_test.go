@@ -28,13 +28,13 @@ func TestVIP_linkIsFound(t *testing.T) {
 	one := planeOfSite(s, bundle, s.ControlPlane[0])
 	d.Ready(t, one)
 
-	if m := s.ControlPlane[0]; configured(m) || remembered(t, d.State)["cp-1"].Link != "" {
+	if m := s.ControlPlane[0]; configured(m) || tftest.Remembered(t, d.State)["cp-1"].Link != "" {
 		t.Error("a cluster without a virtual IP has one")
 	}
 
 	d.Refresh(t).Must(t)
 
-	if got := remembered(t, d.State)["cp-1"].Link; got != "eth0" {
+	if got := tftest.Remembered(t, d.State)["cp-1"].Link; got != "eth0" {
 		t.Errorf("a refresh finds link %q", got)
 	}
 
@@ -46,8 +46,8 @@ func TestVIP_linkIsFound(t *testing.T) {
 	d.ExpectEmpty(t, "after control planes joined", three)
 
 	for name, m := range map[string]*sim.Machine{"cp-1": s.ControlPlane[0], "cp-2": s.ControlPlane[1], "cp-3": s.ControlPlane[2]} {
-		if !configured(m) || remembered(t, d.State)[name].Link != "eth0" {
-			t.Errorf("%s: link %q and configuration\n%s", name, remembered(t, d.State)[name].Link, m.Config())
+		if !configured(m) || tftest.Remembered(t, d.State)[name].Link != "eth0" {
+			t.Errorf("%s: link %q and configuration\n%s", name, tftest.Remembered(t, d.State)[name].Link, m.Config())
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestVIP_unknownLinkIsRefused(t *testing.T) {
 	one := planeOfSite(s, tftest.NewBundle(t), s.ControlPlane...)
 
 	d.Ready(t, one)
-	d.State = remember(t, d.State, forgetLinks(remembered(t, d.State)))
+	d.State = tftest.Remember(t, d.State, forgetLinks(tftest.Remembered(t, d.State)))
 
 	got := d.Plan(t, tftest.With(one, tftest.Config{"address": "10.5.0.100"}, "vip")).Diagnostics
 	if len(got) != 1 || got[0].Attribute.String() != `AttributeName("vip")` ||

@@ -159,7 +159,7 @@ func clusterOnVMs(s *sitetest.Site, lifecycle string) func(machines map[string]s
 
 // singlyOnVMs is a resource for each machine on the VMs of the same configuration, which is destroyed with its VM.
 func singlyOnVMs(s *sitetest.Site, machines map[string]string) string {
-	hcl := oneByOneHCL(s, nil)
+	hcl := sitetest.OneByOneHCL(s, nil)
 	_, resource, _ := strings.Cut(hcl, "resource \"talosop_machine\"")
 	resource = strings.NewReplacer(
 		"local.machines", "hypervisor_vm.this",

@@ -13,16 +13,10 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
-
-// twoPools is all workers of a site: the first in a separate pool.
-func twoPools(s *sitetest.Site, extra string) string {
-	return sitetest.PoolHCL("batch", s.Workers[:1], extra) + sitetest.PoolHCL("gpu", s.Workers[1:], `talos_version = "v1.13.0"`)
-}
 
 // One resource creates control plane and workers in one run, plans nothing but to wait for machines that are down,
 // changes single pools, and resets all machines.
@@ -31,7 +25,7 @@ func TestAccWholeCluster_lifecycle(t *testing.T) {
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 3, 3)
-		config := sitetest.SecretsHCL + s.ClusterHCL(twoPools(s, ""), "")
+		config := sitetest.SecretsHCL + s.ClusterHCL(sitetest.TwoPools(s, ""), "")
 
 		sitetest.UnitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: sitetest.QuickProviders(),
@@ -46,14 +40,14 @@ func TestAccWholeCluster_lifecycle(t *testing.T) {
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs(sitetest.TheCluster, "Ready"),
+						sitetest.PhaseIs(sitetest.TheCluster, "Ready"),
 						statecheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("observed"), knownvalue.MapSizeExact(6)),
 						statecheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("observed").AtMapKey("cp-2"),
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
 								"uuid": knownvalue.StringExact(s.ControlPlane[1].UUID()),
 							})),
-						remembers(sitetest.TheCluster, "cp-2", func(m record.Machine) bool { return m.MemberID != "" }),
-						remembers(sitetest.TheCluster, "gpu/w-3", func(m record.Machine) bool { return m.MemberID == "" }),
+						sitetest.Remembers(sitetest.TheCluster, "cp-2", func(m record.Machine) bool { return m.MemberID != "" }),
+						sitetest.Remembers(sitetest.TheCluster, "gpu/w-3", func(m record.Machine) bool { return m.MemberID == "" }),
 						statecheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("observed").AtMapKey("gpu/w-3"),
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
 								"uuid": knownvalue.StringExact(s.Workers[2].UUID()), "stage": knownvalue.StringExact("running"),
@@ -85,7 +79,7 @@ func TestAccWholeCluster_lifecycle(t *testing.T) {
 						s.AwaitReady(t)
 					},
 					Config: sitetest.SecretsHCL + s.ClusterHCL(
-						twoPools(s, `config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`), ""),
+						sitetest.TwoPools(s, `config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`), ""),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{plancheck.ExpectKnownValue(sitetest.TheCluster, tfjsonpath.New("operations"),
 							knownvalue.ListExact([]knownvalue.Check{
@@ -125,7 +119,7 @@ func TestAccWholeCluster_addsAPool(t *testing.T) {
 				{
 					PreConfig: s.Workers[2].HangNextReboot,
 					Config: sitetest.SecretsHCL + s.ClusterHCL(small+sitetest.PoolHCL("gpu", s.Workers[1:], ""),
-						`timeouts = { update = "`+hanging+`" }`),
+						`timeouts = { update = "`+sitetest.Hanging+`" }`),
 					ExpectError: sitetest.Message("Unable to update cluster"),
 				},
 				{
@@ -138,7 +132,7 @@ func TestAccWholeCluster_addsAPool(t *testing.T) {
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs(sitetest.TheCluster, "Ready"), statecheck.ExpectKnownValue(sitetest.TheCluster,
+						sitetest.PhaseIs(sitetest.TheCluster, "Ready"), statecheck.ExpectKnownValue(sitetest.TheCluster,
 							tfjsonpath.New("observed"),
 							knownvalue.MapSizeExact(4)),
 					},
@@ -188,8 +182,8 @@ func TestAccWholeCluster_resumesTheCreate(t *testing.T) {
 		s := sitetest.New(t, 3, 2)
 		s.Workers[1].HangNextReboot()
 
-		config := sitetest.SecretsHCL + s.ClusterHCL(twoPools(s, ""), `
-  timeouts = { create = "`+hanging+`" }
+		config := sitetest.SecretsHCL + s.ClusterHCL(sitetest.TwoPools(s, ""), `
+  timeouts = { create = "`+sitetest.Hanging+`" }
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
@@ -214,7 +208,7 @@ func TestAccWholeCluster_resumesTheCreate(t *testing.T) {
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
-					ConfigStateChecks: []statecheck.StateCheck{phaseIs(sitetest.TheCluster, "Ready")},
+					ConfigStateChecks: []statecheck.StateCheck{sitetest.PhaseIs(sitetest.TheCluster, "Ready")},
 				},
 			},
 		})
@@ -229,36 +223,12 @@ func TestAccWholeCluster_planAfterImportIsEmpty(t *testing.T) {
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := sitetest.New(t, 1, 2)
-		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ClusterHCL(twoPools(s, ""), ""))
+		w := sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+s.ClusterHCL(sitetest.TwoPools(s, ""), ""))
 
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		w.Write("secrets.yaml", bundle)
 
-		importsUnchanged(t, s, w)
+		sitetest.ExpectImportsUnchanged(t, s, w)
 		w.MustRun("destroy", "-auto-approve")
 	})
-}
-
-// importsUnchanged forgets a cluster with two pools and its secrets, imports both, the secrets from secrets.yaml,
-// and finds nothing to change.
-func importsUnchanged(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
-	t.Helper()
-
-	for _, address := range []string{sitetest.TheCluster, "talosop_secrets.this"} {
-		w.MustRun("state", "rm", address)
-	}
-
-	w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
-	w.MustRun("import", sitetest.TheCluster, tftest.JSON(t, map[string]any{
-		"secrets": "secrets.yaml", "control_plane": sitetest.Addresses(s.ControlPlane),
-		"workers": map[string]any{"batch": sitetest.Addresses(s.Workers[:1]), "gpu": sitetest.Addresses(s.Workers[1:])},
-	}))
-
-	s.ForgetCalls()
-	w.MustRun("apply", "-auto-approve")
-	s.ExpectNothingSent(t)
-
-	if empty, output := w.PlanIsEmpty(); !empty {
-		t.Errorf("the plan after import is not empty:\n%s", output)
-	}
 }

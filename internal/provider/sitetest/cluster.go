@@ -1,9 +1,17 @@
 package sitetest
 
 import (
+	"context"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"filippo.io/age"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -12,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // Living is a running cluster with three control planes, and its handle.
@@ -105,4 +114,95 @@ func (s *Site) MadeElsewhere(t *testing.T, patch string) (
 	return planes, func(patches ...any) tftest.Config {
 		return tftest.Config{"clusters": tftest.Config{"test": tftest.Config{"secrets": bundle, "config_patches": patches}}}
 	}
+}
+
+// AwaitReboot waits for a reboot request to a machine.
+func AwaitReboot(t *testing.T, s *Site, m *sim.Machine) {
+	t.Helper()
+
+	tftest.Must(t, wait.Until(t.Context(), 10*time.Millisecond, func(context.Context) error {
+		for _, call := range s.CallsTo("Reboot") {
+			if call.Machine == m.Name() && call.Done {
+				return nil
+			}
+		}
+
+		return fmt.Errorf("%s is not rebooted yet", m.Name())
+	}))
+}
+
+// Boot gives the last worker a configuration, like the user data of a platform, and waits until it is a node.
+func Boot(t *testing.T, s *Site, bundle *pki.Bundle, config string) {
+	t.Helper()
+
+	m := s.Workers[len(s.Workers)-1]
+
+	fleet, err := providerdata.NewProviderData().FleetOf(t.Context(), pki.Changing, machineset.Set{}, bundle)
+	tftest.Must(t, err)
+
+	defer fleet.Close()
+
+	tftest.Must(t, fleet.Machine(cluster.Machine{Name: m.Name(), Wanted: cluster.Wanted{Address: m.Address().String()}}).
+		ApplyConfig(t.Context(), []byte(config), step.Maintenance, ""))
+	tftest.Must(t, m.AwaitReady(t.Context()))
+
+	text, err := bundle.YAML()
+	tftest.Must(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+
+	api := s.Kubernetes(t, string(text))
+	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		if nodes := api.Nodes.Observe(ctx).Nodes; len(nodes) != len(s.Machines()) {
+			return fmt.Errorf("%d nodes of %d machines", len(nodes), len(s.Machines()))
+		}
+
+		return nil
+	}))
+}
+
+// NewIdentity is a key that opens encrypted snapshots.
+func NewIdentity(t *testing.T) *age.X25519Identity {
+	t.Helper()
+
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return identity
+}
+
+// OnMachines is a talosop_cluster on some machines.
+func OnMachines(s *Site, endpoint string, planes, workers []*sim.Machine) tftest.Config {
+	machines := func(all []*sim.Machine) tftest.Config {
+		out := tftest.Config{}
+		for i, m := range all {
+			out["m-"+string(rune('1'+i))] = tftest.Config{"address": m.Address().String()}
+		}
+
+		return out
+	}
+
+	install := tftest.Config{"disk": "/dev/sda"}
+	config := tftest.BaseCluster()
+	config["name"], config["endpoint"], config["deletion_protection"] = "test", endpoint, false
+	config["control_plane"] = tftest.Config{"install": install, "machines": machines(planes)}
+	config["workers"] = tftest.Config{"all": tftest.Config{"install": install, "machines": machines(workers)}}
+
+	return config
+}
+
+// BackedUp takes a snapshot of a cluster into a folder, and returns what restores it.
+func BackedUp(t *testing.T, d *tftest.Driven, folder string) tftest.Config {
+	t.Helper()
+
+	backup := tftest.Drive(t, "talosop_etcd_backup", nil)
+	backup.Server = d.Server
+
+	taken := backup.Apply(t, tftest.Config{"cluster": tftest.AttributeOf(t, d.State, "cluster"),
+		"file": tftest.Config{"path": folder}}).Must(t)
+
+	return tftest.Config{"file": tftest.Config{"path": filepath.Join(folder, tftest.Text(t, taken.Value, "key"))}}
 }

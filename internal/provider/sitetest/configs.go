@@ -2,6 +2,7 @@ package sitetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -126,4 +127,72 @@ resource "talosop_cluster" "this" {
 %s
 }
 `, s.URL, MachinesHCL(s.ControlPlane), pools, extra)
+}
+
+// Hanging is the timeout of runs in which a machine hangs: enough for the other machines, also on a busy computer.
+const Hanging = "20s"
+
+// Talos114 is a version whose configurations have documents in place of fields of the main document.
+const Talos114 = "v1.14.1"
+
+// OneByOneHCL is a resource for each machine, in a cluster that is described by hand: the first control plane
+// bootstraps etcd.
+func OneByOneHCL(s *Site, machines []*sim.Machine) string {
+	var endpoints, list strings.Builder
+
+	for _, m := range s.ControlPlane {
+		fmt.Fprintf(&endpoints, "%q, ", m.Address())
+	}
+
+	for _, m := range machines {
+		role := "worker"
+		if slices.Contains(s.ControlPlane, m) {
+			role = "controlplane"
+		}
+
+		fmt.Fprintf(&list, "    %s = { role = %q, address = %q }\n", m.Name(), role, m.Address())
+	}
+
+	return SecretsHCL + fmt.Sprintf(`
+locals {
+  cluster = {
+    name               = "test"
+    endpoint           = %q
+    secrets            = talosop_secrets.this.bundle
+    talos_endpoints    = [%s]
+    kubernetes_version = "v1.36.2"
+    version_contract   = "v1.13"
+  }
+  machines = {
+%s  }
+}
+
+resource "talosop_machine" "this" {
+  for_each      = local.machines
+  cluster       = local.cluster
+  name          = each.key
+  role          = each.value.role
+  address       = each.value.address
+  bootstrap     = each.key == %q
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
+
+  deletion_protection = false
+}
+`, s.URL, endpoints.String(), list.String(), s.ControlPlane[0].Name())
+}
+
+// RegistryPatch is a patch with a secret, RegistryPassword.
+const (
+	RegistryPassword = "PASSWORD-OF-THE-REGISTRY"
+	RegistryPatch    = "machine: { registries: { config: { registry.test: { auth: { username: me, password: " +
+		RegistryPassword + " } } } } }"
+)
+
+// ThePlane is the address of the resource of ControlPlaneHCL.
+const ThePlane = "talosop_control_plane.this"
+
+// TwoPools is all workers of a site: the first in a separate pool.
+func TwoPools(s *Site, extra string) string {
+	return PoolHCL("batch", s.Workers[:1], extra) + PoolHCL("gpu", s.Workers[1:], `talos_version = "v1.13.0"`)
 }

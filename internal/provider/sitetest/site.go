@@ -150,3 +150,21 @@ func (s *Site) ExpectBlank(t *testing.T) {
 		}
 	}
 }
+
+// Wipe deletes the data of every control plane.
+func (s *Site) Wipe(t *testing.T) {
+	t.Helper()
+
+	for _, m := range s.ControlPlane {
+		m.Wipe()
+		m.PowerOn()
+	}
+
+	for _, m := range s.ControlPlane {
+		if err := m.AwaitStage(t.Context(), sim.StageMaintenance); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	s.ForgetCalls()
+}

@@ -86,3 +86,18 @@ func BaseSecrets(protection any) Config {
 		"deletion_protection": protection,
 	}
 }
+
+// BaseMachineConfig is a valid configuration of talosop_machine_config, with a handle written by hand.
+func BaseMachineConfig() Config {
+	base := BaseWorker()
+	delete(base, "machines")
+
+	return base
+}
+
+// RestoringFrom restores a snapshot of a bucket; without a key it restores nothing.
+func RestoringFrom(config Config, key any) Config {
+	return With(config, Config{"s3": Config{"bucket": "backups", "key": key,
+		"region": "eu-central-1"}},
+		"restore_from")
+}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 // Driven is one resource as a CLI handles it, in the protocol of the CLIs: it makes the same checks of plans and
@@ -287,4 +289,14 @@ func (d *Driven) Ready(t *testing.T, config Config) Outcome {
 	}
 
 	return done
+}
+
+// DriveWith is a resource without state, of a provider on given data.
+func DriveWith(t *testing.T, m *providerdata.ProviderData, name string) *Driven {
+	t.Helper()
+
+	d := Drive(t, name, nil)
+	d.Server = ServeWith(t, m, Config{})
+
+	return d
 }
