@@ -72,7 +72,9 @@ type rememberedCheck struct {
 }
 
 // CheckState implements statecheck.StateCheck.
-func (c rememberedCheck) CheckState(_ context.Context, req statecheck.CheckStateRequest, resp *statecheck.CheckStateResponse) {
+func (c rememberedCheck) CheckState(
+	_ context.Context, req statecheck.CheckStateRequest, resp *statecheck.CheckStateResponse,
+) {
 	for _, r := range req.State.Values.RootModule.Resources {
 		if r.Address != c.address {
 			continue
@@ -108,7 +110,7 @@ func ExpectRefused(t *testing.T, s *Site, former *pki.Bundle) {
 	talos, err := former.TalosClient([]string{pki.RoleReader}, time.Hour)
 	tftest.Must(t, err)
 
-	kubernetes, err := former.KubernetesClient("somebody", []string{pki.GroupAdmin}, time.Hour)
+	kubernetes, err := former.KubernetesClient("reader", []string{pki.GroupAdmin}, time.Hour)
 	tftest.Must(t, err)
 
 	for _, m := range s.Machines() {

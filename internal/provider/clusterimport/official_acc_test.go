@@ -1,4 +1,4 @@
-package provider_test
+package clusterimport_test
 
 import (
 	"fmt"
@@ -108,7 +108,7 @@ func migrate(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 
 	tftest.Must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
 	tftest.Must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
-	w.CopyFrom("../../examples/guides/import-official")
+	w.CopyFrom("../../../examples/guides/import-official")
 	w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{"control_planes": sitetest.Addresses(s.ControlPlane),
 		"workers": map[string]any{"batch": sitetest.Addresses(s.Workers)}}))
 	s.ForgetCalls()
@@ -181,7 +181,7 @@ func TestAccMove_fromTheOfficialProvider(t *testing.T) {
 
 		tftest.Must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
 		tftest.Must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
-		w.CopyFrom("../../examples/guides/import-machines")
+		w.CopyFrom("../../../examples/guides/import-machines")
 
 		machines, patches, endpoints := map[string]any{}, map[string]any{}, []string{}
 

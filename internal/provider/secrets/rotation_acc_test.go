@@ -1,4 +1,4 @@
-package provider_test
+package secrets_test
 
 import (
 	"strings"

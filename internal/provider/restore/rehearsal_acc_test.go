@@ -1,4 +1,4 @@
-package provider_test
+package restore_test
 
 import (
 	"fmt"

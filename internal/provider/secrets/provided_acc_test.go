@@ -1,4 +1,4 @@
-package provider_test
+package secrets_test
 
 import (
 	"os"
@@ -34,7 +34,7 @@ func providedSite(t *testing.T, s *sitetest.Site, cli clitest.CLI, bundle string
 	t.Helper()
 
 	w := clitest.NewWorkspace(t, cli).KeepTrace()
-	w.CopyFrom("../../examples/guides/secrets-outside-state")
+	w.CopyFrom("../../../examples/guides/secrets-outside-state")
 	w.Write("beside.tf", besideProvided)
 	w.Write("site_override.tf", `
 resource "talosop_control_plane" "this" { deletion_protection = false }
