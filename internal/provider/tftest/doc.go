@@ -5,6 +5,7 @@
 //	driven.go    a resource that is planned, applied, refreshed and imported
 //	requests.go  single requests: validate, plan, read a data source, query
 //	configs.go   configurations that are right, to be changed by a test
+//	record.go    the record of machines in a state
 //	secrets.go   bundles of secrets that cost no seconds
 //	checks.go    what tests check of diagnostics and plans
 //
