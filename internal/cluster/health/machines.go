@@ -15,9 +15,13 @@ import (
 type Machine struct {
 	// Title names it as the conditions do, such as "cp-1 (10.0.0.11)".
 	Title string
-	Role  step.Role
+	// Name is that of its node or its etcd member. It and Address are empty when they are unknown.
+	Name, Address string
+	Role          step.Role
 	// Status is False when something is known to be wrong with it, and Unknown when that cannot be decided.
 	Status Status
+	// Silent is true for a control plane whose Talos API does not respond.
+	Silent bool
 	// Talos is the state of Talos, such as "running" or "does not answer"; empty for a machine that was observed only as
 	// a node.
 	Talos string
@@ -50,8 +54,8 @@ func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
 	})
 
 	for _, n := range rest {
-		out = append(out, Machine{Title: titled(n.Name, n.Address()), Role: cluster.RoleOf(n), Status: statusOf(&n, true),
-			TalosVersion: n.TalosVersion, Node: &n})
+		out = append(out, Machine{Title: titled(n.Name, n.Address()), Name: n.Name, Address: n.Address(),
+			Role: cluster.RoleOf(n), Status: statusOf(&n, true), TalosVersion: n.TalosVersion, Node: &n})
 	}
 
 	return out
@@ -63,8 +67,8 @@ func (p plane) isOn(n kubestate.Node) bool {
 }
 
 func (p plane) machine(node *kubestate.Node, have cluster.Snapshot, etcd Etcd) Machine {
-	m := Machine{Title: p.title, Role: step.ControlPlane, Talos: string(p.state.Stage), Node: node,
-		TalosVersion: p.state.TalosVersion}
+	m := Machine{Title: p.title, Name: p.name, Address: p.address, Role: step.ControlPlane, Talos: string(p.state.Stage),
+		Node: node, TalosVersion: p.state.TalosVersion}
 	if node != nil {
 		m.TalosVersion = cmp.Or(m.TalosVersion, node.TalosVersion)
 	}
@@ -76,12 +80,13 @@ func (p plane) machine(node *kubestate.Node, have cluster.Snapshot, etcd Etcd) M
 	talos := True
 
 	reason, known := p.unready()
-	if reason != "" {
-		talos = Unknown
-	}
 
-	if reason != "" && known {
+	switch {
+	case reason == "":
+	case known:
 		talos = False
+	default:
+		talos, m.Silent = Unknown, true
 	}
 
 	// A stage that is not running is reason enough.

@@ -80,7 +80,7 @@ func word(text string) cell { return cell{text: text} }
 
 // quoted is an external text in one line; a dash where it is empty.
 func quoted(text string) cell {
-	if text = clean(text, longestText); text == "" {
+	if text = OneLine(text, longestText); text == "" {
 		return word("–")
 	}
 
@@ -90,7 +90,7 @@ func quoted(text string) cell {
 // pageOf lays out an observation.
 func pageOf(o Observation) page {
 	h := o.Health
-	p := page{name: clean(o.Name, longestText), state: h.State(), summary: clean(h.Summary(), longestSummary),
+	p := page{name: OneLine(o.Name, longestText), state: h.State(), summary: OneLine(h.Summary(), longestSummary),
 		facts: []fact{{"Endpoint", []cell{quoted(o.Endpoint)}}, {"Machines", []cell{word(counts(h.Machines))}},
 			{"etcd", etcdFact(h.Etcd)}}}
 

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// clean is a text in one line of at most limit runes, without invisible characters that change its display, such as
+// OneLine is a text in one line of at most limit runes, without invisible characters that change its display, such as
 // those for the text direction.
-func clean(text string, limit int) string {
+func OneLine(text string, limit int) string {
 	var out strings.Builder
 
 	for _, r := range text {
