@@ -55,6 +55,9 @@ type Runner struct {
 	Interval time.Duration
 	// Events receives events from several goroutines; nil is allowed.
 	Events func(e Event)
+	// Observed receives the snapshot of each round, once its steps have begun and its waits were reported; nil is
+	// allowed. It does no I/O.
+	Observed func(want cluster.Spec, have cluster.Snapshot)
 }
 
 // Result is the result of a run.
@@ -230,6 +233,8 @@ func (r *Runner) loop(
 				continue
 			}
 
+			r.observed(want, have)
+
 			result := work.result(have)
 			result.Behind = decision.Behind
 
@@ -258,6 +263,8 @@ func (r *Runner) loop(
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
 
+		r.observed(want, have)
+
 		work.settleTime = min(time.Since(begun), r.interval())
 
 		if err := work.nextEvent(ctx, r.pause(decision, have), watch); err != nil {
@@ -278,6 +285,8 @@ func (r *Runner) giveUp(
 	defer cancel()
 
 	have := watch.observe(last)
+	r.observed(want, have)
+
 	holds := r.giveBack(last, want, have)
 
 	// What the run waited for when a step failed for good is not why it ended.
@@ -315,6 +324,12 @@ func (r *Runner) pause(d cluster.Decision, have cluster.Snapshot) time.Duration 
 	}
 
 	return max(r.interval(), min(longestPause, d.Opens.Sub(have.Time)))
+}
+
+func (r *Runner) observed(want cluster.Spec, have cluster.Snapshot) {
+	if r.Observed != nil {
+		r.Observed(want, have)
+	}
 }
 
 func (r *Runner) report(d cluster.Decision) {

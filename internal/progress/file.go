@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,8 +15,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/safefile"
 )
 
-// forPeople is the suffix of the text file beside the JSON file.
-const forPeople = ".txt"
+// The suffixes of the text file and of the page beside the JSON file.
+const (
+	forPeople = ".txt"
+	asPage    = ".html"
+)
 
 // Line is one line of the JSON file.
 type Line struct {
@@ -27,20 +31,23 @@ type Line struct {
 	Step     string               `json:"step,omitempty"`
 	State    lifecycle.EventState `json:"state"`
 	Reason   string               `json:"reason,omitempty"`
-	// Elapsed is the duration of a finished step in seconds.
+	// Elapsed is the duration of a finished step, and Usual of a started one what such steps usually take, in seconds.
 	Elapsed float64 `json:"elapsed,omitempty"`
+	Usual   float64 `json:"usual,omitempty"`
 }
 
-// String is the line of the text file.
+// String is the line of the text file. It names the machine once.
 func (l Line) String() string {
 	var text strings.Builder
 
 	fmt.Fprintf(&text, "%s %s", l.Time.Local().Format("15:04:05"), l.Cluster)
 
-	for _, part := range []string{l.Machine, l.Step} {
-		if part != "" {
-			text.WriteString(": " + part)
-		}
+	if l.Machine != "" && !names(l.Step+" "+l.Reason, l.Machine) {
+		text.WriteString(": " + l.Machine)
+	}
+
+	if l.Step != "" {
+		text.WriteString(": " + l.Step)
 	}
 
 	if l.State != lifecycle.Note {
@@ -48,7 +55,11 @@ func (l Line) String() string {
 	}
 
 	if l.Elapsed > 0 {
-		text.WriteString(" after " + time.Duration(l.Elapsed*float64(time.Second)).Round(time.Second).String())
+		text.WriteString(" after " + rounded(l.Elapsed))
+	}
+
+	if l.Usual > 0 {
+		text.WriteString(", usually takes " + rounded(l.Usual))
 	}
 
 	if l.Reason != "" {
@@ -58,11 +69,22 @@ func (l Line) String() string {
 	return text.String()
 }
 
+// names reports whether a text has a name as a word of its own.
+func names(text, name string) bool {
+	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" :,()", r) }), name)
+}
+
+// rounded is a number of seconds for people.
+func rounded(seconds float64) string {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+}
+
 // File is a JSON file and the text file beside it. Several processes, and several runs of one process, can append to
 // it: each line is one write. Safe for concurrent use.
 type File struct {
-	path string
-	mu   sync.Mutex
+	path    string
+	mu      sync.Mutex
+	history history
 }
 
 // CheckFile reports why a file at this path cannot be written. It creates nothing.
@@ -74,7 +96,8 @@ func CheckFile(path string) error {
 		return fmt.Errorf("%s is not a directory", filepath.Dir(path))
 	}
 
-	return errors.Join(safefile.CheckAppend(path), safefile.CheckAppend(path+forPeople))
+	return errors.Join(safefile.CheckAppend(path), safefile.CheckAppend(path+forPeople),
+		safefile.CheckAppend(path+asPage))
 }
 
 // add writes a line to both files. Only the owner can read them, because reasons may contain private names.

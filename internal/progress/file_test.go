@@ -9,11 +9,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/progress"
 )
 
-// Neither file is written through a link, and the plan reports the link.
+// No file is written through a link, and the plan reports the link.
 func TestFile_followsNoLinks(t *testing.T) {
 	t.Parallel()
 
-	for _, linked := range []string{"progress.jsonl", "progress.jsonl.txt"} {
+	for _, linked := range []string{"progress.jsonl", "progress.jsonl.txt", "progress.jsonl.html"} {
 		folder := t.TempDir()
 		file, victim := filepath.Join(folder, "progress.jsonl"), filepath.Join(folder, "victim")
 
@@ -33,7 +33,9 @@ func TestFile_followsNoLinks(t *testing.T) {
 			}
 
 			failures := 0
-			reportRun(progress.NewFollower(file, nil).Follow("prod", "cluster prod", func(error) { failures++ }))
+			run := followed(t, progress.NewFollower(file, nil), func(error) { failures++ })
+			reportRun(run)
+			run.End(t.Context(), nil)
 
 			content, err := os.ReadFile(victim)
 			if failures != 1 || (err == nil) != exists || exists && string(content) != "old" {
@@ -53,7 +55,7 @@ func TestFile_isItsOwnersAlone(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "progress.jsonl")
 
-	for _, name := range []string{file, file + ".txt"} {
+	for _, name := range []string{file, file + ".txt", file + ".html"} {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -63,9 +65,11 @@ func TestFile_isItsOwnersAlone(t *testing.T) {
 		}
 	}
 
-	reportRun(follow(t, progress.NewFollower(file, nil)))
+	run := follow(t, progress.NewFollower(file, nil))
+	reportRun(run)
+	run.End(t.Context(), nil)
 
-	for _, name := range []string{file, file + ".txt"} {
+	for _, name := range []string{file, file + ".txt", file + ".html"} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}

@@ -5,13 +5,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
 // Follower follows the runs of a process. The zero value follows none.
 type Follower struct {
-	// File receives the lines; nil for none.
+	// File receives the lines, and Page shows the runs of the process; nil for none.
 	File *File
+	Page *Page
 	// Spans are created for steps; nil for none.
 	Spans *Spans
 }
@@ -30,20 +32,30 @@ type Follow struct {
 	waits map[string]string
 	spans runSpans
 	lost  bool
+	// run is the part of the run in the page; nil without a page.
+	run *pageRun
 }
 
-// Follow begins to follow a run on a cluster. When the file cannot be written any more, it calls failed once and the
+// Follow begins to follow a run on a cluster. When a file cannot be written any more, it calls failed once and the
 // run continues.
-func (f Follower) Follow(cluster, resource string, failed func(err error)) *Follow {
-	return &Follow{follower: f, cluster: cluster, resource: resource, failed: failed, now: time.Now,
-		waits: map[string]string{}}
+func (f Follower) Follow(name, resource string, failed func(err error)) *Follow {
+	var once sync.Once
+
+	follow := &Follow{follower: f, cluster: name, resource: resource, now: time.Now, waits: map[string]string{},
+		failed: func(err error) { once.Do(func() { failed(err) }) }}
+	if f.Page != nil {
+		follow.run = &pageRun{cluster: name, resource: resource, failed: follow.failed}
+	}
+
+	return follow
 }
 
-// NewFollower follows into a file, and into spans where the OpenTelemetry variables are set. Both are optional.
+// NewFollower follows into a file with a page beside it, and into spans where the OpenTelemetry variables are set.
+// Both are optional.
 func NewFollower(path string, spans *Spans) Follower {
 	f := Follower{Spans: spans}
 	if path != "" {
-		f.File = &File{path: path}
+		f.File, f.Page = &File{path: path}, newPage(path+asPage)
 	}
 
 	return f
@@ -53,6 +65,17 @@ func NewFollower(path string, spans *Spans) Follower {
 func (f *Follow) Tell(e lifecycle.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
+	var usual time.Duration
+
+	if file := f.follower.File; file != nil {
+		usual = file.history.usual(file.path, e)
+		file.history.add(file.path, e)
+	}
+
+	if f.run != nil {
+		f.follower.Page.tell(f.run, e, usual)
+	}
 
 	if f.repeats(e) {
 		return
@@ -71,7 +94,7 @@ func (f *Follow) Tell(e lifecycle.Event) {
 	}
 
 	line := Line{Time: f.now().UTC(), Cluster: f.cluster, Resource: f.resource, Machine: e.Machine, State: e.State,
-		Reason: e.Reason, Elapsed: e.Elapsed.Seconds()}
+		Reason: e.Reason, Elapsed: e.Elapsed.Seconds(), Usual: usual.Seconds()}
 	if e.Step != nil {
 		line.Step = e.Step.String()
 	}
@@ -96,7 +119,7 @@ func (f *Follow) repeats(e lifecycle.Event) bool {
 	return again
 }
 
-// End ends the open steps of the run; err is the result of the run. A nil Follow has none. Sending spans takes a few
+// End ends the open steps of the run, and writes the page; err is the result of the run. A nil Follow has none. Sending spans takes a few
 // seconds at most.
 func (f *Follow) End(ctx context.Context, err error) {
 	if f == nil {
@@ -106,7 +129,18 @@ func (f *Follow) End(ctx context.Context, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
+	if f.run != nil {
+		f.follower.Page.end(f.run, err)
+	}
+
 	if f.follower.Spans != nil {
 		f.spans.end(ctx, f.follower.Spans, err)
+	}
+}
+
+// Observed shows an observation of the run in the page.
+func (f *Follow) Observed(want cluster.Spec, have cluster.Snapshot) {
+	if f.run != nil {
+		f.follower.Page.observed(f.run, want, have)
 	}
 }

@@ -2,6 +2,7 @@ package progress_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -44,7 +45,17 @@ func reportRun(follow *progress.Follow) {
 func follow(t *testing.T, f progress.Follower) *progress.Follow {
 	t.Helper()
 
-	return f.Follow("prod", "cluster prod", func(err error) { t.Error(err) })
+	return followed(t, f, func(err error) { t.Error(err) })
+}
+
+// followed follows a run until the test is over.
+func followed(t *testing.T, f progress.Follower, failed func(error)) *progress.Follow {
+	t.Helper()
+
+	run := f.Follow("prod", "cluster prod", failed)
+	t.Cleanup(func() { run.End(context.WithoutCancel(t.Context()), nil) })
+
+	return run
 }
 
 func lines(t *testing.T, path string) []string {
@@ -106,9 +117,9 @@ func TestFollow_writesLines(t *testing.T) {
 	}
 
 	people := lines(t, path+".txt")
-	if len(people) != len(want) || !strings.HasSuffix(people[2], " prod: cp-1: bootstrap etcd on cp-1: failed after 2s: no answer") ||
-		!strings.HasSuffix(people[5], " prod: cp-1: draining node cp-1") ||
-		!strings.HasSuffix(people[6], " prod: cp-1: bootstrap etcd on cp-1: finished after 1m2s") {
+	if len(people) != len(want) || !strings.HasSuffix(people[2], " prod: bootstrap etcd on cp-1: failed after 2s: no answer") ||
+		!strings.HasSuffix(people[5], " prod: draining node cp-1") ||
+		!strings.HasSuffix(people[6], " prod: bootstrap etcd on cp-1: finished after 1m2s") {
 		t.Errorf("people read:\n%s", strings.Join(people, "\n"))
 	}
 
@@ -151,8 +162,9 @@ func TestFollow_fileGoesAway(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "gone")
 	failures := 0
 
-	reportRun(progress.NewFollower(filepath.Join(folder, "progress.jsonl"), nil).Follow("prod", "cluster prod",
-		func(error) { failures++ }))
+	run := followed(t, progress.NewFollower(filepath.Join(folder, "progress.jsonl"), nil), func(error) { failures++ })
+	reportRun(run)
+	run.End(t.Context(), nil)
 
 	if failures != 1 {
 		t.Errorf("told %d times", failures)

@@ -44,7 +44,22 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 		t.Fatal("state has no secrets")
 	}
 
+	applied := w.Read("progress.jsonl.html")
 	w.MustRun("destroy", "-auto-approve")
+
+	destroyed := w.Read("progress.jsonl.html")
+	for what, page := range map[string]string{"the apply": applied, "the destroy": destroyed} {
+		for _, want := range []string{"The apply to cluster quickstart has finished", "cp-1", `http-equiv="refresh" content="30"`} {
+			if !strings.Contains(page, want) {
+				t.Errorf("after %s, %q is not in the page\n%s", what, want, page)
+			}
+		}
+	}
+
+	if !strings.Contains(applied, "bootstrap etcd on cp-1") || !strings.Contains(applied, "etcd leader") ||
+		!strings.Contains(destroyed, "reset cp-1") {
+		t.Errorf("the pages are\n%s\n%s", applied, destroyed)
+	}
 
 	text := w.Read("progress.jsonl")
 	ended := map[string]lifecycle.EventState{}
@@ -84,7 +99,7 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 	}
 
 	for _, secret := range tf.MasksOf(bundle) {
-		if strings.Contains(text+people, secret) {
+		if strings.Contains(text+people+applied+destroyed, secret) {
 			t.Errorf("a secret of %d characters was written down", len(secret))
 		}
 	}

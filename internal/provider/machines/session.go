@@ -77,6 +77,7 @@ func openSession(
 
 		follow.Tell(e)
 	}
+	runner.Observed = follow.Observed
 
 	putChanges(runner, m, p, c.API)
 

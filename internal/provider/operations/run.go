@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/progress"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -55,6 +56,8 @@ func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(
 	}
 
 	result, err := s.runner.Operate(ctx, want, order)
+	s.follow.End(ctx, err)
+
 	out := outcome{done: machineset.LinesOf(operated(result.Done))}
 
 	if err != nil {
@@ -69,6 +72,7 @@ func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(
 type session struct {
 	runner *lifecycle.Runner
 	api    *kubernetes.Client
+	follow *progress.Follow
 	close  func()
 }
 
@@ -97,9 +101,10 @@ func (a asked) open(
 			follow.Tell(e)
 			tell(line(e))
 		},
+		Observed: follow.Observed,
 	}
 
-	return &session{runner: runner, api: c.API, close: c.Close}, nil
+	return &session{runner: runner, api: c.API, follow: follow, close: c.Close}, nil
 }
 
 // line is an event as text.

@@ -1,0 +1,329 @@
+package progress
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/safefile"
+	"github.com/talosop/terraform-provider-talosop/internal/statuspage"
+)
+
+// The page is written at most once in eventPace after an event, and once in roundPace after a round without one.
+const (
+	eventPace = time.Second
+	roundPace = 5 * time.Second
+)
+
+// Page is the status page of the runs of a process. Each version of the file replaces the one before, also that of
+// another process. Safe for concurrent use.
+type Page struct {
+	path string
+	now  func() time.Time
+
+	mu sync.Mutex
+	// runs are those that had an event or an observation, in this order.
+	runs []*pageRun
+	// written is when the page was last written, due when it is written next; zero for never.
+	written, due time.Time
+	timer        *time.Timer
+	// writing makes each version replace an older one.
+	writing sync.Mutex
+	lost    bool
+}
+
+func newPage(path string) *Page { return &Page{path: path, now: time.Now} }
+
+// pageRun is one run in the page. The mutex of the page guards it.
+type pageRun struct {
+	cluster, resource string
+	failed            func(err error)
+
+	began time.Time
+	steps []statuspage.Step
+	// told are the machines that wait since the last observation, and waits those before it. waitsFor is why the run
+	// itself waits; empty when it does not.
+	told, waits []statuspage.Wait
+	waitsFor    string
+	seen        bool
+	want        cluster.Spec
+	have        cluster.Snapshot
+	ended       bool
+	failure     string
+}
+
+// begin puts a run into the page with its first event or observation.
+func (p *Page) begin(r *pageRun) {
+	if !slices.Contains(p.runs, r) {
+		r.began = p.now()
+		p.runs = append(p.runs, r)
+	}
+}
+
+// tell adds an event of a run; usual is how long a started step usually takes.
+func (p *Page) tell(r *pageRun, e lifecycle.Event, usual time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.begin(r)
+
+	switch e.State {
+	case lifecycle.StepStarted:
+		r.waitsFor = ""
+		r.steps = append(r.steps, statuspage.Step{Machine: e.Machine, Text: e.Step.String(), State: statuspage.Running,
+			Began: p.now(), Usual: usual})
+	case lifecycle.StepFinished, lifecycle.StepFailed:
+		r.ends(e)
+	case lifecycle.Waiting:
+		if e.Machine == "" {
+			r.waitsFor = e.Reason
+		} else {
+			r.told = append(r.told, statuspage.Wait{Machine: e.Machine, Reason: e.Reason})
+		}
+
+		return // the observation that follows shows it
+	case lifecycle.Note:
+		if i := r.running(e.Machine); i >= 0 {
+			r.steps[i].Reason = e.Reason
+		}
+	}
+
+	p.plan(eventPace)
+}
+
+// ends ends the running step of a machine.
+func (r *pageRun) ends(e lifecycle.Event) {
+	i := r.running(e.Machine)
+	if i < 0 {
+		return
+	}
+
+	s := &r.steps[i]
+	s.State, s.Elapsed, s.Reason = statuspage.Finished, e.Elapsed, e.Reason
+
+	if e.State == lifecycle.StepFailed {
+		s.State = statuspage.Failed
+	}
+}
+
+// running is the position of the running step of a machine; -1 for none.
+func (r *pageRun) running(machine string) int {
+	for i, s := range slices.Backward(r.steps) {
+		if s.Machine == machine && s.State == statuspage.Running {
+			return i
+		}
+	}
+
+	return -1
+}
+
+// observed adds the end of a round of a run.
+func (p *Page) observed(r *pageRun, want cluster.Spec, have cluster.Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.begin(r)
+
+	pace := roundPace
+	if !r.seen || !slices.Equal(r.waits, r.told) {
+		pace = eventPace
+	}
+
+	r.seen, r.want, r.have = true, want, have
+	r.waits, r.told = r.told, nil
+
+	p.plan(pace)
+}
+
+// end ends a run, and writes the page at once: the process may end next.
+func (p *Page) end(r *pageRun, err error) {
+	p.mu.Lock()
+
+	if !slices.Contains(p.runs, r) {
+		p.mu.Unlock()
+
+		return
+	}
+
+	r.ended, r.waits, r.waitsFor = true, nil, ""
+	if err != nil {
+		r.failure = "see the error that the CLI shows"
+	}
+
+	p.mu.Unlock()
+
+	p.write()
+}
+
+// plan plans the next version of the file, pace after the last one at the earliest.
+func (p *Page) plan(pace time.Duration) {
+	now := p.now()
+
+	due := p.written.Add(pace)
+	if due.Before(now) {
+		due = now
+	}
+
+	if p.lost || p.timer != nil && !p.due.After(due) {
+		return
+	}
+
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+
+	p.due = due
+	p.timer = time.AfterFunc(due.Sub(now), p.write)
+}
+
+// write writes the file. An error ends the page, and the runs continue.
+func (p *Page) write() {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+
+	p.mu.Lock()
+
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+
+	p.written = p.now()
+	page, failed, lost := p.page(), p.runs[len(p.runs)-1].failed, p.lost
+
+	p.mu.Unlock()
+
+	if lost {
+		return
+	}
+
+	if err := replace(p.path, page); err != nil {
+		p.mu.Lock()
+		p.lost = true
+		p.mu.Unlock()
+
+		failed(fmt.Errorf("write the status page: %w", err))
+	}
+}
+
+// replace gives a file the content of a page. Only its owner can read it, as the other files.
+func replace(path string, page statuspage.Page) (err error) {
+	html, err := statuspage.HTML(page)
+	if err != nil {
+		return err
+	}
+
+	// A folder that was removed during the apply stays away.
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return err
+	}
+
+	file, err := safefile.Create(path)
+	if err != nil {
+		return err
+	}
+
+	defer func() { err = errors.Join(err, file.Discard()) }()
+
+	if _, err := io.WriteString(file, html); err != nil {
+		return err
+	}
+
+	_, err = file.Replace()
+
+	return err
+}
+
+// page is the content of the page: one part for each cluster, in the order in which runs began.
+func (p *Page) page() statuspage.Page {
+	page := statuspage.Page{Time: p.now()}
+
+	var done []string
+
+	for _, r := range p.runs {
+		if slices.Contains(done, r.cluster) {
+			continue
+		}
+
+		done = append(done, r.cluster)
+		page.Clusters = append(page.Clusters, clusterOf(slices.DeleteFunc(slices.Clone(p.runs),
+			func(other *pageRun) bool { return other.cluster != r.cluster })))
+	}
+
+	return page
+}
+
+// clusterOf is the cluster of runs: what they did, on the observation of the run that sees most of it.
+func clusterOf(runs []*pageRun) statuspage.Cluster {
+	o := statuspage.Observation{Name: runs[0].cluster}
+	applied := statuspage.Run{Began: runs[0].began}
+
+	best := runs[0]
+
+	for _, r := range runs {
+		applied.Resources = append(applied.Resources,
+			statuspage.Resource{Name: r.resource, Ended: r.ended, Failure: r.failure})
+		applied.Steps = append(applied.Steps, r.steps...)
+		applied.Waits = append(applied.Waits, r.waits...)
+
+		if r.waitsFor != "" {
+			applied.Waits = append(applied.Waits, statuspage.Wait{Reason: r.resource + " waits: " + r.waitsFor})
+		}
+
+		if r.seen {
+			o.Machines = append(o.Machines, machinesOf(r)...)
+		}
+
+		if r.seen && (!best.seen || r.want.OwnsControlPlane() || !best.want.OwnsControlPlane()) {
+			best = r
+		}
+	}
+
+	slices.SortStableFunc(applied.Steps, func(a, b statuspage.Step) int { return a.Began.Compare(b.Began) })
+
+	o.Endpoint, o.Kubernetes = best.want.Endpoint, best.want.Kubernetes.Version
+
+	planes := best.want
+	planes.Machines, planes.Removed = cluster.OfRole(best.want.Machines, step.ControlPlane), nil
+	o.Health = health.Of(planes, best.have, health.Expiry{})
+
+	return statuspage.Applying(o, applied)
+}
+
+// machinesOf are the machines of a run: those of its resource, and those that it removes.
+func machinesOf(r *pageRun) []statuspage.Expected {
+	var out []statuspage.Expected
+
+	for _, m := range slices.Concat(r.want.Machines, r.want.Removed) {
+		s := r.have.Machines[m.Name]
+		out = append(out, statuspage.Expected{Name: m.Name, Node: cmp.Or(s.NodeName, m.NodeName), Address: m.Address,
+			Pool: m.Pool, ControlPlane: m.Role == step.ControlPlane, Talos: m.TalosVersion, State: stateOf(s)})
+	}
+
+	return out
+}
+
+// stateOf is the state of a machine for people.
+func stateOf(s step.MachineState) string {
+	switch s.Access {
+	case step.Member:
+		return string(s.Stage)
+	case step.Maintenance:
+		return "in maintenance mode"
+	case step.Unreachable:
+		return "does not respond"
+	case step.Foreign, step.Gone, step.Unobserved:
+	}
+
+	return ""
+}

@@ -1,0 +1,186 @@
+package progress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/progress"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// pageOf is the page beside a progress file.
+func pageOf(t *testing.T, file string) string {
+	t.Helper()
+
+	html, err := os.ReadFile(file + ".html")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(html)
+}
+
+// awaitPage waits until the page contains a text: it is written by a timer.
+func awaitPage(t *testing.T, file, text string) string {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+
+	err := wait.Until(ctx, 10*time.Millisecond, func(context.Context) error {
+		html, err := os.ReadFile(file + ".html")
+		if err == nil && !strings.Contains(string(html), text) {
+			err = fmt.Errorf("the page is\n%s", html)
+		}
+
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return pageOf(t, file)
+}
+
+func says(t *testing.T, page string, texts ...string) {
+	t.Helper()
+
+	for _, text := range texts {
+		if !strings.Contains(page, text) {
+			t.Errorf("%q is not in\n%s", text, page[strings.Index(page, "<main>"):])
+		}
+	}
+}
+
+// observed is a create whose first control plane works, and whose second machine waits.
+func observed() (cluster.Spec, cluster.Snapshot) {
+	want := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.10:6443", Machines: []cluster.Machine{
+		cluster.MachineAt("cp-1", step.ControlPlane, "10.0.0.11"), cluster.MachineAt("w-1", step.Worker, "10.0.0.21")}}
+	want.Machines[1].Pool = "batch"
+
+	return want, cluster.Snapshot{Time: time.Now(), Machines: map[string]step.MachineState{
+		"cp-1": {Access: step.Member, Role: step.ControlPlane, Stage: step.StageRunning, Ready: true, NodeName: "cp-1"},
+		"w-1":  {Access: step.Maintenance},
+	}, Kubernetes: kubestate.State{Reachable: true, Nodes: []kubestate.Node{{Name: "cp-1", Ready: true, ControlPlane: true,
+		Addresses: []string{"10.0.0.11"}}}}}
+}
+
+// The page shows the machines of the run, running and finished steps, and what waits. At the end it says so.
+func TestPage_followsARun(t *testing.T) {
+	t.Parallel()
+
+	file := filepath.Join(t.TempDir(), "progress.jsonl")
+	run := follow(t, progress.NewFollower(file, nil))
+
+	run.Tell(lifecycle.Event{State: lifecycle.StepStarted, Machine: "cp-1", Step: bootstrap})
+	run.Tell(lifecycle.Event{State: lifecycle.Note, Machine: "cp-1", Reason: "a note of the step"})
+	run.Tell(lifecycle.Event{State: lifecycle.Waiting, Machine: "w-1", Reason: "waits for the control plane"})
+	run.Observed(observed())
+
+	page := awaitPage(t, file, "waits for the control plane")
+	says(t, page, `http-equiv="refresh" content="2"`, "The apply to cluster prod is running", "Running now",
+		"bootstrap etcd on cp-1", "a note of the step", "Pool batch", "in maintenance mode", ">w-1<", "10.0.0.21")
+
+	run.Tell(lifecycle.Event{State: lifecycle.StepFinished, Machine: "cp-1", Step: bootstrap, Elapsed: 62 * time.Second})
+	run.Observed(observed())
+	run.End(t.Context(), nil)
+
+	page = pageOf(t, file)
+	says(t, page, "The apply to cluster prod has finished", "1m2s", `http-equiv="refresh" content="30"`)
+
+	for _, over := range []string{"Running now", ">Waiting<", "waits for the control plane"} {
+		if strings.Contains(page, over) {
+			t.Errorf("%q is still in the page", over)
+		}
+	}
+}
+
+// Each run of a process is in the page: it is over once all of them are, and says which one failed.
+func TestPage_ofSeveralRuns(t *testing.T) {
+	t.Parallel()
+
+	file := filepath.Join(t.TempDir(), "progress.jsonl")
+	f := progress.NewFollower(file, nil)
+	first, second := f.Follow("prod", "control plane", nil), f.Follow("prod", "worker pool batch", nil)
+	elsewhere, idle := f.Follow("staging", "cluster staging", nil), f.Follow("idle", "cluster idle", nil)
+
+	for _, run := range []*progress.Follow{first, second, elsewhere} {
+		run.Observed(observed())
+	}
+
+	first.End(t.Context(), nil)
+	idle.End(t.Context(), nil)
+	says(t, pageOf(t, file), "The apply to cluster prod is running", "The apply to cluster staging is running")
+
+	second.End(t.Context(), errors.New("a secret text"))
+	elsewhere.End(t.Context(), nil)
+
+	page := pageOf(t, file)
+	says(t, page, "The apply to cluster prod failed", "worker pool batch", "The apply to cluster staging has finished")
+
+	if strings.Contains(page, "a secret text") || strings.Contains(page, "idle") {
+		t.Error("the page has the error of a run, or a run that did nothing")
+	}
+}
+
+// Steps of the kind that the file has from earlier applies, or that finished before, show how long they usually take.
+func TestFollow_saysWhatStepsUsuallyTake(t *testing.T) {
+	t.Parallel()
+
+	file := filepath.Join(t.TempDir(), "progress.jsonl")
+	upgrade := func(machine string) step.Step {
+		return step.Upgrade{Machine: machine, From: "v1.13.0", To: "v1.14.1"}
+	}
+
+	for i, machine := range []string{"cp-1", "cp-2", "cp-3"} {
+		run := follow(t, progress.NewFollower(file, nil)) // another process
+		run.Tell(lifecycle.Event{State: lifecycle.StepStarted, Machine: machine, Step: upgrade(machine)})
+		run.Tell(lifecycle.Event{State: lifecycle.StepFinished, Machine: machine, Step: upgrade(machine),
+			Elapsed: time.Duration(i+1) * time.Minute})
+		run.End(t.Context(), nil)
+	}
+
+	run := follow(t, progress.NewFollower(file, nil))
+	run.Tell(lifecycle.Event{State: lifecycle.StepStarted, Machine: "w-1", Step: upgrade("w-1")})
+	run.End(t.Context(), nil)
+
+	people := lines(t, file+".txt")
+	if got := people[len(people)-1]; !strings.HasSuffix(got, ": started, usually takes 2m0s") {
+		t.Errorf("the line is %q", got)
+	}
+
+	if strings.Contains(people[0], "usually") {
+		t.Errorf("the first line is %q", people[0])
+	}
+
+	says(t, pageOf(t, file), "usually 2m0s")
+}
+
+// A page of a thousand machines with a thousand waits is made in a moment.
+func BenchmarkPage_largeCluster(b *testing.B) {
+	want, have := observed()
+
+	for i := range 1000 {
+		m := cluster.MachineAt(fmt.Sprintf("w-%d", i), step.Worker, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
+		want.Machines = append(want.Machines, m)
+		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{Name: m.Name, Addresses: []string{m.Address}})
+	}
+
+	file := filepath.Join(b.TempDir(), "progress.jsonl")
+
+	for b.Loop() {
+		run := progress.NewFollower(file, nil).Follow("prod", "cluster prod", func(err error) { b.Fatal(err) })
+		run.Observed(want, have)
+		run.End(b.Context(), nil)
+	}
+}
