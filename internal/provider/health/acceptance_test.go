@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
@@ -149,6 +150,8 @@ func TestAccClusterHealth_asksEachMachineOnce(t *testing.T) {
 	if healthy := w.Attribute(healthAddress, "healthy"); healthy != true {
 		t.Errorf("the cluster is %v", w.Attribute(healthAddress, "summary"))
 	}
+
+	isDrawn(t, s, w)
 }
 
 // timesAsked counts the calls to a method, by machine.
@@ -173,7 +176,24 @@ func isDrawn(t *testing.T, s *sitetest.Site, w *clitest.Workspace) {
 		t.Errorf("a healthy cluster is drawn as\n%s\n%s", markdown, svg)
 	}
 
+	html, _ := w.Attribute(healthAddress, "html").(string)
+	bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+
+	if bundle == "" || !strings.Contains(html, "Cluster quickstart is healthy") {
+		t.Errorf("the page is\n%s", html)
+	}
+
+	for _, secret := range tf.MasksOf(bundle) {
+		if strings.Contains(html, secret) {
+			t.Errorf("a secret of %d characters is in the page", len(secret))
+		}
+	}
+
 	for _, m := range s.Machines() {
+		if n := strings.Count(html, "<b><bdi>"+m.Name()+"</bdi></b>"); n != 1 {
+			t.Errorf("%s is drawn %d times in\n%s", m.Name(), n, html)
+		}
+
 		title := m.Name() + " (" + m.Address().String() + ")"
 		if !strings.Contains(markdown, "| ✅ | `"+title+"` | ") || !strings.Contains(svg, ">"+title+"<") {
 			t.Errorf("%s is not in\n%s", title, markdown)
@@ -194,19 +214,28 @@ func pendingIsDrawn(t *testing.T, w *clitest.Workspace) {
 locals {
   cluster    = talosop_control_plane.this.cluster
   operations = concat(talosop_control_plane.this.operations, talosop_worker.this.operations)
+  pools      = { batch = keys(talosop_worker.this.machines) }
 }
 
 data "talosop_cluster_health" "pending" {
   cluster    = local.cluster
   operations = local.operations
+  pools      = local.pools
+  backups    = [{ key = "a/snapshot", time = "2020-01-01T00:00:00Z", size = 1 }]
 }
 
 output "pending" {
   value = data.talosop_cluster_health.pending.markdown
 }
+
+output "page" {
+  value = [for text in ["Pool batch", "operations in the plan", "a/snapshot"] :
+    "the page has ${text}" if strcontains(data.talosop_cluster_health.pending.html, text)]
+}
 `)
 	sitetest.Says(t, w.MustRun("plan", `-var=config_patches=["machine: {nodeLabels: {example.com/new: label}}"]`),
-		"**Pending operations**", "| 1 | `")
+		"**Pending operations**", "| 1 | `", "the page has Pool batch", "the page has operations in the plan",
+		"the page has a/snapshot")
 	w.Write("pending.tf", "")
 }
 

@@ -99,6 +99,36 @@ func TestClusterHealth_drawsOperations(t *testing.T) {
 	}
 }
 
+// The page groups workers, and shows drift and backups, as far as they are given; a configuration with others fails.
+func TestClusterHealth_pageOfWhatIsGiven(t *testing.T) {
+	t.Parallel()
+
+	config := tftest.Config{"cluster": tftest.WrittenHandle("10.0.0.1"), "timeouts": tftest.Config{"read": "200ms"}}
+	page := func(config tftest.Config) string {
+		var html string
+
+		state, _ := tftest.ReadSilent(t, "talosop_cluster_health", config)
+		tftest.Must(t, tftest.FieldsOf(t, state)["html"].As(&html))
+
+		return html
+	}
+
+	bare := page(config)
+	full := page(tftest.With(tftest.With(tftest.With(config, tftest.Config{"10.0.0.1": []any{"sysctls: vm.swappiness"}},
+		"drift"), []any{tftest.Config{"key": "a/1", "time": "2026-01-01T00:00:00Z", "restorable": false, "reason": "it is cut off"}},
+		"backups"), tftest.Config{"batch": []any{"w-1"}}, "pools"))
+
+	for _, text := range []string{"sysctls: vm.swappiness", "a/1", "it is cut off", "No backup can be restored"} {
+		if strings.Contains(bare, text) || !strings.Contains(full, text) {
+			t.Errorf("%q is in\n%s\nor not in\n%s", text, bare, full)
+		}
+	}
+
+	if !strings.Contains(bare, "<h1>Cluster prod does not respond</h1>") || strings.Contains(bare, ">Drift<") {
+		t.Errorf("the page is\n%s", bare)
+	}
+}
+
 func TestClusterHealth_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 

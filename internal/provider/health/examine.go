@@ -36,6 +36,8 @@ type examined struct {
 	have cluster.Snapshot
 	// authorities are those in the secrets of the cluster.
 	authorities []clusterhealth.Certificate
+	// talos and kubernetes are the versions of the cluster; empty when unknown.
+	talos, kubernetes string
 }
 
 // examine asks the control planes of a handle, unless this run refreshed them, the members of etcd and, if
@@ -55,10 +57,12 @@ func examine(
 	}
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
-	want, authorities := providerdata.ControlPlanesOf(p), authoritiesOf(bundle)
+	seen := examined{Name: p.Settings.Name, want: providerdata.ControlPlanesOf(p), authorities: authoritiesOf(bundle),
+		talos: handle.TalosVersion.ValueString(), kubernetes: handle.KubernetesVersion.ValueString()}
 
-	if have, over := ended(want, bundle, time.Now()); over {
-		return examined{p.Settings.Name, want, have, authorities}, diags
+	over := false
+	if seen.have, over = ended(seen.want, bundle, time.Now()); over {
+		return seen, diags
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -86,7 +90,9 @@ func examine(
 		r.Kubernetes = c.API
 	}
 
-	return examined{p.Settings.Name, want, r.Examine(ctx, want), authorities}, diags
+	seen.have = r.Examine(ctx, seen.want)
+
+	return seen, diags
 }
 
 // partly warns of what did not answer; nothing when all answered. attribute has what is known.

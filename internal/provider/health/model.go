@@ -1,6 +1,8 @@
 package health
 
 import (
+	"maps"
+
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -18,6 +20,9 @@ type clusterHealthModel struct {
 	Cluster       types.Object   `tfsdk:"cluster"`
 	ExpiresWithin tf.Duration    `tfsdk:"expires_within"`
 	Operations    types.List     `tfsdk:"operations"`
+	Pools         types.Map      `tfsdk:"pools"`
+	Drift         types.Map      `tfsdk:"drift"`
+	Backups       types.List     `tfsdk:"backups"`
 	Timeouts      timeouts.Value `tfsdk:"timeouts"`
 	Healthy       types.Bool     `tfsdk:"healthy"`
 	Summary       types.String   `tfsdk:"summary"`
@@ -27,10 +32,12 @@ type clusterHealthModel struct {
 	Staged        types.List     `tfsdk:"staged"`
 	Markdown      types.String   `tfsdk:"markdown"`
 	SVG           types.String   `tfsdk:"svg"`
+	HTML          types.String   `tfsdk:"html"`
 }
 
 func clusterHealthAttributes() map[string]schema.Attribute {
 	attributes := examinedAttributes()
+	maps.Copy(attributes, pageAttributes())
 
 	attributes["expires_within"] = tf.OptionalDuration("Remaining lifetime at which a certificate is due, such as " +
 		"`2160h`, or a third of its lifetime if that is shorter. A certificate that Talos renews every 12 hours is " +
@@ -103,12 +110,18 @@ func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {
 
 // Draw puts the pictures into the model.
 func (m *clusterHealthModel) Draw(want cluster.Spec, health clusterhealth.Cluster) {
-	seen := picture.Observation{Name: want.Name, Endpoint: want.Endpoint, Health: health}
-
-	if !m.Operations.IsNull() {
-		operations, _ := tf.KnownStrings(m.Operations) // nothing in the configuration of a read is unknown
-		seen.Operations = append([]string{}, operations...)
-	}
+	seen := picture.Observation{Name: want.Name, Endpoint: want.Endpoint, Health: health, Operations: m.operations()}
 
 	m.Markdown, m.SVG = types.StringValue(picture.Markdown(seen)), types.StringValue(picture.SVG(seen))
+}
+
+// operations are those of the plan; nil where none are given.
+func (m *clusterHealthModel) operations() []string {
+	if m.Operations.IsNull() {
+		return nil
+	}
+
+	operations, _ := tf.KnownStrings(m.Operations) // nothing in the configuration of a read is unknown
+
+	return append([]string{}, operations...)
 }
