@@ -1,0 +1,58 @@
+# Use locals: if a data source refers to a resource directly, the apply reads it whenever the resource changes.
+locals {
+  cluster    = talosop_control_plane.prod.cluster
+  operations = concat(talosop_control_plane.prod.operations, talosop_worker.batch.operations)
+  pools      = { batch = keys(talosop_worker.batch.machines) }
+}
+
+# What machines differ in from the last apply. A plan that repairs it knows the result after the apply.
+locals {
+  observed = merge(talosop_control_plane.prod.observed, talosop_worker.batch.observed)
+}
+
+data "talosop_etcd_backups" "prod" {
+  cluster = local.cluster
+  file    = { path = "backups" }
+}
+
+data "talosop_cluster_health" "prod" {
+  cluster    = local.cluster
+  operations = local.operations
+  pools      = local.pools
+  drift      = { for name, machine in local.observed : name => machine.drift }
+  backups    = data.talosop_etcd_backups.prod.backups
+}
+
+# Write it to a file: terraform output -raw status_page > status.html
+output "status_page" {
+  value = data.talosop_cluster_health.prod.html
+}
+
+resource "talosop_secrets" "prod" {}
+
+resource "talosop_control_plane" "prod" {
+  mode               = "metal"
+  name               = "prod"
+  endpoint           = "https://10.0.0.10:6443"
+  secrets            = talosop_secrets.prod.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.36.3"
+  install            = { disk = "/dev/sda" }
+
+  machines = {
+    cp-1 = { address = "10.0.0.11" }
+    cp-2 = { address = "10.0.0.12" }
+    cp-3 = { address = "10.0.0.13" }
+  }
+}
+
+resource "talosop_worker" "batch" {
+  cluster       = talosop_control_plane.prod.cluster
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
+
+  machines = {
+    w-1 = { address = "10.0.0.21" }
+    w-2 = { address = "10.0.0.22" }
+  }
+}
