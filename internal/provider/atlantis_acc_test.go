@@ -367,6 +367,6 @@ func (g *gitServer) destroy(t *testing.T, variables string) {
 
 	w := g.cli.Example("../../examples", "atlantis/cluster")
 	w.Write("site.auto.tfvars.json", variables)
-	w.MustRun("init", "-backend-config=path="+filepath.Join(g.dir, "state", "cluster.tfstate"))
+	w.MustRun("init", "-backend-config=path="+filepath.Join(g.dir, "state", infra, "cluster", "terraform.tfstate"))
 	w.MustRun("destroy", "-auto-approve")
 }
