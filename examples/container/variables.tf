@@ -49,13 +49,13 @@ variable "workers" {
 variable "talos_version" {
   description = "Talos version of the machines."
   type        = string
-  default     = "v1.13.0"
+  default     = "v1.14.1"
 }
 
 variable "kubernetes_version" {
   description = "Kubernetes version of the cluster."
   type        = string
-  default     = "v1.36.3"
+  default     = "v1.37.0"
 }
 
 variable "config_patches" {

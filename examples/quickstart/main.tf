@@ -25,6 +25,9 @@ resource "talosop_control_plane" "this" {
   cluster_config_patches = var.config_patches
   deletion_protection    = var.deletion_protection
 
+  # Without workers, the control planes run the pods.
+  allow_scheduling_on_control_planes = length(var.workers) == 0
+
   machines = { for name, address in var.control_planes : name => { address = address } }
 
   # State stores an incomplete create, and the next apply continues it. This postcondition makes the run fail.

@@ -15,20 +15,21 @@ variable "control_planes" {
 }
 
 variable "workers" {
-  description = "Addresses of the workers by name. Use at least one."
+  description = "Addresses of the workers by name. Without workers, the control planes run the pods."
   type        = map(string)
+  default     = {}
 }
 
 variable "talos_version" {
   description = "Talos version of the machines."
   type        = string
-  default     = "v1.13.0"
+  default     = "v1.14.1"
 }
 
 variable "kubernetes_version" {
   description = "Kubernetes version of the cluster."
   type        = string
-  default     = "v1.36.3"
+  default     = "v1.37.0"
 }
 
 variable "install_disk" {

@@ -8,6 +8,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/gendata"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
@@ -18,6 +20,13 @@ import (
 var (
 	minTalosMinor = talosversion.Oldest().Minor
 	maxTalosMinor = talosversion.Newest().Minor
+)
+
+// CurrentTalos and CurrentKubernetes are the versions in examples and documentation: the release of the machinery
+// library in go.mod, and the Kubernetes that this Talos runs by default. tools/pins writes them into the files.
+var (
+	CurrentTalos      = strings.TrimSpace(gendata.VersionTag)
+	CurrentKubernetes = "v" + constants.DefaultKubernetesVersion
 )
 
 // maxContractMinor is the newest version contract that this build writes. Machines of a newer Talos take it, too: any

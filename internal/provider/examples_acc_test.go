@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -38,6 +40,8 @@ type ground struct {
 func metal(t *testing.T, opts sim.Options, controlPlanes, workers int) (*sitetest.Site, ground) {
 	t.Helper()
 
+	// The machines wait with the Talos of the examples.
+	opts.TalosVersion = cmp.Or(opts.TalosVersion, machineconfig.CurrentTalos)
 	s := sitetest.NewWith(t, opts, controlPlanes, workers)
 
 	return s, ground{
@@ -189,6 +193,26 @@ func applyExample(t *testing.T, cli clitest.CLI, folders []string, on ground) {
 		expectEmptyState(t, w)
 	}
 
+	on.gone(t)
+}
+
+// The quickstart works with three control planes alone, which then run the pods.
+func TestAccExamples_quickstartWithoutWorkers(t *testing.T) {
+	t.Parallel()
+
+	s, on := metal(t, sim.Options{}, 3, 0)
+	w := s.Quickstart(t, clitest.One(t), map[string]any{"deletion_protection": false})
+
+	w.MustRun("apply", "-auto-approve")
+	sitetest.ExpectNoChanges(t, w, "after the create")
+
+	for _, m := range s.ControlPlane {
+		if strings.Contains(string(m.Config()), "NoSchedule") {
+			t.Errorf("%s runs no pods:\n%s", m.Name(), m.Config())
+		}
+	}
+
+	w.MustRun("destroy", "-auto-approve")
 	on.gone(t)
 }
 

@@ -22,8 +22,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // The registries of other providers are unavailable in tests. The stand-ins for hashicorp/kubernetes and
@@ -229,7 +231,7 @@ func TestAccOtherProviders_connectWithTheExample(t *testing.T) {
 	t.Parallel()
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := sitetest.New(t, 1, 0)
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: machineconfig.CurrentTalos}, 1, 0)
 		w := clitest.NewWorkspace(t, cli)
 		w.CopyFrom("../../examples/guides/other-providers")
 		w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{

@@ -17,8 +17,10 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -46,7 +48,7 @@ func TestAccSnapshot_installsAndRuns(t *testing.T) {
 	}
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s := sitetest.New(t, 1, 1)
+		s := sitetest.NewWith(t, sim.Options{TalosVersion: machineconfig.CurrentTalos}, 1, 1)
 
 		w := clitest.NewWorkspace(t, cli)
 		w.UseArchive(first.archive)

@@ -23,6 +23,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -59,7 +60,7 @@ func parse(args []string) (*settings, error) {
 	f.BoolVar(&s.container, "container", false,
 		"containers instead of metal machines: no disks, no installation, no reboot")
 	f.BoolVar(&s.verbose, "v", false, "print what the machines do by themselves as well")
-	f.StringVar(&s.options.TalosVersion, "talos", sim.DefaultTalosVersion,
+	f.StringVar(&s.options.TalosVersion, "talos", machineconfig.CurrentTalos,
 		"Talos version of the machines; before v1.13 maintenance mode serves little")
 	f.StringVar(&s.options.Assets, "assets", "", "folder with kube-apiserver and etcd (or server): run real ones")
 	f.StringVar(&s.jsonFile, "json", "",

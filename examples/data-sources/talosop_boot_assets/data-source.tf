@@ -1,5 +1,5 @@
 data "talosop_boot_assets" "rack" {
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   schematic     = file("${path.module}/schematic.yaml")
   kernel_args   = ["ip=dhcp"]
 

@@ -12,7 +12,7 @@ data "talosop_etcd_backups" "prod" {
     name               = local.name
     endpoint           = local.endpoint
     secrets            = talosop_secrets.prod.bundle
-    kubernetes_version = "v1.36.3"
+    kubernetes_version = "v1.37.0"
   }
 
   s3 = merge(local.bucket, { prefix = "talos" })
@@ -55,8 +55,8 @@ resource "talosop_control_plane" "prod" {
   name               = local.name
   endpoint           = local.endpoint
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.36.3"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
   install            = { disk = "/dev/sda" }
 
   restore_from = var.restore ? {

@@ -7,7 +7,7 @@ variable "cluster" {
 # Workers that an autoscaler creates. They have no hostname, because the platform sets it.
 data "talosop_machine_config" "autoscaled" {
   cluster       = var.cluster
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   platform      = "aws"
   labels        = { "example.com/pool" = "autoscaled" }
 }

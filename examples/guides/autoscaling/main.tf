@@ -10,8 +10,8 @@ resource "talosop_cluster" "prod" {
   name               = "prod"
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.35.2"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
 
   control_plane = {
     install  = { disk = "/dev/sda" }
@@ -21,7 +21,7 @@ resource "talosop_cluster" "prod" {
   # Upgrades machines of the group that are older than talos_version, two at a time, after the machines above.
   upgrade_unmanaged = {
     selector        = "example.com/group=spot"
-    image           = "ghcr.io/siderolabs/installer"
+    image           = "factory.talos.dev/metal-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
     max_unavailable = "2"
   }
 
@@ -36,7 +36,7 @@ resource "talosop_cluster" "prod" {
 # The autoscaler gives this configuration to its machines as user data. The label selects the group.
 data "talosop_machine_config" "spot" {
   cluster       = talosop_cluster.prod.cluster
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   platform      = "aws"
   labels        = { "example.com/group" = "spot" }
 }
@@ -52,6 +52,6 @@ resource "terraform_data" "launch_template" {
 # The machines with another Talos version than the template, from the last refresh.
 output "outdated" {
   value = [for name, node in coalesce(talosop_cluster.prod.observed_others, {}) : name
-    if lookup(node.labels, "example.com/group", "") == "spot" && node.talos_version != "v1.13.0"
+    if lookup(node.labels, "example.com/group", "") == "spot" && node.talos_version != "v1.14.1"
   ]
 }

@@ -20,7 +20,7 @@ resource "talosop_cluster" "prod" {
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
   talos_version      = "v1.14.1"
-  kubernetes_version = "v1.36.3"
+  kubernetes_version = "v1.37.0"
 
   control_plane = {
     install     = { disk_selector = { type = "nvme" } }
@@ -29,7 +29,7 @@ resource "talosop_cluster" "prod" {
     system_volumes = {
       STATE     = { encryption_keys = local.encryption_keys }
       EPHEMERAL = { max_size = "80%", encryption_keys = local.encryption_keys }
-      ETCD      = { min_size = "10GiB", max_size = "20GiB", encryption_keys = local.encryption_keys }
+      ETCD      = { min_size = "10GiB", max_size = "20GiB", encryption_keys = local.encryption_keys } # from Talos 1.14
     }
 
     image_verification = [
@@ -50,7 +50,7 @@ resource "talosop_cluster" "prod" {
 
       system_volumes = {
         # Images and writable layers of containers, on another disk than the system.
-        CRI = { min_size = "100GiB", grow = true, disk_selector = "disk.transport == \"nvme\" && !system_disk" }
+        CRI = { min_size = "100GiB", grow = true, disk_selector = "disk.transport == \"nvme\" && !system_disk" } # from Talos 1.14
       }
 
       # A volume for pods is a separate document.

@@ -17,7 +17,7 @@ variable "monitoring_token" {
 
 resource "talosop_worker" "storage" {
   cluster       = var.cluster
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   machines      = { for name, address in var.machines : name => { address = address } }
   install       = { disk = "/dev/sda" }
 

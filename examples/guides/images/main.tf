@@ -9,7 +9,7 @@ locals {
 
 # Sends the schematic to the factory, which builds images only from known schematics.
 data "talosop_image" "this" {
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   schematic     = local.schematic
   online        = true
 }
@@ -21,8 +21,8 @@ resource "talosop_control_plane" "prod" {
   name               = "prod"
   endpoint           = "https://10.0.0.11:6443"
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.35.2"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
   schematic          = data.talosop_image.this.schematic_id # or local.schematic, which is equivalent
 
   machines = {

@@ -1,5 +1,5 @@
 data "talosop_boot_assets" "rack" {
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   schematic     = local.schematic
   assets_url    = "http://10.0.0.2:8080/assets"
 

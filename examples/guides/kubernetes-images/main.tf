@@ -1,5 +1,9 @@
 variable "kubernetes_version" {
-  default = "v1.36.3"
+  default = "v1.37.0"
+}
+
+locals {
+  kubelet = "registry.example.com/kubelet:${var.kubernetes_version}"
 }
 
 resource "talosop_secrets" "prod" {}
@@ -9,12 +13,13 @@ resource "talosop_control_plane" "prod" {
   name               = "prod"
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
+  talos_version      = "v1.14.1"
   kubernetes_version = var.kubernetes_version
   install            = { disk = "/dev/sda" }
   machines           = { cp-1 = { address = "10.0.0.11" } }
 
-  cluster_config_patches = [yamlencode({
-    machine = { kubelet = { image = "registry.example.com/kubelet:${var.kubernetes_version}" } }
-  })]
+  cluster_config_patches = [
+    yamlencode({ apiVersion = "v1alpha1", kind = "KubeletConfig", image = local.kubelet }),
+    # Before contract v1.14: yamlencode({ machine = { kubelet = { image = local.kubelet } } }),
+  ]
 }

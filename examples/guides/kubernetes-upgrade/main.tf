@@ -6,7 +6,7 @@ terraform {
 
 variable "kubernetes_version" {
   type    = string
-  default = "v1.36.3" # was v1.34.4
+  default = "v1.37.0" # was v1.35.4
 }
 
 resource "talosop_secrets" "prod" {}
@@ -16,11 +16,11 @@ resource "talosop_cluster" "prod" {
   name               = "prod"
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
+  talos_version      = "v1.14.1"
   kubernetes_version = var.kubernetes_version
 
-  # The release of v1.35 to use between v1.34 and v1.36, instead of the newest one.
-  kubernetes_upgrade_via = ["v1.35.4"]
+  # The release of v1.36 to use between v1.35 and v1.37, instead of the newest one.
+  kubernetes_upgrade_via = ["v1.36.3"]
 
   # Pods keep running when their kubelet restarts, but some storage and device plugins need a drained node.
   drain_before_kubelet_upgrade = true
@@ -61,10 +61,10 @@ resource "talosop_cluster" "prod" {
 resource "talosop_worker" "gpu" {
   name          = "gpu"
   cluster       = talosop_cluster.prod.cluster
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   install       = { disk = "/dev/nvme0n1" }
 
-  kubernetes_upgrade_via       = ["v1.35.4"]
+  kubernetes_upgrade_via       = ["v1.36.3"]
   drain_before_kubelet_upgrade = true
 
   machines = {

@@ -11,7 +11,8 @@ resource "talosop_machine" "plane" {
   name          = each.key
   role          = "controlplane"
   address       = each.value
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
+  install       = { disk = "/dev/sda" }
 }
 
 moved {

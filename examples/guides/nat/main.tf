@@ -18,16 +18,17 @@ resource "talosop_control_plane" "prod" {
   endpoint           = "https://kube.example.com:6443" # a load balancer in front of the control planes
   cert_sans          = ["10.0.0.2"]                    # its address in the private network
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.36.3"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
   install            = { disk = "/dev/sda" }
 
   machines = { for name, at in var.control_planes : name => { address = at.private, talos_endpoint = at.public } }
 
   # Kubelets and etcd announce the address of the machine in this network.
-  cluster_config_patches = [yamlencode({
-    machine = { kubelet = { nodeIP = { validSubnets = ["10.0.0.0/16"] } } }
-  })]
+  cluster_config_patches = [
+    yamlencode({ apiVersion = "v1alpha1", kind = "KubeNodeConfig", nodeIP = { validSubnets = ["10.0.0.0/16"] } }),
+    # Before contract v1.14: yamlencode({ machine = { kubelet = { nodeIP = { validSubnets = ["10.0.0.0/16"] } } } }),
+  ]
   config_patches = [yamlencode({
     cluster = { etcd = { advertisedSubnets = ["10.0.0.0/16"] } }
   })]

@@ -34,8 +34,8 @@ resource "talosop_control_plane" "this" {
   name                = "prod"
   endpoint            = var.endpoint
   secrets             = talosop_secrets.this.bundle
-  talos_version       = "v1.13.0"
-  kubernetes_version  = "v1.36.3"
+  talos_version       = "v1.14.1"
+  kubernetes_version  = "v1.37.0"
   install             = { disk = "/dev/sda" }
   machines            = { for name, address in var.control_planes : name => { address = address } }
   deletion_protection = var.deletion_protection

@@ -22,8 +22,8 @@ resource "talosop_cluster" "rehearsal" {
   name               = "rehearsal"
   endpoint           = "https://10.0.9.10:6443"
   secrets            = var.secrets
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.36.3"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
 
   # You destroy the cluster after the rehearsal.
   deletion_protection = false

@@ -45,8 +45,8 @@ resource "talosop_control_plane" "this" {
   mode               = "metal"
   name               = "prod" # selects its secrets in the provider block
   endpoint           = var.endpoint
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.36.3"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
   install            = { disk = "/dev/sda" }
   machines           = { for name, address in var.control_planes : name => { address = address } }
   allow_bootstrap    = var.new_cluster
@@ -54,7 +54,7 @@ resource "talosop_control_plane" "this" {
 
 resource "talosop_worker" "this" {
   cluster       = talosop_control_plane.this.cluster # a handle without secrets
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   install       = { disk = "/dev/sda" }
   machines      = { for name, address in var.workers : name => { address = address } }
 }

@@ -6,7 +6,7 @@ terraform {
 }
 
 variable "talos_version" {
-  default = "v1.13.0"
+  default = "v1.14.1"
 }
 
 resource "talosop_secrets" "prod" {}
@@ -17,7 +17,7 @@ resource "talosop_control_plane" "prod" {
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
   talos_version      = var.talos_version
-  kubernetes_version = "v1.36.3"
+  kubernetes_version = "v1.37.0"
   install            = { disk = "/dev/sda" }
   machines           = { for n in [1, 2, 3] : "cp-${n}" => { address = "10.0.0.1${n}" } }
 

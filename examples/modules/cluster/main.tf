@@ -25,6 +25,9 @@ resource "talosop_cluster" "this" {
   deletion_protection    = var.deletion_protection
   appear_within          = var.appear_within
 
+  # Without workers, the control planes run the pods.
+  allow_scheduling_on_control_planes = length(flatten([for pool in var.workers : keys(pool)])) == 0
+
   # A separate object, because state does not contain the keys that open the snapshot.
   restore_from = var.restore_from == null ? null : {
     file          = var.restore_from.file

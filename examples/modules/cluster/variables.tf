@@ -23,7 +23,7 @@ variable "virtual_ip" {
 variable "versions" {
   description = "Versions of Talos and Kubernetes. Raise them to upgrade."
   type        = object({ talos = string, kubernetes = string })
-  default     = { talos = "v1.13.0", kubernetes = "v1.36.3" }
+  default     = { talos = "v1.14.1", kubernetes = "v1.37.0" }
 }
 
 variable "control_planes" {

@@ -21,7 +21,7 @@ variable "pools" {
 variable "talos_version" {
   description = "Talos version of the machines."
   type        = string
-  default     = "v1.13.0"
+  default     = "v1.14.1"
 }
 
 resource "talosop_worker" "this" {

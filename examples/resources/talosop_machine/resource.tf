@@ -18,7 +18,7 @@ locals {
     endpoint           = "https://10.0.0.10:6443"
     secrets            = talosop_secrets.prod.bundle
     talos_endpoints    = values(local.control_planes) # list all control planes: talosop checks them before it bootstraps or ends etcd
-    kubernetes_version = "v1.35.2"
+    kubernetes_version = "v1.37.0"
     version_contract   = "v1.13"
   }
 }
@@ -31,7 +31,7 @@ resource "talosop_machine" "control_plane" {
   role          = "controlplane"
   address       = each.value
   bootstrap     = each.key == "cp-1" # exactly one control plane bootstraps etcd, the others join
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   install       = { disk = "/dev/sda" }
 
   lifecycle {
@@ -50,6 +50,6 @@ resource "talosop_machine" "worker" {
   name          = each.key
   role          = "worker"
   address       = each.value
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   install       = { disk = "/dev/sda" }
 }

@@ -12,7 +12,7 @@ variable "batch_nodes" {
 resource "talosop_worker" "batch" {
   cluster       = var.cluster
   name          = "batch"
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
 
   machines = {
     for name, address in var.batch_nodes : name => {

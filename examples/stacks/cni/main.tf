@@ -38,7 +38,6 @@ module "cluster" {
   control_planes      = { for name, address in var.control_planes : name => { address = address } }
   cni                 = { name = "none" }
   deletion_protection = var.deletion_protection
-  config_patches      = [yamlencode({ cluster = { allowSchedulingOnControlPlanes = true } })]
 }
 
 resource "talosop_addon" "network" {

@@ -19,7 +19,7 @@ variable "machines" {
     role          = string # controlplane or worker
     address       = string
     disk          = optional(string, "/dev/sda")
-    talos_version = optional(string, "v1.13.0")
+    talos_version = optional(string, "v1.14.1")
     labels        = optional(map(string), {})
   }))
 }
@@ -44,7 +44,7 @@ locals {
     endpoint           = var.endpoint
     secrets            = talosop_secrets.this.bundle
     talos_endpoints    = values(local.control_planes)[*].address # list all control planes: talosop checks them before it bootstraps or ends etcd
-    kubernetes_version = "v1.36.3"
+    kubernetes_version = "v1.37.0"
     version_contract   = "v1.13"
   }
 }

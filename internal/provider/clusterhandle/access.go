@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -41,9 +42,11 @@ func accessAttributes() map[string]schema.Attribute {
 		"talos_endpoint_of": tf.OptionalStringMap("The `talos_endpoint` of control planes that have one, by `address`."),
 		"secrets": tf.OptionalSensitive("Secrets bundle of the cluster: YAML from `talosctl gen secrets`, or `bundle` of " +
 			"`talosop_secrets`. Default: the secrets in `clusters` of the provider, by `name`."),
-		"talos_version":      tf.OptionalString("Talos version of the control plane, such as `v1.13.0`."),
-		"kubernetes_version": tf.OptionalString("Kubernetes version of the cluster, such as `v1.35.2`."),
-		"version_contract":   tf.OptionalString("Version contract of the machine configurations, such as `v1.13`."),
+		"talos_version": tf.OptionalString("Talos version of the control plane, such as `" +
+			machineconfig.CurrentTalos + "`."),
+		"kubernetes_version": tf.OptionalString("Kubernetes version of the cluster, such as `" +
+			machineconfig.CurrentKubernetes + "`."),
+		"version_contract": tf.OptionalString("Version contract of the machine configurations, such as `v1.14`."),
 		"phase": tf.OptionalString("Phase of the control plane. It is unknown while the cluster is created, so that no " +
 			"client connects too early. Not needed in a handle that you write."),
 	}

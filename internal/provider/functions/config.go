@@ -70,7 +70,8 @@ func validatePatch() pure {
 				function.StringParameter{Name: "patch", MarkdownDescription: "The patch. " + patchFormat},
 				function.StringParameter{
 					Name: "talos_version", AllowNullValue: true,
-					MarkdownDescription: "Talos version or version contract of the cluster, such as `v1.13.0` or `v1.13`. From " +
+					MarkdownDescription: "Talos version or version contract of the cluster, such as `" +
+						machineconfig.CurrentTalos + "` or `v1.14`. From " +
 						"v1.12, configurations have several documents and take no JSON 6902 patches. `null` allows every form, and " +
 						"the fields of any supported version.",
 				},

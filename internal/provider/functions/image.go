@@ -23,9 +23,12 @@ func installerImage() pure {
 		definition: function.Definition{
 			Summary: "Return the installer image of a Talos version",
 			MarkdownDescription: "Returns the reference of the installer image for installs and upgrades by talosop, such " +
-				"as `factory.talos.dev/metal-installer/<schematic>:v1.13.0`. It does not check that the image exists.",
+				"as `factory.talos.dev/metal-installer/<schematic>:" + machineconfig.CurrentTalos + "`. It does not check that " +
+				"the image exists.",
 			Parameters: []function.Parameter{
-				function.StringParameter{Name: "talos_version", MarkdownDescription: "Talos version, such as `v1.13.0`."},
+				function.StringParameter{
+					Name: "talos_version", MarkdownDescription: "Talos version, such as `" + machineconfig.CurrentTalos + "`.",
+				},
 				function.StringParameter{
 					Name: "schematic", AllowNullValue: true,
 					MarkdownDescription: "ID or content of an Image Factory schematic; `null` for plain Talos.",

@@ -36,8 +36,9 @@ type selection struct {
 
 func selectionAttributes(platforms []string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id":            tf.ComputedString("Schematic, version and file name of the image, for messages of the CLI."),
-		"talos_version": tf.RequiredString("Talos version, such as `v1.13.0`, with or without the `v`."),
+		"id": tf.ComputedString("Schematic, version and file name of the image, for messages of the CLI."),
+		"talos_version": tf.RequiredString("Talos version, such as `" + machineconfig.CurrentTalos +
+			"`, with or without the `v`."),
 		"schematic": tf.OptionalString("ID or content (YAML) of an Image Factory schematic. Default: plain Talos, the " +
 			"empty schematic."),
 		"platform": schema.StringAttribute{

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -48,7 +49,8 @@ func machineInfoAttributes() map[string]schema.Attribute {
 		"maintenance": tf.ComputedBool("Whether the machine is in maintenance mode, without a configuration."),
 		"stage":       tf.ComputedString("Talos stage of the machine: `maintenance`, `installing`, `booting`, `running`, …"),
 		"ready":       tf.ComputedBool("Whether Talos reports the machine as ready."),
-		"talos_version": tf.ComputedString("Running Talos version, such as `v1.13.0`. Null in maintenance mode before " +
+		"talos_version": tf.ComputedString("Running Talos version, such as `" + machineconfig.CurrentTalos +
+			"`. Null in maintenance mode before " +
 			"Talos 1.13, which does not report it."),
 		"platform": tf.ComputedString("Talos platform, such as `metal`."),
 		"hostname": tf.ComputedString("Hostname of the machine."),

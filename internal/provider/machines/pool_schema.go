@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -153,8 +154,8 @@ func talosVersionAttribute(of string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required:      true,
 		PlanModifiers: []planmodifier.String{tf.KeepVersion()},
-		MarkdownDescription: "Talos version " + of + ", such as `" + rollout.TalosExample + "`, with or without the `v`. " +
-			"Supported: " + machineset.SupportedTalos + "; a newer one needs `allow_untested`. A change upgrades running " +
+		MarkdownDescription: "Talos version " + of + ", such as `" + machineconfig.CurrentTalos + "`, with or without the " +
+			"`v`. Supported: " + machineset.SupportedTalos + "; a newer one needs `allow_untested`. A change upgrades running " +
 			"machines one minor version at a time: each is drained and rebooted, control planes one at a time.",
 	}
 }

@@ -223,7 +223,8 @@ func settingsAttributes() map[string]schema.Attribute {
 		"kubernetes_version": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{tf.KeepVersion()},
-			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`, with or without the `v`; " +
+			MarkdownDescription: "Kubernetes version of the cluster, such as `" + machineconfig.CurrentKubernetes +
+				"`, with or without the `v`; " +
 				"`talos_version` must support it. " + rollout.KubernetesUpgrade,
 		},
 		"bootstrap_manifests_version": rollout.ManifestsAttribute(),
@@ -234,8 +235,9 @@ func settingsAttributes() map[string]schema.Attribute {
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			MarkdownDescription: "Version of the configuration format, such as `v1.13`. Create pins it to the minor version " +
-				"of `talos_version`, and upgrades do not change it. Set it to adopt an older cluster, or to move one to `v1.14`.",
+			MarkdownDescription: "Version of the configuration format, such as `v1.14`. Create pins it to the minor version " +
+				"of `talos_version`, and upgrades do not change it. Set it to adopt an older cluster, or to move one to a newer " +
+				"format.",
 		},
 		"cluster_config_patches": schema.ListAttribute{
 			Validators:  []validator.List{tf.MayBeBlank{}},

@@ -44,9 +44,6 @@ type drainModel struct {
 	OnTimeout types.String `tfsdk:"on_timeout"`
 }
 
-// TalosExample is the version in examples of texts; there is no default version.
-const TalosExample = "v1.13.0"
-
 // The choices of apply_mode.
 const (
 	applyAuto = "auto"

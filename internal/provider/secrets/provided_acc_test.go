@@ -1,6 +1,7 @@
 package secrets_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,10 +37,17 @@ func providedSite(t *testing.T, s *sitetest.Site, cli clitest.CLI, bundle string
 	w := clitest.NewWorkspace(t, cli).KeepTrace()
 	w.CopyFrom("../../../examples/guides/secrets-outside-state")
 	w.Write("beside.tf", besideProvided)
-	w.Write("site_override.tf", `
-resource "talosop_control_plane" "this" { deletion_protection = false }
-resource "talosop_worker" "this" { timeouts = { create = "`+sitetest.Hanging+`" } }
-`)
+	w.Write("site_override.tf", fmt.Sprintf(`
+resource "talosop_control_plane" "this" {
+  talos_version       = %[1]q
+  kubernetes_version  = "v1.36.3"
+  deletion_protection = false
+}
+resource "talosop_worker" "this" {
+  talos_version = %[1]q
+  timeouts      = { create = %[2]q }
+}
+`, s.ControlPlane[0].TalosVersion(), sitetest.Hanging))
 	w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{
 		"endpoint": s.URL, "control_planes": sitetest.Addresses(s.ControlPlane), "workers": sitetest.Addresses(s.Workers),
 		"new_cluster": true,

@@ -19,6 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/finding/expand"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
@@ -228,6 +229,11 @@ func (s *Site) Quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 	values := map[string]any{
 		"endpoint": s.URL, "control_planes": Addresses(s.ControlPlane), "workers": Addresses(s.Workers),
 	}
+
+	if talos := s.ControlPlane[0].TalosVersion(); talos != machineconfig.CurrentTalos {
+		values["talos_version"], values["kubernetes_version"] = talos, "v1.36.3"
+	}
+
 	for name, v := range variables {
 		values[name] = v
 	}

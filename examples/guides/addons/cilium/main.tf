@@ -13,8 +13,8 @@ resource "talosop_cluster" "prod" {
   name               = "prod"
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.35.2"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
 
   # Nodes stay NotReady until Cilium runs, and talosop does not wait for them.
   cni        = { name = "none" }

@@ -10,7 +10,7 @@ locals {
   # From https://factory.talos.dev, with the extensions siderolabs/iscsi-tools and siderolabs/util-linux-tools.
   schematic = "613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245"
 
-  # Talos mounts the user volume with this name at /var/mnt/longhorn.
+  # Talos mounts the user volume with this name at /var/mnt/longhorn, for the kubelet and for pods.
   path = "/var/mnt/longhorn"
 
   volume = yamlencode({
@@ -24,14 +24,12 @@ locals {
     }
   })
 
-  # Longhorn pods mount volumes there for other pods.
-  mount = yamlencode({
-    machine = { kubelet = { extraMounts = [{
-      destination = local.path
-      type        = "bind"
-      source      = local.path
-      options     = ["bind", "rshared", "rw"]
-    }] } }
+  # Longhorn runs programs that it stores below /var. Talos 1.14 refuses that by default.
+  programs = yamlencode({
+    apiVersion = "v1alpha1"
+    kind       = "VolumeConfig"
+    name       = "EPHEMERAL"
+    mount      = { secure = false }
   })
 
   # Longhorn pods are privileged, which Talos refuses in other namespaces.
@@ -54,8 +52,8 @@ resource "talosop_control_plane" "prod" {
   name               = "prod"
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.35.2"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
   install            = { disk = "/dev/sda" }
   config_patches     = [local.namespace]
 
@@ -69,10 +67,10 @@ resource "talosop_control_plane" "prod" {
 resource "talosop_worker" "storage" {
   name           = "storage"
   cluster        = talosop_control_plane.prod.cluster
-  talos_version  = "v1.13.0"
+  talos_version  = "v1.14.1"
   install        = { disk = "/dev/sda" }
   schematic      = local.schematic
-  config_patches = [local.mount, local.volume]
+  config_patches = [local.volume, local.programs]
 
   machines = {
     w-1 = { address = "10.0.0.21" }

@@ -13,8 +13,8 @@ resource "talosop_control_plane" "prod" {
   name               = "prod"
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.35.2"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
   install            = { disk = "/dev/sda" }
 
   # By default a kubelet signs its own certificate, which proves nothing. With rotation on, it requests a certificate from the cluster. Kubernetes does not
@@ -22,9 +22,7 @@ resource "talosop_control_plane" "prod" {
   #
   # Without both settings, metrics-server needs the argument --kubelet-insecure-tls. It then trusts any server at the address of a node. Such a server
   # learns its token and can send false metrics to an autoscaler.
-  cluster_config_patches = [yamlencode({
-    machine = { kubelet = { extraArgs = { "rotate-server-certificates" = "true" } } }
-  })]
+  kubelet_extra_args = { "rotate-server-certificates" = "true" }
 
   config_patches = [yamlencode({
     cluster = { extraManifests = [

@@ -28,7 +28,7 @@ data "aws_ami" "talos" {
 
   filter {
     name   = "name"
-    values = ["talos-v1.13.0-*-amd64"]
+    values = ["talos-v1.14.1-*-amd64"]
   }
 }
 

@@ -13,7 +13,7 @@ variable "vms" {
 }
 
 data "talosop_image" "this" {
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   platform      = "nocloud"
 }
 

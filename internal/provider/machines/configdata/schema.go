@@ -9,10 +9,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -48,9 +48,9 @@ func attributes() map[string]schema.Attribute {
 
 // arguments are the texts of arguments that say more where machines follow them.
 var arguments = map[string]string{
-	"talos_version": "Talos version of the image that the machines boot from, such as `" + rollout.TalosExample + "`, " +
-		"with or without the `v`: " + machineset.SupportedTalos + "; a newer one needs `allow_untested`. It decides " +
-		"which fields are valid, and sets the tag of the installer image.",
+	"talos_version": "Talos version of the image that the machines boot from, such as `" +
+		machineconfig.CurrentTalos + "`, with or without the `v`: " + machineset.SupportedTalos + "; a newer one needs " +
+		"`allow_untested`. It decides which fields are valid, and sets the tag of the installer image.",
 	"hostname": "Hostname, for the configuration of one machine. Without it, many machines can use the configuration: " +
 		"the platform or DHCP names each one. If neither does, Talos derives a name from the machine identity.",
 	"install": "Installation from an ISO or the network: needs `disk` or `disk_selector`, unless the machine boots " +
