@@ -3,6 +3,7 @@ package provider_test
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
 const repository = "../.."
@@ -33,7 +36,7 @@ var (
 
 // notOurs are names in the pages that are foreign, keys of maps, or values.
 var notOurs = strings.Fields(`
-	create_before_destroy depends_on error_message for_each ignore_changes policy_check replace_triggered_by
+	create_before_destroy depends_on dev_overrides error_message for_each ignore_changes policy_check replace_triggered_by
 	terraform_data terraform_remote_state
 	firewall_ids mock_outputs preserve_client_ip user_data
 	download_url machine_token user_1 user_3 uuid_override
@@ -195,6 +198,77 @@ func TestGuides_linksLeadSomewhere(t *testing.T) {
 			} else if heading != "" && !anchors(all[at])[heading] {
 				t.Errorf("%s links to %s, which %s does not have", page, found[1], at)
 			}
+		}
+	}
+}
+
+// guideCategories are the parts of the guides in the navigation of the registries.
+var guideCategories = []string{
+	"Concepts", "How-to guides: changes", "How-to guides: clusters", "How-to guides: machines", "How-to guides: networks",
+	"How-to guides: recovery", "Reference",
+}
+
+// Every guide is in a category, and the first page links to it. The summary of every page
+// ends as a sentence.
+func TestGuides_areInACategory(t *testing.T) {
+	t.Parallel()
+
+	all, used := pages(t), map[string]bool{}
+	category := regexp.MustCompile(`(?m)^subcategory: "(.*)"$`)
+	summary := regexp.MustCompile(`(?m)^description: \|-\n  (.*)$`)
+
+	for page, text := range all {
+		if found := summary.FindStringSubmatch(text); found != nil && !strings.HasPrefix(page, "docs/functions/") &&
+			!strings.HasSuffix(found[1], ".") {
+			t.Errorf("the summary of %s is cut off: %s", page, found[1])
+		}
+
+		name, guide := strings.CutPrefix(page, "docs/guides/")
+		if !guide {
+			continue
+		}
+
+		if found := category.FindStringSubmatch(text); found == nil || !slices.Contains(guideCategories, found[1]) {
+			t.Errorf("%s is in none of the categories %v", page, guideCategories)
+		} else {
+			used[found[1]] = true
+		}
+
+		if !strings.Contains(all["docs/index.md"], "](guides/"+name+")") {
+			t.Errorf("docs/index.md does not list %s", page)
+		}
+	}
+
+	if got := slices.Sorted(maps.Keys(used)); !slices.Equal(got, guideCategories) {
+		t.Errorf("guides are in %v, want %v", got, guideCategories)
+	}
+}
+
+// The table of versions on the first page is that of Talos.
+func TestGuides_versionsAreSupported(t *testing.T) {
+	t.Parallel()
+
+	index := pages(t)["docs/index.md"]
+
+	for _, release := range talosversion.Known() {
+		talos, err := machineconfig.ParseTalosVersion(release.String() + ".0")
+		tftest.Must(t, err)
+
+		var supported []string
+
+		for minor := range 100 {
+			version, err := machineconfig.ParseKubernetesVersion(fmt.Sprintf("v1.%d.0", minor))
+			tftest.Must(t, err)
+
+			if machineconfig.CheckKubernetesSupported(talos, version) == nil {
+				supported = append(supported, fmt.Sprintf("1.%d", minor))
+			}
+		}
+
+		row := fmt.Sprintf("| %s | %s to %s | 3.%d |", strings.TrimPrefix(release.String(), "v"), supported[0],
+			supported[len(supported)-1], release.EtcdMinor)
+		if !strings.Contains(index, row) {
+			t.Errorf("docs/index.md has no row %s", row)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
@@ -18,12 +19,14 @@ func TestSchema_everyAttributeIsDescribed(t *testing.T) {
 	t.Parallel()
 
 	tftest.EveryAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+		text := strings.TrimRight(strings.TrimSuffix(a.Description, tf.TerraformOnly), "*`)")
+
 		switch {
 		case a.Description == "":
 			t.Errorf("%s has no description", where)
 		case a.DescriptionKind != tfprotov6.StringKindMarkdown:
 			t.Errorf("%s is not described in Markdown", where)
-		case !strings.HasSuffix(strings.TrimRight(a.Description, "*`)"), ".") && !strings.HasSuffix(a.Description, "…"):
+		case !strings.HasSuffix(text, ".") && !strings.HasSuffix(a.Description, "…"):
 			t.Errorf("the description of %s does not end as a sentence: %q", where, a.Description)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 
 const head = `---
 page_title: "Errors and warnings"
+subcategory: "Reference"
 description: |-
   The errors and warnings of the provider, with what they mean and what to do.
 ---

@@ -179,5 +179,5 @@ const ReplacesCluster = " A change replaces the cluster: every machine is wiped,
 // MetalOnly starts the description of attributes that machines in containers do not have.
 const MetalOnly = "Metal only. "
 
-// TerraformOnly ends the description of attributes that touch no machine.
-const TerraformOnly = " A change touches no machine."
+// TerraformOnly ends the description of attributes that touch no machine. The page of each resource explains the mark.
+const TerraformOnly = " †"

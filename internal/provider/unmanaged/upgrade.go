@@ -32,7 +32,7 @@ func UpgradeAttribute() schema.SingleNestedAttribute {
 
 	return tf.OptionalObject("Workers in `observed_others` that an apply upgrades if their Talos is older than "+
 		"`talos_version`. After all machines of the resource, it drains and reboots each one, through a control plane; "+
-		"the plan lists them ([guide](../guides/autoscaling)). A change touches no machine.", map[string]schema.Attribute{
+		"the plan lists them ([guide](../guides/autoscaling))."+tf.TerraformOnly, map[string]schema.Attribute{
 		"selector": tf.RequiredString("Label selector of their nodes, in the format of `kubectl get nodes -l`, such as "+
 			"`karpenter.sh/nodepool=default`.", selector),
 		"image": tf.RequiredString("Installer image with the extensions that the machines need, such as "+
