@@ -9,6 +9,11 @@ terraform {
   }
 }
 
+# Terraform shows no progress of a resource. Follow an apply with `tail -f progress.jsonl.txt`.
+provider "talosop" {
+  progress_file = "${path.root}/progress.jsonl"
+}
+
 # The PKI and the tokens of the cluster, created once. All machine configurations and credentials use them.
 resource "talosop_secrets" "this" {
   deletion_protection = var.deletion_protection

@@ -33,16 +33,19 @@ variable "restore" {
   default = ""
 }
 
+resource "talosop_etcd_backup" "this" {
+  cluster = talosop_control_plane.this.cluster
+  s3      = { bucket = var.bucket.name, endpoint = var.bucket.endpoint, ca = var.bucket.ca, prefix = "e2e" }
+}
+`
+
+// bucketKeys are the credentials of the bucket.
+const bucketKeys = `
 provider "talosop" {
   s3 = {
     access_key_id     = var.bucket.key
     secret_access_key = var.secret_access_key
   }
-}
-
-resource "talosop_etcd_backup" "this" {
-  cluster = talosop_control_plane.this.cluster
-  s3      = { bucket = var.bucket.name, endpoint = var.bucket.endpoint, ca = var.bucket.ca, prefix = "e2e" }
 }
 `
 
@@ -130,6 +133,7 @@ func (s site) backsUp(t *testing.T, w *clitest.Workspace) (key, bucket string) {
 		"name": storetest.Bucket, "endpoint": server.Direct, "ca": server.CA, "key": storetest.AccessKey,
 	}))
 	w.Write("backup.tf", backedUp)
+	w.Write("provider_override.tf", bucketKeys)
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 	plansNothing(t, w, "after the backup")

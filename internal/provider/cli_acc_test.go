@@ -201,7 +201,7 @@ func TestAccPreserve_namesWhatKeepsRunning(t *testing.T) {
 	w.MustRun("apply", "-auto-approve")
 
 	result := w.MustRun("destroy", "-auto-approve")
-	sitetest.Shows(t, result, "machines_keep_running", "secrets_will_be_lost", "secrets_lost")
+	sitetest.Shows(t, result, "machines_keep_running", "secrets_will_be_lost")
 	sitetest.Says(t, result, "keep running: w-1")
 	sitetest.Says(t, result, "w-1 of cluster \"quickstart\" (talosop_worker")
 

@@ -22,7 +22,7 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 	s := sitetest.New(t, 1, 0)
 	w := s.Quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
 	follows := func(path string) {
-		w.Write("progress.tf", fmt.Sprintf("provider \"talosop\" {\n  progress_file = %q\n}\n", path))
+		w.Write("progress_override.tf", fmt.Sprintf("provider \"talosop\" {\n  progress_file = %q\n}\n", path))
 	}
 
 	follows("missing/progress.jsonl")

@@ -1,11 +1,14 @@
 // Command talossim runs simulated Talos machines until it is interrupted: real clients (talosctl, the
 // provider, kubectl) can be pointed at their loopback addresses. It prints the addresses first, then one line
-// per call that a machine served.
+// per call that a machine served, unless -quiet is set.
 //
 //	go run ./tools/talossim -control-planes 3 -workers 2
 //	go run ./tools/talossim -install 3s -boot 2s -fault 'cp-2:Bootstrap:1:unavailable' -fault 'worker-1:*:5:crash'
 //	go run ./tools/talossim -image ghcr.io/siderolabs/installer:v1.13.4=boot-fails
 //	go run ./tools/talossim -assets ~/.cache/talosop/bin -json machines.auto.tfvars.json
+//
+// A line on the standard input is a command for a machine, such as `off worker-2`: off cuts its power, on starts it,
+// and wipe gives it an empty disk and starts it in maintenance mode.
 //
 // SIGINT and SIGTERM stop everything it started.
 package main
@@ -34,7 +37,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "talossim:", err)
 		os.Exit(1)
 	}
@@ -43,7 +46,8 @@ func main() {
 // settings are the command line.
 type settings struct {
 	controlPlanes, workers int
-	container, verbose     bool
+	container              bool
+	quiet, verbose         bool
 	jsonFile               string
 	faults                 []namedFault
 	images                 []namedImage
@@ -59,6 +63,7 @@ func parse(args []string) (*settings, error) {
 	f.IntVar(&s.workers, "workers", 2, "machines named worker-1, worker-2, …")
 	f.BoolVar(&s.container, "container", false,
 		"containers instead of metal machines: no disks, no installation, no reboot")
+	f.BoolVar(&s.quiet, "quiet", false, "print no line per call")
 	f.BoolVar(&s.verbose, "v", false, "print what the machines do by themselves as well")
 	f.StringVar(&s.options.TalosVersion, "talos", machineconfig.CurrentTalos,
 		"Talos version of the machines; before v1.13 maintenance mode serves little")
@@ -103,7 +108,7 @@ func parse(args []string) (*settings, error) {
 	return s, nil
 }
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
+func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err error) {
 	s, err := parse(args)
 	if err != nil {
 		return err
@@ -111,7 +116,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 
 	p := &printer{out: out}
 	s.options.Delays = &s.delays
-	s.options.Observe = func(c fault.Call) { p.printf("%s %s\n", c.Time.Format("15:04:05.000"), c) }
+
+	if !s.quiet {
+		s.options.Observe = func(c fault.Call) { p.printf("%s %s\n", c.Time.Format("15:04:05.000"), c) }
+	}
 
 	if s.verbose {
 		s.options.Log = func(format string, args ...any) { p.printf("- "+format+"\n", args...) }
@@ -140,6 +148,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return err
 		}
 	}
+
+	// Nothing can end a read of the standard input. This one ends with the process.
+	go console(in, simulator, p)
 
 	<-ctx.Done()
 

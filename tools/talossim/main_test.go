@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
@@ -100,7 +101,9 @@ func TestRun_printsAddressesWritesVariablesAndStops(t *testing.T) {
 	out := &syncBuffer{}
 	done := make(chan error, 1)
 
-	go func() { done <- run(ctx, []string{"-control-planes", "1", "-workers", "1", "-json", file}, out) }()
+	go func() {
+		done <- run(ctx, []string{"-control-planes", "1", "-workers", "1", "-json", file}, strings.NewReader(""), out)
+	}()
 
 	variables := awaitFile(ctx, t, file)
 	cancel()
@@ -140,6 +143,48 @@ func awaitFile(ctx context.Context, t *testing.T, file string) []byte {
 		case <-ctx.Done():
 			t.Fatal(ctx.Err())
 		case <-ticker.C:
+		}
+	}
+}
+
+// A user can switch a machine off and on, and give it an empty disk.
+func TestConsole_changesMachines(t *testing.T) {
+	simulator, err := sim.New(t.Context(), sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := simulator.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	machines, err := simulator.AddMachines(t.Context(), "worker", 1, sim.MachineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, c := range []struct {
+		line, result string
+		stage        sim.Stage
+	}{
+		{"off worker-1", "done", sim.StageUnknown},
+		{"on worker-1", "done", sim.StageMaintenance},
+		{"wipe worker-1", "done", sim.StageMaintenance},
+		{"off worker-2", `machine "worker-2" does not exist`, sim.StageMaintenance},
+		{"explode worker-1", "unknown command; commands are off, on and wipe, followed by the name of a machine",
+			sim.StageMaintenance},
+	} {
+		out := &syncBuffer{}
+		console(strings.NewReader(c.line+"\n"), simulator, &printer{out: out})
+
+		if want := c.line + ": " + c.result + "\n"; out.String() != want {
+			t.Errorf("prints %q, want %q", out, want)
+		}
+
+		if err := machines[0].AwaitStage(t.Context(), c.stage); err != nil {
+			t.Errorf("after %s: %v", c.line, err)
 		}
 	}
 }

@@ -54,7 +54,12 @@ func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 			t.Errorf("more changes than the protection:\n%s", result.Output())
 		}
 
-		sitetest.Shows(t, w.MustRun("destroy", "-auto-approve"), "secrets_will_be_lost", "secrets_lost")
+		destroyed := w.MustRun("destroy", "-auto-approve")
+		sitetest.Shows(t, destroyed, "secrets_will_be_lost")
+
+		if sitetest.Shown(t, "secrets_lost").MatchString(destroyed.Output()) {
+			t.Errorf("the apply repeats the warning of its plan:\n%s", destroyed.Output())
+		}
 
 		if left := w.Resources(); len(left) > 0 {
 			t.Errorf("the state holds %v", left)
@@ -116,7 +121,7 @@ func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
 		sitetest.Shows(t, w.MustRun("apply", "-auto-approve", "-replace=talosop_secrets.this"), "secrets_lost")
 
 		if empty, output := w.PlanIsEmpty(); !empty || w.Attribute("talosop_secrets.this", "bundle") == bundle {
-			t.Errorf("the cluster was not made anew:\n%s", output)
+			t.Errorf("the cluster was not created again:\n%s", output)
 		}
 	})
 }

@@ -112,6 +112,7 @@ func (r *secretsResource) ModifyPlan(
 
 		if !resp.Diagnostics.HasError() {
 			resp.Diagnostics.Append(tf.Diagnostics(r.planDestroy(state))...)
+			resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, lossPlannedKey, true)...)
 		}
 	case req.State.Raw.IsNull():
 		r.Ledger().PlanSecrets(true)
@@ -210,8 +211,8 @@ func (r *secretsResource) Update(ctx context.Context, req resource.UpdateRequest
 		storeSecrets(ctx, bundle, plan.DeletionProtection, plan.Rotate, &resp.State, resp.Private)...)
 }
 
-// Delete forgets the secrets, unless they are guarded: the plan of a tainted resource cannot see that. It does not
-// ask the machines.
+// Delete forgets the secrets, unless they are guarded: the plan of a tainted resource cannot see that. It warns of the
+// loss unless the plan did, whose warnings the CLIs drop in a replacement. It does not ask the machines.
 func (r *secretsResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state secretsModel
 
@@ -221,6 +222,7 @@ func (r *secretsResource) Delete(ctx context.Context, req resource.DeleteRequest
 	case resp.Diagnostics.HasError():
 	case state.guarded():
 		resp.Diagnostics.Append(tf.Diagnostics(protected(state.ClusterID.ValueString(), "destroyed"))...)
+	case tf.Remembers(ctx, req.Private, lossPlannedKey, &resp.Diagnostics):
 	default:
 		resp.Diagnostics.Append(tf.Diagnostics(
 			warnOfLost(state.ClusterID.ValueString(), kept(r.ProviderData, state.Bundle.ValueString())))...)
@@ -244,6 +246,9 @@ func (r *secretsResource) ImportState(
 
 // clusterIDKey mirrors cluster_id in private state, for the messages about a replacement.
 const clusterIDKey = "cluster_id"
+
+// lossPlannedKey, in the private state of a planned destroy, says that its plan warned of the loss.
+const lossPlannedKey = "loss_planned"
 
 func storeSecrets(
 	ctx context.Context, bundle *pki.Bundle, protection types.Bool, rotate types.Object, state *tfsdk.State,
