@@ -26,6 +26,7 @@ import (
 	"github.com/zclconf/go-cty/cty/msgpack"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
@@ -280,7 +281,7 @@ func sampleText(t *testing.T, name string) string {
 	case last == "host":
 		return "registry.example.com"
 	case last == "recipient":
-		return newIdentity(t).Recipient().String()
+		return sitetest.NewIdentity(t).Recipient().String()
 	case strings.Contains(last, "secrets"):
 		return tftest.Bundle()
 	case strings.Contains(last, "version"):
