@@ -94,6 +94,11 @@ func (c Change) Renames() bool {
 	return places.Hostname.Covers(c.documentKind(), c.Path)
 }
 
+// OfInstallerImage reports whether the image changes that installs Talos.
+func (c Change) OfInstallerImage() bool {
+	return places.InstallerImage.Covers(c.documentKind(), c.Path)
+}
+
 // documentKind is the kind of the document, which the main one has not.
 func (c Change) documentKind() string {
 	kind, _, _ := strings.Cut(c.Document, "/")

@@ -200,3 +200,20 @@ func TestDiff_settingsByPath(t *testing.T) {
 		}
 	}
 }
+
+// The image of an upgrade is recognized in each form of the configuration.
+func TestChange_ofInstallerImage(t *testing.T) {
+	t.Parallel()
+
+	for _, contract := range contracts {
+		c, m := testCluster(contract), testMachine(Worker)
+		m.Install.Image = "registry.test/installer:v1.14.0"
+		before := generated(t, c, m)
+		m.Install.Image = "registry.test/installer:v1.14.1"
+
+		changes, err := Diff(before.Bytes, generated(t, c, m).Bytes)
+		if err != nil || len(changes) != 1 || !changes[0].OfInstallerImage() {
+			t.Errorf("%s: %v, %v", contract, changes, err)
+		}
+	}
+}

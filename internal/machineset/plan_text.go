@@ -10,7 +10,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // The text of the steps in a plan.
@@ -71,7 +70,7 @@ func withoutImages(
 
 	for _, op := range steps {
 		if upgrade, ok := op.(step.Upgrade); ok && rest[upgrade.Machine] != nil {
-			rest[upgrade.Machine] = slices.DeleteFunc(slices.Clone(changes[upgrade.Machine]), ofInstallerImage)
+			rest[upgrade.Machine] = slices.DeleteFunc(slices.Clone(changes[upgrade.Machine]), machineconfig.Change.OfInstallerImage)
 		}
 	}
 
@@ -82,10 +81,6 @@ func withoutImages(
 	}
 
 	return rest, written
-}
-
-func ofInstallerImage(c machineconfig.Change) bool {
-	return slices.Equal(c.Path, fieldpath.Path{"machine", "install", "image"})
 }
 
 // preparation is an operation before the first step, with the machines that it concerns.

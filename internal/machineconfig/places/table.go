@@ -110,6 +110,8 @@ var (
 
 // The machine itself.
 var (
+	InstallerImage = fact("machine.install.image", in(runtime.UnattendedInstallConfigKind, "installer.image"), plain)
+
 	Sysctls    = fact("machine.sysctls", in(runtime.SysctlConfigKind, "params"), plain)
 	KubePrism  = fact("machine.features.kubePrism", in(k8s.KubePrismConfig, ""), refused, plain)
 	ImageCache = fact("machine.features.imageCache", in(cri.ImageCacheConfig, ""), refused)
@@ -175,7 +177,7 @@ var _ = []Fact{
 	fact("machine.baseRuntimeSpecOverrides", in(cri.CRIBaseRuntimeSpecConfigKind, "overrides"), refused),
 	fact("machine.install", in(runtime.UnattendedInstallConfigKind, ""), refused, instead("attribute install")),
 	fact("machine.install.disk", in(runtime.UnattendedInstallConfigKind, "provisioning"), plain),
-	fact("machine.install.image", in(runtime.UnattendedInstallConfigKind, "installer"), plain),
+	fact("", in(runtime.UnattendedInstallConfigKind, "installer"), plain),
 	fact("", in(runtime.UnattendedInstallConfigKind, "reboot"), plain),
 
 	fact("machine.sysfs", in(runtime.SysfsConfigKind, "params"), plain),
