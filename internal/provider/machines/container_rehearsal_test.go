@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
-// A snapshot is restored in pods beside its cluster, on one host and under another name. Pods of the rehearsal connect only
-// to each other.
+// A snapshot is restored in pods beside its cluster, on one host and under another name. Pods of the rehearsal connect
+// only to each other.
 func TestRehearsal_inPodsBesideTheCluster(t *testing.T) {
 	t.Parallel()
 
