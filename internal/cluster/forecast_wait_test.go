@@ -62,7 +62,7 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 				"cp-1": seen(step.StageRunning, "", "v1.13.0"), "w-2": lost,
 			},
 			waits: "w-2: is not removed yet: does not respond",
-			steps: []string{"delete pod and volumes of worker w-2", "delete node w-2 of w-2 from Kubernetes"},
+			steps: []string{"delete pod and volumes of worker w-2", "delete node w-2 from Kubernetes"},
 		},
 	} {
 		test.want.Name, test.want.NodesBecomeReady = "prod", true

@@ -37,7 +37,7 @@ func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 	want := []string{
 		"remove control plane cp-3 from etcd (drains it)",
 		"reset control plane cp-3 (wipes its state, reboots to maintenance mode)",
-		"delete node cp-3 of cp-3 from Kubernetes",
+		"delete node cp-3 from Kubernetes",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

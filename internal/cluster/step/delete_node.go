@@ -19,7 +19,7 @@ type DeleteNode struct {
 func (s DeleteNode) On() string { return s.Machine }
 
 func (s DeleteNode) String() string {
-	return fmt.Sprintf("delete node %s of %s from Kubernetes", s.Node, s.Machine)
+	return fmt.Sprintf("delete %s from Kubernetes", nodeOf(s.Node, s.Machine))
 }
 
 // Outdates includes the state of Kubernetes.

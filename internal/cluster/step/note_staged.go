@@ -17,10 +17,10 @@ func (s NoteStaged) On() string { return s.Machine }
 
 func (s NoteStaged) String() string {
 	if s.Waits {
-		return fmt.Sprintf("annotate node %s of %s: configuration staged for the next boot", s.Node, s.Machine)
+		return fmt.Sprintf("annotate %s: configuration staged for the next boot", nodeOf(s.Node, s.Machine))
 	}
 
-	return fmt.Sprintf("remove the annotation for a staged configuration from node %s of %s", s.Node, s.Machine)
+	return fmt.Sprintf("remove the annotation for a staged configuration from %s", nodeOf(s.Node, s.Machine))
 }
 
 // Outdates includes the state of Kubernetes.

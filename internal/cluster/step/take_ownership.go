@@ -18,14 +18,16 @@ type TakeOwnership struct {
 func (s TakeOwnership) On() string { return s.Machine }
 
 func (s TakeOwnership) String() string {
+	node := nodeOf(s.Node, s.Machine)
+
 	switch {
 	case s.Unproven:
-		return fmt.Sprintf("mark node %s of %s as owned by this resource: its owner mark is not authentic", s.Node, s.Machine)
+		return fmt.Sprintf("mark %s as owned by this resource: its owner mark is not authentic", node)
 	case s.From == "":
-		return fmt.Sprintf("mark node %s of %s as owned by this resource", s.Node, s.Machine)
+		return fmt.Sprintf("mark %s as owned by this resource", node)
 	}
 
-	return fmt.Sprintf("take %s over from another resource: mark its node %s", s.Machine, s.Node)
+	return fmt.Sprintf("take %s over from another resource", s.Machine)
 }
 
 // Outdates includes the state of Kubernetes.

@@ -1,7 +1,5 @@
 package step
 
-import "fmt"
-
 // Uncordon makes a node schedulable again that talosop cordoned.
 type Uncordon struct {
 	plain
@@ -13,7 +11,7 @@ type Uncordon struct {
 // On names the machine.
 func (s Uncordon) On() string { return s.Machine }
 
-func (s Uncordon) String() string { return fmt.Sprintf("uncordon node %s of %s", s.Node, s.Machine) }
+func (s Uncordon) String() string { return "uncordon " + nodeOf(s.Node, s.Machine) }
 
 // Outdates includes the state of Kubernetes.
 func (Uncordon) Outdates(Role) Reach { return AndKubernetes }

@@ -1,5 +1,10 @@
 package step
 
+import (
+	"fmt"
+	"path"
+)
+
 // Role is the role of a machine in its cluster. The values are those of Talos's machine.type.
 type Role string
 
@@ -36,3 +41,13 @@ const (
 	// would create one. Silence alone never means that.
 	Gone Access = "gone"
 )
+
+// nodeOf names the node of a machine in an operation, and its machine where that has another name. The name of a
+// machine can begin with that of its pool, as in "general/w-1".
+func nodeOf(node, machine string) string {
+	if node == path.Base(machine) {
+		return "node " + node
+	}
+
+	return fmt.Sprintf("node %s of %s", node, machine)
+}

@@ -382,7 +382,7 @@ func TestMachine_planOfUpdates(t *testing.T) {
 		join = "apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control " +
 			"plane"
 		expel  = "remove etcd member member-of-cp-1 of cp-1%s through control plane 10.0.0.12"
-		forget = "delete node cp-1 of cp-1 from Kubernetes"
+		forget = "delete node cp-1 from Kubernetes"
 		away   = "[only_control_plane_reboots]"
 	)
 
