@@ -23,7 +23,8 @@ type history struct {
 	took map[string][]time.Duration
 }
 
-// usual is the median duration of finished steps of the same kind; zero for none. The first call reads the file.
+// usual is the median duration of finished steps of the same kind in full seconds; zero for none. The first call reads
+// the file.
 func (h *history) usual(path string, e lifecycle.Event) time.Duration {
 	if e.State != lifecycle.StepStarted {
 		return 0
@@ -39,7 +40,7 @@ func (h *history) usual(path string, e lifecycle.Event) time.Duration {
 		return 0
 	}
 
-	return took[len(took)/2]
+	return took[len(took)/2].Round(time.Second)
 }
 
 // add remembers a finished step.
@@ -74,7 +75,8 @@ func (h *history) load(path string) {
 	if err != nil {
 		return
 	}
-	defer file.Close()
+
+	defer func() { _ = file.Close() }() // it was only read
 
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		var line Line

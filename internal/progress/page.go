@@ -51,15 +51,15 @@ type pageRun struct {
 
 	began time.Time
 	steps []statuspage.Step
-	// told are the machines that wait since the last observation, and waits those before it. waitsFor is why the run
-	// itself waits; empty when it does not.
-	told, waits []statuspage.Wait
-	waitsFor    string
-	seen        bool
-	want        cluster.Spec
-	have        cluster.Snapshot
-	ended       bool
-	failure     string
+	// reported are the machines that wait since the last observation, and waits those before it. waitsFor is why the
+	// run itself waits; empty when it does not.
+	reported, waits []statuspage.Wait
+	waitsFor        string
+	seen            bool
+	want            cluster.Spec
+	have            cluster.Snapshot
+	ended           bool
+	failure         string
 }
 
 // begin puts a run into the page with its first event or observation.
@@ -88,7 +88,7 @@ func (p *Page) tell(r *pageRun, e lifecycle.Event, usual time.Duration) {
 		if e.Machine == "" {
 			r.waitsFor = e.Reason
 		} else {
-			r.told = append(r.told, statuspage.Wait{Machine: e.Machine, Reason: e.Reason})
+			r.reported = append(r.reported, statuspage.Wait{Machine: e.Machine, Reason: e.Reason})
 		}
 
 		return // the observation that follows shows it
@@ -135,12 +135,12 @@ func (p *Page) observed(r *pageRun, want cluster.Spec, have cluster.Snapshot) {
 	p.begin(r)
 
 	pace := roundPace
-	if !r.seen || !slices.Equal(r.waits, r.told) {
+	if !r.seen || !slices.Equal(r.waits, r.reported) {
 		pace = eventPace
 	}
 
 	r.seen, r.want, r.have = true, want, have
-	r.waits, r.told = r.told, nil
+	r.waits, r.reported = r.reported, nil
 
 	p.plan(pace)
 }
@@ -293,11 +293,17 @@ func clusterOf(runs []*pageRun) statuspage.Cluster {
 
 	o.Endpoint, o.Kubernetes = best.want.Endpoint, best.want.Kubernetes.Version
 
-	planes := best.want
+	planes, have := best.want, best.have
 	planes.Machines, planes.Removed = cluster.OfRole(best.want.Machines, step.ControlPlane), nil
-	o.Health = health.Of(planes, best.have, health.Expiry{})
+	have.Kubernetes = newest(runs).Kubernetes
+	o.Health = health.Of(planes, have, health.Expiry{})
 
 	return statuspage.Applying(o, applied)
+}
+
+// newest is the last observation of all runs: the nodes of the whole cluster are in each.
+func newest(runs []*pageRun) cluster.Snapshot {
+	return slices.MaxFunc(runs, func(a, b *pageRun) int { return a.have.Time.Compare(b.have.Time) }).have
 }
 
 // machinesOf are the machines of a run: those of its resource, and those that it removes.
@@ -317,9 +323,13 @@ func machinesOf(r *pageRun) []statuspage.Expected {
 func stateOf(s step.MachineState) string {
 	switch s.Access {
 	case step.Member:
+		if s.Stage == step.StageRunning {
+			return "no Kubernetes node yet"
+		}
+
 		return string(s.Stage)
 	case step.Maintenance:
-		return "in maintenance mode"
+		return "waits in maintenance mode"
 	case step.Unreachable:
 		return "does not respond"
 	case step.Foreign, step.Gone, step.Unobserved:

@@ -133,6 +133,35 @@ func TestPage_ofSeveralRuns(t *testing.T) {
 	}
 }
 
+// Workers are drawn with the nodes that the run of another resource saw last.
+func TestPage_showsTheNewestNodes(t *testing.T) {
+	t.Parallel()
+
+	file := filepath.Join(t.TempDir(), "progress.jsonl")
+	f := progress.NewFollower(file, nil)
+	planes, workers := follow(t, f), follow(t, f)
+
+	want, have := observed()
+	machines := want.Machines
+	want.Machines = machines[:1]
+	planes.Observed(want, have)
+	planes.End(t.Context(), nil)
+
+	want.Machines = machines[1:]
+	have.Time = have.Time.Add(time.Minute)
+	have.Machines = map[string]step.MachineState{"w-1": {Access: step.Member, Stage: step.StageRunning, NodeName: "w-1"}}
+	have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{Name: "w-1", Ready: true, KubeletVersion: "v1.37.0"})
+	workers.Observed(want, have)
+	workers.End(t.Context(), nil)
+
+	page := pageOf(t, file)
+	says(t, page, "Pool batch", "v1.37.0 on 1")
+
+	if strings.Contains(page, "no Kubernetes node yet") || strings.Contains(page, "in maintenance mode") {
+		t.Errorf("w-1 is not drawn as its node:\n%s", page[strings.Index(page, "<main>"):])
+	}
+}
+
 // Steps of the kind that the file has from earlier applies, or that finished before, show how long they usually take.
 func TestFollow_saysWhatStepsUsuallyTake(t *testing.T) {
 	t.Parallel()

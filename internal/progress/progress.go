@@ -119,8 +119,8 @@ func (f *Follow) repeats(e lifecycle.Event) bool {
 	return again
 }
 
-// End ends the open steps of the run, and writes the page; err is the result of the run. A nil Follow has none. Sending spans takes a few
-// seconds at most.
+// End ends the open steps of the run, and writes the page; err is the result of the run. A nil Follow has none.
+// Sending spans takes a few seconds at most.
 func (f *Follow) End(ctx context.Context, err error) {
 	if f == nil {
 		return

@@ -22,6 +22,8 @@ type Expected struct {
 // Applying is a cluster during an apply. What an apply does not observe, such as certificates, is left out, and a
 // machine that does not work yet waits.
 func Applying(o Observation, run Run) Cluster {
+	o.Talos, o.index = o.wantedTalos(), o.indexed()
+
 	c := o.cluster()
 	c.Run, c.Conditions, c.Certificates = &run, nil, nil
 
@@ -47,7 +49,7 @@ func Applying(o Observation, run Run) Cluster {
 		}
 	}
 
-	machines = c.byName()
+	machines, c.Versions = c.byName(), o.versions(c)
 
 	for _, w := range run.Waits {
 		if m := machines[w.Machine]; m != nil {

@@ -38,8 +38,6 @@ func Observed(o Observation, at time.Time) Page {
 }
 
 func (o Observation) cluster() Cluster {
-	o.Talos, o.index = o.wantedTalos(), o.indexed()
-
 	c := Cluster{Name: o.Name, Endpoint: o.Endpoint, State: o.state(), Etcd: etcdOf(o.Health.Etcd),
 		Backups: o.Backups, Operations: o.Operations}
 	workers := map[string][]Machine{}
@@ -133,6 +131,11 @@ func (o Observation) machine(m health.Machine) Machine {
 
 	if out.Name == out.Address {
 		out.Address = ""
+	}
+
+	// A machine that left the cluster still runs a Talos.
+	if m.Node == nil && m.Member == nil {
+		out.Talos = ""
 	}
 
 	out.Problems = append(talosProblems(m), nodeProblems(m.Node, o.nodesKnown())...)

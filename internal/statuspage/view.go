@@ -77,7 +77,7 @@ func (c Cluster) view(now time.Time) clusterView {
 	if c.Run != nil {
 		v.Mark = c.Run.mark()
 		v.Run = c.Run.view(now)
-		v.Note = c.Run.note(now)
+		v.Note = c.Run.note()
 	}
 
 	for _, condition := range c.Conditions {
@@ -87,6 +87,10 @@ func (c Cluster) view(now time.Time) clusterView {
 	}
 
 	for _, version := range c.Versions {
+		if len(version.Running) == 1 && version.Running[0].Version == "" {
+			continue // no machine reports it
+		}
+
 		v.Versions = append(v.Versions, version.view())
 	}
 
@@ -119,11 +123,15 @@ func (c Cluster) headline() string {
 func (c Cluster) facts(now time.Time) []fact {
 	var out []fact
 
-	unhealthy := 0
+	unhealthy, others := 0, 0
 
 	for _, m := range c.machines() {
 		if m.unhealthy() {
 			unhealthy++
+		}
+
+		if slices.ContainsFunc(m.Problems, func(p Problem) bool { return p.Kind == Other }) {
+			others++
 		}
 	}
 
@@ -138,6 +146,10 @@ func (c Cluster) facts(now time.Time) []fact {
 
 	if unhealthy > 0 {
 		out = append(out, fact{"Not healthy", strconv.Itoa(unhealthy)})
+	}
+
+	if others > 0 {
+		out = append(out, fact{"Another version", strconv.Itoa(others)})
 	}
 
 	if c.Etcd != nil && c.Etcd.Members > 0 {

@@ -52,10 +52,10 @@ func (r *Run) mark() kind {
 	}
 }
 
-func (r *Run) note(now time.Time) string {
+func (r *Run) note() string {
 	if r.running() {
-		return fmt.Sprintf("This page loads itself again every %d seconds. An apply that runs writes it at least once a "+
-			"minute, last at %s.", reloadRunning, now.UTC().Format(clock))
+		return fmt.Sprintf("This page loads itself again every %d seconds. A running apply writes it at least once a minute.",
+			reloadRunning)
 	}
 
 	return fmt.Sprintf("The work on %s is over. This page loads itself again every %d seconds, in case the apply "+

@@ -16,18 +16,17 @@ import (
 // pageAttributes are the page, and the arguments for what only resources and stores know.
 func pageAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"html": tf.ComputedString("The report as a web page: one file for a browser, light or dark, printable, without " +
-			"scripts, which loads nothing. It draws the control planes with their etcd members and the workers, with a color " +
-			"and a symbol for each kind of problem. Then come versions with the progress of an upgrade, certificates with the " +
-			"days left, conditions, and what `pools`, `drift`, `backups` and `operations` say. It contains the date: an output " +
-			"of it changes once a day and when the cluster does ([guide](../guides/observing.md#status-page))."),
+		"html": tf.ComputedString("The report as a web page: one file, light or dark, printable, which runs no code and " +
+			"loads nothing ([guide](../guides/observing.md#status-page)). It shows machines, versions, certificates and " +
+			"conditions, and what `pools`, `drift`, `backups` and `operations` contain. It contains the date, so an output of " +
+			"it changes once a day."),
 		"pools": schema.MapAttribute{Optional: true, ElementType: types.ListType{ElemType: types.StringType},
 			MarkdownDescription: "Names of the workers by pool, such as `{ batch = keys(talosop_worker.batch.machines) }`, " +
 				"which group the workers in `html`. Nodes do not report their pools. Default: one group."},
 		"drift": schema.MapAttribute{Optional: true, ElementType: types.ListType{ElemType: types.StringType},
-			MarkdownDescription: "Differences of machines from the last apply, by name, for `html`: `drift` in `observed` of the " +
-				"resources, such as `{ for name, m in talosop_worker.batch.observed : name => m.drift }`. Default: the page has " +
-				"no drift."},
+			MarkdownDescription: "Differences of machines from the last apply, by name, for `html`: `drift` in `observed` of " +
+				"the resources, such as `{ for name, m in talosop_worker.batch.observed : name => m.drift }`. Default: the page " +
+				"has no drift."},
 		"backups": tf.OptionalObjectList("Snapshots of etcd for `html`, newest first: `backups` of `talosop_etcd_backups`. "+
 			"Default: the page has no backups.", map[string]schema.Attribute{
 			"key": tf.RequiredString("Key of the snapshot."),
