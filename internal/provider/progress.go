@@ -14,9 +14,8 @@ import (
 func providerProgress() schema.StringAttribute {
 	return tf.OptionalString("File that applies write to while they run, such as `progress.jsonl`, with one JSON " +
 		"object per line (`time`, `cluster`, `resource`, `machine`, `step`, `state`, `reason`, `elapsed` and `usual` in " +
-		"seconds). A second file with the suffix `.txt` has the same content for people and `tail -f`. A third one with the " +
-		"suffix `.html` is a page for a browser, which shows the clusters and the steps and loads itself again. See the " +
-		"[guide](guides/observing.md#follow-an-apply).")
+		"seconds). Files with the suffixes `.txt` and `.html` have the same for `tail -f`, and for a browser: a page " +
+		"that shows the clusters and loads itself again. See the [guide](guides/observing.md#follow-an-apply).")
 }
 
 // follower returns the sink that follows the runs of this configuration. An invalid path is reported before anything
