@@ -29,7 +29,7 @@ func (c *Catalog) Messages() []Message { return c.messages }
 //
 //   - plural LIST ONE MANY: the form that fits the number of names in a list, or a number
 //   - brief LIST: "a, b and 7 more"
-//   - quote VALUE: the value in quotation marks
+//   - quote VALUE: the value in quotation marks, or each of a list
 //   - bullets LIST: each text of a list on its own line
 //
 // The argument at is the attribute of the finding, as a configuration writes it.
@@ -69,7 +69,7 @@ func (c *Catalog) add(m Message) Message {
 }
 
 var functions = template.FuncMap{
-	"plural": plural, "brief": brief, "quote": func(v any) string { return Quote(fmt.Sprint(v)) }, "bullets": bullets,
+	"plural": plural, "brief": brief, "quote": quote, "bullets": bullets,
 }
 
 // Parse reads the text of a message. Only a message that is shown is parsed, because a start of the provider shows
@@ -176,6 +176,20 @@ func bullets(list names) string {
 	}
 
 	return b.String()
+}
+
+func quote(v any) string {
+	list, ok := v.(names)
+	if !ok {
+		return Quote(fmt.Sprint(v))
+	}
+
+	quoted := make([]string, 0, len(list))
+	for _, name := range list {
+		quoted = append(quoted, Quote(name))
+	}
+
+	return Describe(quoted)
 }
 
 func brief(list names) string { return Briefly(list) }

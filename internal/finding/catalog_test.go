@@ -12,7 +12,7 @@ func TestMessage_rendersItsArguments(t *testing.T) {
 
 	catalog := NewCatalog("Test")
 	message := catalog.Warning("reboots", "Machines of {{.cluster}} reboot",
-		`{{.machines}} {{plural .machines "reboots" "reboot"}}{{if .drained}} after a drain{{end}}.`,
+		`{{quote .machines}} {{plural .machines "reboots" "reboot"}}{{if .drained}} after a drain{{end}}.`,
 		"{{if .window}}Not before {{quote .window}}.{{end}}",
 		"Lost:{{bullets .lost}}",
 		"Apply.")
@@ -23,11 +23,11 @@ func TestMessage_rendersItsArguments(t *testing.T) {
 	}{
 		{
 			Args{"cluster": "prod", "machines": []string{"cp-1"}, "drained": true, "window": "", "lost": []string{"a", "b"}},
-			"cp-1 reboots after a drain. Lost:\n  - a\n  - b\nApply.",
+			"\"cp-1\" reboots after a drain. Lost:\n  - a\n  - b\nApply.",
 		},
 		{
 			Args{"cluster": "prod", "machines": []string{"cp-1", "cp-2"}, "drained": false, "window": "noon", "lost": []string{"c"}},
-			"cp-1 and cp-2 reboot. Not before \"noon\". Lost:\n  - c\nApply.",
+			"\"cp-1\" and \"cp-2\" reboot. Not before \"noon\". Lost:\n  - c\nApply.",
 		},
 	} {
 		got := message.At(Root("machines"), test.args)

@@ -3,7 +3,7 @@
 package finding
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
@@ -61,52 +61,24 @@ func (l List) Errors() List {
 	return errors
 }
 
-// UnableAt is the error of an operation that failed, with the attribute that caused it.
-func UnableAt(at Path, verb, object string, r Report) Finding {
-	return Finding{Severity: Error, At: at, Summary: fmt.Sprintf("Unable to %s %s", verb, object), Detail: r.String()}
-}
-
-// Invalid is the error about a value of the configuration: what was found, what is allowed, and what to do.
-func Invalid(at Path, what, found, allowed, remedy string) Finding {
-	return Finding{Severity: Error, At: at, Summary: "Invalid " + at.name(what), Detail: Sentences(found, allowed, remedy)}
-}
-
-// Questionable is the warning about a value of the configuration that is valid but rarely wanted.
-func Questionable(at Path, what, found, consequence, remedy string) Finding {
-	return Finding{
-		Severity: Warning, At: at, Summary: "Questionable " + what, Detail: Sentences(found, consequence, remedy),
-	}
-}
-
-// Refused is the error about a change that cannot be made, or not in one apply.
-func Refused(at Path, what, found, reason string, remedies ...string) Finding {
-	return Finding{
-		Severity: Error, At: at, Summary: what, Detail: Sentences(append([]string{found, reason}, remedies...)...),
-	}
-}
-
 // InvalidField is the error about a setting that internal/machineconfig rejected, with the machines that share the
 // setting.
 func InvalidField(p *FieldError, machines []string) Finding {
-	found := "found " + p.Field.Found
-	if len(machines) > 0 {
-		found += ", for " + Briefly(machines)
-	}
-
-	return Invalid(p.At, p.At.Last(), found, Prefixed("allowed: ", p.Field.Allowed), p.Field.Fix)
+	return invalidSetting.At(p.At, Args{"found": strings.TrimSuffix(p.Field.Found, "."), "machines": machines,
+		"allowed": strings.TrimSuffix(p.Field.Allowed, "."), "fix": Sentences(p.Field.Fix)})
 }
 
 // MistakesAt converts the errors that internal/machineconfig found in the value of one attribute.
-func MistakesAt(at Path, what string, err error) List {
+func MistakesAt(at Path, err error) List {
 	var list List
 
 	fields := machineconfig.FieldErrors(err)
 	for _, field := range fields {
-		list.Append(Invalid(at, what, "found "+field.Found, Prefixed("allowed: ", field.Allowed), field.Fix))
+		list.Append(InvalidField(&FieldError{At: at, Field: field}, nil))
 	}
 
 	if len(fields) == 0 {
-		list.Append(Invalid(at, what, err.Error(), "", ""))
+		list.Append(Bug(err.Error()))
 	}
 
 	return list

@@ -2,23 +2,25 @@ package finding
 
 import "testing"
 
-// A summary writes a nested attribute as a configuration does.
-func TestInvalid_namesNestedAttributes(t *testing.T) {
+// A finding about several attributes is at what contains them.
+func TestCommon_containsAll(t *testing.T) {
 	t.Parallel()
 
-	patch := Root("workers").AtMapKey("storage").AtName("config_patches").AtListIndex(1)
+	machines := Root("workers").AtMapKey("gpu").AtName("machines")
+	address := machines.AtMapKey("w-1").AtName("address")
 
 	for _, test := range []struct {
-		at         Path
-		what, want string
+		of   []Path
+		want string
 	}{
-		{Root("endpoint"), "endpoint", "Invalid endpoint"},
-		{Path{}, "secrets", "Invalid secrets"},
-		{patch, "config_patches", `Invalid workers["storage"].config_patches[1]`},
-		{patch, "patch", `Invalid patch: workers["storage"].config_patches[1]`},
+		{nil, ""},
+		{[]Path{address}, `workers["gpu"].machines["w-1"].address`},
+		{[]Path{address, machines.AtMapKey("w-2").AtName("address")}, `workers["gpu"].machines`},
+		{[]Path{address, machines}, `workers["gpu"].machines`},
+		{[]Path{address, Root("control_plane")}, ""},
 	} {
-		if got := Invalid(test.at, test.what, "", "", "").Summary; got != test.want {
-			t.Errorf("the summary is %q, want %q", got, test.want)
+		if got := Common(test.of).String(); got != test.want {
+			t.Errorf("the path of %v is %q, want %q", test.of, got, test.want)
 		}
 	}
 }

@@ -43,6 +43,11 @@ var (
 		"The apply stops when nothing changes any more.",
 		"Report this with the version of the provider and the plan.")
 
+	invalidSetting = Messages.Invalid("invalid_setting",
+		"Found {{.found}}{{if .machines}}, for {{brief .machines}}{{end}}.",
+		"{{if .allowed}}Allowed: {{.allowed}}.{{end}}",
+		"{{.fix}}")
+
 	invalidSecrets = Messages.Invalid("invalid_secrets",
 		"{{.problems}}.",
 		"Allowed is YAML as `talosctl gen secrets` writes it.",

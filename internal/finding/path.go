@@ -70,16 +70,23 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// name is how a summary names the value at a path: by its description, and by the path where that has several steps.
-func (p Path) name(what string) string {
-	switch {
-	case len(p.steps) < 2: //nolint:mnd // the CLIs show the line of an attribute of the resource itself
-		return what
-	case what == p.Last():
-		return p.String()
-	default:
-		return what + ": " + p.String()
+// Common is the innermost attribute that contains all of these; the attribute itself if there is one.
+func Common(paths []Path) Path {
+	if len(paths) == 0 {
+		return Path{}
 	}
+
+	common := paths[0].steps
+	for _, p := range paths[1:] {
+		same := 0
+		for same < min(len(common), len(p.steps)) && common[same] == p.steps[same] {
+			same++
+		}
+
+		common = common[:same]
+	}
+
+	return Path{steps: slices.Clone(common)}
 }
 
 // Last is the innermost attribute of a path; "value" where it has none.

@@ -268,7 +268,7 @@ func TestAssuming(t *testing.T) {
 
 	kept := map[string]MachineForecast{"cp-1": {Shown: step.Shown{
 		Texts: map[step.Field]string{step.FieldAddress: "a", step.FieldUUID: "u"}}}}
-	refusal := finding.Refused(finding.Path{}, "Unsupported change", "it is refused", "")
+	refusal := finding.Finding{Severity: finding.Error, Summary: "Unsupported change"}
 
 	for name, test := range map[string]struct {
 		likely Forecast

@@ -74,7 +74,7 @@ func TestValidateVersions(t *testing.T) {
 	const (
 		plain  = "factory.talos.dev/metal-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:"
 		signed = "factory.talos.dev/metal-installer-secureboot/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:"
-		image  = `Error control_plane.machines["cp-1"].install.image: Invalid`
+		image  = `Error control_plane.machines["cp-1"].install.image: invalid_setting`
 	)
 
 	installs := func(image string) option {
@@ -89,13 +89,13 @@ func TestValidateVersions(t *testing.T) {
 	}{
 		"known":                {},
 		"none":                 {more: []option{talos("")}},
-		"no version":           {more: []option{talos("next")}, want: []string{"talos_version: Invalid"}},
-		"newer":                {more: []option{talos("v1.99.0")}, want: []string{"Error control_plane.talos_version: Invalid"}, says: "v1.10 to v1.14"},
+		"no version":           {more: []option{talos("next")}, want: []string{"talos_version: invalid_setting"}},
+		"newer":                {more: []option{talos("v1.99.0")}, want: []string{"Error control_plane.talos_version: invalid_setting"}, says: "v1.10 to v1.14"},
 		"newer, may be":        {more: []option{talos("v1.99.0"), func(p *Set) { p.Unknown.Note(UnknownChanges, true) }}, want: []string{"Warning control_plane.talos_version: talos_untested"}},
 		"newer, asked for":     {more: []option{talos("v1.99.0"), changing(func(c *Changes) { c.AllowUntested = true })}, want: []string{"Warning control_plane.talos_version: talos_untested"}},
-		"Kubernetes too new":   {more: []option{talos("v1.12.4"), kubernetes("v1.36.0"), contract("")}, want: []string{"Error kubernetes_version: Invalid kubernetes_version"}},
+		"Kubernetes too new":   {more: []option{talos("v1.12.4"), kubernetes("v1.36.0"), contract("")}, want: []string{"Error kubernetes_version: invalid_setting"}},
 		"no Kubernetes":        {more: []option{kubernetes("latest")}},
-		"a newer contract":     {more: []option{talos("v1.12.4")}, want: []string{"Error version_contract: Invalid version_contract"}},
+		"a newer contract":     {more: []option{talos("v1.12.4")}, want: []string{"Error version_contract: invalid_setting"}},
 		"an image":             {more: []option{installs(plain + runsTalos)}},
 		"an image of another":  {more: []option{installs(plain + "v1.13.0")}, want: []string{image}, says: `"v1.13.0" as the version`},
 		"an image of none":     {more: []option{installs("registry.test/mine:latest")}},
@@ -133,9 +133,9 @@ func TestValidate(t *testing.T) {
 	}{
 		"valid":              {},
 		"valid, in part":     {more: []option{valuesUnknown}},
-		"settings":           {more: []option{wrong}, want: []string{"Error endpoint: Invalid endpoint"}},
-		"settings, in part":  {more: []option{wrong, valuesUnknown}, want: []string{"Error endpoint: Invalid endpoint"}},
-		"no machines":        {more: []option{without("cp-1"), wrong}, want: []string{"Error endpoint: Invalid endpoint"}},
+		"settings":           {more: []option{wrong}, want: []string{"Error endpoint: invalid_setting"}},
+		"settings, in part":  {more: []option{wrong, valuesUnknown}, want: []string{"Error endpoint: invalid_setting"}},
+		"no machines":        {more: []option{without("cp-1"), wrong}, want: []string{"Error endpoint: invalid_setting"}},
 		"a machine, in part": {more: []option{machine("cp-1", label), valuesUnknown}, want: []string{`Error control_plane.machines["cp-1"]`}},
 		"META": {more: []option{machine("cp-1", func(m *Machine) { m.Meta.Values = map[string]string{"no key": "a"} })},
 			want: []string{`Error control_plane.machines["cp-1"].meta`}},
@@ -278,9 +278,9 @@ func TestProblems(t *testing.T) {
 		says string
 	}{
 		"plain":           {err: plain, want: "Error: configuration_failed", says: "broken"},
-		"of a group":      {err: p.problems("batch/w-1", mistake("pool.patches[0]")), want: `Error workers["batch"].config_patches[0]: Invalid workers["batch"].config_patches[0]`, says: "Found a, for batch/w-1."},
-		"of a machine":    {err: p.problems("batch/w-1", mistake("machine.hostname")), want: `Error workers["batch"].machines["w-1"].hostname: Invalid workers["batch"].machines["w-1"].hostname`, says: "Found a. Correct it."},
-		"of the provider": {err: p.problems("", mistake(`clusters["prod"].meta`)), want: `Error clusters["prod"].meta: Invalid clusters["prod"].meta`, says: "it is in `clusters` of the provider"},
+		"of a group":      {err: p.problems("batch/w-1", mistake("pool.patches[0]")), want: `Error workers["batch"].config_patches[0]: invalid_setting`, says: "machines: batch/w-1\n"},
+		"of a machine":    {err: p.problems("batch/w-1", mistake("machine.hostname")), want: `Error workers["batch"].machines["w-1"].hostname: invalid_setting`, says: "found: a\n"},
+		"of the provider": {err: p.problems("", mistake(`clusters["prod"].meta`)), want: `Error clusters["prod"].meta: invalid_setting`, says: "it is in `clusters` of the provider"},
 	} {
 		found := FieldDiagnostics(p, test.err)
 		if len(found) != 1 || !contains(codes(found)[0], test.want) || !contains(args(found[0]), test.says) {

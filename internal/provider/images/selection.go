@@ -104,7 +104,7 @@ func (s selection) choose(added additions) (chosen, finding.List) {
 
 	if !s.TalosVersion.IsUnknown() {
 		if _, err := machineconfig.ParseTalosVersion(c.Version); err != nil {
-			diags.Append(finding.MistakesAt(finding.Root("talos_version"), "talos_version", err)...)
+			diags.Append(finding.MistakesAt(finding.Root("talos_version"), err)...)
 		}
 	}
 

@@ -2,7 +2,6 @@ package machines
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
@@ -76,11 +75,8 @@ func (p writtenSet) refuseWithoutConsent(ctx context.Context, m *providerdata.Pr
 		}
 	}
 
-	return finding.List{finding.Refused(finding.Root("allow_bootstrap"), "Bootstrap with existing secrets needs consent",
-		fmt.Sprintf("the secrets of cluster %s existed before this plan, the state has no such cluster, and no etcd "+
-			"answers: %s", finding.Quote(p.Settings.Name), found),
-		"A cluster with these secrets may be powered off, and a bootstrap makes a second one with the same authorities",
-		cluster.ConsentRemedy)}
+	return finding.List{consentMissing.At(finding.Root("allow_bootstrap"),
+		finding.Args{"cluster": p.Settings.Name, "observed": found})}
 }
 
 // lookForEtcd observes the known control planes.

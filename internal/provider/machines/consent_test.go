@@ -13,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// needsConsent is the summary of the error that refuses a bootstrap with secrets that may have a cluster.
-const needsConsent = "Bootstrap with existing secrets needs consent"
+// needsConsent is the code of the error that refuses a bootstrap with secrets that may have a cluster.
+const needsConsent = "bootstrap_needs_consent"
 
 // planeOfSite is a control plane of these machines, with secrets from outside the test's applies.
 func planeOfSite(s *sitetest.Site, secrets string, machines ...*sim.Machine) tftest.Config {
@@ -72,7 +72,7 @@ func refusedForConsent(t *testing.T, s *sitetest.Site, o tftest.Outcome) {
 	var refused *tfprotov6.Diagnostic
 
 	for _, d := range o.Diagnostics {
-		if d.Severity == tfprotov6.DiagnosticSeverityError && strings.HasSuffix(d.Summary, needsConsent) {
+		if code, _ := tftest.Code(d); code == needsConsent {
 			refused = d
 		}
 	}

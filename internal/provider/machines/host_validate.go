@@ -1,8 +1,8 @@
 package machines
 
 import (
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 
@@ -26,9 +26,7 @@ func (p writtenSet) validateMode() finding.List {
 	case p.mode.IsUnknown():
 		return nil
 	case p.Single && p.mode.ValueString() == clusterhandle.ContainerMode:
-		return finding.List{finding.Invalid(p.ClusterPath("mode"), "mode", `found a cluster of mode "container"`,
-			"a single machine is for metal: those in containers are made by their number",
-			"use replicas of talosop_control_plane or talosop_worker")}
+		return finding.List{singleInContainers.At(p.ClusterPath("mode"), nil)}
 	case p.Single:
 		return nil
 	case p.mode.ValueString() == clusterhandle.ContainerMode:
@@ -40,28 +38,16 @@ func (p writtenSet) validateMode() finding.List {
 
 // validateMetal refuses arguments for containers.
 func (p writtenSet) validateMetal() finding.List {
-	var diags finding.List
-
-	refuse := func(at finding.Path, name string, v attr.Value) {
-		if !v.IsNull() {
-			diags.Append(finding.Invalid(at.AtName(name), name,
-				"found it in a cluster of mode "+finding.Quote(clusterhandle.MetalMode), "it is for machines in containers",
-				"remove it, or make a cluster of mode "+finding.Quote(clusterhandle.ContainerMode)))
-		}
+	refused := attributesSet(finding.Path{}, map[string]attr.Value{"host": p.host})
+	for _, of := range p.written {
+		refused = append(refused, attributesSet(of.At, map[string]attr.Value{"replicas": of.machines.Replicas,
+			"replica_config_patches": of.machines.ReplicaPatches, "pod": of.machines.Pod})...)
 	}
 
-	refuse(finding.Path{}, "host", p.host)
+	diags := refuseArguments(argumentsOfContainers, refused)
 
 	if !p.InHandle && p.endpoint.IsNull() {
-		diags.Append(finding.Invalid(finding.Root("endpoint"), "endpoint", "found none",
-			"allowed is the URL of the Kubernetes API: a load balancer, a virtual IP or a DNS name in front of "+
-				"the control planes, or the address of a single one", "write one such as https://10.0.0.10:6443"))
-	}
-
-	for _, of := range p.written {
-		refuse(of.At, "replicas", of.machines.Replicas)
-		refuse(of.At, "replica_config_patches", of.machines.ReplicaPatches)
-		refuse(of.At, "pod", of.machines.Pod)
+		diags.Append(endpointMissing.At(finding.Root("endpoint"), nil))
 	}
 
 	return diags
@@ -72,54 +58,60 @@ func (p writtenSet) validateContainers() finding.List {
 	var diags finding.List
 
 	if !p.InHandle && p.host.IsNull() {
-		diags.Append(finding.Invalid(finding.Root("host"), "host", "found none",
-			"machines in containers are pods of a host cluster", "set host with the namespace at least"))
+		diags.Append(hostMissing.At(finding.Root("host"), nil))
 	}
 
 	if p.InHandle && p.Host != nil && p.Host.Missing {
-		diags.Append(finding.Invalid(finding.Root("cluster").AtName("host"), "host",
-			"found none in the handle of a cluster of mode "+finding.Quote(clusterhandle.ContainerMode),
-			"machines in containers are pods of a host cluster",
-			"use the handle that the resource of the control plane exports, or write host with the namespace"))
+		diags.Append(hostMissingInHandle.At(finding.Root("cluster").AtName("host"), nil))
 	}
 
 	diags.Append(clusterhandle.ValidateHost(finding.Root("host"), p.host)...)
 	diags.Append(p.validateNames()...)
 
+	var refused []finding.Path
+
 	for _, of := range p.written {
-		diags.Append(of.refuseMetal()...)
+		refused = append(refused, of.metalAttributes()...)
 		diags.Append(of.validateReplicas()...)
 		diags.Append(of.refuseReplicaPatches()...)
 		diags.Append(clusterhandle.ValidatePod(of.At.AtName("pod"), of.machines.Pod)...)
 	}
 
-	return diags
+	return append(diags, refuseArguments(argumentsOfMetal, refused)...)
 }
 
-// refuseMetal refuses arguments for physical and virtual machines.
-func (g *writtenGroup) refuseMetal() finding.List {
-	var diags finding.List
-
-	for name, v := range map[string]attr.Value{"machines": g.machines.Machines, "install": g.machines.Install,
+// metalAttributes are the arguments for physical and virtual machines that are set.
+func (g *writtenGroup) metalAttributes() []finding.Path {
+	return attributesSet(g.At, map[string]attr.Value{"machines": g.machines.Machines, "install": g.machines.Install,
 		"schematic": g.machines.Schematic, "platform": g.machines.Platform, "system_volumes": g.machines.SystemVolumes,
-		"workload_isolation": g.machines.WorkloadIsolation, "secure_boot": g.machines.SecureBoot} {
-		if v.IsNull() {
-			continue
-		}
+		"workload_isolation": g.machines.WorkloadIsolation, "secure_boot": g.machines.SecureBoot})
+}
 
-		remedy := "remove it"
-		if name == "machines" {
-			remedy = "say how many there are in replicas"
-		}
+// attributesSet are the attributes of an object that have a value, in order.
+func attributesSet(at finding.Path, values map[string]attr.Value) []finding.Path {
+	var set []finding.Path
 
-		diags.Append(finding.Invalid(g.At.AtName(name), name,
-			"found it in a cluster of mode "+finding.Quote(clusterhandle.ContainerMode),
-			"it is for physical and virtual machines: containers are made by talosop, and nothing is installed in them", remedy))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !values[name].IsNull() {
+			set = append(set, at.AtName(name))
+		}
 	}
 
-	slices.SortFunc(diags, func(a, b finding.Finding) int { return strings.Compare(a.Summary, b.Summary) })
+	return set
+}
 
-	return diags
+// refuseArguments refuses arguments that do not fit the mode of the machines.
+func refuseArguments(message finding.Message, arguments []finding.Path) finding.List {
+	if len(arguments) == 0 {
+		return nil
+	}
+
+	var names []string
+	for _, at := range arguments {
+		names = append(names, at.String())
+	}
+
+	return finding.List{message.At(finding.Common(arguments), finding.Args{"arguments": names})}
 }
 
 // validateReplicas checks how many machines there are.
@@ -129,16 +121,13 @@ func (g *writtenGroup) validateReplicas() finding.List {
 
 	switch {
 	case g.machines.Replicas.IsNull():
-		return finding.List{finding.Invalid(at, "replicas", "found none", "machines in containers are made by their number",
-			"say how many there are")}
+		return finding.List{replicasMissing.At(at, nil)}
 	case !known || g.Role != step.ControlPlane:
 		return nil
 	case count == 0:
-		return finding.List{finding.Invalid(at, "replicas", "found 0",
-			"a cluster has one control plane or more, and its data with it",
-			"use 1, 3 or 5; to give the cluster up, destroy the resource")}
+		return finding.List{replicasZero.At(at, nil)}
 	case count%2 == 0:
-		return finding.List{evenNumber(at, count)}
+		return finding.List{warnOfEvenNumber(at, count)}
 	default:
 		return nil
 	}

@@ -114,39 +114,44 @@ func TestContainer_invalidConfiguration(t *testing.T) {
 		warning bool
 	}{
 		"no host": {func(c tftest.Config) tftest.Config { return tftest.Without(c, "host") }, host,
-			[]string{"pods of a host cluster", "namespace"}, false},
+			[]string{"[host_missing]"}, false},
 		"no replicas": {
 			func(c tftest.Config) tftest.Config { return tftest.Without(c, "replicas") }, `AttributeName("replicas")`,
-			[]string{"Found none"}, false,
+			[]string{"[replicas_missing]"}, false,
 		},
 		"no control plane": {func(c tftest.Config) tftest.Config { return tftest.With(c, 0, "replicas") },
-			`AttributeName("replicas")`, []string{"Found 0", "1, 3 or 5"}, false},
+			`AttributeName("replicas")`, []string{"[replicas_zero]"}, false},
 		"an even number": {
 			func(c tftest.Config) tftest.Config { return tftest.With(c, 2, "replicas") }, `AttributeName("replicas")`,
-			[]string{"2 control-plane machines", "majority"}, true,
+			[]string{"[control_planes_even]"}, true,
 		},
 		"machines": {
 			func(c tftest.Config) tftest.Config { return tftest.With(c, "10.0.0.11", "machines", "cp-1", "address") },
-			`AttributeName("machines")`, []string{"physical and virtual machines", "replicas"}, false,
+			`AttributeName("machines")`, []string{"[arguments_of_metal]", "machines"}, false,
 		},
 		"install": {func(c tftest.Config) tftest.Config { return tftest.With(c, "/dev/sda", "install", "disk") },
-			`AttributeName("install")`, []string{"nothing is installed"}, false},
+			`AttributeName("install")`, []string{"[arguments_of_metal]", "install"}, false},
 		"schematic": {func(c tftest.Config) tftest.Config { return tftest.With(c, "abc", "schematic") },
-			`AttributeName("schematic")`, []string{"nothing is installed"}, false},
+			`AttributeName("schematic")`, []string{"[arguments_of_metal]", "schematic"}, false},
 		"platform": {func(c tftest.Config) tftest.Config { return tftest.With(c, "aws", "platform") }, `AttributeName("platform")`,
-			[]string{"nothing is installed"}, false},
+			[]string{"[arguments_of_metal]", "platform"}, false},
+		"install and schematic": {
+			func(c tftest.Config) tftest.Config {
+				return tftest.With(tftest.With(c, "/dev/sda", "install", "disk"), "abc", "schematic")
+			}, "", []string{"[arguments_of_metal]", "install and schematic"}, false,
+		},
 		"patches beyond the machines": {
 			func(c tftest.Config) tftest.Config {
 				return tftest.With(c, []any{"machine: {}"}, "replica_config_patches", "3")
 			},
 			`AttributeName("replica_config_patches").ElementKeyString("3")`,
-			[]string{"machine 3", "3 machines", "raise replicas"}, false,
+			[]string{"[replica_number_too_large]", "machine 3"}, false,
 		},
 		"patches by name": {
 			func(c tftest.Config) tftest.Config {
 				return tftest.With(c, []any{"machine: {}"}, "replica_config_patches", "cp-0")
 			},
-			`AttributeName("replica_config_patches").ElementKeyString("cp-0")`, []string{`"cp-0"`, "numbers"}, false,
+			`AttributeName("replica_config_patches").ElementKeyString("cp-0")`, []string{"[invalid_replica_number]", `"cp-0"`}, false,
 		},
 		"a patch that is none": {
 			func(c tftest.Config) tftest.Config {
@@ -246,8 +251,8 @@ func TestContainer_oneErrorForEachMistake(t *testing.T) {
 			`Found "pod"`},
 		"a mode that is none of all": {"talosop_cluster", tftest.With(baseContainers(), "pod", "mode"), `Found "pod"`},
 		"no host": {"talosop_control_plane",
-			plane(func(c tftest.Config) tftest.Config { return tftest.Without(c, "host") }), "set host"},
-		"no host of all": {"talosop_cluster", tftest.Without(baseContainers(), "host"), "Set host"},
+			plane(func(c tftest.Config) tftest.Config { return tftest.Without(c, "host") }), "pods"},
+		"no host of all": {"talosop_cluster", tftest.Without(baseContainers(), "host"), "pods"},
 		"no host of workers": {"talosop_worker", tftest.Without(baseContainerWorkers(), "cluster", "host"),
 			"in the handle"},
 		"a name":      {"talosop_cluster", tftest.With(baseContainers(), "Dev_1", "name"), `"Dev_1"`},
@@ -328,15 +333,15 @@ func TestContainer_argumentsOfTheOtherMode(t *testing.T) {
 		says     []string
 	}{
 		"replicas on metal": {"talosop_control_plane", tftest.With(tftest.BaseControlPlane(), 3, "replicas"),
-			`AttributeName("replicas")`, []string{"machines in containers"}},
+			`AttributeName("replicas")`, []string{"[arguments_of_containers]"}},
 		"host on metal": {"talosop_control_plane", tftest.With(tftest.BaseControlPlane(), "talos", "host", "namespace"),
-			`AttributeName("host")`, []string{"machines in containers"}},
+			`AttributeName("host")`, []string{"[arguments_of_containers]"}},
 		"pod on metal": {"talosop_worker", tftest.With(tftest.BaseWorker(), "high", "pod", "priority_class"),
-			`AttributeName("pod")`, []string{"machines in containers"}},
+			`AttributeName("pod")`, []string{"[arguments_of_containers]"}},
 		"no endpoint on metal": {"talosop_control_plane", tftest.Without(tftest.BaseControlPlane(), "endpoint"),
-			`AttributeName("endpoint")`, []string{"Found none", "https://10.0.0.10:6443"}},
+			`AttributeName("endpoint")`, []string{"[endpoint_missing]"}},
 		"no machines on metal": {"talosop_control_plane", tftest.Without(tftest.BaseControlPlane(), "machines"),
-			`AttributeName("machines")`, []string{"no machine"}},
+			`AttributeName("machines")`, []string{"[machines_missing]"}},
 		"workers called cp": {"talosop_worker", tftest.With(baseContainerWorkers(), "cp", "name"), `AttributeName("name")`,
 			[]string{"[reserved_pool_name]", `"cp"`}},
 		"pool called cp": {"talosop_cluster", tftest.With(baseContainers(), 1, "workers", "cp", "replicas"),
@@ -344,14 +349,14 @@ func TestContainer_argumentsOfTheOtherMode(t *testing.T) {
 		"pool in capitals": {"talosop_cluster", tftest.With(baseContainers(), 1, "workers", "GPU", "replicas"),
 			`AttributeName("workers").ElementKeyString("GPU")`, []string{"[invalid_host_object_name]", `"GPU"`}},
 		"a handle without host": {"talosop_worker", tftest.Without(baseContainerWorkers(), "cluster", "host"),
-			`AttributeName("cluster").AttributeName("host")`, []string{"Found none", "namespace"}},
+			`AttributeName("cluster").AttributeName("host")`, []string{"[host_missing_in_handle]"}},
 		"a machine": {"talosop_machine",
 			tftest.With(tftest.With(tftest.BaseMachine(), "container", "cluster", "mode"), tftest.Config{"namespace": "talos"},
 				"cluster", "host"),
-			`AttributeName("cluster").AttributeName("mode")`, []string{"replicas of talosop_control_plane or talosop_worker"}},
+			`AttributeName("cluster").AttributeName("mode")`, []string{"[single_machine_in_containers]"}},
 		"machines of containers": {"talosop_worker", tftest.With(baseContainerWorkers(), "10.0.0.1", "machines", "w-1",
 			"address"),
-			`AttributeName("machines")`, []string{"replicas"}},
+			`AttributeName("machines")`, []string{"[arguments_of_metal]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

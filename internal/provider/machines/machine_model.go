@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -134,7 +133,7 @@ func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagn
 		p.Unknown.Note(machineset.UnknownMachines, true)
 	}
 
-	return p, append(diags, m.checkEndpoints(handle)...)
+	return p, append(diags, tf.Diagnostics(m.checkEndpoints(handle))...)
 }
 
 // asGroup is the machine as the only one of its group. A machine without a known name is unknown as a whole.
@@ -182,11 +181,9 @@ func (m OneMachineModel) beside(handle clusterhandle.HandleModel) []cluster.Mach
 
 // checkEndpoints refuses a control plane in a cluster whose control planes are not listed. They are asked before the
 // bootstrap of etcd, against which Talos has no other protection, and before its end.
-func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.Diagnostics {
+func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) finding.List {
 	if m.Bootstrap.ValueBool() && m.roleOf() == step.Worker {
-		return diag.Diagnostics{tf.Invalid(path.Root("bootstrap"), "bootstrap", "found true on a worker",
-			"etcd begins on a control plane",
-			"Remove it here and set it on one machine whose role is controlplane")}
+		return finding.List{bootstrapOnWorker.At(finding.Root("bootstrap"), nil)}
 	}
 
 	endpoints, known := tf.KnownStrings(handle.TalosEndpoints)
@@ -194,28 +191,18 @@ func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.D
 		return nil
 	}
 
-	at := path.Root("cluster").AtName("talos_endpoints")
+	at := finding.Root("cluster").AtName("talos_endpoints")
 	listed := slices.ContainsFunc(endpoints, m.place().Is)
 
 	switch {
 	case m.Bootstrap.ValueBool() && !listed:
-		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints",
-			"found no "+finding.Quote(m.Address.ValueString())+" in it, which is the control plane that is to begin etcd",
-			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins",
-			"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, "+
-				"leave bootstrap out")}
+		return finding.List{bootstrapNotListed.At(at, finding.Args{"address": m.Address.ValueString()})}
 	case len(endpoints) > 0 && !listed && handle.Phase.IsNull():
 		// The handle of a resource lists the control planes of that resource. One that is written by hand has to list
 		// them all, or one that bootstraps etcd again after a loss would not ask this one.
-		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints",
-			"found no "+finding.Quote(m.Address.ValueString())+" in it, which is a control plane",
-			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins, and "+
-				"before it ends",
-			"list the addresses of all control planes of the cluster, this one included")}
+		return finding.List{controlPlaneNotListed.At(at, finding.Args{"address": m.Address.ValueString()})}
 	case len(endpoints) == 0:
-		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints", "found no control plane in it",
-			"allowed is a list of all control planes: when one leaves, the others are asked about etcd",
-			"list the addresses of all control planes of the cluster")}
+		return finding.List{controlPlanesMissing.At(at, nil)}
 	default:
 		return nil
 	}

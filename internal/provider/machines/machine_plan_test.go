@@ -180,25 +180,25 @@ func TestMachine_invalidConfiguration(t *testing.T) {
 		says   []string
 	}{
 		"worker that begins etcd": {
-			tftest.With(tftest.BaseMachine(), "worker", "role"), `AttributeName("bootstrap")`, []string{"on a worker", "controlplane"},
+			tftest.With(tftest.BaseMachine(), "worker", "role"), `AttributeName("bootstrap")`, []string{"[bootstrap_on_worker]"},
 		},
-		"founder that nobody lists": {
+		"bootstrap without its address": {
 			tftest.With(tftest.BaseMachine(), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
 			`AttributeName("cluster").AttributeName("talos_endpoints")`,
-			[]string{`no "10.0.0.11"`, "this one included", "leave bootstrap out"},
+			[]string{"[bootstrap_not_listed]", `"10.0.0.11"`},
 		},
-		"founder without a list": {
+		"bootstrap without a list": {
 			tftest.With(tftest.BaseMachine(), nil, "cluster", "talos_endpoints"), `AttributeName("cluster").AttributeName("talos_endpoints")`,
 			[]string{"all control planes"},
 		},
 		"control plane beside none": {
 			tftest.With(tftest.With(tftest.BaseMachine(), nil, "bootstrap"), []any{}, "cluster", "talos_endpoints"),
 			`AttributeName("cluster").AttributeName("talos_endpoints")`,
-			[]string{"no control plane in it", "all control planes"},
+			[]string{"[control_planes_missing_in_handle]"},
 		},
 		"control plane that a handle by hand does not list": {
 			tftest.With(tftest.With(tftest.BaseMachine(), nil, "bootstrap"), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
-			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{`no "10.0.0.11"`, "this one included"},
+			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{"[control_plane_not_listed]", `"10.0.0.11"`},
 		},
 		"unknown role": {tftest.With(tftest.BaseMachine(), "control-plane", "role"), `AttributeName("role")`,
 			[]string{"controlplane", "worker"}},

@@ -68,10 +68,7 @@ func shownOne(m record.Machine) types.Object {
 func (m CommonModel) remembered() (record.Machines, finding.List) {
 	machines, err := record.Decode(m.Record.ValueString())
 	if err != nil {
-		return nil, finding.List{finding.UnableAt(finding.Root("record"), "read", "state", finding.Report{
-			Cause: []string{err.Error()},
-			Next:  "Only talosop may write this attribute. Restore the state from before it was changed.",
-		})}
+		return nil, finding.List{recordUnreadable.At(finding.Root("record"), finding.Args{"cause": err.Error()})}
 	}
 
 	return machines, nil

@@ -3,7 +3,6 @@ package machines
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -76,11 +75,7 @@ func (p *writtenSet) takeSecrets(now writtenSet) finding.List {
 	}
 
 	if !p.recorded.Is(now.Secrets) {
-		return finding.List{finding.Refused(p.ClusterPath("secrets"), "Other secrets than those of the cluster",
-			fmt.Sprintf("the secrets of cluster %s are not those with which its machines were last read",
-				finding.Quote(p.Settings.Name)),
-			"Machines trust nothing but their own secrets, and whatever answers to others is another cluster",
-			"Give the secrets that the provider had, with the keys that were rotated in `rotated`")}
+		return finding.List{otherSecrets.At(p.ClusterPath("secrets"), finding.Args{"cluster": p.Settings.Name})}
 	}
 
 	p.Secrets, p.secretless = now.Secrets, false
@@ -105,10 +100,8 @@ func (p writtenSet) refuseSecretlessReplacement(moved bool) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Refused(p.ClusterPath("secrets"), "Secrets move while machines are replaced",
-		"secrets of the cluster were moved from the provider to the resource, and the same plan replaces the resource",
-		"The machines are removed with the state of before, which has no secrets",
-		"Apply the move of the secrets first")}
+	return finding.List{secretsMoveWithReplacement.At(p.ClusterPath("secrets"),
+		finding.Args{"cluster": p.Settings.Name})}
 }
 
 // notRead warns that machines were not read.

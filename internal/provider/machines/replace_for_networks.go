@@ -2,7 +2,6 @@ package machines
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -62,8 +61,6 @@ func replaceForNetworks(
 		return nil
 	}
 
-	return tf.Diagnostics(finding.List{finding.Refused(p.ClusterPath("name"), "Other networks of a running cluster",
-		fmt.Sprintf("patches of the provider give cluster %s other pod or service networks, or another domain, than it was "+
-			"created with", finding.Quote(p.Settings.Name)),
-		"Kubernetes cannot change them while the cluster runs", "Take the change back, or make a new cluster")})
+	return tf.Diagnostics(finding.List{networksChanged.At(p.ClusterPath("name"),
+		finding.Args{"cluster": p.Settings.Name})})
 }

@@ -60,27 +60,43 @@ func (r run) hold(g *machineset.Group, state, plan types.Int64) types.Int64 {
 
 // refuseReplicaPatches refuses patches of machines that do not exist.
 func (g *writtenGroup) refuseReplicaPatches() finding.List {
-	var diags finding.List
+	var (
+		diags           finding.List
+		invalid, beyond []string
+	)
 
 	count, known := g.count()
+	at := g.At.AtName("replica_config_patches")
 
 	for _, key := range slices.Sorted(maps.Keys(g.machines.ReplicaPatches.Elements())) {
 		n, err := strconv.Atoi(key)
-		at := g.At.AtName("replica_config_patches").AtMapKey(key)
 
 		switch {
 		case err != nil || n < 0 || strconv.Itoa(n) != key:
-			diags.Append(finding.Invalid(at, "replica_config_patches", "found patches for "+finding.Quote(key),
-				"allowed are the numbers of the machines, from 0 on",
-				`write "0" for the first machine`))
+			invalid = append(invalid, key)
 		case known && n >= count:
-			diags.Append(finding.Invalid(at, "replica_config_patches", "found patches for machine "+key,
-				"allowed are the numbers of the "+strconv.Itoa(count)+" machines, from 0 on",
-				"remove them, or raise replicas"))
+			beyond = append(beyond, key)
 		}
 	}
 
+	if len(invalid) > 0 {
+		diags.Append(invalidReplica.At(atKeys(at, invalid), finding.Args{"keys": invalid}))
+	}
+
+	if len(beyond) > 0 {
+		diags.Append(replicaBeyond.At(atKeys(at, beyond), finding.Args{"keys": beyond, "count": count}))
+	}
+
 	return diags
+}
+
+// atKeys is the path of one element of a map, or of the map if there are several.
+func atKeys(at finding.Path, keys []string) finding.Path {
+	if len(keys) == 1 {
+		return at.AtMapKey(keys[0])
+	}
+
+	return at
 }
 
 // unsetReplicas is a group without settings for containers.

@@ -1,7 +1,6 @@
 package machines
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -57,10 +56,9 @@ func (g *writtenGroup) validateCount() finding.List {
 	case count == 0 && g.Role == step.Worker && !g.machines.Machines.IsNull():
 		return nil // a pool may get machines later
 	case count == 0:
-		diags.Append(finding.Invalid(g.At.AtName("machines"), "machines", "found no machine", "allowed is one or more",
-			fmt.Sprintf("add the %s machines, each under a name of your choice", g.Role)))
+		diags.Append(machinesMissing.At(g.At.AtName("machines"), finding.Args{"role": g.Role}))
 	case g.Role == step.ControlPlane && count%2 == 0:
-		diags.Append(evenNumber(g.At.AtName("machines"), count))
+		diags.Append(warnOfEvenNumber(g.At.AtName("machines"), count))
 	}
 
 	return diags
@@ -69,24 +67,29 @@ func (g *writtenGroup) validateCount() finding.List {
 // validateAddresses checks that machines have addresses, as far as they are known: a machine may be unknown as a
 // whole.
 func (g *writtenGroup) validateAddresses() finding.List {
-	var diags finding.List
+	var (
+		without   []string
+		addresses []finding.Path
+	)
 
 	machines := g.machines.Machines.Elements()
 
 	for _, key := range slices.Sorted(maps.Keys(machines)) {
 		machine, known := machines[key].(types.Object)
 		if known && !machine.IsUnknown() && machine.Attributes()["address"].IsNull() {
-			diags.Append(finding.Invalid(g.At.AtName("machines").AtMapKey(key).AtName("address"), "address", "found none",
-				"allowed is the IP address or the host name of the Talos API of the machine", "give it one"))
+			without = append(without, g.Prefix+key)
+			addresses = append(addresses, g.At.AtName("machines").AtMapKey(key).AtName("address"))
 		}
 	}
 
-	return diags
+	if len(without) == 0 {
+		return nil
+	}
+
+	return finding.List{addressMissing.At(finding.Common(addresses), finding.Args{"machines": without})}
 }
 
-// evenNumber warns of an even number of control planes.
-func evenNumber(at finding.Path, count int) finding.Finding {
-	return finding.Questionable(at, "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
-		fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1),
-		"Use 1, 3 or 5")
+// warnOfEvenNumber warns of an even number of control planes.
+func warnOfEvenNumber(at finding.Path, count int) finding.Finding {
+	return evenNumber.At(at, finding.Args{"count": count, "fewer": count - 1})
 }

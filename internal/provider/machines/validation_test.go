@@ -34,7 +34,7 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 	}{
 		"mode container on machines of metal": {
 			config: tftest.With(tftest.BaseControlPlane(), "container", "mode"),
-			At:     `AttributeName("host")`, says: []string{"none", "pods of a host cluster"},
+			At:     `AttributeName("host")`, says: []string{"[host_missing]"},
 		},
 		"mode misspelt": {
 			config: tftest.With(tftest.BaseControlPlane(), "cloud", "mode"),
@@ -68,15 +68,25 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 			config: tftest.With(tftest.BaseControlPlane(), "[fd00::1]", "machines", "cp-1", "address"),
 			At:     machines + `.ElementKeyString("cp-1").AttributeName("address")`, says: []string{"brackets"},
 		},
+		"an address missing": {
+			config: tftest.With(tftest.BaseControlPlane(), nil, "machines", "cp-2", "address"),
+			At:     machines + `.ElementKeyString("cp-2").AttributeName("address")`,
+			says:   []string{"[address_missing]", "cp-2"},
+		},
+		"two addresses missing": {
+			config: tftest.With(tftest.With(tftest.BaseControlPlane(), nil, "machines", "cp-2", "address"), nil,
+				"machines", "cp-3", "address"),
+			At: machines, says: []string{"[address_missing]", "cp-2 and cp-3"},
+		},
 		"zero control planes": {
 			config: tftest.With(tftest.BaseControlPlane(), tftest.Config{}, "machines"),
-			At:     machines, says: []string{"no machine", "one or more"},
+			At:     machines, says: []string{"[machines_missing]", "control plane"},
 		},
 		"even number": {
 			config: tftest.With(tftest.BaseControlPlane(), tftest.Config{
 				"cp-1": tftest.Config{"address": "10.0.0.11"}, "cp-2": tftest.Config{"address": "10.0.0.12"},
 			}, "machines"),
-			At: machines, says: []string{"2 control-plane machines", "majority", "1, 3 or 5"}, warning: true,
+			At: machines, says: []string{"[control_planes_even]", "2 control-plane machines"}, warning: true,
 		},
 		"Talos version of two numbers": {
 			config: tftest.With(tftest.BaseControlPlane(), "1.13", "talos_version"),
@@ -300,21 +310,21 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 	}{
 		"zero control planes": {
 			config: tftest.With(tftest.BaseCluster(), tftest.Config{}, "control_plane", "machines"),
-			At:     plane + `.AttributeName("machines")`, says: []string{"no machine", "control plane"},
+			At:     plane + `.AttributeName("machines")`, says: []string{"[machines_missing]", "control plane"},
 		},
 		"even number": {
 			config: tftest.With(tftest.BaseCluster(), tftest.Config{
 				"cp-1": tftest.Config{"address": "10.0.0.11"}, "cp-2": tftest.Config{"address": "10.0.0.12"},
 			}, "control_plane", "machines"),
-			At: plane + `.AttributeName("machines")`, says: []string{"2 control-plane machines", "1, 3 or 5"}, warning: true,
+			At: plane + `.AttributeName("machines")`, says: []string{"[control_planes_even]"}, warning: true,
 		},
 		"no list of workers in a pool": {
 			config: tftest.Without(tftest.BaseCluster(), "workers", "batch", "machines"),
-			At:     batch + `.AttributeName("machines")`, says: []string{"no machine", "worker"},
+			At:     batch + `.AttributeName("machines")`, says: []string{"[machines_missing]", "worker"},
 		},
 		"no control plane": {
 			config: tftest.With(tftest.BaseCluster(), tftest.Config{}, "control_plane", "machines"),
-			At:     `AttributeName("control_plane").AttributeName("machines")`, says: []string{"no machine", "one or more"},
+			At:     `AttributeName("control_plane").AttributeName("machines")`, says: []string{"[machines_missing]", "control plane"},
 		},
 		"a name that is no host name": {
 			config: tftest.With(tftest.BaseCluster(), "10.0.0.99", "workers", "batch", "machines", "Rack_9", "address"),

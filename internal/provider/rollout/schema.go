@@ -204,13 +204,13 @@ var PositiveDuration = tf.StringCheck{
 // oneOfEachMinor accepts a list with at most one release of each minor version of product. It is for lists, so that
 // two elements can be compared.
 type oneOfEachMinor struct {
-	attribute, product, example string
-	parse                       func(string) (semver.Version, error)
+	product, example string
+	parse            func(string) (semver.Version, error)
 }
 
 var (
 	talosVia = oneOfEachMinor{
-		attribute: "upgrade_via", product: "Talos", example: "v1.12.6",
+		product: "Talos", example: "v1.12.6",
 		parse: func(text string) (semver.Version, error) {
 			v, err := machineconfig.ParseTalosVersion(text)
 
@@ -218,7 +218,7 @@ var (
 		},
 	}
 	kubernetesVia = oneOfEachMinor{
-		attribute: "kubernetes_upgrade_via", product: "Kubernetes", example: "v1.35.6",
+		product: "Kubernetes", example: "v1.35.6",
 		parse: func(text string) (semver.Version, error) {
 			v, err := machineconfig.ParseKubernetesVersion(text)
 
@@ -247,7 +247,7 @@ func (o oneOfEachMinor) ValidateList(_ context.Context, req validator.ListReques
 
 		v, err := o.parse(text.ValueString())
 		if err != nil {
-			resp.Diagnostics.Append(tf.MistakesAt(at, o.attribute, err)...)
+			resp.Diagnostics.Append(tf.Diagnostics(finding.MistakesAt(tf.PathOf(at), err))...)
 
 			continue
 		}

@@ -73,9 +73,9 @@ func TestProvidedSecrets_moveOfOthersIsRefused(t *testing.T) {
 	delete(without, "secrets")
 
 	for says, config := range map[string]tftest.Config{
-		"Other secrets than those of the cluster": tftest.With(maps.Clone(given), otherBundle(t), "secrets"),
-		"[secrets_missing]":                       without,
-		"[secrets_not_in_state]":                  nil,
+		"[secrets_do_not_match]": tftest.With(maps.Clone(given), otherBundle(t), "secrets"),
+		"[secrets_missing]":      without,
+		"[secrets_not_in_state]": nil,
 	} {
 		if diagnostics := tftest.Show(plane.Plan(t, config).Diagnostics); !strings.Contains(diagnostics, says) {
 			t.Errorf("the plan says %s, want %q", diagnostics, says)

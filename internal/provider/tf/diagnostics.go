@@ -73,22 +73,12 @@ func PathOf(p path.Path) finding.Path {
 	return at
 }
 
-// Invalid is finding.Invalid as a diagnostic.
-func Invalid(at path.Path, what, found, allowed, remedy string) diag.Diagnostic {
-	return Diagnostic(finding.Invalid(PathOf(at), what, found, allowed, remedy))
-}
-
 // Bug is finding.Bug as a diagnostic.
 func Bug(what string) diag.Diagnostic { return Diagnostic(finding.Bug(what)) }
 
 // InvalidSecrets is finding.InvalidSecrets as a diagnostic.
 func InvalidSecrets(at path.Path, err error) diag.Diagnostic {
 	return Diagnostic(finding.InvalidSecrets(PathOf(at), err))
-}
-
-// MistakesAt is finding.MistakesAt as diagnostics.
-func MistakesAt(at path.Path, what string, err error) diag.Diagnostics {
-	return Diagnostics(finding.MistakesAt(PathOf(at), what, err))
 }
 
 // Findings are diagnostics of the framework as findings: mistakes in decoding a model, mostly.

@@ -15,4 +15,9 @@ var (
 		"Found {{quote .value}}.",
 		"Allowed: a duration such as 90s, 1h30m or 168h.",
 		"Write hours, minutes and seconds. There is no unit for days: 7 days are 168h.")
+
+	invalidReadTimeout = Messages.Invalid("invalid_read_timeout",
+		"Found {{quote .value}}.",
+		"Allowed: a duration above zero, such as 10s or 1m.",
+		"Set the time that the answers may take.")
 )

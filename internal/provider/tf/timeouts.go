@@ -13,7 +13,6 @@ import (
 	action "github.com/hashicorp/terraform-plugin-framework/action/schema"
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -203,8 +202,8 @@ func ReadLimit(
 ) (time.Duration, diag.Diagnostics) {
 	limit, diags := limits.Read(ctx, otherwise)
 	if !diags.HasError() && limit <= 0 {
-		diags.Append(Invalid(path.Root("timeouts").AtName("read"), "read", "found "+finding.Quote(limit.String()),
-			"allowed is a duration of more than nothing, such as 10s or 1m", "write the time that the answers may take"))
+		diags.Append(Diagnostic(invalidReadTimeout.At(finding.Root("timeouts").AtName("read"),
+			finding.Args{"value": limit})))
 	}
 
 	return limit, diags
