@@ -32,7 +32,7 @@ func archive(t *testing.T) (backup.Archive, file.Store) {
 }
 
 // recordKeys are those of the cluster in all tests.
-var recordKeys = [][]byte{[]byte("a key that nobody else has")}
+var recordKeys = [][]byte{[]byte("a key of this record alone")}
 
 // keyless is an archive without the keys of the cluster.
 func keyless(a backup.Archive) backup.Archive {

@@ -44,13 +44,13 @@ func underAttack(t *testing.T, sealed, other string) attacked {
 	t.Helper()
 
 	var (
-		ways          = sealings(t)
+		kinds         = sealings(t)
 		a, s          = archive(t)
 		elsewhere, to = archive(t)
 	)
 
 	record, err := a.Take(t.Context(),
-		backup.Request{At: taken, Sealing: ways[sealed].Sealing, Source: inPieces(whole(t), 5000)})
+		backup.Request{At: taken, Sealing: kinds[sealed].Sealing, Source: inPieces(whole(t), 5000)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func underAttack(t *testing.T, sealed, other string) attacked {
 	elsewhere = keyless(elsewhere)
 
 	theirs, err := elsewhere.Take(t.Context(),
-		backup.Request{At: taken, Sealing: ways[other].Sealing, Source: inPieces(otherDatabase(t), 5000)})
+		backup.Request{At: taken, Sealing: kinds[other].Sealing, Source: inPieces(otherDatabase(t), 5000)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func underAttack(t *testing.T, sealed, other string) attacked {
 	text := string(read(t, to, theirs.Key+".json", store.Range{}))
 
 	return attacked{
-		Archive: a, t: t, folder: s.Path, record: record, keys: ways[sealed].keys,
+		Archive: a, t: t, folder: s.Path, record: record, keys: kinds[sealed].keys,
 		forged: read(t, to, theirs.Key, store.Range{}), forgedRecord: editRecord(text, theirs.Key, record.Key),
 	}
 }
@@ -84,7 +84,7 @@ func otherDatabase(t *testing.T) []byte {
 	defer func() { must(t, db.Close()) }()
 
 	must(t, db.Update(func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte("key")).Put(revision(1_000_000), []byte("a ClusterRoleBinding of somebody else"))
+		return tx.Bucket([]byte("key")).Put(revision(1_000_000), []byte("a ClusterRoleBinding of an attacker"))
 	}))
 
 	var data bytes.Buffer
@@ -132,7 +132,7 @@ func (a attacked) refused(what, key string, keys backup.Keys, want error) {
 
 	snapshot, err := a.Fetch(a.t.Context(), key, keys)
 	if err == nil {
-		a.t.Errorf("%s: etcd would begin with what somebody else made", what)
+		a.t.Errorf("%s: etcd would begin with the data of an attacker", what)
 		_ = snapshot.Close()
 
 		return
@@ -149,22 +149,22 @@ func (a attacked) refused(what, key string, keys backup.Keys, want error) {
 func TestFetch_refusesAForgedSnapshot(t *testing.T) {
 	t.Parallel()
 
-	for _, way := range []string{".db", ".db.zst", ".db.age", ".db.zst.age"} {
-		a := underAttack(t, way, way)
+	for _, kind := range []string{".db", ".db.zst", ".db.age", ".db.zst.age"} {
+		a := underAttack(t, kind, kind)
 		a.put(a.record.Key, a.forged)
-		a.refused(way+" alone", a.record.Key, a.keys, store.ErrDiffers)
+		a.refused(kind+" alone", a.record.Key, a.keys, store.ErrDiffers)
 
 		a.put(a.record.Key+".json", []byte(a.forgedRecord))
-		a.refused(way+" with a record", a.record.Key, a.keys, backup.ErrUntrusted)
+		a.refused(kind+" with a record", a.record.Key, a.keys, backup.ErrUntrusted)
 
 		a.put(a.record.Key+".json", []byte("{}"))
-		a.refused(way+" with none that can be read", a.record.Key, a.keys, backup.ErrUntrusted)
+		a.refused(kind+" with none that can be read", a.record.Key, a.keys, backup.ErrUntrusted)
 
 		if err := os.Remove(filepath.Join(a.folder, filepath.FromSlash(a.record.Key)) + ".json"); err != nil {
 			t.Fatal(err)
 		}
 
-		a.refused(way+" without a record", a.record.Key, a.keys, backup.ErrUntrusted)
+		a.refused(kind+" without a record", a.record.Key, a.keys, backup.ErrUntrusted)
 	}
 }
 
@@ -172,20 +172,20 @@ func TestFetch_refusesAForgedSnapshot(t *testing.T) {
 func TestFetch_refusesPlainDataForEncrypted(t *testing.T) {
 	t.Parallel()
 
-	for _, way := range []string{".db", ".db.zst"} {
-		a := underAttack(t, way+".age", way)
+	for _, kind := range []string{".db", ".db.zst"} {
+		a := underAttack(t, kind+".age", kind)
 
 		for name, keys := range map[string]backup.Keys{
 			"identities": a.keys, "a passphrase": {Passphrase: "correct horse"}, "nothing": {},
 		} {
 			a.put(a.record.Key, a.forged)
 			a.put(a.record.Key+".json", []byte(a.forgedRecord))
-			a.refused(way+" with "+name, a.record.Key, keys, backup.ErrPlain)
+			a.refused(kind+" with "+name, a.record.Key, keys, backup.ErrPlain)
 
-			a.put("other"+way, a.forged)
+			a.put("other"+kind, a.forged)
 
 			if name != "nothing" {
-				a.refused("another name, with "+name, "other"+way, keys, backup.ErrPlain)
+				a.refused("another name, with "+name, "other"+kind, keys, backup.ErrPlain)
 			}
 		}
 	}

@@ -161,8 +161,8 @@ func (a Archive) opening(ctx context.Context, key string, keys Keys) (opening, e
 	return o, nil
 }
 
-// vouched reports whether there is proof for a snapshot that was opened so. The sums are compared at the end.
-func (o opening) vouched(opened unsealed) bool {
+// proven reports whether there is proof for a snapshot that was opened so. The sums are compared at the end.
+func (o opening) proven(opened unsealed) bool {
 	return o.record != nil || o.keys.SHA256 != "" || opened.secret && !o.recordable
 }
 
@@ -231,7 +231,7 @@ func (o opening) fill(to io.Writer, stored io.Reader) (_ int64, err error) {
 
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
-	if !o.vouched(opened) {
+	if !o.proven(opened) {
 		if _, err := io.Copy(io.Discard, from); err != nil {
 			return 0, err
 		}

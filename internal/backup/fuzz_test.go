@@ -270,7 +270,7 @@ func FuzzListing(f *testing.F) {
 		entries, err := a.List(t.Context())
 		for _, e := range entries {
 			if err == nil && e.Record != nil {
-				t.Errorf("%s has a record that nobody wrote", e.Key)
+				t.Errorf("%s has a record that no run wrote", e.Key)
 			}
 		}
 	})

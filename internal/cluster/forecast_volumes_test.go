@@ -79,7 +79,7 @@ func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 			joined: 1, beside: true, recorded: []step.MachineState{lost},
 			first: "replace volumes of control plane cp-0 (its data is lost)",
 		},
-		"nobody is recorded": {recorded: []step.MachineState{works, lost, lost},
+		"no machine is recorded": {recorded: []step.MachineState{works, lost, lost},
 			refused: "the data of 2 of 3 control planes is lost (cp-1)"},
 	} {
 		want := cluster.Spec{Name: "dev", Bootstrapped: true, NodesBecomeReady: true}

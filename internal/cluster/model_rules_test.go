@@ -94,7 +94,7 @@ func (j *judge) check(op step.Step) {
 		}
 
 		if b.impostor {
-			j.fail("%q goes to whoever answers at the address of a member", op)
+			j.fail("%q goes to any machine that answers at the address of a member", op)
 		}
 
 		if op.Access == step.Member && op.Reboot != "" {
@@ -106,7 +106,7 @@ func (j *judge) check(op step.Step) {
 		}
 
 		if op.Staged != "" && (!j.stages || b.staged == op.Digest) {
-			j.fail("%q, which nobody wants, or once more", op)
+			j.fail("%q, which is not wanted, or once more", op)
 		}
 	case step.Uncordon:
 		j.cordons(op.Node, b)

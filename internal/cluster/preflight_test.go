@@ -15,14 +15,14 @@ func TestPreflight_ofABootstrap(t *testing.T) {
 	const waiting = "kubernetes-down\ncp-1 member stage=booting etcd=Preparing sent busy\n"
 
 	for name, test := range map[string]struct{ snapshot, want string }{
-		"nobody has an etcd":          {waiting + "cp-2 member stage=booting etcd=Preparing fresh", ""},
+		"no machine has an etcd":      {waiting + "cp-2 member stage=booting etcd=Preparing fresh", ""},
 		"the other is in maintenance": {waiting + "cp-2 maintenance", ""},
 		"the other boots for long":    {waiting + "cp-2 unreachable fresh", ""},
 		"the other was asked":         {waiting + "cp-2 member stage=booting etcd=Preparing requested", "was bootstrapped on cp-2"},
 		"the other has data": {waiting + "cp-2 member stage=running etcd=Running",
 			"cp-2 may have etcd data: its etcd is Running"},
 		"the other fell silent":        {waiting + "cp-2 unreachable", "cp-2 may have etcd data: it does not respond"},
-		"somebody lists members":       {waiting + "etcd cp-9\ncp-2 maintenance", "etcd already has members"},
+		"another member list":          {waiting + "etcd cp-9\ncp-2 maintenance", "etcd already has members"},
 		"Kubernetes answers":           {"nodes cp-9\ncp-1 member stage=booting etcd=Preparing\ncp-2 maintenance", "already has nodes"},
 		"another resource founds it":   {waiting + "founder cp-9\ncp-2 maintenance", "another resource bootstraps etcd on cp-9"},
 		"the machine itself is asked":  {"kubernetes-down\ncp-1 member etcd=Preparing requested sent busy\ncp-2 maintenance", ""},

@@ -55,7 +55,7 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 		case m.Platform().Identified || s.Access != step.Maintenance || s.Busy != "" || m.isOther(s):
 		case m.InService || s.WasMember:
 			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, but was a member of the cluster", m.Address),
-				wayBack(m))
+				returnFix(m))
 		case m.Proven(s) || uuidMayCome(have, m, s, p):
 		case m.UUID != "":
 			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode and reports no hardware UUID, expected %s", m.Address,
@@ -67,9 +67,9 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// wayBack is what the user can do about a member that was wiped since the plan. Plans search for it at its former
+// returnFix is what the user can do about a member that was wiped since the plan. Plans search for it at its former
 // place.
-func wayBack(m Machine) string {
+func returnFix(m Machine) string {
 	if m.PreviousAddress == "" || sameHost(m.PreviousAddress, m.Address) {
 		return "Plan again: the plan says what is done to a machine that was wiped"
 	}

@@ -102,10 +102,10 @@ func (t *Tunnel) carry(ctx context.Context, near net.Conn) {
 
 	ended := make(chan struct{}, 2)
 
-	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+	for _, direction := range [][2]net.Conn{{near, far}, {far, near}} {
 		t.active.Go(func() {
 			// Connections usually end because one side closes.
-			_, _ = io.Copy(way[0], way[1])
+			_, _ = io.Copy(direction[0], direction[1])
 			ended <- struct{}{}
 		})
 	}

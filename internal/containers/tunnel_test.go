@@ -48,7 +48,7 @@ func dialNamed(listeners map[string]net.Listener) func(context.Context, string, 
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		l, ok := listeners[address]
 		if !ok {
-			return nil, errors.New("nobody is there")
+			return nil, errors.New("no server is there")
 		}
 
 		return (&net.Dialer{}).DialContext(ctx, network, l.Addr().String())
@@ -149,7 +149,7 @@ func TestTunnel_whereNoTargetAnswers(t *testing.T) {
 	}
 
 	for range 2 {
-		if err := <-warned; !strings.Contains(err.Error(), "nobody is there") {
+		if err := <-warned; !strings.Contains(err.Error(), "no server is there") {
 			t.Errorf("warned of %v", err)
 		}
 	}

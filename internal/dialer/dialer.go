@@ -71,17 +71,17 @@ func CheckProxyURL(text string) error {
 
 // String names the route without its secrets, to follow "through" in a message.
 func (d *Dialer) String() string {
-	var ways []string
+	var gateways []string
 
 	if d.options.ProxyURL != "" {
-		ways = append(ways, "the proxy "+withoutUser(d.options.ProxyURL))
+		gateways = append(gateways, "the proxy "+withoutUser(d.options.ProxyURL))
 	}
 
 	if d.options.Jump != nil {
-		ways = append(ways, "the SSH jump host "+d.options.Jump.String())
+		gateways = append(gateways, "the SSH jump host "+d.options.Jump.String())
 	}
 
-	return strings.Join(ways, " and ")
+	return strings.Join(gateways, " and ")
 }
 
 func withoutUser(proxy string) string {

@@ -86,7 +86,7 @@ func says(t *testing.T, d *Dialer, address, what string) {
 	}
 }
 
-func TestDial_byEveryWay(t *testing.T) {
+func TestDial_throughEveryGateway(t *testing.T) {
 	t.Parallel()
 
 	network, address := inside(t, echoServer(t))
@@ -94,13 +94,13 @@ func TestDial_byEveryWay(t *testing.T) {
 	host := &JumpHost{Address: jump.Address, User: gateway.User, PrivateKey: jump.PrivateKey, HostKey: jump.HostKey}
 	large := strings.Repeat("all of it ", 100_000)
 
-	for way, options := range map[string]Options{
+	for name, options := range map[string]Options{
 		"SOCKS5":                   {ProxyURL: network.SOCKS(t)},
 		"CONNECT":                  {ProxyURL: network.HTTP(t)},
 		"jump host":                {Jump: host},
 		"jump host behind a proxy": {ProxyURL: network.SOCKS(t), Jump: host},
 	} {
-		t.Run(way, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			d, err := New(options)
@@ -114,15 +114,15 @@ func TestDial_byEveryWay(t *testing.T) {
 	}
 }
 
-// A gateway that is reached and cannot continue says so, with the way.
-func TestDial_namesTheWay(t *testing.T) {
+// A gateway that is reached and cannot continue says so, with its name.
+func TestDial_namesTheGateway(t *testing.T) {
 	t.Parallel()
 
 	network := gateway.NewNetwork(nil)
 	jump := network.Jump(t)
 	closedPort := "127.0.0.1:1"
 
-	for way, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		options Options
 		want    []string
 	}{
@@ -136,7 +136,7 @@ func TestDial_namesTheWay(t *testing.T) {
 		"another server": {Options{Jump: &JumpHost{Address: jump.Address, User: gateway.User, PrivateKey: jump.PrivateKey,
 			HostKey: network.Jump(t).HostKey}}, []string{"log in: ", "host key mismatch"}},
 	} {
-		t.Run(way, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			d, err := New(test.options)

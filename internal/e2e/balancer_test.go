@@ -90,9 +90,9 @@ func carry(ctx context.Context, client net.Conn, controlPlanes []string, first i
 
 		done := make(chan struct{}, 2) // one for each direction
 
-		for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+		for _, direction := range [][2]net.Conn{{client, server}, {server, client}} {
 			go func() {
-				_, _ = io.Copy(way[0], way[1]) // ends when either side does
+				_, _ = io.Copy(direction[0], direction[1]) // ends when either side does
 				done <- struct{}{}
 			}()
 		}

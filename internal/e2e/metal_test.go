@@ -164,7 +164,7 @@ func (s *site) upgradedDespiteAKill(t *testing.T, w *clitest.Workspace) {
 		return
 	}
 
-	eventually(t, s.boot, "the pod of the drained worker elsewhere or anew", func(ctx context.Context) error {
+	eventually(t, s.boot, "the pod of the drained worker elsewhere or replaced", func(ctx context.Context) error {
 		now, err := runningPods(ctx, api)
 		if err != nil {
 			return err

@@ -65,7 +65,7 @@ func TestEnsure_leavesForeignObjectsAlone(t *testing.T) {
 
 	if now.UID != made.UID || now.DeletionTimestamp != nil || now.Labels[workload.LabelMark] != "" ||
 		len(now.OwnerReferences) > 0 {
-		t.Errorf("the claim of somebody else is now %+v", now.ObjectMeta)
+		t.Errorf("the claim of another client is now %+v", now.ObjectMeta)
 	}
 
 	check(t, core.PersistentVolumeClaims(s.namespace).Delete(t.Context(), made.Name, metav1.DeleteOptions{}))

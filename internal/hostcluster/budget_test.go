@@ -195,7 +195,7 @@ func TestBudget_withoutTheRightToDelete(t *testing.T) {
 	check(t, confined.RemoveShared(ctx, spec))
 
 	if !saying(reported, "PodDisruptionBudget "+s.namespace+"/dev stays", "forbidden") {
-		t.Errorf("what is told is %q", reported)
+		t.Errorf("what is reported is %q", reported)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestBudget_withoutTheRightToCreate(t *testing.T) {
 			defer mu.Unlock()
 
 			if !saying(reported, "PodDisruptionBudget "+s.namespace+"/"+name, "forbidden") {
-				t.Errorf("what is told is %q", reported)
+				t.Errorf("what is reported is %q", reported)
 			}
 
 			check(t, confined.Remove(t.Context(), spec, "cp-0"))
@@ -281,6 +281,6 @@ func TestBudget_foreign(t *testing.T) {
 	check(t, err)
 
 	if left.Labels["app.kubernetes.io/managed-by"] != "Helm" {
-		t.Errorf("the budget of somebody else is %+v", left)
+		t.Errorf("the budget of another client is %+v", left)
 	}
 }

@@ -379,7 +379,7 @@ func TestDrift_sameValuesAreNone(t *testing.T) {
 	check(t, s.Ensure(t.Context(), spec))
 
 	if o := s.objects(t, spec)["StatefulSet dev-cp-0"]; o.GetAnnotations()["other"] != "x" {
-		t.Error("an annotation of somebody else is gone")
+		t.Error("an annotation of another client is gone")
 	}
 
 }

@@ -88,6 +88,6 @@ func TestIsolation_ofMachines(t *testing.T) {
 	check(t, err)
 
 	if lines := workload.Lines(seen.Machines["cp-0"].Drift); len(lines) > 0 {
-		t.Errorf("drift to whoever may not see policies: %q", lines)
+		t.Errorf("drift without the right to see policies: %q", lines)
 	}
 }

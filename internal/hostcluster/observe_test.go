@@ -204,7 +204,7 @@ func TestObserve_lostVolumes(t *testing.T) {
 
 	for name, o := range s.claims(t, spec) {
 		if uidOf(had, name) != o.GetUID() {
-			t.Errorf("Ensure made %s anew", name)
+			t.Errorf("Ensure replaced %s", name)
 		}
 	}
 

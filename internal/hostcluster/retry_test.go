@@ -35,13 +35,13 @@ func TestRetrying_repeatsWhatIsSafe(t *testing.T) {
 		"what client-go repeats":       {http.MethodGet, http.StatusTooManyRequests, "1", nil, 1},
 		"a webhook that fails":         {http.MethodPatch, http.StatusInternalServerError, "", nil, 1},
 		"an answer":                    {http.MethodGet, http.StatusOK, "", nil, 1},
-		"a name that nobody knows":     {http.MethodGet, 0, "", errors.New("no such host"), 1},
+		"an unknown name":              {http.MethodGet, 0, "", errors.New("no such host"), 1},
 		"a certificate of another one": {http.MethodGet, 0, "", errors.New("unknown authority"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				way := retrying{roundTripper(func(r *http.Request) (*http.Response, error) {
+				transport := retrying{roundTripper(func(r *http.Request) (*http.Response, error) {
 					asked++
 
 					if body, err := io.ReadAll(r.Body); err != nil || string(body) != "body" {
@@ -65,7 +65,7 @@ func TestRetrying_repeatsWhatIsSafe(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				response, err := way.RoundTrip(r)
+				response, err := transport.RoundTrip(r)
 				if !errors.Is(err, test.err) || asked != test.asked {
 					t.Errorf("asked %d times, %v, want %d", asked, err, test.asked)
 				}
@@ -87,7 +87,7 @@ func TestRetrying_repeatsWhatIsSafe(t *testing.T) {
 // A host that never answers is not waited for, and neither is an answer that no caller needs any more.
 func TestRetrying_contextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		way := retrying{roundTripper(func(r *http.Request) (*http.Response, error) {
+		transport := retrying{roundTripper(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 
 			return nil, r.Context().Err()
@@ -100,7 +100,7 @@ func TestRetrying_contextEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if _, err := way.RoundTrip(r); err == nil || err.Error() != "no response within 30s" || time.Since(begun) != answerTime { //nolint:bodyclose // there is none
+		if _, err := transport.RoundTrip(r); err == nil || err.Error() != "no response within 30s" || time.Since(begun) != answerTime { //nolint:bodyclose // there is none
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 
@@ -109,7 +109,7 @@ func TestRetrying_contextEnds(t *testing.T) {
 
 		time.AfterFunc(time.Second, func() { cancel(interrupted) })
 
-		if _, err := way.RoundTrip(r.WithContext(ctx)); !errors.Is(err, interrupted) { //nolint:bodyclose // there is none
+		if _, err := transport.RoundTrip(r.WithContext(ctx)); !errors.Is(err, interrupted) { //nolint:bodyclose // there is none
 			t.Errorf("%v", err)
 		}
 	})

@@ -35,13 +35,13 @@ func testCordonAndUncordon(t *testing.T, l *living) {
 	type state struct{ unschedulable, ours, talos bool }
 
 	tests := map[string]struct{ before, cordoned, uncordoned state }{
-		"free":                        {state{}, state{unschedulable: true, ours: true}, state{}},
-		"ours":                        {state{true, true, false}, state{true, true, false}, state{}},
-		"somebodys":                   {state{true, false, false}, state{true, false, false}, state{true, false, false}},
-		"talos":                       {state{true, false, true}, state{true, false, true}, state{true, false, true}},
-		"ours-uncordoned-by-somebody": {state{false, true, false}, state{true, true, false}, state{}},
-		"ours-uncordoned-then-talos":  {state{true, true, true}, state{true, true, true}, state{true, false, true}},
-		"talos-forgot-its-mark":       {state{false, false, true}, state{true, true, true}, state{true, false, true}},
+		"free":                       {state{}, state{unschedulable: true, ours: true}, state{}},
+		"ours":                       {state{true, true, false}, state{true, true, false}, state{}},
+		"of-others":                  {state{true, false, false}, state{true, false, false}, state{true, false, false}},
+		"talos":                      {state{true, false, true}, state{true, false, true}, state{true, false, true}},
+		"ours-uncordoned-by-others":  {state{false, true, false}, state{true, true, false}, state{}},
+		"ours-uncordoned-then-talos": {state{true, true, true}, state{true, true, true}, state{true, false, true}},
+		"talos-forgot-its-mark":      {state{false, false, true}, state{true, true, true}, state{true, false, true}},
 	}
 
 	client := l.client(t)

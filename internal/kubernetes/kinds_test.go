@@ -69,7 +69,7 @@ func TestKinds_areAskedForOnce(t *testing.T) {
 	for range 2 {
 		if _, err := c.GetObject(t.Context(),
 			objects.Reference{APIVersion: "example.org/v1", Kind: "Late", Name: "o"}); err == nil {
-			t.Error("a kind is found that nobody serves")
+			t.Error("a kind is found that no API serves")
 		}
 	}
 

@@ -81,7 +81,7 @@ func testLockIsGivenBack(t *testing.T, l *living) {
 	first, second := l.lock(t, "first", time.Hour), l.lock(t, "second", time.Hour)
 
 	if err := first.Held(t.Context()); !wait.IsPermanent(err) {
-		t.Errorf("a lock that nobody acquired: %v", err)
+		t.Errorf("a lock that was not acquired: %v", err)
 	}
 
 	lost, release, err := first.Acquire(within(t, time.Minute), func(holder string) { t.Errorf("waits for %s", holder) })
@@ -228,7 +228,7 @@ func testLockIsLost(t *testing.T, l *living) {
 	select {
 	case <-lost:
 	case <-within(t, time.Minute).Done():
-		t.Fatal("nobody says that the lock was lost")
+		t.Fatal("the loss of the lock is not reported")
 	}
 
 	if err := lock.Held(t.Context()); !wait.IsPermanent(err) || !strings.Contains(err.Error(), "lost the lock of the "+

@@ -112,7 +112,7 @@ func testDifferences(t *testing.T, l *living, c *kubernetes.Client) {
 
 	if found, err = jobs.Get(t.Context(), "nightly", metav1.GetOptions{}); err != nil ||
 		*found.Spec.StartingDeadlineSeconds != 60 {
-		t.Errorf("somebody else's field is %v, %v", found.Spec.StartingDeadlineSeconds, err)
+		t.Errorf("another client's field is %v, %v", found.Spec.StartingDeadlineSeconds, err)
 	}
 
 	if ref.String() != "CronJob differences/nightly" {
@@ -201,7 +201,7 @@ func testKinds(t *testing.T, _ *living, c *kubernetes.Client) {
 	}
 
 	if served() {
-		t.Fatal("a kind is served that nobody defined")
+		t.Fatal("a kind is served that is not defined")
 	}
 
 	_, err := c.ApplyObject(t.Context(), object{

@@ -542,12 +542,12 @@ func TestChanges_surviveFailures(t *testing.T) {
 			t.Logf("calls that change machines: %v", points)
 
 			for i, at := range some(points, changeFailPoints) {
-				for _, way := range inTurn(i, disturbances()) {
-					t.Run(fmt.Sprintf("%s at %s", way.name, at), func(t *testing.T) {
+				for _, disturbance := range inTurn(i, disturbances()) {
+					t.Run(fmt.Sprintf("%s at %s", disturbance.name, at), func(t *testing.T) {
 						t.Parallel()
 
 						s := changed(t, change)
-						way.disturb(s, at, converge)
+						disturbance.disturb(s, at, converge)
 						s.settles()
 					})
 				}

@@ -85,8 +85,8 @@ func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 		to    string // the target of the next run
 		want  []string
 	}{
-		"told, goes on":         {"downgrade the etcd data", talos113, []string{"Upgrade", "Upgrade", "Upgrade"}},
-		"told, turns back":      {"downgrade the etcd data", talos114, []string{"EtcdDowngradeCancel"}},
+		"requested, goes on":    {"downgrade the etcd data", talos113, []string{"Upgrade", "Upgrade", "Upgrade"}},
+		"requested, turns back": {"downgrade the etcd data", talos114, []string{"EtcdDowngradeCancel"}},
 		"one is back, goes on":  {"upgrade Talos", talos113, []string{"Upgrade", "Upgrade"}},
 		"one is back, up again": {"upgrade Talos", talos114, []string{"EtcdDowngradeCancel", "Upgrade"}},
 	} {

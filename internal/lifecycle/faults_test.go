@@ -24,21 +24,21 @@ func TestCreateAndTeardown_survivesAFaultAtEveryChange(t *testing.T) {
 	creates, teardowns := countChanges(t)
 
 	for n := range max(len(creates), len(teardowns)) {
-		for _, way := range disturbances() {
-			t.Run(fmt.Sprintf("%s at %d", way.name, n+1), func(t *testing.T) {
+		for _, disturbance := range disturbances() {
+			t.Run(fmt.Sprintf("%s at %d", disturbance.name, n+1), func(t *testing.T) {
 				t.Parallel()
 
 				s := newSite(t, 2, 1, sim.Options{})
 				s.policy.DeadAfter = deadAfter // the Kubernetes API is silent while etcd has no majority
 
 				if n < len(creates) {
-					way.disturb(s, creates[n], converge)
+					disturbance.disturb(s, creates[n], converge)
 				}
 
 				s.create()
 
 				if n < len(teardowns) {
-					way.disturb(s, teardowns[n], teardown)
+					disturbance.disturb(s, teardowns[n], teardown)
 				}
 
 				s.teardown()
@@ -99,12 +99,12 @@ func some(points []point, most int) []point {
 }
 
 // inTurn are the ways in which the i-th point is disturbed: one of them in turn, or all in make test-all.
-func inTurn[T any](i int, ways []T) []T {
+func inTurn[T any](i int, all []T) []T {
 	if testenv.Everything() {
-		return ways
+		return all
 	}
 
-	return ways[i%len(ways):][:1]
+	return all[i%len(all):][:1]
 }
 
 // countChanges lists the calls that change machines in an undisturbed create and in its teardown.

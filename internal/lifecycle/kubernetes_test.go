@@ -406,14 +406,14 @@ func TestKubernetesUpgrade_survivesFailures(t *testing.T) {
 	t.Logf("calls that change machines: %v", points)
 
 	for i, at := range some(points, changeFailPoints) {
-		for _, way := range inTurn(i, disturbances()) {
-			t.Run(fmt.Sprintf("%s at %s", way.name, at), func(t *testing.T) {
+		for _, disturbance := range inTurn(i, disturbances()) {
+			t.Run(fmt.Sprintf("%s at %s", disturbance.name, at), func(t *testing.T) {
 				t.Parallel()
 
 				s := kubernetesSite(t, 2, 1, "v1.35.4")
 				upgrade(s)
 				s.sim.ForgetCalls()
-				way.disturb(s, at, converge)
+				disturbance.disturb(s, at, converge)
 				s.converge()
 				s.runsKubernetes("v1.36.3")
 				s.settled()

@@ -55,7 +55,7 @@ func TestMeta_isWrittenAndRepaired(t *testing.T) {
 	s.hasMeta()
 
 	// A wanted value is repaired; any other is left alone.
-	s.sim.Machine("cp-2").SetMeta(0x0c, "somebody else's")
+	s.sim.Machine("cp-2").SetMeta(0x0c, "another client's")
 	s.sim.Machine("w-1").DeleteMeta(0x0c)
 	s.sim.Machine("w-1").SetMeta(0x0d, "theirs")
 	s.sim.ForgetCalls()

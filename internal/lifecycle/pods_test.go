@@ -459,8 +459,8 @@ func TestPods_oneWhoseVolumesAreLost(t *testing.T) {
 	}
 }
 
-// TestVolumes_ofMetalAreNobodys: only the volumes of pods can be replaced.
-func TestVolumes_ofMetalAreNobodys(t *testing.T) {
+// TestVolumes_ofMetalAreNotReplaced: only the volumes of pods can be replaced.
+func TestVolumes_ofMetalAreNotReplaced(t *testing.T) {
 	t.Parallel()
 
 	var metal lifecycle.Machine = (*talos.Machine)(nil)

@@ -259,12 +259,12 @@ func TestRestore_survivesFailures(t *testing.T) {
 	t.Logf("calls that change machines: %v", points)
 
 	for _, at := range points[max(0, len(points)-3):] {
-		for _, way := range disturbances() {
-			t.Run(fmt.Sprintf("%s at %s", way.name, at), func(t *testing.T) {
+		for _, disturbance := range disturbances() {
+			t.Run(fmt.Sprintf("%s at %s", disturbance.name, at), func(t *testing.T) {
 				t.Parallel()
 
 				s := lost(t, sim.Options{})
-				way.disturb(s, at, converge)
+				disturbance.disturb(s, at, converge)
 				s.comesBack()
 			})
 		}

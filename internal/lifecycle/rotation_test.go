@@ -193,14 +193,14 @@ func TestRotation_survivesFailures(t *testing.T) {
 			t.Logf("calls that change machines: %v", points)
 
 			for i, at := range some(points, rotationFailPoints) {
-				for _, way := range inTurn(i, disturbances()) {
-					t.Run(fmt.Sprintf("%s at %s", way.name, at), func(t *testing.T) {
+				for _, disturbance := range inTurn(i, disturbances()) {
+					t.Run(fmt.Sprintf("%s at %s", disturbance.name, at), func(t *testing.T) {
 						s := newRotation(t)
 						change(s)
 						s.sim.ForgetCalls()
 
 						w := s.writesAs(t, s.clientOf(false))
-						way.disturb(s, at, converge)
+						disturbance.disturb(s, at, converge)
 						s.converge()
 						w.progress()
 						s.carriesWhatIsWanted()
@@ -222,7 +222,7 @@ func TestRotation_withoutTheKeyOfTheOthers(t *testing.T) {
 
 	_, err := s.runner().Converge(bounded(t), s.want)
 	if err == nil {
-		t.Fatal("machines of a key that nobody has were changed")
+		t.Fatal("machines of an unused key were changed")
 	}
 
 	if changes := s.changes(); len(changes) > 0 {

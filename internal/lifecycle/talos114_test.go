@@ -65,7 +65,7 @@ func TestConfiguration_onTalosThatNeverReboots(t *testing.T) {
 
 	for _, call := range s.sim.CallsTo("ApplyConfiguration") {
 		if call.Detail == "REBOOT" {
-			t.Errorf("%s was told to reboot for a configuration, which Talos 1.14 does not know", call.Machine)
+			t.Errorf("%s was asked to reboot for a configuration, which Talos 1.14 does not know", call.Machine)
 		}
 	}
 }

@@ -20,11 +20,11 @@ func TestContainerPeerAddress_andPatches(t *testing.T) {
 		"interfaces that are added to": {patches: []string{
 			`[{"op":"add","path":"/machine/network/interfaces/-","value":{"interface":"dummy0","addresses":["192.0.2.1/32"]}}]`,
 		}},
-		"the network anew": {
+		"the network replaced": {
 			patches: []string{harmless, `[{"op":"add","path":"/machine/network","value":{"nameservers":["192.0.2.53"]}}]`},
 			field:   "machine.patches[1]",
 		},
-		"its interfaces anew": {
+		"its interfaces replaced": {
 			patches: []string{`[{"op":"replace","path":"/machine/network/interfaces","value":[{"interface":"lo","addresses":["192.0.2.1/32"]}]}]`, harmless},
 			field:   "machine.patches[0]",
 		},
@@ -33,14 +33,14 @@ func TestContainerPeerAddress_andPatches(t *testing.T) {
 			"machine: {network: {$patch: delete}}",
 			"apiVersion: v1alpha1\nkind: LinkConfig\nname: lo\naddresses: [{address: 10.96.1.2/32}]\n",
 		}},
-		"the network anew, with the address": {patches: []string{
+		"the network replaced, with the address": {patches: []string{
 			`[{"op":"add","path":"/machine/network","value":{"interfaces":[{"interface":"dummy0","addresses":["10.96.1.2/32"]}]}}]`,
 		}},
-		"the network anew, and the address in its own document": {patches: []string{
+		"the network replaced, and the address in its own document": {patches: []string{
 			`[{"op":"add","path":"/machine/network","value":{}}]`,
 			"apiVersion: v1alpha1\nkind: LinkConfig\nname: lo\naddresses: [{address: 10.96.1.2/32}]\n",
 		}},
-		"the network anew, and etcd elsewhere": {patches: []string{
+		"the network replaced, and etcd elsewhere": {patches: []string{
 			`[{"op":"add","path":"/machine/network","value":{}}]`,
 			`[{"op":"replace","path":"/cluster/etcd/advertisedSubnets","value":["10.0.0.0/8"]}]`,
 		}},

@@ -140,7 +140,7 @@ func reencoded(t *testing.T, cfg []byte, digest string) {
 
 	if err != nil || again != digest {
 		changes, _ := Diff(cfg, written)
-		t.Errorf("written anew by Talos it has the digest %s, %v, before %s: %v\n%s", again, err, digest, changes, written)
+		t.Errorf("written again by Talos it has the digest %s, %v, before %s: %v\n%s", again, err, digest, changes, written)
 	}
 }
 

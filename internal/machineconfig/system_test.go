@@ -230,7 +230,7 @@ func TestSystem_volumesByPatch(t *testing.T) {
 			`machine.patches[0]: found the document VolumeConfig ETCD for Talos v1.13.6; allowed: it with Talos v1.14 and newer; ` +
 				`raise talos_version, or remove it: machines reject unknown fields`},
 		{"right", "v1.10.0", fmt.Sprintf(volume, user, notBlank), ""},
-		{"deleted and given anew", "v1.14.0", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\n$patch: delete\n---\n" +
+		{"deleted and given again", "v1.14.0", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\n$patch: delete\n---\n" +
 			"apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nprovisioning:\n  maxSize: 9GiB\n", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -70,15 +70,15 @@ func checkRegistryAuth(found *problems, field, host string, auth RegistryAuth) {
 	checkRegistryHost(found, field, host)
 
 	password := auth.Username != "" || auth.Password != ""
-	ways := 0
+	sources := 0
 
 	for _, used := range []bool{password, auth.Auth != "", auth.IdentityToken != ""} {
 		if used {
-			ways++
+			sources++
 		}
 	}
 
-	if ways > 1 {
+	if sources > 1 {
 		found.add(field, "several ways to authenticate", "a username with a password, or auth, or an identity token",
 			"keep one of them")
 	}

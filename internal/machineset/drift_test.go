@@ -81,7 +81,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 			cp:     []string{"no etcd member", "no Kubernetes node"},
 			w:      []string{"no Kubernetes node"},
 		},
-		"nobody answers": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
+		"no machine answers": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
 			have.Etcd, have.Kubernetes = etcdstate.State{}, kubestate.State{}
 		}},
 		"the machine does not answer": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {

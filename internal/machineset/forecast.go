@@ -93,9 +93,9 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 		return f, diags
 	}
 
-	way, known := p.kubernetesPath(recorded, files)
+	path, known := p.kubernetesPath(recorded, files)
 	if known {
-		f.Upgrade = UpgradeOf{Path: way, Machines: p.Members(recorded)}
+		f.Upgrade = UpgradeOf{Path: path, Machines: p.Members(recorded)}
 	}
 
 	recorded, more = recorded.withChanges(p, prior, before, files)
@@ -115,7 +115,7 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 	diags.Append(p.warnOfWaiting(steps)...)
 
 	if known {
-		diags.Append(p.warnOfKubernetes(way, recorded, steps)...)
+		diags.Append(p.warnOfKubernetes(path, recorded, steps)...)
 	}
 
 	return f.with(p, prior, recorded, files, steps, last), diags

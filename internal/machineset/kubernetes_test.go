@@ -28,7 +28,7 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 				Machines: map[string]step.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: was}}}},
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, expected kubelet:v1.35.4"},
 		},
-		"told before": {
+		"reported before": {
 			Recorded: Record{
 				Phase: cluster.Ready, Machines: map[string]step.MachineState{
 					"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}},

@@ -251,9 +251,9 @@ func TestWarnOfKubernetes(t *testing.T) {
 		}
 
 		to := kubernetesVersion(t, test.to)
-		way := KubernetesPath{Lowest: kubernetesVersion(t, test.from), To: to, Releases: machineconfig.KubernetesReleases(to, p.Changes.KubernetesVia)}
+		path := KubernetesPath{Lowest: kubernetesVersion(t, test.from), To: to, Releases: machineconfig.KubernetesReleases(to, p.Changes.KubernetesVia)}
 
-		expect(t, name, p.warnOfKubernetes(way, PriorState{Record: r}, test.steps), test.want, test.says...)
+		expect(t, name, p.warnOfKubernetes(path, PriorState{Record: r}, test.steps), test.want, test.says...)
 	}
 }
 

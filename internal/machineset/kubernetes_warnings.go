@@ -77,11 +77,11 @@ func laterMinor(version, other string) bool {
 
 // warnOfKubernetes warns about the effects and obstacles of a Kubernetes upgrade, from the recorded state. way is its
 // path and steps are those of the plan.
-func (p Set) warnOfKubernetes(way KubernetesPath, recorded PriorState, steps []step.Step) finding.List {
-	diags := p.warnOfUnready(recorded, len(way.hops()) > 0 || step.TotalOf(steps).UpgradesKubernetes)
-	diags.Append(p.warnOfDowngrade(way, steps)...)
+func (p Set) warnOfKubernetes(path KubernetesPath, recorded PriorState, steps []step.Step) finding.List {
+	diags := p.warnOfUnready(recorded, len(path.hops()) > 0 || step.TotalOf(steps).UpgradesKubernetes)
+	diags.Append(p.warnOfDowngrade(path, steps)...)
 	diags.Append(p.warnOfRunning(recorded, steps)...)
-	diags.Append(p.warnOfNotPassed(way)...)
+	diags.Append(p.warnOfNotPassed(path)...)
 
 	return diags
 }
@@ -104,7 +104,7 @@ func (p Set) warnOfUnready(recorded PriorState, upgrade bool) finding.List {
 }
 
 // warnOfDowngrade names what an apply downgrades, and why.
-func (p Set) warnOfDowngrade(way KubernetesPath, steps []step.Step) finding.List {
+func (p Set) warnOfDowngrade(path KubernetesPath, steps []step.Step) finding.List {
 	var (
 		lines  []string
 		minors bool
@@ -130,7 +130,7 @@ func (p Set) warnOfDowngrade(way KubernetesPath, steps []step.Step) finding.List
 		message = kubernetesDowngrade
 	}
 
-	return finding.List{message.With(finding.Args{"cluster": p.Settings.Name, "version": way.To,
+	return finding.List{message.With(finding.Args{"cluster": p.Settings.Name, "version": path.To,
 		"components": finding.Shortened(lines)})}
 }
 
@@ -153,10 +153,10 @@ func (p Set) warnOfRunning(recorded PriorState, steps []step.Step) finding.List 
 }
 
 // warnOfNotPassed names releases of kubernetes_upgrade_via that are not on the upgrade path.
-func (p Set) warnOfNotPassed(way KubernetesPath) finding.List {
+func (p Set) warnOfNotPassed(path KubernetesPath) finding.List {
 	var diags finding.List
 
-	hops := way.hops()
+	hops := path.hops()
 	if len(hops) == 0 {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (p Set) warnOfNotPassed(way KubernetesPath) finding.List {
 	for i, v := range p.Changes.KubernetesVia {
 		if !slices.ContainsFunc(hops, func(hop machineconfig.KubernetesVersion) bool { return hop.EQ(v.Version) }) {
 			diags.Append(releaseNotPassed.At(finding.Root("kubernetes_upgrade_via").AtListIndex(i),
-				finding.Args{"release": v, "from": way.Lowest, "to": way.To}))
+				finding.Args{"release": v, "from": path.Lowest, "to": path.To}))
 		}
 	}
 

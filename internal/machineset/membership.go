@@ -38,7 +38,7 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 
 	for _, name := range slices.Sorted(maps.Keys(prior.Machines)) {
 		if _, stays := p.Machines[name]; !stays {
-			diags.Append(r.dismiss(name, p, prior)...)
+			diags.Append(r.removed(name, p, prior)...)
 		}
 	}
 
@@ -131,8 +131,8 @@ func (r *PriorState) freeName(name string) string {
 	}
 }
 
-// dismiss decides what happens to a machine whose name is gone.
-func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
+// removed decides what happens to a machine whose name is gone.
+func (r *PriorState) removed(name string, p, prior Set) finding.List {
 	before := prior.Machines[name]
 
 	known, recorded := r.Machines[name]

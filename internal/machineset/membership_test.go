@@ -87,7 +87,7 @@ func TestMembership_whoLeavesMovesOrIsRenamed(t *testing.T) {
 			Leave: []string{"batch/w-2", "cp-2"}},
 		"name": {after: changed(map[string]string{"batch/w-2": "", "batch/w-9": "10.0.0.12"}),
 			Renamed: map[string]string{"batch/w-9": "batch/w-2"}},
-		"hardware told": {after: changed(map[string]string{"cp-2": "10.0.0.2 " + strings.ToUpper(hardwareOf("cp-2"))})},
+		"hardware given": {after: changed(map[string]string{"cp-2": "10.0.0.2 " + strings.ToUpper(hardwareOf("cp-2"))})},
 		"hardware": {after: changed(map[string]string{"cp-2": "10.0.0.2 " + other}),
 			Leave: []string{"cp-2 (replaced)"}},
 		"hardware moved": {after: changed(map[string]string{"cp-2": "10.0.0.9 " + other}),

@@ -21,8 +21,8 @@ func TestWithPeers(t *testing.T) {
 	same(t, "peers", p.Peers(), map[string]string{"cp-0": "10.96.0.10"})
 	same(t, "the set itself", base.Peers(), map[string]string{})
 	same(t, "no endpoint by address", p.Machines["batch/0"].Config.EndpointAddress, netip.Addr{})
-	same(t, "to be told", p.Unaddressed(Record{}), []string{"cp-1"})
-	same(t, "to be told, as members", p.Unaddressed(Record{Machines: map[string]step.MachineState{"cp-1": {Access: step.Member}}}), nil)
+	same(t, "without an address", p.Unaddressed(Record{}), []string{"cp-1"})
+	same(t, "without an address, as members", p.Unaddressed(Record{Machines: map[string]step.MachineState{"cp-1": {Access: step.Member}}}), nil)
 
 	base.Settings.Isolated = true
 	same(t, "isolated", base.WithPeers(r.Peers()).Machines["batch/0"].Config.EndpointAddress, first)

@@ -116,7 +116,7 @@ func (p Set) operationsOf(
 		first = append(first, summaryOf(len(lines), machines, steps))
 	}
 
-	return append(first, slices.Concat(p.waysTo(steps, leaving), p.checksAsked(steps), awaited(steps), lines)...)
+	return append(first, slices.Concat(p.routesTo(steps, leaving), p.checksAsked(steps), awaited(steps), lines)...)
 }
 
 // bookkeeping lists what an apply does without a step on any machine.
@@ -217,7 +217,7 @@ func summaryOf(lines int, machines []string, steps []step.Step) string {
 	}
 
 	parts := finding.NonEmpty(
-		counted(total.Joining, "joins", "join"), wayOf("Talos", total.Talos), wayOf("Kubernetes", total.Kubernetes),
+		counted(total.Joining, "joins", "join"), pathOf("Talos", total.Talos), pathOf("Kubernetes", total.Kubernetes),
 		counted(impact.Drained, "is drained", "are drained"), counted(impact.Rebooted, "reboots", "reboot"),
 		counted(impact.PodsReplaced, "gets another pod", "get other pods"), counted(total.Reset, "is reset", "are reset"),
 	)
@@ -226,8 +226,8 @@ func summaryOf(lines int, machines []string, steps []step.Step) string {
 		strings.Join(parts, ", ")), "; ")
 }
 
-// wayOf names the versions that a rollout passes, in order; empty when there are none.
-func wayOf(of string, passed []string) string {
+// pathOf names the versions that a rollout passes, in order; empty when there are none.
+func pathOf(of string, passed []string) string {
 	if len(passed) < 2 {
 		return ""
 	}

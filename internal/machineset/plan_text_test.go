@@ -332,7 +332,7 @@ func TestWarnOfStrays(t *testing.T) {
 
 	const own, joined = "Warning: nodes_not_in_state", "Warning: nodes_joined"
 
-	expect(t, "not told", WarnOfStrays(want, have, nil), []string{own}, "nodes: own (, control plane)\n")
+	expect(t, "not reported", WarnOfStrays(want, have, nil), []string{own}, "nodes: own (, control plane)\n")
 	expect(t, "known", WarnOfStrays(want, have, []kubestate.Node{{Name: "old"}}), []string{own})
 
 	have.Kubernetes.Owners["own"] = "another"

@@ -27,18 +27,18 @@ type Platform struct {
 	// inside is true where the machines are reached only through the host cluster. Connections use no other gateway, and
 	// what it exposes has names in its DNS.
 	inside bool
-	// WayBack is how machines that talosop forgot return to it.
-	WayBack string
+	// Return is how machines that talosop forgot return to it.
+	Return string
 }
 
 var (
 	onMetal = Platform{
 		Platform: cluster.Metal, Listed: true, Hardware: true, list: "machines",
-		WayBack: "import them with the secrets of the cluster",
+		Return: "import them with the secrets of the cluster",
 	}
 	inPods = Platform{
 		Platform: cluster.Pod, Container: true, list: "replicas", made: true, inside: true,
-		WayBack: "apply the same configuration with the same secrets, which takes them over",
+		Return: "apply the same configuration with the same secrets, which takes them over",
 	}
 )
 

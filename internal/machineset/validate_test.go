@@ -42,7 +42,7 @@ func TestValidateMachines(t *testing.T) {
 		"a key that is no host name":    {more: []option{is(func(m *Machine) { m.Key = "w_2" })}, want: "", says: "value: batch-w_2\n"},
 		"with a host name":              {more: []option{is(func(m *Machine) { m.Key, m.OwnHostname = "w_2", true })}},
 		"in a pod network":              {more: []option{is(func(m *Machine) { m.Address = "10.244.0.7" }), withFacts}, want: `-2"].address: address_in_network`, says: "network: pod\nprefix: 10.244.0.0/16\n"},
-		"through nobody":                {more: []option{is(func(m *Machine) { m.Through = true }), joins()}, want: `-2"].access: through_without_control_plane`},
+		"through no control plane":      {more: []option{is(func(m *Machine) { m.Through = true }), joins()}, want: `-2"].access: through_without_control_plane`},
 		"through those of the handle":   {more: []option{is(func(m *Machine) { m.Through = true }), joins("10.0.0.9")}},
 		"through some that are unknown": {more: []option{is(func(m *Machine) { m.Through = true }), joins(), func(p *Set) { p.Unknown.Note(UnknownEndpoints, true) }}},
 		"through its own":               {more: []option{is(func(m *Machine) { m.Through = true }), plane}},

@@ -85,8 +85,8 @@ func TestWarnOfSteps(t *testing.T) {
 		expect(t, name, warnOfSteps(aSet(t, test.set...), test.steps), test.want, test.names...)
 	}
 
-	same(t, "the way back", aSet(t).Platform().WayBack, "import them with the secrets of the cluster")
-	same(t, "the way back of pods", aSet(t, pods(1, 0)).Platform().WayBack, "apply the same configuration with the same secrets, which takes them over")
+	same(t, "the return", aSet(t).Platform().Return, "import them with the secrets of the cluster")
+	same(t, "the return of pods", aSet(t, pods(1, 0)).Platform().Return, "apply the same configuration with the same secrets, which takes them over")
 }
 
 func TestLeavesEtcd_countsOnlyControlPlanesThatJoin(t *testing.T) {

@@ -265,7 +265,7 @@ func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
 		}
 
 		if len(used) == 0 {
-			t.Errorf("%s asked nobody", op.name)
+			t.Errorf("%s asked no machine", op.name)
 		}
 
 		for serial, by := range used {

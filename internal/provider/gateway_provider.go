@@ -71,12 +71,12 @@ func (m providerModel) dial() func(ctx context.Context, network, address string)
 		return nil
 	}
 
-	way, err := dialer.New(options)
+	gateway, err := dialer.New(options)
 	if err != nil { // the validation reports it
 		return func(context.Context, string, string) (net.Conn, error) { return nil, err }
 	}
 
-	return way.Dial
+	return gateway.Dial
 }
 
 // gateway names what connections go through, without its address. The address, such as that of a tunnel, may differ

@@ -254,7 +254,7 @@ func TestAccCreate_refusesForeignMachine(t *testing.T) {
 		s := sitetest.New(t, 1, 1)
 		other := strings.NewReplacer("talosop_secrets.this", "talosop_secrets.other", "\"this\"",
 			"\"other\"").Replace(sitetest.SecretsHCL + s.ControlPlaneOf(s.ControlPlane, ""))
-		thief := sitetest.SecretsHCL + s.ControlPlaneOf([]*sim.Machine{s.Workers[0], s.ControlPlane[0]}[:2], "")
+		stolen := sitetest.SecretsHCL + s.ControlPlaneOf([]*sim.Machine{s.Workers[0], s.ControlPlane[0]}[:2], "")
 
 		sitetest.UnitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: sitetest.QuickProviders(),
@@ -262,7 +262,7 @@ func TestAccCreate_refusesForeignMachine(t *testing.T) {
 				{Config: other},
 				{
 					PreConfig:   s.ForgetCalls,
-					Config:      other + thief,
+					Config:      other + stolen,
 					ExpectError: sitetest.Message("not a machine of cluster"),
 				},
 				{PreConfig: func() { s.ExpectNothingSent(t) }, Config: other},

@@ -88,9 +88,9 @@ func mistakes(name string, panicked error) []*tfprotov6.Diagnostic {
 
 func mistake(name string, panicked error) string {
 	text := &strings.Builder{}
-	fmt.Fprintf(text, "%s ended by a mistake in the provider. What is stored is what was stored before, and what was "+
-		"begun may be done: plan and apply again to go on from there.\n\n"+
-		"Please report this, with the lines below; they have no values in them.", name)
+	fmt.Fprintf(text, "%s ended because of a bug in the provider. State keeps its former values, and a started change "+
+		"may be finished. Plan and apply again to continue.\n\n"+
+		"Report this with the lines below, which contain no values.", name)
 
 	if e := (*panics.Error)(nil); errors.As(panicked, &e) {
 		text.WriteString("\n\n" + e.Type)

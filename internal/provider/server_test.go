@@ -147,7 +147,7 @@ func TestServer_panicInAList(t *testing.T) {
 	}
 
 	detail := results[1].Diagnostics[0].Detail
-	if !strings.Contains(detail, "The list of talosop_machine ended by a mistake") || strings.Contains(detail, "swordfish") ||
+	if !strings.Contains(detail, "The list of talosop_machine ended because of a bug") || strings.Contains(detail, "swordfish") ||
 		!strings.Contains(detail, "listing.ListResource") {
 		t.Errorf("it says %s", detail)
 	}

@@ -97,7 +97,7 @@ func TestContainer_isReplaced(t *testing.T) {
 	address := m.Address()
 
 	if err := m.Place(sim.Placement{}); err == nil {
-		t.Error("a container that runs was placed anew")
+		t.Error("a container that runs was replaced")
 	}
 
 	m.Terminate()

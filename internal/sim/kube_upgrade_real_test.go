@@ -198,7 +198,7 @@ func TestRealAPIServer_isReplacedOneByOne(t *testing.T) {
 	read(servers[1], "before")
 	eventually(t, "the end of the previous version's process", func(context.Context) error {
 		if !log.has("kube-apiserver " + previousKubernetes + " stopped") {
-			return errors.New("nobody stopped it")
+			return errors.New("it was not stopped")
 		}
 
 		return nil

@@ -99,7 +99,7 @@ func TestLegacyUpgrade_stagedRunsAtTheNextBoot(t *testing.T) {
 // TestLegacyUpgrade_cordonsItsNode holds the machine between its two boots: Talos
 // cordons before it goes, and uncordons afterwards only what it cordoned itself.
 func TestLegacyUpgrade_cordonsItsNode(t *testing.T) {
-	for name, byHand := range map[string]bool{"by Talos": false, "by somebody else": true} {
+	for name, byHand := range map[string]bool{"by Talos": false, "by another client": true} {
 		t.Run(name, func(t *testing.T) {
 			simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
 			cp, worker := addMachines(t, simulator, "cp", 1)[0], addMachines(t, simulator, "worker", 1)[0]

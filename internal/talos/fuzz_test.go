@@ -90,7 +90,7 @@ func sessionOf(idle *session, a answering, access step.Access) *session {
 	resources := cosi.NewStateClient(a)
 
 	return &session{
-		way: idle.way, peer: peer{access: access}, wire: idle.wire, conn: idle.conn,
+		route: idle.route, peer: peer{access: access}, wire: idle.wire, conn: idle.conn,
 		machine:   machineapi.NewMachineServiceClient(a),
 		resources: resources,
 		state:     state.WrapCore(cosiclient.NewAdapter(resources, cosiclient.WithDisableWatchRetry())),
@@ -195,7 +195,7 @@ func FuzzObserve(f *testing.F) {
 		f.Fatal(err)
 	}
 
-	idle, err := newSession(way{address: "10.0.0.1"}, &wire{}, peer{})
+	idle, err := newSession(route{address: "10.0.0.1"}, &wire{}, peer{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func TestHandshake_withoutAnAnswer(t *testing.T) {
 		class  error
 		text   string
 	}{
-		"nobody listens": {class: ErrUnreachable, text: "connection refused"},
+		"no server listens": {class: ErrUnreachable, text: "connection refused"},
 		"silence": {accept: func(net.Conn) {}, limit: 500 * time.Millisecond, class: ErrUnreachable,
 			text: "no response within"},
 		"hangs up": {accept: func(c net.Conn) { c.Close() }, class: ErrUnreachable},
@@ -320,6 +320,6 @@ func TestSession_readDialsAgain(t *testing.T) {
 	second.server.Stop()
 
 	if err := ask(); !errors.Is(err, ErrUnreachable) {
-		t.Errorf("with nobody there: err = %v, want unreachable", err)
+		t.Errorf("without a server: err = %v, want unreachable", err)
 	}
 }

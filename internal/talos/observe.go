@@ -487,7 +487,7 @@ func (m *Machine) readConfig(
 		return read(s)
 	}
 
-	own, err := m.openAs(ctx, s.way, *id)
+	own, err := m.openAs(ctx, s.route, *id)
 	if err != nil {
 		return nil, fmt.Errorf("read the machine configuration: %w", err)
 	}

@@ -132,7 +132,7 @@ func TestObserve_followsAMachine(t *testing.T) {
 
 	firmware := o.fleet(t, func(o *talos.Options) { o.SecureBoot = true }).Machine(recorded).Observe(t.Context())
 	if firmware.SecureBoot == nil || !*firmware.SecureBoot || state.SecureBoot != nil {
-		t.Errorf("Secure Boot is %v, and %v where nobody asked", firmware.SecureBoot, state.SecureBoot)
+		t.Errorf("Secure Boot is %v, and %v without a request", firmware.SecureBoot, state.SecureBoot)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestObserve_images(t *testing.T) {
 	m, api, config := waiting(t, simulator, o, o.fleet(t, nil))
 
 	if got := api.Observe(t.Context()); got.Images != nil {
-		t.Errorf("images %v, and nobody asked", got.Images)
+		t.Errorf("images %v, without a request", got.Images)
 	}
 
 	images := func(read func([]byte) (kubenames.Images, error)) *talos.Machine {

@@ -17,7 +17,7 @@ func TestPace_countsTheOtherSideOnly(t *testing.T) {
 
 	for range 2 {
 		if pace.timer.Stop() {
-			t.Error("it counts while nobody waits for the machine")
+			t.Error("it counts while no caller waits for the machine")
 		}
 
 		if err := pace.step(func() error {

@@ -27,7 +27,7 @@ func TestSession_throughAControlPlane(t *testing.T) {
 		codes.Unavailable: false, codes.DeadlineExceeded: false, codes.Canceled: true, codes.PermissionDenied: true,
 		codes.Unknown: true,
 	} {
-		for _, w := range []way{{address: "10.0.0.9", relay: "127.0.0.1"}, {address: "127.0.0.1"}} {
+		for _, w := range []route{{address: "10.0.0.9", relay: "127.0.0.1"}, {address: "127.0.0.1"}} {
 			s, _, err := options.connect(t.Context(), w, id, "")
 			if err != nil {
 				t.Fatal(err)

@@ -28,7 +28,7 @@ import (
 // handshake found. It never reconnects. One through a control plane is bound to that, which connects to the machine
 // when it has to.
 type session struct {
-	way
+	route
 	peer peer
 	wire *wire
 	conn *grpc.ClientConn
@@ -84,10 +84,10 @@ var errUsed = errors.New("the connection was lost")
 // open connects to an address. What it knows of the peer is returned with an error
 // too, since a refusal may come after the certificate was seen.
 func (o Options) open(ctx context.Context, address string, id identity, fingerprint string) (*session, peer, error) {
-	return o.connect(ctx, way{address: address}, id, fingerprint)
+	return o.connect(ctx, route{address: address}, id, fingerprint)
 }
 
-func (o Options) connect(ctx context.Context, w way, id identity, fingerprint string) (*session, peer, error) {
+func (o Options) connect(ctx context.Context, w route, id identity, fingerprint string) (*session, peer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeouts.Connect,
 		fmt.Errorf("%w: no response within %s", ErrUnreachable, o.Timeouts.Connect))
 	defer cancel()
@@ -125,13 +125,13 @@ func (o Options) place(address string) (dialed, name string) {
 }
 
 // session turns a TCP connection, to the first place of a way, into a session.
-func (g *gatekeeper) session(ctx context.Context, raw net.Conn, by way) (*session, error) {
+func (g *gatekeeper) session(ctx context.Context, raw net.Conn, by route) (*session, error) {
 	conn, err := g.handshake(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := g.vouch(ctx, raw); err != nil {
+	if err := g.verifyInMaintenance(ctx, raw); err != nil {
 		return nil, err
 	}
 
@@ -154,7 +154,7 @@ func (g *gatekeeper) session(ctx context.Context, raw net.Conn, by way) (*sessio
 	return s, nil
 }
 
-func newSession(by way, w *wire, p peer) (*session, error) {
+func newSession(by route, w *wire, p peer) (*session, error) {
 	var used atomic.Bool
 
 	longest := constants.GRPCMaxMessageSize
@@ -183,7 +183,7 @@ func newSession(by way, w *wire, p peer) (*session, error) {
 	resources := cosi.NewStateClient(conn)
 
 	return &session{
-		way:       by,
+		route:     by,
 		peer:      p,
 		wire:      w,
 		conn:      conn,

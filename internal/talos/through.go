@@ -22,8 +22,8 @@ import (
 // and streams as they are (Talos 1.13 and 1.14, internal/app/apid/pkg/director).
 const nodeMetadata = "node"
 
-// way is the route of a session to a machine.
-type way struct {
+// route is how a session reaches a machine.
+type route struct {
 	// address of the machine.
 	address string
 	// relay is the address of the control plane that passes the calls on; empty for a connection to the machine itself.
@@ -31,10 +31,10 @@ type way struct {
 }
 
 // first is the address that is connected to.
-func (w way) first() string { return cmp.Or(w.relay, w.address) }
+func (w route) first() string { return cmp.Or(w.relay, w.address) }
 
 // named adds the name of the control plane to an error.
-func (w way) named(err error) error {
+func (w route) named(err error) error {
 	if w.relay == "" {
 		return err
 	}
@@ -43,7 +43,7 @@ func (w way) named(err error) error {
 }
 
 // options make the calls of a connection name the machine.
-func (w way) options() []grpc.DialOption {
+func (w route) options() []grpc.DialOption {
 	if w.relay == "" {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (m *Machine) openThrough(ctx context.Context, address string) (*session, er
 	failed := throughError{address: address}
 
 	for _, relay := range m.fleet.relays.inOrder() {
-		s, err := m.openBy(ctx, way{address, relay}, m.fleet.identity)
+		s, err := m.openBy(ctx, route{address, relay}, m.fleet.identity)
 		if err == nil {
 			return s, nil
 		}
@@ -111,7 +111,7 @@ func (m *Machine) openThrough(ctx context.Context, address string) (*session, er
 // openBy opens a session through a control plane. Its peer is the machine, for which the control plane vouches: it
 // only forwards calls to a machine with a certificate of the cluster's CA for the address (Talos 1.13 and 1.14,
 // internal/app/apid/pkg/backend). So this route reaches nothing in maintenance mode.
-func (m *Machine) openBy(ctx context.Context, w way, id identity) (*session, error) {
+func (m *Machine) openBy(ctx context.Context, w route, id identity) (*session, error) {
 	s, _, err := m.fleet.options.connect(ctx, w, id, "")
 	if err != nil {
 		return nil, w.named(err)
@@ -141,7 +141,7 @@ func (m *Machine) openBy(ctx context.Context, w way, id identity) (*session, err
 }
 
 // openAs opens a session by a way, for another client than that of the fleet.
-func (m *Machine) openAs(ctx context.Context, w way, id identity) (*session, error) {
+func (m *Machine) openAs(ctx context.Context, w route, id identity) (*session, error) {
 	if w.relay == "" {
 		s, _, err := m.fleet.options.connect(ctx, w, id, "")
 

@@ -105,7 +105,7 @@ func (s *shielded) reached(m *sim.Machine) bool {
 
 // What is done to a machine behind control planes is done through them, streams included, and nothing is dialed at
 // the machine.
-func TestThrough_isTheOnlyWay(t *testing.T) {
+func TestThrough_isTheOnlyRoute(t *testing.T) {
 	t.Parallel()
 
 	s := newShielded(t)
@@ -189,7 +189,7 @@ func TestThrough_controlPlanesThatGo(t *testing.T) {
 	})
 
 	if err := api.Reboot(t.Context(), s.worker.UUID()); err == nil || wait.IsPermanent(err) {
-		t.Errorf("a machine that nobody asked is taken for one that went down: %v", err)
+		t.Errorf("a machine that was not asked is taken for one that went down: %v", err)
 	}
 
 	seen := api.Observe(t.Context())

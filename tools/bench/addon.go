@@ -130,13 +130,13 @@ type releases struct {
 }
 
 // measure alternates between the sides, so that other load on the machine favors neither.
-func (r *releases) measure(ways ...func() parts) (medians []parts) {
+func (r *releases) measure(variants ...func() parts) (medians []parts) {
 	r.tb.Helper()
 
-	lives := make([][]parts, len(ways))
+	lives := make([][]parts, len(variants))
 
 	for range rounds {
-		for i, once := range ways {
+		for i, once := range variants {
 			lives[i] = append(lives[i], once())
 		}
 	}

@@ -335,7 +335,7 @@ func TestDependabot_looksAfterEveryModule(t *testing.T) {
 	}
 
 	if !looked("github-actions", "/") {
-		t.Error("nobody looks after the actions")
+		t.Error("no updates are configured for the actions")
 	}
 
 	for _, pattern := range []string{"go.mod", "tools/*/go.mod", "tools/*/*/go.mod"} {
@@ -346,7 +346,7 @@ func TestDependabot_looksAfterEveryModule(t *testing.T) {
 
 		for _, file := range files {
 			if folder := path.Join("/", path.Dir(file)); !looked("gomod", folder) {
-				t.Errorf("nobody looks after %s", file)
+				t.Errorf("no updates are configured for %s", file)
 			}
 		}
 	}

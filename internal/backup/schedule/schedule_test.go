@@ -197,7 +197,7 @@ func TestSecret_aloneHasCredentials(t *testing.T) {
 	data["AWS_SECRET_ACCESS_KEY"] = base64.StdEncoding.EncodeToString([]byte("ANOTHER"))
 
 	if what := schedule.Altered(secret); what == "" || strings.Contains(what, "ANOTHER") {
-		t.Errorf("a Secret that somebody changed: %q", what)
+		t.Errorf("a Secret that another client changed: %q", what)
 	}
 }
 

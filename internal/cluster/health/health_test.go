@@ -158,7 +158,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"CertificatesValid Unknown: cp-3 (10.0.0.3) does not respond",
 			},
 		},
-		"nobody answers": {
+		"no machine answers": {
 			breaks: (*watched).allSilent,
 			wrong: []string{
 				"TalosAPIReachable False: " + noAnswerOfEtcd,
@@ -260,7 +260,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"EtcdMembersHealthy False: cp-1 its machine waits in maintenance mode",
 			},
 		},
-		"somebody else has the address, and another is a worker": {
+		"a foreign machine has the address, and another is a worker": {
 			breaks: func(w *watched) {
 				w.silent("10.0.0.1", "a1")
 				w.have.Machines["10.0.0.1"] = step.MachineState{Access: step.Foreign}
@@ -568,7 +568,7 @@ func TestHealth_machines(t *testing.T) {
 			},
 			want: []string{cp1, cp2, cp3, "w-1 (10.0.0.9) False  "},
 		},
-		"nobody answers": {
+		"no machine answers": {
 			breaks: (*watched).allSilent,
 			want:   []string{"10.0.0.1 Unknown does not respond ", "10.0.0.2 Unknown does not respond "},
 		},

@@ -191,7 +191,7 @@ func TestChange_longOnesAreCut(t *testing.T) {
 func TestField_longValuesShowWhereTheyDiffer(t *testing.T) {
 	t.Parallel()
 
-	start := "line one is quite long, and so long that nobody sees the end of it: " + strings.Repeat("x", 60)
+	start := "line one is quite long, and so long that the end of it is cut: " + strings.Repeat("x", 60)
 	many := func(n int, of string) string { return strings.Repeat(of+"\n", n) }
 
 	for name, tc := range map[string]struct{ before, after, want string }{

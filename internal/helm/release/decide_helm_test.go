@@ -226,7 +226,7 @@ func checkForeign(t *testing.T, want release.Wanted, have release.Observation, d
 
 	alive := last.Deleted.IsZero() && last.Inputs == "" && last.Former == ""
 	if want.Intent.Create && !want.Intent.Adopt && alive && d.Step != release.Refuse {
-		t.Errorf("%+v of somebody else's release: %+v", d, have.History)
+		t.Errorf("%+v of another client's release: %+v", d, have.History)
 	}
 }
 

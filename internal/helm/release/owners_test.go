@@ -152,7 +152,7 @@ func TestOwnership_plansOfUpgrades(t *testing.T) {
 
 	if err := plan(p.spec(nil), "mine", "shared"); !errors.Is(err, release.ErrOwned) ||
 		!strings.Contains(err.Error(), "shared belongs to no release") || strings.Contains(err.Error(), "mine") {
-		t.Errorf("an upgrade that brings what somebody made: %v", err)
+		t.Errorf("an upgrade that brings what another client made: %v", err)
 	}
 
 	taking := p.spec(nil)

@@ -147,7 +147,7 @@ func TestApply_objectsAfterFailedRevisions(t *testing.T) {
 func TestAdopt_customResources(t *testing.T) {
 	t.Parallel()
 
-	for name, owner := range map[string]string{"nobody's": "", "another release's": "other"} {
+	for name, owner := range map[string]string{"no owner's": "", "another release's": "other"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 

@@ -75,7 +75,7 @@ func TestApply_unreachable(t *testing.T) {
 func TestApply_endedContext(t *testing.T) {
 	t.Parallel()
 
-	for name, address := range map[string]string{"nobody": "127.0.0.1:1", "silent": silent(t)} {
+	for name, address := range map[string]string{"no server": "127.0.0.1:1", "silent": silent(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 

@@ -161,7 +161,7 @@ func TestRollout_withoutProgress(t *testing.T) {
 			},
 			10 * time.Second, "not available: ",
 		},
-		"nobody sees the change": {
+		"no kubelet sees the change": {
 			func(time.Duration) (*appsv1.DaemonSet, error) {
 				set := proxySet(3, 3, 3)
 				set.Status.ObservedGeneration = 1
@@ -324,10 +324,10 @@ func TestRollout_counts(t *testing.T) {
 		object runtime.Object
 		want   string
 	}{
-		"is not there":              {proxy, nodeThat("cp-2", true), `"kube-proxy" not found`},
-		"no node suits":             {proxy, proxySet(0, 0, 0), ""},
-		"replaced by somebody else": {proxy, whenReplaced, ""},
-		"done":                      {dns, dnsDeployment(func(*appsv1.Deployment) {}), ""},
+		"is not there":               {proxy, nodeThat("cp-2", true), `"kube-proxy" not found`},
+		"no node suits":              {proxy, proxySet(0, 0, 0), ""},
+		"replaced by another client": {proxy, whenReplaced, ""},
+		"done":                       {dns, dnsDeployment(func(*appsv1.Deployment) {}), ""},
 		"no replicas": {dns, dnsDeployment(func(d *appsv1.Deployment) {
 			d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 2}
 		}), ""},

@@ -187,21 +187,21 @@ func (k Key) kinds() []string {
 func (r ImageRule) check(found *problems, at string, partial bool) {
 	signed := r.Issuer != "" || r.Subject != "" || r.SubjectRegex != ""
 
-	ways := 0
-	for _, way := range []bool{r.Skip, r.Deny, signed, r.PublicKey != ""} {
-		if way {
-			ways++
+	sources := 0
+	for _, given := range []bool{r.Skip, r.Deny, signed, r.PublicKey != ""} {
+		if given {
+			sources++
 		}
 	}
 
 	switch {
-	case ways > 1:
+	case sources > 1:
 		found.add(at, "more than one of skip, deny, issuer with subject, and public_key", "one of them",
 			"use separate rules for the others")
 	case partial:
 	case r.Image == "":
 		found.add(at+".image", "no pattern", "such as registry.k8s.io/*", "set it")
-	case ways == 0:
+	case sources == 0:
 		found.add(at, "no requirement for "+r.Image, "one of skip, deny, issuer with subject, and public_key",
 			"choose one of them")
 	case signed && (r.Issuer == "" || r.Subject == "" && r.SubjectRegex == ""):

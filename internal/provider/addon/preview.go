@@ -251,11 +251,11 @@ func (p *preview) ask(ctx context.Context, cluster providerdata.ReleaseKeeper) (
 // warnUnreachable warns about a cluster that did not answer.
 func (p *preview) warnUnreachable() diag.Diagnostic {
 	return tf.Diagnostic(clusterNotAsked.With(finding.Args{"release": p.Spec.Name,
-		"causes": CauseLines(p.Spec.Secrets.Redact(p.Cause.Error())), "solution": p.wayOut()}))
+		"causes": CauseLines(p.Spec.Secrets.Redact(p.Cause.Error())), "solution": p.solution()}))
 }
 
-// wayOut says what to do about a cluster that could not be asked.
-func (p *preview) wayOut() string {
+// solution says what to do about a cluster that could not be asked.
+func (p *preview) solution() string {
 	switch {
 	case errors.Is(p.Cause, fs.ErrNotExist):
 		return "Correct the path, or make sure that the file exists at the time of the apply. If the path is an output of " +

@@ -54,7 +54,7 @@ func ValidateHost(at finding.Path, host types.Object) finding.List {
 func ValidateConnection(at finding.Path, h tf.Fields, diags *finding.List) {
 	in, _ := h.Attributes.Attributes()["in_cluster"].(types.Bool)
 
-	var ways []string
+	var connections []string
 
 	for _, name := range []string{"kubeconfig_path", h.NameOf("kubeconfig")} {
 		text, ok := h.Value(name)
@@ -63,7 +63,7 @@ func ValidateConnection(at finding.Path, h tf.Fields, diags *finding.List) {
 		case ok && strings.TrimSpace(text) == "":
 			diags.Append(emptyKubeconfig.At(at.AtName(name), nil))
 		case !h.Absent(name):
-			ways = append(ways, name)
+			connections = append(connections, name)
 		}
 
 		if name != "kubeconfig_path" && ok && strings.TrimSpace(text) != "" {
@@ -72,11 +72,11 @@ func ValidateConnection(at finding.Path, h tf.Fields, diags *finding.List) {
 	}
 
 	if in.ValueBool() {
-		ways = append(ways, "in_cluster")
+		connections = append(connections, "in_cluster")
 	}
 
-	if len(ways) > 1 {
-		diags.Append(severalHostConnections.At(at.AtName(ways[1]), finding.Args{"other": ways[0]}))
+	if len(connections) > 1 {
+		diags.Append(severalHostConnections.At(at.AtName(connections[1]), finding.Args{"other": connections[0]}))
 	}
 
 	if in.ValueBool() && !h.Absent("context") {

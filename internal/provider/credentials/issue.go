@@ -45,7 +45,7 @@ func kubernetesIdentityOf(r *tf.Reader, user types.String, groups types.List) ku
 // issueKubeconfig signs a certificate for the Kubernetes API. It does no I/O. way is the route to the API, nil for
 // the endpoint of the handle.
 func issueKubeconfig(
-	bundle *pki.Bundle, handle clusterhandle.AccessModel, way *providerdata.LocalEndpoint, who kubernetesIdentity,
+	bundle *pki.Bundle, handle clusterhandle.AccessModel, local *providerdata.LocalEndpoint, who kubernetesIdentity,
 	lifetime time.Duration,
 ) (issued, error) {
 	credentials, err := bundle.KubernetesClient(who.user, who.groups, lifetime)
@@ -54,8 +54,8 @@ func issueKubeconfig(
 	}
 
 	out := issued{Credentials: credentials, server: handle.Endpoint.ValueString()}
-	if way != nil {
-		out.server, out.serverName = "https://"+way.Address, way.Name
+	if local != nil {
+		out.server, out.serverName = "https://"+local.Address, local.Name
 	}
 
 	out.file, err = credentials.KubeconfigFor(handle.Name.ValueString(), out.server, out.serverName, who.user)

@@ -116,15 +116,15 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
-	way, diags := e.EndpointTo(ctx, handle, bundle)
+	local, diags := e.EndpointTo(ctx, handle, bundle)
 	resp.Diagnostics.Append(diags...)
-	way.Remember(ctx, resp, e.ProviderData)
+	local.Remember(ctx, resp, e.ProviderData)
 
 	if resp.Diagnostics.HasError() {
 		return
 	}
 
-	out, err := issueKubeconfig(bundle, handle, way,
+	out, err := issueKubeconfig(bundle, handle, local,
 		kubernetesIdentityOf(&tf.Reader{}, config.User, config.Groups), lifetime)
 	if err != nil {
 		resp.Diagnostics.Append(tf.Diagnostic(notIssued.With(finding.Args{"kind": "kubeconfig", "cause": err.Error()})))

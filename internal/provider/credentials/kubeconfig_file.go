@@ -68,12 +68,12 @@ func (m *kubeconfigFileModel) foresee(
 func (m *kubeconfigFileModel) issue(
 	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.AccessModel, bundle *pki.Bundle, o order,
 ) (issued, diag.Diagnostics) {
-	way, diags := p.ExposedEndpointTo(ctx, handle, bundle)
+	local, diags := p.ExposedEndpointTo(ctx, handle, bundle)
 	if diags.HasError() {
 		return issued{}, diags
 	}
 
-	out, err := issueKubeconfig(bundle, handle, way, kubernetesIdentity{user: o.User, groups: o.Groups}, o.TTL)
+	out, err := issueKubeconfig(bundle, handle, local, kubernetesIdentity{user: o.User, groups: o.Groups}, o.TTL)
 	if err != nil {
 		diags.Append(tf.Diagnostic(notIssued.With(finding.Args{"kind": "kubeconfig", "cause": err.Error()})))
 	}

@@ -123,16 +123,16 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
 	if config.Endpoints.IsNull() {
-		way, diags := e.TalosEndpointTo(ctx, handle, bundle)
+		local, diags := e.TalosEndpointTo(ctx, handle, bundle)
 		resp.Diagnostics.Append(diags...)
-		way.Remember(ctx, resp, e.ProviderData)
+		local.Remember(ctx, resp, e.ProviderData)
 
 		if resp.Diagnostics.HasError() {
 			return
 		}
 
-		if way != nil {
-			config.Endpoints = tf.TextList([]string{way.Address})
+		if local != nil {
+			config.Endpoints = tf.TextList([]string{local.Address})
 		}
 	}
 

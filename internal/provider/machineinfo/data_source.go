@@ -117,13 +117,13 @@ func (d *DataSource) OptionsFor(
 		Host: clusterhandle.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}
 	p.Settings.Name = handle.Name.ValueString()
 
-	way, err := d.RouteTo(ctx, p, machineset.PriorState{}, bundle)
+	route, err := d.RouteTo(ctx, p, machineset.PriorState{}, bundle)
 	if err != nil {
 		return options, leave, append(diags, tf.Diagnostic(noRoute.At(
 			finding.Root("cluster"), finding.Args{"address": host, "cause": err.Error()})))
 	}
 
-	options.Dial = d.Along(way).Talos.Dial
+	options.Dial = d.Along(route).Talos.Dial
 
-	return options, way.Leave, diags
+	return options, route.Leave, diags
 }

@@ -463,7 +463,7 @@ func TestAccChanges_besideStaleCordons(t *testing.T) {
 
 		held := w.Run("apply", "-auto-approve")
 		if held.Exit == 0 {
-			t.Fatalf("a node that was just cordoned held nobody:\n%s", held.Output())
+			t.Fatalf("a node that was just cordoned held no machine:\n%s", held.Output())
 		}
 
 		sitetest.Says(t, held, "workers b", "kubectl uncordon "+givenUp)

@@ -116,7 +116,7 @@ resource "terraform_data" "program" {
 		output := w.MustRun("apply", "-auto-approve").Output()
 
 		if got, err := os.ReadFile(nodes); err != nil || string(got) != "dev-cp-0\ndev-worker-0" {
-			t.Errorf("a program was told of the nodes %q: %v", got, err)
+			t.Errorf("a program got the nodes %q: %v", got, err)
 		}
 
 		if empty, output := w.PlanIsEmpty(); !empty {

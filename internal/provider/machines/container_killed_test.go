@@ -16,9 +16,9 @@ import (
 
 var errKilled = errors.New("the process was killed")
 
-// mortal is a host that ends its provider process at the n-th call: before the call or, when late, after it and
+// killedHost is a host that ends its provider process at the n-th call: before the call or, when late, after it and
 // before its answer.
-type mortal struct {
+type killedHost struct {
 	containers.Host
 
 	Mu    sync.Mutex
@@ -32,7 +32,7 @@ type mortal struct {
 
 // die ends the process. To every other party that is the end of its connections. It closes them, and nothing that
 // the process does afterwards has an effect, such as the work of a run that was only canceled.
-func (m *mortal) die() error {
+func (m *killedHost) die() error {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
 
@@ -47,7 +47,7 @@ func (m *mortal) die() error {
 	return errKilled
 }
 
-func (m *mortal) dead() bool {
+func (m *killedHost) dead() bool {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
 
@@ -55,7 +55,7 @@ func (m *mortal) dead() bool {
 }
 
 // call is the outcome of a call.
-func (m *mortal) call(do func() error) error {
+func (m *killedHost) call(do func() error) error {
 	m.Mu.Lock()
 	m.calls++
 	dies := m.calls == m.At
@@ -76,7 +76,7 @@ func (m *mortal) call(do func() error) error {
 	return err
 }
 
-func (m *mortal) Observe(ctx context.Context, s workload.Spec) (workload.Observation, error) {
+func (m *killedHost) Observe(ctx context.Context, s workload.Spec) (workload.Observation, error) {
 	if m.dead() {
 		return workload.Observation{}, errKilled
 	}
@@ -84,7 +84,7 @@ func (m *mortal) Observe(ctx context.Context, s workload.Spec) (workload.Observa
 	return m.Host.Observe(ctx, s)
 }
 
-func (m *mortal) ExternalEndpoint(ctx context.Context, s workload.Spec) (string, error) {
+func (m *killedHost) ExternalEndpoint(ctx context.Context, s workload.Spec) (string, error) {
 	if m.dead() {
 		return "", errKilled
 	}
@@ -93,7 +93,7 @@ func (m *mortal) ExternalEndpoint(ctx context.Context, s workload.Spec) (string,
 }
 
 // Dial makes connections to the machines and to their Kubernetes, which end with the process.
-func (m *mortal) Dial(s workload.Spec) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (m *killedHost) Dial(s workload.Spec) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := m.Host.Dial(s)
 
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -115,33 +115,33 @@ func (m *mortal) Dial(s workload.Spec) func(ctx context.Context, network, addres
 	}
 }
 
-func (m *mortal) Wipe(ctx context.Context, s workload.Spec, machine string) error {
+func (m *killedHost) Wipe(ctx context.Context, s workload.Spec, machine string) error {
 	return m.call(func() error { return m.Host.Wipe(ctx, s, machine) })
 }
 
-func (m *mortal) Check(ctx context.Context, s workload.Spec) (found []preflight.Finding, err error) {
+func (m *killedHost) Check(ctx context.Context, s workload.Spec) (found []preflight.Finding, err error) {
 	err = m.call(func() (err error) { found, err = m.Host.Check(ctx, s); return err })
 
 	return found, err
 }
 
-func (m *mortal) Ensure(ctx context.Context, s workload.Spec) error {
+func (m *killedHost) Ensure(ctx context.Context, s workload.Spec) error {
 	return m.call(func() error { return m.Host.Ensure(ctx, s) })
 }
 
-func (m *mortal) Replace(ctx context.Context, s workload.Spec, machine string) error {
+func (m *killedHost) Replace(ctx context.Context, s workload.Spec, machine string) error {
 	return m.call(func() error { return m.Host.Replace(ctx, s, machine) })
 }
 
-func (m *mortal) Restart(ctx context.Context, s workload.Spec, machine string) error {
+func (m *killedHost) Restart(ctx context.Context, s workload.Spec, machine string) error {
 	return m.call(func() error { return m.Host.Restart(ctx, s, machine) })
 }
 
-func (m *mortal) Remove(ctx context.Context, s workload.Spec, machine string) error {
+func (m *killedHost) Remove(ctx context.Context, s workload.Spec, machine string) error {
 	return m.call(func() error { return m.Host.Remove(ctx, s, machine) })
 }
 
-func (m *mortal) RemoveShared(ctx context.Context, s workload.Spec) error {
+func (m *killedHost) RemoveShared(ctx context.Context, s workload.Spec) error {
 	return m.call(func() error { return m.Host.RemoveShared(ctx, s) })
 }
 
@@ -203,22 +203,22 @@ func (s *hostSite) dies(t *testing.T, d *tftest.Driven, at int, late bool, confi
 	ctx, kill := context.WithCancelCause(t.Context())
 	defer kill(nil)
 
-	life := &mortal{late: late, kill: kill}
+	host := &killedHost{late: late, kill: kill}
 
-	mortals := *s
-	mortals.wrap = func(h containers.Host) containers.Host {
-		life.Host = h
+	wrapped := *s
+	wrapped.wrap = func(h containers.Host) containers.Host {
+		host.Host = h
 
-		return life
+		return host
 	}
 
 	doomed := *d
-	doomed.Server = mortals.serve(t)
+	doomed.Server = wrapped.serve(t)
 	planned := doomed.Plan(t, config).Must(t)
 
-	life.Mu.Lock()
-	life.calls, life.At = 0, at
-	life.Mu.Unlock()
+	host.Mu.Lock()
+	host.calls, host.At = 0, at
+	host.Mu.Unlock()
 
 	doomed.ApplyPlanned(ctx, t, config, planned)
 

@@ -173,8 +173,8 @@ func TestContainerCluster_sideBySide(t *testing.T) {
 	}
 
 	// A cluster with other secrets is a foreign cluster, whatever its name.
-	thief := s.drive(t, "talosop_control_plane")
-	done := thief.Apply(t, tftest.With(plane, tftest.NewBundle(t), "secrets"))
+	other := s.drive(t, "talosop_control_plane")
+	done := other.Apply(t, tftest.With(plane, tftest.NewBundle(t), "secrets"))
 
 	if !done.Failed() || !strings.Contains(tftest.Show(done.Diagnostics), "dev2") {
 		t.Errorf("a cluster of the same name was made: %s", tftest.Show(done.Diagnostics))

@@ -174,7 +174,7 @@ func TestContainer_goneMachinesAreNamed(t *testing.T) {
 		t.Errorf("the apply says: %s", diagnostics)
 	}
 
-	d.ExpectEmpty(t, "after the worker was made anew", config)
+	d.ExpectEmpty(t, "after the worker was replaced", config)
 	s.removeAll(t, workload.LabelCluster+"=dev")
 
 	gone := d.Apply(t, nil).Must(t)

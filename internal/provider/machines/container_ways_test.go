@@ -33,7 +33,7 @@ func TestContainer_everyKindOfAccess(t *testing.T) {
 	testenv.BeforeRelease(t, "TestDial_throughServices", "TestContainer_impostorAtItsAddress")
 	t.Parallel()
 
-	for name, way := range map[string]struct {
+	for name, access := range map[string]struct {
 		access  string
 		service corev1.ServiceType // of machines, and of the cluster
 		inside  bool               // talosop is in a pod of the host
@@ -47,12 +47,12 @@ func TestContainer_everyKindOfAccess(t *testing.T) {
 			t.Parallel()
 
 			s := newHostSite(t)
-			w := s.walk(t, way.inside)
+			w := s.walk(t, access.inside)
 			config := s.cluster("dev", tftest.NewBundle(t), 1, 0)
-			config["host"] = tftest.Config{"namespace": s.namespace, "access": way.access,
-				"service": tftest.Config{"type": string(way.service)}}
+			config["host"] = tftest.Config{"namespace": s.namespace, "access": access.access,
+				"service": tftest.Config{"type": string(access.service)}}
 
-			if way.inside {
+			if access.inside {
 				tftest.With(config, true, "host", "in_cluster")
 			} else {
 				tftest.With(config, s.Kubeconfig(), "host", "kubeconfig_path")
@@ -67,7 +67,7 @@ func TestContainer_everyKindOfAccess(t *testing.T) {
 			w.ExpectEmpty(t, "after it grew", config)
 
 			for _, pod := range []string{"dev-cp-0-0", "dev-batch-0-0"} {
-				if to := s.outside(t, pod, way.service); !w.took(to) {
+				if to := s.outside(t, pod, access.service); !w.took(to) {
 					t.Errorf("nothing went to %s of %s", to, pod)
 				}
 			}
@@ -200,7 +200,7 @@ func (s *hostSite) walk(t *testing.T, inside bool) *walker {
 	m := s.ProviderData()
 	m.Hosts.Open = func(o hostcluster.Options) (containers.Host, error) {
 		if o.InCluster != inside {
-			return nil, errors.New("it is asked to connect in another way than it was told")
+			return nil, errors.New("it is asked to connect differently than configured")
 		}
 
 		if inside {

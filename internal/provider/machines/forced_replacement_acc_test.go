@@ -14,8 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// forcedWay is a way for a user to replace unchanged resources.
-type forcedWay struct {
+// replacement is a test for a user to replace unchanged resources.
+type replacement struct {
 	name string
 	// commands run before, and options are those of the plan and the apply.
 	commands [][]string
@@ -24,16 +24,16 @@ type forcedWay struct {
 	revision string
 }
 
-// forcedWays are all of them.
-func forcedWays(addresses []string) []forcedWay {
-	option, taint := forcedWay{name: "-replace", revision: "1"}, forcedWay{name: "taint", revision: "1"}
+// replacements are all of them.
+func replacements(addresses []string) []replacement {
+	option, taint := replacement{name: "-replace", revision: "1"}, replacement{name: "taint", revision: "1"}
 
 	for _, address := range addresses {
 		option.options = append(option.options, "-replace="+address)
 		taint.commands = append(taint.commands, []string{"taint", address})
 	}
 
-	return []forcedWay{option, taint, {name: "replace_triggered_by", revision: "2"}}
+	return []replacement{option, taint, {name: "replace_triggered_by", revision: "2"}}
 }
 
 // triggeredHCL is a configuration whose machines are replaced with their VMs, which are stand-ins here.
@@ -78,16 +78,16 @@ func TestAccReplace_everyMachine(t *testing.T) {
 		w := sitetest.Applied(t, cli, config("1", "true"))
 		tftest.Must(t, s.ControlPlane[0].PutEtcdKeys(t.Context(), kept))
 
-		for _, way := range forcedWays(addresses) {
-			refusedWay(t, s, w, way, addresses, config(way.revision, "true"), "deletion_protection")
+		for _, test := range replacements(addresses) {
+			refusedReplacement(t, s, w, test, addresses, config(test.revision, "true"), "deletion_protection")
 		}
 
 		w.Write("main.tf", config("1", "false"))
 		w.MustRun("apply", "-auto-approve")
 
-		for _, way := range forcedWays(addresses) {
-			if len(way.commands) == 0 {
-				refusedWay(t, s, w, way, addresses, config(way.revision, "false"), "control_planes_replaced_together")
+		for _, test := range replacements(addresses) {
+			if len(test.commands) == 0 {
+				refusedReplacement(t, s, w, test, addresses, config(test.revision, "false"), "control_planes_replaced_together")
 			}
 		}
 
@@ -131,26 +131,26 @@ func expectReplaced(
 	sitetest.ExpectNoChanges(t, w, "after the replacement")
 }
 
-// refusedWay checks that a plan and an apply refuse to replace, and that nothing is reset.
-func refusedWay(t *testing.T, s *sitetest.Site, w *clitest.Workspace, way forcedWay, addresses []string, config,
+// refusedReplacement checks that a plan and an apply refuse to replace, and that nothing is reset.
+func refusedReplacement(t *testing.T, s *sitetest.Site, w *clitest.Workspace, test replacement, addresses []string, config,
 	code string) {
 	t.Helper()
 
-	for _, command := range way.commands {
+	for _, command := range test.commands {
 		w.MustRun(command...)
 	}
 
 	w.Write("main.tf", config)
 	s.ForgetCalls()
 
-	sitetest.Shows(t, sitetest.Fails(t, w, append([]string{"plan"}, way.options...)...), code)
-	sitetest.Shows(t, sitetest.Fails(t, w, append([]string{"apply", "-auto-approve"}, way.options...)...), code)
+	sitetest.Shows(t, sitetest.Fails(t, w, append([]string{"plan"}, test.options...)...), code)
+	sitetest.Shows(t, sitetest.Fails(t, w, append([]string{"apply", "-auto-approve"}, test.options...)...), code)
 
 	if got := resetMachines(s); len(got) > 0 {
-		t.Errorf("%s: reset were %v", way.name, got)
+		t.Errorf("%s: reset were %v", test.name, got)
 	}
 
-	if len(way.commands) > 0 {
+	if len(test.commands) > 0 {
 		for _, address := range addresses {
 			w.MustRun("untaint", address)
 		}
@@ -173,8 +173,8 @@ func TestAccReplace_protectedControlPlane(t *testing.T) {
 
 		w := sitetest.Applied(t, cli, config("1"))
 
-		for _, way := range forcedWays([]string{address}) {
-			refusedWay(t, s, w, way, []string{address}, config(way.revision), "deletion_protection")
+		for _, test := range replacements([]string{address}) {
+			refusedReplacement(t, s, w, test, []string{address}, config(test.revision), "deletion_protection")
 		}
 
 		w.MustRun("taint", address)

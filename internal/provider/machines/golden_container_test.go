@@ -190,7 +190,7 @@ func containerScenarios() map[string]planScenario {
 			before: tftest.With(baseContainers(), "slow", "host", "pod", "storage", "class"), after: baseContainers(),
 		},
 		"container-replaced": {
-			says: "The cluster gets another name: it is destroyed, and made anew.", before: baseContainers(),
+			says: "The cluster gets another name: it is replaced.", before: baseContainers(),
 			after: tftest.With(tftest.With(baseContainers(), "other", "name"), "4Gi", "host", "pod", "resources", "requests",
 				"memory"),
 		},
@@ -201,7 +201,7 @@ func containerScenarios() map[string]planScenario {
 				"memory"),
 		},
 		"container-drift": {
-			says:   "Somebody changed a pod's template, and removed a Service.",
+			says:   "Another client changed a pod's template, and removed a Service.",
 			before: baseContainers(), after: baseContainers(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()

@@ -30,7 +30,7 @@ func heldScenarios() map[string]planScenario {
 			after:  windowed(tftest.With(tftest.BaseCluster(), []any{aFile}, "workers", "batch", "config_patches"), nil),
 		},
 		"window-closed-live": {
-			says:   "A label takes none, and nobody waits or is refused.",
+			says:   "A label takes none: no machine waits or is refused.",
 			before: tftest.BaseCluster(),
 			after: windowed(tftest.With(tftest.BaseCluster(), []any{"machine:\n  nodeLabels:\n    rack: b2"}, "workers", "batch",
 				"config_patches"), "refuse"),

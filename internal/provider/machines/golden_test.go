@@ -300,7 +300,7 @@ func describeObserved(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []
 	for name, machine := range is {
 		switch record, recorded := was[name]; {
 		case len(machine) == 0:
-			changes[name] = "anew"
+			changes[name] = "no record"
 		case !recorded:
 			changes[name] = "as it was under another name"
 		default:
@@ -488,7 +488,7 @@ func planScenarios() map[string]planScenario {
 				"config_patches"),
 		},
 		"config-reboot-before-the-network": {
-			says:   "Nobody brought the network of the pods yet: nothing can leave a node that is not Ready in good order.",
+			says:   "The pod network is not installed yet: no pod can leave a node that is not Ready in good order.",
 			before: tftest.With(tftest.BaseCluster(), "none", "cni", "name"),
 			after: tftest.With(tftest.With(tftest.BaseCluster(), "none", "cni", "name"), []any{aFile}, "workers", "batch",
 				"config_patches"),
@@ -686,7 +686,7 @@ func planScenarios() map[string]planScenario {
 			},
 		},
 		"drift-left-etcd": {
-			says:   "A control plane was told to leave etcd by hand.",
+			says:   "A control plane was removed from etcd by hand.",
 			before: tftest.BaseCluster(), after: tftest.BaseCluster(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()

@@ -168,7 +168,7 @@ func kubernetesScenarios() map[string]planScenario {
 			},
 		},
 		"kubernetes-images-unknown": {
-			says: "Nobody saw yet which images the machines of a pool have.", kind: "talosop_worker",
+			says: "The images of the machines of a pool were not read yet.", kind: "talosop_worker",
 			before: pool("v1.35.2"), after: pool("v1.36.3"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()

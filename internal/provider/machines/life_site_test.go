@@ -91,7 +91,7 @@ func (c lifeConfig) String() string {
 	flags := ""
 	for name, set := range map[string]bool{
 		"protected": c.Protected, "secrets unlocked": c.SecretsUnlocked, "preserve": c.Preserve,
-		"consent": c.Consent, "create_before_destroy": c.CreateFirst, "no secrets": c.NoSecrets, "hardware told": c.Hardware,
+		"consent": c.Consent, "create_before_destroy": c.CreateFirst, "no secrets": c.NoSecrets, "hardware given": c.Hardware,
 		"a spare control plane": c.PlaneSpare > 0, "a spare worker": c.WorkerSpare > 0,
 	} {
 		if set {

@@ -93,8 +93,8 @@ type lifeOperation struct {
 	Instead func() bool
 }
 
-// wayOut are the terms in messages that say how to continue.
-var wayOut = []string{
+// continuations are the terms in messages that say how to continue.
+var continuations = []string{
 	"moved", "removed", "deletion_protection", "uncordon", "state rm", "import", "on_destroy", "restore_from", "apply again",
 	"Applying again", "Destroying again", "-replace", "destroy again", "destroy the resource", "and apply",
 	"another hostname", "and then this one again",
@@ -264,7 +264,7 @@ func (w *lifeWorld) judge(how string, diagnostics []*tfprotov6.Diagnostic) {
 		w.refusals[how+": "+title]++
 		w.log("    %s: %s: %s", how, d.Summary, strings.Join(strings.Fields(d.Detail), " "))
 
-		named = named || slices.ContainsFunc(wayOut, func(word string) bool { return strings.Contains(d.Detail, word) })
+		named = named || slices.ContainsFunc(continuations, func(word string) bool { return strings.Contains(d.Detail, word) })
 	}
 
 	if !named {

@@ -78,7 +78,7 @@ func (h *lockHistory) record(t *testing.T, s *sitetest.Site, api *kubernetes.Cli
 
 		lease, err := leases.Get(ctx, "talosop", metav1.GetOptions{})
 		if err != nil || lease.Spec.HolderIdentity == nil {
-			return fmt.Errorf("%s is rebooted while nobody is known to hold the lock: %w", c.Machine, err)
+			return fmt.Errorf("%s is rebooted without a known holder of the lock: %w", c.Machine, err)
 		}
 
 		h.mu.Lock()

@@ -451,7 +451,7 @@ func removeMachines(
 
 		return finding.List{keptRunning.With(finding.Args{
 			"kind": kind, "id": state.ID.ValueString(), "machines": p.Names(), "cluster": p.Settings.Name,
-			"back": p.Platform().WayBack,
+			"back": p.Platform().Return,
 		})}
 	}
 

@@ -37,7 +37,7 @@ func TestAccProvidedMachines(t *testing.T) {
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		const (
-			meta, later, patch = "META-THAT-NOBODY-SEES", "META-OF-LATER", "PATCH-THAT-NOBODY-SEES"
+			meta, later, patch = "META-THAT-IS-HIDDEN", "META-OF-LATER", "PATCH-THAT-IS-HIDDEN"
 			key                = 0x0d
 		)
 
@@ -66,7 +66,7 @@ func TestAccProvidedMachines(t *testing.T) {
 			t.Error("the patch is not on the worker alone")
 		}
 
-		worker.SetMeta(key, "of somebody else")
+		worker.SetMeta(key, "of another client")
 
 		planned := w.MustRun("plan")
 		sitetest.Says(t, planned, "META: differs from `clusters` of the provider: 0x0d", "write META 0x0d of w-1")

@@ -310,27 +310,27 @@ func (g *growth) killedOnHost(s *hostSite) {
 
 		var calls atomic.Int64
 
-		life := &mortal{kill: kill}
-		mortals := *s
-		mortals.wrap = func(h containers.Host) containers.Host {
-			life.Host = h
+		host := &killedHost{kill: kill}
+		wrapped := *s
+		wrapped.wrap = func(h containers.Host) containers.Host {
+			host.Host = h
 
-			return life
+			return host
 		}
 
 		d := *g.driven
-		d.Server = mortals.serve(t)
+		d.Server = wrapped.serve(t)
 
 		if !d.State.IsNull() {
 			d.Refresh(t).Must(t)
 		}
 
 		s.Sim().SetOnCall(func(fault.Call) error {
-			if n := calls.Add(1); at > 0 && n >= at && !life.dead() {
-				_ = life.die() // the error is what the caller sees
+			if n := calls.Add(1); at > 0 && n >= at && !host.dead() {
+				_ = host.die() // the error is what the caller sees
 			}
 
-			if life.dead() {
+			if host.dead() {
 				return status.Error(codes.Unavailable, "the process that calls is gone")
 			}
 

@@ -52,7 +52,7 @@ func restoreScenarios() map[string]planScenario {
 			before: tftest.BaseCluster(), after: restored(), since: lostEtcd,
 		},
 		"restore-lost-unasked-refused": {
-			says:   "Every control plane lost its data, and nobody asks for a snapshot.",
+			says:   "Every control plane lost its data, and no snapshot is configured.",
 			before: tftest.BaseCluster(), after: tftest.BaseCluster(), since: lostEtcd,
 		},
 		"restore-lost-again": {
@@ -65,7 +65,7 @@ func restoreScenarios() map[string]planScenario {
 			},
 		},
 		"restore-lost-same-refused": {
-			says:   "A cluster that was restored lost its data once more, and nobody asks for another snapshot.",
+			says:   "A cluster that was restored lost its data again, and no other snapshot is configured.",
 			before: restored(), after: restored(),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()

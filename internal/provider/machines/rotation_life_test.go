@@ -272,20 +272,20 @@ type rotationEnd struct {
 func rotationEnds(changes []int, most int) []rotationEnd {
 	var all, some []rotationEnd
 
-	ways := []end{killed, providerKilled, lost, interrupted}
+	ends := []end{killed, providerKilled, lost, interrupted}
 
 	for apply, count := range changes {
 		for after := range count + 1 {
-			for _, how := range ways {
+			for _, how := range ends {
 				all = append(all, rotationEnd{how, apply, after})
 			}
 		}
 	}
 
-	if points := len(all) / len(ways); !testenv.Everything() && points > most {
+	if points := len(all) / len(ends); !testenv.Everything() && points > most {
 		for i := range most {
 			point := (2*i + 1) * points / (2 * most)
-			some = append(some, all[point*len(ways)+i%len(ways)])
+			some = append(some, all[point*len(ends)+i%len(ends)])
 		}
 
 		return some

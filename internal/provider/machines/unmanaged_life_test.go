@@ -102,7 +102,7 @@ func TestUnmanaged_comesAndStays(t *testing.T) {
 
 	for _, call := range r.CallsTo("Reset") {
 		if call.Machine == auto.Name() {
-			t.Errorf("it was told to reset: %v", call)
+			t.Errorf("it was asked to reset: %v", call)
 		}
 	}
 }

@@ -468,7 +468,7 @@ func TestValidate_patchesOfAnOlderContract(t *testing.T) {
 		if found := tftest.Plan(t, resource, nil, tftest.ValueOf(t, tftest.TypeOf(t, resource),
 			upgraded(resource))).Diagnostics; len(found) == 0 ||
 			!strings.Contains(tftest.Show(found), "KubeControllerManagerConfig") {
-			t.Errorf("%s is made anew: %s", resource, tftest.Show(found))
+			t.Errorf("%s is recreated: %s", resource, tftest.Show(found))
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (a *operationAction) Invoke(ctx context.Context, req action.InvokeRequest, 
 	defer end()
 
 	if err := panics.Call(func() { a.invoke(ctx, req, resp, tell) }); err != nil {
-		resp.Diagnostics.Append(tf.Bug("Action " + a.kind.name + " ended by a mistake: " + err.Error()))
+		resp.Diagnostics.Append(tf.Bug("Action " + a.kind.name + " ended because of a bug: " + err.Error()))
 	}
 }
 

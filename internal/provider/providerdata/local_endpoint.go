@@ -119,37 +119,37 @@ func (m *ProviderData) exposure(
 		return nil, nil, nil // the user of the endpoint reports it
 	}
 
-	way, err := m.throughHost(ctx, p, machineset.PriorState{}, bundle.Mark())
+	route, err := m.throughHost(ctx, p, machineset.PriorState{}, bundle.Mark())
 	if err != nil {
 		return nil, nil, append(diags, tf.Diagnostic(hostUnreachable.With(
 			finding.Args{"cluster": nameOf(p), "cause": err.Error()})))
 	}
 
 	// A custom endpoint is one that the user reaches; so are names of the host inside the host.
-	if endpoint.Hostname() != way.Spec.EndpointHost() || m.Host.Under(p.Host.Connection).InCluster {
-		way.Leave()
+	if endpoint.Hostname() != route.Spec.EndpointHost() || m.Host.Under(p.Host.Connection).InCluster {
+		route.Leave()
 
 		return nil, nil, nil
 	}
 
 	// The handle does not contain the kind of the Service. Without an answer the tunnel still works.
-	way.Spec.Endpoint = &workload.EndpointService{}
+	route.Spec.Endpoint = &workload.EndpointService{}
 
 	looking, cancel := context.WithTimeout(ctx, containers.HostLimit)
 	defer cancel()
 
-	address, err := way.Host.ExternalEndpoint(looking, way.Spec)
+	address, err := route.Host.ExternalEndpoint(looking, route.Spec)
 
 	switch {
 	case err != nil:
 		tf.LogWarn(ctx, "nothing is known to be exposed of the cluster", map[string]any{"reason": err.Error()})
 	case address != "":
-		way.Leave()
+		route.Leave()
 
 		return nil, &LocalEndpoint{Address: address, Name: endpoint.Hostname()}, nil
 	}
 
-	return &hiddenEndpoint{HostRoute: way, endpoint: endpoint, controlPlanes: p.Endpoints, unanswered: err}, nil, nil
+	return &hiddenEndpoint{HostRoute: route, endpoint: endpoint, controlPlanes: p.Endpoints, unanswered: err}, nil, nil
 }
 
 // TalosEndpointTo is EndpointTo for the Talos API of the control planes.
@@ -163,7 +163,7 @@ func (m *ProviderData) TalosEndpointTo(
 		return nil, diags
 	}
 
-	way, err := m.RouteTo(ctx, p, machineset.PriorState{}, bundle)
+	route, err := m.RouteTo(ctx, p, machineset.PriorState{}, bundle)
 	if err != nil {
 		return nil, append(diags, tf.Diagnostic(hostUnreachable.With(
 			finding.Args{"cluster": nameOf(p), "cause": err.Error()})))
@@ -171,16 +171,16 @@ func (m *ProviderData) TalosEndpointTo(
 
 	targets := withPort(p.Endpoints, "50000")
 
-	return m.openTunnel(ctx, way, "", targets[0], targets[1:]...)
+	return m.openTunnel(ctx, route, "", targets[0], targets[1:]...)
 }
 
 // openTunnel opens a tunnel along a route, to the first target that answers.
 func (m *ProviderData) openTunnel(
-	ctx context.Context, way Route, name, first string, others ...string,
+	ctx context.Context, route Route, name, first string, others ...string,
 ) (*LocalEndpoint, diag.Diagnostics) {
-	opened, err := containers.OpenTunnel(ctx, way.dialer(nil), way.Leave, warnInLog, append([]string{first}, others...)...)
+	opened, err := containers.OpenTunnel(ctx, route.dialer(nil), route.Leave, warnInLog, append([]string{first}, others...)...)
 	if err != nil {
-		way.Leave()
+		route.Leave()
 
 		return nil, diag.Diagnostics{tf.Diagnostic(tunnelFailed.With(
 			finding.Args{"target": first, "cause": err.Error()}))}
@@ -213,7 +213,7 @@ func (e *LocalEndpoint) Remember(ctx context.Context, resp *ephemeral.OpenRespon
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, tunnelKey, e.Address)...)
 
 	if resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(m.Fill(e.Address)...)
+		resp.Diagnostics.Append(m.CloseTunnel(e.Address)...)
 	}
 }
 
@@ -228,11 +228,11 @@ func (c *ConfiguredEphemeral) Close(ctx context.Context, req ephemeral.CloseRequ
 		return
 	}
 
-	resp.Diagnostics.Append(c.Fill(address)...)
+	resp.Diagnostics.Append(c.CloseTunnel(address)...)
 }
 
-// Fill closes a tunnel.
-func (m *ProviderData) Fill(address string) diag.Diagnostics {
+// CloseTunnel closes a tunnel.
+func (m *ProviderData) CloseTunnel(address string) diag.Diagnostics {
 	if err := m.tunnels.Close(address); err != nil {
 		return diag.Diagnostics{tf.Diagnostic(tunnelStaysOpen.With(
 			finding.Args{"address": address, "cause": err.Error()}))}

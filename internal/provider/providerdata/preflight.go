@@ -123,8 +123,8 @@ func (m *ProviderData) Preview(ctx context.Context, p machineset.Set, makes bool
 func (m *ProviderData) tryOut(ctx context.Context, p machineset.Set) finding.List {
 	var found []preflight.Finding
 
-	err := m.whilePlanning(ctx, p, func(ctx context.Context, way *HostRoute) (err error) {
-		found, err = way.Host.Check(ctx, way.Spec)
+	err := m.whilePlanning(ctx, p, func(ctx context.Context, route *HostRoute) (err error) {
+		found, err = route.Host.Check(ctx, route.Spec)
 
 		return err
 	})
@@ -137,7 +137,7 @@ func (m *ProviderData) tryOut(ctx context.Context, p machineset.Set) finding.Lis
 
 // whilePlanning asks the host within the time limit of a plan.
 func (m *ProviderData) whilePlanning(
-	ctx context.Context, p machineset.Set, ask func(ctx context.Context, way *HostRoute) error,
+	ctx context.Context, p machineset.Set, ask func(ctx context.Context, route *HostRoute) error,
 ) error {
 	mark := ""
 
@@ -153,14 +153,14 @@ func (m *ProviderData) whilePlanning(
 	ctx, cancel := context.WithTimeout(ctx, m.PlanTimeout)
 	defer cancel()
 
-	way, err := m.throughHost(ctx, p, machineset.PriorState{}, mark)
+	route, err := m.throughHost(ctx, p, machineset.PriorState{}, mark)
 	if err != nil {
 		return err
 	}
 
-	defer way.Leave()
+	defer route.Leave()
 
-	return ask(ctx, way)
+	return ask(ctx, route)
 }
 
 // RefuseOtherHost refuses a plan that leads to another host cluster than the recorded one. A host that does not
@@ -170,14 +170,14 @@ func (m *ProviderData) RefuseOtherHost(ctx context.Context, p machineset.Set) fi
 		return nil
 	}
 
-	if way := m.Host.Under(p.Host.Connection); way.Unknown || !way.Given() {
+	if route := m.Host.Under(p.Host.Connection); route.Unknown || !route.Given() {
 		return nil
 	}
 
 	var other *containers.OtherHostError
 
-	if err := m.whilePlanning(ctx, p, func(ctx context.Context, way *HostRoute) error {
-		_, err := way.Host.Identity(ctx)
+	if err := m.whilePlanning(ctx, p, func(ctx context.Context, route *HostRoute) error {
+		_, err := route.Host.Identity(ctx)
 
 		return err
 	}); errors.As(err, &other) {

@@ -57,7 +57,7 @@ type ProviderData struct {
 	// Addons is what the addons of a process share.
 	Addons *Addons
 	// Removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks no cluster.
-	Removals func(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (Impediments, error)
+	Removals func(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (UpgradeObstacles, error)
 }
 
 // NewProviderData is the provider data of a process before its configuration is known.

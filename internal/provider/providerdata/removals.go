@@ -25,8 +25,8 @@ import (
 // removalsTimeout is how long a plan waits for a cluster to report what an upgrade of Kubernetes would remove.
 const removalsTimeout = 5 * time.Second
 
-// Impediments are what blocks or delays an upgrade of Kubernetes in a cluster.
-type Impediments struct {
+// UpgradeObstacles are what blocks or delays an upgrade of Kubernetes in a cluster.
+type UpgradeObstacles struct {
 	upgrade.Obstacles
 
 	// Behind are the nodes of other resources whose kubelets are too old for the wanted version.
@@ -78,15 +78,15 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 // askForRemovals asks the machines and the Kubernetes API.
 func askForRemovals(
 	ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf,
-) (Impediments, error) {
+) (UpgradeObstacles, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
-		return Impediments{}, err
+		return UpgradeObstacles{}, err
 	}
 
 	c, err := m.ClientsOf(ctx, pki.Checking, p, machineset.PriorState{}, bundle, api.Options{})
 	if err != nil {
-		return Impediments{}, err
+		return UpgradeObstacles{}, err
 	}
 
 	defer c.Close()
@@ -105,7 +105,7 @@ func askForRemovals(
 	defer opened.Close()
 
 	removed, err := c.API.UpgradeChecks(ctx, u.Minors(), controlPlanes, workers, opened.of)
-	found := Impediments{Obstacles: removed}
+	found := UpgradeObstacles{Obstacles: removed}
 
 	if !p.OwnsControlPlane() {
 		return found, err

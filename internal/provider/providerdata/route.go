@@ -157,16 +157,16 @@ func (m *ProviderData) ClientsOf(
 		done()
 	}
 
-	way, err := m.RouteTo(ctx, p, recorded, bundle)
+	route, err := m.RouteTo(ctx, p, recorded, bundle)
 	if err != nil {
 		return clients{}, err
 	}
 
-	o.Dial = way.dialer(m.Dial)
+	o.Dial = route.dialer(m.Dial)
 
-	machines, err := m.Along(way).FleetOf(ctx, access, p, bundle)
+	machines, err := m.Along(route).FleetOf(ctx, access, p, bundle)
 	if err != nil {
-		way.Leave()
+		route.Leave()
 
 		return clients{}, err
 	}
@@ -176,12 +176,12 @@ func (m *ProviderData) ClientsOf(
 	api, err := KubernetesOf(ctx, access, p, bundle, o)
 	if err != nil {
 		machines.Close()
-		way.Leave()
+		route.Leave()
 
 		return clients{}, EndpointError{err}
 	}
 
-	return clients{machines, api, way, done}, nil
+	return clients{machines, api, route, done}, nil
 }
 
 // EndpointError is about the endpoint of the Kubernetes API, as written.

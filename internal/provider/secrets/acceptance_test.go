@@ -121,7 +121,7 @@ func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
 		sitetest.Shows(t, w.MustRun("apply", "-auto-approve", "-replace=talosop_secrets.this"), "secrets_lost")
 
 		if empty, output := w.PlanIsEmpty(); !empty || w.Attribute("talosop_secrets.this", "bundle") == bundle {
-			t.Errorf("the cluster was not created again:\n%s", output)
+			t.Errorf("the cluster was not replaced:\n%s", output)
 		}
 	})
 }

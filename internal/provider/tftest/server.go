@@ -141,12 +141,12 @@ func configured() (tfprotov6.ProviderServer, error) {
 	m := NewProviderData()
 
 	m.Removals = func(_ context.Context, _ *providerdata.ProviderData, _ machineset.Set,
-		u machineset.UpgradeOf) (providerdata.Impediments, error) {
+		u machineset.UpgradeOf) (providerdata.UpgradeObstacles, error) {
 		if u.Path.To.String() != Removing {
-			return providerdata.Impediments{}, nil
+			return providerdata.UpgradeObstacles{}, nil
 		}
 
-		return providerdata.Impediments{
+		return providerdata.UpgradeObstacles{
 			Obstacles: upgrade.Obstacles{Settings: []upgrade.RemovedSetting{
 				{Kind: "flag", Name: "--a-flag", Component: "kube-apiserver", Nodes: []string{"cp-1"}, RemovedIn: "1.36"},
 			}},

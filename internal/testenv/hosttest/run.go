@@ -32,10 +32,10 @@ type run struct {
 	node *node
 	pod  atomic.Pointer[corev1.Pod]
 
-	kill func()          // ends everything at once: the pod's object is gone
-	life context.Context //nolint:containedctx // ends when the pod is to end
-	over func()
-	all  context.Context //nolint:containedctx // ends when there is nothing to report any more
+	kill    func()          // ends everything at once: the pod's object is gone
+	running context.Context //nolint:containedctx // ends when the pod is to end
+	over    func()
+	all     context.Context //nolint:containedctx // ends when there is nothing to report any more
 
 	reported map[string]bool
 	claims   map[string]types.UID // by name, as they were when the pod's volumes were mounted
@@ -57,7 +57,7 @@ func newRun(n *node, pod *corev1.Pod) *run {
 	r := &run{node: n, reported: map[string]bool{}, claims: map[string]types.UID{}, begun: metav1.Now().Rfc3339Copy(),
 		phase: corev1.PodPending}
 	r.all, r.kill = context.WithCancel(n.ctx)
-	r.life, r.over = context.WithCancel(r.all)
+	r.running, r.over = context.WithCancel(r.all)
 	r.pod.Store(pod)
 	r.waits("ContainerCreating", "")
 
@@ -89,7 +89,7 @@ func (r *run) live() {
 		play = r.machine
 	}
 
-	if err := play(); err != nil && r.life.Err() == nil {
+	if err := play(); err != nil && r.running.Err() == nil {
 		r.node.host.log("%s: pod %s: %v", r.node.name, r.pod.Load().Name, err)
 	}
 
@@ -117,15 +117,15 @@ func talosOf(pod *corev1.Pod) *corev1.Container {
 func (r *run) idle() error {
 	r.phase, r.container.Ready = corev1.PodRunning, true
 	r.starts()
-	r.report(r.life)
-	<-r.life.Done()
+	r.report(r.running)
+	<-r.running.Done()
 
 	return nil
 }
 
 // machine is a pod that runs Talos.
 func (r *run) machine() error {
-	r.report(r.life)
+	r.report(r.running)
 
 	if err := r.mounts(); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (r *run) machine() error {
 		return err
 	}
 
-	s, release, err := r.node.host.take(r.life, r.pod.Load())
+	s, release, err := r.node.host.take(r.running, r.pod.Load())
 	if err != nil {
 		return err
 	}
@@ -177,16 +177,16 @@ func (r *run) pulls() (images.Image, error) {
 		}
 
 		r.waits("ErrImagePull", reason)
-		r.tell(r.life, "Failed", fmt.Sprintf("Failed to pull image %q: %s", image, reason))
-		r.report(r.life)
+		r.tell(r.running, "Failed", fmt.Sprintf("Failed to pull image %q: %s", image, reason))
+		r.report(r.running)
 
 		if err := r.pause(again / 4); err != nil {
 			return images.Image{}, err
 		}
 
 		r.waits("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", image, reason))
-		r.tell(r.life, "BackOff", fmt.Sprintf("Back-off pulling image %q", image))
-		r.report(r.life)
+		r.tell(r.running, "BackOff", fmt.Sprintf("Back-off pulling image %q", image))
+		r.report(r.running)
 
 		if err := r.pause(again); err != nil {
 			return images.Image{}, err
@@ -217,8 +217,8 @@ func (r *run) restarting(s *slot) error {
 		case r.container.Restarts > 1 && ran < next:
 			var message string
 			r.container.State, message = kubelet.CrashLoop(r.pod.Load(), containerName, next*pace)
-			r.tell(r.life, "BackOff", message)
-			r.report(r.life)
+			r.tell(r.running, "BackOff", message)
+			r.report(r.running)
 
 			if err := r.pause(next - ran); err != nil {
 				return err
@@ -236,16 +236,16 @@ func (r *run) once(s *slot) error {
 
 	if why := unfit(r.pod.Load()); why != "" {
 		r.exits(1, why)
-		r.report(r.life)
+		r.report(r.running)
 
-		return r.life.Err()
+		return r.running.Err()
 	}
 
 	s.mount(r)
 	s.machine.PowerOn()
-	r.report(r.life)
+	r.report(r.running)
 
-	probing, done := context.WithCancel(r.life)
+	probing, done := context.WithCancel(r.running)
 	defer done()
 
 	results := r.probe(probing, s.machine.Address())
@@ -253,21 +253,21 @@ func (r *run) once(s *slot) error {
 
 	for {
 		select {
-		case <-r.life.Done():
-			return r.life.Err()
+		case <-r.running.Done():
+			return r.running.Err()
 		case <-off:
 			r.exits(int32(s.machine.ExitCode()), "") //nolint:gosec // a status
-			r.report(r.life)
+			r.report(r.running)
 
-			return r.life.Err()
+			return r.running.Err()
 		case err := <-results:
 			if err != nil {
-				r.tell(r.life, "Unhealthy", "Readiness probe failed: "+err.Error())
+				r.tell(r.running, "Unhealthy", "Readiness probe failed: "+err.Error())
 			}
 
 			if ready := err == nil; ready != r.container.Ready {
 				r.container.Ready = ready
-				r.report(r.life)
+				r.report(r.running)
 			}
 		}
 	}
@@ -332,7 +332,7 @@ func (r *run) pause(d time.Duration) error {
 	select {
 	case <-timer.C:
 		return nil
-	case <-r.life.Done():
-		return r.life.Err()
+	case <-r.running.Done():
+		return r.running.Err()
 	}
 }

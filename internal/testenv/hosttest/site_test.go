@@ -254,7 +254,7 @@ func (s *site) forward(pod string) string {
 }
 
 func (s *site) forwardBy(
-	config *rest.Config, way func(*rest.Config, *url.URL) (httpstream.Dialer, error), pod, port string,
+	config *rest.Config, dialerFor func(*rest.Config, *url.URL) (httpstream.Dialer, error), pod, port string,
 ) string {
 	s.t.Helper()
 
@@ -263,7 +263,7 @@ func (s *site) forwardBy(
 
 	request := api.CoreV1().RESTClient().Post().Resource("pods").Namespace(s.namespace).Name(pod).SubResource(
 		"portforward")
-	dialer, err := way(config, request.URL())
+	dialer, err := dialerFor(config, request.URL())
 	must(s.t, err)
 
 	end, ready := make(chan struct{}), make(chan struct{})

@@ -60,7 +60,7 @@ func (h *Host) take(ctx context.Context, pod *corev1.Pod) (*slot, func(), error)
 func (r *run) mounts() error {
 	pod := r.pod.Load()
 
-	return wait.Until(r.life, pollPeriod, func(context.Context) error {
+	return wait.Until(r.running, pollPeriod, func(context.Context) error {
 		for _, volume := range pod.Spec.Volumes {
 			if volume.PersistentVolumeClaim == nil {
 				continue

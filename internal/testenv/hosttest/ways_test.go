@@ -137,7 +137,7 @@ func TestPortForward_ofEveryKind(t *testing.T) {
 	must(t, err)
 
 	if n, err := refused.Read(make([]byte, 1)); err == nil {
-		t.Errorf("read %d bytes from a port that nobody listens at", n)
+		t.Errorf("read %d bytes from a port without a listener", n)
 	}
 
 	must(t, refused.Close())

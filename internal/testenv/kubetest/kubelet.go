@@ -144,16 +144,16 @@ func (k *kubelets) runPod(ctx context.Context, pod *corev1.Pod, nodes []*corev1.
 		r.begun = time.Now()
 	}
 
-	life := lifeOf(pod, node, r.begun, time.Now())
-	if life.event != nil {
-		kubelet.Warn(ctx, k.api, pod, r.reported, life.event.reason, life.event.message)
+	seen := statusOf(pod, node, r.begun, time.Now())
+	if seen.event != nil {
+		kubelet.Warn(ctx, k.api, pod, r.reported, seen.event.reason, seen.event.message)
 	}
 
-	if life.installsCNI {
+	if seen.installsCNI {
 		machine.InstallCNI()
 	}
 
-	if status := life.Status(pod); !equality.Semantic.DeepEqual(status, &pod.Status) {
+	if status := seen.Status(pod); !equality.Semantic.DeepEqual(status, &pod.Status) {
 		changed := pod.DeepCopy()
 		changed.Status = *status
 

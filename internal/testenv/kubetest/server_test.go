@@ -66,7 +66,7 @@ func TestHelm_installsFromARegistry(t *testing.T) {
 	}
 
 	if n := len(charts.Seen(nil)); n != 0 {
-		t.Errorf("%d requests before anybody asked", n)
+		t.Errorf("%d requests before the first client", n)
 	}
 
 	if _, stderr, err := helm("install", "web", charts.URL+"/hooks", "--version", "1.0.0", "--ca-file", charts.CAFile,

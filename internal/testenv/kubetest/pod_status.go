@@ -40,8 +40,8 @@ const (
 	restartTime = time.Second
 )
 
-// life is where a pod is in its life at a time.
-type life struct {
+// podStatus is the status of a pod at a time.
+type podStatus struct {
 	kubelet.Report
 
 	pod         *corev1.Pod
@@ -74,9 +74,9 @@ func scripted(pod *corev1.Pod, annotation string) bool {
 // ends reports whether a pod completes by itself, as those of Jobs do.
 func ends(pod *corev1.Pod) bool { return pod.Spec.RestartPolicy != corev1.RestartPolicyAlways }
 
-// lifeOf follows from the script of a pod and the time since it has its node.
-func lifeOf(pod *corev1.Pod, node *corev1.Node, begun, now time.Time) life {
-	l := life{pod: pod, Report: kubelet.Report{
+// statusOf follows from the script of a pod and the time since it has its node.
+func statusOf(pod *corev1.Pod, node *corev1.Node, begun, now time.Time) podStatus {
+	l := podStatus{pod: pod, Report: kubelet.Report{
 		Phase: corev1.PodPending, Begun: metav1.NewTime(begun.Truncate(time.Second)), HostIP: addressOf(node)}}
 	code, _, fails := failureOf(pod)
 	age := now.Sub(begun)
@@ -113,7 +113,7 @@ func lifeOf(pod *corev1.Pod, node *corev1.Node, begun, now time.Time) life {
 	return l
 }
 
-func (l *life) runs() {
+func (l *podStatus) runs() {
 	l.Phase = corev1.PodRunning
 	l.Container.State.Running = &corev1.ContainerStateRunning{StartedAt: l.Begun}
 	l.Container.Ready = !scripted(l.pod, NeverReadyAnnotation)
@@ -124,13 +124,15 @@ func (l *life) runs() {
 	}
 }
 
-func (l *life) wait(reason, message string) { l.Container.State = kubelet.Waiting(reason, message) }
+func (l *podStatus) wait(reason, message string) {
+	l.Container.State = kubelet.Waiting(reason, message)
+}
 
-func (l *life) warn(reason, message string) { l.event = &warning{reason, message} }
+func (l *podStatus) warn(reason, message string) { l.event = &warning{reason, message} }
 
 // missImage is a kubelet's message about an image that no registry has (Kubernetes 1.36,
 // kubelet/images/image_manager.go).
-func (l *life) missImage(age time.Duration) {
+func (l *podStatus) missImage(age time.Duration) {
 	image := l.pod.Spec.Containers[0].Image
 	missing := fmt.Sprintf("failed to pull and unpack image %q: %s: not found", image, image)
 
@@ -146,7 +148,7 @@ func (l *life) missImage(age time.Duration) {
 }
 
 // crash is a container that ends again and again; the next start comes sooner here.
-func (l *life) crash(code int32, age time.Duration) {
+func (l *podStatus) crash(code int32, age time.Duration) {
 	l.Phase = corev1.PodRunning
 	l.Container.Restarts = 1 + int32(age/restartTime)
 	l.Container.Last = l.terminated(code, "Error", age.Truncate(restartTime))
@@ -156,11 +158,11 @@ func (l *life) crash(code int32, age time.Duration) {
 	l.warn("BackOff", message)
 }
 
-func (l *life) terminated(code int32, reason string, after time.Duration) corev1.ContainerState {
+func (l *podStatus) terminated(code int32, reason string, after time.Duration) corev1.ContainerState {
 	return kubelet.Terminated(kubelet.IDOf(l.pod), code, reason, metav1.NewTime(l.Begun.Add(after)))
 }
 
-func (l *life) address() string {
+func (l *podStatus) address() string {
 	if l.pod.Spec.HostNetwork {
 		return l.HostIP
 	}

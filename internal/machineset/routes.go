@@ -45,8 +45,8 @@ func (p Set) reachedThrough(g *Group) bool {
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !p.Machines[name].Through })
 }
 
-// waysTo describes how the machines of steps are reached indirectly.
-func (p Set) waysTo(steps []step.Step, leaving []cluster.Machine) []string {
+// routesTo describes how the machines of steps are reached indirectly.
+func (p Set) routesTo(steps []step.Step, leaving []cluster.Machine) []string {
 	if len(steps) == 0 {
 		return nil
 	}

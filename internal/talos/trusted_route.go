@@ -8,22 +8,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// vouched is a connection over a path that an attacker may control, to a machine that is also reachable over a
+// verifiable is a connection over a path that an attacker may control, to a machine that is also reachable over a
 // trusted route. It is for machines that cannot prove their identity yet.
-type vouched interface {
+type verifiable interface {
 	// Beside makes another connection to the same machine, over the trusted route.
 	Beside(ctx context.Context) (net.Conn, error)
 }
 
-// vouch compares the certificate of a machine in maintenance mode, which any server can make, with the one on the
+// verifyInMaintenance compares the certificate of a machine in maintenance mode, which any server can make, with the one on the
 // trusted route, if there is one. A machine with a certificate of the cluster's CA needs no such proof.
-func (g *gatekeeper) vouch(ctx context.Context, raw net.Conn) error {
-	way, ok := raw.(vouched)
+func (g *gatekeeper) verifyInMaintenance(ctx context.Context, raw net.Conn) error {
+	route, ok := raw.(verifiable)
 	if !ok || g.peer.access != step.Maintenance {
 		return nil
 	}
 
-	trusted, err := way.Beside(ctx)
+	trusted, err := route.Beside(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: the machine is in maintenance mode, and its certificate could not be compared, because "+
 			"the host API did not return it: %w", ErrUnreachable, err)

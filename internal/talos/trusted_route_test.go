@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// besides is a connection to a machine that is reached by another way, too.
-type besides struct {
+// reachedTwice is a connection to a machine that is also reached by a trusted route.
+type reachedTwice struct {
 	net.Conn
 
 	beside func(ctx context.Context) (net.Conn, error)
 }
 
-func (b besides) Beside(ctx context.Context) (net.Conn, error) { return b.beside(ctx) }
+func (b reachedTwice) Beside(ctx context.Context) (net.Conn, error) { return b.beside(ctx) }
 
-// Who waits in maintenance mode is believed to be the machine when the trusted way shows the same certificate.
-func TestHandshake_asksTheTrustedWay(t *testing.T) {
+// A server in maintenance mode is the machine if the trusted route shows the same certificate.
+func TestHandshake_asksTheTrustedRoute(t *testing.T) {
 	t.Parallel()
 
 	ours := newTestCA(t)
@@ -32,10 +32,10 @@ func TestHandshake_asksTheTrustedWay(t *testing.T) {
 		text        string
 	}{
 		"the same":             {server: waiting, pod: waiting},
-		"somebody else":        {server: other, pod: waiting, class: ErrForeign, text: "not the pod of the machine"},
+		"another server":       {server: other, pod: waiting, class: ErrForeign, text: "not the pod of the machine"},
 		"the pod joined":       {server: waiting, pod: joined, class: ErrForeign, text: "not the pod of the machine"},
 		"the pod is another's": {server: waiting, pod: newTestCA(t).member(t, nil), class: ErrForeign, text: "Talos CA"},
-		"no other way":         {server: waiting, class: ErrUnreachable, text: failing.Error()},
+		"no trusted route":     {server: waiting, class: ErrUnreachable, text: failing.Error()},
 		"a member":             {server: joined},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestHandshake_asksTheTrustedWay(t *testing.T) {
 			o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := dial(ctx, network, address)
 
-				return besides{conn, func(ctx context.Context) (net.Conn, error) {
+				return reachedTwice{conn, func(ctx context.Context) (net.Conn, error) {
 					if c.pod == nil {
 						return nil, failing
 					}
