@@ -60,7 +60,12 @@ func Show(diagnostics []*tfprotov6.Diagnostic) string {
 			code = " [" + code + "]"
 		}
 
-		out += fmt.Sprintf("%s%s %s at %s: %s\n", d.Severity, code, d.Summary, d.Attribute, d.Detail)
+		at := d.Attribute.String()
+		if at != "" {
+			at = " at " + at
+		}
+
+		out += fmt.Sprintf("%s%s %s%s: %s\n", d.Severity, code, d.Summary, at, d.Detail)
 	}
 
 	return out
