@@ -135,7 +135,7 @@ func Lost(want cluster.Spec, have cluster.Snapshot, recorded PriorState) bool {
 	return false
 }
 
-// StateOf describes the last observation of a machine.
+// StateOf describes the last observation of one or several machines, after their names and a colon.
 func StateOf(s step.MachineState) string {
 	switch s.Access {
 	case step.Maintenance:
@@ -152,11 +152,11 @@ func StateOf(s step.MachineState) string {
 
 		return state
 	case step.Foreign:
-		return "answers with another identity"
+		return "answering with another identity"
 	case step.Gone:
 		return "not on the host cluster"
 	case step.Unreachable, step.Unobserved:
-		return "does not answer"
+		return "not answering"
 	default:
 		return string(s.Access)
 	}

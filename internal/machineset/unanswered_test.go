@@ -99,13 +99,13 @@ func TestStateOf(t *testing.T) {
 		"in the cluster":                            {Access: step.Member},
 		"in the cluster, running":                   {Access: step.Member, Stage: step.StageRunning, Unmet: []string{"time"}, Ready: true},
 		"in the cluster, booting, not ready (a, b)": {Access: step.Member, Stage: step.StageBooting, Unmet: []string{"a", "b"}},
-		"answers with another identity":             {Access: step.Foreign},
+		"answering with another identity":           {Access: step.Foreign},
 		"not on the host cluster":                   {Access: step.Gone},
-		"does not answer":                           {Access: step.Unreachable},
+		"not answering":                             {Access: step.Unreachable},
 		"odd":                                       {Access: "odd"},
 	} {
 		same(t, want, StateOf(s), want)
 	}
 
-	same(t, "not asked", StateOf(step.MachineState{}), "does not answer")
+	same(t, "not asked", StateOf(step.MachineState{}), "not answering")
 }
