@@ -5,7 +5,9 @@ var (
 	machinesUnreachable = Messages.Warning("machines_unreachable",
 		"Machines of cluster {{.cluster}} do not answer: {{brief .machines}}",
 		"No answer from these machines:{{bullets .reasons}}",
-		"State keeps what was last read from them, because silence does not mean that they are gone.")
+		"State keeps what was last read from them, because silence does not mean that they are gone.",
+		"{{if .awaited}}The next apply waits until {{.awaited}} {{plural .awaited \"answers\" \"answer\"}}, for at most "+
+			"`timeouts.update`, and fails otherwise. Remove machines that are gone for good from the configuration.{{end}}")
 
 	identityMismatch = Messages.Warning("identity_mismatch",
 		"Unexpected identity of machines of cluster {{.cluster}}: {{brief .machines}}",

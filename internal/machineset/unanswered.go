@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -43,8 +44,9 @@ func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign,
 	return unreachable, foreign, lost
 }
 
-// WarnOfUnanswered warns about what a snapshot could not observe.
-func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
+// WarnOfUnanswered warns about what a snapshot could not observe. An apply waits for unreachable machines with
+// troubles.
+func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot, troubles []health.Trouble) finding.List {
 	var diags finding.List
 
 	warn := func(message finding.Message, of Unread) {
@@ -54,7 +56,19 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	}
 
 	unreachable, foreign, lost := Unanswered(want, have)
-	warn(machinesUnreachable, unreachable)
+	if len(unreachable.Machines) > 0 {
+		var awaited []string
+
+		for _, t := range troubles {
+			if slices.Contains(unreachable.Machines, t.Machine) {
+				awaited = append(awaited, t.Machine)
+			}
+		}
+
+		diags.Append(machinesUnreachable.With(finding.Args{"cluster": want.Name, "machines": unreachable.Machines,
+			"reasons": unreachable.Reasons, "awaited": awaited}))
+	}
+
 	warn(volumesLost, lost)
 	warn(identityMismatch, foreign)
 

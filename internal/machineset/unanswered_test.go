@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -37,8 +38,20 @@ func TestWarnOfUnanswered(t *testing.T) {
 			want = []string{test.want}
 		}
 
-		expect(t, name, WarnOfUnanswered(spec, have), want, "machines: w-1\nreasons: "+test.line+"\n")
+		expect(t, name, WarnOfUnanswered(spec, have, nil), want, "machines: w-1\nreasons: "+test.line+"\n")
 	}
+}
+
+// A machine that is off is in one warning, which says that an apply waits for it.
+func TestWarnOfUnanswered_machineThatIsOff(t *testing.T) {
+	t.Parallel()
+
+	spec, have := withoutDrift()
+	have.Machines["w-1"] = step.MachineState{Access: step.Unreachable, Cause: "no route"}
+	troubles := []health.Trouble{{Machine: "w-1", Reason: "its node is not Ready"}}
+
+	expect(t, "health", WarnOfTroubles(spec, have, troubles), nil)
+	expect(t, "silence", WarnOfUnanswered(spec, have, troubles), []string{"Warning: machines_unreachable"}, "awaited: w-1\n")
 }
 
 // Certain losses are distinguished from silence.

@@ -58,8 +58,14 @@ func WithTroubles(
 	return drift
 }
 
-// WarnOfTroubles warns about machines that are not Ready, with the reasons.
-func WarnOfTroubles(name string, troubles []health.Trouble) finding.List {
+// WarnOfTroubles warns about machines that are not Ready, with the reasons. WarnOfUnanswered warns about those that are
+// unreachable.
+func WarnOfTroubles(want cluster.Spec, have cluster.Snapshot, troubles []health.Trouble) finding.List {
+	unreachable, _, _ := Unanswered(want, have)
+
+	troubles = slices.DeleteFunc(slices.Clone(troubles), func(t health.Trouble) bool {
+		return slices.Contains(unreachable.Machines, t.Machine)
+	})
 	if len(troubles) == 0 {
 		return nil
 	}
@@ -69,7 +75,7 @@ func WarnOfTroubles(name string, troubles []health.Trouble) finding.List {
 		machines = append(machines, t.Machine)
 	}
 
-	return finding.List{clusterUnhealthy.With(finding.Args{"cluster": name,
+	return finding.List{clusterUnhealthy.With(finding.Args{"cluster": want.Name,
 		"machines": distinct(finding.NonEmpty(machines...)), "problems": LinesOfTroubles(troubles)})}
 }
 

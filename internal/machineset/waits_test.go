@@ -30,7 +30,7 @@ func TestWithTroubles(t *testing.T) {
 		"answered": {drift: map[string]record.Drift{"w-1": nil}, want: map[string]record.Drift{"w-1": nil}},
 		"a machine": {drift: map[string]record.Drift{"w-1": nil}, troubles: []health.Trouble{{Machine: "w-1", Reason: "no disk"}},
 			want: map[string]record.Drift{"w-1": {notReady("no disk")}}},
-		"told otherwise": {drift: map[string]record.Drift{"w-1": {{Kind: record.NoNode}}}, troubles: []health.Trouble{{Machine: "w-1", Reason: "no node"}},
+		"reported otherwise": {drift: map[string]record.Drift{"w-1": {{Kind: record.NoNode}}}, troubles: []health.Trouble{{Machine: "w-1", Reason: "no node"}},
 			want: map[string]record.Drift{"w-1": {{Kind: record.NoNode}}}},
 		"etcd": {troubles: []health.Trouble{ofEtcd, {Condition: health.EtcdNoAlarms, Reason: "an alarm"}},
 			want: map[string]record.Drift{"cp-1": {etcd("no quorum")}}},
@@ -61,9 +61,9 @@ func TestWarnOfTroubles(t *testing.T) {
 
 	troubles := []health.Trouble{{Machine: "a", Reason: "no disk"}, {Condition: "EtcdQuorum", Reason: "lost"}, {Machine: "b", Reason: "no disk"}}
 	same(t, "lines", LinesOfTroubles(troubles), []string{"EtcdQuorum: lost", "a and b: no disk"})
-	expect(t, "some", WarnOfTroubles("prod", troubles), []string{"Warning: cluster_unhealthy"},
+	expect(t, "some", WarnOfTroubles(cluster.Spec{Name: "prod"}, cluster.Snapshot{}, troubles), []string{"Warning: cluster_unhealthy"},
 		"machines: a | b\nproblems: EtcdQuorum: lost | a and b: no disk\n")
-	expect(t, "none", WarnOfTroubles("prod", nil), nil)
+	expect(t, "none", WarnOfTroubles(cluster.Spec{}, cluster.Snapshot{}, nil), nil)
 }
 
 // An apply waits for what has no step of its own.

@@ -168,7 +168,7 @@ func refresh(
 	saw = look{want, have, examined.onHost.recordable(saw.host)}
 	diags.Append(machineset.WarnOfGone(before.GoneIn(want, have), saw.host, machineset.GoneInRefresh)...)
 
-	diags.Append(machineset.WarnOfTroubles(want.Name, troubles)...)
+	diags.Append(machineset.WarnOfTroubles(want, have, troubles)...)
 	diags.Append(machineset.WarnOfEndpoint(want, have)...)
 
 	lacks := len(troubles) > 0 || health.SilentEndpoint(want, have) || machineset.Lost(want, have, recorded)
@@ -176,7 +176,7 @@ func refresh(
 		model.Phase = types.StringValue(string(cluster.Degraded))
 	}
 
-	return saw, append(diags, machineset.WarnOfUnanswered(want, have)...)
+	return saw, append(diags, machineset.WarnOfUnanswered(want, have, troubles)...)
 }
 
 // othersBefore are the nodes without a resource when state was written; nil when state does not contain them.
