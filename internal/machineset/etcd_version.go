@@ -36,7 +36,15 @@ func etcdObstacle(from, to machineconfig.TalosVersion) obstacle {
 
 // refuseEtcdImage refuses etcd images in configurations that do not fit the Talos or the data of a control plane.
 func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rendered) finding.List {
-	var diags finding.List
+	type misfit struct {
+		why               *finding.Message
+		etcd, runs, talos string
+	}
+
+	var (
+		diags    finding.List
+		machines finding.Alike[misfit]
+	)
 
 	for _, name := range p.Names() {
 		m, state, pinned := p.Machines[name], recorded.Machines[name], files.Machines[name].Etcd
@@ -51,9 +59,13 @@ func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rend
 		}
 
 		if why := etcdImageMisfit(pinned, runs, m.Group.TalosVersion); why != nil {
-			diags.Append(why.At(m.Group.VersionAt, finding.Args{"machine": name, "etcd": pinned, "running": runs,
-				"talos": m.Group.TalosVersion, "own": etcdstate.OfTalos(m.Group.TalosVersion)}))
+			machines.Add(misfit{why, pinned, runs, m.Group.TalosVersion}, name)
 		}
+	}
+
+	for of, names := range machines.All() {
+		diags.Append(of.why.At(p.Machines[names[0]].Group.VersionAt, finding.Args{"machines": names, "etcd": of.etcd,
+			"running": of.runs, "talos": of.talos, "own": etcdstate.OfTalos(of.talos)}))
 	}
 
 	return diags

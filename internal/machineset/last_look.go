@@ -83,10 +83,10 @@ func (r PriorState) nameNow(name string) string {
 	return name
 }
 
-// refuseTakenPlaces refuses a machine at the address, or with the UUID, of another machine that answered there in the
+// refuseTakenPlaces refuses machines at the address, or with the UUID, of another machine that answered there in the
 // last read: the apply would find that one.
 func refuseTakenPlaces(p, prior Set, record Record, recorded PriorState) finding.List {
-	var diags finding.List
+	var addresses, uuids takenPlaces
 
 	last := lastAnswersOf(p, prior, record, recorded)
 
@@ -95,19 +95,37 @@ func refuseTakenPlaces(p, prior Set, record Record, recorded PriorState) finding
 
 		host, err := CanonicalHost(m.Address)
 		if other := last.byAddress[host]; err == nil && other != "" && other != name {
-			diags.Append(addressOfOther.At(p.AddressPath(name), finding.Args{"machine": name, "address": m.Address,
-				"other": other}))
+			addresses.add(name, p.AddressPath(name), m.Address+", where "+other+" answered")
 
 			continue
 		}
 
 		if other := last.byUUID[strings.ToLower(m.UUID)]; m.UUID != "" && other != "" && other != name {
-			diags.Append(uuidOfOther.At(p.machinePath(name).AtName("uuid"), finding.Args{"machine": name, "uuid": m.UUID,
-				"other": other}))
+			uuids.add(name, p.machinePath(name).AtName("uuid"), m.UUID+", which "+other+" reported")
 		}
 	}
 
-	return diags
+	return append(addresses.refuse(addressOfOther), uuids.refuse(uuidOfOther)...)
+}
+
+// takenPlaces are machines with the address or the UUID of another one.
+type takenPlaces struct {
+	machines, places []string
+	at               []finding.Path
+}
+
+func (t *takenPlaces) add(machine string, at finding.Path, place string) {
+	t.machines, t.at = append(t.machines, machine), append(t.at, at)
+	t.places = append(t.places, machine+": "+place)
+}
+
+// refuse is one error about all of them, at the attribute if there is one.
+func (t *takenPlaces) refuse(message finding.Message) finding.List {
+	if len(t.machines) == 0 {
+		return nil
+	}
+
+	return finding.List{message.At(finding.Common(t.at), finding.Args{"machines": t.machines, "places": t.places})}
 }
 
 // AnsweredAt are the machines that stay and identified themselves in the last read, with those addresses.

@@ -24,23 +24,23 @@ func TestRefuseTakenPlaces(t *testing.T) {
 		says   []string
 	}{
 		"nothing":                    {},
-		"swapped":                    {edit: swapped, says: []string{"10.0.0.12 other: batch/w-2", "10.0.0.11 other: batch/w-1"}},
+		"swapped":                    {edit: swapped, says: []string{"machines: batch/w-1 | batch/w-2", "places: batch/w-1: 10.0.0.12, where batch/w-2 answered | batch/w-2: 10.0.0.11, where batch/w-1 answered"}},
 		"swapped, and state is bare": {edit: swapped, noLook: true},
 		"swapped for good":           {edit: swapped, unseen: []string{"batch/w-1", "batch/w-2"}},
 		"one of them moved": {edit: swapped, unseen: []string{"batch/w-1"},
-			says: []string{"10.0.0.12 other: batch/w-2"}},
+			says: []string{"places: batch/w-1: 10.0.0.12, where batch/w-2 answered"}},
 		"chained": {edit: map[string]string{"batch/w-1": "10.0.0.12", "batch/w-2": "10.0.0.99"},
-			says: []string{"10.0.0.12 other: batch/w-2"}},
+			says: []string{"places: batch/w-1: 10.0.0.12, where batch/w-2 answered"}},
 		"another spelling": {edit: map[string]string{"batch/w-1": "FD00:0::0013", "batch/w-3": "10.0.0.98"},
-			says: []string{"FD00:0::0013 other: batch/w-3"}},
+			says: []string{"FD00:0::0013, where batch/w-3 answered"}},
 		"in small letters": {edit: map[string]string{"batch/w-1": "fd00::13", "batch/w-3": "10.0.0.98"},
-			says: []string{"fd00::13 other: batch/w-3"}},
+			says: []string{"fd00::13, where batch/w-3 answered"}},
 		"roles swapped": {edit: map[string]string{"cp-1": "10.0.0.11", "batch/w-1": "10.0.0.1"},
-			says: []string{"10.0.0.1 other: cp-1", "10.0.0.11 other: batch/w-1"}},
+			says: []string{"batch/w-1: 10.0.0.1, where cp-1 answered", "cp-1: 10.0.0.11, where batch/w-1 answered"}},
 		"address seen last": {edit: map[string]string{"batch/w-9": "10.0.0.77"},
-			seen: map[string]string{"batch/w-1": "10.0.0.77"}, says: []string{"10.0.0.77 other: batch/w-1"}},
+			seen: map[string]string{"batch/w-1": "10.0.0.77"}, says: []string{"10.0.0.77, where batch/w-1 answered"}},
 		"listed twice by hardware": {edit: map[string]string{"batch/w-9": "10.0.0.99 " + strings.ToUpper(hardwareOf("batch/w-1"))},
-			says: []string{strings.ToUpper(hardwareOf("batch/w-1")) + " other: batch/w-1"}},
+			says: []string{strings.ToUpper(hardwareOf("batch/w-1")) + ", which batch/w-1 reported"}},
 		"renamed": {edit: map[string]string{"batch/w-1": "", "batch/w-9": "10.0.0.11"}},
 		"renamed, and another in its place by hardware": {edit: map[string]string{
 			"batch/w-1": "", "batch/w-9": "10.0.0.99 " + hardwareOf("batch/w-1")}},
@@ -70,17 +70,15 @@ func TestRefuseTakenPlaces(t *testing.T) {
 		recorded, _ := NewPriorState(stored, p, prior)
 		found := refuseTakenPlaces(p, prior, stored, recorded)
 
-		if len(found) != len(test.says) {
+		if len(found) != min(len(test.says), 1) {
 			t.Errorf("%s: %v, want %q", name, found, test.says)
 
 			continue
 		}
 
-		for i, says := range test.says {
-			for part := range strings.SplitSeq(says, " other") {
-				if !strings.Contains(args(found[i]), part+"\n") {
-					t.Errorf("%s: %q, want %q", name, args(found[i]), says)
-				}
+		for _, says := range test.says {
+			if !strings.Contains(args(found[0]), says) {
+				t.Errorf("%s: %q, want %q", name, args(found[0]), says)
 			}
 		}
 	}

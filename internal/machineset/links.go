@@ -54,17 +54,24 @@ func (p Set) Unlinked() []string {
 // refuseUnknownLinks refuses a virtual IP on unrecorded links of members: a plan cannot know whether their
 // configurations change.
 func (p Set) refuseUnknownLinks(recorded PriorState) finding.List {
-	var found finding.List
+	var (
+		machines []string
+		at       []finding.Path
+	)
 
 	for _, name := range p.Unlinked() {
 		if recorded.Machines[name].Access != step.Member {
 			continue // the apply asks it before it is configured
 		}
 
-		found.Append(linkUnknown.At(p.vipPath(name), finding.Args{"machine": name}))
+		machines, at = append(machines, name), append(at, p.vipPath(name))
 	}
 
-	return found
+	if len(machines) == 0 {
+		return nil
+	}
+
+	return finding.List{linkUnknown.At(finding.Common(at), finding.Args{"machines": machines})}
 }
 
 // vipPath is the attribute that gives a machine its virtual IP.

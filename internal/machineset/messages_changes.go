@@ -11,19 +11,19 @@ var (
 		"First remove {{.former}} and apply, which resets it. Then add the machine again.")
 
 	addressOfOther = Messages.Error("address_of_other_machine",
-		"Address of another machine: {{.at}}",
-		"{{.machine}} has address {{.address}} in the configuration, but {{.other}} answered there when the machines were "+
-			"last read.",
-		"Nothing can be sent to {{.machine}} at this address.",
-		"Correct the address. If machines changed their addresses, plan again with a refresh once they answer at the new "+
-			"ones.",
+		"{{plural .machines \"Address of another machine\" \"Addresses of other machines\"}}: {{brief .machines}}",
+		"The configuration has {{plural .machines \"an address\" \"addresses\"}} where another machine answered when the "+
+			"machines were last read:{{bullets .places}}",
+		"Nothing can be sent to {{.machines}} at {{plural .machines \"this address\" \"these addresses\"}}.",
+		"Correct the {{plural .machines \"address\" \"addresses\"}}. If machines changed their addresses, plan again with a "+
+			"refresh once they answer at the new ones.",
 		"To rename a machine, change its key.")
 
 	uuidOfOther = Messages.Error("uuid_of_other_machine",
-		"UUID of another machine: {{.at}}",
-		"{{.machine}} has `uuid` {{.uuid}} in the configuration, but {{.other}} reported it when the machines were last "+
-			"read.",
-		"Remove one of the machines, or correct the `uuid`.")
+		"{{plural .machines \"UUID of another machine\" \"UUIDs of other machines\"}}: {{brief .machines}}",
+		"The configuration has {{plural .machines \"a `uuid`\" \"`uuid` values\"}} that another machine reported when the "+
+			"machines were last read:{{bullets .places}}",
+		"Remove one machine of each pair, or correct the `uuid`.")
 
 	noControlPlaneLeft = Messages.Error("no_control_plane_left",
 		"Unsupported removal of control planes of cluster {{.cluster}}",
@@ -128,20 +128,20 @@ var (
 		"{{.fix}}")
 
 	etcdImageTooNew = Messages.Error("etcd_image_too_new",
-		"Unsupported etcd image of {{.machine}}",
-		"The configuration of {{.machine}} has an image of etcd {{.etcd}}. Talos {{.talos}} starts etcd with arguments that "+
+		"Unsupported etcd image of {{brief .machines}}",
+		"The configuration of {{.machines}} has an image of etcd {{.etcd}}. Talos {{.talos}} starts etcd with arguments that "+
 			"this version no longer has.",
 		"Remove `cluster.etcd.image` from the patches, so that Talos runs its own etcd {{.own}}.")
 
 	etcdImageTooOld = Messages.Error("etcd_image_too_old",
-		"Unsupported etcd image of {{.machine}}",
-		"The configuration of {{.machine}} has an image of etcd {{.etcd}}. Talos {{.talos}} starts etcd with arguments that "+
+		"Unsupported etcd image of {{brief .machines}}",
+		"The configuration of {{.machines}} has an image of etcd {{.etcd}}. Talos {{.talos}} starts etcd with arguments that "+
 			"this version does not have yet.",
 		"Remove `cluster.etcd.image` from the patches, so that Talos runs its own etcd {{.own}}.")
 
 	etcdImageDowngrade = Messages.Error("etcd_image_downgrade",
-		"Unsupported etcd image of {{.machine}}",
-		"The configuration of {{.machine}} has an image of etcd {{.etcd}}. etcd {{.running}} runs, and an older version "+
+		"Unsupported etcd image of {{brief .machines}}",
+		"The configuration of {{.machines}} has an image of etcd {{.etcd}}. etcd {{.running}} runs, and an older version "+
 			"does not read its data. With the image, it would start before the data is downgraded.",
 		"Remove `cluster.etcd.image` from the patches. Talos then downgrades etcd.")
 )

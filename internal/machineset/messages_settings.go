@@ -51,10 +51,10 @@ var (
 		"Add the addresses of the control planes there.")
 
 	linkUnknown = Messages.Error("link_unknown",
-		"Link of the virtual IP of {{.machine}} is unknown",
-		"Found no `link` for the virtual IP, and state does not have the link with the address of {{.machine}}.",
-		"Allowed: no `link` after a refresh that reached the machine.",
-		"Refresh while the machine answers, or set `link`.")
+		"Link of the virtual IP of {{brief .machines}} is unknown",
+		"Found no `link` for the virtual IP, and state does not have the link with the address of {{.machines}}.",
+		"Allowed: no `link` after a refresh that reached {{plural .machines \"the machine\" \"these machines\"}}.",
+		"Refresh while {{plural .machines \"the machine answers\" \"the machines answer\"}}, or set `link`.")
 )
 
 // Images and settings.
