@@ -129,14 +129,14 @@ var (
 
 	etcdImageTooNew = Messages.Error("etcd_image_too_new",
 		"Unsupported etcd image of {{brief .machines}}",
-		"The configuration of {{.machines}} has an image of etcd {{.etcd}}. Talos {{.talos}} starts etcd with arguments that "+
-			"this version no longer has.",
+		"The configuration of {{.machines}} has an image of etcd {{.etcd}}. Talos {{.talos}} starts etcd with arguments "+
+			"that this version no longer has.",
 		"Remove `cluster.etcd.image` from the patches, so that Talos runs its own etcd {{.own}}.")
 
 	etcdImageTooOld = Messages.Error("etcd_image_too_old",
 		"Unsupported etcd image of {{brief .machines}}",
-		"The configuration of {{.machines}} has an image of etcd {{.etcd}}. Talos {{.talos}} starts etcd with arguments that "+
-			"this version does not have yet.",
+		"The configuration of {{.machines}} has an image of etcd {{.etcd}}. Talos {{.talos}} starts etcd with arguments "+
+			"that this version does not have yet.",
 		"Remove `cluster.etcd.image` from the patches, so that Talos runs its own etcd {{.own}}.")
 
 	etcdImageDowngrade = Messages.Error("etcd_image_downgrade",

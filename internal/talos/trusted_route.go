@@ -15,8 +15,8 @@ type verifiable interface {
 	Beside(ctx context.Context) (net.Conn, error)
 }
 
-// verifyInMaintenance compares the certificate of a machine in maintenance mode, which any server can make, with the one on the
-// trusted route, if there is one. A machine with a certificate of the cluster's CA needs no such proof.
+// verifyInMaintenance compares the certificate of a machine in maintenance mode, which any server can make, with the
+// one on the trusted route, if there is one. A machine with a certificate of the cluster's CA needs no such proof.
 func (g *gatekeeper) verifyInMaintenance(ctx context.Context, raw net.Conn) error {
 	route, ok := raw.(verifiable)
 	if !ok || g.peer.access != step.Maintenance {

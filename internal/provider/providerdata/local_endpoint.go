@@ -178,7 +178,8 @@ func (m *ProviderData) TalosEndpointTo(
 func (m *ProviderData) openTunnel(
 	ctx context.Context, route Route, name, first string, others ...string,
 ) (*LocalEndpoint, diag.Diagnostics) {
-	opened, err := containers.OpenTunnel(ctx, route.dialer(nil), route.Leave, warnInLog, append([]string{first}, others...)...)
+	opened, err := containers.OpenTunnel(ctx, route.dialer(nil), route.Leave, warnInLog,
+		append([]string{first}, others...)...)
 	if err != nil {
 		route.Leave()
 
