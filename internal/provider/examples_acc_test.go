@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"maps"
 	"net/http/httptest"
 	"path/filepath"
@@ -362,7 +363,12 @@ func withoutCNI(t *testing.T, _ clitest.CLI) ground {
 	s, on := metal(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
 	kubetest.Attach(t, s.Simulator)
 
-	on.files = map[string]string{"cni-1.0.0.tgz": string(kubetest.CNI.Package("1.0.0"))}
+	on.files = map[string]string{
+		"cni-1.0.0.tgz": string(kubetest.CNI.Package("1.0.0")),
+		// The real API server has this version.
+		"versions_override.tf": fmt.Sprintf("module \"cluster\" {\n  versions = { talos = %q, kubernetes = \"v1.36.3\" }\n}\n",
+			machineconfig.CurrentTalos),
+	}
 	on.variables["network"] = map[string]string{"chart": "./cni-1.0.0.tgz"}
 
 	return on

@@ -36,7 +36,7 @@ func UpgradeAttribute() schema.SingleNestedAttribute {
 		"selector": tf.RequiredString("Label selector of their nodes, in the format of `kubectl get nodes -l`, such as "+
 			"`karpenter.sh/nodepool=default`.", selector),
 		"image": tf.RequiredString("Installer image with the extensions that the machines need, such as "+
-			"`ghcr.io/siderolabs/installer`. Each version on the upgrade path replaces the tag.", installer),
+			"`factory.talos.dev/metal-installer/<schematic>`. Each version on the upgrade path replaces the tag.", installer),
 		"max_unavailable": budget,
 	})
 }
