@@ -215,8 +215,9 @@ func TestSchema_changesAreDescribedByFixedPhrases(t *testing.T) {
 			}
 
 			argument := (a.Optional || a.Required) && strings.Count(where, ".") == 1
-			said := len(found) > 0 || strings.Contains(a.Description, tf.TerraformOnly) || slices.Contains(inOwnWords, a.Name)
-			if argument && !said {
+			described := len(found) > 0 || strings.Contains(a.Description, tf.TerraformOnly) ||
+				slices.Contains(inOwnWords, a.Name)
+			if argument && !described {
 				t.Errorf("%s does not say what a change does to machines: %s", where, a.Description)
 			}
 		})
