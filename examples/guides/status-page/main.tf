@@ -35,8 +35,8 @@ resource "talosop_control_plane" "prod" {
   name               = "prod"
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
-  talos_version      = "v1.13.0"
-  kubernetes_version = "v1.36.3"
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.37.0"
   install            = { disk = "/dev/sda" }
 
   machines = {
@@ -48,7 +48,7 @@ resource "talosop_control_plane" "prod" {
 
 resource "talosop_worker" "batch" {
   cluster       = talosop_control_plane.prod.cluster
-  talos_version = "v1.13.0"
+  talos_version = "v1.14.1"
   install       = { disk = "/dev/sda" }
 
   machines = {
