@@ -1,5 +1,5 @@
-// Command pins writes the current versions of Talos and Kubernetes into the examples and the pages for users. They follow
-// from the machinery library in go.mod (machineconfig.CurrentTalos, CurrentKubernetes).
+// Command pins writes the current versions of Talos and Kubernetes into the examples and the pages for users. They
+// follow from the machinery library in go.mod (machineconfig.CurrentTalos, CurrentKubernetes).
 package main
 
 import (

@@ -26,9 +26,8 @@ func installerImage() pure {
 				"as `factory.talos.dev/metal-installer/<schematic>:" + machineconfig.CurrentTalos + "`. It does not check that " +
 				"the image exists.",
 			Parameters: []function.Parameter{
-				function.StringParameter{
-					Name: "talos_version", MarkdownDescription: "Talos version, such as `" + machineconfig.CurrentTalos + "`.",
-				},
+				function.StringParameter{Name: "talos_version",
+					MarkdownDescription: "Talos version, such as `" + machineconfig.CurrentTalos + "`."},
 				function.StringParameter{
 					Name: "schematic", AllowNullValue: true,
 					MarkdownDescription: "ID or content of an Image Factory schematic; `null` for plain Talos.",
