@@ -31,7 +31,7 @@ resource "talosop_control_plane" "this" {
   deletion_protection    = var.deletion_protection
 
   # Without workers, the control planes run the pods.
-  allow_scheduling_on_control_planes = length(var.workers) == 0
+  allow_scheduling_on_control_planes = length(var.workers) == 0 ? true : null
 
   machines = { for name, address in var.control_planes : name => { address = address } }
 

@@ -62,10 +62,7 @@ func TestAccIncompleteUpdate_keepsWhatJoined(t *testing.T) {
 	w.MustRun("apply", "-auto-approve")
 
 	s.Workers[2].HangNextReboot()
-	w.Write("site.auto.tfvars.json", tftest.JSON(t, map[string]any{
-		"endpoint": s.URL, "control_planes": sitetest.Addresses(s.ControlPlane), "workers": sitetest.Addresses(s.Workers),
-		"deletion_protection": false,
-	}))
+	s.SetQuickstart(t, w, map[string]any{"deletion_protection": false})
 
 	result := w.Run("apply", "-auto-approve")
 	if result.Exit != 1 {

@@ -369,7 +369,7 @@ func TestAccDrift_wipedWorkerIsRepaired(t *testing.T) {
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionUpdate),
 							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionNoop),
-							sitetest.OperationsAre("talosop_worker.this", `delete node .* of w-1 from Kubernetes`,
+							sitetest.OperationsAre("talosop_worker.this", `delete node w-1 from Kubernetes`,
 								`apply configuration to w-1: installs .*`),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},

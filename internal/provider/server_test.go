@@ -61,7 +61,7 @@ func TestServer_panics(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if !strings.Contains(string(text), "a mistake in the provider") || !strings.Contains(string(text), "runtime.") {
+		if !strings.Contains(string(text), "a bug in the provider") || !strings.Contains(string(text), "runtime.") {
 			t.Errorf("%s says %s", name, text)
 		}
 

@@ -229,7 +229,7 @@ func TestAccScale_downContinuesAfterFailure(t *testing.T) {
 					},
 					Config: small,
 					ConfigPlanChecks: emptyAfterwards(sitetest.OperationsAre("talosop_worker.this",
-						`reset worker w-3 .*`, `delete node .* of w-3 from Kubernetes`)),
+						`reset worker w-3 .*`, `delete node w-3 from Kubernetes`)),
 					ConfigStateChecks: []statecheck.StateCheck{
 						sitetest.PhaseIs("talosop_worker.this", "Ready"),
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),

@@ -3,6 +3,7 @@ package sitetest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -226,6 +227,21 @@ func Fails(t *testing.T, w *clitest.Workspace, args ...string) clitest.Result {
 func (s *Site) Quickstart(t *testing.T, cli clitest.CLI, variables map[string]any) *clitest.Workspace {
 	t.Helper()
 
+	root, err := clitest.Repository()
+	tftest.Must(t, err)
+
+	w := clitest.NewWorkspace(t, cli)
+	w.CopyFrom(filepath.Join(root, "examples/quickstart"))
+	s.SetQuickstart(t, w, variables)
+	w.Init()
+
+	return w
+}
+
+// SetQuickstart writes the variables of the quickstart: those of the site, and the given ones in their place.
+func (s *Site) SetQuickstart(t *testing.T, w *clitest.Workspace, variables map[string]any) {
+	t.Helper()
+
 	values := map[string]any{
 		"endpoint": s.URL, "control_planes": Addresses(s.ControlPlane), "workers": Addresses(s.Workers),
 	}
@@ -234,19 +250,8 @@ func (s *Site) Quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 		values["talos_version"], values["kubernetes_version"] = talos, "v1.36.3"
 	}
 
-	for name, v := range variables {
-		values[name] = v
-	}
-
-	root, err := clitest.Repository()
-	tftest.Must(t, err)
-
-	w := clitest.NewWorkspace(t, cli)
-	w.CopyFrom(filepath.Join(root, "examples/quickstart"))
+	maps.Copy(values, variables)
 	w.Write("site.auto.tfvars.json", tftest.JSON(t, values))
-	w.Init()
-
-	return w
 }
 
 // Applied is a workspace after an apply of its configuration.
