@@ -149,7 +149,8 @@ func (p Set) warnOfRunning(recorded PriorState, steps []step.Step) finding.List 
 		return nil
 	}
 
-	return finding.List{kubernetesRunsOther.With(finding.Args{"cluster": p.Settings.Name, "components": finding.Shortened(lines)})}
+	return finding.List{kubernetesRunsOther.With(
+		finding.Args{"cluster": p.Settings.Name, "components": finding.Shortened(lines)})}
 }
 
 // warnOfNotPassed names releases of kubernetes_upgrade_via that are not on the upgrade path.

@@ -70,7 +70,8 @@ func withoutImages(
 
 	for _, op := range steps {
 		if upgrade, ok := op.(step.Upgrade); ok && rest[upgrade.Machine] != nil {
-			rest[upgrade.Machine] = slices.DeleteFunc(slices.Clone(changes[upgrade.Machine]), machineconfig.Change.OfInstallerImage)
+			rest[upgrade.Machine] = slices.DeleteFunc(
+				slices.Clone(changes[upgrade.Machine]), machineconfig.Change.OfInstallerImage)
 		}
 	}
 

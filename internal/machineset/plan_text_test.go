@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"fmt"
+	"path"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -31,7 +32,7 @@ func TestOperationsOf(t *testing.T) {
 	upgrade := func(machine string) step.Step {
 		return step.Upgrade{Machine: machine, From: "v1.13.6", To: "v1.14.1", Evacuation: step.Evacuation{Drain: true}}
 	}
-	uncordon := func(machine string) step.Step { return step.Uncordon{Machine: machine, Node: machine} }
+	uncordon := func(machine string) step.Step { return step.Uncordon{Machine: machine, Node: path.Base(machine)} }
 	pull := func(machine, version string) step.Step { return step.PullImages{Machine: machine, Version: version} }
 	through := machine("batch/w-1", func(m *Machine) { m.Through = true })
 
@@ -52,7 +53,7 @@ func TestOperationsOf(t *testing.T) {
 		"lost data": {steps: []step.Step{step.Upgrade{Machine: "a", Container: true, Loses: true, Replace: "x"}, step.Upgrade{Machine: "b", Container: true, Loses: true, Replace: "x"}},
 			want: []string{"replace pod of a (its data goes with it): x", "replace pod of b (its data goes with it): x"}},
 		"kept":                {kept: []step.Kept{{Step: uncordon("a"), Reason: "a is locked"}}, want: []string{"held, a is locked: uncordon node a"}},
-		"through":             {more: []option{through}, steps: []step.Step{uncordon("batch/w-1"), uncordon("cp-1")}, want: []string{"reach batch/w-1 through control planes", "uncordon node batch/w-1", "uncordon node cp-1"}},
+		"through":             {more: []option{through}, steps: []step.Step{uncordon("batch/w-1"), uncordon("cp-1")}, want: []string{"reach batch/w-1 through control planes", "uncordon node w-1", "uncordon node cp-1"}},
 		"one that leaves":     {steps: []step.Step{uncordon("x")}, leaving: []cluster.Machine{{Name: "x", Wanted: cluster.Wanted{Through: true}}, {Name: "y", Wanted: cluster.Wanted{Through: true}}}, want: []string{"reach x through control planes", "uncordon node x"}},
 		"a gateway":           {more: []option{func(p *Set) { p.Gateway = "proxy" }}, steps: []step.Step{uncordon("cp-1")}, want: []string{"reach everything by way of proxy", "uncordon node cp-1"}},
 		"a gateway of no use": {more: []option{func(p *Set) { p.Gateway = "proxy" }}, want: []string{}},

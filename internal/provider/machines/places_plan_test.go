@@ -49,7 +49,7 @@ func TestPlan_swappedAddresses(t *testing.T) {
 	for _, when := range []string{"after the create", "after a refresh"} {
 		swapped := d.Plan(t, config(second, first))
 
-		for _, says := range []string{"batch/w-2 answered there", "batch/w-1 answered there"} {
+		for _, says := range []string{"where batch/w-2 answered", "where batch/w-1 answered"} {
 			if !strings.Contains(tftest.Show(swapped.Diagnostics), says) {
 				t.Errorf("%s the plan does not say %q: %s", when, says, tftest.Show(swapped.Diagnostics))
 			}
@@ -85,7 +85,7 @@ func TestPlan_swappedAddressesByFormerPrivateState(t *testing.T) {
 	delete(former, "surroundings")
 
 	refuses := func() bool {
-		return strings.Contains(tftest.Show(d.Plan(t, config(second, first)).Diagnostics), "batch/w-2 answered there")
+		return strings.Contains(tftest.Show(d.Plan(t, config(second, first)).Diagnostics), "where batch/w-2 answered")
 	}
 
 	for unseen, refused := range map[string]bool{`[]`: true, `["batch/w-1","batch/w-2"]`: false} {

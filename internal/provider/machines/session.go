@@ -67,7 +67,7 @@ func openSession(
 		Claimed:  m.Ledger().ClaimedByOthers(p),
 		Lock:     lockOf(p, bundle, c.API),
 		Founding: m.Ledger().Founding(p.Identity(bundle)), Rejoining: replacement.Others,
-		Peers: m.Ledger().Peers(p.Identity(bundle)),
+		Peers: m.Ledger().Peers(p.Identity(bundle)), Observed: follow.Observed,
 	}
 
 	runner.Events = func(e lifecycle.Event) {
@@ -77,7 +77,6 @@ func openSession(
 
 		follow.Tell(e)
 	}
-	runner.Observed = follow.Observed
 
 	putChanges(runner, m, p, c.API)
 
