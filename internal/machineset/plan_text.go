@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -148,29 +149,78 @@ const refusedLine = "nothing: the apply will be refused, for the reason in the w
 // LinesOf lists finished steps.
 func LinesOf(steps []step.Step) []string { return linesOf(steps, nil) }
 
-// linesOf lists steps. Consecutive steps that differ only in their machines have one line.
+// linesOf lists steps. Consecutive steps that differ only in their machines have one line, as do upgrades of several
+// components of Kubernetes on the same machines.
 func linesOf(steps []step.Step, changes map[string][]machineconfig.Change) []string {
 	changes, written := withoutImages(steps, changes)
 	steps = slices.DeleteFunc(slices.Clone(steps), func(op step.Step) bool { return written[op] })
-	lines := make([]string, 0, len(steps))
+	rows := togetherOf(rowsOf(steps))
+	lines := make([]string, 0, len(rows))
 
-	for len(steps) > 0 {
-		op, names, alike := steps[0], []string{steps[0].On()}, 1
-
-		for alike < len(steps) && step.Alike(op, steps[alike]) && !slices.Contains(names, steps[alike].On()) {
-			names = append(names, steps[alike].On())
-			alike++
-		}
-
-		text := op.String()
-		if alike > 1 {
-			text = step.TextOn(op, finding.Describe(names))
-		}
-
-		lines, steps = append(lines, text+placesOf(op, changes)), steps[alike:]
+	for _, r := range rows {
+		lines = append(lines, r.String()+placesOf(r.op, changes))
 	}
 
 	return lines
+}
+
+// row is a line of a plan: one step on some machines, with the names of more components that it upgrades there.
+type row struct {
+	op             step.Step
+	machines, more []string
+}
+
+func (r row) String() string {
+	op := r.op
+
+	if upgrade, ok := op.(step.UpgradeComponent); ok && len(r.more) > 0 {
+		names := append([]string{string(upgrade.Component)}, r.more...)
+		upgrade.Component = kubenames.Component(finding.Describe(names))
+		op = upgrade
+	}
+
+	if len(r.machines) == 1 {
+		return op.String()
+	}
+
+	return step.TextOn(op, finding.Describe(r.machines))
+}
+
+// rowsOf has one row for consecutive steps that differ only in their machines.
+func rowsOf(steps []step.Step) (rows []row) {
+	for _, op := range steps {
+		last := len(rows) - 1
+		if last >= 0 && step.Alike(rows[last].op, op) && !slices.Contains(rows[last].machines, op.On()) {
+			rows[last].machines = append(rows[last].machines, op.On())
+
+			continue
+		}
+
+		rows = append(rows, row{op: op, machines: []string{op.On()}})
+	}
+
+	return rows
+}
+
+// togetherOf has one row for consecutive upgrades of components of Kubernetes on the same machines.
+func togetherOf(rows []row) (together []row) {
+	for _, r := range rows {
+		last := len(together) - 1
+		if last >= 0 && slices.Equal(together[last].machines, r.machines) {
+			before, upgrades := together[last].op.(step.UpgradeComponent)
+			next, too := r.op.(step.UpgradeComponent)
+
+			if upgrades && too && before.Together(next) {
+				together[last].more = append(together[last].more, string(next.Component))
+
+				continue
+			}
+		}
+
+		together = append(together, r)
+	}
+
+	return together
 }
 
 // withoutUncordons skips the uncordons that end a drain of the same plan.

@@ -36,6 +36,10 @@ func TestOperationsOf(t *testing.T) {
 	pull := func(machine, version string) step.Step { return step.PullImages{Machine: machine, Version: version} }
 	through := machine("batch/w-1", func(m *Machine) { m.Through = true })
 
+	component := func(machine string, of kubenames.Component) step.Step {
+		return step.UpgradeComponent{Machine: machine, Component: of, From: string(of) + ":v1.35.2", Image: string(of) + ":v1.36.0"}
+	}
+
 	for name, test := range map[string]struct {
 		more    []option
 		steps   []step.Step
@@ -63,6 +67,10 @@ func TestOperationsOf(t *testing.T) {
 		"checks of no use": {more: []option{changing(func(c *Changes) { c.HealthChecks = []healthcheck.Check{{Name: "a"}} })}, steps: []step.Step{uncordon("cp-1")}, want: []string{"uncordon node cp-1"}},
 		"API servers": {steps: []step.Step{step.UpgradeComponent{Machine: "cp-1", Component: kubenames.KubeAPIServer, From: "a:v1.35.2", Image: "a:v1.35.1", Awaits: true}},
 			want: []string{"API servers go back once no kubelet of the cluster is newer, those of other resources included; else in a later apply", "take kube-apiserver on cp-1 back: v1.35.2 -> v1.35.1"}},
+		"components": {steps: []step.Step{component("cp-1", kubenames.KubeAPIServer), component("cp-2", kubenames.KubeAPIServer), component("cp-1", kubenames.KubeScheduler), component("cp-2", kubenames.KubeScheduler), component("cp-1", kubenames.Kubelet), component("cp-2", kubenames.Kubelet), component("w-1", kubenames.Kubelet)},
+			want: []string{"upgrade kube-apiserver and kube-scheduler on cp-1 and cp-2: v1.35.2 -> v1.36.0", "upgrade kubelet on cp-1, cp-2 and w-1: v1.35.2 -> v1.36.0"}},
+		"components of one": {steps: []step.Step{component("a", kubenames.KubeAPIServer), component("a", kubenames.KubeScheduler), step.UpgradeComponent{Machine: "a", Component: kubenames.Kubelet, From: "k:v1.35.2", Image: "k:v1.36.0", Evacuation: step.Evacuation{Drain: true}}},
+			want: []string{"upgrade kube-apiserver and kube-scheduler on a: v1.35.2 -> v1.36.0", "upgrade kubelet on a: v1.35.2 -> v1.36.0 (drain)"}},
 	} {
 		p := aSet(t, append([]option{controlPlanes(2), workers("batch", 1)}, test.more...)...)
 		same(t, name, p.OperationsOf(test.steps, test.kept, test.leaving), test.want)

@@ -56,6 +56,13 @@ func (s UpgradeComponent) String() string {
 	return text
 }
 
+// Together reports whether one line of a plan can name the components of both upgrades.
+func (s UpgradeComponent) Together(other UpgradeComponent) bool {
+	other.Component = s.Component
+
+	return s.String() == other.String()
+}
+
 // Disrupts is true where the node is cordoned.
 func (s UpgradeComponent) Disrupts() bool { return s.Node != "" }
 

@@ -252,11 +252,11 @@ func TestAccPlanText_ofSeveralResources(t *testing.T) {
 			hcl: func(s *sitetest.Site) string {
 				return sitetest.ProviderHCL + sitetest.SecretsHCL + s.ControlPlaneHCL("") + s.WorkersHCL("")
 			},
-			talos: 53, kubernetes: 65,
+			talos: 53, kubernetes: 61,
 		},
 		"machines": {
 			hcl:   func(s *sitetest.Site) string { return sitetest.ProviderHCL + sitetest.OneByOneHCL(s, s.Machines()) },
-			talos: 92, kubernetes: 134,
+			talos: 92, kubernetes: 122,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
