@@ -137,10 +137,7 @@ func upgradeSteps(s *sitetest.Site) []string {
 			newKubernetes))
 	}
 
-	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
-		on(component, planes)
-	}
-
+	on("kube-apiserver, kube-controller-manager, kube-scheduler and kube-proxy", planes)
 	on("kubelet", slices.Concat(planes, workers))
 
 	return append(steps, fmt.Sprintf("sync the bootstrap manifests of Kubernetes %s from cp-1", newKubernetes))
