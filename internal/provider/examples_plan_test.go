@@ -595,7 +595,7 @@ func optionalAttributes(typ cty.Type) cty.Type {
 func exampleFunctions() map[string]function.Function {
 	known := map[string]function.Function{
 		"yamlencode": stdlib.JSONEncodeFunc, "jsonencode": stdlib.JSONEncodeFunc, "merge": stdlib.MergeFunc,
-		"values": stdlib.ValuesFunc, "keys": stdlib.KeysFunc, "flatten": stdlib.FlattenFunc, "concat": stdlib.ConcatFunc, "range": stdlib.RangeFunc,
+		"values": stdlib.ValuesFunc, "contains": stdlib.ContainsFunc, "keys": stdlib.KeysFunc, "flatten": stdlib.FlattenFunc, "concat": stdlib.ConcatFunc, "range": stdlib.RangeFunc,
 		"length": stdlib.LengthFunc, "lookup": stdlib.LookupFunc, "coalesce": stdlib.CoalesceFunc, "split": stdlib.SplitFunc,
 		"join": stdlib.JoinFunc, "sort": stdlib.SortFunc, "replace": stdlib.ReplaceFunc, "regex": stdlib.RegexFunc,
 		"try": tryfunc.TryFunc, "can": tryfunc.CanFunc, "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
@@ -608,7 +608,7 @@ func exampleFunctions() map[string]function.Function {
 		Impl: func([]cty.Value, cty.Type) (cty.Value, error) { return cty.DynamicVal, nil },
 	})
 
-	for _, name := range strings.Fields(`alltrue anytrue file formatdate nonsensitive pathexpand plantimestamp startswith
+	for _, name := range strings.Fields(`alltrue anytrue file fileset formatdate nonsensitive pathexpand plantimestamp startswith
 		timeadd timecmp uuidv5 provider::talosop::installer_image provider::talosop::machine_config_diff
 		provider::talosop::merge_patches provider::talosop::parse_machine_config provider::talosop::schematic_id
 		provider::talosop::upgrade_path provider::talosop::validate_patch`) {

@@ -205,7 +205,7 @@ func TestGuides_linksLeadSomewhere(t *testing.T) {
 // guideCategories are the parts of the guides in the navigation of the registries.
 var guideCategories = []string{
 	"Concepts", "How-to guides: changes", "How-to guides: clusters", "How-to guides: machines", "How-to guides: networks",
-	"How-to guides: recovery", "Reference",
+	"How-to guides: recovery", "Reference", "Tutorial",
 }
 
 // Every guide is in a category, and the first page links to it. The summary of every page

@@ -27,9 +27,12 @@ var recorded = []string{"examples/guides/troubleshooting"}
 var older = map[string][]string{
 	"examples/functions/upgrade_path/function.tf":  {"v1.11.3", "v1.12.12", "v1.13.9"},
 	"examples/guides/kubernetes-upgrade/main.tf":   {"v1.35.4", "v1.36.3"},
+	"examples/guides/tutorial/first.tfvars":        {"v1.14.0"},
+	"examples/guides/tutorial/worker.tfvars":       {"v1.14.0"},
 	"examples/stacks/upgrade/versions.auto.tfvars": {"v1.12.12", "v1.35.4"},
 	"templates/guides/holding-changes.md.tmpl":     {"v1.13.9"},
 	"templates/guides/troubleshooting.md.tmpl":     {"v1.36.22"},
+	"templates/guides/tutorial.md.tmpl":            {"v1.14.0"},
 }
 
 func main() {

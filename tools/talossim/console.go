@@ -16,13 +16,13 @@ var commands = map[string]func(*sim.Machine){
 	"wipe": func(m *sim.Machine) { m.Wipe(); m.PowerOn() },
 }
 
-// console executes the commands on its input until that ends. Input that is no command is answered with what is
-// possible, and changes nothing.
+// console executes the commands on its input until that ends. It skips comments (#). Input that is no command is
+// answered with what is possible, and changes nothing.
 func console(in io.Reader, simulator *sim.Simulator, p *printer) {
 	lines := bufio.NewScanner(in)
 
 	for lines.Scan() {
-		if line := strings.TrimSpace(lines.Text()); line != "" {
+		if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
 			p.printf("%s: %s\n", line, execute(line, simulator))
 		}
 	}

@@ -187,4 +187,9 @@ func TestConsole_changesMachines(t *testing.T) {
 			t.Errorf("after %s: %v", c.line, err)
 		}
 	}
+
+	comment := &syncBuffer{}
+	if console(strings.NewReader("# wipe worker-1\n"), simulator, &printer{out: comment}); comment.String() != "" {
+		t.Errorf("prints %q about a comment", comment)
+	}
 }
