@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -145,20 +146,28 @@ func assumeLost(want Spec, recorded map[string]step.MachineState) Snapshot {
 // within the rounds of any valid plan, which is a bug of the planner.
 func Forecast(want Spec, have Snapshot, p Policy) (steps []step.Step, last Decision) {
 	want = want.Ordered().afterControlPlanes(have)
-	steps, last = forecast(want, have, p, func(s Snapshot) Decision { return Plan(want, s, p) })
+	steps, last = forecast(want, have, p, math.MaxInt, func(s Snapshot) Decision { return Plan(want, s, p) })
 
 	return markAwaiting(want, steps), last
+}
+
+// Next lists the next steps, at least most if there are as many, of a run that decides so, as [Forecast] does.
+func Next(want Spec, have Snapshot, p Policy, most int, decide func(Snapshot) Decision) []step.Step {
+	steps, _ := forecast(want, have, p, most, decide)
+
+	return steps
 }
 
 // ForecastTeardown is Forecast for PlanTeardown.
 func ForecastTeardown(want Spec, have Snapshot, p Policy) (steps []step.Step, last Decision) {
 	want = want.Ordered()
 
-	return forecast(want, have, p, func(s Snapshot) Decision { return PlanTeardown(want, s, p) })
+	return forecast(want, have, p, math.MaxInt, func(s Snapshot) Decision { return PlanTeardown(want, s, p) })
 }
 
+// forecast runs the planner on a model until nothing is left, or until it has most steps.
 func forecast(
-	want Spec, have Snapshot, p Policy, decide func(Snapshot) Decision,
+	want Spec, have Snapshot, p Policy, most int, decide func(Snapshot) Decision,
 ) (steps []step.Step, last Decision) {
 	var (
 		model  = have.clone()
@@ -186,7 +195,9 @@ func forecast(
 			model.advance(want, s)
 		}
 
-		steps = append(steps, last.Steps...)
+		if steps = append(steps, last.Steps...); len(steps) >= most {
+			break
+		}
 	}
 
 	last.Holds = waited

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"math"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -162,5 +163,5 @@ func ForecastRemoval(want Spec, recorded map[string]step.MachineState, p Policy)
 		have.Peers = map[string]step.MachineState{other: {Access: step.Member, Stage: step.StageRunning, Ready: true}}
 	}
 
-	return forecast(want, have, p, func(s Snapshot) Decision { return PlanRemoval(want, s, p) })
+	return forecast(want, have, p, math.MaxInt, func(s Snapshot) Decision { return PlanRemoval(want, s, p) })
 }

@@ -56,8 +56,12 @@ type Runner struct {
 	// Events receives events from several goroutines; nil is allowed.
 	Events func(e Event)
 	// Observed receives the snapshot of each round, once its steps have begun and its waits were reported; nil is
-	// allowed. It does no I/O.
-	Observed func(want cluster.Spec, have cluster.Snapshot)
+	// allowed. next lists what the run does next, as [cluster.Next] does, from any goroutine; nil at the end of the run.
+	// It does no I/O.
+	Observed func(want cluster.Spec, have cluster.Snapshot, next func(most int) []step.Step)
+
+	// forecast decides about a model of the machines; nil before a run.
+	forecast func(have cluster.Snapshot) cluster.Decision
 }
 
 // Result is the result of a run.
@@ -87,6 +91,9 @@ type Result struct {
 func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error) {
 	ends, _ := ctx.Deadline()
 	want = want.Ordered()
+
+	// What waits for the maintenance window is next, too.
+	r.forecast = func(have cluster.Snapshot) cluster.Decision { return cluster.Plan(want, have, r.Policy) }
 
 	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
 		if r.Window != nil {
@@ -188,6 +195,10 @@ func (r *Runner) runWith(
 	work.standing = enter(r.Peers)
 	watch.awaitNews(ctx)
 
+	if r.forecast == nil {
+		r.forecast = decide
+	}
+
 	defer func() {
 		watch.news.close()
 		work.wait(watch)
@@ -233,7 +244,7 @@ func (r *Runner) loop(
 				continue
 			}
 
-			r.observed(want, have)
+			r.observed(want, have, nil)
 
 			result := work.result(have)
 			result.Behind = decision.Behind
@@ -263,7 +274,9 @@ func (r *Runner) loop(
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
 
-		r.observed(want, have)
+		r.observed(want, have, func(most int) []step.Step {
+			return cluster.Next(want, have, r.Policy, most, r.forecast)
+		})
 
 		work.settleTime = min(time.Since(begun), r.interval())
 
@@ -285,7 +298,7 @@ func (r *Runner) giveUp(
 	defer cancel()
 
 	have := watch.observe(last)
-	r.observed(want, have)
+	r.observed(want, have, nil)
 
 	holds := r.giveBack(last, want, have)
 
@@ -326,9 +339,9 @@ func (r *Runner) pause(d cluster.Decision, have cluster.Snapshot) time.Duration 
 	return max(r.interval(), min(longestPause, d.Opens.Sub(have.Time)))
 }
 
-func (r *Runner) observed(want cluster.Spec, have cluster.Snapshot) {
+func (r *Runner) observed(want cluster.Spec, have cluster.Snapshot, next func(most int) []step.Step) {
 	if r.Observed != nil {
-		r.Observed(want, have)
+		r.Observed(want, have, next)
 	}
 }
 

@@ -58,8 +58,10 @@ type pageRun struct {
 	seen            bool
 	want            cluster.Spec
 	have            cluster.Snapshot
-	ended           bool
-	failure         string
+	// next lists the steps that the run starts next; nil at its end.
+	next    func(most int) []step.Step
+	ended   bool
+	failure string
 }
 
 // begin puts a run into the page with its first event or observation.
@@ -128,7 +130,7 @@ func (r *pageRun) running(machine string) int {
 }
 
 // observed adds the end of a round of a run.
-func (p *Page) observed(r *pageRun, want cluster.Spec, have cluster.Snapshot) {
+func (p *Page) observed(r *pageRun, want cluster.Spec, have cluster.Snapshot, next func(most int) []step.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -139,7 +141,7 @@ func (p *Page) observed(r *pageRun, want cluster.Spec, have cluster.Snapshot) {
 		pace = eventPace
 	}
 
-	r.seen, r.want, r.have = true, want, have
+	r.seen, r.want, r.have, r.next = true, want, have, next
 	r.waits, r.reported = r.reported, nil
 
 	p.plan(pace)
@@ -155,7 +157,7 @@ func (p *Page) end(r *pageRun, err error) {
 		return
 	}
 
-	r.ended, r.waits, r.waitsFor = true, nil, ""
+	r.ended, r.waits, r.waitsFor, r.next = true, nil, "", nil
 	if err != nil {
 		r.failure = "see the error that the CLI shows"
 	}
@@ -199,7 +201,7 @@ func (p *Page) write() {
 	}
 
 	p.written = p.now()
-	page, failed, lost := p.page(), p.runs[len(p.runs)-1].failed, p.lost
+	at, runs, failed, lost := p.written, p.copied(), p.runs[len(p.runs)-1].failed, p.lost
 
 	p.mu.Unlock()
 
@@ -207,7 +209,7 @@ func (p *Page) write() {
 		return
 	}
 
-	if err := replace(p.path, page); err != nil {
+	if err := replace(p.path, pageOf(at, runs)); err != nil {
 		p.mu.Lock()
 		p.lost = true
 		p.mu.Unlock()
@@ -244,19 +246,32 @@ func replace(path string, page statuspage.Page) (err error) {
 	return err
 }
 
-// page is the content of the page: one part for each cluster, in the order in which runs began.
-func (p *Page) page() statuspage.Page {
-	page := statuspage.Page{Time: p.now()}
+// copied are the runs as they are now, which later events do not change.
+func (p *Page) copied() []*pageRun {
+	out := make([]*pageRun, len(p.runs))
+
+	for i, r := range p.runs {
+		run := *r
+		run.steps = slices.Clone(r.steps)
+		out[i] = &run
+	}
+
+	return out
+}
+
+// pageOf is the content of the page: one part for each cluster, in the order in which runs began.
+func pageOf(at time.Time, runs []*pageRun) statuspage.Page {
+	page := statuspage.Page{Time: at}
 
 	var done []string
 
-	for _, r := range p.runs {
+	for _, r := range runs {
 		if slices.Contains(done, r.cluster) {
 			continue
 		}
 
 		done = append(done, r.cluster)
-		page.Clusters = append(page.Clusters, clusterOf(slices.DeleteFunc(slices.Clone(p.runs),
+		page.Clusters = append(page.Clusters, clusterOf(slices.DeleteFunc(slices.Clone(runs),
 			func(other *pageRun) bool { return other.cluster != r.cluster })))
 	}
 
@@ -274,6 +289,7 @@ func clusterOf(runs []*pageRun) statuspage.Cluster {
 		applied.Resources = append(applied.Resources,
 			statuspage.Resource{Name: r.resource, Ended: r.ended, Failure: r.failure})
 		applied.Steps = append(applied.Steps, r.steps...)
+		applied.Next = append(applied.Next, r.planned()...)
 		applied.Waits = append(applied.Waits, r.waits...)
 
 		if r.waitsFor != "" {
@@ -299,6 +315,32 @@ func clusterOf(runs []*pageRun) statuspage.Cluster {
 	o.Health = health.Of(planes, have, health.Expiry{})
 
 	return statuspage.Applying(o, applied)
+}
+
+// mostNext is how many steps of a run the page lists before they start.
+const mostNext = 40
+
+// planned are the steps that did not start yet, in order. A step that runs stays next until the machine shows its
+// effect. As in a plan, uncordons have no line.
+func (r *pageRun) planned() []statuspage.Step {
+	if r.next == nil {
+		return nil
+	}
+
+	var out []statuspage.Step
+
+	for _, next := range r.next(mostNext) {
+		machine, text := next.On(), next.String()
+
+		_, uncordons := next.(step.Uncordon)
+
+		i := r.running(machine)
+		if !uncordons && (i < 0 || kindOf(r.steps[i].Text, machine) != kindOf(text, machine)) {
+			out = append(out, statuspage.Step{Machine: machine, Text: text})
+		}
+	}
+
+	return out
 }
 
 // newest is the last observation of all runs: the nodes of the whole cluster are in each.

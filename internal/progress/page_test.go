@@ -62,17 +62,19 @@ func says(t *testing.T, page string, texts ...string) {
 	}
 }
 
-// observed is a create whose first control plane works, and whose second machine waits.
-func observed() (cluster.Spec, cluster.Snapshot) {
+// observed is a create whose first control plane works, and whose second machine waits. Both are next.
+func observed() (cluster.Spec, cluster.Snapshot, func(int) []step.Step) {
 	want := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.10:6443", Machines: []cluster.Machine{
 		cluster.MachineAt("cp-1", step.ControlPlane, "10.0.0.11"), cluster.MachineAt("w-1", step.Worker, "10.0.0.21")}}
 	want.Machines[1].Pool = "batch"
 
 	return want, cluster.Snapshot{Time: time.Now(), Machines: map[string]step.MachineState{
-		"cp-1": {Access: step.Member, Role: step.ControlPlane, Stage: step.StageRunning, Ready: true, NodeName: "cp-1"},
-		"w-1":  {Access: step.Maintenance},
-	}, Kubernetes: kubestate.State{Reachable: true, Nodes: []kubestate.Node{{Name: "cp-1", Ready: true, ControlPlane: true,
-		Addresses: []string{"10.0.0.11"}}}}}
+			"cp-1": {Access: step.Member, Role: step.ControlPlane, Stage: step.StageRunning, Ready: true, NodeName: "cp-1"},
+			"w-1":  {Access: step.Maintenance},
+		}, Kubernetes: kubestate.State{Reachable: true, Nodes: []kubestate.Node{{Name: "cp-1", Ready: true, ControlPlane: true,
+			Addresses: []string{"10.0.0.11"}}}}}, func(int) []step.Step {
+			return []step.Step{bootstrap, step.ApplyConfig{Machine: "w-1", Access: step.Maintenance}, step.Uncordon{Machine: "w-1"}}
+		}
 }
 
 // The page shows the machines of the run, running and finished steps, and what waits. At the end it says so.
@@ -89,7 +91,12 @@ func TestPage_followsARun(t *testing.T) {
 
 	page := awaitPage(t, file, "waits for the control plane")
 	says(t, page, `http-equiv="refresh" content="2"`, "The apply to cluster prod is running", "Running now",
-		"bootstrap etcd on cp-1", "a note of the step", "Pool batch", "in maintenance mode", ">w-1<", "10.0.0.21")
+		"bootstrap etcd on cp-1", "a note of the step", "apply configuration to w-1", "Pool batch", "in maintenance mode", ">w-1<", "10.0.0.21")
+
+	// A step that runs does not wait, and a step without a line in plans is not shown.
+	if strings.Count(page, "bootstrap etcd on cp-1") != 1 || strings.Contains(page, "uncordon") {
+		t.Errorf("the page is\n%s", page)
+	}
 
 	run.Tell(lifecycle.Event{State: lifecycle.StepFinished, Machine: "cp-1", Step: bootstrap, Elapsed: 62 * time.Second})
 	run.Observed(observed())
@@ -98,7 +105,7 @@ func TestPage_followsARun(t *testing.T) {
 	page = pageOf(t, file)
 	says(t, page, "The apply to cluster prod has finished", "1m2s", `http-equiv="refresh" content="30"`)
 
-	for _, over := range []string{"Running now", ">Waiting<", "waits for the control plane"} {
+	for _, over := range []string{"Running now", ">Waiting<", "waits for the control plane", "apply configuration to w-1"} {
 		if strings.Contains(page, over) {
 			t.Errorf("%q is still in the page", over)
 		}
@@ -141,17 +148,17 @@ func TestPage_showsTheNewestNodes(t *testing.T) {
 	f := progress.NewFollower(file, nil)
 	planes, workers := follow(t, f), follow(t, f)
 
-	want, have := observed()
+	want, have, next := observed()
 	machines := want.Machines
 	want.Machines = machines[:1]
-	planes.Observed(want, have)
+	planes.Observed(want, have, next)
 	planes.End(t.Context(), nil)
 
 	want.Machines = machines[1:]
 	have.Time = have.Time.Add(time.Minute)
 	have.Machines = map[string]step.MachineState{"w-1": {Access: step.Member, Stage: step.StageRunning, NodeName: "w-1"}}
 	have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{Name: "w-1", Ready: true, KubeletVersion: "v1.37.0"})
-	workers.Observed(want, have)
+	workers.Observed(want, have, next)
 	workers.End(t.Context(), nil)
 
 	page := pageOf(t, file)
@@ -197,7 +204,7 @@ func TestFollow_saysWhatStepsUsuallyTake(t *testing.T) {
 
 // A page of a thousand machines with a thousand waits is made in a moment.
 func BenchmarkPage_largeCluster(b *testing.B) {
-	want, have := observed()
+	want, have, next := observed()
 
 	for i := range 1000 {
 		m := cluster.MachineAt(fmt.Sprintf("w-%d", i), step.Worker, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
@@ -209,7 +216,7 @@ func BenchmarkPage_largeCluster(b *testing.B) {
 
 	for b.Loop() {
 		run := progress.NewFollower(file, nil).Follow("prod", "cluster prod", func(err error) { b.Fatal(err) })
-		run.Observed(want, have)
+		run.Observed(want, have, next)
 		run.End(b.Context(), nil)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
@@ -138,9 +139,9 @@ func (f *Follow) End(ctx context.Context, err error) {
 	}
 }
 
-// Observed shows an observation of the run in the page.
-func (f *Follow) Observed(want cluster.Spec, have cluster.Snapshot) {
+// Observed shows an observation of the run in the page. next lists what the run does next; nil at its end.
+func (f *Follow) Observed(want cluster.Spec, have cluster.Snapshot, next func(most int) []step.Step) {
 	if f.run != nil {
-		f.follower.Page.observed(f.run, want, have)
+		f.follower.Page.observed(f.run, want, have, next)
 	}
 }

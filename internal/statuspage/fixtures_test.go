@@ -159,6 +159,10 @@ func applying() statuspage.Page {
 		Waits: []statuspage.Wait{{Machine: "general-3", Reason: "the control plane is upgraded first"},
 			{Machine: "storage-4", Reason: "the control plane is upgraded first"},
 			{Machine: "storage-5", Reason: "the control plane is upgraded first"}}}
+	for _, w := range c.Run.Waits {
+		c.Run.Next = append(c.Run.Next, upgrade(w.Machine, "", 0, 0))
+	}
+
 	c.Run.Steps[4].Usual, c.Run.Steps[4].Reason = 90*time.Second, "draining node cp-3"
 
 	for i := range c.ControlPlanes {

@@ -21,6 +21,8 @@ type Run struct {
 	Resources []Resource
 	// Steps in the order in which they began.
 	Steps []Step
+	// Next are steps that did not begin, in order; the last ones of a long apply are missing.
+	Next []Step
 	// Waits are machines, or whole resources, that wait now.
 	Waits []Wait
 }

@@ -146,7 +146,7 @@ func TestPage_ofADegradedCluster(t *testing.T) {
 
 	cards := ofClass(all, "card")
 	for i, want := range []string{"on 7 of 8 machines; v1.13.2 on 1", "cp-1 machine.sysctls: vm.max_map_count",
-		"2 operations in the plan", "The newest one was taken 9 days ago", "1 certificate expired or due", "5 of 11 are True"} {
+		"2 operations in the plan", "The newest one cannot be restored; the last good one was taken 9 days ago", "1 certificate expired or due", "5 of 11 are True"} {
 		if !strings.Contains(cards[i], want) {
 			t.Errorf("%q is not in %q", want, cards[i])
 		}
@@ -191,7 +191,8 @@ func TestPage_ofAnApply(t *testing.T) {
 	cards := ofClass(all, "card")
 	for i, want := range []string{
 		"Running now Running upgrade Talos on cp-3: v1.13.2 -> v1.14.1 (drain, reboot) for 41s, usually 1m30s draining node cp-3",
-		"Waiting Waiting general-3, storage-4, storage-5 the control plane is upgraded first",
+		"Waiting Waiting upgrade Talos on general-3: v1.13.2 -> v1.14.1 (drain, reboot) the control plane is upgraded first " +
+			"Waiting upgrade Talos on storage-4",
 		"Finished Finished upgrade Talos on general-2: v1.13.2 -> v1.14.1 (drain, reboot) 1m10s",
 	} {
 		if !strings.HasPrefix(cards[i], want) {
@@ -219,6 +220,7 @@ func TestPage_foreignTextIsNoMarkup(t *testing.T) {
 		page := s.observed()
 		page.Clusters[0].Run = &statuspage.Run{Resources: []statuspage.Resource{{Name: evil, Failure: evil}},
 			Steps: []statuspage.Step{{Machine: evil, Text: evil, Reason: evil}},
+			Next:  []statuspage.Step{{Machine: evil, Text: evil}, {Machine: evil, Text: evil}},
 			Waits: []statuspage.Wait{{Machine: evil, Reason: evil}, {Reason: evil}}}
 
 		html := rendered(t, page)

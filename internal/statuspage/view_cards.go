@@ -2,6 +2,7 @@ package statuspage
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -82,11 +83,13 @@ func backupsOf(backups []Backup, now time.Time) *backupsView {
 
 	v := &backupsView{Mark: marks[Bad], BadMark: marks[Bad], Text: "No backup can be restored"}
 
-	for _, b := range backups {
-		if b.Problem == "" && v.Mark == marks[Bad] {
-			v.Mark, v.Text = marks[Good], "The newest one was taken "+ago(b.Time, now)
-		}
+	if i := slices.IndexFunc(backups, func(b Backup) bool { return b.Problem == "" }); i == 0 {
+		v.Mark, v.Text = marks[Good], "The newest one was taken "+ago(backups[i].Time, now)
+	} else if i > 0 {
+		v.Text = "The newest one cannot be restored; the last good one was taken " + ago(backups[i].Time, now)
+	}
 
+	for _, b := range backups {
 		v.Rows = append(v.Rows, backupView{b.Time.UTC().Format(minute), text(b.Key), text(b.Problem)})
 	}
 

@@ -8,7 +8,9 @@ import (
 )
 
 type runView struct {
-	Running, Waits, Failed []stepView
+	Running, Failed []stepView
+	// Waits are the first ones, and Later those after them.
+	Waits, Later []stepView
 	// Finished are the last ones, and Earlier those before; both begin with the newest.
 	Finished, Earlier []stepView
 }
@@ -19,8 +21,8 @@ type stepView struct {
 	Text, Time, Detail string
 }
 
-// lastFinished are the finished steps that a page shows at once.
-const lastFinished = 5
+// shownSteps are the finished, and the waiting steps that a page shows at once.
+const shownSteps = 5
 
 func (r *Run) running() bool {
 	return slices.ContainsFunc(r.Resources, func(r Resource) bool { return !r.Ended })
@@ -87,11 +89,8 @@ func (r *Run) view(now time.Time) *runView {
 
 	slices.Reverse(v.Running)
 
-	if len(v.Finished) > lastFinished {
-		v.Finished, v.Earlier = v.Finished[:lastFinished], v.Finished[lastFinished:]
-	}
-
-	v.Waits = waitsOf(r.Waits)
+	v.Finished, v.Earlier = split(v.Finished)
+	v.Waits, v.Later = split(r.waiting())
 
 	for _, resource := range r.Resources {
 		if resource.Failure != "" {
@@ -101,6 +100,36 @@ func (r *Run) view(now time.Time) *runView {
 	}
 
 	return v
+}
+
+// split returns the first rows, and those after them. A single row more is one of the first.
+func split(rows []stepView) (first, rest []stepView) {
+	if len(rows) <= shownSteps+1 {
+		return rows, nil
+	}
+
+	return rows[:shownSteps], rows[shownSteps:]
+}
+
+// waiting has what waits without a step, then the steps that did not begin. The first step of a machine has the
+// reason why the machine waits.
+func (r *Run) waiting() []stepView {
+	var next []stepView
+
+	waits := slices.Clone(r.Waits)
+
+	for _, s := range r.Next {
+		v := stepView{Mark: kind{Waiting, "Waiting"}, Text: text(s.Text)}
+
+		if i := slices.IndexFunc(waits, func(w Wait) bool { return w.Machine != "" && w.Machine == s.Machine }); i >= 0 {
+			v.Detail = text(waits[i].Reason)
+			waits = slices.Delete(waits, i, i+1)
+		}
+
+		next = append(next, v)
+	}
+
+	return append(waitsOf(waits), next...)
 }
 
 // waitsOf has one row for each reason, with all machines that wait for it.
