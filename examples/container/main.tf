@@ -9,8 +9,9 @@ terraform {
   }
 }
 
-# The host cluster, from a kubeconfig.
+# The host cluster, from a kubeconfig. Follow an apply with `tail -f progress.jsonl.txt`.
 provider "talosop" {
+  progress_file = "${path.root}/progress.jsonl"
   host = {
     kubeconfig_path = pathexpand(var.kubeconfig)
     context         = var.context

@@ -15,3 +15,15 @@ remote_state {
     path = "${get_terragrunt_dir()}/terraform.tfstate"
   }
 }
+
+# Follow a unit with `tail -f cluster/progress.jsonl.txt`.
+generate "provider" {
+  path      = "provider.tf"
+  if_exists = "overwrite_terragrunt"
+
+  contents = <<-EOT
+    provider "talosop" {
+      progress_file = "${get_terragrunt_dir()}/progress.jsonl"
+    }
+  EOT
+}

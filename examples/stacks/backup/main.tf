@@ -10,6 +10,10 @@ terraform {
   }
 }
 
+provider "talosop" {
+  progress_file = "${path.root}/progress.jsonl" # tail -f progress.jsonl.txt shows the progress of an apply
+}
+
 variable "endpoint" {
   description = "URL of the Kubernetes API."
   type        = string

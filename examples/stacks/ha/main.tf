@@ -8,6 +8,10 @@ terraform {
   }
 }
 
+provider "talosop" {
+  progress_file = "${path.root}/progress.jsonl" # tail -f progress.jsonl.txt shows the progress of an apply
+}
+
 variable "virtual_ip" {
   description = "A free address in the network of the control planes. No machine holds it while etcd has no quorum, so do not use it for the Talos API."
   type        = string

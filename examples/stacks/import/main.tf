@@ -9,6 +9,10 @@ terraform {
   }
 }
 
+provider "talosop" {
+  progress_file = "${path.root}/progress.jsonl" # tail -f progress.jsonl.txt shows the progress of an apply
+}
+
 variable "cluster_name" {
   type = string
 }

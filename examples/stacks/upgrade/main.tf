@@ -9,6 +9,10 @@ terraform {
   }
 }
 
+provider "talosop" {
+  progress_file = "${path.root}/progress.jsonl" # tail -f progress.jsonl.txt shows the progress of an apply
+}
+
 variable "versions" {
   description = "The present versions, and the Talos version of a later upgrade for `path`."
   type        = object({ talos = string, kubernetes = string, talos_next = optional(string) })

@@ -3,6 +3,13 @@
 
 terraform {
   required_version = ">= 1.11"
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+provider "talosop" {
+  progress_file = "${path.root}/progress.jsonl" # tail -f progress.jsonl.txt shows the progress of an apply
 }
 
 variable "pools" {
