@@ -120,11 +120,11 @@ func CheckSchematic(id string) error {
 func checkVersion(version string) error {
 	bare, prefixed := strings.CutPrefix(version, "v")
 	if !prefixed {
-		return fmt.Errorf("version %q: expected a Talos version with a leading v, such as v1.13.0", version)
+		return fmt.Errorf("version %q: expected a Talos version with a leading v", version)
 	}
 
 	if _, err := semver.Parse(bare); err != nil {
-		return fmt.Errorf("version %q: expected a Talos version such as v1.13.0", version)
+		return fmt.Errorf("version %q: expected a Talos version with three numbers", version)
 	}
 
 	return nil

@@ -64,9 +64,9 @@ func TestInstaller_refuses(t *testing.T) {
 		installer Installer
 		want      string
 	}{
-		{Installer{}, `version "": expected a Talos version with a leading v, such as v1.13.0`},
-		{Installer{Version: "1.13.0"}, `version "1.13.0": expected a Talos version with a leading v, such as v1.13.0`},
-		{Installer{Version: "v1.13"}, `version "v1.13": expected a Talos version such as v1.13.0`},
+		{Installer{}, `version "": expected a Talos version with a leading v`},
+		{Installer{Version: "1.13.0"}, `version "1.13.0": expected a Talos version with a leading v`},
+		{Installer{Version: "v1.13"}, `version "v1.13": expected a Talos version with three numbers`},
 		{Installer{Version: "v1.13.0", Schematic: "abc"},
 			`schematic ID "abc": expected 64 lower-case hex digits`},
 		{Installer{Version: "v1.13.0", Schematic: strings.ToUpper(schematic)}, "expected 64 lower-case hex digits"},

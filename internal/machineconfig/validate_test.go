@@ -68,13 +68,13 @@ func TestValidateCluster_badSettings(t *testing.T) {
 		{"a mistyped address", func(c *Cluster) { c.Endpoint = "https://10.0.0:6443" },
 			[]string{`endpoint: found "https://10.0.0:6443"; ` + endpointShape + `use an IP address or a DNS name as host`}},
 		{"a Kubernetes version of two numbers", func(c *Cluster) { c.KubernetesVersion = "v1.33" }, []string{
-			`kubernetes_version: found "v1.33"; allowed: a version, such as v1.35.2; write all three numbers`,
+			`kubernetes_version: found "v1.33"; allowed: a version, such as ` + CurrentKubernetes + `; write all three numbers`,
 		}},
 		{"a contract that is too new", func(c *Cluster) { c.Contract = "v1.15" }, []string{
-			`talos_version_contract: found "v1.15"; allowed: v1.10 to v1.14, without a patch level; write the Talos minor version the cluster was created with, such as v1.13`,
+			`talos_version_contract: found "v1.15"; allowed: v1.10 to v1.14, without a patch level; write the Talos minor version the cluster was created with, such as v1.14`,
 		}},
 		{"a contract with a patch level", func(c *Cluster) { c.Contract = "v1.13.0" }, []string{
-			`talos_version_contract: found "v1.13.0"; allowed: v1.10 to v1.14, without a patch level; write the Talos minor version the cluster was created with, such as v1.13`,
+			`talos_version_contract: found "v1.13.0"; allowed: v1.10 to v1.14, without a patch level; write the Talos minor version the cluster was created with, such as v1.14`,
 		}},
 		{"bad certificate names", func(c *Cluster) {
 			c.CertSANs = []string{"ok.test", "https://x.test", "10.0.0.1:6443", "10.0.0.0/8", "under_score", "ok.test", ""}

@@ -60,7 +60,7 @@ func (v KubernetesVersion) String() string { return "v" + v.Version.String() }
 func ParseTalosVersion(s string) (TalosVersion, error) {
 	const field = "talos_version"
 
-	parsed, err := parseVersion(field, s, "v1.13.0")
+	parsed, err := parseVersion(field, s, CurrentTalos)
 	if err != nil {
 		return TalosVersion{}, err
 	}
@@ -88,7 +88,7 @@ func ReadTalosVersion(s string) (v TalosVersion, ok bool) {
 // ParseKubernetesVersion reads the setting kubernetes_version, with or without a leading v. Whether Talos
 // supports the version is the question of CheckKubernetesSupported. Errors are *FieldError.
 func ParseKubernetesVersion(s string) (KubernetesVersion, error) {
-	parsed, err := parseVersion("kubernetes_version", s, "v1.35.2")
+	parsed, err := parseVersion("kubernetes_version", s, CurrentKubernetes)
 	if err != nil {
 		return KubernetesVersion{}, err
 	}
@@ -222,7 +222,7 @@ func parseContract(s string) (*config.VersionContract, error) {
 		Field:   "talos_version_contract",
 		Found:   quoted(s),
 		Allowed: fmt.Sprintf("v1.%d to v1.%d, without a patch level", minTalosMinor, maxContractMinor),
-		Fix:     "write the Talos minor version the cluster was created with, such as v1.13",
+		Fix:     fmt.Sprintf("write the Talos minor version the cluster was created with, such as v1.%d", maxContractMinor),
 	}
 }
 

@@ -23,7 +23,7 @@ func TestParseTalosVersion_goodAndBad(t *testing.T) {
 		t.Errorf("contract %s, known %v, %v", version.Contract(), version.Known(), err)
 	}
 
-	const shape = `; allowed: a version, such as v1.13.0; write all three numbers`
+	shape := `; allowed: a version, such as ` + CurrentTalos + `; write all three numbers`
 
 	if version, err := ParseTalosVersion("1.13.0"); err != nil || version.String() != "v1.13.0" {
 		t.Errorf("without its v it is %s, %v", version, err)
@@ -87,7 +87,7 @@ func TestContract_mustNotBeNewerThanMachines(t *testing.T) {
 			`talos_version_contract: found "v1.13"; allowed: at most v1.12, because machines run Talos v1.12.6; machines reject documents of a newer contract: lower the contract or raise talos_version`,
 		}},
 		{"1.13", "v1.13.0", []string{
-			`talos_version_contract: found "1.13"; allowed: v1.10 to v1.14, without a patch level; write the Talos minor version the cluster was created with, such as v1.13`,
+			`talos_version_contract: found "1.13"; allowed: v1.10 to v1.14, without a patch level; write the Talos minor version the cluster was created with, such as v1.14`,
 		}},
 	} {
 		talos, err := ParseTalosVersion(test.talos)
