@@ -1,5 +1,5 @@
-// Package e2e holds the acceptance scenarios: the provider as a user installs it, under a real CLI, with the files
-// of examples/quickstart, on machines that speak the real protocols. There are three kinds of machines.
+// Package e2e holds the acceptance scenarios: a real CLI applies the files of examples/quickstart to machines that
+// speak the real protocols. There are three kinds of machines.
 //
 // With TALOSOP_E2E_CONTROL_PLANES in the environment (CONTRIBUTING.md lists the variables) the scenarios run on
 // physical or virtual machines of the developer. The machines must wait in maintenance mode; if one does not, the

@@ -1,5 +1,5 @@
-// Package etcdstate is etcd as its members describe it, with the rules that apply wherever etcd runs: which members
-// it can lose, whether the members agree, and which etcd versions can read its data. Pure.
+// Package etcdstate is etcd as its members describe it: which members it can lose, whether they agree, and which
+// versions can read its data. Pure.
 package etcdstate
 
 import (

@@ -1,5 +1,5 @@
-// Package healthcheck is what users say of the health of what runs in their clusters: checks that have to pass before a
-// machine goes out of service, and after it came back. They are asked by package probe.
+// Package healthcheck has the health checks of users, which have to pass before a machine goes out of service, and
+// once it is back. They are asked by package probe.
 package healthcheck
 
 import "time"

@@ -1,5 +1,5 @@
-// Package kubenames has the names that Talos and Kubernetes give to what they make: nodes after host names, the
-// configuration of a static pod in its annotations, releases of Kubernetes in the tags of images.
+// Package kubenames has the names that Talos and Kubernetes give to nodes, to the configuration of static pods and
+// to the images of a release.
 //
 // The package is pure.
 package kubenames

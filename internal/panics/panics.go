@@ -1,4 +1,4 @@
-// Package panics turns a panic into an error, also that of a goroutine, which otherwise ends the process: a
+// Package panics turns a panic into an error, also that of a goroutine, which otherwise ends the process. A
 // provider that crashed has stored no state of its changes. The error names functions and a type, and no value,
 // because the value of a panic may be a secret.
 package panics

@@ -1,5 +1,5 @@
 // Package wait polls for a condition and keeps the last reason why it was not met, so that a timeout says what was
-// missing and not only that the time expired.
+// missing.
 package wait
 
 import (

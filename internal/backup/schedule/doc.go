@@ -1,6 +1,6 @@
-// Package schedule renders the objects of a cluster that take snapshots of its etcd without Terraform: a CronJob of
-// talos-backup (github.com/siderolabs/talos-backup), the Talos ServiceAccount that lets it take snapshots, the Secret
-// with the access to the bucket, and their namespace. It reads them back, too. It is pure.
+// Package schedule renders a CronJob of talos-backup (github.com/siderolabs/talos-backup), which takes snapshots of
+// etcd without Terraform. With it come the Talos ServiceAccount that lets it take snapshots, the Secret with the
+// access to the bucket, and their namespace. It reads them back, too. It is pure.
 //
 // # What talos-backup does
 //

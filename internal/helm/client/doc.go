@@ -1,4 +1,4 @@
-// Package client provides what Helm's actions need of a cluster, bound to a context.
+// Package client provides what Helm's actions need of a cluster, and ends their calls with a context.
 //
 // Helm's actions take no context, or return at its end and continue in the background (action.Install,
 // RunWithContext: performInstallCtx leaves its goroutine running, Helm 3.21). A [Session] changes that. It calls

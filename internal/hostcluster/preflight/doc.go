@@ -1,3 +1,3 @@
-// Package preflight asks a host cluster, before anything is made, for what would keep machines from being made there:
-// rights, classes, networks, foreign objects, and by dry runs quotas, limits and policies.
+// Package preflight checks a host cluster before machines are made there: rights, classes, networks and foreign
+// objects. Dry runs check quotas, limits and policies.
 package preflight

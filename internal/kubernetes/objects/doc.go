@@ -1,3 +1,3 @@
-// Package objects applies, compares and removes objects of any kind that an API serves, as maps: where it does
-// is asked of it and remembered.
+// Package objects applies, compares and removes objects of any kind that an API serves. It asks the API where a
+// kind is served.
 package objects

@@ -1,5 +1,5 @@
-// Package corpus is small patches of machine configurations, with the effect of each in Talos, the decision
-// expected of talosop, and the verdicts of the machinery library of each release. Tests compare talosop's
+// Package corpus has small patches of machine configurations, with the effect of each in Talos and the decision
+// expected of talosop. It also has the verdicts of the machinery library of each release. Tests compare talosop's
 // decisions with both.
 package corpus
 

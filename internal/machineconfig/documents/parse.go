@@ -1,4 +1,4 @@
-// Package documents reads machine configurations as data, for people who look something up in them. Pure.
+// Package documents reads machine configurations as data, to find a value in them. Pure.
 package documents
 
 import (

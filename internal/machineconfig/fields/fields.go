@@ -1,5 +1,5 @@
 // Package fields knows the kinds of documents of machine configurations, and which version of Talos introduced each
-// kind and field: a machine refuses a configuration with a kind or key that its Talos does not know. Pure.
+// kind and field. A machine refuses a configuration with a kind or key that its Talos does not know. Pure.
 package fields
 
 import (

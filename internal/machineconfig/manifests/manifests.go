@@ -1,5 +1,5 @@
-// Package manifests says what in the configuration of a control plane bootstrap manifests are made of, and which of
-// that differs between two configurations. Pure.
+// Package manifests says which parts of the configuration of a control plane make its bootstrap manifests, and
+// which of them differ between two configurations. Pure.
 package manifests
 
 import (

@@ -1,6 +1,6 @@
-// Package places is the table of what configurations say and where: in the main document, and in the document of its
-// own that newer versions of Talos have for it. Generating, reading back, keys, images, digests, differences and import
-// derive from it, so that each place is written once. Pure.
+// Package places is the table of where configurations say what: in the main document, and in the documents that
+// newer versions of Talos have. Generating, reading back, keys, images, digests, differences and import derive from
+// it, so that each place is written once. Pure.
 package places
 
 import (

@@ -1,4 +1,4 @@
-// Package textkeys makes the keys of decoded YAML texts. Pure.
+// Package textkeys gives the maps of decoded YAML keys that are strings. Pure.
 package textkeys
 
 import (

@@ -1,3 +1,3 @@
-// Package clusterimport reads from the machines of a cluster what an import needs: that they belong to it, how they
-// are configured, and the handle of their cluster.
+// Package clusterimport reads from machines what an import needs: that they belong to the cluster, their
+// configuration, and the handle of the cluster.
 package clusterimport

@@ -1,5 +1,5 @@
-// Package credentials is what programs and people connect to a cluster with. The ephemeral resources
-// talosop_kubeconfig and talosop_talosconfig are for other providers, and talosop_kubeconfig_file and
+// Package credentials has the credentials that programs and people connect to a cluster with. The ephemeral
+// resources talosop_kubeconfig and talosop_talosconfig are for other providers, and talosop_kubeconfig_file and
 // talosop_talosconfig_file are for a person.
 package credentials
 

@@ -1,3 +1,3 @@
 // Package restore is the snapshot of etcd that a cluster starts with: the argument restore_from, its checks in a
-// plan, and how an apply fetches, decrypts and verifies it.
+// plan, and its use in an apply.
 package restore

@@ -1,5 +1,5 @@
-// Package controllers lets the resources about Kubernetes follow a simulated machine's configuration: the kubelet, the
-// control plane, static pods and bootstrap manifests, which it creates in the cluster, too.
+// Package controllers lets the resources about Kubernetes follow a simulated machine's configuration: the kubelet,
+// the control plane, static pods and bootstrap manifests. It creates the manifests in the cluster, too.
 package controllers
 
 import (

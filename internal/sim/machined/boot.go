@@ -1,5 +1,5 @@
-// Package machined is what the parts of a simulated boot share, as the parts of machined do: the machine and its disk,
-// META, configuration, resources, events, services, sequences, and the stage and readiness that follow from them.
+// Package machined is what the parts of a simulated boot share, as the parts of machined do: the machine and its
+// disk, META, configuration and resources. Events, services, sequences, stage and readiness follow from them.
 package machined
 
 import (

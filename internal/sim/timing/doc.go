@@ -1,2 +1,3 @@
-// Package timing has pauses that end with a context, bells, and values computed once.
+// Package timing has what simulated machines wait with: pauses that end with a context, signals, and values
+// computed once.
 package timing

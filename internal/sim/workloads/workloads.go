@@ -1,5 +1,5 @@
-// Package workloads reports DaemonSets and Deployments rolled out, as the controllers of Kubernetes and the kubelets of
-// a simulated cluster would.
+// Package workloads reports DaemonSets and Deployments as rolled out, in place of the controllers and kubelets of a
+// real cluster.
 package workloads
 
 import (

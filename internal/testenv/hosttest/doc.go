@@ -1,6 +1,5 @@
-// Package hosttest is a host cluster for tests of container mode: a real etcd, kube-apiserver,
-// kube-controller-manager and kube-scheduler (package kubetest), and nodes whose stand-in kubelets run Talos pods
-// as simulated machines (package sim).
+// Package hosttest is a host cluster for tests of container mode: real Kubernetes (package kubetest), whose nodes
+// run Talos pods as simulated machines (package sim). Their kubelets are stand-ins.
 //
 // [New] starts a host for one test in three to four seconds; [Shared] is one for all tests of a package:
 //

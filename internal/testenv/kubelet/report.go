@@ -1,5 +1,5 @@
-// Package kubelet is what the stand-in kubelets of tests have in common, whatever their pods do: the status and the
-// events of a pod, and the server of a node.
+// Package kubelet is what the stand-in kubelets of tests have in common: the status and the events of a pod, and
+// the server of a node.
 package kubelet
 
 import (

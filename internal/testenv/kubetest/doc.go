@@ -1,6 +1,5 @@
-// Package kubetest is the environment for tests of addons: real Kubernetes in which charts get
-// ready, real chart repositories and registries, the real helm, and a proxy that cuts or counts
-// requests to a cluster.
+// Package kubetest is the environment for tests of addons: real Kubernetes, chart repositories and registries, the
+// real helm, and a proxy that cuts or counts requests.
 //
 // # Clusters
 //
