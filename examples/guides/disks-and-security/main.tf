@@ -1,3 +1,10 @@
+# Disk encryption, Secure Boot, image verification, and volumes.
+terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
 variable "passphrase" {
   description = "Opens the disks when the TPM cannot, such as after a change of the mainboard."
   type        = string
