@@ -348,3 +348,26 @@ func TestForecast_ofARestore(t *testing.T) {
 		}
 	}
 }
+
+// The next steps are the first ones of the forecast. The last round is complete.
+func TestNext_beginsTheForecast(t *testing.T) {
+	t.Parallel()
+
+	want, recorded := fleet(6, cluster.Budget{Count: 1})
+	have, policy := cluster.Assume(want, recorded), cluster.DefaultPolicy()
+	all, _ := cluster.Forecast(want, have, policy)
+
+	for _, most := range []int{1, 3, len(all), 100} {
+		next := cluster.Next(want, have, policy, most,
+			func(s cluster.Snapshot) cluster.Decision { return cluster.Plan(want, s, policy) })
+		if len(next) < min(most, len(all)) || len(next) > len(all) || len(next) > most+len(want.Machines) {
+			t.Fatalf("%d of %d steps are next, want %d", len(next), len(all), most)
+		}
+
+		for i, s := range next {
+			if s.String() != all[i].String() {
+				t.Errorf("step %d is %q instead of %q", i, s, all[i])
+			}
+		}
+	}
+}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -69,9 +69,11 @@ func (l Line) String() string {
 	return text.String()
 }
 
-// names reports whether a text has a name as a word of its own.
+// names reports whether a text has a name, and not only as a part of another one. A name may have several words.
 func names(text, name string) bool {
-	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" :,()", r) }), name)
+	const between = `[ :,();]`
+
+	return regexp.MustCompile(`(^|` + between + `)` + regexp.QuoteMeta(name) + `($|` + between + `)`).MatchString(text)
 }
 
 // rounded is a number of seconds for people.

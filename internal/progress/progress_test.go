@@ -269,3 +269,17 @@ func TestSpans_fromEnvironment(t *testing.T) {
 		})
 	}
 }
+
+// A line names its machine once, also where the name has several words, or is a part of another name.
+func TestLine_namesTheMachineOnce(t *testing.T) {
+	t.Parallel()
+
+	for machine, want := range map[string]string{
+		"w-1 (replaced)": " prod: reset worker w-1 (replaced): started", "w": " prod: w: reset worker w-1 (replaced): started",
+	} {
+		line := progress.Line{Cluster: "prod", Machine: machine, Step: "reset worker w-1 (replaced)", State: lifecycle.StepStarted}
+		if got := line.String(); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q", machine, got, want)
+		}
+	}
+}
