@@ -8,13 +8,16 @@ import (
 	"maps"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/progress"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -111,6 +114,7 @@ func TestAccExamples_appliedTogether(t *testing.T) {
 
 		w.MustRun("destroy", "-auto-approve")
 		expectEmptyState(t, w)
+		expectClearProgress(t, w)
 
 		for _, on := range grounds {
 			on.gone(t)
@@ -192,6 +196,7 @@ func applyExample(t *testing.T, cli clitest.CLI, folders []string, on ground) {
 	for _, w := range slices.Backward(roots) {
 		w.MustRun("destroy", "-auto-approve")
 		expectEmptyState(t, w)
+		expectClearProgress(t, w)
 	}
 
 	on.gone(t)
@@ -228,6 +233,34 @@ func setVariables(t *testing.T, w *clitest.Workspace, variables map[string]any) 
 		}
 
 		w.Setenv("TF_VAR_"+name, text)
+	}
+}
+
+// expectClearProgress checks that each line of the progress file names its machine once, and that a machine that waits
+// has a reason.
+func expectClearProgress(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	lines := 0
+
+	for text := range strings.Lines(w.Read("progress.jsonl")) {
+		var line progress.Line
+		tftest.Must(t, json.Unmarshal([]byte(text), &line))
+
+		lines++
+
+		name := regexp.MustCompile(`(^|[ :,();])` + regexp.QuoteMeta(line.Machine) + `($|[ :,();])`)
+		if named := len(name.FindAllString(line.String(), -1)); line.Machine != "" && named != 1 {
+			t.Errorf("%s is named %d times in %q", line.Machine, named, line)
+		}
+
+		if line.State == lifecycle.Waiting && line.Reason == "" {
+			t.Errorf("there is no reason in %q", line)
+		}
+	}
+
+	if lines == 0 {
+		t.Error("no progress was written")
 	}
 }
 
