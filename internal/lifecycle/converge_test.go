@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -65,6 +66,38 @@ func TestCreate_endsInAUsableCluster(t *testing.T) {
 		if c.Mutates() {
 			t.Errorf("a second run called %s", c)
 		}
+	}
+}
+
+// An observer of a run learns the steps that did not start yet, in order, until none is left.
+func TestCreate_saysWhatIsNext(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, sim.Options{})
+	runner := s.runner()
+
+	var rounds []string
+
+	ended := false
+	runner.Observed = func(_ cluster.Spec, _ cluster.Snapshot, next func(most int) []step.Step) {
+		if ended = next == nil; ended {
+			return
+		}
+
+		var kinds []string
+		for _, s := range next(10) {
+			kinds = append(kinds, strings.TrimPrefix(fmt.Sprintf("%T", s), "step."))
+		}
+
+		rounds = append(rounds, strings.Join(kinds, " "))
+	}
+
+	if _, err := runner.Converge(bounded(t), s.want); err != nil {
+		t.Fatal(err)
+	}
+
+	if !strings.HasPrefix(rounds[0], "ApplyConfig Bootstrap") || !ended {
+		t.Errorf("next in each round: %q; the end was told: %v", rounds, ended)
 	}
 }
 
