@@ -126,8 +126,7 @@ func TestPlaces_valuesAreFound(t *testing.T) {
 					t.Errorf("no supported Talos has the document %s", at.Kind)
 				}
 
-				// Of carried keys a node tells those that pods were made with.
-				s := sampled(t, at, places.All(), carried(f)...)
+				s := sampled(t, at, places.All(), ownValues(f)...)
 				main := string(yamlOf(t, map[string]any{"machine": map[string]any{"type": "controlplane"},
 					"cluster": map[string]any{}}))
 
@@ -155,10 +154,14 @@ func TestPlaces_valuesAreFound(t *testing.T) {
 	}
 }
 
-// carried are the possible places where a node shows the keys of its machine.
-func carried(f places.Fact) []any {
-	if f.Main.String() == places.CarriedKeys.Main.String() {
+// ownValues are those of facts that take no others.
+func ownValues(f places.Fact) []any {
+	switch f.Main.String() {
+	case places.CarriedKeys.Main.String():
+		// Of carried keys a node tells those that pods were made with.
 		return []any{rotation.Keys{PodTokens: "a1"}.String()}
+	case "cluster.inlineManifests":
+		return []any{[]any{map[string]any{"name": "a", "contents": "b"}}}
 	}
 
 	return nil

@@ -57,6 +57,20 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 // Since is the minor version of Talos 1 that introduced a kind, the oldest supported one for kinds that are older.
 func Since(kind string) uint64 { return kinds[kind].since }
 
+// SinceField is the minor version of Talos 1 that introduced a field of a kind, which is that of the kind where the table
+// has no newer one.
+func SinceField(kind string, path []string) uint64 {
+	since := Since(kind)
+
+	for _, f := range kinds[kind].fields {
+		if len(f.path) <= len(path) && slices.Equal(f.path, path[:len(f.path)]) {
+			since = max(since, f.since)
+		}
+	}
+
+	return since
+}
+
 // Newer finds a field in the content of a document that Talos 1.<minor> does not know, and the minor version that
 // introduced it. The content has maps, lists and values. An empty path means that there is none.
 func Newer(kind string, content any, minor uint64) (path string, least uint64) {

@@ -68,7 +68,30 @@ type Fact struct {
 	// Secret is a value that carries secrets without Talos treating it as one (machinery 1.13 and 1.14, RedactSecrets
 	// leaves it in clear text). Plain is one that people put in reviews.
 	Secret, Plain bool
+	// Conversion is what becomes of the value where a patch of the main document is written as documents; it is empty for
+	// sections whose parts have rows of their own. Why is the reason where the value does not move, or what its form is.
+	Conversion Conversion
+	Why        string
 }
+
+// Conversion is what becomes of a value of the main document in a contract with separate documents.
+type Conversion string
+
+// The kinds of conversions.
+const (
+	// Moves to its document unchanged.
+	Moves Conversion = "moves"
+	// Inverts moves the opposite of a boolean.
+	Inverts Conversion = "inverts"
+	// Rewritten needs another form, which package convert has.
+	Rewritten Conversion = "rewritten"
+	// Stays in the main document, where it is valid beside all documents.
+	Stays Conversion = "stays"
+	// Removed has no effect any more.
+	Removed Conversion = "removed"
+	// Lost has no successor, and cannot stay.
+	Lost Conversion = "lost"
+)
 
 // Of is where documents of a kind say it; ok is false where they do not.
 func (f Fact) Of(kind string) (at Spot, ok bool) {

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"reflect"
@@ -88,25 +89,29 @@ func (o *OIDCConfig) arguments() map[string]string {
 
 // readArguments is the reverse; nil where the arguments name no issuer and client.
 func readArguments(arguments meta.Args) *OIDCConfig {
-	text := func(name string) string {
-		values := arguments.ToMap()[name]
-		if len(values) != 1 {
-			return ""
+	texts := map[string]string{}
+
+	for name, values := range arguments.ToMap() {
+		if len(values) == 1 {
+			texts[name] = values[0]
 		}
-
-		return values[0]
 	}
 
-	o := &OIDCConfig{IssuerURL: text(issuerArgument), ClientID: text(clientArgument),
-		UsernameClaim: text(usernameArgument), UsernamePrefix: text(usernamePrefixArgument),
-		GroupsClaim: text(groupsArgument), GroupsPrefix: text(groupsPrefixArgument)}
-
-	if claim, value, ok := strings.Cut(text(requiredArgument), "="); ok {
-		o.RequiredClaims = map[string]string{claim: value}
-	}
-
+	o := ofArguments(texts)
 	if o.IssuerURL == "" || o.ClientID == "" {
 		return nil
+	}
+
+	return o
+}
+
+func ofArguments(arguments map[string]string) *OIDCConfig {
+	o := &OIDCConfig{IssuerURL: arguments[issuerArgument], ClientID: arguments[clientArgument],
+		UsernameClaim: arguments[usernameArgument], UsernamePrefix: arguments[usernamePrefixArgument],
+		GroupsClaim: arguments[groupsArgument], GroupsPrefix: arguments[groupsPrefixArgument]}
+
+	if claim, value, ok := strings.Cut(arguments[requiredArgument], "="); ok {
+		o.RequiredClaims = map[string]string{claim: value}
 	}
 
 	return o
@@ -248,4 +253,22 @@ func (o *OIDCConfig) check(found *problems, t Target) {
 		found.add("oidc.required_claims", "more than one claim with version_contract "+t.Contract.String(),
 			"one: before contract v1.14 it is one argument of the API server", "remove the others, or move to v1.14")
 	}
+}
+
+// Authenticator is the entry of the configuration of authentication that is the same as arguments of the API server.
+func Authenticator(arguments map[string]string) (map[string]any, error) {
+	o := ofArguments(arguments)
+	if o.IssuerURL == "" || o.ClientID == "" {
+		return nil, fmt.Errorf("KubeAuthenticationConfig needs both %s and %s: write them in one patch", issuerArgument,
+			clientArgument)
+	}
+
+	again := o.arguments()
+	for name := range arguments {
+		if again[name] != arguments[name] {
+			return nil, fmt.Errorf("KubeAuthenticationConfig has nothing for %s: write the document", name)
+		}
+	}
+
+	return o.authenticator(), nil
 }

@@ -71,6 +71,9 @@ output "id" {
     customization = { systemExtensions = { officialExtensions = ["siderolabs/qemu-guest-agent"] } }
   }))
 }
+output "converted" {
+  value = provider::talosop::convert_patches(["machine: {sysctls: {a: b}}"], "worker", "v1.13", "v1.14")
+}
 output "path" {
   value = provider::talosop::upgrade_path("v1.11.3", terraform_data.late.output)
 }
@@ -122,7 +125,9 @@ func TestAccFunctions_underTheCLIs(t *testing.T) {
 			"installers": []any{"ghcr.io/siderolabs/installer:v1.13.0",
 				"factory.talos.dev/aws-installer-secureboot/" + vanilla + ":v1.14.1",
 				"factory.talos.dev/metal-installer/" + vanilla + ":v1.13.0"},
-			"id":   "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515",
+			"id": "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515",
+			"converted": map[string]any{"kept": []any{}, "removed": []any{},
+				"patches": []any{"apiVersion: v1alpha1\nkind: SysctlConfig\nparams: {a: b}\n"}},
 			"path": []any{"v1.12.12", "v1.13.0"},
 			"late": "factory.talos.dev/metal-installer/" + vanilla + ":v1.13.0",
 		}

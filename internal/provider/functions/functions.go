@@ -23,8 +23,8 @@ func All() []func() function.Function {
 	var all []func() function.Function
 
 	for _, p := range []pure{
-		mergePatches(), validatePatch(), machineConfigDiff(), parseMachineConfig(), installerImage(), schematicID(),
-		upgradePath(),
+		mergePatches(), validatePatch(), convertPatches(), machineConfigDiff(), parseMachineConfig(), installerImage(),
+		schematicID(), upgradePath(),
 	} {
 		all = append(all, func() function.Function { return p })
 	}

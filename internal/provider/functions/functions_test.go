@@ -63,6 +63,8 @@ func texts(all ...string) []attr.Value {
 	return values
 }
 
+func listOf(all ...string) attr.Value { return types.ListValueMust(types.StringType, texts(all...)) }
+
 func options(given map[string]string) attr.Value {
 	values := map[string]attr.Value{}
 	for name, text := range given {
@@ -117,6 +119,11 @@ func TestFunctions_give(t *testing.T) {
 			`"factory.talos.dev/metal-installer/` + guestAgent + `:v1.13.0"`},
 		{"installer_image", append(texts("v1.13.0", guestAgent), types.MapValueMust(types.StringType, map[string]attr.Value{"platform": types.StringNull()})),
 			`"factory.talos.dev/metal-installer/` + guestAgent + `:v1.13.0"`},
+		{"convert_patches", append([]attr.Value{listOf("machine: {certSANs: [a]}", "machine: {sysctls: {a: b}}", "cluster: {proxy: {mode: ipvs}}")},
+			texts("worker", "v1.13", "v1.14")...),
+			`{"kept":[{"patch":0,"path":"machine.certSANs","reason":"only the main document has it"}],` +
+				`"patches":["machine: {certSANs: [a]}","apiVersion: v1alpha1\nkind: SysctlConfig\nparams: {a: b}\n",""],` +
+				`"removed":[{"patch":2,"path":"cluster.proxy.mode","reason":"it has no effect on workers"}]}`},
 		{"schematic_id", texts("{}"), `"376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"`},
 		{"schematic_id", texts(guestAgent), `"` + guestAgent + `"`},
 		{"upgrade_path", texts("v1.11.3", "v1.14.1"), `["v1.12.12","v1.13.9","v1.14.1"]`},
@@ -156,6 +163,10 @@ func TestFunctions_refuse(t *testing.T) {
 			"did you mean HostnameConfig?"},
 		{"validate_patch", texts("machine: {}", "latest"), 1, `found "latest"`},
 		{"validate_patch", texts("machine: {}", "v1.9"), 1, "v1.10.0 to v1.14.x"},
+		{"convert_patches", append([]attr.Value{listOf("", "machine: {kubelet: {extraMounts: []}, token: hunter2}")}, texts("worker", "v1.13", "v1.14")...),
+			0, "[1]: found machine.kubelet.extraMounts"},
+		{"convert_patches", append([]attr.Value{listOf()}, texts("hunter", "v1.13", "v1.14")...), 1, "controlplane"},
+		{"convert_patches", append([]attr.Value{listOf()}, texts("worker", "v1.14", "v1.13")...), 3, "a newer one"},
 		{"machine_config_diff", texts("machine: [hunter2", "{}"), 0, "an invalid configuration"},
 		{"machine_config_diff", texts("{}", "machine: [hunter2"), 1, "an invalid configuration"},
 		{"parse_machine_config", texts("- hunter2"), 0, "a document that is not a mapping"},
