@@ -65,7 +65,17 @@ func (l List) Errors() List {
 // setting.
 func InvalidField(p *FieldError, machines []string) Finding {
 	return invalidSetting.At(p.At, Args{"found": strings.TrimSuffix(p.Field.Found, "."), "machines": machines,
-		"allowed": strings.TrimSuffix(p.Field.Allowed, "."), "fix": Sentences(p.Field.Fix)})
+		"allowed": strings.TrimSuffix(p.Field.Allowed, "."), "fix": Sentences(p.Field.Fix),
+		"converted": indented(p.Field.Converted)})
+}
+
+// indented keeps the CLIs from breaking the lines of a text.
+func indented(text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
 }
 
 // MistakesAt converts the errors that internal/machineconfig found in the value of one attribute.

@@ -46,7 +46,8 @@ var (
 	invalidSetting = Messages.Invalid("invalid_setting",
 		"Found {{.found}}{{if .machines}}, for {{brief .machines}}{{end}}.",
 		"{{if .allowed}}Allowed: {{.allowed}}.{{end}}",
-		"{{.fix}}")
+		"{{.fix}}{{if .converted}}\n\nThe patch as documents; the function convert_patches also keeps its comments and "+
+			"secrets:\n\n{{.converted}}{{end}}")
 
 	invalidSecrets = Messages.Invalid("invalid_secrets",
 		"{{.problems}}.",

@@ -177,3 +177,43 @@ func TestConvertPatches_refuses(t *testing.T) {
 		}
 	}
 }
+
+// A plan that refuses a patch shows what it is for its contract, for each role, and no secret of it.
+func TestRefusal_showsTheConvertedPatch(t *testing.T) {
+	t.Parallel()
+
+	const patch = `machine:
+  # hunter2
+  nodeLabels: {rack: a1, gone: {$patch: delete}}
+  env: {PASSWORD: hunter2}
+cluster: {proxy: {disabled: true}}
+`
+
+	for role, want := range map[Role]string{
+		ControlPlane: "kind: KubeProxyConfig\nenabled: false\n", Worker: "labels: {rack: a1, gone: {$patch: delete}}\n",
+	} {
+		c := testCluster(documentContract)
+		c.Patches = []string{"machine: {sysctls: {a: b}}", patch}
+
+		m := testMachine(role)
+		m.Patches = []string{"machine: {certSANs: [a.test]}"}
+
+		_, err := Generate(c, m, testBundle(t))
+
+		mistakes := FieldErrors(err)
+		if len(mistakes) != 1 || mistakes[0].Field != "patches[1]" || !strings.Contains(mistakes[0].Converted, want) ||
+			strings.Contains(mistakes[0].Converted, "hunter2") || !strings.Contains(mistakes[0].Converted, "PASSWORD") {
+			t.Errorf("%s: %v\n%s", role, err, mistakes[0].Converted)
+		}
+	}
+
+	if _, err := with(t, documentContract, "machine: {kubelet: {extraMounts: [{destination: /a}]}}"); FieldErrors(err)[0].Converted != "" {
+		t.Errorf("%v", err)
+	}
+
+	// A deletion without effect.
+	_, err := with(t, documentContract, "cluster: {apiServer: {admissionControl: {$patch: delete}}}")
+	if got := FieldErrors(err)[0].Converted; got != "apiVersion: v1alpha1\nkind: KubeAdmissionControlConfig\nname: PodSecurity\n$patch: delete\n" {
+		t.Errorf("%v\n%s", err, got)
+	}
+}

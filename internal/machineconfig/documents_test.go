@@ -133,7 +133,8 @@ func TestDocuments_refuseWhatOthersOfPatchesReplace(t *testing.T) {
 	}
 
 	want := FieldError{Field: "patches[1]", Allowed: "either of them", Fix: "write the document KubeSpanConfig instead",
-		Found: "machine.network.kubespan of the main document, beside the document KubeSpanConfig", Err: ErrInvalidConfig}
+		Found: "machine.network.kubespan of the main document, beside the document KubeSpanConfig", Err: errBeside,
+		Converted: "apiVersion: v1alpha1\nkind: KubeSpanConfig\nmtu: 1400\n"}
 	if *mistakes[0] != want {
 		t.Errorf("got %v, want %v", mistakes[0], want)
 	}

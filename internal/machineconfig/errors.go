@@ -34,6 +34,8 @@ type FieldError struct {
 	Allowed string
 	// Fix is how to fix it; may be empty.
 	Fix string
+	// Converted is a patch in the form that is allowed, with secrets hidden; may be empty.
+	Converted string
 	// Err is one of the reasons above, or nil.
 	Err error
 }

@@ -107,7 +107,7 @@ func (g *Generator) patched(m Machine) (*documents, error) {
 			}
 
 			if err := base.apply(at(scope.field, i), parsed); err != nil {
-				return nil, err
+				return nil, g.withConverted(m, err)
 			}
 		}
 	}

@@ -123,6 +123,84 @@ func Redacted(cfg []byte) (string, error) {
 	return strings.Join(texts, "---\n"), nil
 }
 
+// withoutSecrets is a patch with the values that Redacted hides hidden, and without comments.
+func withoutSecrets(patch string) (string, error) {
+	chunks, err := split(patch)
+	if err != nil {
+		return "", fmt.Errorf("redact patch: %w", errNotData)
+	}
+
+	var texts []string
+
+	for _, c := range chunks {
+		if c.node == nil {
+			continue
+		}
+
+		text, err := chunkWithoutSecrets(c)
+		if err != nil {
+			return "", fmt.Errorf("redact patch: %w", err)
+		}
+
+		texts = append(texts, text)
+	}
+
+	return strings.Join(texts, "---\n"), nil
+}
+
+func chunkWithoutSecrets(c chunk) (string, error) {
+	root, err := plainNode(c.node)
+	if err != nil {
+		return "", err
+	}
+
+	// The library reads no deletes outside of patches.
+	values := cloneNode(root, map[*yaml.Node]*yaml.Node{})
+	dropDeletes(values)
+
+	encoded, err := encodeNode(values)
+	if err != nil {
+		return "", errNotData
+	}
+
+	d, err := chunk{text: string(encoded), node: values}.loaded()
+	if err != nil {
+		return "", err
+	}
+
+	hidden, err := hiddenPaths(d)
+	if err != nil {
+		return "", err
+	}
+
+	redact(root, nil, func(path fieldpath.Path) bool {
+		return path[len(path)-1] != patchKey && hidden(path) && !d.identifies(path)
+	})
+
+	text, err := encodeNode(root)
+
+	return string(text), err
+}
+
+// dropDeletes removes what a patch deletes.
+func dropDeletes(node *yaml.Node) {
+	var kept []*yaml.Node
+
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		if value := node.Content[i+1]; node.Content[i].Value != patchKey && scalarAt(value, patchKey) == "" {
+			kept = append(kept, node.Content[i], value)
+		}
+	}
+
+	if node.Kind == yaml.MappingNode {
+		node.Content = kept
+	}
+
+	for _, inner := range node.Content {
+		dropDeletes(inner)
+	}
+}
+
 // redact hides values below a node, which has no aliases.
 func redact(node *yaml.Node, path fieldpath.Path, hidden func(fieldpath.Path) bool) {
 	switch {

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,9 +36,12 @@ func refusal(f places.Fact, field string, generated bool, contract string) *Fiel
 
 	return &FieldError{
 		Field: field, Found: f.Main.String() + " of the main document, beside the document " + f.Beside,
-		Allowed: allowed, Fix: "write the " + strings.Join(instead, " or the ") + " instead", Err: ErrInvalidConfig,
+		Allowed: allowed, Fix: "write the " + strings.Join(instead, " or the ") + " instead", Err: errBeside,
 	}
 }
+
+// errBeside is about a part of the main document beside the document that has taken its place.
+var errBeside = fmt.Errorf("%w: a field and its document", ErrInvalidConfig)
 
 // conflict finds the patch that sets a part of the main document beside the document that has taken its place. Both
 // together are refused by Talos, or one of them has no effect.
@@ -62,11 +66,46 @@ func (g *Generator) conflict(d *documents, m Machine) error {
 		}
 
 		if field != "" {
-			return refusal(f, field, d.generated.Has(f.Beside), g.contract.String())
+			return g.withConverted(m, refusal(f, field, d.generated.Has(f.Beside), g.contract.String()))
 		}
 	}
 
 	return g.misplaced(d, m)
+}
+
+// withConverted adds to a refusal what the patch is in the form of the contract. Without a form with the same effect, the
+// error is what it was.
+func (g *Generator) withConverted(m Machine, err error) error {
+	var refused *FieldError
+	if !errors.As(err, &refused) || !errors.Is(err, errBeside) {
+		return err
+	}
+
+	var (
+		patches []string
+		which   = -1
+	)
+
+	for _, scope := range g.scopes(m) {
+		for i, text := range scope.patches {
+			if at(scope.field, i) == refused.Field {
+				which = len(patches)
+			}
+
+			patches = append(patches, text)
+		}
+	}
+
+	all, unconverted := convertPatches(patches, m.Role, uint64(g.contract.Minor)) //nolint:gosec // parseContract knows it
+	if unconverted != nil || which < 0 {
+		return err
+	}
+
+	if shown, unshown := withoutSecrets(all.Patches[which]); unshown == nil {
+		refused.Converted = shown
+	}
+
+	return err
 }
 
 // misplaced finds the patch that gives a worker a document which only control planes may have.

@@ -261,7 +261,7 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 
 // FieldDiagnostics shows the errors of a rendering at their attributes. An error that machines share is shown once.
 func FieldDiagnostics(p Set, err error) finding.List {
-	type mistake struct{ at, found string }
+	type mistake struct{ at, found, converted string }
 
 	var (
 		diags    finding.List
@@ -273,7 +273,7 @@ func FieldDiagnostics(p Set, err error) finding.List {
 	for _, e := range finding.Flatten(err) {
 		var problem *finding.FieldError
 		if errors.As(e, &problem) {
-			of := mistake{problem.At.String(), problem.Field.Found}
+			of := mistake{problem.At.String(), problem.Field.Found, problem.Field.Converted}
 			if problems[of] == nil {
 				problems[of] = problem
 			}
