@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,4 +130,70 @@ func validEffects(t *testing.T, contract string, role Role, patches ...string) e
 	}
 
 	return effectsOf(provider)
+}
+
+// A machine of Talos 1.14 that moves to the contract with converted patches reboots for what the contract adds, and not
+// for what patches have.
+func TestConvertPatches_addsNoReboots(t *testing.T) {
+	t.Parallel()
+
+	for _, patch := range convertCorpus(t) {
+		if patch.refused != "" {
+			continue
+		}
+
+		for _, role := range patch.roles {
+			converted, err := ConvertPatches([]string{patch.text}, role, patch.from, documentContract)
+			if err != nil {
+				t.Fatalf("%s: %v", patch.name, err)
+			}
+
+			got := reboots(t, patch.from, role, patch.text, converted.Patches[0])
+			if want := reboots(t, patch.from, role, "", ""); got != want {
+				t.Errorf("%s on a %s reboots for %s, and without patches for %s", patch.name, role, got, want)
+			}
+		}
+	}
+
+	for _, role := range []Role{ControlPlane, Worker} {
+		const want = "[SecurityProfileConfig VolumeConfig/EPHEMERAL]"
+		if got := reboots(t, "v1.13", role, "", ""); got != want {
+			t.Errorf("a %s reboots for %s, want %s", role, got, want)
+		}
+	}
+}
+
+// reboots are the fields for which a machine of Talos 1.14 reboots on the way to the documents, and on the way back.
+func reboots(t *testing.T, from string, role Role, patch, converted string) string {
+	t.Helper()
+
+	was, is := testCluster(from), testCluster(documentContract)
+	was.Patches, is.Patches = []string{patch}, []string{converted}
+
+	before, after := generated(t, was, testMachine(role)).Bytes, generated(t, is, testMachine(role)).Bytes
+
+	_, fields, err := NeedsReboot(before, after, "v1.14.1")
+	_, back, backErr := NeedsReboot(after, before, "v1.14.1")
+
+	slices.Sort(fields)
+	slices.Sort(back)
+
+	if err != nil || backErr != nil || !slices.Equal(fields, back) {
+		t.Errorf("it reboots for %v (%v), and back for %v (%v)", fields, err, back, backErr)
+	}
+
+	return fmt.Sprint(fields)
+}
+
+// Without what the contract adds, no machine reboots.
+func TestConvertPatches_moveWithoutReboots(t *testing.T) {
+	t.Parallel()
+
+	for _, role := range []Role{ControlPlane, Worker} {
+		got := reboots(t, "v1.13", role, "", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\n$patch: delete\n"+
+			"---\napiVersion: v1alpha1\nkind: SecurityProfileConfig\nworkloadIsolation: false\n")
+		if got != "[]" {
+			t.Errorf("a %s reboots for %s", role, got)
+		}
+	}
 }

@@ -133,7 +133,7 @@ func (c *Converter) convert(f places.Fact) {
 		c.take(f.Main.Path)
 	case f.Conversion == places.Stays:
 		c.keep(f.Main.Path, f.Why)
-	case !c.controlPlane && ofControlPlanes(f):
+	case !c.controlPlane && OfControlPlanes(f):
 		c.remove(f.Main.Path, "it has no effect on workers")
 	case f.Document.Kind != "" && Since(f) > c.minor:
 		c.keep(f.Main.Path, fmt.Sprintf("documents have it from contract v1.%d", Since(f)))
@@ -278,9 +278,9 @@ func (c *Converter) mistake(path []string, why string) {
 	c.result.Mistakes = append(c.result.Mistakes, Note{strings.Join(path, "."), why})
 }
 
-// ofControlPlanes reports whether a part has an effect on control planes alone: its document, or that of a section
+// OfControlPlanes reports whether a part has an effect on control planes alone: its document, or that of a section
 // around it, is of those that Talos refuses on workers.
-func ofControlPlanes(f places.Fact) bool {
+func OfControlPlanes(f places.Fact) bool {
 	return slices.ContainsFunc(places.All(), func(around places.Fact) bool {
 		return controlPlaneKinds()[around.Document.Kind] && len(around.Main.Path) > 0 &&
 			len(around.Main.Path) <= len(f.Main.Path) && slices.Equal(around.Main.Path, f.Main.Path[:len(around.Main.Path)])

@@ -129,14 +129,12 @@ func (c *Converter) hostname(path []string) {
 	}
 }
 
+// stableHostname goes where another patch has the document, which Talos refuses beside it.
 func (c *Converter) stableHostname(path []string) {
-	switch {
-	case !isTrue(c.value(path)):
-		c.keep(path, "the document has no name from an address")
-	case c.named:
+	if c.named && isTrue(c.value(path)) {
 		c.remove(path, "the static host name wins")
-	default:
-		c.put(network.HostnameKind, "", []string{"auto"}, c.take(path), text("stable"))
+	} else {
+		c.keep(path, "the generated document gives way to it, and machines reboot when it changes")
 	}
 }
 

@@ -124,7 +124,7 @@ var (
 	Hostname = fact("machine.network.hostname", in(network.HostnameKind, "hostname"), plain,
 		rewritten("with auto: off"))
 	StableHostname = fact("machine.features.stableHostname", in(network.HostnameKind, "auto"), plain,
-		rewritten("true is auto: stable; false stays, as the document does not have it"))
+		rewritten("stays, as machines reboot when it changes; a static name takes its place"))
 	NodeLabels      = fact("machine.nodeLabels", in(k8s.KubeNodeConfig, "labels"), refused, plain, moves)
 	NodeAnnotations = fact("machine.nodeAnnotations", in(k8s.KubeNodeConfig, "annotations"), refused, moves)
 	NodeTaints      = fact("machine.nodeTaints", in(k8s.KubeNodeConfig, "taints"), refused, plain, moves)

@@ -187,9 +187,12 @@ func BootPart(kind, name string, content any) (part any, ok bool) {
 	case ofVolume(kind, name):
 		return content, true
 	case kind == isolated.Kind:
-		fields, _ := content.(map[string]any)
+		// Off is the same as no document (Talos 1.14, system/services/sandboxd.go).
+		if fields, _ := content.(map[string]any); fields[isolated.Path[0]] == true {
+			return true, true
+		}
 
-		return fields[isolated.Path[0]], true
+		return nil, true
 	default:
 		return nil, false
 	}
