@@ -163,7 +163,7 @@ func TestConvertPatches_addsNoReboots(t *testing.T) {
 	}
 }
 
-// reboots are the fields for which a machine of Talos 1.14 reboots on the way to the documents, and on the way back.
+// reboots are the fields for which a machine of Talos 1.14 reboots when it moves to the documents, and when it goes back.
 func reboots(t *testing.T, from string, role Role, patch, converted string) string {
 	t.Helper()
 

@@ -28,10 +28,10 @@ func convertPatches() pure {
 		name: "convert_patches",
 		definition: function.Definition{
 			Summary: "Convert configuration patches to the documents of a newer version contract",
-			MarkdownDescription: "Writes patches of the main document as the documents that a newer version contract has for " +
-				"them, with the same effect and with their comments. The result has `patches` (one for each, in their order) " +
-				"and lists of `patch` (its index), `path` and `reason`: `kept` are fields that stay in the main document, and " +
-				"`removed` are those without effect. A field that has no form with the same effect is an error. [Fields and " +
+			MarkdownDescription: "Writes patches of the main document as the documents of a newer version contract, with the " +
+				"same effect and their comments. The result has `patches` (one for each, in their order) " +
+				"and two lists with `patch` (its index), `path` and `reason`. `kept` has the fields that stay in the main " +
+				"document, and `removed` those without effect. A field that has no form with the same effect is an error. [Fields and " +
 				"documents](../guides/fields-and-documents.md) lists what each field becomes, and [Move a cluster to contract " +
 				"v1.14](../guides/move-to-contract-1-14.md) shows when to use it.",
 			Parameters: []function.Parameter{
