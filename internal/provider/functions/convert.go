@@ -29,11 +29,9 @@ func convertPatches() pure {
 		definition: function.Definition{
 			Summary: "Convert configuration patches to the documents of a newer version contract",
 			MarkdownDescription: "Writes patches of the main document as the documents of a newer version contract, with the " +
-				"same effect and their comments. The result has `patches` (one for each, in their order) " +
-				"and two lists with `patch` (its index), `path` and `reason`. `kept` has the fields that stay in the main " +
-				"document, and `removed` those without effect. A field that has no form with the same effect is an error. [Fields and " +
-				"documents](../guides/fields-and-documents.md) lists what each field becomes, and [Move a cluster to contract " +
-				"v1.14](../guides/move-to-contract-1-14.md) shows when to use it.",
+				"same effect and their comments ([guide](../guides/move-to-contract-1-14.md)). The result has `patches`, one for " +
+				"each, and the lists `kept` and `removed` of fields that stay, and of fields without effect, with `patch` (its " +
+				"index), `path` and `reason`. A field that has no form with the same effect is an error.",
 			Parameters: []function.Parameter{
 				function.ListParameter{
 					Name: "patches", ElementType: types.StringType,
