@@ -147,7 +147,7 @@ func (p *talosopProvider) Resources(context.Context) []func() resource.Resource 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{machineinfo.NewDataSource, health.NewClusterHealthDataSource,
 		health.NewEtcdMembersDataSource, etcdbackup.NewDataSource, images.NewImageDataSource, images.NewBootDataSource,
-		configdata.NewDataSource}
+		images.NewVersionsDataSource, configdata.NewDataSource}
 }
 
 func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // ErrNotFound means that the factory does not have the requested object.
@@ -140,7 +142,7 @@ func (c Client) do(ctx context.Context, method, content string, path ...string) 
 		return nil, err
 	}
 
-	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+	body, err := io.ReadAll(expansion.NewBudget(longestAnswer).Reader(response.Body))
 	if err := errors.Join(err, response.Body.Close()); err != nil {
 		return nil, fmt.Errorf("read response: %w", err)
 	}

@@ -68,6 +68,10 @@ func TestClient_saysWhatWentWrong(t *testing.T) {
 		if r.URL.Path == "/versions" {
 			http.Error(w, strings.Repeat("long ", 1000), http.StatusBadGateway)
 		}
+
+		if strings.HasPrefix(r.URL.Path, "/schematics/") {
+			_, _ = w.Write(make([]byte, 5<<20))
+		}
 	}))
 	t.Cleanup(other.Close)
 
@@ -77,6 +81,7 @@ func TestClient_saysWhatWentWrong(t *testing.T) {
 		"502 Bad Gateway: long long": second(c.Versions(t.Context())),
 		"is an Image Factory":        second(c.Upload(t.Context(), "{}")),
 		"the response is not a list": second(c.Extensions(t.Context(), "v1.13.0")),
+		"too large after expansion":  second(c.Schematic(t.Context(), guestAgent)),
 		"connection refused":         second(factory.Client{Base: "http://127.0.0.1:1", HTTP: f.Client()}.Versions(t.Context())),
 		"parse factory URL: parse ":  second(factory.Client{Base: "http://[", HTTP: f.Client()}.Versions(t.Context())),
 	} {

@@ -51,6 +51,42 @@ var (
 		"The Image Factory gave no usable answer: {{.cause}}.",
 		"Correct the cause, then try again. Without `online = true`, talosop does not query it.")
 
+	invalidProduct = Messages.Invalid("invalid_product",
+		"Found {{quote .found}}.",
+		"Allowed: talos or kubernetes.",
+		"Use one data source for each.")
+
+	invalidVersionBound = Messages.Invalid("invalid_version_bound",
+		"Found {{quote .found}}.",
+		"Allowed: {{.allowed}}.",
+		"Correct the version.")
+
+	talosVersionMissing = Messages.Invalid("kubernetes_without_talos_version",
+		"Found no `talos_version`, and `product` is kubernetes.",
+		"Each Talos version supports certain Kubernetes versions.",
+		"Set the `talos_version` of the machines.")
+
+	talosVersionUnused = Messages.Invalid("talos_version_unused",
+		"Found `talos_version`, and `product` is talos.",
+		"It only selects Kubernetes releases.",
+		"Remove it, or use `minor`, `up_to` or `newer_than`.")
+
+	factoryUnused = Messages.Invalid("factory_url_unused",
+		"Found `factory_url` together with {{if .kubernetes}}`product = \"kubernetes\"`{{else}}`repository`{{end}}.",
+		"An Image Factory lists only Talos releases, and a repository replaces it.",
+		"Remove one of them.")
+
+	invalidRepository = Messages.Invalid("invalid_release_repository",
+		"The value is not usable: {{.cause}}.",
+		"Allowed: a repository without a tag, such as registry.example.com/siderolabs/installer.",
+		"Write the registry and the path of the repository.")
+
+	releasesNotListed = Messages.Error("releases_not_listed",
+		"Unable to list {{.product}} releases at {{.url}}",
+		"The server gave no usable answer: {{.cause}}.",
+		"Check the URL, the proxy (`HTTPS_PROXY`) and, for a registry, `docker login`. If this computer cannot reach the "+
+			"server, set `repository` to a mirror. In a `check` block, this error is only a warning.")
+
 	platformWithoutNetboot = Messages.Invalid("platform_without_netboot",
 		"Found {{quote .platform}}.",
 		"Allowed: platforms that boot over the network, which are {{.allowed}}.",

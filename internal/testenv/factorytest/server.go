@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
 )
 
-// Factory is a factory with two versions of Talos and some extensions.
+// Factory is a factory with some versions of Talos and some extensions.
 type Factory struct {
 	*httptest.Server
 
@@ -27,7 +27,7 @@ type Factory struct {
 }
 
 // Versions are the available versions.
-var Versions = []string{"v1.12.4", "v1.13.0", "v1.13.2", "v1.14.1"}
+var Versions = []string{"v1.12.4", "v1.13.0", "v1.13.2", "v1.14.0-rc.0", "v1.14.1"}
 
 // Cmdline is the command line of every image.
 const Cmdline = "talos.platform=metal console=tty0 from.the=factory"
