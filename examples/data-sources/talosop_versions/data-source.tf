@@ -17,7 +17,7 @@ output "newest_talos" {
 }
 
 output "newest_patches_of_talos" {
-  value = data.talosop_versions.talos.newest_patches # such as { "v1.13" = "v1.13.2", "v1.14" = "v1.14.1" }
+  value = data.talosop_versions.talos.newest_patches # such as { "v1.14" = "v1.14.1" }
 }
 
 output "newest_kubernetes" {

@@ -98,7 +98,7 @@ func login(t *testing.T, host string) {
 }
 
 // Credentials are sent to their registry, and not to a server that it redirects to, also after a second redirect.
-func TestTags_withCredentials(t *testing.T) {
+func TestTags_credentialsStayWithTheirServer(t *testing.T) {
 	var leaked []string
 
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -63,11 +63,10 @@ func (d *VersionsDataSource) Schema(
 	attributes["timeouts"] = tf.ReadTimeouts(ctx, "Time for the server to answer. Default: `1m`.")
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Releases of Talos or Kubernetes that this provider supports, to choose from: those of an Image " +
-			"Factory, or the tags of a repository in a container registry. Each plan contacts that server, and fails if it " +
-			"does not answer. In a `check` block, such a failure is only a warning. A list that changes must not upgrade a " +
-			"cluster by itself: write versions into the configuration, and compare them with this list " +
-			"([guide](../guides/talos-upgrades#find-new-releases)).",
+		MarkdownDescription: "Releases of Talos or Kubernetes that this provider supports, as an Image Factory or the tags " +
+			"in a container registry list them, to compare with the versions of a cluster " +
+			"([guide](../guides/talos-upgrades#find-new-releases)). Each plan contacts that server, and fails if it does not " +
+			"answer; in a `check` block, it only warns.",
 		Attributes: attributes,
 	}
 }
