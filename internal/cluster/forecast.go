@@ -231,6 +231,10 @@ func (s *Snapshot) upgrade(want Spec, m Machine, op step.Upgrade) {
 		state.Schematic = op.Schematic
 	}
 
+	if m.Extensions != nil {
+		state.Extensions = m.Extensions
+	}
+
 	state.Upgraded = step.UpgradeMark{BootID: state.BootID, Version: op.To, Schematic: op.Schematic}
 	s.Machines[m.Name] = state
 	s.noteStaged(m)

@@ -34,8 +34,18 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (step.Upgrade, bool) {
 	return step.Upgrade{
 		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
 		Installer: release.Installer, Reinstall: same, Container: m.Container, Loses: m.Ephemeral,
-		Evacuation: EvacuationOf(have, m, p),
+		Extensions: extensionChange(s, m), Evacuation: EvacuationOf(have, m, p),
 	}, true
+}
+
+// extensionChange lists the system extensions that come and go with an upgrade. The same schematic has the same ones,
+// whatever their names are in the running image.
+func extensionChange(s step.MachineState, m Machine) string {
+	if m.Extensions == nil || m.Schematic != "" && m.Schematic == s.Schematic {
+		return ""
+	}
+
+	return step.ExtensionChange(s.Extensions, m.Extensions)
 }
 
 // onMedium is true for a machine that runs from its boot medium: it has the Talos of the medium, and the installation

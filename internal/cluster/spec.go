@@ -149,6 +149,8 @@ type Installation struct {
 	Schematic string
 	// Installer is the image that an upgrade to TalosVersion installs.
 	Installer string
+	// Extensions are the names of the system extensions in Installer; nil when they are unknown.
+	Extensions []string
 	// Reinstall is true when another image than Installer was installed on the machine last, so that it is upgraded even
 	// if the version and the schematic are right.
 	Reinstall bool

@@ -34,6 +34,8 @@ type Forecast struct {
 	Makes, Leaves bool
 	// Upgrade is the Kubernetes upgrade.
 	Upgrade UpgradeOf
+	// Schematics are the upgrades to schematics with unknown content.
+	Schematics []SchematicChange
 }
 
 // ForecastCreate forecasts a create: every machine is expected to wait in maintenance mode. It needs only the list of
@@ -110,6 +112,7 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 	diags.Append(obstructions(p, prior, stored, last, policy)...)
 	diags.Append(recorded.remindOfRestore(p, last)...)
 	diags.Append(append(warnOfSteps(p, steps), recorded.warnOfLostExtensions(p, steps)...)...)
+	f.Schematics = recorded.schematicChanges(p, steps)
 	diags.Append(warnOfLeft(recorded.leavingToOthers())...)
 	diags.Append(p.remindOfRejoin(recorded)...)
 	diags.Append(p.warnOfWaiting(steps)...)

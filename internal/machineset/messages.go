@@ -43,6 +43,13 @@ var (
 			"{{bullets .extensions}}",
 		"Workloads that need them stop working. To keep them, set `schematic` or an installer image that has them.")
 
+	extensionsChange = Messages.Warning("extensions_change",
+		"Talos upgrade changes system extensions of {{brief .machines}}",
+		"The configuration has only the ID of the new schematic. With its content in the Image Factory, these system "+
+			"extensions come (+) and go (-):{{bullets .extensions}}",
+		"{{if .removed}}Workloads that need those that go stop working. {{end}}If `schematic` has the content instead of "+
+			"the ID, `operations` shows this, too.")
+
 	rejoinEnabled = Messages.Warning("rejoin_enabled",
 		"`rejoin` is still enabled for {{brief .machines}}",
 		"`rejoin` is true for {{.machines}}, which {{plural .machines \"is\" \"are\"}} in service.",

@@ -224,6 +224,43 @@ func TestWarnOfLostExtensions(t *testing.T) {
 	}
 }
 
+// Schematics that the configuration has only the ID of are read from a factory, once their content is known. The same
+// schematic changes nothing, whatever its extensions are called.
+func TestWarnOfSchematics(t *testing.T) {
+	t.Parallel()
+
+	const id, plain = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515", "ghcr.io/siderolabs/installer:v1.14.1"
+
+	p := aSet(t, workers("batch", 4), group("batch/w-1", func(g *Group) { g.Schematic = id }))
+	r := recordOf(p)
+
+	for name, running := range map[string][]string{"batch/w-1": {"gvisor"}, "batch/w-2": {"gvisor"}, "batch/w-3": nil} {
+		r = r.member(name, func(s *step.MachineState) { s.Extensions = running })
+	}
+
+	r = r.member("batch/w-4", func(s *step.MachineState) { s.Schematic, s.Extensions = id, []string{"agent"} })
+
+	var steps []step.Step
+	for name := range r.Machines {
+		steps = append(steps, step.Upgrade{Machine: name, Installer: "f.example.com/metal-installer/" + id + ":v1.14.1"})
+	}
+
+	changes := PriorState{Record: r}.schematicChanges(p, steps)
+	if len(changes) != 3 || changes[0].ID != id || changes[0].Registry != "f.example.com" {
+		t.Fatalf("the changes are %v", changes)
+	}
+
+	if found := (PriorState{Record: r}).schematicChanges(p, []step.Step{step.Upgrade{Machine: "batch/w-1", Installer: plain}}); found != nil {
+		t.Errorf("an image with known content: %v", found)
+	}
+
+	expect(t, "unknown", WarnOfSchematics(changes, nil), nil, "")
+	expect(t, "known", WarnOfSchematics(changes, map[string][]string{id: {"siderolabs/agent", "siderolabs/gvisor"}}),
+		[]string{"Warning: extensions_change"}, "batch/w-1 and batch/w-2: + agent (schematic ce4c980550dd…)")
+	expect(t, "none", WarnOfSchematics(changes, map[string][]string{id: {}}),
+		[]string{"Warning: extensions_change"}, "batch/w-1 and batch/w-2: - gvisor (schematic ce4c980550dd…)")
+}
+
 // The impact of steps names each machine once in a set, and by Once in one set of disruptions.
 func TestImpactOf(t *testing.T) {
 	t.Parallel()

@@ -199,8 +199,9 @@ func (p Set) machine(name string, recorded PriorState, configured cluster.Config
 func (p Set) installation(m Machine, known step.MachineState) cluster.Installation {
 	return cluster.Installation{
 		TalosVersion: m.Group.TalosVersion, LeastTalos: machineconfig.LeastTalos(p.Settings.Contract, m.Config.System),
-		Schematic: m.schematic(), Installer: m.installer(), Reinstall: reinstalls(m, known),
-		Via: p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade, InstallTarget: m.installTarget(),
+		Schematic: m.schematic(), Installer: m.installer(), Extensions: m.extensionsOf(m.installer()),
+		Reinstall: reinstalls(m, known),
+		Via:       p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade, InstallTarget: m.installTarget(),
 	}
 }
 

@@ -75,7 +75,7 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 			"others write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
 			staticKubeconfigs + "=true` has the same effect; configuration cannot override it."),
 		"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost(),
-		"unreachable_endpoints": providerEndpoints(),
+		"unreachable_endpoints": providerEndpoints(), "factory_url": providerFactory(),
 	})
 	attributes["host"] = clusterhandle.ProviderHost()
 
@@ -120,7 +120,7 @@ func (p *talosopProvider) Configure(
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
 	m.Clusters = config.clusters(ctx)
 	m.Dial, m.Gateway = config.dial(), config.gateway()
-	m.OutOfReach = config.outOfReach()
+	m.OutOfReach, m.Factory = config.outOfReach(), config.factory()
 	if m.Dial != nil {
 		m.Talos.Dial = m.Dial
 	}

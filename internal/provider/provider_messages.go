@@ -26,6 +26,11 @@ var (
 		"Allowed: the endpoint of a cluster, such as https://10.0.0.10:6443.",
 		"Correct the endpoint.")
 
+	invalidFactory = messages.Invalid("invalid_factory_url",
+		"Found {{.found}}.",
+		"Allowed: {{.allowed}}, or none.",
+		"Correct the URL.")
+
 	invalidEnvironment = messages.Error("invalid_environment",
 		"Invalid environment variable "+staticKubeconfigs,
 		"{{.cause}}.",

@@ -28,7 +28,8 @@ type providerModel struct {
 	ProxyURL types.String `tfsdk:"proxy_url"`
 	JumpHost types.Object `tfsdk:"jump_host"`
 
-	UnreachableEndpoints types.List `tfsdk:"unreachable_endpoints"`
+	UnreachableEndpoints types.List   `tfsdk:"unreachable_endpoints"`
+	FactoryURL           types.String `tfsdk:"factory_url"`
 }
 
 // providerStore describes the bucket credentials for all resources and data sources.
@@ -78,7 +79,7 @@ func (p *talosopProvider) ValidateConfig(
 
 	resp.Diagnostics.Append(validateClusters(config.clusters(ctx))...)
 	resp.Diagnostics.Append(config.validateGateway()...)
-	resp.Diagnostics.Append(config.validateEndpoints()...)
+	resp.Diagnostics.Append(append(config.validateEndpoints(), config.validateFactory()...)...)
 }
 
 // storeCredentials reads the credentials of the provider's configuration.

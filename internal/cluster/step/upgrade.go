@@ -2,6 +2,8 @@ package step
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,6 +25,9 @@ type Upgrade struct {
 	Schematic string
 	// Installer is the image.
 	Installer string
+	// Extensions are the system extensions that come and go, see [ExtensionChange]; empty when none does, or when those of
+	// the image are unknown.
+	Extensions string
 	// Reinstall is set when only the image changes.
 	Reinstall bool
 	// Container is set for a machine that is a pod. Replace is the reason when that pod is replaced for something else
@@ -51,15 +56,43 @@ func (s Upgrade) String() string {
 		how = s.and("replace pod")
 	}
 
-	if s.Reinstall {
-		return fmt.Sprintf("upgrade Talos on %s: image %s (%s)", s.Machine, s.Installer, how)
+	return fmt.Sprintf("upgrade Talos on %s: %s (%s)", s.Machine, s.what(), how)
+}
+
+// what is what changes.
+func (s Upgrade) what() string {
+	what := s.From + " -> " + s.To
+
+	switch {
+	case s.Reinstall:
+		what = "image " + s.Installer
+	case s.From == s.To:
+		what = "schematic " + ShortID(s.Schematic)
 	}
 
-	if s.From == s.To {
-		return fmt.Sprintf("upgrade Talos on %s: schematic %s (%s)", s.Machine, ShortID(s.Schematic), how)
+	if s.Extensions != "" {
+		what += ", extensions: " + s.Extensions
 	}
 
-	return fmt.Sprintf("upgrade Talos on %s: %s -> %s (%s)", s.Machine, s.From, s.To, how)
+	return what
+}
+
+// ExtensionChange lists the system extensions that come and go, such as "+ qemu-guest-agent, - gvisor".
+func ExtensionChange(running, wanted []string) string {
+	var change []string
+
+	for _, side := range []struct {
+		mark         string
+		names, other []string
+	}{{"+ ", wanted, running}, {"- ", running, wanted}} {
+		for _, name := range slices.Sorted(slices.Values(side.names)) {
+			if !slices.Contains(side.other, name) {
+				change = append(change, side.mark+name)
+			}
+		}
+	}
+
+	return strings.Join(slices.Compact(change), ", ")
 }
 
 // sideEffects are the side effects of replacing a pod.

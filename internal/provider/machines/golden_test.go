@@ -423,7 +423,9 @@ const aFile = "machine:\n  files:\n    - path: /var/a\n      op: create\n      p
 
 func planScenarios() map[string]planScenario {
 	const (
-		gpu      = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+		gpu            = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+		withGuestAgent = "customization: {systemExtensions: {officialExtensions: [siderolabs/qemu-guest-agent, " +
+			"siderolabs/iscsi-tools]}}"
 		otherOne = "4c4c4544-0042-3510-8053-000000000000"
 		label    = "machine:\n  nodeLabels:\n    rack: b2"
 	)
@@ -540,6 +542,18 @@ func planScenarios() map[string]planScenario {
 		"schematic": {
 			says:   "A pool gets another schematic at the same version.",
 			before: tftest.BaseCluster(), after: tftest.With(tftest.BaseCluster(), gpu, "workers", "gpu", "schematic"),
+		},
+		"schematic-by-content": {
+			says:   "A pool gets another schematic, whose system extensions are known, with another Talos in two steps.",
+			before: olderCluster("v1.11.6"),
+			after:  tftest.With(olderCluster("v1.13.0"), withGuestAgent, "workers", "gpu", "schematic"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				state = seen(t, state, "gpu/w-1", "schematic", strings.Repeat("0", 64))
+
+				return seen(t, state, "gpu/w-1", "extensions", []string{"gvisor", "iscsi-tools"})
+			},
 		},
 		"image": {
 			says: "The control plane is installed from another image of the same Talos. What was installed on cp-3 is not " +

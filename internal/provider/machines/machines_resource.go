@@ -411,6 +411,7 @@ func (r *machinesResource[M, P]) advise(
 
 	if !diags.HasError() {
 		diags.Append(tf.Diagnostics(r.WarnOfRemovals(ctx, p.Set, f.Upgrade))...)
+		diags.Append(tf.Diagnostics(r.WarnOfSchematics(ctx, f.Schematics))...)
 	}
 
 	return diags

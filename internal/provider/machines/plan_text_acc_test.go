@@ -161,7 +161,7 @@ func TestAccPlanText(t *testing.T) {
 		}
 
 		w := clitest.NewWorkspace(t, cli)
-		w.Write("providers.tf", sitetest.ProviderHCL)
+		w.Write("providers.tf", sitetest.ProviderHCL+"provider \"talosop\" { factory_url = \"none\" }\n")
 
 		changes, between := reviewedChanges(), false
 		for i, change := range changes {

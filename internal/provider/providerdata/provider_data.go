@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
+	"github.com/talosop/terraform-provider-talosop/internal/image/factory"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -56,6 +58,10 @@ type ProviderData struct {
 	ledger *ledger.Ledger
 	// Addons is what the addons of a process share.
 	Addons *Addons
+	// Factory is the URL of the Image Factory with the content of schematics; empty for the registry of their images.
+	Factory string
+	// Schematics reads that content at plan time; nil asks no factory.
+	Schematics *factory.Schematics
 	// Removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks no cluster.
 	Removals func(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (UpgradeObstacles, error)
 }
@@ -67,6 +73,7 @@ func NewProviderData() *ProviderData {
 		Talos: talos.Options{Digest: machineconfig.Digest, Images: machineconfig.Images,
 			Keys: machineconfig.Keys},
 		Removals:          askForRemovals,
+		Schematics:        factory.NewSchematics(http.DefaultClient, schematicTimeout),
 		KubernetesTimeout: 10 * time.Second,
 		PlanTimeout:       LookLimit,
 		ledger:            ledger.New(),

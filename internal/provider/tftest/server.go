@@ -43,9 +43,11 @@ func QuickProviderData() *providerdata.ProviderData {
 	return m
 }
 
-// NewProviderData is the data of a process that treats the secrets of Bundle and NewBundle as new.
+// NewProviderData is the data of a process that treats the secrets of Bundle and NewBundle as new, and asks no Image
+// Factory.
 func NewProviderData() *providerdata.ProviderData {
 	m := providerdata.NewProviderData()
+	m.Schematics = nil
 	first, err := firstBundle()
 
 	newSecrets.mu.Lock()
