@@ -112,7 +112,6 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 	diags.Append(obstructions(p, prior, stored, last, policy)...)
 	diags.Append(recorded.remindOfRestore(p, last)...)
 	diags.Append(append(warnOfSteps(p, steps), recorded.warnOfLostExtensions(p, steps)...)...)
-	f.Schematics = recorded.schematicChanges(p, steps)
 	diags.Append(warnOfLeft(recorded.leavingToOthers())...)
 	diags.Append(p.remindOfRejoin(recorded)...)
 	diags.Append(p.warnOfWaiting(steps)...)
@@ -128,6 +127,8 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 func (f Forecast) with(
 	p, prior Set, recorded PriorState, files Rendered, steps []step.Step, last cluster.Decision,
 ) Forecast {
+	f.Schematics = recorded.schematicChanges(p, steps)
+
 	if p.Settings.KubernetesVersion != prior.Settings.KubernetesVersion && recorded.unseenImages(p) {
 		return f // the run decides what the machines need for it
 	}

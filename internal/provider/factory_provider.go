@@ -11,10 +11,9 @@ import (
 )
 
 func providerFactory() schema.StringAttribute {
-	return tf.OptionalString("URL of an Image Factory, such as `" + assets.PublicFactory + "`, in which plans look up the " +
-		"content of a new schematic that is given by its ID, to show its system extensions by name; `" +
-		providerdata.NoFactory + "` for no look-up. Default: the registry of the installer image. Without an answer, plans " +
-		"show the ID.")
+	return tf.OptionalString("URL of the Image Factory in which plans look up new schematics by their ID, such as `" +
+		assets.PublicFactory + "`; `" + providerdata.NoFactory + "` for no look-up. Plans then show system extensions by " +
+		"name, and otherwise the ID. Default: the registry of the installer image.")
 }
 
 // factory is the URL of the factory; none while it is unknown.

@@ -63,10 +63,9 @@ func (d *VersionsDataSource) Schema(
 	attributes["timeouts"] = tf.ReadTimeouts(ctx, "Time for the server to answer. Default: `1m`.")
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Releases of Talos or Kubernetes that this provider supports, as an Image Factory or the tags " +
-			"in a container registry list them, to compare with the versions of a cluster " +
-			"([guide](../guides/talos-upgrades#find-new-releases)). Each plan contacts that server, and fails if it does not " +
-			"answer; in a `check` block, it only warns.",
+		MarkdownDescription: "Releases of Talos or Kubernetes that this provider supports, as an Image Factory or a " +
+			"container registry lists them ([guide](../guides/talos-upgrades#find-new-releases)). Each plan contacts that " +
+			"server, and fails if it does not answer. In a `check` block, the failure is a warning.",
 		Attributes: attributes,
 	}
 }
@@ -77,8 +76,8 @@ func versionsAttributes() map[string]resource.Attribute {
 		"talos_version": tf.OptionalString("Talos version that has to support the releases, such as `" +
 			machineconfig.CurrentTalos + "`, with or without the `v`. Required for `kubernetes`, and only used there."),
 		"minor": tf.OptionalString("Minor version to list, such as `v1.14`, with or without the `v`. Default: all."),
-		"up_to": tf.OptionalString("Newest version to list, such as `v1.14.1`, or newest minor version with all its patches, " +
-			"such as `v1.14`; with or without the `v`. Default: no bound."),
+		"up_to": tf.OptionalString("Newest version to list, such as `v1.14.1`, or newest minor version with all its " +
+			"patches, such as `v1.14`; with or without the `v`. Default: no bound."),
 		"newer_than": tf.OptionalString("Version after which the list begins, such as `v1.14.0`, with or without the `v`: " +
 			"`length(versions)` is then how many releases it is behind. Default: no bound."),
 		"prereleases": tf.OptionalBool("Whether to list alpha and beta versions and release candidates. Default: `false`."),
