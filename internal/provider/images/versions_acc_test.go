@@ -35,6 +35,7 @@ func TestAccVersions_inChecks(t *testing.T) {
 			codes, denied   []string
 		}{
 			{"recent", "-var=most_patches_behind=2", "", nil, []string{}},
+			{"recent on Talos 1.14", "-var=talos_version=v1.14.1", "", nil, []string{}},
 			{"behind", "-var=most_patches_behind=1", "Kubernetes v1.36.3 is behind: v1.36.4, v1.36.5.", nil,
 				[]string{"check kubernetes_is_recent: fail"}},
 			{"offline", "-var=factory_url=http://127.0.0.1:1", "", []string{"releases_not_listed"},
@@ -50,6 +51,13 @@ func TestAccVersions_inChecks(t *testing.T) {
 			if diff := cmp.Diff(test.denied, denied(t, w)); diff != "" {
 				t.Errorf("%s:\n%s", test.name, diff)
 			}
+		}
+
+		w.MustRun("apply", "-auto-approve")
+
+		// Each plan of the CLIs reads data sources in a `check` again, and so is not empty. It changes no resource.
+		if planned := w.MustRun("plan").Stdout; !strings.Contains(planned, "Plan: 0 to add, 0 to change, 0 to destroy.") {
+			t.Errorf("after an apply, the plan says:\n%s", planned)
 		}
 	})
 }
