@@ -76,7 +76,7 @@ type hops struct{ up, down hop }
 
 // findHops finds the lowest version that any machine must reach next, and the highest one among downgrades. A machine
 // that was upgraded and has not worked since has not finished its hop. A silent machine may still be at the beginning
-// of its path.
+// of its path, unless this run upgraded it.
 func (r *rollout) findHops() {
 	for _, m := range r.want.all() {
 		s := r.have.Machines[m.Name]
@@ -104,7 +104,7 @@ func (r *rollout) findHops() {
 			r.hops.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
 		}
 
-		if _, upgrades := r.upgrades[m.Name]; upgrades || s.Answers() || s.Current {
+		if _, upgrades := r.upgrades[m.Name]; upgrades || s.Answers() || s.Current || s.Upgraded.Version != "" {
 			continue
 		}
 
