@@ -73,8 +73,8 @@ func (g *Generator) conflict(d *documents, m Machine) error {
 	return g.misplaced(d, m)
 }
 
-// withConverted adds to a refusal what the patch is in the form of the contract. Without a form with the same effect, the
-// error is what it was.
+// withConverted adds to a refusal what the patch is in the form of the contract. Without a form with the same effect,
+// the error is what it was.
 func (g *Generator) withConverted(m Machine, err error) error {
 	var refused *FieldError
 	if !errors.As(err, &refused) || !errors.Is(err, errBeside) {

@@ -118,11 +118,7 @@ func (c *Converter) deleted(path []string) []string {
 }
 
 // value is what the document has at a path; nil where there is nothing.
-func (c *Converter) value(path []string) *yaml.Node {
-	_, value := find(c.main, path)
-
-	return value
-}
+func (c *Converter) value(path []string) *yaml.Node { return find(c.main, path) }
 
 // convert handles one part that the document has.
 func (c *Converter) convert(f places.Fact) {
@@ -153,8 +149,7 @@ func Since(f places.Fact) uint64 { return fields.SinceField(f.Document.Kind, f.D
 
 // move puts a value into its document.
 func (c *Converter) move(f places.Fact) {
-	path := f.Main.Path
-	key, value := find(c.main, path)
+	path, value := f.Main.Path, c.value(f.Main.Path)
 
 	switch {
 	case isDelete(value):
@@ -176,8 +171,7 @@ func (c *Converter) move(f places.Fact) {
 		value = scalar(fmt.Sprint(!isTrue(value)), "!!bool", value)
 	}
 
-	key = c.take(path)
-	c.put(f.Document.Kind, "", f.Document.Path, key, value)
+	c.put(f.Document.Kind, "", f.Document.Path, c.take(path), value)
 }
 
 // put adds a value to a document; a value at its root is a mapping, whose fields are added.

@@ -7,20 +7,20 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// find is the key and the value at a path of mappings; nil where there is none.
-func find(root *yaml.Node, path []string) (key, value *yaml.Node) {
-	value = root
+// find is the value at a path of mappings; nil where there is none.
+func find(root *yaml.Node, path []string) *yaml.Node {
+	value := root
 
 	for _, step := range path {
 		i := indexOf(value, step)
 		if i < 0 {
-			return nil, nil
+			return nil
 		}
 
-		key, value = value.Content[i], value.Content[i+1]
+		value = value.Content[i+1]
 	}
 
-	return key, value
+	return value
 }
 
 func indexOf(mapping *yaml.Node, key string) int {
@@ -58,8 +58,7 @@ func textOf(mapping *yaml.Node, key string) string {
 // take removes the value at a path, and the sections that are empty without it. It returns the key, to which the
 // comments of these sections go.
 func take(root *yaml.Node, path []string) *yaml.Node {
-	_, parent := find(root, path[:len(path)-1])
-
+	parent := find(root, path[:len(path)-1])
 	i := indexOf(parent, path[len(path)-1])
 	key := parent.Content[i]
 	parent.Content = slices.Delete(slices.Clone(parent.Content), i, i+2)

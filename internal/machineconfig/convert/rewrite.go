@@ -41,17 +41,17 @@ var rewrites = map[string]func(c *Converter, path []string){
 	"machine.time.servers":                      (*Converter).timeServers,
 }
 
-// each converts a list whose elements become documents of their own, named by a key. Elements that delete one become
+// each converts a list whose elements become documents of their own, by their name. Elements that delete one become
 // documents that do. The function has the fields of the document.
-func (c *Converter) each(path []string, kind, by string, fields func(element, document *yaml.Node)) {
+func (c *Converter) each(path []string, kind string, fields func(element, document *yaml.Node)) {
 	value := c.value(path)
 
 	for _, element := range value.Content {
-		name := textOf(element, by)
+		name := textOf(element, "name")
 
 		switch {
 		case name == "":
-			c.mistake(path, "an element has no "+by)
+			c.mistake(path, "an element has no name")
 
 			return
 		case isDelete(element):
@@ -227,7 +227,7 @@ func (c *Converter) modules(path []string) {
 		return
 	}
 
-	c.each(path, runtime.KernelModuleConfigKind, "name", func(element, document *yaml.Node) {
+	c.each(path, runtime.KernelModuleConfigKind, func(element, document *yaml.Node) {
 		if parameters := valueOf(element, "parameters"); parameters != nil {
 			set(document, []string{"parameters"}, blank(), parameters)
 		}
@@ -287,7 +287,7 @@ func (c *Converter) inlineManifests(path []string) {
 		}
 	}
 
-	c.each(path, k8s.KubeInlineManifestConfig, "name", func(element, document *yaml.Node) {
+	c.each(path, k8s.KubeInlineManifestConfig, func(element, document *yaml.Node) {
 		if contents := valueOf(element, "contents"); contents != nil {
 			// As the main document does (machinery 1.14, v1alpha1_types.go).
 			contents.Value = strings.TrimLeft(contents.Value, "\t\n\v\f\r")

@@ -59,7 +59,7 @@ func (c *Converter) admission(path []string) {
 			delete(c.seen, k8s.KubeAdmissionControlConfig+"/"+textOf(element, "name"))
 		}
 
-		c.each(path, k8s.KubeAdmissionControlConfig, "name", func(element, document *yaml.Node) {
+		c.each(path, k8s.KubeAdmissionControlConfig, func(element, document *yaml.Node) {
 			if configuration := valueOf(element, "configuration"); configuration != nil {
 				set(document, []string{"configuration"}, blank(), configuration)
 			}
@@ -103,7 +103,7 @@ func (c *Converter) authorizers(path []string) {
 		}
 	}
 
-	c.each(path, k8s.KubeAuthorizerConfig, "name", func(element, document *yaml.Node) {
+	c.each(path, k8s.KubeAuthorizerConfig, func(element, document *yaml.Node) {
 		for _, key := range []string{"type", "webhook"} {
 			if value := valueOf(element, key); value != nil {
 				set(document, []string{key}, blank(), value)

@@ -3,9 +3,8 @@ package convert
 import (
 	"slices"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"go.yaml.in/yaml/v4"
 )
 
 // state is what earlier patches of the machine say, where the effect of a later one depends on it.
@@ -44,15 +43,15 @@ func newState(all []*yaml.Node) state {
 	}}
 
 	for _, main := range all {
-		if _, headers := find(main, []string{"cluster", "extraManifestHeaders"}); headers != nil {
+		if headers := find(main, []string{"cluster", "extraManifestHeaders"}); headers != nil {
 			s.headers = joinedMappings(s.headers, headers)
 		}
 
-		if _, install := find(main, []string{"machine", "install"}); install != nil {
+		if install := find(main, []string{"machine", "install"}); install != nil {
 			s.installStays = s.installStays || hasOtherThan(install, "disk", "diskSelector", "image", "wipe")
 		}
 
-		_, name := find(main, []string{"machine", "network", "hostname"})
+		name := find(main, []string{"machine", "network", "hostname"})
 		s.named = s.named || name != nil && name.Value != ""
 	}
 

@@ -57,7 +57,7 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 // Since is the minor version of Talos 1 that introduced a kind, the oldest supported one for kinds that are older.
 func Since(kind string) uint64 { return kinds[kind].since }
 
-// SinceField is the minor version of Talos 1 that introduced a field of a kind, which is that of the kind where the table
+// SinceField is the minor version of Talos 1 that introduced a field of a kind. It is that of the kind where the table
 // has no newer one.
 func SinceField(kind string, path []string) uint64 {
 	since := Since(kind)
