@@ -56,7 +56,7 @@ func Assume(want Spec, recorded map[string]step.MachineState) Snapshot {
 	have.Etcd.Known, have.Kubernetes.Reachable = lives, lives
 
 	if lives {
-		have.addUnmanaged(want)
+		have.addUnmanaged(want, recorded)
 	}
 
 	return have

@@ -90,7 +90,7 @@ func (t *trial) refreshed(before map[string]step.MachineState) map[string]step.M
 		record = map[string]step.MachineState{}
 	}
 
-	for _, m := range slices.Concat(t.want.Machines, t.want.Removed) {
+	for _, m := range slices.Concat(t.want.Machines, t.want.Removed, t.want.ChangeOnly) {
 		s := watch.observe().Machines[m.Name]
 
 		left := slices.ContainsFunc(t.nodes, func(n *kubeNode) bool { return n.name == m.NodeName })

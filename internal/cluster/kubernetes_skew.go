@@ -68,10 +68,8 @@ func (u kubernetesUpgrade) kubeletSkewed(m Machine) string {
 		to = u.target
 	}
 
-	for _, node := range u.have.Kubernetes.Nodes {
-		if api, known := node.APIServer(); known && versions.MinorsBetween(api, to) > 0 {
-			return fmt.Sprintf("kube-apiserver of node %s runs %s, and no kubelet may be newer", node.Name, api)
-		}
+	if older := olderAPIServer(u.have, to); older != "" {
+		return older
 	}
 
 	others := u.have.Elsewhere
@@ -84,6 +82,17 @@ func (u kubernetesUpgrade) kubeletSkewed(m Machine) string {
 	default:
 		return ""
 	}
+}
+
+// olderAPIServer names an API server of the cluster, of any resource, that is older than a kubelet version.
+func olderAPIServer(have Snapshot, kubelet string) string {
+	for _, node := range have.Kubernetes.Nodes {
+		if api, known := node.APIServer(); known && versions.MinorsBetween(api, kubelet) > 0 {
+			return fmt.Sprintf("kube-apiserver of node %s runs %s, and no kubelet may be newer", node.Name, api)
+		}
+	}
+
+	return ""
 }
 
 // kubeletGoesBack reports whether the kubelet of a machine gets an older version, or another image of its version.

@@ -97,6 +97,10 @@ func (j *judge) check(op step.Step) {
 			j.fail("%q goes to any machine that answers at the address of a member", op)
 		}
 
+		if j.onlyChanged(b) {
+			j.afterAll(op)
+		}
+
 		if op.Access == step.Member && op.Reboot != "" {
 			j.disruption(op, b)
 		}
@@ -189,7 +193,7 @@ func (j *judge) disruption(op step.Step, b *box) {
 
 	b.disrupted, b.inRun = true, j.run
 
-	if up, ok := op.(step.Upgrade); ok && !j.onlyUpgraded(b) {
+	if up, ok := op.(step.Upgrade); ok && !j.onlyChanged(b) {
 		b.hop = up.To
 	}
 }
@@ -229,9 +233,9 @@ func (j *judge) budget(op step.Step, b *box) {
 	pool := j.machine(op.On()).Pool
 	size, down := 0, 0
 
-	for _, m := range slices.Concat(j.want.Machines, j.want.UpgradeOnly) {
+	for _, m := range slices.Concat(j.want.Machines, j.want.ChangeOnly) {
 		other := j.meant[m.Name]
-		if m.Role != step.Worker || m.Pool != pool || j.onlyUpgraded(other) && j.nodeOf(other) == nil {
+		if m.Role != step.Worker || m.Pool != pool || j.onlyChanged(other) && j.nodeOf(other) == nil {
 			continue
 		}
 
@@ -262,7 +266,7 @@ func (j *judge) hops(step step.Upgrade, b *box) {
 		j.fail("%q skips a minor version", step)
 	}
 
-	if j.onlyUpgraded(b) {
+	if j.onlyChanged(b) {
 		j.afterAll(step)
 
 		return

@@ -11,7 +11,8 @@ import (
 )
 
 // randomUnmanaged gives some clusters machines without a resource, some with an old kubelet. They come and go. No
-// step runs on such a machine (judge.identity), and they do not affect what is wanted (judge.unreached).
+// step runs on such a machine (judge.identity), unless it is to follow the cluster, and they do not affect what is
+// wanted (judge.unreached).
 func (t *trial) randomUnmanaged(random *rand.Rand) {
 	if !t.created || random.IntN(5) > 0 {
 		return
@@ -28,12 +29,13 @@ func (t *trial) randomUnmanaged(random *rand.Rand) {
 	}
 
 	if random.IntN(2) == 0 {
-		t.upgradeUnmanaged()
+		t.changeUnmanaged()
 	}
 }
 
-// upgradeUnmanaged makes the existing ones wanted for an upgrade.
-func (t *trial) upgradeUnmanaged() {
+// changeUnmanaged makes the existing ones follow the cluster: with their Talos, their configuration, or both.
+func (t *trial) changeUnmanaged() {
+	upgrades := t.unmanaged.IntN(3)
 	t.want.Pools[cluster.UnmanagedPool] = cluster.Budget{Count: t.unmanaged.IntN(3)}
 
 	for _, b := range t.boxes {
@@ -44,40 +46,50 @@ func (t *trial) upgradeUnmanaged() {
 		m := cluster.Machine{Name: cluster.UnmanagedName(b.name), Role: step.Worker, Pool: cluster.UnmanagedPool,
 			Wanted: cluster.Wanted{Address: b.addr}, Remembered: cluster.Remembered{NodeName: b.name},
 			Installation: cluster.Installation{TalosVersion: t.new.TalosVersion, Via: t.mid}}
-		t.want.UpgradeOnly = append(t.want.UpgradeOnly, m)
+		if upgrades != 0 {
+			m.ConfigDigest = newDigest
+		}
+
+		if upgrades == 1 {
+			m.TalosVersion, m.Via = "", nil
+		}
+
+		t.want.ChangeOnly = append(t.want.ChangeOnly, m)
 		t.meant[m.Name] = b
 		t.nodeOf(b).ours = !t.whole && t.unmanaged.IntN(8) == 0 // by a killed run
 	}
 }
 
-// onlyUpgraded reports whether a machine has no resource and is upgraded.
-func (j *judge) onlyUpgraded(b *box) bool {
-	return slices.ContainsFunc(j.want.UpgradeOnly, func(m cluster.Machine) bool { return j.meant[m.Name] == b })
+// onlyChanged reports whether a machine has no resource and follows the cluster.
+func (j *judge) onlyChanged(b *box) bool {
+	return slices.ContainsFunc(j.want.ChangeOnly, func(m cluster.Machine) bool { return j.meant[m.Name] == b })
 }
 
 // afterAll: machines of the spec finish before, and Talos gets newer.
-func (j *judge) afterAll(step step.Upgrade) {
-	if !newer(step.To, step.From) {
-		j.fail("%q makes Talos older on a machine that no resource has", step)
+func (j *judge) afterAll(op step.Step) {
+	if upgrade, is := op.(step.Upgrade); is && !newer(upgrade.To, upgrade.From) {
+		j.fail("%q makes Talos older on a machine that no resource has", op)
 	}
 
 	for _, m := range j.want.Machines {
 		if b := j.meant[m.Name]; b.life == running && !b.foreign && b.version != m.TalosVersion && !j.kept[m.Name] {
-			j.fail("%q before %s, which runs %s", step, m.Name, b.version)
+			j.fail("%q before %s, which runs %s", op, m.Name, b.version)
 		}
 	}
 }
 
-// unmanagedLeft is what the upgraded ones lack, without those that are gone.
+// unmanagedLeft is what those that follow the cluster lack, without those that are gone.
 func (j *judge) unmanagedLeft() []string {
 	var missing []string
 
-	for _, m := range j.want.UpgradeOnly {
+	for _, m := range j.want.ChangeOnly {
 		b := j.meant[m.Name]
 
 		switch n := j.nodeOf(b); {
 		case n == nil:
-		case newer(m.TalosVersion, b.version):
+		case m.ConfigDigest != "" && b.digest != m.ConfigDigest && !(j.stages && b.staged == m.ConfigDigest):
+			missing = append(missing, m.Name+": has another configuration")
+		case m.TalosVersion != "" && newer(m.TalosVersion, b.version):
 			missing = append(missing, m.Name+": runs "+b.version)
 		case n.ours:
 			missing = append(missing, m.Name+": its node is cordoned by talosop")
@@ -90,7 +102,7 @@ func (j *judge) unmanagedLeft() []string {
 // scaleOut adds a machine that joined by itself.
 func (t *trial) scaleOut() {
 	b := t.newBox(fmt.Sprintf("auto-%d", len(t.boxes)+1), step.Worker)
-	b.life, b.version = running, t.old.TalosVersion
+	b.life, b.version, b.digest, b.needsReboot = running, t.old.TalosVersion, "old", t.unmanaged.IntN(2) == 0
 	t.register(b)
 
 	version := t.kube.versions[t.kube.hop]

@@ -153,7 +153,7 @@ func budgetOf(want Spec, have Snapshot, pool string, p Policy) *budget {
 	b := &budget{pool: pool}
 	size := 0
 
-	for _, m := range slices.Concat(want.sorted(step.Worker), want.UpgradeOnly) {
+	for _, m := range slices.Concat(want.sorted(step.Worker), want.ChangeOnly) {
 		if m.Pool != pool {
 			continue
 		}

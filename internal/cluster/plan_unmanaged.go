@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// UnmanagedPool is the pool of [Spec.UpgradeOnly] in [Spec.Pools]: no user's pool begins with a space.
+// UnmanagedPool is the pool of [Spec.ChangeOnly] in [Spec.Pools]: no user's pool begins with a space.
 const UnmanagedPool = " unmanaged"
 
-// UnmanagedName is the name of a machine of [Spec.UpgradeOnly], from its node.
+// UnmanagedName is the name of a machine of [Spec.ChangeOnly], from its node.
 func UnmanagedName(node string) string { return "node " + node }
 
 // OfUnmanaged reports whether a step is on such a machine.
@@ -21,16 +22,16 @@ func OfUnmanaged(step step.Step) bool { return strings.HasPrefix(step.On(), Unma
 
 func (m Machine) unmanaged() bool { return m.Pool == UnmanagedPool }
 
-// withoutScaledIn is the spec without upgrade-only machines whose nodes are gone, or that now have a resource. An
+// withoutScaledIn is the spec without the machines of [Spec.ChangeOnly] whose nodes are gone, or that now have a resource. An
 // autoscaler removed them, which is not a failure, or another resource upgrades them.
 func (s Spec) withoutScaledIn(have Snapshot) Spec {
-	if !have.Kubernetes.Reachable || len(s.UpgradeOnly) == 0 {
+	if !have.Kubernetes.Reachable || len(s.ChangeOnly) == 0 {
 		return s
 	}
 
 	own := nodesOf(slices.Concat(s.Machines, s.Removed), have)
 
-	s.UpgradeOnly = slices.DeleteFunc(slices.Clone(s.UpgradeOnly), func(m Machine) bool {
+	s.ChangeOnly = slices.DeleteFunc(slices.Clone(s.ChangeOnly), func(m Machine) bool {
 		node, registered := have.nodeNamed(m.NodeName, "")
 
 		return !registered || have.Kubernetes.Owners[node.Name] != "" || have.Machines[m.Name].Claimed || own[node.Name]
@@ -39,9 +40,9 @@ func (s Spec) withoutScaledIn(have Snapshot) Spec {
 	return s
 }
 
-// upgradesOnly reports whether the machine of that name is upgrade-only and answers as the right node.
-func (s Spec) upgradesOnly(have Snapshot, name string) bool {
-	return slices.ContainsFunc(s.UpgradeOnly,
+// changesOnly reports whether the machine of that name is only changed and answers as the right node.
+func (s Spec) changesOnly(have Snapshot, name string) bool {
+	return slices.ContainsFunc(s.ChangeOnly,
 		func(m Machine) bool { return m.Name == name && have.Machines[name].NodeName == m.NodeName })
 }
 
@@ -53,16 +54,16 @@ func outgrown(m Machine, s step.MachineState) bool {
 
 // holdBusyUnmanaged waits for steps on machines without a resource, as planJoins does for all others.
 func holdBusyUnmanaged(want Spec, have Snapshot, d *Decision) {
-	for _, m := range want.UpgradeOnly {
+	for _, m := range want.ChangeOnly {
 		if busy := have.Machines[m.Name].Busy; busy != "" {
 			d.hold(m.Name, "%s", busy)
 		}
 	}
 }
 
-// planUnmanaged upgrades machines without a resource, within their own budget and after all others.
+// planUnmanaged changes machines without a resource, within their own budget and after all others.
 func (r rollout) planUnmanaged(d *Decision) {
-	if len(r.want.UpgradeOnly) == 0 {
+	if len(r.want.ChangeOnly) == 0 {
 		return
 	}
 
@@ -78,33 +79,63 @@ func (r rollout) planUnmanaged(d *Decision) {
 
 	b := budgetOf(r.want, r.have, UnmanagedPool, r.policy)
 
-	for _, m := range OfRole(r.want.UpgradeOnly, step.Worker) {
-		upgrade, ok := upgradeOf(r.have, m, r.policy)
+	for _, m := range OfRole(r.want.ChangeOnly, step.Worker) {
+		change := r.changeOfUnmanaged(m)
 
 		switch {
 		case d.concerns(m.Name):
-		case !ok:
+		case change == nil:
 			r.holdUnmanaged(m, d)
 		case stay != "":
-			d.hold(m.Name, "Talos upgrade waits: %s", stay)
-		case r.inTransit(m, upgrade) != "":
-			d.hold(m.Name, "Talos upgrade waits: %s", r.inTransit(m, upgrade))
+			d.hold(m.Name, "%s waits: %s", kindOf(change), stay)
+		case r.inTransit(m, change) != "":
+			d.hold(m.Name, "%s waits: %s", kindOf(change), r.inTransit(m, change))
+		case r.kubeletAhead(m, change) != "":
+			d.hold(m.Name, "%s waits: %s", kindOf(change), r.kubeletAhead(m, change))
 		case !b.take(m.Name):
-			d.hold(m.Name, "Talos upgrade waits: %s", b)
+			d.hold(m.Name, "%s waits: %s", kindOf(change), b)
 		default:
-			d.step(upgrade)
+			d.step(change)
 		}
 	}
 }
 
-// holdUnmanaged waits for a machine without a resource during its upgrade, or while its node is cordoned for it,
+// changeOfUnmanaged is the next change of a machine without a resource: a newer Talos, otherwise its configuration.
+func (r rollout) changeOfUnmanaged(m Machine) step.Step {
+	if upgrade, ok := upgradeOf(r.have, m, r.policy); ok {
+		return upgrade
+	}
+
+	if m.ConfigDigest == "" || r.have.Machines[m.Name].NodeName != m.NodeName {
+		return nil
+	}
+
+	if config, ok := r.configOf(m); ok {
+		return config
+	}
+
+	return nil
+}
+
+// kubeletAhead names an API server that is older than the kubelet in the configuration of a machine without a
+// resource: unlike that of other machines, it changes with the rest of the configuration.
+func (r rollout) kubeletAhead(m Machine, change step.Step) string {
+	to, known := kubenames.ImageVersion(m.Images[kubenames.Kubelet])
+	if _, configures := change.(step.ApplyConfig); !configures || !known {
+		return ""
+	}
+
+	return olderAPIServer(r.have, to)
+}
+
+// holdUnmanaged waits for a machine without a resource during its change, or while its node is cordoned for it,
 // until it works or its node is deleted.
 func (r rollout) holdUnmanaged(m Machine, d *Decision) {
 	s := r.have.Machines[m.Name]
 	node, _ := r.have.nodeNamed(m.NodeName, "")
 	lags := versions.Older(node.TalosVersion, m.TalosVersion)
 
-	if s.Upgraded.Version == "" && !node.HeldBack() && !lags {
+	if m.ConfigDigest == "" && s.Upgraded.Version == "" && !node.HeldBack() && !lags {
 		return
 	}
 

@@ -16,7 +16,7 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 	want = want.withoutWaiting(have, p).withoutScaledIn(have)
 
 	switch {
-	case ok && m.unmanaged() && !want.upgradesOnly(have, m.Name):
+	case ok && m.unmanaged() && !want.changesOnly(have, m.Name):
 		return "its node was deleted, or another machine responds"
 	case ok && step.BeginsEtcd(op):
 		return begunElsewhere(want, have, m)

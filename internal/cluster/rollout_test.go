@@ -69,8 +69,13 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 			ends["unmanaged, and "+end]++
 		}
 
-		if len(run.want.UpgradeOnly) > 0 && run.want.UpgradeOnly[0].TalosVersion != run.old.TalosVersion {
+		if len(run.want.ChangeOnly) > 0 && !slices.Contains([]string{"", run.old.TalosVersion},
+			run.want.ChangeOnly[0].TalosVersion) {
 			ends["upgraded unmanaged, and "+end]++
+		}
+
+		if len(run.want.ChangeOnly) > 0 && run.want.ChangeOnly[0].ConfigDigest != "" {
+			ends["configured unmanaged, and "+end]++
 		}
 
 		if run.waited {
@@ -95,7 +100,8 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 		ends["etcd turned back"] < *trials/300 || ends["kept, and done"] < *trials/30 ||
 		ends["left behind, and done"] < *trials/500 ||
 		ends["waited, and done"] < *trials/50 || ends["unmanaged, and done"] < *trials/30 ||
-		ends["unmanaged, and refused"] < *trials/300 || ends["upgraded unmanaged, and done"] < *trials/100 {
+		ends["unmanaged, and refused"] < *trials/300 || ends["upgraded unmanaged, and done"] < *trials/100 ||
+		ends["configured unmanaged, and done"] < *trials/100 {
 		t.Errorf("the trials are one-sided: %v", ends)
 	}
 }

@@ -81,6 +81,12 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 		case "beside":
 			spec.OtherControlPlanes = append(spec.OtherControlPlanes,
 				cluster.MachineAt(f[1], step.ControlPlane, f[2]))
+		case "only": // a machine without a resource, such as "only w-9 10.0.0.9"
+			m := cluster.Machine{Name: cluster.UnmanagedName(f[1]), Role: step.Worker, Pool: cluster.UnmanagedPool,
+				Wanted: cluster.Wanted{Address: f[2]}, Remembered: cluster.Remembered{NodeName: f[1]},
+				Configured: cluster.Configured{ConfigDigest: "new"}}
+			parseSettings(t, &m, f[3:])
+			spec.ChangeOnly = append(spec.ChangeOnly, m)
 		case "removed":
 			m := cluster.Machine{Name: f[1], Role: parseRole(t, f, 2), Wanted: cluster.Wanted{Address: f[3]},
 				Remembered: cluster.Remembered{NodeName: f[1]}, Container: defaults.Container}
@@ -288,6 +294,10 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 		case "peer":
 			have.Peers[f[1]] = parseState(t, now, f[2:], defaults)
 		default:
+			if f[0] == "only" {
+				f = append([]string{cluster.UnmanagedName(f[1])}, f[2:]...)
+			}
+
 			m := machineIn(want, f[0])
 			if m.Name == "" || len(f) < 2 {
 				t.Fatalf("%q is neither a known word nor a machine of the spec", strings.Join(f, " "))

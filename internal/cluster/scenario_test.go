@@ -39,7 +39,8 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	w-4 worker w-4.x replace=image  cp-1 member stage=running ready address=10.9.0.2
 //	w-5 worker 10.0.0.5 least=v1.14 w-5 maintenance version=v1.13.0
 //	cp-0 controlplane cp-0.x joined cp-0 unreachable volumes-lost
-//	w-6 worker 10.0.0.4 locked
+//	w-6 worker 10.0.0.4 locked      only w-8 member stage=running ready digest=old
+//	only w-8 10.0.0.3
 //	                                founder cp-9
 //	needs-consent                   window closed (or refuses)
 //	shared                          elsewhere quiet=1m (or moves, undecided, oldest=v1.35.4)

@@ -49,10 +49,10 @@ type Spec struct {
 	Shared bool
 	// Unmanaged are the last observed nodes of [Unmanaged]: a forecast knows no others, and a run asks Kubernetes.
 	Unmanaged []kubestate.Node
-	// UpgradeOnly are the nodes among them that are upgraded to the Talos of the cluster, named by [UnmanagedName]:
-	// workers of the pool [UnmanagedPool], with the name of their nodes. Nothing else is done to them, a missing one is
-	// not waited for, and Talos never gets older on them.
-	UpgradeOnly []Machine
+	// ChangeOnly are the nodes among them that get a newer Talos or the wanted configuration, as far as their machines
+	// here have one. They are named by [UnmanagedName]: workers of the pool [UnmanagedPool], with the name of their
+	// nodes. Nothing else is done to them, a missing one is not waited for, and Talos never gets older on them.
+	ChangeOnly []Machine
 	// Removed are machines that the resource gave up: they are taken out of the cluster, reset, and their nodes deleted.
 	// UUID and NodeName are the recorded ones.
 	Removed []Machine
@@ -269,13 +269,13 @@ func (s Spec) removed(role step.Role) []Machine { return s.Ordered().order.given
 func (s Spec) all() []Machine { return s.Ordered().order.all }
 
 // Known returns every machine that is observed: the wanted ones, the removed ones, the other control planes, and the
-// upgrade-only ones.
+// ones that are only changed.
 func (s Spec) Known() []Machine {
-	return slices.Concat(s.Machines, s.Removed, s.OtherControlPlanes, s.UpgradeOnly)
+	return slices.Concat(s.Machines, s.Removed, s.OtherControlPlanes, s.ChangeOnly)
 }
 
-// upgraded are all machines whose Talos is upgraded.
-func (s Spec) upgraded() []Machine { return slices.Concat(s.all(), s.UpgradeOnly) }
+// upgraded are all machines whose Talos may be upgraded.
+func (s Spec) upgraded() []Machine { return slices.Concat(s.all(), s.ChangeOnly) }
 
 // OfRole are the machines of a role, ordered by name.
 func OfRole(machines []Machine, role step.Role) []Machine {
@@ -312,7 +312,7 @@ func (s Spec) everyControlPlane() []Machine {
 
 // Find returns the known machine of that name.
 func (s Spec) Find(name string) (m Machine, ok bool) {
-	for _, machines := range [][]Machine{s.Machines, s.Removed, s.OtherControlPlanes, s.UpgradeOnly} {
+	for _, machines := range [][]Machine{s.Machines, s.Removed, s.OtherControlPlanes, s.ChangeOnly} {
 		for _, m := range machines {
 			if m.Name == name {
 				return m, true

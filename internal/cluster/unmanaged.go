@@ -44,8 +44,8 @@ func nodesOf(machines []Machine, have Snapshot) map[string]bool {
 }
 
 // addUnmanaged adds to the model of a plan the observed workers that are not in it, and as machines those of them
-// that are upgraded. Control planes come from [Spec.OtherControlPlanes].
-func (s *Snapshot) addUnmanaged(want Spec) {
+// that are changed, with their recorded configuration. Control planes come from [Spec.OtherControlPlanes].
+func (s *Snapshot) addUnmanaged(want Spec, recorded map[string]step.MachineState) {
 	for _, node := range want.Unmanaged {
 		known := slices.ContainsFunc(s.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == node.Name })
 		if known || node.ControlPlane || isTaken(want.Machines, node) {
@@ -55,8 +55,10 @@ func (s *Snapshot) addUnmanaged(want Spec) {
 		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, node)
 
 		if m, ok := want.Find(UnmanagedName(node.Name)); ok {
-			s.Machines[m.Name] = step.MachineState{Access: step.Member, Role: m.Role, Stage: step.StageRunning, Ready: true,
-				NodeName: node.Name, TalosVersion: node.TalosVersion}
+			state := recorded[m.Name]
+			state.Access, state.Role, state.Stage, state.Ready = step.Member, m.Role, step.StageRunning, true
+			state.NodeName, state.TalosVersion = node.Name, node.TalosVersion
+			s.Machines[m.Name] = state
 		}
 	}
 }

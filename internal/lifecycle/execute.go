@@ -257,7 +257,7 @@ func (r *Runner) restore(ctx context.Context, node string, cause error) error {
 func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.Snapshot) []step.Hold {
 	var kept []step.Hold
 
-	for _, m := range slices.Concat(want.Machines, want.Removed, want.UpgradeOnly) {
+	for _, m := range slices.Concat(want.Machines, want.Removed, want.ChangeOnly) {
 		node, ok := have.NodeOf(m)
 		if !ok || !node.Cordoned {
 			continue

@@ -128,3 +128,16 @@ func comparison(
 
 	return append(changes, back...), fields, err
 }
+
+// RebootFor lists the fields in which a machine's active configuration differs from the wanted one and for which it must
+// reboot.
+func RebootFor(active, wanted []byte, talos string) ([]string, error) {
+	_, fields, err := machineconfig.NeedsReboot(active, wanted, talos)
+	if errors.Is(err, machineconfig.ErrUnknownForm) {
+		// It is then applied without a reboot. Talos refuses that if one is needed (ApplyConfiguration in mode
+		// NO_REBOOT, up to Talos 1.13).
+		return nil, nil
+	}
+
+	return fields, err
+}

@@ -24,7 +24,7 @@ type UnmanagedUpgrade struct {
 
 // WithUnmanaged adds the nodes of a record that are upgraded to what is wanted.
 func (p Set) WithUnmanaged(want cluster.Spec, record Record) cluster.Spec {
-	want.Unmanaged, want.UpgradeOnly = record.Unmanaged, nil
+	want.Unmanaged, want.ChangeOnly = record.Unmanaged, nil
 	if p.Unmanaged == nil || len(p.Groups) == 0 {
 		return want
 	}
@@ -33,7 +33,7 @@ func (p Set) WithUnmanaged(want cluster.Spec, record Record) cluster.Spec {
 
 	for _, node := range record.Unmanaged {
 		if !node.ControlPlane && node.TalosVersion != "" && node.Address() != "" && p.Unmanaged.Selects(node.Labels) {
-			want.UpgradeOnly = append(want.UpgradeOnly, p.upgradeOf(node))
+			want.ChangeOnly = append(want.ChangeOnly, p.upgradeOf(node))
 		}
 	}
 

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/configdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/discovery"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/unmanagedworkers"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/officialstate"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/operations"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -51,6 +52,7 @@ func Messages() []*finding.Catalog {
 		officialstate.Messages,
 		images.Messages,
 		configdata.Messages,
+		unmanagedworkers.Messages,
 		discovery.Messages,
 		machineinfo.Messages,
 		health.Messages,

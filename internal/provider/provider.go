@@ -28,6 +28,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/configdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/discovery"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/unmanagedworkers"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/operations"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
@@ -139,7 +140,7 @@ func (p *talosopProvider) Configure(
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
 	return append([]func() resource.Resource{
 		secrets.NewResource, machines.NewClusterResource, machines.NewControlPlaneResource, machines.NewWorkerResource,
-		machines.NewMachineResource, etcdbackup.NewResource, backupschedule.NewResource,
+		machines.NewMachineResource, unmanagedworkers.NewResource, etcdbackup.NewResource, backupschedule.NewResource,
 		addon.NewResource, credentials.NewKubeconfigFile, credentials.NewTalosconfigFile,
 	}, operations.NewResources()...)
 }

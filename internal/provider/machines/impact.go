@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// impactAttribute is what a plan does to running machines, for rules on its JSON.
-func impactAttribute() schema.SingleNestedAttribute {
+// ImpactAttribute is what a plan does to running machines, for rules on its JSON.
+func ImpactAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
 		MarkdownDescription: "In a plan: what the apply does to machines in service, for policies " +
@@ -38,10 +38,10 @@ func machineNames(description string) schema.SetAttribute {
 }
 
 // impactType is the type of the attribute.
-func impactType() map[string]attr.Type { return tf.ObjectOf(impactAttribute().Attributes).AttrTypes }
+func impactType() map[string]attr.Type { return tf.ObjectOf(ImpactAttribute().Attributes).AttrTypes }
 
-// impactOf is an impact as a plan value.
-func impactOf(i machineset.Impact) types.Object {
+// ImpactOf is an impact as a plan value.
+func ImpactOf(i machineset.Impact) types.Object {
 	i = i.Once()
 
 	return types.ObjectValueMust(impactType(), map[string]attr.Value{

@@ -211,7 +211,7 @@ func unsetCommon(ctx context.Context, protect bool) CommonModel {
 			Changes:   rollout.Unset(),
 			OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
 			DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
-			Impact: impactOf(machineset.Impact{}), Timeouts: tf.NoTimeouts(ctx),
+			Impact: ImpactOf(machineset.Impact{}), Timeouts: tf.NoTimeouts(ctx),
 		},
 		observations: noObservations(),
 	}

@@ -75,7 +75,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	m.others = unmanaged.Seen(done.want, done.result.Snapshot, m.others)
 
 	if m.Impact.IsUnknown() { // the plan assumed a replacement
-		m.Impact = impactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
+		m.Impact = ImpactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
 	}
 
 	switch {
@@ -272,7 +272,7 @@ func remaining(
 	lines := slices.Concat(machineset.Waits(done.want, done.result.Snapshot, steps),
 		p.OperationsOf(steps, last.Kept, want.Removed))
 
-	return &left{tf.TextList(lines), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
+	return &left{tf.TextList(lines), ImpactOf(machineset.ImpactOf(steps, want.Removed))}, diags
 }
 
 // left is what an unfinished run leaves to the next apply.
@@ -330,7 +330,7 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 
 	if done.err == nil && m.Operations.IsUnknown() {
 		m.Operations = tf.TextList(machineset.Set{}.OperationsOf(done.result.Done, nil, nil))
-		m.Impact = impactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
+		m.Impact = ImpactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
 	}
 
 	if done.err != nil || m.others.IsUnknown() {

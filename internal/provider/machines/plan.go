@@ -59,7 +59,7 @@ func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) for
 	}
 
 	if f.Operations != nil {
-		out.operations, out.impact = tf.TextList(f.Operations), impactOf(f.Impact)
+		out.operations, out.impact = tf.TextList(f.Operations), ImpactOf(f.Impact)
 	}
 
 	return out
@@ -152,5 +152,5 @@ func (m CommonModel) idle() bool { return untouched(m.Phase, m.Operations, m.obs
 
 // forgetPlan removes the plan from a record of machines: the next plan has its own.
 func (m *CommonModel) forgetPlan() {
-	m.Operations, m.Impact = tf.TextList(nil), impactOf(machineset.Impact{})
+	m.Operations, m.Impact = tf.TextList(nil), ImpactOf(machineset.Impact{})
 }

@@ -233,7 +233,7 @@ func observationAttributes() map[string]schema.Attribute {
 			"apply repairs it or waits. Check `self.phase == \"Ready\"` in a postcondition."),
 		"operations": tf.ComputedStrings("What the apply of this plan does to machines, in order. Empty after the next " +
 			"refresh; after a failed update, the remaining operations."),
-		"impact": impactAttribute(),
+		"impact": ImpactAttribute(),
 		"observed": tf.ComputedObjectMap("Values from the last observation of each machine, by name. A machine that does "+
 			"not answer keeps its values. One that was never reached is absent.", map[string]schema.Attribute{
 			"address":   tf.ComputedString("Address at which the provider reached the machine."),

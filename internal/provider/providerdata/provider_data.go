@@ -2,7 +2,6 @@ package providerdata
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -131,14 +130,7 @@ func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderDa
 		return files.Disks[machine].Problem(disks)
 	}
 	informed.Talos.RebootFor = func(machine, version string, active []byte) ([]string, error) {
-		_, fields, err := machineconfig.NeedsReboot(active, files.Configs[machine], version)
-		if errors.Is(err, machineconfig.ErrUnknownForm) {
-			// It is then applied without a reboot. Talos refuses that if one is needed (ApplyConfiguration in mode
-			// NO_REBOOT, up to Talos 1.13).
-			return nil, nil
-		}
-
-		return fields, err
+		return machineset.RebootFor(active, files.Configs[machine], version)
 	}
 
 	return &informed

@@ -33,12 +33,24 @@ func UpgradeAttribute() schema.SingleNestedAttribute {
 	return tf.OptionalObject("Workers in `observed_others` that an apply upgrades if their Talos is older than "+
 		"`talos_version`. After all machines of the resource, it drains and reboots each one, through a control plane; "+
 		"the plan lists them ([guide](../guides/autoscaling))."+tf.TerraformOnly, map[string]schema.Attribute{
-		"selector": tf.RequiredString("Label selector of their nodes, in the format of `kubectl get nodes -l`, such as "+
-			"`karpenter.sh/nodepool=default`.", selector),
+		"selector": Selector("."),
 		"image": tf.RequiredString("Installer image with the extensions that the machines need, such as "+
 			"`factory.talos.dev/metal-installer/<schematic>`. Each version on the upgrade path replaces the tag.", installer),
 		"max_unavailable": budget,
 	})
+}
+
+// Selector is the argument that selects nodes; more is what a change of it does.
+func Selector(more string) schema.StringAttribute {
+	return tf.RequiredString("Label selector of their nodes, in the format of `kubectl get nodes -l`, such as "+
+		"`karpenter.sh/nodepool=default`"+more, selector)
+}
+
+// Selects is what a selector selects by the labels of a node.
+func Selects(text string) (func(map[string]string) bool, error) {
+	parsed, err := labels.Parse(text)
+
+	return func(of map[string]string) bool { return err == nil && parsed.Matches(labels.Set(of)) }, err
 }
 
 // selector accepts label selectors of Kubernetes, except the one that selects everything.
@@ -88,7 +100,7 @@ func PutUpgrade(ctx context.Context, given types.Object, p *machineset.Set) {
 		return
 	}
 
-	selects, err := labels.Parse(r.Text(wanted.Selector))
+	selects, err := Selects(r.Text(wanted.Selector))
 	budget, _ := machineset.ReadBudget(r.Text(wanted.MaxUnavailable))
 	from := r.Text(wanted.Image)
 	p.Unknown.Note(machineset.UnknownConfiguration, r.Unknown)
@@ -97,6 +109,5 @@ func PutUpgrade(ctx context.Context, given types.Object, p *machineset.Set) {
 		return
 	}
 
-	p.Unmanaged = &machineset.UnmanagedUpgrade{Budget: budget, Image: from,
-		Selects: func(of map[string]string) bool { return selects.Matches(labels.Set(of)) }}
+	p.Unmanaged = &machineset.UnmanagedUpgrade{Budget: budget, Image: from, Selects: selects}
 }
