@@ -49,6 +49,14 @@ resource "terraform_data" "launch_template" {
   }
 }
 
+# Running machines of the group follow changes of the configuration, two at a time.
+resource "talosop_unmanaged_workers" "spot" {
+  cluster         = talosop_cluster.prod.cluster
+  selector        = "example.com/group=spot"
+  config          = data.talosop_machine_config.spot.config
+  max_unavailable = "2"
+}
+
 # The machines with another Talos version than the template, from the last refresh.
 output "outdated" {
   value = [for name, node in coalesce(talosop_cluster.prod.observed_others, {}) : name
