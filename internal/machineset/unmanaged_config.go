@@ -68,24 +68,27 @@ func (p Set) OfUnmanaged(nodes []UnmanagedNode, config []byte, budget cluster.Bu
 	images, err := machineconfig.Images(config)
 
 	for _, node := range nodes {
-		want.Unmanaged = append(want.Unmanaged, node.Node)
-		want.ChangeOnly = append(want.ChangeOnly, cluster.Machine{
-			Name: cluster.UnmanagedName(node.Name), Role: step.Worker, Pool: cluster.UnmanagedPool,
+		m := cluster.Machine{Name: cluster.UnmanagedName(node.Name), Role: step.Worker, Pool: cluster.UnmanagedPool,
 			Wanted:     cluster.Wanted{Address: node.Address(), Through: true},
-			Remembered: cluster.Remembered{NodeName: node.Name},
-			Configured: cluster.Configured{ConfigDigest: digest, Images: images}})
+			Remembered: cluster.Remembered{NodeName: node.Name}}
+
+		if !p.tooOld(node) {
+			m.Configured = cluster.Configured{ConfigDigest: digest, Images: images}
+		}
+
+		want.Unmanaged, want.ChangeOnly = append(want.Unmanaged, node.Node), append(want.ChangeOnly, m)
 	}
 
 	return want, err
 }
 
 // Outdated are the nodes whose machines were observed with another configuration than the wanted one, and know all
-// documents of it.
+// documents of it, and those that an earlier run left cordoned.
 func (p Set) Outdated(nodes []UnmanagedNode, config []byte) ([]UnmanagedNode, error) {
 	digest, err := SharedDigest(config)
 
 	return slices.DeleteFunc(slices.Clone(nodes), func(n UnmanagedNode) bool {
-		return n.Digest == "" || n.Digest == digest || p.tooOld(n)
+		return !n.HeldBack() && (n.Digest == "" || n.Digest == digest || p.tooOld(n))
 	}), err
 }
 
@@ -115,6 +118,12 @@ func (p Set) ForecastUnmanaged(
 
 	for _, node := range outdated {
 		name := cluster.UnmanagedName(node.Name)
+
+		recorded[name] = step.MachineState{ConfigDigest: node.Digest}
+
+		if node.Digest == "" {
+			continue // it did not answer
+		}
 
 		differ, fields, wrong := comparison([]byte(node.Config), shared, nil, node.TalosVersion)
 		err = errors.Join(err, wrong)

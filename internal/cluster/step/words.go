@@ -3,6 +3,7 @@ package step
 import (
 	"fmt"
 	"path"
+	"strings"
 )
 
 // Role is the role of a machine in its cluster. The values are those of Talos's machine.type.
@@ -43,9 +44,10 @@ const (
 )
 
 // nodeOf names the node of a machine in an operation, and its machine where that has another name. The name of a
-// machine can begin with that of its pool, as in "general/w-1".
+// machine can begin with that of its pool, as in "general/w-1", and that of one without a resource is "node " and its
+// node.
 func nodeOf(node, machine string) string {
-	if node == path.Base(machine) {
+	if node == path.Base(strings.TrimPrefix(machine, "node ")) {
 		return "node " + node
 	}
 

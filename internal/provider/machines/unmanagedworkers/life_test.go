@@ -183,6 +183,49 @@ func TestUnmanagedWorkers_comeAndGo(t *testing.T) {
 	}
 }
 
+// A node that a killed run left cordoned is in the next plan, although its machine has its configuration.
+func TestUnmanagedWorkers_uncordonWhatARunLeft(t *testing.T) {
+	t.Parallel()
+
+	l := newLife(t, 1)
+	l.d.Apply(t, l.config()).Must(t)
+
+	api, name := l.Kubernetes(t, l.Bundle), l.Workers[0].Hostname()
+	tftest.Must(t, api.Cordon(t.Context(), name))
+	l.d.Refresh(t).Must(t)
+
+	if got := l.planned(l.config()); !slices.Contains(got, "uncordon node "+name) {
+		t.Errorf("planned: %q", got)
+	}
+
+	l.d.Apply(t, l.config()).Must(t)
+	l.d.ExpectEmpty(t, "after the uncordon", l.config())
+
+	for _, node := range api.Nodes.Observe(t.Context()).Nodes {
+		if node.Unschedulable {
+			t.Errorf("node %s stays cordoned", node.Name)
+		}
+	}
+}
+
+// While the configuration is not known, the plan does not know what it does either.
+func TestUnmanagedWorkers_unknownConfiguration(t *testing.T) {
+	t.Parallel()
+
+	l := newLife(t, 1)
+	l.d.Apply(t, l.config()).Must(t)
+
+	config := l.config()
+	config["config"] = tftest.Unknown{}
+
+	planned := l.d.Plan(t, config).Must(t).Value
+	for _, name := range []string{"operations", "impact", "nodes"} {
+		if v := tftest.AttributeOf(t, planned, name); v.IsKnown() {
+			t.Errorf("%s is %s", name, v)
+		}
+	}
+}
+
 // A configuration that a worker of the cluster cannot share with others is refused.
 func TestUnmanagedWorkers_refuseOtherConfigurations(t *testing.T) {
 	t.Parallel()

@@ -177,6 +177,7 @@ func (m *model) show(nodes []machineset.UnmanagedNode, drift map[string]record.D
 	for _, n := range nodes {
 		values[n.Name] = types.ObjectValueMust(nodeType().AttrTypes, map[string]attr.Value{
 			"address": tf.TextOrNull(n.Address()), "ready": types.BoolValue(n.Ready),
+			"cordoned":      types.BoolValue(n.HeldBack()),
 			"talos_version": tf.TextOrNull(n.TalosVersion), "kubelet_version": tf.TextOrNull(n.KubeletVersion),
 			"drift": tf.TextList(drift[n.Name].Lines()),
 		})

@@ -25,6 +25,7 @@ type recordedNode struct {
 	Name    string            `json:"name"`
 	Address string            `json:"address"`
 	Ready   bool              `json:"ready"`
+	Held    bool              `json:"cordoned"`
 	Talos   string            `json:"talos_version"`
 	Labels  map[string]string `json:"labels"`
 	Digest  string            `json:"digest"`
@@ -34,8 +35,12 @@ func store(ctx context.Context, private tf.PrivateStore, nodes []machineset.Unma
 	out := recorded{Configs: map[string]string{}}
 
 	for _, n := range nodes {
-		out.Nodes = append(out.Nodes, recordedNode{n.Name, n.Address(), n.Ready, n.TalosVersion, n.Labels, n.Digest})
-		out.Configs[n.Digest] = n.Config
+		out.Nodes = append(out.Nodes, recordedNode{n.Name, n.Address(), n.Ready, n.HeldBack(), n.TalosVersion, n.Labels,
+			n.Digest})
+
+		if n.Digest != "" {
+			out.Configs[n.Digest] = n.Config
+		}
 	}
 
 	return tf.StorePrivate(ctx, private, observedKey, out)
@@ -56,7 +61,7 @@ func recordedIn(ctx context.Context, private tf.PrivateState) ([]machineset.Unma
 	for _, n := range in.Nodes {
 		nodes = append(nodes, machineset.UnmanagedNode{Digest: n.Digest, Config: in.Configs[n.Digest],
 			Node: kubestate.Node{Name: n.Name, Addresses: []string{n.Address}, Ready: n.Ready, TalosVersion: n.Talos,
-				Labels: n.Labels}})
+				Labels: n.Labels, Cordoned: n.Held, Unschedulable: n.Held}})
 	}
 
 	return nodes, diags

@@ -4,6 +4,7 @@ package unmanagedworkers
 
 import (
 	"context"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -155,11 +156,18 @@ func (w *workers) Update(ctx context.Context, req resource.UpdateRequest, resp *
 
 	resp.Diagnostics.Append(w.configure(ctx, &plan, last)...)
 
-	seen, diags := w.look(context.WithoutCancel(ctx), &plan, last)
+	// A run that ended early has no time left.
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+	defer end()
+
+	seen, diags := w.look(ctx, &plan, last)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(store(ctx, resp.Private, seen)...)
 }
+
+// lookTimeout is how long the observation after a run may take.
+const lookTimeout = 2 * time.Minute
 
 // Delete implements resource.Resource: it only forgets the machines.
 func (w *workers) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}

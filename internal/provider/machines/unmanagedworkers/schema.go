@@ -32,7 +32,7 @@ func attributes(ctx context.Context) map[string]schema.Attribute {
 			"`secrets` and `talos_endpoints`. A change alone does nothing to machines.",
 			clusterhandle.AccessAttributes()), "talos_version", "kubernetes_version", "phase"),
 		"selector": unmanaged.Selector(". Control planes and nodes of other talosop resources never match. A change " +
-			"configures the nodes that match now, and leaves others as they are."),
+			"only observes the nodes that match then, and the next plan lists them."),
 		"config":             config,
 		"max_unavailable":    budget,
 		"drain":              changes["drain"],
@@ -54,8 +54,10 @@ func attributes(ctx context.Context) map[string]schema.Attribute {
 func nodesAttribute() schema.MapNestedAttribute {
 	return tf.ComputedObjectMap("The matching nodes by name, from the last refresh or apply. They come and go without a "+
 		"plan; null until the Kubernetes API answers.", map[string]schema.Attribute{
-		"address":         tf.ComputedString("First address of the node in Kubernetes."),
-		"ready":           tf.ComputedBool("Whether the node is Ready in Kubernetes."),
+		"address": tf.ComputedString("First address of the node in Kubernetes."),
+		"ready":   tf.ComputedBool("Whether the node is Ready in Kubernetes."),
+		"cordoned": tf.ComputedBool("Whether talosop cordoned the node for a change and has not uncordoned it yet. The " +
+			"next apply does."),
 		"talos_version":   tf.ComputedString("Running Talos version."),
 		"kubelet_version": tf.ComputedString("Version of the kubelet."),
 		"drift": tf.ComputedStrings("How the machine differs from `config`, one line each, without values of the " +
