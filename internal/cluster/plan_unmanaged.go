@@ -22,8 +22,8 @@ func OfUnmanaged(step step.Step) bool { return strings.HasPrefix(step.On(), Unma
 
 func (m Machine) unmanaged() bool { return m.Pool == UnmanagedPool }
 
-// withoutScaledIn is the spec without the machines of [Spec.ChangeOnly] whose nodes are gone, or that now have a resource. An
-// autoscaler removed them, which is not a failure, or another resource upgrades them.
+// withoutScaledIn is the spec without the machines of [Spec.ChangeOnly] whose nodes are gone, or that now have a
+// resource. An autoscaler removed them, which is not a failure, or another resource changes them.
 func (s Spec) withoutScaledIn(have Snapshot) Spec {
 	if !have.Kubernetes.Reachable || len(s.ChangeOnly) == 0 {
 		return s

@@ -129,8 +129,8 @@ func comparison(
 	return append(changes, back...), fields, err
 }
 
-// RebootFor lists the fields in which a machine's active configuration differs from the wanted one and for which it must
-// reboot.
+// RebootFor lists the fields in which the active configuration of a machine differs from the wanted one and for which
+// it must reboot.
 func RebootFor(active, wanted []byte, talos string) ([]string, error) {
 	_, fields, err := machineconfig.NeedsReboot(active, wanted, talos)
 	if errors.Is(err, machineconfig.ErrUnknownForm) {

@@ -189,30 +189,44 @@ func (w *workers) look(
 			finding.Root("config"), finding.Args{"problem": err.Error()})))
 	}
 
-	have := s.runner.Refresh(ctx, want)
+	digest, err := machineset.SharedDigest(m.config())
+	if err != nil {
+		return last, append(diags, tf.Bug(err.Error())) // the spec has it, too
+	}
+
+	// A machine that gets nothing yet, because its Talos is too old, is compared as well.
+	for i := range want.ChangeOnly {
+		want.ChangeOnly[i].ConfigDigest = digest
+	}
+
+	drift := s.compare(nodes, s.runner.Refresh(ctx, want), m.config(), configs, last)
+	m.show(nodes, drift)
+
+	return nodes, append(diags, tf.Diagnostics(machineset.WarnOfDrift(drift))...)
+}
+
+// compare puts the configurations of machines into their nodes, and returns how they differ from the wanted one.
+func (s *session) compare(
+	nodes []machineset.UnmanagedNode, have cluster.Snapshot, wanted []byte, active map[string][]byte,
+	last []machineset.UnmanagedNode,
+) map[string]record.Drift {
 	drift := map[string]record.Drift{}
 
 	for i := range nodes {
 		n := &nodes[i]
 		name := cluster.UnmanagedName(n.Name)
 
-		if err := read(n, have.Machines[name], m.config(), configs[name], last); err != nil {
-			drift[n.Name] = record.Drift{{Kind: record.NotReady, Found: err.Error()}}
-
-			continue
+		err := read(n, have.Machines[name], wanted, active[name], last)
+		if err == nil {
+			drift[n.Name], err = s.set.DriftOfUnmanaged(*n, wanted)
 		}
 
-		differs, err := s.set.DriftOfUnmanaged(*n, m.config())
 		if err != nil {
-			differs = record.Drift{{Kind: record.NotReady, Found: err.Error()}}
+			drift[n.Name] = record.Drift{{Kind: record.NotReady, Found: err.Error()}}
 		}
-
-		drift[n.Name] = differs
 	}
 
-	m.show(nodes, drift)
-
-	return nodes, append(diags, tf.Diagnostics(machineset.WarnOfDrift(drift))...)
+	return drift
 }
 
 // nodesIn are the matching nodes of workers without a resource.

@@ -23,8 +23,8 @@ func attributes(ctx context.Context) map[string]schema.Attribute {
 	config.Sensitive = true
 
 	budget := rollout.MaxUnavailable()
-	budget.MarkdownDescription = "How many of the nodes may be out of service or get their configuration at once, in the " +
-		"format of `max_unavailable` of workers (default `1`)." + tf.TerraformOnly
+	budget.MarkdownDescription = "How many of the nodes may be out of service or get their configuration at once, in " +
+		"the format of `max_unavailable` of workers (default `1`)." + tf.TerraformOnly
 
 	return map[string]schema.Attribute{
 		"cluster": clusterhandle.KeptObject(tf.RequiredObject("Handle of the cluster: `cluster` of "+
