@@ -1,9 +1,10 @@
 // Command terraform-provider-talosop is the Terraform and OpenTofu provider for Talos Linux clusters. The CLI starts
 // it. With -debug it waits for a debugger and prints the TF_REATTACH_PROVIDERS line for the CLI. With -version it
-// prints its version.
+// prints its version. With the argument migrate it reads the files of another tool, and writes Terraform configuration.
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -15,12 +16,18 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/migration"
 )
 
 // version is set by the release build with -ldflags.
 var version = "dev"
 
 func main() {
+	// No CLI starts a provider with arguments.
+	if len(os.Args) > 1 && os.Args[1] == "migrate" {
+		os.Exit(migration.Run(context.Background(), os.Args[0], os.Args[2:], os.Stdout, os.Stderr))
+	}
+
 	debugged := flag.Bool("debug", false, "serve for a debugger instead of a CLI; it logs when TF_LOG is set")
 	asked := flag.Bool("version", false, "print the version and end")
 	flag.Parse()

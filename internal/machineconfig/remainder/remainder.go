@@ -47,16 +47,44 @@ type Whole map[string]bool
 
 // Of says what takes base, which settings make, to active, which a machine has.
 func Of(base, active []byte, whole Whole) (Remainder, error) {
-	before, err := machineconfig.Documents(base)
+	before, after, err := both(base, active)
 	if err != nil {
-		return Remainder{}, fmt.Errorf("the generated configuration: %w", err)
+		return Remainder{}, err
 	}
 
-	after, err := machineconfig.Documents(active)
+	return between(before, after, whole), nil
+}
+
+// Revealed is Of with the values that are secret: for a file that its owner alone reads.
+func Revealed(base, active []byte) (Remainder, error) {
+	before, after, err := both(base, active)
 	if err != nil {
-		return Remainder{}, fmt.Errorf("the active configuration: %w", err)
+		return Remainder{}, err
 	}
 
+	for _, documents := range []map[string]machineconfig.Document{before, after} {
+		for name, d := range documents {
+			d.Hidden = func(fieldpath.Path) bool { return false }
+			documents[name] = d
+		}
+	}
+
+	return between(before, after, nil), nil
+}
+
+func both(base, active []byte) (before, after map[string]machineconfig.Document, err error) {
+	if before, err = machineconfig.Documents(base); err != nil {
+		return nil, nil, fmt.Errorf("the generated configuration: %w", err)
+	}
+
+	if after, err = machineconfig.Documents(active); err != nil {
+		return nil, nil, fmt.Errorf("the active configuration: %w", err)
+	}
+
+	return before, after, nil
+}
+
+func between(before, after map[string]machineconfig.Document, whole Whole) Remainder {
 	r := Remainder{documents: map[string]document{}}
 
 	for name, d := range after {
@@ -89,7 +117,7 @@ func Of(base, active []byte, whole Whole) (Remainder, error) {
 
 	slices.SortFunc(r.Hidden, func(a, b fieldpath.Place) int { return cmp.Compare(a.String(), b.String()) })
 
-	return r, nil
+	return r
 }
 
 // Empty reports whether there is nothing to write.

@@ -50,7 +50,7 @@ func PatchesOf(p machineset.Set, found map[string]Recognized) (Patches, finding.
 			return Patches{}, notWritten(err)
 		}
 
-		made, err := patches.in(p).Configurations()
+		made, err := patches.In(p).Configurations()
 		if err != nil {
 			return Patches{}, notWritten(err)
 		}
@@ -162,8 +162,8 @@ func shared(p machineset.Set, rest map[string]remainder.Remainder) (Patches, err
 	return patches, errors.Join(problems...)
 }
 
-// in is a set with the patches.
-func (a Patches) in(p machineset.Set) machineset.Set {
+// In is a set with the patches.
+func (a Patches) In(p machineset.Set) machineset.Set {
 	p.Settings.Patches = slices.Concat(p.Settings.Patches, a.Cluster)
 
 	return p.Each(func(name string, m *machineset.Machine) {

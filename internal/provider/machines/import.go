@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -62,26 +63,45 @@ func (r *machinesResource[M, P]) takeOver(
 
 	common := P(&model).common()
 
-	p, more := importedSet(ctx, r.ConfiguredResource.ProviderData, P(&model).MachineSet, file)
-	diags.Append(more...)
-
-	// Before machines are observed, the record only says which of them have no host name.
-	unnamed, unread := common.remembered()
-	diags.Append(tf.Diagnostics(unread)...)
-
-	patches, warnings := clusterimport.PatchesOf(p.WithNames(machineset.Record{Seen: unnamed}), found)
+	p, warnings, more := patchesInto(ctx, r.ConfiguredResource.ProviderData, P(&model), file, found)
 	diags.Append(tf.Diagnostics(warnings)...)
-	diags.Append(P(&model).setPatches(ctx, patches)...)
+	diags.Append(more...)
 	diags.Append(adopt(ctx, r.ConfiguredResource.ProviderData, &common, P(&model).MachineSet, file)...)
 	P(&model).setCommon(common)
 	diags.Append(P(&model).derive(ctx)...)
 
 	if !diags.HasError() {
 		diags.Append(state.Set(ctx, &model)...)
-		diags.Append(clusterimport.SetIdentity(ctx, identity, r.imports, p.Set)...)
+		diags.Append(clusterimport.SetIdentity(ctx, identity, r.imports, p)...)
 	}
 
 	return diags
+}
+
+// patched is a model that an import fills in.
+type patched interface {
+	common() CommonModel
+	MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics)
+	setPatches(ctx context.Context, patches clusterimport.Patches) diag.Diagnostics
+}
+
+// patchesInto adds what machines have beyond a model to it, as patches. It returns the machines with these patches,
+// under the names that they have, and warns of what it leaves out.
+func patchesInto(
+	ctx context.Context, m *providerdata.ProviderData, model patched, file clusterimport.SecretsFile,
+	found map[string]clusterimport.Recognized,
+) (machineset.Set, finding.List, diag.Diagnostics) {
+	p, diags := importedSet(ctx, m, model.MachineSet, file)
+
+	// Before machines are observed, the record only says which of them have no host name.
+	unnamed, unread := model.common().remembered()
+	diags.Append(tf.Diagnostics(unread)...)
+
+	named := p.WithNames(machineset.Record{Seen: unnamed})
+	patches, warnings := clusterimport.PatchesOf(named, found)
+	diags.Append(model.setPatches(ctx, patches)...)
+
+	return patches.In(named), warnings, diags
 }
 
 // importedSet is the machines of an import, with its secrets and the provider's configuration for them.

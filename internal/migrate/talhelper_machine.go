@@ -1,0 +1,344 @@
+package migrate
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"strings"
+
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
+)
+
+// machine makes the configuration of a node in the order of talhelper v3 (pkg/generate/config.go): the generated one,
+// the settings of the node, CNI and manifests of the cluster, documents, the patches of role and node, the patches of
+// all nodes, and additional documents.
+func (r *talhelperReader) machine(input *generate.Input, node talhelperNode) ([]byte, error) {
+	contract := input.Options.VersionContract
+
+	provider, err := input.Config(Machine{ControlPlane: node.IsControlPlane}.role())
+	if err != nil {
+		return nil, err
+	}
+
+	main := provider.RawV1Alpha1()
+	r.putNode(main, node, contract, input)
+
+	if err := r.putImage(main, node); err != nil {
+		return nil, err
+	}
+
+	if err := r.putTemplates(main, node); err != nil {
+		return nil, err
+	}
+
+	if cni := r.config.CNI; cni != nil {
+		main.ClusterConfig.ClusterNetwork.CNI = cni //nolint:staticcheck // the form of contracts before v1.14
+	}
+
+	if err := r.putContents(main, node); err != nil {
+		return nil, err
+	}
+
+	made, err := provider.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	if err != nil {
+		return nil, err
+	}
+
+	return r.patch(made, node, contract)
+}
+
+// patch applies the documents and patches of a node.
+func (r *talhelperReader) patch(
+	made []byte, node talhelperNode, contract *coreconfig.VersionContract,
+) ([]byte, error) {
+	documents, err := r.documents(node, contract)
+	if err != nil {
+		return nil, err
+	}
+
+	if made, err = patched(made, documents...); err != nil {
+		return nil, fmt.Errorf("documents: %w", err)
+	}
+
+	for _, patches := range [][]string{node.Patches, r.config.Patches} {
+		texts, err := r.patches(made, patches)
+		if err != nil {
+			return nil, err
+		}
+
+		if made, err = patched(made, texts...); err != nil {
+			return nil, fmt.Errorf("patches: %w", err)
+		}
+	}
+
+	for _, name := range node.ExtraManifests {
+		texts, err := r.patches(made, []string{"@" + strings.TrimPrefix(name, "@")})
+		if err != nil {
+			return nil, err
+		}
+
+		made = append(append(made, "---\n"...), strings.Join(texts, "---\n")...)
+	}
+
+	return made, nil
+}
+
+// putNode writes the settings of a node that are fields of the main document.
+func (r *talhelperReader) putNode(
+	main *v1alpha1.Config, node talhelperNode, contract *coreconfig.VersionContract, input *generate.Input,
+) {
+	machine, aes := main.MachineConfig, input.Options.SecretsBundle.Secrets.AESCBCEncryptionSecret
+
+	if contract.SecretboxEncryptionSupported() && aes != "" {
+		main.ClusterConfig.ClusterAESCBCEncryptionSecret = aes //nolint:staticcheck // as talhelper sets it
+	}
+
+	if !contract.MultidocNetworkConfigSupported() {
+		putNetwork(machine, node)
+	}
+
+	if node.InstallDisk != "" {
+		machine.MachineInstall.InstallDisk = node.InstallDisk //nolint:staticcheck // talhelper has no other form
+	}
+
+	if node.DiskSelector != nil {
+		machine.MachineInstall.InstallDiskSelector = node.DiskSelector //nolint:staticcheck // talhelper has no other form
+	}
+
+	if len(node.Disks) > 0 {
+		machine.MachineDisks = node.Disks //nolint:staticcheck // talhelper has no other form
+	}
+
+	if len(node.KernelModules) > 0 {
+		machine.MachineKernel = &v1alpha1.KernelConfig{KernelModules: node.KernelModules} //nolint:staticcheck // as above
+	}
+
+	if node.Annotations != nil {
+		machine.MachineNodeAnnotations = plainValues(node.Annotations) //nolint:staticcheck // as above
+	}
+
+	if node.Labels != nil {
+		machine.MachineNodeLabels = plainValues(node.Labels) //nolint:staticcheck // as above
+	}
+
+	if node.Taints != nil {
+		machine.MachineNodeTaints = node.Taints //nolint:staticcheck // as above
+	}
+
+	// The machine starts without a bootloader's command line of its own with a UKI, where these have no effect.
+	if arguments, _ := kernelArguments(node.Schematic); !node.Spec.UKI && !contract.GrubUseUKICmdlineDefault() {
+		machine.MachineInstall.InstallExtraKernelArgs = append(machine.MachineInstall.InstallExtraKernelArgs, //nolint:staticcheck // as above
+			arguments...)
+	}
+
+	machine.MachineCertSANs = append(machine.MachineCertSANs, node.CertSANs...)
+}
+
+func putNetwork(machine *v1alpha1.MachineConfig, node talhelperNode) {
+	network := machine.MachineNetwork //nolint:staticcheck // the form of contracts before v1.12
+
+	if !node.IgnoreHostname {
+		network.NetworkHostname = node.Hostname //nolint:staticcheck // as above
+	}
+
+	if len(node.Nameservers) > 0 {
+		network.NameServers = node.Nameservers //nolint:staticcheck // as above
+	}
+
+	if node.DisableSearchDomain {
+		network.NetworkDisableSearchDomain = new(true) //nolint:staticcheck // as above
+	}
+
+	if len(node.Interfaces) > 0 {
+		network.NetworkInterfaces = node.Interfaces //nolint:staticcheck // as above
+	}
+}
+
+func kernelArguments(written map[string]any) ([]string, error) {
+	parsed, err := parseSchematic(written)
+
+	return parsed.Customization.ExtraKernelArgs, err
+}
+
+func parseSchematic(written map[string]any) (schematic.Schematic, error) {
+	if written == nil {
+		return schematic.Schematic{}, nil
+	}
+
+	text, err := yaml.Marshal(written)
+	if err != nil {
+		return schematic.Schematic{}, err
+	}
+
+	return schematic.Parse(string(text))
+}
+
+// factoryInstaller is the template of installers of talhelper v3.
+const factoryInstaller = "{{.RegistryURL}}/{{.Mode}}-installer{{if .Secureboot}}-secureboot{{end}}/{{.ID}}:{{.Version}}"
+
+func (r *talhelperReader) putImage(main *v1alpha1.Config, node talhelperNode) error {
+	image := node.TalosImage + ":" + r.version
+
+	if node.TalosImage == "" {
+		parsed, err := parseSchematic(node.Schematic)
+		if err != nil {
+			return err
+		}
+
+		id, err := parsed.ID()
+		if err != nil {
+			return err
+		}
+
+		text, err := r.rendered("installerURLTmpl", []byte(cmp.Or(r.config.ImageFactory.Installer, factoryInstaller)),
+			map[string]any{"RegistryURL": cmp.Or(r.config.ImageFactory.Registry, "factory.talos.dev"), "ID": id,
+				"Version": r.version, "Mode": cmp.Or(node.Spec.Mode, "metal"), "Secureboot": node.Spec.SecureBoot})
+		if err != nil {
+			return err
+		}
+
+		image = string(text)
+	}
+
+	main.MachineConfig.MachineInstall.InstallImage = image //nolint:staticcheck // talhelper has no other form
+
+	return nil
+}
+
+func isTemplate(text string) bool {
+	return strings.Contains(text, "{{") || strings.Contains(text, "}}")
+}
+
+// plainValues are the labels that are no templates.
+func plainValues(labels map[string]string) map[string]string {
+	plain := maps.Clone(labels)
+	maps.DeleteFunc(plain, func(_, value string) bool { return isTemplate(value) })
+
+	return plain
+}
+
+// putTemplates writes the labels and annotations that are templates. Each sees the configuration without the others.
+func (r *talhelperReader) putTemplates(main *v1alpha1.Config, node talhelperNode) error {
+	data := main.DeepCopy()
+
+	for _, part := range []struct {
+		from, into map[string]string
+	}{
+		{node.Labels, main.MachineConfig.MachineNodeLabels},           //nolint:staticcheck // talhelper has no other form
+		{node.Annotations, main.MachineConfig.MachineNodeAnnotations}, //nolint:staticcheck // as above
+	} {
+		for key, value := range part.from {
+			if !isTemplate(value) {
+				continue
+			}
+
+			text, err := r.rendered(key, []byte(value), data)
+			if err != nil {
+				return err
+			}
+
+			// talhelper reads the first word of the result.
+			words := strings.Fields(string(text))
+			if len(words) == 0 {
+				return fmt.Errorf("%s: the template %s makes no text", key, value)
+			}
+
+			part.into[key] = words[0]
+		}
+	}
+
+	return nil
+}
+
+// putContents writes the manifests of the cluster and the files of a node, whose contents may be in files.
+func (r *talhelperReader) putContents(main *v1alpha1.Config, node talhelperNode) error {
+	for _, manifest := range r.config.InlineManifests {
+		text, err := r.content(manifest.InlineManifestContents, manifest.SkipSubstitution)
+		if err != nil {
+			return fmt.Errorf("inlineManifests %s: %w", manifest.InlineManifestName, err)
+		}
+
+		manifest.InlineManifestContents = text
+		main.ClusterConfig.ClusterInlineManifests = append(main.ClusterConfig.ClusterInlineManifests, //nolint:staticcheck // as talhelper
+			manifest.ClusterInlineManifest)
+	}
+
+	for i := range node.Files {
+		file := node.Files[i].MachineFile
+
+		text, err := r.content(file.FileContent, node.Files[i].SkipSubstitution)
+		if err != nil {
+			return fmt.Errorf("machineFiles %s: %w", file.FilePath, err)
+		}
+
+		file.FileContent = text
+		main.MachineConfig.MachineFiles = append(main.MachineConfig.MachineFiles, &file) //nolint:staticcheck // as talhelper
+	}
+
+	return nil
+}
+
+// content is a text of talconfig.yaml, or that of the file that it names.
+func (r *talhelperReader) content(text string, asIs bool) (string, error) {
+	name, inFile := strings.CutPrefix(text, "@")
+	if !inFile {
+		return text, nil
+	}
+
+	content, err := r.Options.read(strings.TrimSpace(name))
+	if err == nil && !asIs {
+		content, err = r.substituted(content)
+	}
+
+	return string(content), err
+}
+
+// patches are the texts of patches. Each may be a template of the configuration so far; one of a file may have
+// variables, too.
+func (r *talhelperReader) patches(made []byte, written []string) (texts []string, err error) {
+	if len(written) == 0 {
+		return nil, nil
+	}
+
+	provider, err := configloader.NewFromBytes(made)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, text := range written {
+		content := []byte(text)
+
+		name, inFile := strings.CutPrefix(text, "@")
+		if name = strings.TrimSpace(name); inFile {
+			if content, err = r.Options.read(name); err != nil {
+				return nil, fmt.Errorf("patch %s: %w", name, err)
+			}
+
+			if len(bytes.TrimSpace(content)) == 0 {
+				continue
+			}
+		}
+
+		if content, err = r.rendered("patch", content, provider.RawV1Alpha1()); err != nil {
+			return nil, fmt.Errorf("patch %s: %w", name, err)
+		}
+
+		if inFile {
+			if content, err = r.substituted(content); err != nil {
+				return nil, fmt.Errorf("patch %s: %w", name, err)
+			}
+		}
+
+		texts = append(texts, string(content))
+	}
+
+	return texts, nil
+}

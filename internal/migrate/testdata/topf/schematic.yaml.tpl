@@ -1,0 +1,4 @@
+customization:
+  extraKernelArgs: ["node={{ .Node.Host }}"]
+  systemExtensions:
+    officialExtensions: [siderolabs/qemu-guest-agent]
