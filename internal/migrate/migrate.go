@@ -123,8 +123,8 @@ func (c *Cluster) input(endpoint, kubernetes, talos string, options ...generate.
 }
 
 // errContract is about versions from which the tools, made before them, generate other configurations than the library.
-var errContract = errors.New("from Talos 1.14, what a tool generates depends on its release: let it write the machine " +
-	"configurations, with `talhelper genconfig` or `topf render`, and name their folder with -configs")
+var errContract = errors.New("from Talos 1.14, what a tool generates depends on its release: let it write the " +
+	"machine configurations, with `talhelper genconfig` or `topf render`, and name their folder with -configs")
 
 // patched applies patches of one step at once, as talosctl does.
 func patched(base []byte, patches ...string) ([]byte, error) {

@@ -187,22 +187,28 @@ func TestReaders_refuse(t *testing.T) {
 		files         map[string]string
 		want          string
 	}{
-		"an encrypted patch":       {"talhelper", "v1.13.2", map[string]string{"patches/plane.yaml": encrypted}, "sops -d"},
-		"encrypted secrets":        {"talhelper", "v1.13.2", map[string]string{"talsecret.yaml": encrypted}, "sops -d"},
-		"encrypted variables":      {"talhelper", "v1.13.2", map[string]string{"talenv.sops.yaml": encrypted}, "sops -d"},
-		"a variable that is unset": {"talhelper", "v1.13.2", map[string]string{"talenv.yaml": ""}, "variable ZONE is not set"},
+		"an encrypted patch": {"talhelper", "v1.13.2", map[string]string{"patches/plane.yaml": encrypted},
+			"sops -d"},
+		"encrypted secrets":   {"talhelper", "v1.13.2", map[string]string{"talsecret.yaml": encrypted}, "sops -d"},
+		"encrypted variables": {"talhelper", "v1.13.2", map[string]string{"talenv.sops.yaml": encrypted}, "sops -d"},
+		"a variable that is unset": {"talhelper", "v1.13.2", map[string]string{"talenv.yaml": ""},
+			"variable ZONE is not set"},
 		"an unknown expression": {"talhelper", "v1.13.2", map[string]string{"patches/plane.yaml": "a: ${A^^}"},
 			"${A^^} is not supported"},
 		"a contract with documents":  {"talhelper", "v1.14.0", nil, "-configs"},
 		"an encrypted patch of topf": {"topf", "v1.13.2", map[string]string{"worker/02.yaml": encrypted}, "sops -d"},
-		"a reference of vals":        {"topf", "v1.13.2", map[string]string{"worker/02.yaml": "a: ref+vault://x"}, "vals eval"},
-		"a JSON patch":               {"topf", "v1.13.2", map[string]string{"worker/02.yaml": "[{op: remove}]"}, "no mapping"},
+		"a reference of vals": {"topf", "v1.13.2", map[string]string{"worker/02.yaml": "a: ref+vault://x"},
+			"vals eval"},
+		"a JSON patch": {"topf", "v1.13.2", map[string]string{"worker/02.yaml": "[{op: remove}]"},
+			"no mapping"},
 		"a missing key": {"topf", "v1.13.2", map[string]string{"worker/02.yaml.tpl": "a: {{ .Data.none }}"},
 			"no entry for key"},
 		"no version": {"topf", "v1.13.2", map[string]string{"topf.yaml": strings.Replace(topf,
 			"talosVersion: ${TALOS_VERSION}", "", 1)}, "-talos-version"},
-		"a role":        {"topf", "v1.13.2", map[string]string{"topf.yaml": strings.Replace(topf, "role: worker", "role: x", 1)}, "the role is"},
-		"no secrets":    {"topf", "v1.13.2", map[string]string{"topf.yaml": topf + "secretsPath: none.yaml\nsecretsProvider: ./keys\n"}, "./keys secrets get prod"},
+		"a role": {"topf", "v1.13.2", map[string]string{"topf.yaml": strings.Replace(topf, "role: worker", "role: x",
+			1)}, "the role is"},
+		"no secrets": {"topf", "v1.13.2", map[string]string{"topf.yaml": topf + "secretsPath: none.yaml\n" +
+			"secretsProvider: ./keys\n"}, "./keys secrets get prod"},
 		"a newer Talos": {"topf", "v1.14.0", nil, "-configs"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -115,7 +115,7 @@ func (r *talhelperReader) linkDocuments(node talhelperNode) []document {
 	var all []document
 
 	for i, device := range node.Interfaces {
-		if device.DeviceSelector != nil || device.DeviceBond != nil || device.DeviceBridge != nil || //nolint:staticcheck // talhelper's
+		if device.DeviceSelector != nil || device.DeviceBond != nil || device.DeviceBridge != nil ||
 			device.DeviceWireguardConfig != nil {
 			r.cluster.omit(fmt.Sprintf("%s: networkInterfaces[%d]", node.Hostname, i), devicesInDocuments)
 

@@ -135,8 +135,8 @@ func (r *talhelperReader) putNode(
 
 	// The machine starts without a bootloader's command line of its own with a UKI, where these have no effect.
 	if arguments, _ := kernelArguments(node.Schematic); !node.Spec.UKI && !contract.GrubUseUKICmdlineDefault() {
-		machine.MachineInstall.InstallExtraKernelArgs = append(machine.MachineInstall.InstallExtraKernelArgs, //nolint:staticcheck // as above
-			arguments...)
+		install := machine.MachineInstall //nolint:staticcheck // talhelper has no other form
+		install.InstallExtraKernelArgs = append(install.InstallExtraKernelArgs, arguments...)
 	}
 
 	machine.MachineCertSANs = append(machine.MachineCertSANs, node.CertSANs...)
@@ -267,8 +267,8 @@ func (r *talhelperReader) putContents(main *v1alpha1.Config, node talhelperNode)
 		}
 
 		manifest.InlineManifestContents = text
-		main.ClusterConfig.ClusterInlineManifests = append(main.ClusterConfig.ClusterInlineManifests, //nolint:staticcheck // as talhelper
-			manifest.ClusterInlineManifest)
+		section := main.ClusterConfig //nolint:staticcheck // talhelper has no other form
+		section.ClusterInlineManifests = append(section.ClusterInlineManifests, manifest.ClusterInlineManifest)
 	}
 
 	for i := range node.Files {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	migration "github.com/talosop/terraform-provider-talosop/internal/migrate"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
@@ -30,8 +31,8 @@ func migratedConfig(s *sitetest.Site, tool string) (name, text string) {
 			continue
 		}
 
-		fmt.Fprintf(&nodes, "  - {hostname: %s, ipAddress: %s, controlPlane: %t, installDisk: /dev/sda, nodeLabels: "+
-			"{rack: r-%s}}\n", m.Name(), m.Address(), plane, m.Name())
+		fmt.Fprintf(&nodes, "  - {hostname: %s, ipAddress: %s, controlPlane: %t, installDisk: /dev/sda, "+
+			"nodeLabels: {rack: r-%s}}\n", m.Name(), m.Address(), plane, m.Name())
 	}
 
 	if tool == "topf" {
@@ -71,7 +72,6 @@ func migrates(t *testing.T, cli clitest.CLI, tool string) {
 
 	s := sitetest.New(t, 1, 2)
 	w := clitest.NewWorkspace(t, cli)
-	files := foreignTool{t, optional(t, tool), w.Dir}
 	ctl := foreignTool{t, clitest.Asset(t, "talosctl"), w.Dir}
 
 	name, text := migratedConfig(s, tool)
@@ -84,25 +84,13 @@ func migrates(t *testing.T, cli clitest.CLI, tool string) {
 
 	ctl.run("gen", "secrets", "-o", "secrets.yaml")
 
-	written := map[string]string{}
-
-	if tool == "topf" {
-		files.run("render")
-	} else {
-		files.run("genconfig", "--offline-mode", "--no-gitignore", "--secret-file", "secrets.yaml")
-	}
-
-	for _, m := range append(append([]*sim.Machine{}, s.ControlPlane...), s.Workers...) {
-		written[m.Name()] = map[string]string{"topf": "output/", "talhelper": "clusterconfig/prod-"}[tool] + m.Name() + ".yaml"
-	}
-
+	written := madeBy(t, w, tool)
 	bundle := w.Read("secrets.yaml")
 	writeTalosconfig(t, w, bundle, s)
 	configure(s, ctl, written)
 	joined(t, s, bundle)
 
-	provider := foreignTool{t, w.Provider(), w.Dir}
-	output := provider.run("migrate", tool, "-secrets", "secrets.yaml", "-out", "migrated")
+	output := foreignTool{t, w.Provider(), w.Dir}.run("migrate", tool, "-secrets", "secrets.yaml", "-out", "migrated")
 
 	if !strings.Contains(output, "secret-patches.yaml (secret") || strings.Contains(output, "Not translated") {
 		t.Errorf("the command says:\n%s", output)
@@ -131,6 +119,39 @@ func migrates(t *testing.T, cli clitest.CLI, tool string) {
 	if calls := s.CallsTo("ApplyConfiguration"); len(calls) > 3 {
 		t.Errorf("the migration sent configurations: %v", calls)
 	}
+}
+
+// madeBy writes the configurations of machines, and returns the files by machine. The tool makes them where it is
+// among the test programs; otherwise they are those that TestReaders_makeWhatTheToolMakes compares with the tool's.
+func madeBy(t *testing.T, w *clitest.Workspace, tool string) map[string]string {
+	t.Helper()
+
+	found, err := migration.Readers[tool](migration.Options{Folder: w.Dir, Secrets: "secrets.yaml",
+		Lookup: func(string) (string, bool) { return "", false }})
+	tftest.Must(t, err)
+
+	files := map[string]string{}
+	program := filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), tool)
+	_, missing := os.Stat(program)
+
+	switch run := (foreignTool{t, program, w.Dir}).run; {
+	case missing != nil:
+	case tool == "topf":
+		run("render")
+	default:
+		run("genconfig", "--offline-mode", "--no-gitignore", "--secret-file", "secrets.yaml")
+	}
+
+	for _, m := range found.Machines {
+		files[m.Name] = map[string]string{"topf": "output/", "talhelper": "clusterconfig/prod-"}[tool] + m.Name + ".yaml"
+
+		if missing != nil {
+			files[m.Name] = m.Name + "-made.yaml"
+			w.Write(files[m.Name], string(m.Config))
+		}
+	}
+
+	return files
 }
 
 // writeTalosconfig writes the credentials of talosctl.

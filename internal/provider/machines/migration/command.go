@@ -172,8 +172,8 @@ func report(out io.Writer, target string, written []file, omitted []migrate.Omis
 		fmt.Fprintf(&text, "  %s: %s\n", o.Field, o.Reason)
 	}
 
-	fmt.Fprintf(&text, "\nNext, in %s: run `terraform init` and `terraform plan`. Apply it when it says `1 to import, 0 to "+
-		"add, 0 to change`.\n", target)
+	fmt.Fprintf(&text, "\nNext, in %s: run `terraform init` and `terraform plan`. Apply the plan when it says `1 to "+
+		"import, 0 to add, 0 to change`.\n", target)
 
 	_, err := io.WriteString(out, text.String())
 

@@ -127,8 +127,8 @@ func imports(c migrate.Cluster) string {
 		}
 	}
 
-	text := fmt.Sprintf("\nimport {\n  to = talosop_cluster.%s\n  id = jsonencode({\n    cluster = %s\n    control_plane = {\n"+
-		"%s    }\n", label(c.Name), quoted(c.Name), planes)
+	text := fmt.Sprintf("\nimport {\n  to = talosop_cluster.%s\n  id = jsonencode({\n    cluster = %s\n"+
+		"    control_plane = {\n%s    }\n", label(c.Name), quoted(c.Name), planes)
 
 	if workers != "" {
 		text += fmt.Sprintf("    workers = {\n      %s = {\n%s      }\n    }\n", poolOfWorkers, workers)
