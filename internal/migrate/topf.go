@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
 )
 
-// topfConfig is topf.yaml (postfinance/topf 0.9, pkg/config).
+// topfConfig is topf.yaml (postfinance/topf 0.5, pkg/config).
 type topfConfig struct {
 	ClusterName       string         `yaml:"clusterName"`
 	ClusterEndpoint   string         `yaml:"clusterEndpoint"`
