@@ -109,7 +109,7 @@ func (c *Cluster) check() error {
 func (c *Cluster) input(endpoint, kubernetes, talos string, options ...generate.Option) (*generate.Input, error) {
 	contract, err := config.ParseContractFromVersion(talos)
 	if err != nil {
-		return nil, fmt.Errorf("Talos version %s: %w", talos, err)
+		return nil, fmt.Errorf("parse Talos version %s: %w", talos, err)
 	}
 
 	if contract.Greater(config.TalosVersion1_13) {

@@ -40,7 +40,7 @@ func (r *talhelperReader) machine(input *generate.Input, node talhelperNode) ([]
 	}
 
 	if cni := r.config.CNI; cni != nil {
-		main.ClusterConfig.ClusterNetwork.CNI = cni //nolint:staticcheck // the form of contracts before v1.14
+		main.ClusterConfig.ClusterNetwork.CNI = cni
 	}
 
 	if err := r.putContents(main, node); err != nil {
@@ -98,7 +98,7 @@ func (r *talhelperReader) putNode(
 	machine, aes := main.MachineConfig, input.Options.SecretsBundle.Secrets.AESCBCEncryptionSecret
 
 	if contract.SecretboxEncryptionSupported() && aes != "" {
-		main.ClusterConfig.ClusterAESCBCEncryptionSecret = aes //nolint:staticcheck // as talhelper sets it
+		main.ClusterConfig.ClusterAESCBCEncryptionSecret = aes
 	}
 
 	if !contract.MultidocNetworkConfigSupported() {
@@ -106,36 +106,36 @@ func (r *talhelperReader) putNode(
 	}
 
 	if node.InstallDisk != "" {
-		machine.MachineInstall.InstallDisk = node.InstallDisk //nolint:staticcheck // talhelper has no other form
+		machine.MachineInstall.InstallDisk = node.InstallDisk
 	}
 
 	if node.DiskSelector != nil {
-		machine.MachineInstall.InstallDiskSelector = node.DiskSelector //nolint:staticcheck // talhelper has no other form
+		machine.MachineInstall.InstallDiskSelector = node.DiskSelector
 	}
 
 	if len(node.Disks) > 0 {
-		machine.MachineDisks = node.Disks //nolint:staticcheck // talhelper has no other form
+		machine.MachineDisks = node.Disks
 	}
 
 	if len(node.KernelModules) > 0 {
-		machine.MachineKernel = &v1alpha1.KernelConfig{KernelModules: node.KernelModules} //nolint:staticcheck // as above
+		machine.MachineKernel = &v1alpha1.KernelConfig{KernelModules: node.KernelModules}
 	}
 
 	if node.Annotations != nil {
-		machine.MachineNodeAnnotations = plainValues(node.Annotations) //nolint:staticcheck // as above
+		machine.MachineNodeAnnotations = plainValues(node.Annotations)
 	}
 
 	if node.Labels != nil {
-		machine.MachineNodeLabels = plainValues(node.Labels) //nolint:staticcheck // as above
+		machine.MachineNodeLabels = plainValues(node.Labels)
 	}
 
 	if node.Taints != nil {
-		machine.MachineNodeTaints = node.Taints //nolint:staticcheck // as above
+		machine.MachineNodeTaints = node.Taints
 	}
 
 	// The machine starts without a bootloader's command line of its own with a UKI, where these have no effect.
 	if arguments, _ := kernelArguments(node.Schematic); !node.Spec.UKI && !contract.GrubUseUKICmdlineDefault() {
-		install := machine.MachineInstall //nolint:staticcheck // talhelper has no other form
+		install := machine.MachineInstall
 		install.InstallExtraKernelArgs = append(install.InstallExtraKernelArgs, arguments...)
 	}
 
@@ -143,22 +143,22 @@ func (r *talhelperReader) putNode(
 }
 
 func putNetwork(machine *v1alpha1.MachineConfig, node talhelperNode) {
-	network := machine.MachineNetwork //nolint:staticcheck // the form of contracts before v1.12
+	network := machine.MachineNetwork
 
 	if !node.IgnoreHostname {
-		network.NetworkHostname = node.Hostname //nolint:staticcheck // as above
+		network.NetworkHostname = node.Hostname
 	}
 
 	if len(node.Nameservers) > 0 {
-		network.NameServers = node.Nameservers //nolint:staticcheck // as above
+		network.NameServers = node.Nameservers
 	}
 
 	if node.DisableSearchDomain {
-		network.NetworkDisableSearchDomain = new(true) //nolint:staticcheck // as above
+		network.NetworkDisableSearchDomain = new(true)
 	}
 
 	if len(node.Interfaces) > 0 {
-		network.NetworkInterfaces = node.Interfaces //nolint:staticcheck // as above
+		network.NetworkInterfaces = node.Interfaces
 	}
 }
 
@@ -208,7 +208,7 @@ func (r *talhelperReader) putImage(main *v1alpha1.Config, node talhelperNode) er
 		image = string(text)
 	}
 
-	main.MachineConfig.MachineInstall.InstallImage = image //nolint:staticcheck // talhelper has no other form
+	main.MachineConfig.MachineInstall.InstallImage = image
 
 	return nil
 }
@@ -232,8 +232,8 @@ func (r *talhelperReader) putTemplates(main *v1alpha1.Config, node talhelperNode
 	for _, part := range []struct {
 		from, into map[string]string
 	}{
-		{node.Labels, main.MachineConfig.MachineNodeLabels},           //nolint:staticcheck // talhelper has no other form
-		{node.Annotations, main.MachineConfig.MachineNodeAnnotations}, //nolint:staticcheck // as above
+		{node.Labels, main.MachineConfig.MachineNodeLabels},
+		{node.Annotations, main.MachineConfig.MachineNodeAnnotations},
 	} {
 		for key, value := range part.from {
 			if !isTemplate(value) {
@@ -267,7 +267,7 @@ func (r *talhelperReader) putContents(main *v1alpha1.Config, node talhelperNode)
 		}
 
 		manifest.InlineManifestContents = text
-		section := main.ClusterConfig //nolint:staticcheck // talhelper has no other form
+		section := main.ClusterConfig
 		section.ClusterInlineManifests = append(section.ClusterInlineManifests, manifest.ClusterInlineManifest)
 	}
 
@@ -280,7 +280,7 @@ func (r *talhelperReader) putContents(main *v1alpha1.Config, node talhelperNode)
 		}
 
 		file.FileContent = text
-		main.MachineConfig.MachineFiles = append(main.MachineConfig.MachineFiles, &file) //nolint:staticcheck // as talhelper
+		main.MachineConfig.MachineFiles = append(main.MachineConfig.MachineFiles, &file)
 	}
 
 	return nil
