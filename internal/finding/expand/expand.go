@@ -220,11 +220,17 @@ func NewRecognizer(catalogs ...*finding.Catalog) (*Recognizer, error) {
 	return r, nil
 }
 
-// literalSize is the number of bytes of a message outside its arguments.
+// literalSize is the number of bytes that each text of a message has: those outside its arguments and conditions.
 func literalSize(m finding.Message) int {
-	text := m.Summary + strings.Join(m.Detail, "")
+	none := func(string) string { return "" }
 
-	return len(regexp.MustCompile(`{{[^}]*}}`).ReplaceAllString(text, ""))
+	text, err := Template(m.Summary+strings.Join(m.Detail, ""), strings.Clone,
+		func(Action) string { return "" }, none)
+	if err != nil {
+		return 0 // patterns reports it
+	}
+
+	return len(text)
 }
 
 // Read finds the message that printed a summary and a detail: its code, and the arguments as they were printed. The

@@ -115,3 +115,22 @@ func TestRecognizer_prefersTheMoreSpecificMessage(t *testing.T) {
 		t.Errorf("read %q", code)
 	}
 }
+
+// What a message prints under a condition makes it no more specific.
+func TestRecognizer_prefersTheSpecificMessage(t *testing.T) {
+	t.Parallel()
+
+	messages := finding.NewCatalog("Test")
+	messages.Error("any", "Invalid {{.what}}", "Found {{.found}}.{{if .more}} This is a long text about more of it.{{end}}")
+	specific := messages.Error("port", "Invalid {{.what}}", "Found {{.found}}. Allowed: 1 to 65535.")
+
+	r, err := expand.NewRecognizer(messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	printed := specific.With(finding.Args{"what": "port", "found": "0"})
+	if code, _ := r.Read(printed.Severity, printed.Summary, printed.Detail); code != "port" {
+		t.Errorf("read %q", code)
+	}
+}

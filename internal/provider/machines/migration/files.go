@@ -41,17 +41,8 @@ func files(
 		return nil, err
 	}
 
-	var head strings.Builder
-
-	fmt.Fprintf(&head, "# Written by `migrate %s` from the files of %s. Remove the import block after the first apply.\n",
-		tool, tool)
-
-	for _, o := range c.Omitted {
-		fmt.Fprintf(&head, "# Not translated: %s: %s.\n", o.Field, o.Reason)
-	}
-
 	hasPatches := len(d.Secret)+len(d.SecretMachine) > 0
-	main := hclwrite.Format([]byte(head.String() + provider(c.Name, hasPatches) + imports(c) + resource))
+	main := hclwrite.Format([]byte(head(tool, c.Omitted) + provider(c.Name, hasPatches) + imports(c) + resource))
 
 	all := append([]file{{name: "main.tf", text: string(main)}}, w.files...)
 	all = append(all, file{name: secretsFile, text: secrets, secret: true})
@@ -68,6 +59,20 @@ func files(
 	}
 
 	return append(all, file{name: ".gitignore", text: ignored}), nil
+}
+
+// head is the comment at the top of main.tf. Names of fields come from the files of the other tool.
+func head(tool string, omitted []migrate.Omission) string {
+	var text strings.Builder
+
+	fmt.Fprintf(&text, "# Written by `migrate %s` from the files of %s. Remove the import block after the first apply.\n",
+		tool, tool)
+
+	for _, o := range omitted {
+		fmt.Fprintf(&text, "# Not translated: %s.\n", strings.Join(strings.Fields(o.Field+": "+o.Reason), " "))
+	}
+
+	return text.String()
 }
 
 func secretPatches(d machines.Described) (string, error) {
