@@ -35,9 +35,9 @@ func (w *workers) Metadata(_ context.Context, req resource.MetadataRequest, resp
 func (w *workers) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Keeps the configuration of workers that have no other talosop resource, such as those of an " +
-			"autoscaler, up to date ([guide](../guides/autoscaling)). A create only observes them. Later plans list each " +
-			"node that differs. Their applies configure it through a control plane, within a budget, drained where it reboots. " +
-			"It changes neither control planes nor Talos versions, and a destroy leaves all machines as they are.",
+			"autoscaler, up to date ([guide](../guides/autoscaling)). A create only observes them; later plans list each " +
+			"node that differs, and their applies configure it within a budget, drained where it reboots. It changes neither " +
+			"control planes nor Talos versions, and a destroy leaves all machines as they are.",
 		Attributes: attributes(ctx),
 	}
 }
