@@ -102,24 +102,14 @@ func withDocumentOf(cfg []byte, theirs edited, kind string) ([]byte, error) {
 	var documents []string
 
 	for _, c := range slices.DeleteFunc(own, ofKind) {
-		documents = append(documents, documentText(c))
+		documents = append(documents, withoutSeparator(c.text))
 	}
 
 	if gets >= 0 {
-		documents = append(documents, documentText(theirs.chunks[gets]))
+		documents = append(documents, withoutSeparator(theirs.chunks[gets].text))
 	}
 
 	return []byte(strings.Join(documents, "---\n")), nil
-}
-
-// documentText is a document without the separator before it.
-func documentText(c *reading) string {
-	first, rest, _ := strings.Cut(c.text, "\n")
-	if isSeparator(first) {
-		return strings.TrimRight(rest, "\n") + "\n"
-	}
-
-	return strings.TrimRight(c.text, "\n") + "\n"
 }
 
 // Identity is whose a configuration is; each part is empty where it does not say so.
