@@ -2,7 +2,6 @@ package migration
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/migrate"
@@ -155,18 +155,7 @@ func label(name string) string {
 }
 
 // quoted is a text of the configuration language.
-func quoted(text string) string {
-	var out strings.Builder
-
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-
-	if encoder.Encode(text) != nil {
-		return `""` // no text fails
-	}
-
-	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(strings.TrimSuffix(out.String(), "\n"))
-}
+func quoted(text string) string { return string(hclwrite.TokensForValue(cty.StringVal(text)).Bytes()) }
 
 // place writes the files into a folder, where none of them may exist.
 func place(folder string, all []file) error {
