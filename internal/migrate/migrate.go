@@ -21,7 +21,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 
-	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -173,7 +173,8 @@ func (o Options) secrets(usual ...string) (*pki.Bundle, error) {
 		return bundle, nil
 	}
 
-	return nil, fmt.Errorf("found none of %s in %s: name the file with the secrets with -secrets", list(usual), o.Folder)
+	return nil, fmt.Errorf("found none of %s in %s: name the file with the secrets with -secrets",
+		strings.Join(usual, ", "), o.Folder)
 }
 
 // generated reads the configurations that the tool wrote, by the names of their files.
@@ -208,23 +209,9 @@ func installer(registry, platform string, secureBoot bool, id, version string) s
 	return fmt.Sprintf("%s/%s/%s:v%s", registry, name, id, strings.TrimPrefix(version, "v"))
 }
 
-// plainSchematic is the id of Talos without additions.
-func plainSchematic() (string, error) { return schematic.Schematic{}.ID() }
-
-func list(words []string) string { return strings.Join(words, ", ") }
-
-// withV is a version with its v.
-func withV(version string) string {
-	if version == "" || strings.HasPrefix(version, "v") {
-		return version
-	}
-
-	return "v" + version
-}
-
 // version is the version of a file, or the one that the user gives for files that have none.
 func (o Options) version(field, written string) (string, error) {
-	version := withV(cmp.Or(written, o.TalosVersion))
+	version := machineconfig.CanonicalVersion(cmp.Or(written, o.TalosVersion))
 	if version == "" {
 		return "", fmt.Errorf("%s is not set, so that the tool used the version it was built for: name the version that the "+
 			"machines run with -talos-version", field)

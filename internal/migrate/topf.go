@@ -12,7 +12,9 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // topfConfig is topf.yaml (postfinance/topf 0.5, pkg/config).
@@ -133,7 +135,8 @@ func (r *topfReader) read() error {
 		}
 
 		r.cluster.Machines = append(r.cluster.Machines, Machine{Name: node.Host, Address: cmp.Or(node.IP, node.Host),
-			ControlPlane: node.Role == topfControlPlane, TalosVersion: withV(cmp.Or(node.TalosVersion, r.version))})
+			ControlPlane: node.Role == topfControlPlane,
+			TalosVersion: machineconfig.CanonicalVersion(cmp.Or(node.TalosVersion, r.version))})
 	}
 
 	return r.cluster.check()
@@ -197,7 +200,7 @@ func (r *topfReader) machine(m Machine, node topfNode) ([]byte, error) {
 // schematic is the id of a schematic, which may be in a file.
 func (r *topfReader) schematic(context topfContext) (string, error) {
 	if context.SchematicID == "" {
-		return plainSchematic()
+		return image.VanillaSchematic, nil
 	}
 
 	name, inFile := strings.CutPrefix(context.SchematicID, "@")
