@@ -78,9 +78,7 @@ func (m model) validate(ctx context.Context, data *providerdata.ProviderData) di
 		return nil
 	}
 
-	refuse := func(problem string) diag.Diagnostics {
-		return diag.Diagnostics{tf.Diagnostic(invalidConfig.At(finding.Root("config"), finding.Args{"problem": problem}))}
-	}
+	refuse := func(problem string) diag.Diagnostics { return diag.Diagnostics{wrongConfig(problem)} }
 
 	identity, err := machineconfig.Identify(m.config())
 
@@ -104,6 +102,11 @@ func (m model) validate(ctx context.Context, data *providerdata.ProviderData) di
 	}
 
 	return nil
+}
+
+// wrongConfig reports a configuration that no machine may get.
+func wrongConfig(problem string) diag.Diagnostic {
+	return tf.Diagnostic(invalidConfig.At(finding.Root("config"), finding.Args{"problem": problem}))
 }
 
 // observesOnly is the plan of a create.
@@ -144,8 +147,7 @@ func (m *model) forecast(
 
 	f, err := p.ForecastUnmanaged(m.matching(last), m.config(), m.budget(), policy)
 	if err != nil {
-		return append(diags, tf.Diagnostic(invalidConfig.At(
-			finding.Root("config"), finding.Args{"problem": err.Error()})))
+		return append(diags, wrongConfig(err.Error()))
 	}
 
 	m.Operations, m.Impact = tf.TextList(f.Operations), machines.ImpactOf(f.Impact)

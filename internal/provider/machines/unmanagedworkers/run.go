@@ -185,8 +185,7 @@ func (w *workers) look(
 
 	want, err := s.set.OfUnmanaged(nodes, m.config(), m.budget())
 	if err != nil {
-		return last, append(diags, tf.Diagnostic(invalidConfig.At(
-			finding.Root("config"), finding.Args{"problem": err.Error()})))
+		return last, append(diags, wrongConfig(err.Error()))
 	}
 
 	digest, err := machineset.SharedDigest(m.config())
