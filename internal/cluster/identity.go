@@ -237,19 +237,21 @@ func renamed(have Snapshot, removed, m Machine) bool {
 // memberOfRemoved finds the member of a removed machine: the recorded one, or the one with its name and address,
 // unless a wanted machine took these over.
 //
-// A machine that left etcd and rebooted has joined again as another member (Talos 1.13). That counts only where the
-// machine itself answers, because its address may now belong to another one.
+// A machine that left etcd and rebooted has joined again as another member (Talos 1.13). Where the machine itself does
+// not answer, its address or its name alone may now belong to another one, and the member must have both.
 func memberOfRemoved(want Spec, have Snapshot, m Machine) (etcdstate.Member, bool) {
 	if member, ok := have.Etcd.Member(m.MemberID); ok {
 		return member, !takenOver(want, have, m, member)
 	}
 
-	if m.MemberID != "" && !answersItself(want, have, m) {
-		return etcdstate.Member{}, false
-	}
-
 	member, ok := have.MemberOf(m)
-	if answersAsOther(want, have, m) {
+
+	switch {
+	case m.MemberID != "" && !answersItself(want, have, m):
+		member, ok = have.memberWith(func(e etcdstate.Member) bool {
+			return m.NodeName != "" && e.Name == m.NodeName && (m.Platform().NamesNode || hasPeerAt(e, m.Address))
+		})
+	case answersAsOther(want, have, m):
 		member, ok = have.memberWith(func(e etcdstate.Member) bool { return m.NodeName != "" && e.Name == m.NodeName })
 	}
 

@@ -57,9 +57,9 @@ func (s *site) tickEtcd() (moved bool) {
 	return moved || before != s.etcd
 }
 
-// opensData is false for an etcd that is older than its data: it panics.
+// opensData is false for an etcd that is older than its data: it panics. The data of a removed member is not opened.
 func (s *site) opensData(b *box) bool {
-	if !b.data || !versions.Older(b.etcdMinor(), b.dataOf) {
+	if !b.data || s.memberOf(b) == nil || !versions.Older(b.etcdMinor(), b.dataOf) {
 		return true
 	}
 
@@ -89,18 +89,25 @@ func (s *site) downgradeEtcd(b *box, step step.DowngradeEtcd) {
 		return
 	}
 
-	if etcdstate.Before(s.etcd.cluster) != step.To {
-		s.fail("%q of an etcd %s", step, s.etcd.cluster)
-	}
-
-	for _, m := range s.members {
-		if !s.etcdUp(m.box) || m.box.disrupted {
-			s.fail("%q while member %s does not work", step, m.box.name)
-		}
-	}
-
 	s.etcd.target = step.To
 	s.tickEtcd()
+}
+
+// downgrade: etcd goes back by one version, while all members work. An etcd that does not run refuses the call.
+func (j *judge) downgrade(op step.DowngradeEtcd, b *box) {
+	if !j.etcdUp(b) || j.etcd.target == op.To || j.etcd.cluster == op.To {
+		return
+	}
+
+	if etcdstate.Before(j.etcd.cluster) != op.To {
+		j.fail("%q of an etcd %s", op, j.etcd.cluster)
+	}
+
+	for _, m := range j.members {
+		if !j.etcdUp(m.box) || m.box.disrupted {
+			j.fail("%q while member %s does not work", op, m.box.name)
+		}
+	}
 }
 
 // randomEtcd puts etcd into the state that an earlier run left.

@@ -142,6 +142,11 @@ func (s *site) tickKubernetes() (moved bool) {
 		}
 	}
 
+	return s.showAll() || moved
+}
+
+// showAll updates what the API shows of all machines.
+func (s *site) showAll() (moved bool) {
 	for _, b := range s.boxes {
 		if !b.foreign {
 			moved = s.shows(b) || moved

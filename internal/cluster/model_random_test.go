@@ -426,11 +426,7 @@ func (t *trial) randomFaults() {
 	}
 
 	for _, b := range t.boxes {
-		// An unrecorded member that joined again is found only through its machine.
-		again := slices.ContainsFunc(t.want.Removed,
-			func(m cluster.Machine) bool { return m.Address == b.addr && m.MemberID == "gone" })
-
-		if !b.up() || b.foreign || again || !t.chance(t.ail) {
+		if !b.up() || b.foreign || !t.chance(t.ail) {
 			continue
 		}
 

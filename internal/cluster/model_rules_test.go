@@ -61,6 +61,8 @@ func (j *judge) check(op step.Step) {
 				j.fail("%q although %s has an etcd", op, other.name)
 			}
 		}
+	case step.DowngradeEtcd:
+		j.downgrade(op, b)
 	case step.RemoveMember:
 		j.expulsion(op)
 	case step.LeaveEtcd:
@@ -332,7 +334,7 @@ func (j *judge) deletion(step step.DeleteNode, b *box) {
 		}
 	}
 
-	if b.up() && !b.foreign && j.at(b.addr) == b {
+	if b.up() && !b.foreign && j.at(b.addr) == b && b.addr == j.machine(step.Machine).Address {
 		j.fail("%q while its machine runs", step)
 	}
 }
@@ -370,7 +372,7 @@ func (j *judge) unreached() []string {
 
 	for _, m := range j.want.Removed {
 		b := j.meant[m.Name]
-		if b.up() && !b.foreign && j.at(b.addr) == b || m.Container && !b.foreign && b.life != gone {
+		if b.up() && !b.foreign && j.at(b.addr) == b && (b.addr == m.Address || b.pod != nil) || m.Container && !b.foreign && b.life != gone {
 			missing = append(missing, m.Name+": still runs")
 		}
 

@@ -49,10 +49,7 @@ func (s *site) failure(rate float64) failure {
 // operate begins a step as lifecycle carries it out.
 func (s *site) operate(m cluster.Machine, next step.Step, how failure) *operation {
 	op := &operation{step: next, machine: m}
-	b := s.at(m.Address)
-	if pod := s.podOf(m); pod != nil && onHost(next) {
-		b = pod
-	}
+	b := s.target(m, next)
 
 	if b == nil && actsOnMachine(next) {
 		op.phases = []func() error{func() error { return errAgain }}
@@ -66,6 +63,12 @@ func (s *site) operate(m cluster.Machine, next step.Step, how failure) *operatio
 	case step.Upgrade:
 		s.disrupt(op, b, next.Evacuation, how, func() { s.upgrade(b, next, how) })
 	case step.DowngradeEtcd:
+		if !s.etcdUp(b) {
+			op.phases = []func() error{func() error { return errAgain }}
+
+			return op
+		}
+
 		s.simply(op, how, func() { s.downgradeEtcd(b, next) })
 	case step.CancelEtcdDowngrade:
 		s.simply(op, how, func() { s.etcd.target = "" })
@@ -112,6 +115,15 @@ func (s *site) operate(m cluster.Machine, next step.Step, how failure) *operatio
 	}
 
 	return op
+}
+
+// target is what carries a step out: the machine that answers, or the pod on the host; nil for none.
+func (s *site) target(m cluster.Machine, next step.Step) *box {
+	if pod := s.podOf(m); pod != nil && onHost(next) {
+		return pod
+	}
+
+	return s.at(m.Address)
 }
 
 // actsOnMachine is false for steps that are not carried out by the machine.

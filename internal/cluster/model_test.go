@@ -35,6 +35,7 @@ type box struct {
 	foreign          bool // belongs to another cluster
 	others           bool // another resource's, by the mark on its node
 	impostor         bool // another machine answers at its address, in maintenance mode
+	wiped            bool // by hand
 
 	version, schematic, digest string
 	staged                     string // the configuration of its next boot, where it differs
@@ -212,33 +213,45 @@ func (s *site) dropMember(id string) {
 // tick lets every machine progress by itself, and reports whether any did.
 func (s *site) tick() (moved bool) {
 	for _, b := range s.boxes {
-		before := *b
-
-		switch {
-		case b.foreign:
-		case b.life == away:
-			if b.timer--; b.timer <= 0 {
-				b.life = b.next
-				b.boot++
-				b.left = false // a machine that left etcd joins again when it boots
-			}
-		case b.life == booting:
-			s.boots(b)
-		case b.life == running && s.etcdUp(b) && s.quorum() && !b.stuck && s.memberOf(b).learner:
-			s.memberOf(b).learner, moved = false, true
-		}
-
-		if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && b.kube.works(kubenames.Kubelet) &&
-			(b.life == running || !b.controlPlane) {
-			s.register(b)
-
-			moved = true
-		}
-
-		moved = moved || before != *b
+		moved = s.progress(b) || moved
 	}
 
 	return s.announce() || s.tickEtcd() || s.tickKubernetes() || moved
+}
+
+// progress lets one machine progress by itself, and reports whether it did.
+func (s *site) progress(b *box) (moved bool) {
+	before, joined := *b, s.membership(b)
+
+	switch {
+	case b.foreign:
+	case b.life == away:
+		if b.timer--; b.timer <= 0 {
+			b.life = b.next
+			b.boot++
+			b.left = false // a machine that left etcd joins again when it boots
+		}
+	case b.life == booting:
+		s.boots(b)
+	case b.life == running && s.etcdUp(b) && s.quorum() && !b.stuck && s.memberOf(b).learner:
+		s.memberOf(b).learner, moved = false, true
+	}
+
+	if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && b.kube.works(kubenames.Kubelet) &&
+		(b.life == running || !b.controlPlane) {
+		s.register(b)
+
+		moved = true
+	}
+
+	return moved || before != *b || joined != s.membership(b)
+}
+
+// membership is what the machine is in etcd, and how many members there are.
+func (s *site) membership(b *box) string {
+	m := s.memberOf(b)
+
+	return fmt.Sprint(len(s.members), m != nil, m != nil && m.learner)
 }
 
 // boots is what a configured machine does until it runs.

@@ -16,7 +16,8 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 	}
 
 	for _, m := range want.everyControlPlane() {
-		if s := have.Machines[m.Name]; !withoutData(s) && !removedAndGone(want, m, s) {
+		// A busy machine is not observed: it may have joined etcd since.
+		if s := have.Machines[m.Name]; s.Busy != "" || !withoutData(s) && !removedAndGone(want, m, s) {
 			return
 		}
 	}

@@ -16,7 +16,9 @@ func (r rollout) planWorkers(controlPlane string, d *Decision) {
 		budgets[pool] = budgetOf(r.want, r.have, pool, r.policy)
 	}
 
-	stay := workersMustStay(r.want, r.have)
+	mustStay := workersMustStay(r.want, r.have)
+
+	stay := mustStay
 	if controlPlane != "" {
 		stay = "control planes come first, but " + controlPlane + " is not done"
 	}
@@ -30,7 +32,7 @@ func (r rollout) planWorkers(controlPlane string, d *Decision) {
 	blind := r.keys.blindWorker(r.policy)
 
 	for _, m := range r.want.removed(step.Worker) {
-		planWorkerRemoval(r.want, r.have, m, r.policy, budgets[m.Pool], blind, d)
+		planWorkerRemoval(r.want, r.have, m, r.policy, budgets[m.Pool], mustStay, blind, d)
 	}
 }
 

@@ -178,9 +178,9 @@ func (d *Decision) underWay(want Spec, have Snapshot, machine string, urgent boo
 	return ""
 }
 
-// planWorkerRemoval resets a worker within the budget of its pool, and then deletes its node. blind is the worker
-// from keyPlan.blindWorker.
-func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget, blind string, d *Decision) {
+// planWorkerRemoval resets a worker within the budget of its pool, and then deletes its node. mustStay is why no
+// worker may go out of service now, and blind the worker from keyPlan.blindWorker.
+func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget, mustStay, blind string, d *Decision) {
 	s := have.Machines[m.Name]
 
 	switch {
@@ -194,6 +194,8 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case blind != "":
 		// The reset would hold the lock, which control planes need for the move after which their nodes report keys.
 		d.hold(m.Name, "is not removed until %s can join", blind)
+	case mustStay != "": // Preflight would call the reset off after each drain
+		d.hold(m.Name, "is not removed yet: %s", mustStay)
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:

@@ -36,6 +36,10 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 
 	switch s := op.(type) {
 	case step.RemoveMember:
+		if reason := wasRemoved(have, s.Member); reason != "" {
+			return reason
+		}
+
 		q := quorumOf(want, have)
 		if q.Healthy[s.Member] {
 			return "etcd member " + s.Member + " is healthy"
@@ -47,6 +51,10 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 
 		return q.Without(s.Member)
 	case step.LeaveEtcd:
+		if reason := wasRemoved(have, s.Member); reason != "" {
+			return reason
+		}
+
 		if reason := staysForReplacement(want, have, p); reason != "" {
 			return reason
 		}
@@ -69,6 +77,15 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 	default:
 		return ""
 	}
+}
+
+// wasRemoved says that etcd no longer has a member.
+func wasRemoved(have Snapshot, member string) string {
+	if _, listed := have.Etcd.Member(member); have.Etcd.Known && !listed {
+		return "etcd member " + member + " was removed"
+	}
+
+	return ""
 }
 
 // staysAtWork says why a machine must not be taken out of service by a step.

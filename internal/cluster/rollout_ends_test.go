@@ -24,7 +24,13 @@ func (t *trial) refused(d cluster.Decision) {
 			strings.Contains(text, "which this apply removes"):
 			ok = r.Machine == t.mistaken || b != nil && !b.up() && t.hasUnknownUUID()
 		case strings.Contains(text, "waits in maintenance mode"):
-			ok = b.impostor
+			ok = b.impostor || b.wiped
+		case strings.Contains(text, "no response from"):
+			ok = t.at(t.machine(r.Machine).Address) == nil
+		case strings.Contains(text, "it has the data of a running etcd"):
+			ok = b.data
+		case strings.Contains(text, "a cluster with these secrets already runs"):
+			ok = t.api()
 		case strings.Contains(text, "rolled the upgrade back"):
 			ok = b.version != t.machine(r.Machine).TalosVersion || b.schematic != t.machine(r.Machine).Schematic
 		case strings.Contains(text, "the image holds another Talos"):
@@ -43,7 +49,7 @@ func (t *trial) refused(d cluster.Decision) {
 				func(m cluster.Machine) bool { return m.Name == r.Machine })
 		case strings.Contains(text, "two members"):
 			ok = voters == 2
-		case strings.Contains(text, "without etcd data"):
+		case strings.Contains(text, "without etcd data"), strings.Contains(text, "no control plane has etcd data"):
 			ok = !slices.ContainsFunc(t.boxes, func(b *box) bool {
 				replaced := t.at(b.addr) != nil && t.at(b.addr) != b
 
@@ -55,7 +61,7 @@ func (t *trial) refused(d cluster.Decision) {
 			ok = t.refusedKubernetes(text)
 		}
 
-		if !ok || t.whole && !t.refuses {
+		if !ok || t.whole && !t.refuses && voters != 2 {
 			t.fail("unfounded refusal: %s", r)
 		}
 	}
@@ -113,7 +119,8 @@ func (t *trial) culprits() []string {
 	var wrong []string
 
 	for _, m := range t.want.Known() {
-		if b := t.meant[m.Name]; b.life == off || b.sick || b.etcdBroken || b.stuck || b.foreign || b.impostor {
+		if b := t.meant[m.Name]; b.life == off || b.sick || b.etcdBroken || b.stuck || b.foreign || b.impostor ||
+			b.pod == nil && m.Address != b.addr && t.at(m.Address) == nil {
 			wrong = append(wrong, m.Name)
 		}
 	}
@@ -127,7 +134,7 @@ func (t *trial) culprits() []string {
 	wrong = append(wrong, t.lagging()...)
 
 	for _, b := range t.boxes {
-		waits := b.life == booting && b.controlPlane && !b.data && !t.joinable() // for etcd
+		waits := b.life == booting && b.controlPlane && (!b.data && !t.joinable() || !t.quorum()) // for etcd
 		if waits || b.up() && b.data && !t.etcdUp(b) || b.controlPlane && !t.well(b) && t.meant[b.name] != b ||
 			t.hasStaleMember(b) || b.impostor {
 			wrong = append(wrong, b.name, "peer/"+b.name)
@@ -144,7 +151,11 @@ func (t *trial) culprits() []string {
 		wrong = append(wrong, "Kubernetes API")
 	}
 
-	known := slices.ContainsFunc(t.want.Known(), func(m cluster.Machine) bool { return t.etcdUp(t.meant[m.Name]) })
+	known := slices.ContainsFunc(t.want.Known(), func(m cluster.Machine) bool {
+		b := t.meant[m.Name]
+
+		return t.etcdUp(b) && (b.pod != nil || t.at(m.Address) == b)
+	})
 	if !t.quorum() || !known {
 		wrong = append(wrong, "etcd")
 	}

@@ -167,25 +167,10 @@ func (t *trial) run() string {
 
 // apply is one run without knowledge of earlier ones.
 func (t *trial) apply() (end string) {
-	t.succeeded, t.pulled, t.vain = map[string]bool{}, map[string]string{}, map[step.UpgradeComponent]int{}
-	watch := newObserver(t.site, t.want)
+	watch := t.beginRun()
 	operations := map[string]*operation{}
 	quiet := 0
-
-	t.replaces()
-
-	t.quietSince = time.Time{}
-	t.judge.run++ // a machine that does not return counts for the run that disrupted it
-
-	for _, b := range t.boxes {
-		b.hop = ""
-	}
-
-	t.recovered(func(*box) bool { return true })
-
 	limit := 500 + 200*len(t.want.Known())
-
-	t.noteWhoWorks()
 
 	defer func() {
 		if end != "killed" && watch.manifests != "" && t.want.Kubernetes.Manifests != "" {
@@ -277,6 +262,25 @@ func (t *trial) apply() (end string) {
 	return "endless"
 }
 
+// beginRun forgets what the run before did and observed.
+func (t *trial) beginRun() *observer {
+	t.succeeded, t.pulled, t.vain = map[string]bool{}, map[string]string{}, map[step.UpgradeComponent]int{}
+
+	t.replaces()
+
+	t.quietSince = time.Time{}
+	t.judge.run++ // a machine that does not return counts for the run that disrupted it
+
+	for _, b := range t.boxes {
+		b.hop = ""
+	}
+
+	t.recovered(func(*box) bool { return true })
+	t.noteWhoWorks()
+
+	return newObserver(t.site, t.want)
+}
+
 // nothingLeft checks that the next run finds nothing to do.
 func (t *trial) nothingLeft(manifests string) {
 	t.replaces()
@@ -363,26 +367,32 @@ func (t *trial) goOn(watch *observer, operations map[string]*operation) (failed,
 		}
 
 		delete(operations, name)
-		watch.ended(op.step, err)
-		t.say("ended %s: %v", op.step, err)
+		t.ended(watch, op.step, err)
 
-		t.done = append(t.done, op.step)
 		ended = true
 		failed = failed || err == errFatal
-
-		if why := purpose(op.step); why != "" && err == nil {
-			t.succeeded[why] = true
-		}
-
-		if pull, ok := op.step.(step.PullImages); ok && err == nil {
-			t.pulled[name] = pull.Version
-		}
-
-		if up, ok := op.step.(step.UpgradeComponent); ok && err == errInVain {
-			up.From, up.Evacuation = "", step.Evacuation{}
-			t.vain[up]++
-		}
 	}
 
 	return failed, ended
+}
+
+// ended records the end of a step.
+func (t *trial) ended(watch *observer, ended step.Step, err error) {
+	watch.ended(ended, err)
+	t.say("ended %s: %v", ended, err)
+
+	t.done = append(t.done, ended)
+
+	if why := purpose(ended); why != "" && err == nil {
+		t.succeeded[why] = true
+	}
+
+	if pull, ok := ended.(step.PullImages); ok && err == nil {
+		t.pulled[ended.On()] = pull.Version
+	}
+
+	if up, ok := ended.(step.UpgradeComponent); ok && err == errInVain {
+		up.From, up.Evacuation = "", step.Evacuation{}
+		t.vain[up]++
+	}
 }

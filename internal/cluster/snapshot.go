@@ -122,11 +122,16 @@ func (s Snapshot) MemberOf(m Machine) (etcdstate.Member, bool) {
 			return true
 		}
 
-		return slices.ContainsFunc(e.PeerURLs, func(u string) bool {
-			parsed, err := url.Parse(u)
+		return hasPeerAt(e, m.Address)
+	})
+}
 
-			return err == nil && sameHost(parsed.Hostname(), m.Address)
-		})
+// hasPeerAt is true for a member that others connect to at an address.
+func hasPeerAt(e etcdstate.Member, address string) bool {
+	return slices.ContainsFunc(e.PeerURLs, func(u string) bool {
+		parsed, err := url.Parse(u)
+
+		return err == nil && sameHost(parsed.Hostname(), address)
 	})
 }
 
