@@ -231,10 +231,8 @@ func (w *world) phase(i int, how failure) bool {
 	r := &w.running[i]
 	op := w.operate(r.machine, r.step, how)
 
-	if r.phase >= len(op.phases) { // the machine no longer answers
-		w.cordon(evacuated(r.step), false)
-
-		return w.ends(i, errAgain)
+	if r.phase >= len(op.phases) {
+		return w.callsOff(i) // the machine no longer answers
 	}
 
 	target := w.target(r.machine, r.step)
@@ -242,21 +240,19 @@ func (w *world) phase(i int, how failure) bool {
 
 	// A connection with certificates fails in maintenance mode, and one without them outside of it.
 	if actsOnMachine(r.step) && target != nil && target.pod == nil && (target.life == maintenance) != (r.access == step.Maintenance) {
-		w.cordon(evacuated(r.step), false)
-
-		return w.ends(i, errAgain)
+		return w.callsOff(i)
 	}
 
 	if r.phase == effectOf(op) && !silent && !w.confirms(r.step) {
-		w.cordon(evacuated(r.step), false)
-
-		return w.ends(i, errAgain)
+		return w.callsOff(i)
 	}
 
 	last := len(op.phases) - 1
 	err := op.phases[r.phase]()
 
 	switch {
+	case silent:
+		return w.callsOff(i)
 	case err != nil:
 		return w.ends(i, err)
 	case len(op.phases)-1 > last: // it still waits
@@ -268,6 +264,17 @@ func (w *world) phase(i int, how failure) bool {
 
 		return true
 	}
+}
+
+// callsOff ends a step before its effect.
+func (w *world) callsOff(i int) bool {
+	w.cordon(evacuated(w.running[i].step), false)
+
+	if b := w.meant[w.running[i].machine.Name]; b != nil && b.inRun == w.judge.run && w.running[i].step.Disrupts() {
+		b.disrupted = false
+	}
+
+	return w.ends(i, errAgain)
 }
 
 // effectOf is the phase of a step that has its effect: the first one, or the one after the evacuation.

@@ -134,7 +134,7 @@ func (t *trial) culprits() []string {
 	wrong = append(wrong, t.lagging()...)
 
 	for _, b := range t.boxes {
-		waits := b.life == booting && b.controlPlane && (!b.data && !t.joinable() || !t.quorum()) // for etcd
+		waits := b.life == booting && b.controlPlane && (!b.data && (!t.joinable() || !t.admits(b)) || !t.quorum()) // for etcd
 		if waits || b.up() && b.data && !t.etcdUp(b) || b.controlPlane && !t.well(b) && t.meant[b.name] != b ||
 			t.hasStaleMember(b) || b.impostor {
 			wrong = append(wrong, b.name, "peer/"+b.name)
