@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -91,6 +93,59 @@ func parseFault(text string) (namedFault, error) {
 	}
 
 	return f, nil
+}
+
+// namedVolume is a -volume flag.
+type namedVolume struct {
+	machine string
+	volume  kube.Volume
+}
+
+func (s *settings) addVolume(text string) error {
+	v, err := parseVolume(text)
+	if err != nil {
+		return err
+	}
+
+	s.volumes = append(s.volumes, v)
+
+	return nil
+}
+
+func parseVolume(text string) (namedVolume, error) {
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 || parts[1] == "" {
+		return namedVolume{}, fmt.Errorf("volume %q: want MACHINE:NAME:LINGER", text)
+	}
+
+	v := namedVolume{machine: parts[0], volume: kube.Volume{Name: parts[1], Linger: -1}}
+	if parts[2] == "forever" {
+		return v, nil
+	}
+
+	var err error
+	if v.volume.Linger, err = time.ParseDuration(parts[2]); err != nil || v.volume.Linger < 0 {
+		return namedVolume{}, fmt.Errorf("volume %q: LINGER must be a duration or forever", text)
+	}
+
+	return v, nil
+}
+
+// attach attaches the volume once the machine is ready.
+func (v namedVolume) attach(ctx context.Context, simulator *sim.Simulator, p *printer) error {
+	m := simulator.Machine(v.machine)
+	if m == nil {
+		return fmt.Errorf("volume names machine %q, which does not exist", v.machine)
+	}
+
+	// It ends with the process, as the console does.
+	go func() {
+		if err := m.AttachVolume(ctx, v.volume); err != nil && ctx.Err() == nil {
+			p.printf("%v\n", err)
+		}
+	}()
+
+	return nil
 }
 
 // namedImage is an -image flag.

@@ -51,6 +51,7 @@ type settings struct {
 	jsonFile               string
 	faults                 []namedFault
 	images                 []namedImage
+	volumes                []namedVolume
 	delays                 timing.Delays
 	options                sim.Options
 }
@@ -75,6 +76,9 @@ func parse(args []string) (*settings, error) {
 
 	f.Func("image", "REFERENCE=WHAT, may be repeated: what is wrong with an image that machines pull; WHAT is missing, "+
 		"unavailable, install-fails or boot-fails (then machines go back to what ran before)", s.addImage)
+
+	f.Func("volume", "MACHINE:NAME:LINGER, may be repeated: a volume that a pod on the machine uses, and how long it stays "+
+		"attached after the pod left; LINGER is a duration or forever", s.addVolume)
 
 	d := &s.delays
 	f.DurationVar(&d.Install, "install", d.Install, "time to install Talos")
@@ -139,6 +143,12 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	site, err := s.start(ctx, simulator)
 	if err != nil {
 		return err
+	}
+
+	for _, v := range s.volumes {
+		if err := v.attach(ctx, simulator, p); err != nil {
+			return err
+		}
 	}
 
 	site.print(p)

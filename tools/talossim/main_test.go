@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 )
 
 func TestFaultFlags_areParsed(t *testing.T) {
@@ -45,6 +46,24 @@ func TestFaultFlags_areParsed(t *testing.T) {
 	for _, text := range []string{"", "cp-1:Bootstrap:unavailable", "cp-1:Bootstrap:0:cut", "cp-1:Bootstrap:1:soon"} {
 		if _, err := parseFault(text); err == nil {
 			t.Errorf("fault %q was accepted", text)
+		}
+	}
+}
+
+func TestVolumeFlags_areParsed(t *testing.T) {
+	for text, want := range map[string]namedVolume{
+		"worker-1:db:30s":     {machine: "worker-1", volume: kube.Volume{Name: "db", Linger: 30 * time.Second}},
+		"worker-1:db:0s":      {machine: "worker-1", volume: kube.Volume{Name: "db"}},
+		"worker-1:db:forever": {machine: "worker-1", volume: kube.Volume{Name: "db", Linger: -1}},
+	} {
+		if got, err := parseVolume(text); err != nil || got != want {
+			t.Errorf("%s: got %+v, error %v", text, got, err)
+		}
+	}
+
+	for _, text := range []string{"", "worker-1:db", "worker-1::30s", "worker-1:db:-1s", "worker-1:db:soon"} {
+		if _, err := parseVolume(text); err == nil {
+			t.Errorf("volume %q was accepted", text)
 		}
 	}
 }

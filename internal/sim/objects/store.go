@@ -54,6 +54,8 @@ var Kinds = []Kind{
 	{"", "v1", "services", "Service", true},
 	{"", "v1", "serviceaccounts", "ServiceAccount", true},
 	{"", "v1", "events", "Event", true},
+	{"", "v1", "persistentvolumes", "PersistentVolume", false},
+	{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true},
 	{"coordination.k8s.io", "v1", "leases", "Lease", true},
 	{"apps", "v1", "daemonsets", "DaemonSet", true},
 	{"apps", "v1", "deployments", "Deployment", true},
