@@ -378,20 +378,22 @@ type Rollout struct {
 type DrainPolicy struct {
 	// Skip disrupts machines without draining their nodes, which are still cordoned.
 	Skip bool
+	// IgnoreVolumes disrupts machines while volumes may still be attached to their nodes.
+	IgnoreVolumes bool
 	// Timeout limits the drain of one node.
 	Timeout time.Duration
-	// OnTimeout is what happens to pods that are left then.
+	// OnTimeout is what happens to pods and volumes that are left then.
 	OnTimeout DrainTimeout
 }
 
 // DrainTimeout is what happens to a machine whose node could not be drained in time.
 type DrainTimeout string
 
-// The choices for pods that are left.
+// The choices for pods and volumes that are left.
 const (
 	// DrainFail restores the node and ends the run.
 	DrainFail DrainTimeout = "fail"
-	// DrainForce deletes them without regard to PodDisruptionBudgets.
+	// DrainForce deletes pods without regard to PodDisruptionBudgets, and continues.
 	DrainForce DrainTimeout = "force"
 	// DrainSkip continues and leaves them to the disruption.
 	DrainSkip DrainTimeout = "skip"

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -54,24 +53,11 @@ func testDrainTakes(t *testing.T, l *living) {
 	l.node(t, "takes", nil)
 	l.node(t, "other", nil)
 
-	labels := map[string]string{"app": "daemon"}
-	set, err := l.api.AppsV1().DaemonSets("default").Create(t.Context(), &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "daemon"},
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.org/daemon"}}},
-			},
-		},
-	}, metav1.CreateOptions{})
-	check(t, err)
-
+	owner := l.daemonSet(t, "daemon")
 	daemonOf := func(name string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.OwnerReferences = []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "DaemonSet", Name: name, UID: set.UID, Controller: new(true)},
-			}
+			p.OwnerReferences = []metav1.OwnerReference{owner}
+			p.OwnerReferences[0].Name = name
 		}
 	}
 
@@ -88,7 +74,7 @@ func testDrainTakes(t *testing.T, l *living) {
 	})
 
 	for range 2 {
-		check(t, l.client(t).Drain(t.Context(), "takes", patient))
+		check(t, l.client(t).Drain(t.Context(), "takes", patient, unheard))
 
 		if got := l.pods(t, "takes"); got != "daemon static" {
 			t.Errorf("left on the node: %q, want the daemon set's and the static one", got)
@@ -100,13 +86,34 @@ func testDrainTakes(t *testing.T, l *living) {
 	}
 }
 
+// daemonSet makes a DaemonSet, and returns what its pods are owned by.
+func (l *living) daemonSet(t *testing.T, name string) metav1.OwnerReference {
+	t.Helper()
+
+	labels := map[string]string{"app": name}
+	set, err := l.api.AppsV1().DaemonSets("default").Create(t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.org/" + name}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	check(t, err)
+
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: name, UID: set.UID,
+		Controller: new(true)}
+}
+
 func testDrainWithinBudgets(t *testing.T, l *living) {
 	t.Helper()
 	l.node(t, "budgeted", nil)
 	l.pod(t, "budgeted", "allowed", nil)
 	l.budget(t, "allowed", 1)
 
-	check(t, l.client(t).Drain(t.Context(), "budgeted", patient))
+	check(t, l.client(t).Drain(t.Context(), "budgeted", patient, unheard))
 
 	b, err := l.api.PolicyV1().PodDisruptionBudgets("default").Get(t.Context(), "allowed", metav1.GetOptions{})
 	check(t, err)
@@ -126,7 +133,7 @@ func testDrainWaitsForABudget(t *testing.T, l *living) {
 	done := make(chan error, 1)
 	client := l.client(t)
 
-	go func() { done <- client.Drain(t.Context(), "waits", patient) }()
+	go func() { done <- client.Drain(t.Context(), "waits", patient, unheard) }()
 
 	check(t, wait.Until(within(t, time.Minute), 10*time.Millisecond, func(context.Context) error {
 		if got := l.pods(t, "waits"); got != "late" {
@@ -144,7 +151,7 @@ func testDrainWaitsForTheKubelet(t *testing.T, l *living) {
 
 	node := l.machine.Hostname()
 	l.pod(t, node, "graceful", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(30)) })
-	check(t, l.client(t).Drain(t.Context(), node, patient))
+	check(t, l.client(t).Drain(t.Context(), node, patient, unheard))
 
 	// The machine runs a separate control plane.
 	if got := l.pods(t, node); strings.Contains(got, "graceful") {
@@ -175,9 +182,9 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 			l.pod(t, node, node, nil)
 			l.budget(t, node, 0)
 
-			reported, client := l.telling(t)
+			reported, tell := heard()
 
-			err := client.Drain(t.Context(), node, hasty(then))
+			err := l.client(t).Drain(t.Context(), node, hasty(then), tell)
 			if (err == nil) != (test.wantErr == "") || err != nil &&
 				(err.Error() != named(test.wantErr) || !wait.IsPermanent(err)) {
 				t.Errorf("error %v, want %q for good", err, named(test.wantErr))
@@ -194,19 +201,14 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 	}
 }
 
-// telling is a client and its progress reports.
-func (l *living) telling(t *testing.T) (*[]string, *kubernetes.Client) {
-	t.Helper()
+// unheard ignores the reports of a drain.
+func unheard(string) {}
 
+// heard collects the reports of a drain.
+func heard() (*[]string, func(string)) {
 	var reported []string
 
-	options := l.options
-	options.Progress = func(text string) { reported = append(reported, text) }
-	client, err := kubernetes.New(options)
-	check(t, err)
-	t.Cleanup(client.Close)
-
-	return &reported, client
+	return &reported, func(text string) { reported = append(reported, text) }
 }
 
 func testDrainByForceLeavesWhoTakesLong(t *testing.T, l *living) {
@@ -215,8 +217,8 @@ func testDrainByForceLeavesWhoTakesLong(t *testing.T, l *living) {
 	l.pod(t, "forced", "lingers", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(300)) })
 	l.budget(t, "lingers", 0)
 
-	reported, client := l.telling(t)
-	check(t, client.Drain(t.Context(), "forced", hasty(cluster.DrainForce)))
+	reported, tell := heard()
+	check(t, l.client(t).Drain(t.Context(), "forced", hasty(cluster.DrainForce), tell))
 
 	const want = "drain node forced: continuing although 1 pod remains: default/lingers (terminating)"
 	if got := strings.Join(*reported, "\n"); got != want || l.pods(t, "forced") != "lingers†" {
@@ -238,7 +240,7 @@ func testDrainNamesWhatIsInTheWay(t *testing.T, l *living) {
 	}, metav1.CreateOptions{})
 	check(t, err)
 
-	err = l.client(t).Drain(t.Context(), "named", hasty(cluster.DrainFail))
+	err = l.client(t).Drain(t.Context(), "named", hasty(cluster.DrainFail), unheard)
 	if err == nil || !strings.Contains(err.Error(),
 		"2 pods remain: default/slow (terminating), default/twice (") ||
 		!strings.Contains(err.Error(), "more than one PodDisruptionBudget") {
@@ -292,7 +294,7 @@ func TestDrain_endsWithItsContext(t *testing.T) {
 	done := make(chan error, 1)
 	client := ca.client(t, server.URL)
 
-	go func() { done <- client.Drain(ctx, "worker-1", cluster.DrainPolicy{Timeout: time.Hour}) }()
+	go func() { done <- client.Drain(ctx, "worker-1", cluster.DrainPolicy{Timeout: time.Hour}, unheard) }()
 
 	<-asked
 	cancel(interrupted)
@@ -333,10 +335,10 @@ func TestDrain_leavesOutWhatIsOverdue(t *testing.T) {
 	}
 
 	check(t, ca.client(t, ca.apiServer(t, podServer(evict, pod("dead", 2*time.Minute))).URL).Drain(t.Context(), "worker-1",
-		patient))
+		patient, unheard))
 
 	err := ca.client(t, ca.apiServer(t, podServer(evict, pod("slow", -time.Minute))).URL).
-		Drain(t.Context(), "worker-1", hasty(cluster.DrainFail))
+		Drain(t.Context(), "worker-1", hasty(cluster.DrainFail), unheard)
 	if err == nil || !strings.Contains(err.Error(), "default/slow (terminating)") {
 		t.Errorf("error %v, want the pod that may still end", err)
 	}
@@ -361,7 +363,7 @@ func TestDrain_evictsThePodItSaw(t *testing.T) {
 		refusal(409, metav1.StatusReasonConflict)(w, r)
 	}, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db-0", UID: "its-uid"}}))
 
-	err := ca.client(t, server.URL).Drain(t.Context(), "worker-1", hasty(cluster.DrainFail))
+	err := ca.client(t, server.URL).Drain(t.Context(), "worker-1", hasty(cluster.DrainFail), unheard)
 	if err == nil || evictions.Load() == 0 {
 		t.Errorf("error %v after %d evictions", err, evictions.Load())
 	}
@@ -375,7 +377,7 @@ func TestDrain_ofAnAPIThatIsGone(t *testing.T) {
 
 	for _, then := range []cluster.DrainTimeout{cluster.DrainFail, cluster.DrainForce, cluster.DrainSkip} {
 		err := ca.client(t, "https://"+closedPort(t)).Drain(t.Context(), "worker-1",
-			cluster.DrainPolicy{Timeout: time.Second, OnTimeout: then})
+			cluster.DrainPolicy{Timeout: time.Second, OnTimeout: then}, unheard)
 		if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("%s: error %v, want one that may be repeated", then, err)
 		}

@@ -217,9 +217,10 @@ func (r *Runner) evacuate(ctx context.Context, m cluster.Machine, e step.Evacuat
 	}
 
 	if e.Drain {
-		r.tell(Event{State: Note, Machine: m.Name, Reason: "draining node " + e.Node})
+		note := func(text string) { r.tell(Event{State: Note, Machine: m.Name, Reason: text}) }
+		note("draining node " + e.Node)
 
-		if err := r.Kubernetes.Drain(ctx, e.Node, r.Policy.Drain); err != nil {
+		if err := r.Kubernetes.Drain(ctx, e.Node, r.Policy.Drain, note); err != nil {
 			return err
 		}
 	}

@@ -304,7 +304,7 @@ type stuckDrain struct {
 	interrupt context.CancelFunc
 }
 
-func (s stuckDrain) Drain(ctx context.Context, _ string, _ cluster.DrainPolicy) error {
+func (s stuckDrain) Drain(ctx context.Context, _ string, _ cluster.DrainPolicy, _ func(string)) error {
 	s.interrupt()
 	<-ctx.Done()
 

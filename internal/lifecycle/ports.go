@@ -139,10 +139,10 @@ type Kubernetes interface {
 	Own(ctx context.Context, node, owner string) error
 	// NoteStaged records on a node whether its machine has a configuration for its next boot. Safe to repeat.
 	NoteStaged(ctx context.Context, node string, waits bool) error
-	// Drain evicts the pods of a node, as kubectl drain does. If pods are left after the policy's time, the error names
-	// them and the PodDisruptionBudgets that block them. It is permanent, unless the policy says to continue. Safe to
-	// repeat.
-	Drain(ctx context.Context, node string, policy cluster.DrainPolicy) error
+	// Drain evicts the pods of a node, as kubectl drain does, and waits until their volumes are detached. If any are left
+	// after the policy's time, the error names them and the PodDisruptionBudgets that block them. It is permanent, unless
+	// the policy says to continue. report receives what it waits for and what it leaves. Safe to repeat.
+	Drain(ctx context.Context, node string, policy cluster.DrainPolicy, report func(string)) error
 
 	KubernetesUpgrade
 }

@@ -73,8 +73,8 @@ type Options struct {
 	Poll time.Duration
 	// Name of the run, such as the name of its resource, shown on nodes that it cordoned; may be empty.
 	Name string
-	// Progress receives events that are not errors: what a drain left behind when its policy allows that, and a
-	// lock that could not be released. It may be nil, and several goroutines may call it.
+	// Progress receives events that are not errors, such as a lock that could not be released. It may be nil, and
+	// several goroutines may call it.
 	Progress func(message string)
 }
 

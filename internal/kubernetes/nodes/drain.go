@@ -32,18 +32,24 @@ var errDrainTime = errors.New("timed out")
 
 // Drain evicts the pods of a node and returns once they are gone. Like talosctl, it takes what kubectl drain takes
 // with --force, --ignore-daemonsets and --delete-emptydir-data: everything but pods of daemon sets, mirror pods,
-// and pods whose deletion is a minute overdue. No eviction violates a PodDisruptionBudget.
+// and pods whose deletion is a minute overdue. No eviction violates a PodDisruptionBudget. Unless
+// policy.IgnoreVolumes, Drain also waits until no volumes are attached to the node but those of pods that stay.
 //
-// When pods are left after policy.Timeout (zero: when ctx ends), policy.OnTimeout decides. DrainFail returns a
-// permanent error that names them and the obstacle. DrainForce deletes them, and gives them policy.Timeout once
-// more, at most a minute, to end. DrainSkip leaves them and reports them to [api.Options.Progress].
+// When pods or volumes are left after policy.Timeout (zero: when ctx ends), policy.OnTimeout decides. DrainFail
+// returns a permanent error that names them and the obstacle. DrainForce deletes the pods, and gives them and their
+// volumes policy.Timeout once more, at most a minute. DrainSkip leaves them.
+//
+// report receives what a drain waits for after the pods are gone, and what it leaves behind.
 //
 // Every other error may be retried: an API that does not answer until the time expires, and the cause of ctx when
 // it ends. Destructive for pods, safe to repeat. Drain does not cordon the node, nor uncordon it after an error.
-func (n *Nodes) Drain(ctx context.Context, node string, policy cluster.DrainPolicy) error {
-	d := &draining{api: n.api, node: node, refused: map[string]error{}}
+func (n *Nodes) Drain(
+	ctx context.Context, node string, policy cluster.DrainPolicy, report func(string),
+) error {
+	d := &draining{api: n.api, node: node, policy: policy, report: report, refused: map[string]error{},
+		volumes: map[string]*corev1.PersistentVolume{}}
 
-	if err := d.run(ctx, policy); err != nil {
+	if err := d.run(ctx); err != nil {
 		return fmt.Errorf("drain node %s: %w", node, err)
 	}
 
@@ -53,19 +59,25 @@ func (n *Nodes) Drain(ctx context.Context, node string, policy cluster.DrainPoli
 // draining is one drain. It has no goroutines and does not outlive its context. kubectl's own loop does, and it
 // hides why a pod is not evicted.
 type draining struct {
-	api  *api.Client
-	node string
+	api    *api.Client
+	node   string
+	policy cluster.DrainPolicy
+	report func(string)
 	// refused is why a pod was not evicted the last time, by namespace/name.
 	refused map[string]error
+	// volumes are those that were looked up, by their names. Their drivers and claims do not change.
+	volumes map[string]*corev1.PersistentVolume
+	// told is true once the wait for volumes was reported.
+	told bool
 }
 
-func (d *draining) run(ctx context.Context, policy cluster.DrainPolicy) error {
+func (d *draining) run(ctx context.Context) error {
 	bounded := ctx
 
-	if policy.Timeout > 0 {
+	if d.policy.Timeout > 0 {
 		var cancel context.CancelFunc
 
-		bounded, cancel = context.WithTimeoutCause(ctx, policy.Timeout, errDrainTime)
+		bounded, cancel = context.WithTimeoutCause(ctx, d.policy.Timeout, errDrainTime)
 		defer cancel()
 	}
 
@@ -75,23 +87,27 @@ func (d *draining) run(ctx context.Context, policy cluster.DrainPolicy) error {
 	}
 
 	left, err := d.pods(ctx)
-	if err != nil || len(left) == 0 {
+
+	switch {
+	case err != nil:
 		return err
+	case len(left) == 0:
+		return d.volumesLeft(ctx)
 	}
 
-	switch policy.OnTimeout {
+	switch d.policy.OnTimeout {
 	case cluster.DrainForce:
-		return d.force(ctx, policy.Timeout)
+		return d.force(ctx)
 	case cluster.DrainSkip:
-		d.goOn(ctx, left)
+		d.goOn(d.describe(ctx, left))
 
 		return nil
 	default:
-		return wait.Permanent(fmt.Errorf("timed out after %s: %s", policy.Timeout, d.describe(ctx, left)))
+		return wait.Permanent(fmt.Errorf("timed out after %s: %s", d.policy.Timeout, d.describe(ctx, left)))
 	}
 }
 
-// round calls remove for each pod that is not terminating yet. It is nil when the node is empty.
+// round calls remove for each pod that is not terminating yet. It is nil when the node has neither pods nor volumes.
 func (d *draining) round(ctx context.Context, remove func(context.Context, *corev1.Pod) error) error {
 	pods, err := d.pods(ctx)
 	if err != nil {
@@ -120,7 +136,7 @@ func (d *draining) round(ctx context.Context, remove func(context.Context, *core
 		return fmt.Errorf("%d pods remain", len(pods))
 	}
 
-	return nil
+	return d.detached(ctx)
 }
 
 // pods lists the pods that a drain removes and that still exist.
@@ -151,10 +167,10 @@ func (d *draining) remove(ctx context.Context, pod *corev1.Pod) error {
 
 // force deletes the pods that are left. Those that only take long to end are left to
 // the disruption.
-func (d *draining) force(ctx context.Context, timeout time.Duration) error {
+func (d *draining) force(ctx context.Context) error {
 	d.refused = map[string]error{}
 
-	bounded, cancel := context.WithTimeoutCause(ctx, min(timeout, forceBound), errDrainTime)
+	bounded, cancel := context.WithTimeoutCause(ctx, min(d.policy.Timeout, forceBound), errDrainTime)
 	defer cancel()
 
 	err := d.api.Until(bounded, func(ctx context.Context) error { return d.round(ctx, d.remove) })
@@ -163,8 +179,12 @@ func (d *draining) force(ctx context.Context, timeout time.Duration) error {
 	}
 
 	left, err := d.pods(ctx)
-	if err != nil || len(left) == 0 {
+
+	switch {
+	case err != nil:
 		return err
+	case len(left) == 0:
+		return d.volumesLeft(ctx)
 	}
 
 	for i := range left {
@@ -173,13 +193,14 @@ func (d *draining) force(ctx context.Context, timeout time.Duration) error {
 		}
 	}
 
-	d.goOn(ctx, left)
+	d.goOn(d.describe(ctx, left))
 
 	return nil
 }
 
-func (d *draining) goOn(ctx context.Context, left []corev1.Pod) {
-	d.api.Options.Progress(fmt.Sprintf("drain node %s: continuing although %s", d.node, d.describe(ctx, left)))
+// goOn reports what is left when the drain ends in spite of it.
+func (d *draining) goOn(left string) {
+	d.report(fmt.Sprintf("drain node %s: continuing although %s", d.node, left))
 }
 
 // describe names pods and why each is still there.
