@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -276,5 +277,47 @@ func TestDrain_cannotSeeVolumes(t *testing.T) {
 		}
 
 		cancel()
+	}
+}
+
+// A large cluster has thousands of attachments: a wait lists them once, and again after those of the node are gone.
+func TestDrain_listsAttachmentsTwice(t *testing.T) {
+	t.Parallel()
+
+	const reads = 5
+
+	var lists, gets atomic.Int32
+
+	attachment := storagev1.VolumeAttachment{
+		TypeMeta:   metav1.TypeMeta{Kind: "VolumeAttachment", APIVersion: "storage.k8s.io/v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-1"},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "worker-1", Attacher: csiDriver},
+	}
+	empty := attachmentServer(func(w http.ResponseWriter, _ *http.Request) {
+		list := storagev1.VolumeAttachmentList{
+			TypeMeta: metav1.TypeMeta{Kind: "VolumeAttachmentList", APIVersion: "storage.k8s.io/v1"}}
+		if lists.Add(1) == 1 {
+			list.Items = []storagev1.VolumeAttachment{attachment}
+		}
+
+		answer(w, http.StatusOK, list)
+	})
+
+	ca := newAuthority(t)
+	server := ca.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !strings.HasSuffix(r.URL.Path, "/volumeattachments/csi-1"):
+			empty(w, r)
+		case gets.Add(1) < reads:
+			answer(w, http.StatusOK, attachment)
+		default:
+			refusal(http.StatusNotFound, metav1.StatusReasonNotFound)(w, r)
+		}
+	})
+
+	check(t, ca.client(t, server.URL).Drain(t.Context(), "worker-1", patient, unheard))
+
+	if lists.Load() != 2 || gets.Load() != reads {
+		t.Errorf("%d lists and %d reads of one, want 2 and %d", lists.Load(), gets.Load(), reads)
 	}
 }

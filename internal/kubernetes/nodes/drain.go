@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -65,6 +66,8 @@ type draining struct {
 	report func(string)
 	// refused is why a pod was not evicted the last time, by namespace/name.
 	refused map[string]error
+	// attachments are those of the node that were left the last time.
+	attachments []storagev1.VolumeAttachment
 	// volumes are those that were looked up, by their names. Their drivers and claims do not change.
 	volumes map[string]*corev1.PersistentVolume
 	// told is true once the wait for volumes was reported.

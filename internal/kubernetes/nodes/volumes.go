@@ -77,8 +77,12 @@ func (d *draining) volumesLeft(ctx context.Context) error {
 
 // attachedVolumes describes the volumes that are attached to the node, without those of pods that stay there.
 func (d *draining) attachedVolumes(ctx context.Context) ([]string, error) {
-	attachments, inStatus, err := d.attachments(ctx)
-	if err != nil || len(attachments)+len(inStatus) == 0 {
+	if err := d.observeAttachments(ctx); err != nil {
+		return nil, err
+	}
+
+	inStatus, err := d.volumesInStatus(ctx)
+	if err != nil || len(d.attachments)+len(inStatus) == 0 {
 		return nil, err
 	}
 
@@ -91,8 +95,8 @@ func (d *draining) attachedVolumes(ctx context.Context) ([]string, error) {
 
 	named := map[corev1.UniqueVolumeName]bool{}
 
-	for i := range attachments {
-		volume, err := d.volume(ctx, ptr.Deref(attachments[i].Spec.Source.PersistentVolumeName, ""))
+	for i := range d.attachments {
+		volume, err := d.volume(ctx, ptr.Deref(d.attachments[i].Spec.Source.PersistentVolumeName, ""))
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +104,7 @@ func (d *draining) attachedVolumes(ctx context.Context) ([]string, error) {
 		named[nameInStatus(volume)] = true
 
 		if !stay[volume.Name] {
-			left = append(left, describeVolume(&attachments[i], volume))
+			left = append(left, describeVolume(&d.attachments[i], volume))
 		}
 	}
 
@@ -124,23 +128,45 @@ func (d *draining) attachedVolumes(ctx context.Context) ([]string, error) {
 	return left, nil
 }
 
-// attachments are the VolumeAttachments of the node, and the volumes that its status has as attached. A node that is
-// gone has none in its status.
-func (d *draining) attachments(ctx context.Context) ([]storagev1.VolumeAttachment, []corev1.AttachedVolume, error) {
-	// The API server selects VolumeAttachments by no field but their names.
+// observeAttachments reads the VolumeAttachments of the node. The API server selects them by no field but their names,
+// and a large cluster has thousands. So those that were found are read one by one, and all again once these are gone.
+func (d *draining) observeAttachments(ctx context.Context) error {
+	var left []storagev1.VolumeAttachment
+
+	for i := range d.attachments {
+		a, err := d.api.StorageV1().VolumeAttachments().Get(ctx, d.attachments[i].Name, metav1.GetOptions{})
+
+		switch {
+		case err == nil:
+			left = append(left, *a)
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("get VolumeAttachment %s: %w", d.attachments[i].Name, api.WithoutURL(err))
+		}
+	}
+
+	if d.attachments = left; len(left) > 0 {
+		return nil
+	}
+
 	list, err := d.api.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("list VolumeAttachments: %w", api.WithoutURL(err))
+		return fmt.Errorf("list VolumeAttachments: %w", api.WithoutURL(err))
 	}
 
+	d.attachments = slices.DeleteFunc(list.Items,
+		func(a storagev1.VolumeAttachment) bool { return a.Spec.NodeName != d.node })
+
+	return nil
+}
+
+// volumesInStatus are the volumes that the status of the node has as attached; none of a node that is gone.
+func (d *draining) volumesInStatus(ctx context.Context) ([]corev1.AttachedVolume, error) {
 	node, err := d.api.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, nil, fmt.Errorf("get its attached volumes: %w", api.WithoutURL(err))
+		return nil, fmt.Errorf("get its attached volumes: %w", api.WithoutURL(err))
 	}
 
-	others := func(a storagev1.VolumeAttachment) bool { return a.Spec.NodeName != d.node }
-
-	return slices.DeleteFunc(list.Items, others), node.Status.VolumesAttached, nil
+	return node.Status.VolumesAttached, nil
 }
 
 // stayingVolumes are the names of the volumes of pods that the drain leaves on the node, such as those of a DaemonSet.
