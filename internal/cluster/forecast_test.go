@@ -279,7 +279,8 @@ func texts(steps []step.Step) []string {
 	var out []string
 	for _, s := range steps {
 		out = append(out, fmt.Sprintf("%s: %s", s.On(),
-			strings.NewReplacer("drain, ", "", " (drains it)", "", "drains it, ", "").Replace(s.String())))
+			strings.NewReplacer("drain, wait for volumes, ", "",
+				" (drains it, waits for volumes)", "", "drains it, waits for volumes, ", "").Replace(s.String())))
 	}
 
 	slices.Sort(out)

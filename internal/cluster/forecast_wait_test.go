@@ -51,8 +51,8 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 				"cp-2": seen(step.StageRunning, "", "v1.12.5"), "cp-3": seen(step.StageRunning, "", "v1.13.0"),
 			},
 			steps: []string{
-				"upgrade Talos on cp-1: v1.11.6 -> v1.12.5 (drain, reboot)", "upgrade Talos on cp-1: v1.12.5 -> v1.13.0 (drain, reboot)",
-				"upgrade Talos on cp-2: v1.12.5 -> v1.13.0 (drain, reboot)",
+				"upgrade Talos on cp-1: v1.11.6 -> v1.12.5 (drain, wait for volumes, reboot)", "upgrade Talos on cp-1: v1.12.5 -> v1.13.0 (drain, wait for volumes, reboot)",
+				"upgrade Talos on cp-2: v1.12.5 -> v1.13.0 (drain, wait for volumes, reboot)",
 			},
 		},
 		"a container that leaves and never answers again": {

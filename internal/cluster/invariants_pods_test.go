@@ -232,9 +232,9 @@ func TestForecast_ofPods(t *testing.T) {
 		step.ApplyConfig{Machine: "worker-0", Role: step.Worker, Access: step.Maintenance, TalosVersion: "v1.13.0",
 			Container: true},
 		step.Upgrade{Machine: "cp-1", Container: true, Replace: "memory 2Gi -> 4Gi",
-			Evacuation: step.Evacuation{Drain: true}},
+			Evacuation: step.Evacuation{Drain: true, Volumes: true}},
 		step.Uncordon{Machine: "cp-1", Node: "cp-1"},
-		step.LeaveEtcd{Machine: "cp-3", Evacuation: step.Evacuation{Drain: true}},
+		step.LeaveEtcd{Machine: "cp-3", Evacuation: step.Evacuation{Drain: true, Volumes: true}},
 		step.Reset{Machine: "cp-3", Role: step.ControlPlane, Container: true},
 		step.DeleteNode{Machine: "cp-3", Node: "cp-3"},
 	})

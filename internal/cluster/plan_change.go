@@ -124,6 +124,7 @@ func EvacuationOf(have Snapshot, m Machine, p Policy) step.Evacuation {
 
 	if n, ok := have.NodeOf(m); ok && have.Kubernetes.Reachable {
 		e.Node, e.Drain = n.Name, n.Ready && !p.Drain.Skip && len(have.Kubernetes.Nodes) > 1
+		e.Volumes = e.Drain && !p.Drain.IgnoreVolumes
 	}
 
 	e.HandOver = m.Role == step.ControlPlane && have.Leads(m)

@@ -35,7 +35,7 @@ func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 	}
 
 	want := []string{
-		"remove control plane cp-3 from etcd (drains it)",
+		"remove control plane cp-3 from etcd (drains it, waits for volumes)",
 		"reset control plane cp-3 (wipes its state, reboots to maintenance mode)",
 		"delete node cp-3 from Kubernetes",
 	}

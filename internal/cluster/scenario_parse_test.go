@@ -131,6 +131,8 @@ func parsePolicy(t *testing.T, policy *cluster.Policy, words []string) {
 			policy.TryConfig = true
 		case "no-drain":
 			policy.Drain.Skip = true
+		case "ignore-volumes":
+			policy.Drain.IgnoreVolumes = true
 		case "drain-for-kubelet":
 			policy.DrainForKubelet = true
 		case "stage-reboots":

@@ -37,7 +37,8 @@ type Changes struct {
 
 // Policy is a policy with the user's settings for changes.
 func (p Set) Policy(base cluster.Policy) cluster.Policy {
-	base.Rollout, base.Drain.Skip = p.Changes.Rollout, p.Changes.Drain.Skip
+	base.Rollout = p.Changes.Rollout
+	base.Drain.Skip, base.Drain.IgnoreVolumes = p.Changes.Drain.Skip, p.Changes.Drain.IgnoreVolumes
 
 	if p.Changes.AppearWithin > 0 {
 		base.AppearWithin = p.Changes.AppearWithin

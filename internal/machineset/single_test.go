@@ -218,9 +218,10 @@ func TestPolicy(t *testing.T) {
 	got := aSet(t, changing(func(c *Changes) {
 		*c = Changes{AppearWithin: time.Second,
 			Rollout: cluster.Rollout{TryConfig: true, DrainForKubelet: true, KeepManifests: true, StageReboots: true},
-			Drain:   cluster.DrainPolicy{Skip: true, Timeout: time.Hour, OnTimeout: "fail"}}
+			Drain:   cluster.DrainPolicy{Skip: true, IgnoreVolumes: true, Timeout: time.Hour, OnTimeout: "force"}}
 	})).Policy(base)
-	same(t, "drain", got.Drain.Skip && got.Drain.Timeout == time.Hour && got.Drain.OnTimeout == "fail", true)
+	same(t, "drain", got.Drain,
+		cluster.DrainPolicy{Skip: true, IgnoreVolumes: true, Timeout: time.Hour, OnTimeout: "force"})
 	same(t, "all else", got.TryConfig && got.DrainForKubelet && got.KeepManifests && got.StageReboots && got.AppearWithin == time.Second, true)
 }
 

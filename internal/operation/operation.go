@@ -39,16 +39,15 @@ func (o Operation) Reboots() bool { return o.Kind == Reboot || o.Kind == Rollbac
 // OfControlPlanes reports whether the operation works on control planes only.
 func (o Operation) OfControlPlanes() bool { return o.Kind == Defragment || o.Kind == SyncManifests }
 
-// On describes the operation on a machine, and whether its node is drained first.
-func (o Operation) On(machine string, drained bool) string {
-	drain := ""
-	if drained {
-		drain = " (drain)"
+// On describes the operation on a machine, with what comes before a reboot, such as "drain"; empty for nothing.
+func (o Operation) On(machine, before string) string {
+	if before != "" {
+		before = " (" + before + ")"
 	}
 
 	switch o.Kind {
 	case Rollback:
-		return fmt.Sprintf("roll back Talos on %s%s", machine, drain)
+		return fmt.Sprintf("roll back Talos on %s%s", machine, before)
 	case Defragment:
 		return "defragment etcd on " + machine
 	case SyncManifests:
@@ -58,6 +57,6 @@ func (o Operation) On(machine string, drained bool) string {
 	case RestartService:
 		return fmt.Sprintf("restart %s on %s", o.Service, machine)
 	default:
-		return fmt.Sprintf("reboot %s%s", machine, drain)
+		return fmt.Sprintf("reboot %s%s", machine, before)
 	}
 }

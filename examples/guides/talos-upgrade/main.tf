@@ -33,6 +33,6 @@ resource "talosop_worker" "batch" {
   machines      = { for n in range(10) : "batch-${n}" => { address = "10.0.0.2${n}" } }
 
   max_unavailable = "20%"
-  drain           = { timeout = "10m" }
+  drain           = { timeout = "10m", wait_for_volumes = true } # of Longhorn, Rook-Ceph or another CSI driver
   timeouts        = { update = "2h" }
 }

@@ -71,7 +71,7 @@ func TestPlan_oneControlPlaneAtATime(t *testing.T) {
 
 	want, have := running(2)
 
-	if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot cp-1 (drain)"}) {
+	if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot cp-1 (drain, wait for volumes)"}) {
 		t.Errorf("%v, %s", steps, held)
 	}
 
@@ -91,7 +91,7 @@ func TestPlan_oneControlPlaneAtATime(t *testing.T) {
 
 	change(have, "cp-1", func(s *step.MachineState) { s.Access, s.BootID = step.Member, "boot-2" })
 
-	if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot cp-2 (drain)"}) {
+	if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot cp-2 (drain, wait for volumes)"}) {
 		t.Errorf("after that: %v, %s", steps, held)
 	}
 }
@@ -122,7 +122,7 @@ func TestPlan_workersWithinTheirBudget(t *testing.T) {
 	}
 
 	for _, next := range []string{"w-1", "w-2"} {
-		if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot " + next + " (drain)"}) {
+		if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot " + next + " (drain, wait for volumes)"}) {
 			t.Errorf("%v, %s", steps, held)
 		}
 

@@ -1,5 +1,7 @@
 package step
 
+import "fmt"
+
 // LeaveEtcd makes a control plane that will be removed leave etcd. It deletes the machine's copy of the data.
 type LeaveEtcd struct {
 	plain
@@ -15,7 +17,7 @@ func (s LeaveEtcd) On() string { return s.Machine }
 
 func (s LeaveEtcd) String() string {
 	if s.Drain {
-		return "remove control plane " + s.Machine + " from etcd (drains it)"
+		return fmt.Sprintf("remove control plane %s from etcd (%s)", s.Machine, s.does())
 	}
 
 	return "remove control plane " + s.Machine + " from etcd"

@@ -18,7 +18,7 @@ type Operate struct {
 // On names the machine.
 func (s Operate) On() string { return s.Machine }
 
-func (s Operate) String() string { return s.Operation.On(s.Machine, s.Drain) }
+func (s Operate) String() string { return s.Operation.On(s.Machine, s.Steps()) }
 
 // Disrupts is true for a reboot.
 func (s Operate) Disrupts() bool { return s.Reboots() }

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -11,7 +12,7 @@ type Reset struct {
 
 	Machine string
 	Role    Role
-	// Graceful resets cordon and drain first, which needs a running cluster.
+	// Graceful resets cordon and drain first, which needs a running cluster. They do not wait for volumes.
 	Graceful bool
 	// Evacuation of a machine that leaves a cluster which lives on.
 	Evacuation
@@ -33,13 +34,14 @@ func (s Reset) String() string {
 	case s.Container && s.Last:
 		return fmt.Sprintf("delete pod and volumes of %s, the last %s", s.Machine, s.Role)
 	case s.Container && s.Drain:
-		return fmt.Sprintf("delete pod and volumes of %s %s (drains it)", s.Role, s.Machine)
+		return fmt.Sprintf("delete pod and volumes of %s %s (%s)", s.Role, s.Machine, s.does())
 	case s.Container:
 		return fmt.Sprintf("delete pod and volumes of %s %s", s.Role, s.Machine)
 	case s.Last:
 		return fmt.Sprintf("reset %s, the last %s (wipes its state, reboots to maintenance mode)", s.Machine, s.Role)
 	case s.Graceful, s.Drain:
-		return fmt.Sprintf("reset %s %s (drains it, wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
+		return fmt.Sprintf("reset %s %s (%s, wipes its state, reboots to maintenance mode)", s.Role, s.Machine,
+			cmp.Or(s.does(), "drains it"))
 	default:
 		return fmt.Sprintf("reset %s %s (wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
 	}

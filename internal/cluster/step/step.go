@@ -168,17 +168,41 @@ func Restores(steps []Step) bool {
 type Evacuation struct {
 	// Node that is cordoned; empty where there is none, or no API to cordon it.
 	Node string
-	// Drain is true when the node is drained too.
-	Drain bool
+	// Drain is true when the node is drained too, and Volumes when the drain waits until its volumes are detached.
+	Drain, Volumes bool
 	// HandOver is true for the etcd leader, which transfers the leadership.
 	HandOver bool
 }
 
+// Steps lists what comes before the disruption, such as "drain, wait for volumes"; empty when nothing does.
+func (e Evacuation) Steps() string {
+	switch {
+	case e.Drain && e.Volumes:
+		return "drain, wait for volumes"
+	case e.Drain:
+		return "drain"
+	default:
+		return ""
+	}
+}
+
 // and lists the evacuation of a machine, with what follows.
 func (e Evacuation) and(end string) string {
-	if e.Drain {
-		return "drain, " + end
+	if !e.Drain {
+		return end
 	}
 
-	return end
+	return e.Steps() + ", " + end
+}
+
+// does is Steps of a machine that leaves, in a sentence about it.
+func (e Evacuation) does() string {
+	switch {
+	case e.Drain && e.Volumes:
+		return "drains it, waits for volumes"
+	case e.Drain:
+		return "drains it"
+	default:
+		return ""
+	}
 }

@@ -120,3 +120,34 @@ func TestStep_purposes(t *testing.T) {
 		}
 	}
 }
+
+// A plan shows whether a drain waits for volumes. A reset that Talos drains itself does not.
+func TestStep_showsTheWaitForVolumes(t *testing.T) {
+	t.Parallel()
+
+	drain, waits := step.Evacuation{Node: "n", Drain: true}, step.Evacuation{Node: "n", Drain: true, Volumes: true}
+	reboot := operation.Operation{Kind: operation.Reboot}
+	kubelet := step.UpgradeComponent{Machine: "w", Component: "kubelet", From: "k:v1.35.2", Image: "k:v1.36.0"}
+
+	for want, s := range map[string]step.Step{
+		"upgrade Talos on w: a -> b (drain, reboot)":                   step.Upgrade{Machine: "w", From: "a", To: "b", Evacuation: drain},
+		"upgrade Talos on w: a -> b (drain, wait for volumes, reboot)": step.Upgrade{Machine: "w", From: "a", To: "b", Evacuation: waits},
+		"replace pod of w (drain, wait for volumes): memory":           step.Upgrade{Machine: "w", Container: true, Replace: "memory", Evacuation: waits},
+		"reboot w (drain)":                             step.Operate{Machine: "w", Operation: reboot, Evacuation: drain},
+		"reboot w (drain, wait for volumes)":           step.Operate{Machine: "w", Operation: reboot, Evacuation: waits},
+		"upgrade kubelet on w: v1.35.2 -> v1.36.0":     kubelet,
+		"remove control plane w from etcd (drains it)": step.LeaveEtcd{Machine: "w", Evacuation: drain},
+		"remove control plane w from etcd (drains it, waits for volumes)": step.LeaveEtcd{
+			Machine: "w", Evacuation: waits},
+		"reset worker w (drains it, waits for volumes, wipes its state, reboots to maintenance mode)": step.Reset{
+			Machine: "w", Role: step.Worker, Evacuation: waits},
+		"reset worker w (drains it, wipes its state, reboots to maintenance mode)": step.Reset{
+			Machine: "w", Role: step.Worker, Graceful: true},
+		"delete pod and volumes of worker w (drains it, waits for volumes)": step.Reset{
+			Machine: "w", Role: step.Worker, Container: true, Evacuation: waits},
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

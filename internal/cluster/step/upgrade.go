@@ -101,7 +101,7 @@ func (s Upgrade) sideEffects() string {
 	case s.Loses:
 		return " (" + s.and(dataGoes) + ")"
 	case s.Drain:
-		return " (drain)"
+		return " (" + s.Steps() + ")"
 	default:
 		return ""
 	}

@@ -50,7 +50,7 @@ func (s UpgradeComponent) String() string {
 	}
 
 	if s.Drain {
-		text += " (drain)"
+		text += " (" + s.Steps() + ")"
 	}
 
 	return text

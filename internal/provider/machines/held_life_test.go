@@ -53,7 +53,7 @@ func TestLocked_keepsWhatItHas(t *testing.T) {
 	t.Parallel()
 
 	r := newRotationLife(t, wholeLayout, 1, 2)
-	held := "held, worker/w-1 is locked: upgrade Talos on worker/w-1: v1.13.0 -> v1.13.2 (drain, reboot)"
+	held := "held, worker/w-1 is locked: upgrade Talos on worker/w-1: v1.13.0 -> v1.13.2 (drain, wait for volumes, reboot)"
 
 	change := func(lock bool) func(tftest.Config) {
 		return func(config tftest.Config) {

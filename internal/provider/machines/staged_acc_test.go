@@ -78,7 +78,7 @@ output "staged" { value = data.talosop_cluster_health.this.staged }
 
 		write(patch)
 		planned := w.MustRun("plan")
-		sitetest.Says(t, planned, "apply configuration to cp-1 (drain, reboot for what waits for its next boot)")
+		sitetest.Says(t, planned, "apply configuration to cp-1 (drain, wait for volumes, reboot for what waits for its next boot)")
 
 		if strings.Contains(planned.Stdout, "configuration to batch/w-1") {
 			t.Errorf("w-1, which has booted, is given its configuration again:\n%s", planned.Stdout)

@@ -71,7 +71,7 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 					Config: config(strings.Replace(without("{ image = \"\\*\""), "open sesame", "close sesame", 1),
 						"image_verification = [{ image = \"evil.test/*\", deny = true }]"),
 					ConfigPlanChecks: emptyAfterwards(sitetest.OperationsAre(sitetest.TheCluster,
-						`apply configuration to cp-1 \(drain, reboot for VolumeConfig/STATE\): .*keys\[1\]\.static\.passphrase`,
+						`apply configuration to cp-1 \(drain, wait for volumes, reboot for VolumeConfig/STATE\): .*keys\[1\]\.static\.passphrase`,
 						`apply configuration to batch/w-1 \(no reboot\): .*ImageVerificationConfig.*`)),
 				},
 			},

@@ -123,7 +123,7 @@ func poolArguments(name, address string) tftest.Config {
 		"config_patches": []any{"machine:\n  nodeLabels:\n    pool: a"},
 		"on_destroy":     "reset", "on_incomplete": "warn", "deletion_protection": true,
 		"timeouts":   tftest.Config{"create": "10m"},
-		"apply_mode": "try", "drain": tftest.Config{"enabled": true, "timeout": "10m", "on_timeout": "force"},
+		"apply_mode": "try", "drain": tftest.Config{"enabled": true, "wait_for_volumes": true, "timeout": "10m", "on_timeout": "force"},
 		"upgrade_via": []any{"v1.12.6"}, "allow_downgrade": true, "etcd_snapshot_folder": "./snapshots",
 		"kubernetes_upgrade_via": []any{"v1.34.4"}, "drain_before_kubelet_upgrade": true,
 	}
@@ -470,7 +470,7 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 		},
 		"an upgrade with an endpoint of the same apply": {
 			after: tftest.With(newest(), tftest.Unknown{}, "endpoint"),
-			says: []string{notAllKnown, "endpoint", "upgrade Talos on cp-1, cp-2, cp-3, batch/w-1 and batch/w-2: v1.13.0 -> v1.13.2 (drain, reboot)",
+			says: []string{notAllKnown, "endpoint", "upgrade Talos on cp-1, cp-2, cp-3, batch/w-1 and batch/w-2: v1.13.0 -> v1.13.2 (drain, wait for volumes, reboot)",
 				"[machines_reboot]"},
 		},
 		"an upgrade with secrets of the same apply": {

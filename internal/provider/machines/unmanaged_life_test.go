@@ -164,7 +164,7 @@ func TestUnmanaged_isUpgradedOnRequest(t *testing.T) {
 
 	got := plannedOperations(t, p)
 	if !slices.Contains(got, "upgrade Talos on cp-1, worker/w-1 and node "+spot.Hostname()+
-		": v1.13.0 -> v1.13.2 (drain, reboot)") || strings.Contains(strings.Join(got, "\n"), batch.Hostname()) {
+		": v1.13.0 -> v1.13.2 (drain, wait for volumes, reboot)") || strings.Contains(strings.Join(got, "\n"), batch.Hostname()) {
 		t.Fatalf("the plan is %s", strings.Join(got, "\n"))
 	}
 
@@ -259,7 +259,7 @@ func TestUnmanaged_upgradeIsFinished(t *testing.T) {
 			r.config.Change = upgradesUnmanaged("v1.13.2")
 			p := r.plan(lifeOptions{})
 			expectOperations(t, p, "reach node "+older.Hostname()+" through control planes",
-				"upgrade Talos on node "+older.Hostname()+": v1.13.0 -> v1.13.2 (drain, reboot)")
+				"upgrade Talos on node "+older.Hostname()+": v1.13.0 -> v1.13.2 (drain, wait for volumes, reboot)")
 
 			r.apply(p, killed, after)
 

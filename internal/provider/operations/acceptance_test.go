@@ -68,7 +68,7 @@ func TestAccActions_invoked(t *testing.T) {
 		t.Errorf("invoked: it booted %d times\n%s", got, output)
 	}
 
-	if line := "finished: reboot batch-" + s.Workers[0].Name() + " (drain)"; !strings.Contains(output, line) {
+	if line := "finished: reboot batch-" + s.Workers[0].Name() + " (drain, wait for volumes)"; !strings.Contains(output, line) {
 		t.Errorf("%q is not told:\n%s", line, output)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -70,11 +71,15 @@ func (a asked) put(ctx context.Context, p *machineset.Set) {
 	changes.Put(ctx, p)
 }
 
-// drains reports whether nodes are drained, as far as the configuration says.
-func (a asked) drains() bool {
-	enabled, _ := a.drain.Attributes()["enabled"].(types.Bool)
+// evacuation is how nodes are taken out of service, as far as the configuration says.
+func (a asked) evacuation() step.Evacuation {
+	on := func(name string) bool {
+		value, _ := a.drain.Attributes()[name].(types.Bool)
 
-	return a.operation().Reboots() && (enabled.IsNull() || enabled.IsUnknown() || enabled.ValueBool())
+		return a.operation().Reboots() && (value.IsNull() || value.IsUnknown() || value.ValueBool())
+	}
+
+	return step.Evacuation{Drain: on("enabled"), Volumes: on("wait_for_volumes")}
 }
 
 // forecast lists the operations on the machines that the configuration names; unknown when they are determined
@@ -93,7 +98,7 @@ func (a asked) forecast() types.List {
 			return types.ListUnknown(types.StringType)
 		}
 
-		lines = append(lines, types.StringValue(a.operation().On(machine.ValueString(), a.drains())))
+		lines = append(lines, types.StringValue(a.operation().On(machine.ValueString(), a.evacuation().Steps())))
 	}
 
 	return types.ListValueMust(types.StringType, lines)

@@ -85,7 +85,7 @@ func TestActions_onACluster(t *testing.T) {
 	}
 
 	for _, m := range b.ControlPlane {
-		if line := "finished: reboot " + m.Address().String() + " (drain)"; !slices.Contains(progress, line) {
+		if line := "finished: reboot " + m.Address().String() + " (drain, wait for volumes)"; !slices.Contains(progress, line) {
 			t.Errorf("%q is not told: %q", line, progress)
 		}
 	}
@@ -123,7 +123,7 @@ func TestOperationResource_followsItsTriggers(t *testing.T) {
 
 	planned := d.Plan(t, config("a"))
 	if lines := tftest.TextsOf(t, tftest.AttributeOf(t, planned.Value, "operations")); !slices.Equal(lines,
-		[]string{"reboot " + machine.Address().String() + " (drain)"}) {
+		[]string{"reboot " + machine.Address().String() + " (drain, wait for volumes)"}) {
 		t.Errorf("planned: %q", lines)
 	}
 

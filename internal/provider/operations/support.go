@@ -156,7 +156,7 @@ func (a asked) collected(machines []cluster.Machine, missing []support.Missing) 
 	for _, m := range machines {
 		lost := func(one support.Missing) bool { return one.From == folderOf(m) && one.What == "" }
 		if !slices.ContainsFunc(missing, lost) {
-			done = append(done, a.operation().On(m.Name, false))
+			done = append(done, a.operation().On(m.Name, ""))
 		}
 	}
 

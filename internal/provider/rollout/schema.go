@@ -39,9 +39,10 @@ type Changes struct {
 }
 
 type drainModel struct {
-	Enabled   types.Bool   `tfsdk:"enabled"`
-	Timeout   types.String `tfsdk:"timeout"`
-	OnTimeout types.String `tfsdk:"on_timeout"`
+	Enabled        types.Bool   `tfsdk:"enabled"`
+	WaitForVolumes types.Bool   `tfsdk:"wait_for_volumes"`
+	Timeout        types.String `tfsdk:"timeout"`
+	OnTimeout      types.String `tfsdk:"on_timeout"`
 }
 
 // The choices of apply_mode.
@@ -70,11 +71,15 @@ func Attributes() map[string]schema.Attribute {
 			"always cordoned. When you destroy a whole pool of workers, only `enabled` counts."+tf.TerraformOnly,
 			map[string]schema.Attribute{
 				"enabled": tf.OptionalBool("Whether to evict pods before the disruption (default `true`)."),
-				"timeout": tf.OptionalString("Time to drain one node, such as `90s` (default `5m`).", PositiveDuration),
-				"on_timeout": tf.OptionalString("What happens to pods that remain after `timeout`, such as those that a "+
-					"PodDisruptionBudget protects. `fail` (the default) uncordons the node and ends the run. `force` deletes the "+
-					"pods despite their budgets, and `skip` leaves them to the disruption.", stringvalidator.OneOf(
-					string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))),
+				"wait_for_volumes": tf.OptionalBool("Whether a drain also waits until the volumes of the evicted pods are " +
+					"detached from the node (default `true`; [guide](../guides/talos-upgrades#volumes))."),
+				"timeout": tf.OptionalString("Time to drain one node, including the wait for volumes, such as `90s` (default "+
+					"`5m`).", PositiveDuration),
+				"on_timeout": tf.OptionalString("What happens to pods and volumes that remain after `timeout`, such as pods "+
+					"that a PodDisruptionBudget protects. `fail` (the default) uncordons the node and ends the run. `force` "+
+					"deletes the pods despite their budgets, and `skip` leaves them; both continue while volumes are attached.",
+					stringvalidator.OneOf(
+						string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))),
 			}),
 		"health_checks": healthchecks.Attribute(PositiveDuration),
 		"upgrade_via": tf.OptionalStrings("Talos releases for upgrades across more than one minor version, such as "+
@@ -165,6 +170,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 
 	if drain, ok := tf.Object[drainModel](ctx, r, m.Drain); ok {
 		p.Changes.Drain.Skip = !r.Truth(drain.Enabled, true)
+		p.Changes.Drain.IgnoreVolumes = !r.Truth(drain.WaitForVolumes, true)
 		p.Changes.Drain.OnTimeout = cluster.DrainTimeout(r.Text(drain.OnTimeout))
 		p.Changes.Drain.Timeout, _ = time.ParseDuration(r.Text(drain.Timeout)) // its validator reports mistakes
 	}

@@ -122,7 +122,7 @@ func TestUnmanagedWorkers_followTheConfiguration(t *testing.T) {
 	l.d.Apply(t, l.config(sysctl)).Must(t)
 	l.d.ExpectEmpty(t, "after a change without a reboot", l.config(sysctl))
 
-	if got := l.planned(l.config(reboot)); !strings.Contains(strings.Join(got, "\n"), "(drain, reboot for machine.env)") {
+	if got := l.planned(l.config(reboot)); !strings.Contains(strings.Join(got, "\n"), "(drain, wait for volumes, reboot for machine.env)") {
 		t.Errorf("planned: %q", got)
 	}
 
