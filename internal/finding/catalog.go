@@ -40,6 +40,8 @@ type Message struct {
 	// Detail is what happened to which machine or setting, why, and what to do next: whole sentences. A part that
 	// renders to nothing is left out.
 	Detail []string
+	// invalid is true for an error about a value of the configuration.
+	invalid bool
 }
 
 // Args are the arguments of a message by name: names and texts, lists of them, numbers, or values that print
@@ -57,10 +59,13 @@ func (c *Catalog) Warning(code, summary string, detail ...string) Message {
 }
 
 // Invalid adds the message of an error about a value of the configuration: what was found, what is allowed, and what
-// to do.
+// to do. List.Shared shows such errors of several machines as one.
 func (c *Catalog) Invalid(code, found, allowed, next string) Message {
-	return c.Error(code, "Invalid {{.at}}", found, allowed, next)
+	return c.add(Message{Code: code, Severity: Error, Summary: invalidSummary + "{{.at}}",
+		Detail: []string{found, allowed, next}, invalid: true})
 }
+
+const invalidSummary = "Invalid "
 
 func (c *Catalog) add(m Message) Message {
 	c.messages = append(c.messages, m)
@@ -106,9 +111,14 @@ func (m Message) At(at Path, args Args) Finding {
 		return Bug(err.Error())
 	}
 
-	return Finding{
+	f := Finding{
 		Code: m.Code, Args: args, Severity: m.Severity, At: at, Summary: summary, Detail: paragraphs(parts),
 	}
+	if m.invalid {
+		f.Found, f.Fix = parts[0], paragraphs(parts[1:])
+	}
+
+	return f
 }
 
 // Report is the finding about work on machines. The report says what was attempted, and what the result is; the detail

@@ -32,6 +32,8 @@ type Finding struct {
 	Severity        Severity
 	At              Path
 	Summary, Detail string
+	// Found is the part of Detail that says what an invalid value is, and Fix is the rest. Other findings have neither.
+	Found, Fix string
 	// Code and Args are those of the message in its catalog.
 	Code string
 	Args Args

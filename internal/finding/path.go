@@ -89,6 +89,19 @@ func Common(paths []Path) Path {
 	return Path{steps: slices.Clone(common)}
 }
 
+// withoutKeys is the attribute that several elements of a map or list have at this path.
+func (p Path) withoutKeys() string {
+	var same Path
+
+	for _, step := range p.steps {
+		if name, ok := step.(Name); ok {
+			same = same.AtName(string(name))
+		}
+	}
+
+	return same.String()
+}
+
 // Last is the innermost attribute of a path; "value" where it has none.
 func (p Path) Last() string {
 	for _, step := range slices.Backward(p.steps) {

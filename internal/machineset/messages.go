@@ -159,19 +159,20 @@ var (
 		"If `timeouts` end the apply before the window opens, it fails once nothing else is left to do.")
 
 	changeRefused = Messages.Error("change_refused",
-		"Unsupported change of {{if .machine}}machine {{.machine}}{{else}}cluster {{.cluster}}{{end}}",
+		"Unsupported change of {{if .machines}}{{plural .machines \"machine\" \"machines\"}} {{brief .machines}}"+
+			"{{else}}cluster {{.cluster}}{{end}}",
 		"{{.reason}}",
 		"The apply would not change any machine.",
 		"{{.remedy}}")
 
 	refusedAfterWait = Messages.Warning("refused_after_wait",
-		"Apply of cluster {{.cluster}} is refused later{{if .machine}}: {{.machine}}{{end}}",
+		"Apply of cluster {{.cluster}} is refused later{{if .machines}}: {{brief .machines}}{{end}}",
 		"{{.reason}}",
 		"The apply refuses this once it no longer waits for something else.",
 		"{{.remedy}}")
 
 	refusedAlready = Messages.Warning("refused_already",
-		"Apply of cluster {{.cluster}} is refused{{if .machine}}: {{.machine}}{{end}}",
+		"Apply of cluster {{.cluster}} is refused{{if .machines}}: {{brief .machines}}{{end}}",
 		"{{.reason}}",
 		"The change in this plan is not the cause, and the apply fails with the same error.",
 		"{{.remedy}}")

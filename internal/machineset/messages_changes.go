@@ -267,9 +267,9 @@ var (
 		"Correct the settings or patches that the error names.")
 
 	comparisonFailed = Messages.Error("comparison_failed",
-		"Unable to compare the configurations of {{.machine}}",
-		"The recorded and the planned configuration of {{.machine}} cannot be compared: {{.problem}}.",
-		"Check the patches of the machine. If they are correct, report this with the version of the provider.")
+		"Unable to compare the configurations of {{brief .machines}}",
+		"The recorded and the planned configuration of {{.machines}} cannot be compared: {{.problem}}.",
+		"Check the patches of {{plural .machines \"the machine\" \"these machines\"}}. If they are correct, report this with the version of the provider.")
 
 	podFailed = Messages.Error("pod_failed",
 		"Unable to plan the pod of {{.machine}}",

@@ -29,8 +29,7 @@ var (
 		"Use an address that the control planes share (virtual IP or load balancer), or the address of a control plane in "+
 			"the other resource.")
 
-	invalidHostname = Messages.Error("invalid_hostname",
-		"Invalid hostname {{quote .value}}",
+	invalidHostname = Messages.Invalid("invalid_hostname",
 		"Found {{quote .value}} from the name of the machine, because it has no `hostname`.",
 		"Allowed: lowercase letters, digits and dashes, at most 63 of them, with or without a domain.",
 		"Set `hostname`, or give the machine such a name.")

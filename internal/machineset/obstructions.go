@@ -20,22 +20,25 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 		return finding.List{finding.Endless(p.Object)}
 	}
 
+	var machines finding.Alike[obstruction]
+
 	known := refusedBefore(prior, record, last, policy)
 
 	for _, r := range last.Refusals {
-		message, at := changeRefused, finding.Path{}
+		of := obstruction{message: &changeRefused, reason: r.Reason, remedy: r.Remedy}
 
 		switch {
 		case len(last.Holds) > 0:
-			message = refusedAfterWait
+			of.message = &refusedAfterWait
 		case slices.Contains(known, r):
-			message = refusedAlready
-		default:
-			at = p.changedAt(prior, r.Machine)
+			of.message = &refusedAlready
 		}
 
-		diags.Append(message.At(at, finding.Args{"cluster": p.Settings.Name, "machine": r.Machine,
-			"reason": finding.Sentences(reasonOf(r)), "remedy": finding.Sentences(r.Remedy)}))
+		machines.Add(of, r.Machine)
+	}
+
+	for of, names := range machines.All() {
+		diags.Append(p.obstructed(prior, of, finding.NonEmpty(names...)))
 	}
 
 	if len(last.Holds) > 0 {
@@ -44,6 +47,31 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 	}
 
 	return diags
+}
+
+// obstruction is what machines are refused for. It is comparable, so that those with the same one are named together.
+type obstruction struct {
+	message        *finding.Message
+	reason, remedy string
+}
+
+// obstructed is the finding about machines with the same obstruction. A cluster as a whole has no machine.
+func (p Set) obstructed(prior Set, of obstruction, machines []string) finding.Finding {
+	var at []finding.Path
+
+	reason := of.reason
+	if len(machines) > 0 {
+		reason = finding.MachinesNamed(machines) + ": " + reason
+	}
+
+	if of.message == &changeRefused {
+		for _, name := range machines {
+			at = append(at, p.changedAt(prior, name))
+		}
+	}
+
+	return of.message.At(finding.Common(at), finding.Args{"cluster": p.Settings.Name, "machines": machines,
+		"reason": finding.Sentences(reason), "remedy": finding.Sentences(of.remedy)})
 }
 
 // refusedBefore is what would be refused with the configuration of the state.
@@ -71,20 +99,17 @@ func refusedBefore(prior Set, record Record, last cluster.Decision, policy clust
 	return before.Refusals
 }
 
-// reasonOf is why something is refused, and for which machine.
-func reasonOf(r step.Refusal) string {
-	if r.Machine == "" {
-		return r.Reason
+// placeOf is the attribute of machines, or the resource itself for a name that is not one of its machines.
+func (p Set) placeOf(machines ...string) finding.Path {
+	var at []finding.Path
+
+	for _, name := range machines {
+		if _, listed := p.Machines[name]; !listed {
+			return finding.Path{}
+		}
+
+		at = append(at, p.machinePath(name))
 	}
 
-	return finding.MachinesNamed([]string{r.Machine}) + ": " + r.Reason
-}
-
-// placeOf is the attribute of a machine, or the resource itself for a name that is not one of its machines.
-func (p Set) placeOf(machine string) finding.Path {
-	if _, listed := p.Machines[machine]; !listed {
-		return finding.Path{}
-	}
-
-	return p.machinePath(machine)
+	return finding.Common(at)
 }

@@ -28,6 +28,9 @@ func TestObstructions_areReported(t *testing.T) {
 			want: "is locked", severity: finding.Error},
 		"refused after a wait": {last: cluster.Decision{Holds: []step.Hold{{Machine: "cp-2", Reason: "is locked"}},
 			Refusals: []step.Refusal{{Machine: "cp-2", Reason: "is another machine"}}}, want: "is locked", and: "is another machine"},
+		"refused on two": {last: cluster.Decision{Refusals: []step.Refusal{
+			{Machine: "cp-2", Reason: "does not fit", Remedy: "Wait"}, {Machine: "cp-3", Reason: "does not fit", Remedy: "Wait"}}},
+			want: "Machines cp-2 and cp-3: does not fit", severity: finding.Error},
 		"endless": {last: cluster.Decision{Steps: []step.Step{step.Uncordon{Machine: "w-1"}}},
 			want: "does not end"},
 	} {

@@ -26,7 +26,7 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 		return r, nil // the run decides it
 	}
 
-	var out finding.List
+	var failed finding.Alike[string]
 
 	stuck := stuckVolumes{}
 	r.Machines, r.changes = maps.Clone(r.Machines), map[string][]machineconfig.Change{}
@@ -45,7 +45,7 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 		}
 
 		if err != nil {
-			out.Append(comparisonFailed.At(p.machinePath(name), finding.Args{"machine": name, "problem": err.Error()}))
+			failed.Add(err.Error(), name)
 
 			continue
 		}
@@ -62,6 +62,11 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 
 		state.RebootFor = fields
 		r.Machines[name], r.changes[name] = state, changes
+	}
+
+	var out finding.List
+	for problem, names := range failed.All() {
+		out.Append(comparisonFailed.At(p.placeOf(names...), finding.Args{"machines": names, "problem": problem}))
 	}
 
 	return r, append(out, p.refuseVolumes(prior, stuck)...)

@@ -119,6 +119,9 @@ const cliContext = `(?:[\s│╷╵]+(?:with|on) [\s\S]*?)??`
 // report matches the sections of a report, after which the detail of its message says what to do next.
 const report = `(?:(?:Attempted|Cause|State now):[\s\S]*?Next:)??`
 
+// attribute is what begins each line of an error about several attributes.
+const attribute = `(?:- [^\n]*?: )?`
+
 // Pattern matches the text that a message prints, however a CLI wraps it. The first place of each argument is a group
 // with its name. A list that a place shortens has none there, because another place has all of it.
 func Pattern(m finding.Message) (*regexp.Regexp, error) {
@@ -168,7 +171,7 @@ func patterns(m finding.Message) ([]string, error) {
 	}
 
 	if len(parts) > 1 {
-		parts[1] = report + optionalSpace + parts[1]
+		parts[1] = report + optionalSpace + attribute + parts[1]
 	}
 
 	return parts, nil

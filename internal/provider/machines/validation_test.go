@@ -331,6 +331,13 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 			At:     batch + `.AttributeName("machines").ElementKeyString("Rack_9")`,
 			says:   []string{`"batch-Rack_9"`, "[invalid_hostname]"},
 		},
+		"addresses in a network of the cluster": {
+			config: tftest.With(tftest.With(tftest.BaseCluster(), "10.244.0.2", "workers", "batch", "machines", "w-2", "address"),
+				"10.96.0.3", "workers", "batch", "machines", "w-3", "address"),
+			At: batch + `.AttributeName("machines")`,
+			says: []string{"[address_in_network]", `machines["w-2"].address: Found 10.244.0.2, which is in the pod`,
+				`machines["w-3"].address: Found 10.96.0.3, which is in the service`},
+		},
 		"a host name twice": {
 			config: tftest.With(tftest.BaseCluster(), "batch-w-1", "control_plane", "machines", "cp-2", "hostname"),
 			At:     `AttributeName("control_plane").AttributeName("machines").ElementKeyString("cp-2").AttributeName("hostname")`,

@@ -9,10 +9,10 @@ import (
 )
 
 // Diagnostics converts findings to diagnostics of the framework. Every diagnostic of the provider is made from a
-// finding.
+// finding. Machines with the same mistake share a diagnostic.
 func Diagnostics(list finding.List) diag.Diagnostics {
 	var diags diag.Diagnostics
-	for _, f := range list {
+	for _, f := range list.Shared() {
 		diags = append(diags, Diagnostic(f))
 	}
 
