@@ -103,7 +103,7 @@ func generally(lines []string) []preparation {
 
 // operationsOf lists what a plan does, in order, after what comes before the first step; never nil. changes are the
 // changes in the machines' configurations, and leaving the machines that leave. The uncordon after a drain has no
-// line.
+// line, and neither has the pull of images before an upgrade.
 func (p Set) operationsOf(
 	before []preparation, steps []step.Step, changes map[string][]machineconfig.Change, leaving []cluster.Machine,
 ) []string {
@@ -113,7 +113,7 @@ func (p Set) operationsOf(
 		lines, machines = append(lines, op.text), append(machines, op.machines...)
 	}
 
-	lines = append(lines, linesOf(withoutUncordons(steps), changes)...)
+	lines = append(lines, linesOf(withoutPulls(withoutUncordons(steps)), changes)...)
 	if len(lines) >= longRollout {
 		first = append(first, summaryOf(len(lines), machines, steps))
 	}
@@ -233,6 +233,17 @@ func withoutUncordons(steps []step.Step) []step.Step {
 		begun[op.On()] = true
 
 		return left
+	})
+}
+
+// withoutPulls skips the pulls of images that an upgrade of the same plan uses.
+func withoutPulls(steps []step.Step) []step.Step {
+	upgraded := ImpactOf(steps, nil).KubernetesUpgraded
+
+	return slices.DeleteFunc(slices.Clone(steps), func(op step.Step) bool {
+		_, pulls := op.(step.PullImages)
+
+		return pulls && slices.Contains(upgraded, op.On())
 	})
 }
 

@@ -52,6 +52,8 @@ func TestOperationsOf(t *testing.T) {
 		"an uncordon after it": {steps: []step.Step{upgrade("cp-1"), uncordon("cp-1"), uncordon("cp-2")}, want: []string{"upgrade Talos on cp-1: v1.13.6 -> v1.14.1 (drain, reboot)", "uncordon node cp-2"}},
 		"pulls": {steps: []step.Step{pull("a", "v1"), pull("b", "v1"), pull("c", "v2"), uncordon("d"), pull("e", "v2")},
 			want: []string{"pull the images of Kubernetes v1 on a and b", "pull the images of Kubernetes v2 on c", "uncordon node d", "pull the images of Kubernetes v2 on e"}},
+		"a pull before an upgrade": {steps: []step.Step{pull("a", "v1.36.0"), pull("b", "v1.36.0"), component("a", kubenames.Kubelet)},
+			want: []string{"pull the images of Kubernetes v1.36.0 on b", "upgrade kubelet on a: v1.35.2 -> v1.36.0"}},
 		"upgrades": {steps: []step.Step{upgrade("cp-1"), uncordon("cp-1"), upgrade("cp-2"), upgrade("w-1"), step.Upgrade{Machine: "w-2", From: "v1.13.6", To: "v1.14.1"}},
 			want: []string{"upgrade Talos on cp-1, cp-2 and w-1: v1.13.6 -> v1.14.1 (drain, reboot)", "upgrade Talos on w-2: v1.13.6 -> v1.14.1 (reboot)"}},
 		"lost data": {steps: []step.Step{step.Upgrade{Machine: "a", Container: true, Loses: true, Replace: "x"}, step.Upgrade{Machine: "b", Container: true, Loses: true, Replace: "x"}},

@@ -34,10 +34,7 @@ func warnOfSteps(p Set, steps []step.Step) finding.List {
 	total, containers := step.TotalOf(steps), p.Platform().Container
 	restarting := slices.Concat(total.Drained, total.Rebooted)
 
-	if len(restarting) > 0 {
-		diags.Append(machinesReboot.With(finding.Args{"cluster": p.Settings.Name, "containers": containers,
-			"machines": restarting, "drained": total.Drained, "undrained": total.Rebooted}))
-	}
+	diags.Append(p.warnOfReboots(total, ImpactOf(steps, nil).Upgraded)...)
 
 	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(restarting, alone) {
 		diags.Append(onlyControlPlaneReboots.With(finding.Args{"cluster": p.Settings.Name, "containers": containers,
@@ -58,6 +55,23 @@ func warnOfSteps(p Set, steps []step.Step) finding.List {
 	}
 
 	return diags
+}
+
+// warnOfReboots warns about reboots for another reason than an upgrade of Talos. A plan that upgrades Talos says so, and
+// operations have the reboot of each machine.
+func (p Set) warnOfReboots(total step.Total, upgraded []string) finding.List {
+	unexpected := func(names []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(upgraded, name) })
+	}
+
+	drained, undrained := unexpected(total.Drained), unexpected(total.Rebooted)
+	if len(drained)+len(undrained) == 0 {
+		return nil
+	}
+
+	return finding.List{machinesReboot.With(finding.Args{"cluster": p.Settings.Name,
+		"containers": p.Platform().Container, "machines": slices.Concat(drained, undrained), "drained": drained,
+		"undrained": undrained})}
 }
 
 // warnOfReset warns about leaving machines; emptied are those that are drained. On metal they may be virtual machines

@@ -19,8 +19,8 @@ func TestWarnOfSteps(t *testing.T) {
 	)
 
 	drain := step.Evacuation{Drain: true}
-	upgrade := func(machine string, e step.Evacuation) step.Step {
-		return step.Upgrade{Machine: machine, Evacuation: e}
+	restart := func(machine string, e step.Evacuation) step.Step {
+		return step.ApplyConfig{Machine: machine, Reboot: "files", Access: step.Member, Evacuation: e}
 	}
 	apply := func(machine, reboot string, access step.Access) step.Step {
 		return step.ApplyConfig{Machine: machine, Reboot: reboot, Access: access, Role: step.ControlPlane}
@@ -36,30 +36,33 @@ func TestWarnOfSteps(t *testing.T) {
 		want  []string
 		names []string
 	}{
-		"nothing":       {steps: []step.Step{step.Uncordon{Machine: "cp-1"}}},
-		"an upgrade":    {steps: []step.Step{upgrade("w", drain)}, want: []string{reboot}, names: []string{"\ndrained: w\n"}},
-		"without drain": {steps: []step.Step{upgrade("w", step.Evacuation{})}, want: []string{reboot}, names: []string{"\nundrained: w\n"}},
-		"both ways": {steps: []step.Step{upgrade("a", drain), upgrade("b", step.Evacuation{})}, want: []string{reboot},
+		"nothing":    {steps: []step.Step{step.Uncordon{Machine: "cp-1"}}},
+		"an upgrade": {steps: []step.Step{step.Upgrade{Machine: "w", Evacuation: drain}}},
+		"a reboot":   {steps: []step.Step{restart("w", drain)}, want: []string{reboot}, names: []string{"\ndrained: w\n"}},
+		"a reboot beside an upgrade": {steps: []step.Step{restart("v", drain), restart("w", drain), step.Upgrade{Machine: "w", Evacuation: drain}},
+			want: []string{reboot}, names: []string{"\ndrained: v\n"}},
+		"without drain": {steps: []step.Step{restart("w", step.Evacuation{})}, want: []string{reboot}, names: []string{"\nundrained: w\n"}},
+		"both ways": {steps: []step.Step{restart("a", drain), restart("b", step.Evacuation{})}, want: []string{reboot},
 			names: []string{"\ndrained: a\n", "\nundrained: b\n"}},
-		"twice": {steps: []step.Step{upgrade("a", drain), upgrade("a", step.Evacuation{})}, want: []string{reboot},
+		"twice": {steps: []step.Step{restart("a", drain), restart("a", step.Evacuation{})}, want: []string{reboot},
 			names: []string{"\ndrained: a\n", "\nundrained: \n"}},
-		"twice, undrained first": {steps: []step.Step{upgrade("a", step.Evacuation{}), upgrade("a", drain)}, want: []string{reboot},
+		"twice, undrained first": {steps: []step.Step{restart("a", step.Evacuation{}), restart("a", drain)}, want: []string{reboot},
 			names: []string{"\ndrained: \n", "\nundrained: a\n"}},
 		"a configuration":        {steps: []step.Step{apply("w", "files", step.Member)}, want: []string{reboot}, names: []string{"\nundrained: w\n"}},
 		"at once":                {steps: []step.Step{apply("w", "", step.Member)}},
 		"a machine that joins":   {steps: []step.Step{apply("w", "files", step.Maintenance)}},
-		"the only control plane": {set: []option{controlPlanes(1)}, steps: []step.Step{upgrade("cp-1", drain)}, want: []string{reboot, away}},
-		"the only control plane, abruptly": {set: []option{controlPlanes(1)}, steps: []step.Step{upgrade("cp-1", step.Evacuation{})},
+		"the only control plane": {set: []option{controlPlanes(1)}, steps: []step.Step{restart("cp-1", drain)}, want: []string{reboot, away}},
+		"the only control plane, abruptly": {set: []option{controlPlanes(1)}, steps: []step.Step{restart("cp-1", step.Evacuation{})},
 			want: []string{reboot, away}},
-		"a worker beside it":  {set: []option{controlPlanes(1), workers("batch", 1)}, steps: []step.Step{upgrade("batch/w-1", drain)}, want: []string{reboot}},
-		"one of two":          {set: []option{controlPlanes(2)}, steps: []step.Step{upgrade("cp-1", drain)}, want: []string{reboot}},
-		"the only one listed": {set: []option{onlyMachine(step.ControlPlane, true)}, steps: []step.Step{upgrade("m-1", drain)}, want: []string{reboot, away}},
-		"one beside others":   {set: []option{onlyMachine(step.ControlPlane, false, "10.0.0.9")}, steps: []step.Step{upgrade("m-1", drain)}, want: []string{reboot}},
+		"a worker beside it":  {set: []option{controlPlanes(1), workers("batch", 1)}, steps: []step.Step{restart("batch/w-1", drain)}, want: []string{reboot}},
+		"one of two":          {set: []option{controlPlanes(2)}, steps: []step.Step{restart("cp-1", drain)}, want: []string{reboot}},
+		"the only one listed": {set: []option{onlyMachine(step.ControlPlane, true)}, steps: []step.Step{restart("m-1", drain)}, want: []string{reboot, away}},
+		"one beside others":   {set: []option{onlyMachine(step.ControlPlane, false, "10.0.0.9")}, steps: []step.Step{restart("m-1", drain)}, want: []string{reboot}},
 		"the others unknown": {set: []option{onlyMachine(step.ControlPlane, true), func(p *Set) { p.Others = nil }},
-			steps: []step.Step{upgrade("m-1", drain)}, want: []string{reboot}},
-		"control planes in a handle": {set: []option{controlPlanes(1), joins("10.0.0.9")}, steps: []step.Step{upgrade("cp-1", drain)},
+			steps: []step.Step{restart("m-1", drain)}, want: []string{reboot}},
+		"control planes in a handle": {set: []option{controlPlanes(1), joins("10.0.0.9")}, steps: []step.Step{restart("cp-1", drain)},
 			want: []string{reboot}},
-		"pods": {set: []option{pods(1, 0)}, steps: []step.Step{upgrade("cp-0", drain), reset("cp-3", drain)},
+		"pods": {set: []option{pods(1, 0)}, steps: []step.Step{restart("cp-0", drain), reset("cp-3", drain)},
 			want: []string{reboot, away, "Warning: machines_deleted"}},
 		"a restore": {steps: []step.Step{step.Restore{From: "file:a"}}, want: []string{restore}, names: []string{"snapshot: file:a\ntaken: \n"}},
 		"a restore of a named snapshot": {steps: []step.Step{step.Restore{From: snapshotName}}, want: []string{restore},

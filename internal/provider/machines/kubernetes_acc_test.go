@@ -131,7 +131,8 @@ func upgradeSteps(s *sitetest.Site) []string {
 		workers = append(workers, "batch/"+m.Name())
 	}
 
-	steps := []string{fmt.Sprintf("pull the images of Kubernetes %s on cp-1, .* and batch/w-2", newKubernetes)}
+	var steps []string
+
 	on := func(component string, machines []string) {
 		steps = append(steps, fmt.Sprintf("upgrade %s on %s: %s -> %s", component, finding.Describe(machines), oldKubernetes,
 			newKubernetes))

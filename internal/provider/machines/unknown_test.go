@@ -470,20 +470,19 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 		},
 		"an upgrade with an endpoint of the same apply": {
 			after: tftest.With(newest(), tftest.Unknown{}, "endpoint"),
-			says: []string{notAllKnown, "endpoint", "upgrade Talos on cp-1, cp-2, cp-3, batch/w-1 and batch/w-2: v1.13.0 -> v1.13.2 (drain, wait for volumes, reboot)",
-				"[machines_reboot]"},
+			says:  []string{notAllKnown, "endpoint", "upgrade Talos on cp-1, cp-2, cp-3, batch/w-1 and batch/w-2: v1.13.0 -> v1.13.2 (drain, wait for volumes, reboot)"},
 		},
 		"an upgrade with secrets of the same apply": {
 			after: tftest.With(newest(), tftest.Unknown{}, "secrets"),
-			says:  []string{notAllKnown, "secrets", "upgrade Talos on cp-1", "[machines_reboot]"},
+			says:  []string{notAllKnown, "secrets", "upgrade Talos on cp-1"},
 		},
 		"a machine whose address may change": {
 			after: tftest.With(newest(), tftest.Unknown{}, "workers", "batch", "machines", "w-1", "address"),
-			says:  []string{notAllKnown, "batch/w-1 and batch/w-2: v1.13.0", "[machines_reboot]"},
+			says:  []string{notAllKnown, "batch/w-1 and batch/w-2: v1.13.0"},
 		},
 		"an upgrade with a first patch of the same apply": {
 			after: tftest.With(newest(), []any{tftest.Unknown{}}, "workers", "batch", "config_patches"),
-			says:  []string{notAllKnown, `workers["batch"].config_patches[0]`, "upgrade Talos on cp-1", "[machines_reboot]"},
+			says:  []string{notAllKnown, `workers["batch"].config_patches[0]`, "upgrade Talos on cp-1"},
 		},
 		"what cannot be, with a new machine": {
 			after: tftest.With(tftest.With(tftest.BaseCluster(), unknownMachine(), "workers", "batch", "machines", "w-3"),
