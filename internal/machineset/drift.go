@@ -286,8 +286,6 @@ func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 		diags.Append(nodesCordoned.With(finding.Args{"cluster": want.Name, "machines": cordoned, "nodes": nodes}))
 	}
 
-	diags.Append(otherFirmware(p, want, have)...)
-
 	if unknown := unknownMembers(p, want, have); len(unknown) > 0 {
 		diags.Append(etcdMembersUnlisted.With(finding.Args{"cluster": want.Name, "members": unknown}))
 	}

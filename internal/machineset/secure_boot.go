@@ -1,26 +1,22 @@
 package machineset
 
-import (
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/finding"
-)
+import "github.com/talosop/terraform-provider-talosop/internal/finding"
 
 // otherFirmware warns about machines whose firmware does not match secure_boot. No apply can repair that: it is
-// switched on and off, and keys are enrolled, at the console.
-func otherFirmware(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
+// switched on and off, and keys are enrolled, at the console. verifies reports whether the firmware of a machine
+// verifies what it starts.
+func (p Set) otherFirmware(verifies map[string]bool) finding.List {
 	var off, on []string
 
-	for _, m := range want.Machines {
-		verifies := have.Machines[m.Name].SecureBoot
-		if verifies == nil {
-			continue
-		}
+	for _, name := range p.Names() {
+		verified, observed := verifies[name]
 
-		switch wanted, known := p.Machines[m.Name].signed(); {
-		case wanted && !*verifies:
-			off = append(off, m.Name)
-		case known && !wanted && *verifies:
-			on = append(on, m.Name)
+		switch wanted, known := p.Machines[name].signed(); {
+		case !observed:
+		case wanted && !verified:
+			off = append(off, name)
+		case known && !wanted && verified:
+			on = append(on, name)
 		}
 	}
 

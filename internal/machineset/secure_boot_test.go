@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-func TestUnexpected_secureBoot(t *testing.T) {
+func TestContradictions_secureBoot(t *testing.T) {
 	t.Parallel()
 
 	const schematic = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
@@ -43,8 +43,8 @@ func TestUnexpected_secureBoot(t *testing.T) {
 				says = test.off
 			}
 
-			diags := Unexpected(p, want, cluster.Snapshot{Machines: map[string]step.MachineState{
-				"w-1": {Access: step.Member, SecureBoot: verifies}}})
+			diags := RefreshedOf(p, want, cluster.Snapshot{Machines: map[string]step.MachineState{
+				"w-1": {Access: step.Member, SecureBoot: verifies}}}).Contradictions(p)
 			if diags.HasError() || (len(diags) > 0) != (says != "") || says != "" &&
 				(diags[0].Code != says || !strings.Contains(diags[0].Detail, "w-1")) {
 				t.Errorf("%s, %v: %v, want %q", name, verifies, diags, says)

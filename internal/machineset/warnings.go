@@ -57,8 +57,8 @@ func warnOfSteps(p Set, steps []step.Step) finding.List {
 	return diags
 }
 
-// warnOfReboots warns about reboots for another reason than an upgrade of Talos. A plan that upgrades Talos says so, and
-// operations have the reboot of each machine.
+// warnOfReboots warns about reboots for another reason than an upgrade of Talos, whose operations name the reboot of
+// each machine.
 func (p Set) warnOfReboots(total step.Total, upgraded []string) finding.List {
 	unexpected := func(names []string) []string {
 		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(upgraded, name) })

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
 // Ledger has what one walk of a CLI, a plan or an apply, learns, and what the process remembers while it lives. It
@@ -68,6 +69,8 @@ type walk struct {
 	// cluster. recorded are those of clusters in state, and exposed those of clusters whose Kubernetes API is exposed
 	// once the plan is applied.
 	unused, recorded, exposed facts[string, bool]
+	// seen is what refreshes observed of the machines of objects, by the ID of their owner.
+	seen facts[string, machineset.Refreshed]
 }
 
 // New returns an empty ledger.
@@ -91,7 +94,7 @@ func newWalk(mu *sync.Mutex) walk {
 		made:    none[machineKey, plannedObject](mu), wiped: none[machineKey, plannedObject](mu),
 		listed: none[machineKey, holder](mu), answered: none[machineKey, holder](mu),
 		ends: none[string, plannedEnd](mu), unused: none[string, bool](mu), recorded: none[string, bool](mu),
-		exposed: none[string, bool](mu),
+		exposed: none[string, bool](mu), seen: none[string, machineset.Refreshed](mu),
 	}
 }
 

@@ -62,6 +62,18 @@ func (l *Ledger) Release(owner string) {
 	l.claimed.dropWhere(func(_ machineKey, of string) bool { return of == owner })
 }
 
+// NoteRefreshed notes what a refresh observed of the machines of an owner.
+func (l *Ledger) NoteRefreshed(owner string, observed machineset.Refreshed) {
+	l.seen.put(owner, observed)
+}
+
+// RefreshedOf is what the refresh of this walk observed of the machines of an owner; empty without one.
+func (l *Ledger) RefreshedOf(owner string) machineset.Refreshed {
+	observed, _ := l.seen.get(owner)
+
+	return observed
+}
+
 // ClaimedByOthers reports which machines another resource than that of p has claimed.
 func (l *Ledger) ClaimedByOthers(p machineset.Set) func(cluster.Machine) bool {
 	of := clusterKey(p.Secrets)

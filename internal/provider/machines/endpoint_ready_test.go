@@ -94,7 +94,7 @@ func TestEndpoint_isPartOfReady(t *testing.T) {
 			warned(t, d.Apply(t, config).Must(t), true, "create")
 			phase("Degraded", "create")
 
-			warned(t, d.Refresh(t).Must(t), true, "refresh")
+			warned(t, d.RefreshedPlan(t, config), true, "refresh")
 			warned(t, d.Apply(t, config).Must(t), true, "second apply")
 			phase("Degraded", "second apply")
 
@@ -102,12 +102,16 @@ func TestEndpoint_isPartOfReady(t *testing.T) {
 			d.Server = tftest.ServeWith(t, tftest.QuickProviderData(), nil) // which waits for it
 			warned(t, d.Apply(t, config).Must(t), false, "apply after the endpoint is back")
 			phase("Ready", "apply after the endpoint is back")
-			warned(t, d.Refresh(t).Must(t), false, "refresh after that")
+			warned(t, d.RefreshedPlan(t, config), false, "refresh after that")
 			d.ExpectEmpty(t, "with an endpoint that answers", config)
 
 			tftest.Must(t, s.DropEndpoint(s.URL))
-			warned(t, d.Refresh(t).Must(t), true, "refresh without an endpoint")
+			warned(t, d.RefreshedPlan(t, config), true, "refresh without an endpoint")
 			phase("Degraded", "refresh without an endpoint")
+
+			if kind == "talosop_control_plane" {
+				warned(t, d.RefreshedPlan(t, tftest.With(config, "https://192.0.2.1:6443", "endpoint")), false, "plan of another endpoint")
+			}
 
 			if got := endpointCondition(t, s, d); got != "False" {
 				t.Errorf("EndpointReachable is %s", got)
@@ -160,7 +164,7 @@ func TestEndpoint_outOfReach(t *testing.T) {
 	d.Server = tftest.ServeWith(t, impatient(), tftest.Config{"unreachable_endpoints": []any{s.URL + "/"}})
 
 	warned(t, d.Ready(t, config), false, "create")
-	warned(t, d.Refresh(t).Must(t), false, "refresh")
+	warned(t, d.RefreshedPlan(t, config), false, "refresh")
 	d.ExpectEmpty(t, "with an endpoint out of reach", config)
 
 	if got := endpointCondition(t, s, d); got != "True" {

@@ -374,6 +374,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	f, found := planUpdate(ctx, p, prior, P(plan).common(), P(&state).common(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(append(found, r.refuseUnderContract(config, p)...))...)
 	diags.Append(tf.Diagnostics(p.remindOfConsent(P(&state).common().recordedPhase()))...)
+	diags.Append(tf.Diagnostics(r.Ledger().RefreshedOf(p.Owner).Contradictions(p.Set))...)
 
 	if !p.Unknown.Renders() && !diags.HasError() {
 		var more diag.Diagnostics

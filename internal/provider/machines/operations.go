@@ -169,7 +169,7 @@ func refresh(
 	diags.Append(machineset.WarnOfGone(before.GoneIn(want, have), saw.host, machineset.GoneInRefresh)...)
 
 	diags.Append(machineset.WarnOfTroubles(want, have, troubles)...)
-	diags.Append(machineset.WarnOfEndpoint(want, have)...)
+	m.Ledger().NoteRefreshed(p.Owner, machineset.RefreshedOf(p, want, have))
 
 	lacks := len(troubles) > 0 || health.SilentEndpoint(want, have) || machineset.Lost(want, have, recorded)
 	if recorded.Phase == cluster.Ready && lacks {

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// A refresh warns of firmware that contradicts secure_boot, in either direction.
-func TestSecureBoot_isComparedByARefresh(t *testing.T) {
+// A plan warns of firmware that contradicts secure_boot, in either direction, and not of what it changes.
+func TestSecureBoot_isComparedByAPlan(t *testing.T) {
 	t.Parallel()
 
 	s := sitetest.New(t, 1, 0)
@@ -27,9 +27,9 @@ func TestSecureBoot_isComparedByARefresh(t *testing.T) {
 	shows := func(want string) {
 		t.Helper()
 
-		diagnostics := tftest.Show(plane.Refresh(t).Must(t).Diagnostics)
-		if (diagnostics != "") != (want != "") || !strings.Contains(diagnostics, want) {
-			t.Errorf("the refresh says %q, want %q", diagnostics, want)
+		diagnostics := tftest.Show(plane.RefreshedPlan(t, config).Diagnostics)
+		if strings.Contains(diagnostics, "[secure_boot") != (want != "") || !strings.Contains(diagnostics, want) {
+			t.Errorf("the plan shows %q, want %q", diagnostics, want)
 		}
 	}
 	boot := func(secure bool) {
@@ -47,6 +47,10 @@ func TestSecureBoot_isComparedByARefresh(t *testing.T) {
 	shows("")
 
 	config["secure_boot"] = false
+	shows("[secure_boot_on]")
 	plane.Apply(t, config).Must(t)
 	shows("[secure_boot_on]")
+
+	config["secure_boot"] = true
+	shows("")
 }
