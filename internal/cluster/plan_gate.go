@@ -22,7 +22,7 @@ func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string)
 			}
 		}
 
-		return otherUnderWay(want, have, m, p), ""
+		return otherDisrupted(want, have, m, p), ""
 	}
 
 	if !have.Etcd.Known {
@@ -54,10 +54,10 @@ func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string)
 	return reason, ""
 }
 
-// otherUnderWay names another control plane that is or may be disrupted: one that was rebooted and is not back, or
+// otherDisrupted names another control plane that is or may be disrupted: one that was rebooted and is not back, or
 // that just went silent. It applies where etcd has nothing to lose any more, because one machine at a time is still
 // the rule.
-func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
+func otherDisrupted(want Spec, have Snapshot, m Machine, p Policy) string {
 	for _, other := range want.everyControlPlane() {
 		s := have.Machines[other.Name]
 

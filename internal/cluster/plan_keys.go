@@ -134,7 +134,7 @@ func KeysPending(want Spec, have Snapshot) []string {
 
 	for _, m := range want.all() {
 		if s := have.Machines[m.Name]; s.Access == step.Member && s.Keys != m.Keys && k.next(m) == s.Keys {
-			return slices.DeleteFunc(holders(want, have).InTheWay(m.Keys), func(name string) bool {
+			return slices.DeleteFunc(holders(want, have).Blocking(m.Keys), func(name string) bool {
 				_, own := want.Find(name)
 
 				return own

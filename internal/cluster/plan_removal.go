@@ -81,8 +81,8 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 			d.hold(m.Name, "is not reset: its etcd runs, but its member is unknown")
 		case inHand != "":
 			d.hold(m.Name, "is reset after %s is done", inHand)
-		case otherUnderWay(want, have, m, p) != "":
-			d.hold(m.Name, "is not reset yet: %s", otherUnderWay(want, have, m, p))
+		case otherDisrupted(want, have, m, p) != "":
+			d.hold(m.Name, "is not reset yet: %s", otherDisrupted(want, have, m, p))
 		default:
 			d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container})
 
@@ -143,7 +143,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	q := quorumOf(want, have)
 
 	// Of two members neither can be lost for a change, so the leaving one goes first.
-	if other := d.underWay(want, have, m.Name, len(q.Votes) == 2); other != "" {
+	if other := d.otherChanging(want, have, m.Name, len(q.Votes) == 2); other != "" {
 		d.hold(m.Name, "is removed after %s is done", other)
 
 		return
@@ -165,9 +165,9 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	d.step(step.LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: EvacuationOf(have, m, p)})
 }
 
-// underWay names another control plane that has a step or a hold, because membership changes come last and one at a
+// otherChanging names another control plane that has a step or a hold, because membership changes come last and one at a
 // time. Urgent ones wait only for steps.
-func (d *Decision) underWay(want Spec, have Snapshot, machine string, urgent bool) string {
+func (d *Decision) otherChanging(want Spec, have Snapshot, machine string, urgent bool) string {
 	for _, m := range slices.Concat(want.sorted(step.ControlPlane), want.removed(step.ControlPlane)) {
 		busy := have.Machines[m.Name].Busy != "" || d.steps(m.Name)
 		if m.Name != machine && (busy || !urgent && d.concerns(m.Name)) {

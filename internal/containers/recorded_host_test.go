@@ -53,7 +53,7 @@ func (h *knownHost) ExternalEndpoint(context.Context, workload.Spec) (string, er
 }
 func (h *knownHost) Close() {}
 
-// everyCall is all that a host is asked or told, by name.
+// everyCall is every call to a host, by name.
 func everyCall(ctx context.Context, h containers.Host) map[string]func() error {
 	var s workload.Spec
 

@@ -16,7 +16,7 @@ import (
 // pingAfter is how long a connection with a running request may be silent before it is pinged.
 const pingAfter = 10 * time.Second
 
-func noProxy(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // that is how net/http is told of no proxy
+func noProxy(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // net/http takes this as no proxy
 
 // newTransport makes connections to the host's API at base that end with close: those of client-go are shared by the
 // whole process and have no end.

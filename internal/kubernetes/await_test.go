@@ -368,7 +368,7 @@ func TestAwaitComponent_outOfReach(t *testing.T) {
 
 	if len(reported) != 1 || !strings.Contains(reported[0], "its address cannot be reached from here (") ||
 		!strings.Contains(reported[0], "refused") {
-		t.Errorf("told %q, want once that the pod's status decides, and why", reported)
+		t.Errorf("got %q, want once that the pod's status decides, and why", reported)
 	}
 
 	if waited := time.Since(restarted); waited < steady {
@@ -414,7 +414,7 @@ func TestAwaitComponent_whileTheServerStarts(t *testing.T) {
 	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", kubenames.KubeAPIServer, newAPIServer))
 
 	if n := u.looks.Load(); n != 4 {
-		t.Errorf("%d looks, want 4: it refused connections, or told the old version, until then", n)
+		t.Errorf("%d looks, want 4: it refused connections, or reported the old version, until then", n)
 	}
 }
 

@@ -227,7 +227,7 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 	}
 
 	if strings.Contains(strings.Join(lines, ""), "key-of-the-bucket") || strings.Count(lines[0], "early") > 10 {
-		t.Errorf("too much is told:\n%s", lines[0])
+		t.Errorf("too much is reported:\n%s", lines[0])
 	}
 }
 

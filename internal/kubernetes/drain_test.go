@@ -39,7 +39,7 @@ func TestDrain_onClusters(t *testing.T) {
 			"waits for a budget":             testDrainWaitsForABudget,
 			"waits for the kubelet":          testDrainWaitsForTheKubelet,
 			"when time runs out":             testDrainOutOfTime,
-			"names what is in the way":       testDrainNamesWhatIsInTheWay,
+			"names what blocks it":           testDrainNamesBlockers,
 			"by force leaves who takes long": testDrainByForceLeavesWhoTakesLong,
 		}
 		for name, test := range tests {
@@ -191,7 +191,7 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 			}
 
 			if got := strings.Join(*reported, "\n"); got != named(test.wantReported) {
-				t.Errorf("told %q, want %q", got, named(test.wantReported))
+				t.Errorf("got %q, want %q", got, named(test.wantReported))
 			}
 
 			if got := l.pods(t, node); got != named(test.wantPods) {
@@ -222,11 +222,11 @@ func testDrainByForceLeavesWhoTakesLong(t *testing.T, l *living) {
 
 	const want = "drain node forced: continuing although 1 pod remains: default/lingers (terminating)"
 	if got := strings.Join(*reported, "\n"); got != want || l.pods(t, "forced") != "lingers†" {
-		t.Errorf("told %q with %q on the node, want %q", got, l.pods(t, "forced"), want)
+		t.Errorf("got %q with %q on the node, want %q", got, l.pods(t, "forced"), want)
 	}
 }
 
-func testDrainNamesWhatIsInTheWay(t *testing.T, l *living) {
+func testDrainNamesBlockers(t *testing.T, l *living) {
 	t.Helper()
 	l.node(t, "named", nil)
 	l.pod(t, "named", "slow", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(300)) })

@@ -141,7 +141,7 @@ func testSyncRounds(t *testing.T, l *living) {
 	sync(widget, inAddons, configMap("ours", "a", "1"), configMap("passing", "a", "1"), addons, widgetDefinition)
 
 	if len(reported) != 6 || reported[0] != "manifest ConfigMap/kube-system/ours: created" {
-		t.Errorf("told %q", reported)
+		t.Errorf("got %q", reported)
 	}
 
 	ours := l.getConfigMap(t, "ours")
@@ -161,7 +161,7 @@ func testSyncRounds(t *testing.T, l *living) {
 	sync(widget, inAddons, configMap("ours", "a", "1"), configMap("passing", "a", "1"), addons, widgetDefinition)
 
 	if got := l.versions(t); got != versions || len(reported) != 0 {
-		t.Errorf("a second run wrote: %s, told %q, want %s", got, reported, versions)
+		t.Errorf("a second run wrote: %s, reported %q, want %s", got, reported, versions)
 	}
 
 	// A field of another client in our object stays, and one of ours that changes is changed.
@@ -177,7 +177,7 @@ func testSyncRounds(t *testing.T, l *living) {
 
 	if want := []string{"manifest ConfigMap/kube-system/ours: configured",
 		"manifest ConfigMap/kube-system/passing: deleted"}; !slices.Equal(reported, want) {
-		t.Errorf("told %q, want %q", reported, want)
+		t.Errorf("got %q, want %q", reported, want)
 	}
 
 	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "passing",

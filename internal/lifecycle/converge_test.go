@@ -97,7 +97,7 @@ func TestCreate_saysWhatIsNext(t *testing.T) {
 	}
 
 	if !strings.HasPrefix(rounds[0], "ApplyConfig Bootstrap") || !ended {
-		t.Errorf("next in each round: %q; the end was told: %v", rounds, ended)
+		t.Errorf("next in each round: %q; the end was reported: %v", rounds, ended)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestSettingsOf_readsBackWhatGenerateWasGiven(t *testing.T) {
 
 				gotCluster, gotMachine := recovered(t, wantCluster, wantMachine, bundle)
 
-				// A worker is not told what only concerns control planes.
+				// A worker does not get what only concerns control planes.
 				if diff := cmp.Diff(wantCluster, gotCluster, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 					t.Errorf("cluster (-want +got):\n%s", diff)
 				}
@@ -110,7 +110,7 @@ func recovered(t *testing.T, c Cluster, m Machine, bundle *pki.Bundle) (Cluster,
 	return gotCluster, gotMachine
 }
 
-// Patches cannot be told from settings; the contract is then that of the form.
+// Patches cannot be distinguished from settings; the contract is then that of the form.
 func TestSettingsOf_keepsTheContractOfAPatchedConfiguration(t *testing.T) {
 	t.Parallel()
 

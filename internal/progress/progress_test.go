@@ -167,7 +167,7 @@ func TestFollow_fileGoesAway(t *testing.T) {
 	run.End(t.Context(), nil)
 
 	if failures != 1 {
-		t.Errorf("told %d times", failures)
+		t.Errorf("reported %d times", failures)
 	}
 
 	if err := progress.CheckFile(filepath.Join(folder, "progress.jsonl")); !errors.Is(err, os.ErrNotExist) {

@@ -21,7 +21,7 @@ import (
 
 // From a network with only a jump host or a proxy, a cluster is created, read, changed and destroyed, including its
 // Kubernetes API.
-func TestAccGateway_isTheOnlyWay(t *testing.T) {
+func TestAccGateway_isTheOnlyRoute(t *testing.T) {
 	t.Parallel()
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -45,7 +45,7 @@ func behindControlPlanes(config string, workers []*sim.Machine, attributes strin
 
 // Workers that accept connections only from control planes use them for their whole lifecycle: the provider dials
 // only their maintenance address.
-func TestAccThroughControlPlane_isTheOnlyWay(t *testing.T) {
+func TestAccThroughControlPlane_isTheOnlyRoute(t *testing.T) {
 	t.Parallel()
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {

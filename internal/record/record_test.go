@@ -109,7 +109,7 @@ func TestDrift_whatItHas(t *testing.T) {
 
 	for i, d := range all {
 		if all.Lines()[i] == "" || !all.Has(d.Kind) || all.Without(d.Kind).Has(d.Kind) || !reflect.DeepEqual(all.First(d.Kind), d) {
-			t.Errorf("%s is not told apart: %q", d.Kind, all.Lines()[i])
+			t.Errorf("%s looks like another kind: %q", d.Kind, all.Lines()[i])
 		}
 	}
 

@@ -35,9 +35,9 @@ func (c Cluster) Distinct() Cluster {
 	return out
 }
 
-// InTheWay names the machines that block the wanted keys of control planes: those that do not accept a wanted
+// Blocking names the machines that block the wanted keys of control planes: those that do not accept a wanted
 // authority, and those that still use another one.
-func (c Cluster) InTheWay(wanted Keys) []string {
+func (c Cluster) Blocking(wanted Keys) []string {
 	var names []string
 
 	for _, h := range c {

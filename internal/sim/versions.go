@@ -5,7 +5,7 @@ type Versions struct {
 	Machine, Kubelet, APIServer string
 }
 
-// SetOnVersions has a hook told of what runs on all machines, now and whenever a kubelet or a kube-apiserver starts or
+// SetOnVersions sets a hook that gets what runs on all machines, now and whenever a kubelet or a kube-apiserver starts or
 // ends on any: between two calls nothing changes. It must not call the simulator.
 func (s *Simulator) SetOnVersions(hook func(running []Versions)) {
 	s.world.Lock()

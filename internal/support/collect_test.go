@@ -94,7 +94,7 @@ func bundled(t *testing.T, path string) map[string]string {
 	return files
 }
 
-// What one machine has as a secret is not told by another one either, and what does not answer stops nothing.
+// What one machine has as a secret is not reported by another one either, and what does not answer stops nothing.
 func TestCollect_withoutSecretsAndWithWhatAnswers(t *testing.T) {
 	t.Parallel()
 

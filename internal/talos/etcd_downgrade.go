@@ -17,8 +17,8 @@ import (
 
 // What etcd says of a downgrade (etcd 3.6 and 3.7, rpctypes/error.go). Talos passes it on as text with code Unknown.
 const (
-	downgradeUnderWay = "etcdserver: cluster has a downgrade job in progress"
-	downgradeInvalid  = "etcdserver: invalid downgrade target version"
+	downgradeActive  = "etcdserver: cluster has a downgrade job in progress"
+	downgradeInvalid = "etcdserver: invalid downgrade target version"
 )
 
 // DowngradeEtcd asks etcd, through the machine's member, to downgrade its data to a minor version such as 3.6. It
@@ -44,7 +44,7 @@ func (m *Machine) downgradeEtcd(ctx context.Context, to string) error {
 	err = m.enableEtcdDowngrade(ctx, s, to)
 
 	switch {
-	case err != nil && strings.Contains(err.Error(), downgradeUnderWay):
+	case err != nil && strings.Contains(err.Error(), downgradeActive):
 	case err != nil && strings.Contains(err.Error(), downgradeInvalid):
 		return wait.Permanent(fmt.Errorf("%w: %w", ErrRejected, err))
 	case err != nil:
@@ -85,7 +85,7 @@ func (m *Machine) etcdDataIs(version string) func(context.Context, *session) err
 }
 
 // CancelEtcdDowngrade takes a DowngradeEtcd back: members that are all newer bring the data up again by themselves.
-// Where etcd was not told to go back it does nothing. The errors are those of DowngradeEtcd.
+// Without a DowngradeEtcd it does nothing. The errors are those of DowngradeEtcd.
 func (m *Machine) CancelEtcdDowngrade(ctx context.Context) error {
 	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *session) goesBack(ctx context.Context, data string) (bool, error) {
 	err = s.failed(err)
 
 	switch {
-	case strings.Contains(err.Error(), downgradeUnderWay):
+	case strings.Contains(err.Error(), downgradeActive):
 		return true, nil
 	case strings.Contains(err.Error(), downgradeInvalid), errors.Is(err, ErrRejected), errors.Is(err, ErrNotAuthorized):
 		// Its version changes right now, Talos does not request that version, or the caller only reads.

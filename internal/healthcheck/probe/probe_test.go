@@ -257,7 +257,7 @@ func TestPass_namesEachThatDoesNotPass(t *testing.T) {
 	}
 
 	if got := <-reasons; !strings.Contains(got, `" : `) && !strings.Contains(got, `": the response is 404 Not Found`) {
-		t.Errorf("told %q", got)
+		t.Errorf("got %q", got)
 	}
 }
 

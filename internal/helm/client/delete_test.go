@@ -86,7 +86,7 @@ func TestDelete_keepsObjectsOfOtherReleases(t *testing.T) {
 	}
 
 	if !slices.Contains(reported, want[0]+" now and is not deleted") {
-		t.Errorf("told %q", reported)
+		t.Errorf("got %q", reported)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestRecords_damaged(t *testing.T) {
 
 	if text := strings.Join(reported, "\n"); !strings.Contains(text, "failed to decode release") ||
 		strings.Contains(text, "99 111 110 102") {
-		t.Errorf("told %q", text)
+		t.Errorf("got %q", text)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestBuild_removedKinds(t *testing.T) {
 		"Widget w: the cluster no longer has kind Widget of gone.example/v1, so the object is gone",
 	} {
 		if !strings.Contains(strings.Join(reported, "\n"), want) {
-			t.Errorf("not told %q", want)
+			t.Errorf("not reported: %q", want)
 		}
 	}
 }

@@ -293,6 +293,6 @@ func TestSession_tellsWarningsOfTheAPI(t *testing.T) {
 
 	if want := `the Kubernetes API warns: unknown field "spec.(secret)"`; strings.Count(strings.Join(reported, "\n"),
 		want) != 1 {
-		t.Errorf("told %q", reported)
+		t.Errorf("got %q", reported)
 	}
 }

@@ -128,6 +128,6 @@ func TestRemove_leaseCannotBeDeleted(t *testing.T) {
 
 	if reported := strings.Join(p.reported, "\n"); !strings.Contains(reported, "the Lease of the release was not deleted") ||
 		!strings.Contains(reported, "you may not") {
-		t.Errorf("told: %s", reported)
+		t.Errorf("got: %s", reported)
 	}
 }

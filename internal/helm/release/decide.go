@@ -78,7 +78,7 @@ func Decide(want Wanted, have Observation, now time.Time) Decision {
 		return Decision{Step: Install}
 	case last.Status == Unreadable:
 		return unreadable(want, last)
-	case underWay(last) && !abandoned(want, last, now):
+	case inProgress(last) && !abandoned(want, last, now):
 		return busy(want, last, now)
 	case !adoptable(want, have):
 		return refuseAdoption(want, last)
@@ -132,8 +132,8 @@ func decideAfterEnd(have Observation, d Decision) Decision {
 	return d
 }
 
-// underWay reports whether a client works on a revision, or was killed while it did.
-func underWay(r Revision) bool {
+// inProgress reports whether a client works on a revision, or was killed while it did.
+func inProgress(r Revision) bool {
 	return strings.HasPrefix(r.Status, "pending-") || r.Status == Uninstalling
 }
 

@@ -175,7 +175,7 @@ func TestDefinitions_ofOtherReleasesStay(t *testing.T) {
 	p.apply(t, other, less, release.Intent{Repair: true})
 
 	if text := toJSON(t, p.definition(t, kind)["spec"]); strings.Contains(text, `"size"`) {
-		t.Errorf("told to take it, it is still %s", text)
+		t.Errorf("it was to be taken, and is still %s", text)
 	}
 }
 

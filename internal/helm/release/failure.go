@@ -289,7 +289,7 @@ func endRevision(s *client.Session, name Name, d Decision) error {
 	return nil
 }
 
-// tidy is a sweep after a failure, whose own failure is only told: the next apply sweeps again.
+// tidy is a sweep after a failure, whose own failure is only reported: the next apply sweeps again.
 func (r *run) tidy(ctx context.Context) {
 	have, err := r.cluster.Observe(ctx, r.spec.Name)
 	if err == nil {

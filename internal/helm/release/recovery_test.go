@@ -58,7 +58,7 @@ func TestApply_removesLeftovers(t *testing.T) {
 
 	if _, err := p.Apply(t.Context(), spec, packageOf(t, kubetest.Chart("web", "2.0.0", bad)),
 		release.Intent{}); err == nil {
-		t.Fatal("a hook that fails is not told")
+		t.Fatal("a hook that fails is not reported")
 	}
 
 	same(t, "after the failure", p.configMaps(t), []string{"adopted=", "kept=", "left=", "stays="})

@@ -63,7 +63,7 @@ func (c *Cluster) remove(ctx context.Context, name Name, before Observation, o R
 		return nil
 	case last.Status == Unreadable:
 		return unreadable(want, last).Error()
-	case last.Status != Uninstalling && underWay(last) && !abandoned(want, last, time.Now()):
+	case last.Status != Uninstalling && inProgress(last) && !abandoned(want, last, time.Now()):
 		return busy(want, last, time.Now()).Error()
 	}
 
@@ -103,7 +103,7 @@ func (c *Cluster) dismantle(ctx context.Context, name Name, have Observation, o 
 		}
 		defer s.Close()
 
-		left, err := c.hooksInTheWay(ctx, name, last)
+		left, err := c.blockingHooks(ctx, name, last)
 		if err != nil {
 			return err
 		}
@@ -128,8 +128,8 @@ func (c *Cluster) dismantle(ctx context.Context, name Name, have Observation, o 
 	return c.awaitGone(ctx, name, slices.Concat(gone, others), o.Timeout, ours)
 }
 
-// hooksInTheWay of a removal are those of one that was interrupted, and of a revision that failed.
-func (c *Cluster) hooksInTheWay(ctx context.Context, name Name, last Revision) ([]hookLeft, error) {
+// blockingHooks of a removal are those of one that was interrupted, and of a revision that failed.
+func (c *Cluster) blockingHooks(ctx context.Context, name Name, last Revision) ([]hookLeft, error) {
 	if last.Status == Deployed {
 		return nil, nil
 	}

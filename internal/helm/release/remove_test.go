@@ -55,7 +55,7 @@ func TestRemove_takenBack(t *testing.T) {
 	p.API = proxy.client
 
 	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{}); err == nil {
-		t.Fatal("deletions that are refused are not told")
+		t.Fatal("deletions that are refused are not reported")
 	}
 
 	p.API = direct
@@ -98,7 +98,7 @@ func TestRemove_failedInstallationTakenBack(t *testing.T) {
 	p.API = proxy.client
 
 	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{}); err == nil {
-		t.Fatal("deletions that are refused are not told")
+		t.Fatal("deletions that are refused are not reported")
 	}
 
 	p.API, spec.Values = direct, nil
@@ -143,7 +143,7 @@ func TestRemove_takenBackTooLate(t *testing.T) {
 	p.API = proxy.client
 
 	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{}); err == nil {
-		t.Fatal("deletions that are refused are not told")
+		t.Fatal("deletions that are refused are not reported")
 	}
 
 	p.API, spec.Options.Timeout = direct, 2*time.Second
@@ -190,7 +190,7 @@ func TestRemove_preDeleteHookFails(t *testing.T) {
 
 		err := p.Remove(t.Context(), spec.Name, o)
 		if err == nil {
-			t.Fatal("a hook that fails is not told")
+			t.Fatal("a hook that fails is not reported")
 		}
 
 		for _, text := range []string{"Job " + p.namespace + "/goodbye", "exit code 1", "disable_hooks = true"} {

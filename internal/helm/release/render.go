@@ -86,7 +86,7 @@ func (c *Cluster) planned(
 	a.cfg.KubeClient = lenient{a.cfg.KubeClient}
 
 	r := &run{cluster: c, spec: spec}
-	a.rendered.check = func(objects []diff.Object) error { return r.inTheWay(ctx, a, have, objects) }
+	a.rendered.check = func(objects []diff.Object) error { return r.blockingObjects(ctx, a, have, objects) }
 
 	return a, r.definable(ctx, a)
 }
@@ -161,8 +161,8 @@ func (r *run) definable(ctx context.Context, a *attempt) error {
 	})
 }
 
-// inTheWay is the error about objects of others that an apply would be refused for, which are asked for side by side.
-func (r *run) inTheWay(ctx context.Context, a *attempt, have Observation, objects []diff.Object) error {
+// blockingObjects is the error about objects of others that an apply would be refused for, which are asked for side by side.
+func (r *run) blockingObjects(ctx context.Context, a *attempt, have Observation, objects []diff.Object) error {
 	// Helm looks for nothing when it renders an installation as an upgrade.
 	if r.spec.Options.TakeOwnership || a.asUpgrade {
 		return nil
@@ -179,7 +179,7 @@ func (r *run) inTheWay(ctx context.Context, a *attempt, have Observation, object
 }
 
 // lenient is a client for dry runs, which takes objects of unknown kinds for none. It gives Helm no objects to look
-// for, which it does one after the other: what is in the way was found before (inTheWay).
+// for, which it does one after the other: what blocks them was found before (blockingObjects).
 type lenient struct{ kube.Interface }
 
 // Build implements kube.Interface.

@@ -214,7 +214,7 @@ func TestRender_errorsHoldNoSecrets(t *testing.T) {
 	}
 
 	if reported := strings.Join(p.reported, "\n"); strings.Contains(reported, "hunter2") {
-		t.Errorf("told: %s", reported)
+		t.Errorf("got: %s", reported)
 	}
 }
 

@@ -53,7 +53,7 @@ func (p *place) fails(t *testing.T, spec release.Spec, chart *chart.Package, int
 	t.Helper()
 
 	if _, err := p.Apply(t.Context(), spec, chart, intent); err == nil {
-		t.Fatal("what fails is not told")
+		t.Fatal("what fails is not reported")
 	}
 }
 

@@ -131,7 +131,7 @@ func TestApply_objectsAfterFailedRevisions(t *testing.T) {
 
 			spec.Values = map[string]any{"size": int64(2), "key": "wrong", "bad": true}
 			if _, err := p.Apply(t.Context(), spec, chart, release.Intent{Create: tc.before == nil}); err == nil {
-				t.Fatal("a hook that fails is not told")
+				t.Fatal("a hook that fails is not reported")
 			}
 
 			same(t, "what it left", p.configMaps(t), []string{"data= wrong"})

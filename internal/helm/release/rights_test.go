@@ -137,7 +137,7 @@ func TestApply_tellsOfWaitForKilledRun(t *testing.T) {
 	want := "waiting for Lease kube-system/" + release.LeaseOf(spec.Name) + " held by " + holder +
 		"; the Lease of a killed run expires after " + lockDuration.String()
 	if len(p.reported) == 0 || p.reported[0] != want {
-		t.Errorf("told %q, want %s", p.reported, want)
+		t.Errorf("got %q, want %s", p.reported, want)
 	}
 }
 

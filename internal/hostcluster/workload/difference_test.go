@@ -29,7 +29,7 @@ func TestDifference_keysWithDots(t *testing.T) {
 
 	const want = `StatefulSet p/dev-cp-0: spec.template.metadata.labels.talosop.dev/role is "x" instead of "worker"`
 	if d.String() != want {
-		t.Errorf("it is told as %s\nwant %s", d, want)
+		t.Errorf("it is reported as %s\nwant %s", d, want)
 	}
 
 	other := objects.Difference{Keys: []string{"metadata", "annotations", "spec.template.x"}, Found: `"a"`}

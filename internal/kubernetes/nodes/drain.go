@@ -222,7 +222,7 @@ func (d *draining) describe(ctx context.Context, pods []corev1.Pod) string {
 	return fmt.Sprintf("%d pods remain: %s", len(names), strings.Join(names, ", "))
 }
 
-// reason returns why a pod is still there. The API names the budget in the way only in
+// reason returns why a pod is still there. The API names the blocking budget only in
 // prose, so it is looked up.
 func (d *draining) reason(
 	ctx context.Context, pod *corev1.Pod, budgets map[string][]policyv1.PodDisruptionBudget,
@@ -247,19 +247,19 @@ func (d *draining) reason(
 		budgets[pod.Namespace] = list
 	}
 
-	var inTheWay []string
+	var blocking []string
 
 	for i := range budgets[pod.Namespace] {
 		if b := &budgets[pod.Namespace][i]; covers(b, pod) {
-			inTheWay = append(inTheWay, describeBudget(b))
+			blocking = append(blocking, describeBudget(b))
 		}
 	}
 
-	if len(inTheWay) == 0 {
+	if len(blocking) == 0 {
 		return api.OneLine(err)
 	}
 
-	return strings.Join(inTheWay, ", ")
+	return strings.Join(blocking, ", ")
 }
 
 func (d *draining) budgets(ctx context.Context, namespace string) ([]policyv1.PodDisruptionBudget, error) {

@@ -40,8 +40,8 @@ type preview struct {
 	Cause   error
 	// blind reports whether the plan does not know what the chart renders.
 	blind bool
-	// inTheWay is what blocks a create, nil for nothing.
-	inTheWay diag.Diagnostic
+	// blocker is what blocks a create, nil for nothing.
+	blocker diag.Diagnostic
 }
 
 // preview forecasts the changes of an apply, and what prevents its success. Only definite problems are errors: the
@@ -86,8 +86,8 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 
 	changes, err := p.changes(ctx, from)
 
-	if p.inTheWay != nil {
-		diags.Append(p.inTheWay)
+	if p.blocker != nil {
+		diags.Append(p.blocker)
 	}
 
 	if p.Cause != nil {
@@ -97,7 +97,7 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 	switch {
 	case err != nil:
 		diags.Append(p.refused(err))
-	case p.inTheWay != nil: // the plan does not know whether that release is removed first
+	case p.blocker != nil: // the plan does not know whether that release is removed first
 	case len(changes) > 0:
 		diags.Append(tf.Diagnostic(objectsChange.With(finding.Args{"release": p.Spec.Name, "counts": countOf(changes),
 			"reason": p.why, "chart": p.chartName(), "pending": p.pending, "changes": listed(changes)})))
@@ -203,9 +203,9 @@ func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeepe
 
 	switch d := release.Decide(want, have, time.Now()); d.Step {
 	case release.Refuse:
-		p.inTheWay = p.exists(d.Error())
+		p.blocker = p.exists(d.Error())
 	case release.Nothing:
-		p.inTheWay = p.takenOver()
+		p.blocker = p.takenOver()
 	default:
 		return
 	}

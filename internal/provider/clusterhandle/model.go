@@ -42,7 +42,7 @@ func HandleAttributes() map[string]schema.Attribute {
 		Validators:  []validator.List{tf.MayBeBlank{}},
 		Optional:    true,
 		ElementType: types.StringType,
-		Sensitive:   true, // a provider is not told which values are: those of the resource may be
+		Sensitive:   true, // a provider does not learn which values are: those of the resource may be
 		MarkdownDescription: "Patches of the configuration of every machine of the cluster, applied before those of " +
 			"pools and machines.",
 	}

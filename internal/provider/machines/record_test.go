@@ -437,11 +437,11 @@ func TestRecord_namesMachinesThatWereNotReset(t *testing.T) {
 	got := run{result: lifecycle.Result{Left: left}}.warnOfRemoved()
 	if len(got) != 1 || !strings.Contains(got[0].Detail, "cp-3: does not answer") ||
 		!strings.Contains(got[0].Detail, "Wipe their disks") {
-		t.Errorf("told is %v", got)
+		t.Errorf("got %v", got)
 	}
 
 	if warnings := (run{result: lifecycle.Result{Left: left}, err: errStopped}).warnOfRemoved(); len(warnings) > 0 {
-		t.Errorf("told twice: %v", warnings)
+		t.Errorf("reported twice: %v", warnings)
 	}
 }
 
@@ -504,7 +504,7 @@ func TestRecord_namesMachinesThatAreAwayAfterTheirReset(t *testing.T) {
 		got := run{result: lifecycle.Result{Away: away}, err: err}.warnOfRemoved()
 		if len(got) != 1 || got[0].Code != "reset_not_finished" ||
 			!strings.Contains(got[0].Detail, "cp-3: was reset and did not come back within 2m") {
-			t.Errorf("told is %v", got)
+			t.Errorf("got %v", got)
 		}
 	}
 }

@@ -181,7 +181,7 @@ func TestSurroundings_areRecalled(t *testing.T) {
 	p.recall(allBeside())
 
 	if len(p.Holders) != 2 || !p.Holders[0].Settled || p.LastLook == nil || len(p.Others) != 1 {
-		t.Errorf("told is %+v, %+v, %+v", p.Holders, p.LastLook, p.Others)
+		t.Errorf("got %+v, %+v, %+v", p.Holders, p.LastLook, p.Others)
 	}
 
 	for uid, want := range map[string]string{"": "u", "attribute": "attribute"} {
@@ -195,7 +195,7 @@ func TestSurroundings_areRecalled(t *testing.T) {
 
 	p = controlPlane("", nil)
 	if p.recall(record.Surroundings{}); p.LastLook != nil || p.Holders != nil {
-		t.Errorf("of nothing is told %+v, %+v", p.LastLook, p.Holders)
+		t.Errorf("nothing gives %+v, %+v", p.LastLook, p.Holders)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestAccActions_invoked(t *testing.T) {
 	}
 
 	if line := "finished: reboot batch-" + s.Workers[0].Name() + " (drain, wait for volumes)"; !strings.Contains(output, line) {
-		t.Errorf("%q is not told:\n%s", line, output)
+		t.Errorf("%q is not reported:\n%s", line, output)
 	}
 
 	w.Write("main.tf", operatedHCL(s, restartHCL("b")))

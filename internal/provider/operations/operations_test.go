@@ -86,7 +86,7 @@ func TestActions_onACluster(t *testing.T) {
 
 	for _, m := range b.ControlPlane {
 		if line := "finished: reboot " + m.Address().String() + " (drain, wait for volumes)"; !slices.Contains(progress, line) {
-			t.Errorf("%q is not told: %q", line, progress)
+			t.Errorf("%q is not reported: %q", line, progress)
 		}
 	}
 

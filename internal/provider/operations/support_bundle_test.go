@@ -55,7 +55,7 @@ func TestSupportBundle_withoutSecrets(t *testing.T) {
 
 	if want := []string{"collected: " + b.ControlPlane[0].Name(), "collected: " + b.ControlPlane[1].Name(),
 		"missing: " + off.Name()}; !slices.Equal(slices.Sorted(slices.Values(progress)), want) {
-		t.Errorf("told %q, want %q", progress, want)
+		t.Errorf("got %q, want %q", progress, want)
 	}
 
 	if used := b.RolesUsed(); !slices.Equal(slices.Sorted(maps.Keys(used)), []string{"os:admin", "os:reader"}) ||

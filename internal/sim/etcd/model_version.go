@@ -131,7 +131,7 @@ func (m *modelMember) Downgrade(_ context.Context, action, version string) (stri
 	case etcdstate.Before(m.c.version.cluster) != version:
 		return "", errInvalidTarget
 	case m.c.version.target != "":
-		return "", errUnderWay
+		return "", errDowngradeActive
 	case action == "ENABLE":
 		m.c.version.target = version
 		m.world.Notify()

@@ -96,7 +96,7 @@ var (
 	errBadTransferee   = errors.New("etcdserver: bad leader transferee")
 	errPeerExists      = errors.New("etcdserver: Peer URLs already exists")
 	errInvalidTarget   = errors.New("etcdserver: invalid downgrade target version")
-	errUnderWay        = errors.New("etcdserver: cluster has a downgrade job in progress")
+	errDowngradeActive = errors.New("etcdserver: cluster has a downgrade job in progress")
 	// errTransferTimedOut is one that clients never see: their request ends with it.
 	errTransferTimedOut = errors.New("etcdserver: request timed out, leader transfer took too long")
 )

@@ -33,7 +33,7 @@ func Serve(ctx context.Context, address string, handler http.Handler) (*httptest
 	return server, nil
 }
 
-// Warn makes an event of a pod, once for each reason, of which told takes note. That it cannot be made, as in a
+// Warn makes an event of a pod, once for each reason, which reported keeps. That it cannot be made, as in a
 // namespace that is to end, is no trouble of the pod.
 func Warn(
 	ctx context.Context, api clientgo.Interface, pod *corev1.Pod, reported map[string]bool, reason, message string,

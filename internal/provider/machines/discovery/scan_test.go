@@ -73,7 +73,7 @@ func TestScan_tellsMachinesFromOthers(t *testing.T) {
 		}
 
 		if !slices.Equal(silent, want) {
-			t.Errorf("named %v: %v are told, want %v", named, unanswered, want)
+			t.Errorf("named %v: %v are reported, want %v", named, unanswered, want)
 		}
 	}
 
