@@ -33,7 +33,7 @@ func TestFile_followsNoLinks(t *testing.T) {
 			}
 
 			failures := 0
-			run := followed(t, progress.NewFollower(file, nil), func(error) { failures++ })
+			run := followed(t, progress.NewFollower(file, "", nil), func(error) { failures++ })
 			reportRun(run)
 			run.End(t.Context(), nil)
 
@@ -65,7 +65,7 @@ func TestFile_isItsOwnersAlone(t *testing.T) {
 		}
 	}
 
-	run := follow(t, progress.NewFollower(file, nil))
+	run := follow(t, progress.NewFollower(file, "", nil))
 	reportRun(run)
 	run.End(t.Context(), nil)
 

@@ -2,11 +2,7 @@ package progress
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/safefile"
 	"github.com/talosop/terraform-provider-talosop/internal/statuspage"
 )
 
@@ -24,6 +19,9 @@ const (
 	eventPace = time.Second
 	roundPace = 5 * time.Second
 )
+
+// pageMode is that of the page.
+const pageMode = 0o600
 
 // Page is the status page of the runs of a process. Each version of the file replaces the one before, also that of
 // another process. Safe for concurrent use.
@@ -219,31 +217,13 @@ func (p *Page) write() {
 }
 
 // replace gives a file the content of a page. Only its owner can read it, as the other files.
-func replace(path string, page statuspage.Page) (err error) {
+func replace(path string, page statuspage.Page) error {
 	html, err := statuspage.HTML(page)
 	if err != nil {
 		return err
 	}
 
-	// A folder that was removed during the apply stays away.
-	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return err
-	}
-
-	file, err := safefile.Create(path)
-	if err != nil {
-		return err
-	}
-
-	defer func() { err = errors.Join(err, file.Discard()) }()
-
-	if _, err := io.WriteString(file, html); err != nil {
-		return err
-	}
-
-	_, err = file.Replace()
-
-	return err
+	return replaceFile(path, html, pageMode)
 }
 
 // copied are the runs as they are now, which later events do not change.

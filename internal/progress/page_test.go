@@ -82,7 +82,7 @@ func TestPage_followsARun(t *testing.T) {
 	t.Parallel()
 
 	file := filepath.Join(t.TempDir(), "progress.jsonl")
-	run := follow(t, progress.NewFollower(file, nil))
+	run := follow(t, progress.NewFollower(file, "", nil))
 
 	run.Tell(lifecycle.Event{State: lifecycle.StepStarted, Machine: "cp-1", Step: bootstrap})
 	run.Tell(lifecycle.Event{State: lifecycle.Note, Machine: "cp-1", Reason: "a note of the step"})
@@ -117,9 +117,11 @@ func TestPage_ofSeveralRuns(t *testing.T) {
 	t.Parallel()
 
 	file := filepath.Join(t.TempDir(), "progress.jsonl")
-	f := progress.NewFollower(file, nil)
-	first, second := f.Follow("prod", "control plane", nil), f.Follow("prod", "worker pool batch", nil)
-	elsewhere, idle := f.Follow("staging", "cluster staging", nil), f.Follow("idle", "cluster idle", nil)
+	f := progress.NewFollower(file, "", nil)
+	first, second := f.Follow("prod", "control plane", "control plane", nil),
+		f.Follow("prod", "worker pool", "worker pool batch", nil)
+	elsewhere, idle := f.Follow("staging", "cluster", "cluster staging", nil),
+		f.Follow("idle", "cluster", "cluster idle", nil)
 
 	for _, run := range []*progress.Follow{first, second, elsewhere} {
 		run.Observed(observed())
@@ -145,7 +147,7 @@ func TestPage_showsTheNewestNodes(t *testing.T) {
 	t.Parallel()
 
 	file := filepath.Join(t.TempDir(), "progress.jsonl")
-	f := progress.NewFollower(file, nil)
+	f := progress.NewFollower(file, "", nil)
 	planes, workers := follow(t, f), follow(t, f)
 
 	want, have, next := observed()
@@ -179,14 +181,14 @@ func TestFollow_saysWhatStepsUsuallyTake(t *testing.T) {
 	}
 
 	for i, machine := range []string{"cp-1", "cp-2", "cp-3"} {
-		run := follow(t, progress.NewFollower(file, nil)) // another process
+		run := follow(t, progress.NewFollower(file, "", nil)) // another process
 		run.Tell(lifecycle.Event{State: lifecycle.StepStarted, Machine: machine, Step: upgrade(machine)})
 		run.Tell(lifecycle.Event{State: lifecycle.StepFinished, Machine: machine, Step: upgrade(machine),
 			Elapsed: time.Duration(i+1) * time.Minute})
 		run.End(t.Context(), nil)
 	}
 
-	run := follow(t, progress.NewFollower(file, nil))
+	run := follow(t, progress.NewFollower(file, "", nil))
 	run.Tell(lifecycle.Event{State: lifecycle.StepStarted, Machine: "w-1", Step: upgrade("w-1")})
 	run.End(t.Context(), nil)
 
@@ -215,7 +217,7 @@ func BenchmarkPage_largeCluster(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "progress.jsonl")
 
 	for b.Loop() {
-		run := progress.NewFollower(file, nil).Follow("prod", "cluster prod", func(err error) { b.Fatal(err) })
+		run := progress.NewFollower(file, "", nil).Follow("prod", "cluster", "cluster prod", func(err error) { b.Fatal(err) })
 		run.Observed(want, have, next)
 		run.End(b.Context(), nil)
 	}

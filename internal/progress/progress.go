@@ -15,6 +15,8 @@ type Follower struct {
 	// File receives the lines, and Page shows the runs of the process; nil for none.
 	File *File
 	Page *Page
+	// Metrics has the results of the runs; nil for none.
+	Metrics *Metrics
 	// Spans are created for steps; nil for none.
 	Spans *Spans
 }
@@ -33,13 +35,14 @@ type Follow struct {
 	waits map[string]string
 	spans runSpans
 	lost  bool
-	// run is the part of the run in the page; nil without a page.
-	run *pageRun
+	// run is the part of the run in the page, and measured that in the metrics; nil without them.
+	run      *pageRun
+	measured *metricsRun
 }
 
-// Follow begins to follow a run on a cluster. When a file cannot be written any more, it calls failed once and the
-// run continues.
-func (f Follower) Follow(name, resource string, failed func(err error)) *Follow {
+// Follow begins to follow a run on a cluster. kind is that of its resource, without names. When a file cannot be written
+// any more, it calls failed once and the run continues.
+func (f Follower) Follow(name, kind, resource string, failed func(err error)) *Follow {
 	var once sync.Once
 
 	follow := &Follow{follower: f, cluster: name, resource: resource, now: time.Now, waits: map[string]string{},
@@ -48,15 +51,23 @@ func (f Follower) Follow(name, resource string, failed func(err error)) *Follow 
 		follow.run = &pageRun{cluster: name, resource: resource, failed: follow.failed}
 	}
 
+	if f.Metrics != nil {
+		follow.measured = &metricsRun{cluster: name, kind: kind, resource: resource}
+	}
+
 	return follow
 }
 
-// NewFollower follows into a file with a page beside it, and into spans where the OpenTelemetry variables are set.
-// Both are optional.
-func NewFollower(path string, spans *Spans) Follower {
+// NewFollower follows into a file with a page beside it, into a file with metrics, and into spans where the
+// OpenTelemetry variables are set. All are optional.
+func NewFollower(path, metrics string, spans *Spans) Follower {
 	f := Follower{Spans: spans}
 	if path != "" {
 		f.File, f.Page = &File{path: path}, newPage(path+asPage)
+	}
+
+	if metrics != "" {
+		f.Metrics = newMetrics(metrics)
 	}
 
 	return f
@@ -77,6 +88,8 @@ func (f *Follow) Tell(e lifecycle.Event) {
 	if f.run != nil {
 		f.follower.Page.tell(f.run, e, usual)
 	}
+
+	f.measure(func(m *Metrics) error { return m.tell(f.measured, e) })
 
 	if f.repeats(e) {
 		return
@@ -106,6 +119,17 @@ func (f *Follow) Tell(e lifecycle.Event) {
 	}
 }
 
+// measure changes the metrics, if there are any.
+func (f *Follow) measure(change func(m *Metrics) error) {
+	if f.measured == nil {
+		return
+	}
+
+	if err := change(f.follower.Metrics); err != nil {
+		f.failed(err)
+	}
+}
+
 // repeats reports whether an event only says that a machine still waits for the same reason.
 func (f *Follow) repeats(e lifecycle.Event) bool {
 	if e.State != lifecycle.Waiting {
@@ -120,7 +144,7 @@ func (f *Follow) repeats(e lifecycle.Event) bool {
 	return again
 }
 
-// End ends the open steps of the run, and writes the page; err is the result of the run. A nil Follow has none.
+// End ends the open steps of the run, and writes the page and the metrics; err is the result of the run. A nil Follow has none.
 // Sending spans takes a few seconds at most.
 func (f *Follow) End(ctx context.Context, err error) {
 	if f == nil {
@@ -134,6 +158,8 @@ func (f *Follow) End(ctx context.Context, err error) {
 		f.follower.Page.end(f.run, err)
 	}
 
+	f.measure(func(m *Metrics) error { return m.end(f.measured, err) })
+
 	if f.follower.Spans != nil {
 		f.spans.end(ctx, f.follower.Spans, err)
 	}
@@ -144,4 +170,6 @@ func (f *Follow) Observed(want cluster.Spec, have cluster.Snapshot, next func(mo
 	if f.run != nil {
 		f.follower.Page.observed(f.run, want, have, next)
 	}
+
+	f.measure(func(m *Metrics) error { return m.observed(f.measured) })
 }

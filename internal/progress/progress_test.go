@@ -52,7 +52,7 @@ func follow(t *testing.T, f progress.Follower) *progress.Follow {
 func followed(t *testing.T, f progress.Follower, failed func(error)) *progress.Follow {
 	t.Helper()
 
-	run := f.Follow("prod", "cluster prod", failed)
+	run := f.Follow("prod", "cluster", "cluster prod", failed)
 	t.Cleanup(func() { run.End(context.WithoutCancel(t.Context()), nil) })
 
 	return run
@@ -81,7 +81,7 @@ func TestFollow_writesLines(t *testing.T) {
 	t.Parallel()
 
 	path := filepath.Join(t.TempDir(), "progress.jsonl")
-	reportRun(follow(t, progress.NewFollower(path, nil)))
+	reportRun(follow(t, progress.NewFollower(path, "", nil)))
 
 	var got []progress.Line
 
@@ -134,7 +134,7 @@ func TestFollow_severalRuns(t *testing.T) {
 	t.Parallel()
 
 	path := filepath.Join(t.TempDir(), "progress.jsonl")
-	f := progress.NewFollower(path, nil)
+	f := progress.NewFollower(path, "", nil)
 
 	var all sync.WaitGroup
 	for range 8 {
@@ -162,7 +162,7 @@ func TestFollow_fileGoesAway(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "gone")
 	failures := 0
 
-	run := followed(t, progress.NewFollower(filepath.Join(folder, "progress.jsonl"), nil), func(error) { failures++ })
+	run := followed(t, progress.NewFollower(filepath.Join(folder, "progress.jsonl"), "", nil), func(error) { failures++ })
 	reportRun(run)
 	run.End(t.Context(), nil)
 
@@ -219,7 +219,7 @@ func TestSpans_ofARun(t *testing.T) {
 		t.Fatalf("spans %v, %v", spans, err)
 	}
 
-	run := follow(t, progress.NewFollower("", spans))
+	run := follow(t, progress.NewFollower("", "", spans))
 	reportRun(run)
 	run.End(t.Context(), errors.New("gave up"))
 

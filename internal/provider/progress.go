@@ -18,6 +18,13 @@ func providerProgress() schema.StringAttribute {
 		"that shows the clusters and loads itself again. See the [guide](guides/observing.md#follow-an-apply).")
 }
 
+func providerMetrics() schema.StringAttribute {
+	return tf.OptionalString("File with the metrics of the last apply for the textfile collector of node_exporter, such as " +
+		"`/var/lib/node_exporter/talosop.prom`: result, times, steps, disrupted machines and waits by cluster and kind of " +
+		"resource. Applies replace it at their start, while they run and at their end. All users of the computer can read " +
+		"it; it contains no secrets ([guide](guides/metrics.md)).")
+}
+
 // follower returns the sink that follows the runs of this configuration. An invalid path is reported before anything
 // happens; with a path that is not known yet, the plan has no follower.
 func (p *talosopProvider) follower(ctx context.Context, config providerModel) (progress.Follower, diag.Diagnostics) {
@@ -31,10 +38,18 @@ func (p *talosopProvider) follower(ctx context.Context, config providerModel) (p
 		}
 	}
 
+	metrics := config.MetricsFile.ValueString()
+	if metrics != "" {
+		if err := progress.CheckMetricsFile(metrics); err != nil {
+			diagnostics.Append(tf.Diagnostic(invalidMetricsFile.At(
+				finding.Root("metrics_file"), finding.Args{"file": metrics, "cause": err.Error()})))
+		}
+	}
+
 	spans, err := progress.SpansFromEnvironment(ctx, p.version)
 	if err != nil {
 		diagnostics.Append(tf.Diagnostic(telemetryOff.With(finding.Args{"cause": err.Error()})))
 	}
 
-	return progress.NewFollower(file, spans), diagnostics
+	return progress.NewFollower(file, metrics, spans), diagnostics
 }

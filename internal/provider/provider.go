@@ -75,7 +75,8 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 			"(`exec`, `auth-provider`) or reads a file (`tokenFile`, `client-certificate`, `client-key`). Use it where " +
 			"others write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
 			staticKubeconfigs + "=true` has the same effect; configuration cannot override it."),
-		"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost(),
+		"progress_file": providerProgress(), "metrics_file": providerMetrics(), "proxy_url": providerProxy(),
+		"jump_host":             providerJumpHost(),
 		"unreachable_endpoints": providerEndpoints(), "factory_url": providerFactory(),
 	})
 	attributes["host"] = clusterhandle.ProviderHost()

@@ -11,6 +11,11 @@ var (
 		"Allowed: a file in an existing folder, not a link.",
 		"Create the folder, or set another file.")
 
+	invalidMetricsFile = messages.Invalid("invalid_metrics_file",
+		"talosop cannot write metrics to {{quote .file}}: {{.cause}}.",
+		"Allowed: a file with the suffix .prom in an existing folder, not a link, with nothing else in it.",
+		"Create the folder, or set another file.")
+
 	telemetryOff = messages.Warning("telemetry_off",
 		"OpenTelemetry traces are not sent",
 		"talosop cannot use the OpenTelemetry environment variables: {{.cause}}.",

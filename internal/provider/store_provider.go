@@ -24,6 +24,7 @@ type providerModel struct {
 
 	StaticKubeconfigs types.Bool   `tfsdk:"static_kubeconfigs"`
 	ProgressFile      types.String `tfsdk:"progress_file"`
+	MetricsFile       types.String `tfsdk:"metrics_file"`
 
 	ProxyURL types.String `tfsdk:"proxy_url"`
 	JumpHost types.Object `tfsdk:"jump_host"`

@@ -73,8 +73,10 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 	health := clusterhealth.Of(seen.want, seen.have, clusterhealth.Expiry{Authorities: seen.authorities, Within: within})
 	config.Fill(health)
 	config.Draw(seen.want, health)
-	resp.Diagnostics.Append(config.Paint(ctx, seen, health)...)
 
+	all, diags := config.observation(ctx, seen, health)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(config.Paint(all, seen.have.Time)...)
 	resp.Diagnostics.Append(seen.partly(health.Silent, "conditions")...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }

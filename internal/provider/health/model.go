@@ -33,6 +33,7 @@ type clusterHealthModel struct {
 	Markdown      types.String   `tfsdk:"markdown"`
 	SVG           types.String   `tfsdk:"svg"`
 	HTML          types.String   `tfsdk:"html"`
+	Metrics       types.String   `tfsdk:"metrics"`
 }
 
 func clusterHealthAttributes() map[string]schema.Attribute {

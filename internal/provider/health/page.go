@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -9,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/clustermetrics"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/statuspage"
 )
@@ -20,6 +22,10 @@ func pageAttributes() map[string]schema.Attribute {
 			"loads nothing ([guide](../guides/observing.md#status-page)). It shows machines, versions, certificates and " +
 			"conditions, and what `pools`, `drift`, `backups` and `operations` contain. It contains the date, so an output of " +
 			"it changes once a day."),
+		"metrics": tf.ComputedString("The observation as OpenMetrics text, such as for the textfile collector of node_exporter " +
+			"([guide](../guides/metrics.md)): conditions, machines, etcd, certificates, and what `drift`, `backups` and " +
+			"`operations` contain. It has no time of the read, so it changes when the cluster does. It contains names, " +
+			"addresses and versions, no reasons and no secrets."),
 		"pools": schema.MapAttribute{Optional: true, ElementType: types.ListType{ElemType: types.StringType},
 			MarkdownDescription: "Names of the workers by pool, such as `{ batch = keys(talosop_worker.batch.machines) }`, " +
 				"which group the workers in `html`. Nodes do not report their pools. Default: one group."},
@@ -46,8 +52,10 @@ type backupModel struct {
 	Reason     types.String      `tfsdk:"reason"`
 }
 
-// Paint puts the page into the model.
-func (m *clusterHealthModel) Paint(ctx context.Context, seen examined, health clusterhealth.Cluster) diag.Diagnostics {
+// observation is what was observed and what the arguments add.
+func (m *clusterHealthModel) observation(
+	ctx context.Context, seen examined, health clusterhealth.Cluster,
+) (statuspage.Observation, diag.Diagnostics) {
 	o := statuspage.Observation{Name: seen.want.Name, Endpoint: seen.want.Endpoint, Health: health,
 		Talos: seen.talos, Kubernetes: seen.kubernetes, Operations: m.operations()}
 
@@ -77,12 +85,24 @@ func (m *clusterHealthModel) Paint(ctx context.Context, seen examined, health cl
 		o.Backups = []statuspage.Backup{}
 	}
 
-	html, err := statuspage.HTML(statuspage.Observed(o, seen.have.Time))
+	return o, diags
+}
+
+// Paint puts the page and the metrics into the model.
+func (m *clusterHealthModel) Paint(o statuspage.Observation, at time.Time) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	html, err := statuspage.HTML(statuspage.Observed(o, at))
 	if err != nil {
 		diags.Append(tf.Bug("the status page: " + err.Error()))
 	}
 
-	m.HTML = types.StringValue(html)
+	metrics, err := clustermetrics.Text(o)
+	if err != nil {
+		diags.Append(tf.Bug("the metrics: " + err.Error()))
+	}
+
+	m.HTML, m.Metrics = types.StringValue(html), types.StringValue(metrics)
 
 	return diags
 }

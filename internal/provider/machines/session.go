@@ -57,7 +57,7 @@ func openSession(
 	}
 
 	replacement := m.Ledger().Replacement(p.Identity(bundle), runName(p), p.Addresses())
-	follow := m.Follow(ctx, p.Settings.Name, runName(p))
+	follow := m.Follow(ctx, p.Settings.Name, p.Object, runName(p))
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineconfig.WithImages,
 		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {

@@ -92,7 +92,7 @@ func (a asked) open(
 		return nil, err
 	}
 
-	follow := m.Follow(ctx, p.Settings.Name, name)
+	follow := m.Follow(ctx, p.Settings.Name, name, name)
 
 	runner := &lifecycle.Runner{
 		Fleet: working.FleetFor(c), Kubernetes: c.API, Policy: p.Policy(m.Policy), Interval: m.Interval,

@@ -8,9 +8,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Follow starts to report a run on a cluster: into the log, and to other followers of the runs of the process.
-func (m *ProviderData) Follow(ctx context.Context, cluster, resource string) *progress.Follow {
-	follow := m.Progress.Follow(cluster, resource, func(err error) {
+// Follow starts to report a run on a cluster: into the log, and to other followers of the runs of the process. kind is
+// that of its resource, without names.
+func (m *ProviderData) Follow(ctx context.Context, cluster, kind, resource string) *progress.Follow {
+	follow := m.Progress.Follow(cluster, kind, resource, func(err error) {
 		tf.LogWarn(ctx, "the progress of the run is not written down any more", map[string]any{"error": err.Error()})
 	})
 	follow.Log = func(e lifecycle.Event) { logEvent(ctx, cluster, resource, e) }

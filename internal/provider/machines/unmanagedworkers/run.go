@@ -63,7 +63,7 @@ func (w *workers) open(
 		return nil, ctx, append(diags, incomplete(p, lifecycle.Result{}, providerdata.StopOf(err, nil)))
 	}
 
-	s := &session{set: p, api: c.API, follow: w.Follow(ctx, p.Settings.Name, runName), close: c.Close}
+	s := &session{set: p, api: c.API, follow: w.Follow(ctx, p.Settings.Name, runName, runName), close: c.Close}
 	s.runner = &lifecycle.Runner{
 		Fleet: working.FleetFor(c), Kubernetes: c.API, Policy: p.Policy(w.Policy), Interval: w.Interval,
 		Lock: c.API.Lock(lock.Options{Cluster: p.Identity(bundle), Name: runName}),
