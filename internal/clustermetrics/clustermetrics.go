@@ -39,7 +39,8 @@ func Text(o statuspage.Observation) (string, error) {
 func conditions(o statuspage.Observation) []openmetrics.Family {
 	healthy := openmetrics.Family{Name: "talosop_cluster_healthy", Help: "Whether every condition of the cluster is true."}
 	condition := openmetrics.Family{Name: "talosop_cluster_condition",
-		Help: "1 for the status of a condition (true, false or unknown), 0 for the others.", Labels: []string{"condition", "status"}}
+		Help:   "1 for the status of a condition (true, false or unknown), 0 for the others.",
+		Labels: []string{"condition", "status"}}
 	since := openmetrics.Family{Name: "talosop_cluster_condition_last_change_timestamp_seconds", Unit: "seconds",
 		Help: "When the status of a condition changed, if its source keeps a record.", Labels: []string{"condition"}}
 
@@ -69,7 +70,8 @@ func machines(o statuspage.Observation) []openmetrics.Family {
 	info := openmetrics.Family{Name: "talosop_machine_info", Help: "Role, address and versions of a machine.",
 		Labels: []string{"machine", "role", "address", "talos_version", "kubernetes_version"}}
 	status := openmetrics.Family{Name: "talosop_machine_status",
-		Help: "1 for the status of a machine (true is healthy, false or unknown), 0 for the others.", Labels: []string{"machine", "status"}}
+		Help:   "1 for the status of a machine (true is healthy, false or unknown), 0 for the others.",
+		Labels: []string{"machine", "status"}}
 	staged := openmetrics.Family{Name: "talosop_machine_staged",
 		Help: "Whether a machine applies a staged configuration at its next boot.", Labels: []string{"machine"}}
 	unmanaged := openmetrics.Family{Name: "talosop_unmanaged_nodes", Help: "Nodes without a talosop resource."}
@@ -153,7 +155,8 @@ func certificates(o statuspage.Observation) []openmetrics.Family {
 }
 
 func operations(o statuspage.Observation) []openmetrics.Family {
-	pending := openmetrics.Family{Name: "talosop_pending_operations", Help: "Operations that a plan holds for the machines."}
+	pending := openmetrics.Family{Name: "talosop_pending_operations",
+		Help: "Operations that a plan holds for the machines."}
 	if o.Operations != nil {
 		pending.Add(float64(len(o.Operations)))
 	}

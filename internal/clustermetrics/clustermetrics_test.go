@@ -28,7 +28,8 @@ func testObservation() statuspage.Observation {
 		Health: health.Cluster{
 			Conditions: []health.Condition{{Name: health.EtcdQuorum, Status: health.True, Reason: "secret"},
 				{Name: health.NodesReady, Status: health.Unknown, Since: at, Reason: "secret"}},
-			Etcd:         health.Etcd{Members: []health.Member{member}, Quorum: 1, Reachable: true, Alarms: []string{"NOSPACE on cp-1"}},
+			Etcd: health.Etcd{Members: []health.Member{member}, Quorum: 1, Reachable: true,
+				Alarms: []string{"NOSPACE on cp-1"}},
 			Certificates: []health.Certificate{certificate},
 			Machines: []health.Machine{
 				{Title: "cp-1 (10.0.0.11)", Name: "cp-1", Address: "10.0.0.11", Role: step.ControlPlane, Status: health.True,

@@ -61,7 +61,8 @@ func TestSamples_refusesOtherFiles(t *testing.T) {
 	t.Parallel()
 
 	for _, text := range []string{
-		"hello world\n", "node_load1 1\n", "# TYPE talosop_test_seconds counter\ntalosop_test_seconds{cluster=\"a\",machine=\"b\"} 1\n",
+		"hello world\n", "node_load1 1\n",
+		"# TYPE talosop_test_seconds counter\ntalosop_test_seconds{cluster=\"a\",machine=\"b\"} 1\n",
 		"# TYPE talosop_test_seconds gauge\ntalosop_test_seconds{cluster=\"a\"} 1\n",
 		"# TYPE talosop_test_seconds gauge\ntalosop_test_seconds{cluster=\"a\",pod=\"b\"} 1\n",
 	} {

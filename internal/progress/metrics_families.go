@@ -41,13 +41,14 @@ var applyMetrics = map[string]applyMetric{
 		values: func(_ *apply, now time.Time) []openmetrics.Sample {
 			return []openmetrics.Sample{{Value: timestamp(now)}}
 		}},
-	lastSuccess: {help: "When an apply last succeeded.", unit: "seconds", values: func(a *apply, _ time.Time) []openmetrics.Sample {
-		if a.running > 0 || a.failed > 0 {
-			return nil
-		}
+	lastSuccess: {help: "When an apply last succeeded.", unit: "seconds",
+		values: func(a *apply, _ time.Time) []openmetrics.Sample {
+			if a.running > 0 || a.failed > 0 {
+				return nil
+			}
 
-		return []openmetrics.Sample{{Value: timestamp(a.ended)}}
-	}},
+			return []openmetrics.Sample{{Value: timestamp(a.ended)}}
+		}},
 	"talosop_apply_resources": {help: "Resources that the apply worked on, by result.", labels: []string{"result"},
 		values: func(a *apply, _ time.Time) []openmetrics.Sample {
 			return []openmetrics.Sample{{Labels: []string{failure}, Value: float64(a.failed)},

@@ -129,7 +129,8 @@ func TestMetrics_ofSeveralProcesses(t *testing.T) {
 	var group sync.WaitGroup
 
 	for i := range 20 {
-		run := progress.NewFollower("", path, nil).Follow(fmt.Sprintf("c%d", i), "cluster", "cluster", func(err error) { t.Error(err) })
+		run := progress.NewFollower("", path, nil).Follow(fmt.Sprintf("c%d", i), "cluster", "cluster",
+			func(err error) { t.Error(err) })
 
 		group.Go(func() {
 			reportRun(run)
@@ -171,7 +172,8 @@ func TestMetrics_keepsOtherFiles(t *testing.T) {
 	file := func(name string) string { return filepath.Join(folder, name) }
 	victim := file("victim")
 
-	for name, content := range map[string]string{"text.prom": "hello world\n", "other.prom": "node_load1 1\n", "victim": "old"} {
+	for name, content := range map[string]string{"text.prom": "hello world\n", "other.prom": "node_load1 1\n",
+		"victim": "old"} {
 		if err := os.WriteFile(file(name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

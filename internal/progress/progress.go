@@ -40,8 +40,8 @@ type Follow struct {
 	measured *metricsRun
 }
 
-// Follow begins to follow a run on a cluster. kind is that of its resource, without names. When a file cannot be written
-// any more, it calls failed once and the run continues.
+// Follow begins to follow a run on a cluster. kind is that of its resource, without names. When a file cannot be
+// written any more, it calls failed once and the run continues.
 func (f Follower) Follow(name, kind, resource string, failed func(err error)) *Follow {
 	var once sync.Once
 
@@ -144,8 +144,8 @@ func (f *Follow) repeats(e lifecycle.Event) bool {
 	return again
 }
 
-// End ends the open steps of the run, and writes the page and the metrics; err is the result of the run. A nil Follow has none.
-// Sending spans takes a few seconds at most.
+// End ends the open steps of the run, and writes the page and the metrics; err is the result of the run. A nil Follow
+// has none. Sending spans takes a few seconds at most.
 func (f *Follow) End(ctx context.Context, err error) {
 	if f == nil {
 		return

@@ -25,6 +25,8 @@ type guideExample struct {
 	charts map[string]string
 	// configured are texts in the configuration of its last machine.
 	configured []string
+	// created checks what the apply made; nil without a check.
+	created func(t *testing.T, w *clitest.Workspace, cli clitest.CLI)
 }
 
 // guideExamples are applied on every change, and addonExamples before a release.
@@ -36,6 +38,7 @@ var guideExamples, addonExamples = map[string]guideExample{
 		configured: []string{"kind: UserVolumeConfig", "name: CRI"}},
 	"addons/cilium": {controlPlanes: 3, workers: 2,
 		charts: map[string]string{"cilium": "1.18.3", "cert-manager": "v1.19.1"}},
+	"metrics": {controlPlanes: 3, workers: 2, created: hasMetrics},
 }, map[string]guideExample{
 	"addons/longhorn": {controlPlanes: 3, workers: 3, configured: []string{"name: longhorn"},
 		charts: map[string]string{"longhorn": "1.11.1"}},
@@ -75,6 +78,7 @@ func (e guideExample) apply(t *testing.T, cli clitest.CLI, folder string) {
 	s := e.machines(t)
 	w := clitest.NewWorkspace(t, cli).Example("../../examples", folder)
 	w.Setenv("TF_VAR_passphrase", "correct horse battery staple")
+	w.Setenv("TF_VAR_collector", ".")
 	w.Write("main.tf", e.adapted(t, s, w.Read("main.tf")))
 	w.Write("protection_override.tf", unprotected(w.Read("main.tf")))
 
@@ -93,6 +97,10 @@ func (e guideExample) apply(t *testing.T, cli clitest.CLI, folder string) {
 		if !strings.Contains(config, want) {
 			t.Errorf("%s does not have %q:\n%s", all[len(all)-1].Name(), want, config)
 		}
+	}
+
+	if e.created != nil {
+		e.created(t, w, cli)
 	}
 
 	w.MustRun("destroy", "-auto-approve")

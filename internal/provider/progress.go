@@ -19,10 +19,9 @@ func providerProgress() schema.StringAttribute {
 }
 
 func providerMetrics() schema.StringAttribute {
-	return tf.OptionalString("File with the metrics of the last apply for the textfile collector of node_exporter, such as " +
-		"`/var/lib/node_exporter/talosop.prom`: result, times, steps, disrupted machines and waits by cluster and kind of " +
-		"resource. Applies replace it at their start, while they run and at their end. All users of the computer can read " +
-		"it; it contains no secrets ([guide](guides/metrics.md)).")
+	return tf.OptionalString("File with the metrics of the last apply for the textfile collector of node_exporter, such " +
+		"as `/var/lib/node_exporter/talosop.prom`. Applies replace it when they begin, while they run and when they end " +
+		"([guide](guides/metrics.md)). All users of the computer can read it; it contains no secrets.")
 }
 
 // follower returns the sink that follows the runs of this configuration. An invalid path is reported before anything

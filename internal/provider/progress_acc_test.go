@@ -21,11 +21,12 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 
 	s := sitetest.New(t, 1, 0)
 	w := s.Quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
-	follows := func(path string) {
-		w.Write("progress_override.tf", fmt.Sprintf("provider \"talosop\" {\n  progress_file = %q\n}\n", path))
+	follows := func(path, metrics string) {
+		w.Write("progress_override.tf",
+			fmt.Sprintf("provider \"talosop\" {\n  progress_file = %q\n  metrics_file = %q\n}\n", path, metrics))
 	}
 
-	follows("missing/progress.jsonl")
+	follows("missing/progress.jsonl", "metrics.txt")
 
 	refused := w.Run("plan")
 	if refused.Exit != 1 {
@@ -34,8 +35,9 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 
 	sitetest.Says(t, refused, "missing/progress.jsonl")
 	sitetest.Shows(t, refused, "invalid_progress_file")
+	sitetest.Shows(t, refused, "invalid_metrics_file")
 
-	follows("progress.jsonl")
+	follows("progress.jsonl", "metrics.prom")
 	w.KeepTrace()
 	w.MustRun("apply", "-auto-approve")
 

@@ -22,8 +22,8 @@ func pageAttributes() map[string]schema.Attribute {
 			"loads nothing ([guide](../guides/observing.md#status-page)). It shows machines, versions, certificates and " +
 			"conditions, and what `pools`, `drift`, `backups` and `operations` contain. It contains the date, so an output of " +
 			"it changes once a day."),
-		"metrics": tf.ComputedString("The observation as OpenMetrics text, such as for the textfile collector of node_exporter " +
-			"([guide](../guides/metrics.md)): conditions, machines, etcd, certificates, and what `drift`, `backups` and " +
+		"metrics": tf.ComputedString("The observation as OpenMetrics text, such as for the textfile collector of " +
+			"node_exporter ([guide](../guides/metrics.md)): conditions, machines, etcd, certificates, and what `drift`, `backups` and " +
 			"`operations` contain. It has no time of the read, so it changes when the cluster does. It contains names, " +
 			"addresses and versions, no reasons and no secrets."),
 		"pools": schema.MapAttribute{Optional: true, ElementType: types.ListType{ElemType: types.StringType},
