@@ -278,6 +278,8 @@ func sampleText(t *testing.T, name string) string {
 		return "worker"
 	case last == "ca" || strings.HasSuffix(last, "_ca"):
 		return certificate(t)
+	case last == "chart":
+		return "./chart"
 	case last == "host":
 		return "registry.example.com"
 	case last == "recipient":
@@ -380,15 +382,31 @@ func (e *exampleModule) evaluateLocals() {
 	}
 }
 
-// call evaluates a module, and returns its outputs.
+// call evaluates a module, and returns its outputs, by key with for_each.
 func (e *exampleModule) call(t *testing.T, block *hclsyntax.Block) cty.Value {
+	t.Helper()
+
+	if block.Body.Attributes["for_each"] == nil {
+		return e.callIn(t, block, "", e.scope)
+	}
+
+	outputs := map[string]cty.Value{}
+	for key, scope := range e.instances(t, block) {
+		outputs[strings.Trim(key, "[]")] = e.callIn(t, block, key, scope)
+	}
+
+	return cty.ObjectVal(outputs)
+}
+
+// callIn evaluates an instance of a module in a scope.
+func (e *exampleModule) callIn(t *testing.T, block *hclsyntax.Block, key string, scope *hcl.EvalContext) cty.Value {
 	t.Helper()
 
 	arguments, outputs := map[string]cty.Value{}, map[string]cty.Value{}
 
 	for name, attribute := range block.Body.Attributes {
 		if !slices.Contains([]string{"source", "depends_on", "for_each", "providers"}, name) {
-			arguments[name] = e.value(t, attribute.Expr, e.scope)
+			arguments[name] = e.value(t, attribute.Expr, scope)
 		}
 	}
 
@@ -401,7 +419,7 @@ func (e *exampleModule) call(t *testing.T, block *hclsyntax.Block) cty.Value {
 		outputs[output.Labels[0]] = child.value(t, output.Body.Attributes["value"].Expr, child.scope)
 	}
 
-	e.children[block.Labels[0]] = child
+	e.children[block.Labels[0]+key] = child
 
 	return cty.ObjectVal(outputs)
 }
@@ -608,7 +626,7 @@ func exampleFunctions() map[string]function.Function {
 		Impl: func([]cty.Value, cty.Type) (cty.Value, error) { return cty.DynamicVal, nil },
 	})
 
-	for _, name := range strings.Fields(`alltrue anytrue file fileset formatdate nonsensitive pathexpand plantimestamp
+	for _, name := range strings.Fields(`templatestring alltrue anytrue file fileset formatdate nonsensitive pathexpand plantimestamp
 		startswith timeadd timecmp uuidv5 provider::talosop::installer_image provider::talosop::machine_config_diff
 		provider::talosop::merge_patches provider::talosop::parse_machine_config provider::talosop::schematic_id
 		provider::talosop::convert_patches
