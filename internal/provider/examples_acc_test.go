@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -582,6 +583,107 @@ func TestAccExamples_fleet(t *testing.T) {
 			s.ExpectBlank(t)
 		}
 	})
+}
+
+// A second cluster is restored from a snapshot of the first one with its addons, takes over the traffic, and the first
+// one is destroyed. Then the first one is made again from the second.
+func TestAccExamples_blueGreen(t *testing.T) {
+	testenv.BeforeRelease(t, "TestRehearsal_besideTheCluster", "TestAccExamples_validate")
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		f := newFleet(t, "blue", "green")
+		w := clitest.NewWorkspace(t, cli).Example("../../examples", "stacks/blue-green")
+		w.Write("simple.tgz", string(kubetest.Simple.Package("1.0.0")))
+		w.Init()
+
+		clusters := map[string]any{"blue": f.cluster("blue", "")}
+		apply := func(active, snapshot string) string {
+			setVariables(t, w, map[string]any{"clusters": clusters, "active": active, "snapshot": snapshot,
+				"addons": map[string]any{"simple": map[string]any{"chart": "./simple.tgz", "namespace": "every",
+					"values": "message: from $${cluster}"}}})
+
+			output := w.MustRun("apply", "-auto-approve").Output()
+			sitetest.ExpectNoChanges(t, w, "after the apply")
+
+			return output
+		}
+
+		apply("blue", "first")
+		f.write(t, "blue", "before the snapshot")
+		apply("blue", "second")
+
+		key, _ := w.Attribute(`talosop_etcd_backup.this["blue"]`, "key").(string)
+		clusters["green"] = f.cluster("green", key)
+		apply("blue", "second")
+
+		f.has(t, "green", "before the snapshot")
+		f.has(t, "blue", "before the snapshot")
+
+		if traffic := w.Attribute("terraform_data.traffic", "output"); traffic != f.sites["blue"].URL {
+			t.Errorf("the traffic goes to %v", traffic)
+		}
+
+		delete(clusters, "blue")
+
+		if refused := w.Run("apply", "-auto-approve", "-var", "active=blue", "-var",
+			"clusters="+tftest.JSON(t, clusters)); refused.Exit == 0 {
+			t.Error("the cluster with the traffic was destroyed")
+		}
+
+		clusters["blue"] = f.cluster("blue", "")
+		apply("green", "second")
+
+		if traffic := w.Attribute("terraform_data.traffic", "output"); traffic != f.sites["green"].URL {
+			t.Errorf("the traffic goes to %v", traffic)
+		}
+
+		delete(clusters, "blue")
+		apply("green", "second")
+		f.sites["blue"].ExpectBlank(t)
+		f.has(t, "green", "before the snapshot")
+
+		setVariables(t, w, map[string]any{"deletion_protection": false})
+		apply("green", "second")
+		w.MustRun("destroy", "-auto-approve")
+		expectEmptyState(t, w)
+		f.sites["green"].ExpectBlank(t)
+	})
+}
+
+// cluster is a cluster in the variables of a stack.
+func (f fleet) cluster(name, restore string) map[string]any {
+	c := map[string]any{"endpoint": f.sites[name].URL, "control_planes": sitetest.Addresses(f.sites[name].ControlPlane),
+		"versions": map[string]string{"talos": machineconfig.CurrentTalos, "kubernetes": "v1.36.3"}}
+	if restore != "" {
+		c["restore"] = restore
+	}
+
+	return c
+}
+
+// write writes an object of a cluster.
+func (f fleet) write(t *testing.T, name, value string) {
+	t.Helper()
+
+	_, err := f.apis[name].API().CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"value": value}}, metav1.CreateOptions{})
+	tftest.Must(t, err)
+}
+
+// has checks the object, and the addon with the values of the cluster.
+func (f fleet) has(t *testing.T, name, value string) {
+	t.Helper()
+
+	kept, err := f.apis[name].API().CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	if err != nil || kept.Data["value"] != value {
+		t.Errorf("%s has %v, error %v", name, kept, err)
+	}
+
+	addon, err := f.apis[name].API().CoreV1().ConfigMaps("every").Get(t.Context(), "simple", metav1.GetOptions{})
+	if err != nil || addon.Data["message"] != "from "+name {
+		t.Errorf("the addon of %s has %v, error %v", name, addon, err)
+	}
 }
 
 // fleetAddons are an addon of every cluster and one for production.

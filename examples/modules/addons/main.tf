@@ -37,6 +37,7 @@ resource "talosop_addon" "this" {
   chart      = each.value.settings.chart
   repository = each.value.settings.repository
   version    = each.value.settings.version
+  adopt      = each.value.settings.adopt
 
   # The template of the addon, then what the cluster has for it. Later values win.
   values = concat(

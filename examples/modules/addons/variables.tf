@@ -15,7 +15,7 @@ variable "handles" {
 }
 
 variable "addons" {
-  description = "Charts by addon, with the selector of their clusters (all by default) and a template of their values (YAML) with cluster, labels and variables."
+  description = "Charts by addon, with the selector of their clusters (all by default), whether to adopt existing releases, and a template of their values (YAML) with cluster, labels and variables."
   type = map(object({
     chart      = string
     repository = optional(string)
@@ -23,6 +23,7 @@ variable "addons" {
     namespace  = optional(string)
     release    = optional(string)
     values     = optional(string)
+    adopt      = optional(bool)
     selector = optional(object({
       match_labels = optional(map(string), {})
       match_expressions = optional(list(object({
