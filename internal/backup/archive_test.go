@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -94,12 +95,12 @@ func TestTake_opensAsItWasTaken(t *testing.T) {
 		}
 
 		entries, err := a.List(t.Context())
-		if err != nil || len(entries) != 1 || entries[0].Record == nil || *entries[0].Record != record {
+		if err != nil || len(entries) != 1 || entries[0].Record == nil || !reflect.DeepEqual(*entries[0].Record, record) {
 			t.Errorf("%s: listed %+v (%v), want %+v", extension, entries, err, record)
 		}
 
 		snapshot, err := a.Fetch(t.Context(), record.Key, sealing.keys)
-		if err != nil || snapshot.Database != record.Database || *snapshot.Record != record {
+		if err != nil || snapshot.Database != record.Database || !reflect.DeepEqual(*snapshot.Record, record) {
 			t.Fatalf("%s: fetched %+v (%v), want %+v", extension, snapshot, err, record)
 		}
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -179,7 +180,7 @@ func TestFetch_readsTheRecordBesideAFile(t *testing.T) {
 		snapshot, err := fetchFile(t, a, filepath.Join(folder, filepath.Base(record.Key)), sealing.keys)
 		record.Key = filepath.Base(record.Key)
 
-		if err != nil || snapshot.Record == nil || *snapshot.Record != record {
+		if err != nil || snapshot.Record == nil || !reflect.DeepEqual(*snapshot.Record, record) {
 			t.Fatalf("%s: opened %+v (%v), want %+v", extension, snapshot, err, record)
 		}
 

@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -121,9 +120,14 @@ func living(keys *bbolt.Bucket) (found []string, last uint64, err error) {
 
 		last = max(last, binary.BigEndian.Uint64(revision))
 
-		key, err := keyOf(value)
-		if err != nil || !connects(key) {
+		stored, err := keyOf(value)
+		if err != nil {
 			return err
+		}
+
+		key := string(stored)
+		if !connects(key) {
+			return nil
 		}
 
 		if _, known := lives[key]; !known {
@@ -169,12 +173,12 @@ func tombstone(main uint64, i int) []byte {
 	return append(revision, tombstoneMark)
 }
 
-// keyOf is the key of an entry.
-func keyOf(entry []byte) (string, error) {
+// keyOf is the key of an entry, whose memory it shares.
+func keyOf(entry []byte) ([]byte, error) {
 	for len(entry) > 0 {
 		number, kind, n := protowire.ConsumeTag(entry)
 		if n < 0 {
-			return "", damaged("decode an etcd entry: %v", protowire.ParseError(n))
+			return nil, damaged("decode an etcd entry: %v", protowire.ParseError(n))
 		}
 
 		entry = entry[n:]
@@ -185,7 +189,7 @@ func keyOf(entry []byte) (string, error) {
 				break
 			}
 
-			return string(bytes.Clone(key)), nil
+			return key, nil
 		}
 
 		if n = protowire.ConsumeFieldValue(number, kind, entry); n < 0 {
@@ -195,7 +199,7 @@ func keyOf(entry []byte) (string, error) {
 		entry = entry[n:]
 	}
 
-	return "", damaged("an etcd entry has no key")
+	return nil, damaged("an etcd entry has no key")
 }
 
 // seal verifies the database again, and appends its sum.

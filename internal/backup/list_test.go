@@ -50,7 +50,7 @@ func TestList_goesOnAfterABadRecord(t *testing.T) {
 		keys = append(keys, record.Key)
 	}
 
-	if err := os.WriteFile(filepath.Join(s.Path, filepath.FromSlash(keys[0]+".json")), bytes.Repeat([]byte("x"), 1<<16+1),
+	if err := os.WriteFile(filepath.Join(s.Path, filepath.FromSlash(keys[0]+".json")), bytes.Repeat([]byte("x"), 1<<20+1),
 		0o600); err != nil {
 		t.Fatal(err)
 	}

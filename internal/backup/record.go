@@ -38,6 +38,9 @@ type Record struct {
 	Compression string   `json:"compression,omitempty"`
 	Encryption  string   `json:"encryption,omitempty"`
 	Database    Database `json:"database"`
+	// Objects are the numbers of Kubernetes objects by resource, such as secrets or certificates.cert-manager.io; nil in
+	// a record that has none.
+	Objects map[string]int64 `json:"objects"`
 	Facts
 	// Secrets are those stored beside the snapshot, if any.
 	Secrets Secrets `json:"secrets,omitzero"`
@@ -63,8 +66,8 @@ var (
 // errLarge is an object with more bytes than anything that belongs there.
 var errLarge = errors.New("the object is too large")
 
-// recordLimit is more bytes than any record has.
-const recordLimit = 1 << 16
+// recordLimit is more bytes than any record has, also with the objects of some thousand custom resources.
+const recordLimit = 1 << 20
 
 // recordSum is what follows the members of a record: the SHA-256 of all bytes before it. Records are never
 // rewritten, so it covers the text and not its meaning.

@@ -31,6 +31,8 @@ type scan struct {
 	spans   []span // pages whose overflow is not complete yet
 	held    int    // bytes that spans will have
 
+	objects *objects // nil if they are not counted
+
 	bad    error // about the first pages: nothing can be read
 	failed error // about the notes
 }
@@ -146,7 +148,7 @@ const (
 
 // note writes down a page.
 func (s *scan) note(id uint64, data []byte) {
-	kind, body := noted(data, s.body[:0])
+	kind, body := noted(data, s.body[:0], s.objects)
 	if kind == leafNote {
 		s.body = body
 	}
@@ -172,12 +174,12 @@ func (s *scan) note(id uint64, data []byte) {
 }
 
 // noted is the note of a page; a summary goes to the buffer.
-func noted(data, buffer []byte) (kind byte, body []byte) {
+func noted(data, buffer []byte, o *objects) (kind byte, body []byte) {
 	switch flags := binary.LittleEndian.Uint16(data[8:]); flags {
 	case branchPage, freelistPage:
 		return wholeNote, data
 	case leafPage:
-		summary, err := summarized(data)
+		summary, err := summarized(data, o)
 		if err != nil {
 			return damagedNote, []byte(err.Error())
 		}
@@ -200,14 +202,19 @@ type summary struct {
 	revisions   bool   // all keys are revisions of etcd
 	first, last []byte
 	version     []byte // the value of versionKey
+	objects     []byte // as objects notes them
 }
 
-// summarized is nil for a page with buckets, whose entries matter.
-func summarized(data []byte) (*summary, error) {
+// summarized is nil for a page with buckets, whose entries matter. It is valid until the next call with these objects.
+func summarized(data []byte, o *objects) (*summary, error) {
 	var (
 		s       = summary{revisions: true}
 		buckets bool
 	)
+
+	if o != nil {
+		o.entries = o.entries[:0]
+	}
 
 	err := leaf(data, bounds{}, func(e entry) error {
 		if s.count == 0 {
@@ -225,10 +232,18 @@ func summarized(data []byte) (*summary, error) {
 			s.version = e.value
 		}
 
+		if o != nil {
+			o.note(e)
+		}
+
 		return nil
 	})
 	if err != nil || buckets {
 		return nil, err
+	}
+
+	if o != nil {
+		s.objects = o.entries
 	}
 
 	return &s, nil
@@ -245,7 +260,7 @@ func (s *summary) appended(data []byte) []byte {
 		data = append(data, 0)
 	}
 
-	for _, field := range [][]byte{s.first, s.last, s.version} {
+	for _, field := range [][]byte{s.first, s.last, s.version, s.objects} {
 		data = binary.LittleEndian.AppendUint32(data, uint32(len(field)))
 		data = append(data, field...)
 	}
@@ -262,7 +277,7 @@ func decodedSummary(data []byte) summary {
 	}
 	data = data[17:]
 
-	for _, field := range []*[]byte{&s.first, &s.last, &s.version} {
+	for _, field := range []*[]byte{&s.first, &s.last, &s.version, &s.objects} {
 		length := binary.LittleEndian.Uint32(data)
 		*field = data[4 : 4+length]
 		data = data[4+length:]
@@ -302,7 +317,7 @@ func (s *scan) database(ctx context.Context) (Database, error) {
 	}
 
 	w := &walk{ctx: ctx, notes: s.file, index: s.index, size: s.size, high: newer.high,
-		seen: make([]uint64, newer.high/64+1), shift: top}
+		seen: make([]uint64, newer.high/64+1), shift: top, objects: s.objects}
 	w.found.Size = size
 
 	if err := w.buckets(newer.root); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestSecrets_areStoredBesideTheSnapshot(t *testing.T) {
 
 		untouched(t, s, 3)
 
-		if entries, err := a.List(t.Context()); err != nil || len(entries) != 1 || *entries[0].Record != record {
+		if entries, err := a.List(t.Context()); err != nil || len(entries) != 1 || !reflect.DeepEqual(*entries[0].Record, record) {
 			t.Errorf("%s: listed %+v (%v), want the snapshot alone", name, entries, err)
 		}
 

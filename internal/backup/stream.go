@@ -87,11 +87,12 @@ func (s *scratch) Close() error {
 // streamed is what is known of a snapshot that went into a store.
 type streamed struct {
 	database Database
+	objects  map[string]int64
 	sum      []byte // SHA-256 of what was written to the store
 }
 
 // stream writes a sealed snapshot to a store, and returns once both the stream and the
-// database in it are verified. The sealing is finished only
+// database in it are verified. The scan counts objects. The sealing is finished only
 // then; what was written before does not open.
 func stream(ctx context.Context, s *scan, sealing Sealing, source Source, to io.Writer) (streamed, error) {
 	v := newVerifier()
@@ -125,5 +126,5 @@ func stream(ctx context.Context, s *scan, sealing Sealing, source Source, to io.
 		return streamed{}, err
 	}
 
-	return streamed{database: database, sum: sum()}, nil
+	return streamed{database: database, objects: s.objects.counted(), sum: sum()}, nil
 }

@@ -69,6 +69,8 @@ func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
 
 	defer func() { err = errors.Join(err, pages.Close()) }()
 
+	pages.objects = newObjects()
+
 	var (
 		key  = newKey(a.folder(), r.At, a.Mark, r.Sealing)
 		sent streamed
@@ -86,7 +88,7 @@ func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
 		Key: key, Cluster: a.Cluster, Mark: a.Mark, At: r.At.UTC().Truncate(time.Second), Size: object.Size,
 		SHA256:   hex.EncodeToString(sent.sum),
 		Checksum: object.Checksum, Compression: r.Sealing.Compression(), Encryption: r.Sealing.Encryption(),
-		Database: sent.database, Facts: r.Facts, Authentic: len(a.RecordKeys) > 0,
+		Database: sent.database, Objects: sent.objects, Facts: r.Facts, Authentic: len(a.RecordKeys) > 0,
 	}, nil
 }
 

@@ -24,6 +24,8 @@ type walk struct {
 	shift  uint32
 	found  Database
 	keys   bool // there is the bucket of etcd's keys
+
+	objects *objects // nil if they are not counted
 }
 
 // page is a note that was read.
@@ -231,7 +233,7 @@ func (w *walk) bucket(e entry, depth int) error {
 		return damaged("the bucket %q has no leaf page", e.key)
 	}
 
-	s, err := summarized(inline)
+	s, err := summarized(inline, w.objects)
 	if err != nil {
 		return err
 	}
@@ -265,6 +267,10 @@ func (w *walk) follow(bucket []byte, s summary, within bounds) error {
 		return damaged("a key between %x and %x is not an etcd revision", s.first, s.last)
 	case bytes.Equal(bucket, keyBucket):
 		w.found.Revision = int64(binary.BigEndian.Uint64(s.last))
+
+		if w.objects != nil {
+			w.objects.follow(s.objects)
+		}
 	case bytes.Equal(bucket, metaBucket) && s.version != nil:
 		w.found.Version = string(s.version)
 	}

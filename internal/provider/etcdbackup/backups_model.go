@@ -65,7 +65,9 @@ func storedAttributes() map[string]schema.Attribute {
 		"database_size": tf.ComputedNumber("Size of the database in bytes, as `etcdutl snapshot status` prints it; null " +
 			"without a record."),
 		"revision": tf.ComputedNumber("etcd revision when the snapshot was taken; null without a record."),
-		"member":   tf.ComputedString("Name of the etcd member that provided the snapshot; null without a record."),
+		"objects": tf.ComputedNumberMap("Number of Kubernetes objects in the snapshot by resource, as in `objects` of " +
+			"`talosop_etcd_backup`; null without a record."),
+		"member": tf.ComputedString("Name of the etcd member that provided the snapshot; null without a record."),
 		"talos_version": tf.ComputedString("Talos version of the machine that provided the snapshot; null without a " +
 			"record."),
 		"kubernetes_version": tf.ComputedString("Kubernetes version of the cluster when the snapshot was taken; null " +
@@ -146,6 +148,7 @@ func (j judged) Value() types.Object {
 		"key": types.StringValue(j.Key), "time": timetypes.NewRFC3339TimeValue(j.Name.At), "size": types.Int64Value(j.Size),
 		"sha256": types.StringNull(), "database_size": types.Int64Null(), "revision": types.Int64Null(),
 		"member":        types.StringNull(),
+		"objects":       objectCounts(nil),
 		"talos_version": types.StringNull(), "kubernetes_version": types.StringNull(), "secrets_key": types.StringNull(),
 		"compression": types.StringNull(), "encryption": types.StringNull(),
 		"restorable": types.BoolValue(j.Reason == ""), "reason": tf.TextOrNull(j.Reason),
@@ -162,6 +165,7 @@ func (j judged) Value() types.Object {
 	if r := j.Record; r != nil {
 		values["sha256"], values["secrets_key"] = tf.TextOrNull(r.SHA256), tf.TextOrNull(r.Secrets.Key)
 		values["database_size"], values["revision"] = types.Int64Value(r.Database.Size), types.Int64Value(r.Database.Revision)
+		values["objects"] = objectCounts(r.Objects)
 		values["member"], values["talos_version"], values["kubernetes_version"] = tf.TextOrNull(r.Member),
 			tf.TextOrNull(r.TalosVersion), tf.TextOrNull(r.KubernetesVersion)
 	}

@@ -51,6 +51,7 @@ type storedModel struct {
 	DatabaseSize      types.Int64       `tfsdk:"database_size"`
 	Revision          types.Int64       `tfsdk:"revision"`
 	Hash              types.String      `tfsdk:"hash"`
+	Objects           types.Map         `tfsdk:"objects"`
 	Member            types.String      `tfsdk:"member"`
 	Time              timetypes.RFC3339 `tfsdk:"time"`
 	TalosVersion      types.String      `tfsdk:"talos_version"`
@@ -89,7 +90,8 @@ func unknownStored() storedModel {
 		Checksum: types.StringUnknown(),
 		SHA256:   types.StringUnknown(), SecretsKey: types.StringUnknown(), DatabaseSize: types.Int64Unknown(),
 		Revision: types.Int64Unknown(),
-		Hash:     types.StringUnknown(), Member: types.StringUnknown(), Time: timetypes.NewRFC3339Unknown(),
+		Hash:     types.StringUnknown(), Objects: types.MapUnknown(types.Int64Type),
+		Member: types.StringUnknown(), Time: timetypes.NewRFC3339Unknown(),
 		TalosVersion:      types.StringUnknown(),
 		KubernetesVersion: types.StringUnknown(), Kept: types.Int64Unknown(), NextDue: timetypes.NewRFC3339Unknown(),
 	}
@@ -103,9 +105,24 @@ func (m *storedModel) record(r backup.Record) {
 	// The terms of `etcdutl snapshot status` (etcd 3.6, etcdutl/etcdutl/printer_simple.go).
 	m.DatabaseSize, m.Revision, m.Hash = types.Int64Value(r.Database.Size), types.Int64Value(r.Database.Revision),
 		types.StringValue(fmt.Sprintf("%x", r.Database.Hash))
+	m.Objects = objectCounts(r.Objects)
 	m.Member, m.TalosVersion, m.KubernetesVersion = tf.TextOrNull(r.Member), tf.TextOrNull(r.TalosVersion),
 		tf.TextOrNull(r.KubernetesVersion)
 	m.Time = timetypes.NewRFC3339TimeValue(r.At)
+}
+
+// objectCounts are the numbers of objects by resource; null without any.
+func objectCounts(counts map[string]int64) types.Map {
+	if counts == nil {
+		return types.MapNull(types.Int64Type)
+	}
+
+	values := make(map[string]attr.Value, len(counts))
+	for resource, count := range counts {
+		values[resource] = types.Int64Value(count)
+	}
+
+	return types.MapValueMust(types.Int64Type, values)
 }
 
 // due sets when the next snapshot is due: the first scheduled time after the given one.

@@ -41,6 +41,11 @@ func ComputedStringMap(description string) schema.MapAttribute {
 	return schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
 }
 
+// ComputedNumberMap is a map of numbers that the provider computes.
+func ComputedNumberMap(description string) schema.MapAttribute {
+	return schema.MapAttribute{Computed: true, ElementType: types.Int64Type, MarkdownDescription: description}
+}
+
 // ComputedObjectMap is a map of nested objects that the provider computes.
 func ComputedObjectMap(description string, attributes map[string]schema.Attribute) schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{Computed: true, MarkdownDescription: description,
