@@ -33,6 +33,8 @@ type Host interface {
 	Observe(ctx context.Context, spec workload.Spec) (workload.Observation, error)
 	Replace(ctx context.Context, spec workload.Spec, machine string) error
 	Restart(ctx context.Context, spec workload.Spec, machine string) error
+	ContainerAt(ctx context.Context, spec workload.Spec, address string) (container string, ours bool, err error)
+	RestartAt(ctx context.Context, spec workload.Spec, address string) error
 	Wipe(ctx context.Context, spec workload.Spec, machine string) error
 	Remove(ctx context.Context, spec workload.Spec, machine string) error
 	RemoveShared(ctx context.Context, spec workload.Spec) error

@@ -109,6 +109,19 @@ func (r *recordedHost) Observe(ctx context.Context, spec workload.Spec) (workloa
 	return h.Observe(ctx, spec)
 }
 
+func (r *recordedHost) ContainerAt(ctx context.Context, spec workload.Spec, address string) (string, bool, error) {
+	h, err := r.confirmed(ctx)
+	if err != nil {
+		return "", false, err
+	}
+
+	return h.ContainerAt(ctx, spec, address)
+}
+
+func (r *recordedHost) RestartAt(ctx context.Context, spec workload.Spec, address string) error {
+	return r.change(ctx, func(h Host) error { return h.RestartAt(ctx, spec, address) })
+}
+
 func (r *recordedHost) ExternalEndpoint(ctx context.Context, spec workload.Spec) (string, error) {
 	h, err := r.confirmed(ctx)
 	if err != nil {

@@ -1,6 +1,9 @@
 package machineset
 
-import "github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+import (
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+)
 
 // HostConnection is the connection to a host cluster.
 type HostConnection struct {
@@ -69,4 +72,14 @@ func (h *Host) AddressOf(clusterName string, m workload.Machine) string {
 	}
 
 	return workload.Spec{Cluster: clusterName, Namespace: h.Namespace, Domain: h.Domain}.Address(m)
+}
+
+// AddressOfNode is an address that the machine of a node keeps when it restarts: on a host, the DNS name of the machine,
+// after which the node is named, and elsewhere its own address.
+func (p Set) AddressOfNode(node kubestate.Node) string {
+	if p.Host == nil {
+		return node.Address()
+	}
+
+	return workload.Spec{Namespace: p.Host.Namespace, Domain: p.Host.Domain}.AddressOf(node.Name)
 }

@@ -305,6 +305,15 @@ func (h *Client) observeServices(ctx context.Context, s Spec, m Machine, found *
 	return nil
 }
 
+// ContainerOf identifies the run of Talos in a pod; empty while none runs.
+func ContainerOf(pod *corev1.Pod) string {
+	if status := talosStatus(pod); status != nil && status.State.Running != nil {
+		return status.ContainerID
+	}
+
+	return ""
+}
+
 // describe copies the state from a pod.
 func (state *MachineState) describe(pod *corev1.Pod) {
 	state.Pod, state.PodUID, state.Node = pod.Name, string(pod.UID), pod.Spec.NodeName
@@ -319,9 +328,7 @@ func (state *MachineState) describe(pod *corev1.Pod) {
 		}
 	}
 
-	if status := talosStatus(pod); status != nil && status.State.Running != nil {
-		state.Container = status.ContainerID
-	}
+	state.Container = ContainerOf(pod)
 
 	if ready := podCondition(pod, corev1.PodReady); ready != nil {
 		state.Ready = ready.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil

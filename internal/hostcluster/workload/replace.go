@@ -72,6 +72,64 @@ func (h *Client) Restart(ctx context.Context, s Spec, machine string) error {
 	return h.endPod(ctx, s, m, func(*corev1.Pod) bool { return true })
 }
 
+// RestartPod does so for a machine that the Spec does not have, by its label. Without the machine's settings, it
+// recreates no claims: a pod whose data would go with it stays, and the error is final.
+func (h *Client) RestartPod(ctx context.Context, s Spec, label string) error {
+	o, err := h.get(ctx, PodKind, s.Namespace, s.Cluster+"-"+label+podSuffix)
+	if err != nil {
+		return err
+	}
+
+	pod, ok := o.(*corev1.Pod)
+
+	switch {
+	case !ok:
+		return nil
+	case !s.OwnPod(pod):
+		return wait.Permanent(foreign(s, PodKind, pod, h))
+	case pod.DeletionTimestamp == nil:
+		if err := h.keepsData(ctx, pod); err != nil {
+			return err
+		}
+
+		if err := h.remove(ctx, PodKind, pod); err != nil {
+			return err
+		}
+	}
+
+	return h.awaitPodGone(ctx, s, pod)
+}
+
+// keepsData returns why the pod that follows would not have the data of a pod.
+func (h *Client) keepsData(ctx context.Context, pod *corev1.Pod) error {
+	claims := 0
+
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim == nil {
+			continue
+		}
+
+		claims++
+
+		claim, err := h.get(ctx, ClaimKind, pod.Namespace, volume.PersistentVolumeClaim.ClaimName)
+		if err != nil {
+			return err
+		}
+
+		if claim == nil || claim.GetDeletionTimestamp() != nil {
+			return wait.Permanent(fmt.Errorf("%s still uses the deleted claim %s, whose data is lost when the pod is "+
+				"replaced, so the pod was kept", PodKind.Of(pod), volume.PersistentVolumeClaim.ClaimName))
+		}
+	}
+
+	if claims == 0 {
+		return wait.Permanent(fmt.Errorf("%s has no volumes (storage.ephemeral), and another pod would lose its data, so "+
+			"the pod was kept", PodKind.Of(pod)))
+	}
+
+	return nil
+}
+
 // Wipe deletes the claims of a machine with its pod and recreates both, so that the machine comes back blank, as
 // after a reset on metal. It returns when the old claims are gone and the new ones are made. Destructive: all data
 // of the machine is lost. From its first change on, the StatefulSet records that the machine has to be wiped. So

@@ -167,9 +167,10 @@ func (s Spec) HostName(m Machine) string { return s.Cluster + "-" + m.Label() }
 func (m Machine) Label() string { return m.Pool + "-" + strconv.Itoa(m.Ordinal) }
 
 // Address is the name of the machine in the host cluster's DNS.
-func (s Spec) Address(m Machine) string {
-	return s.HostName(m) + "." + s.Namespace + ".svc." + s.Domain
-}
+func (s Spec) Address(m Machine) string { return s.AddressOf(s.HostName(m)) }
+
+// AddressOf is that of the machine with a host name.
+func (s Spec) AddressOf(host string) string { return host + "." + s.Namespace + ".svc." + s.Domain }
 
 // EndpointHost is the name of the control planes' Service in the host cluster's DNS.
 func (s Spec) EndpointHost() string { return s.Cluster + "." + s.Namespace + ".svc." + s.Domain }

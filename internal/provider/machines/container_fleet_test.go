@@ -124,6 +124,14 @@ func (h *fakeHost) Restart(_ context.Context, _ workload.Spec, machine string) e
 	return h.call("restart", machine)
 }
 
+func (h *fakeHost) ContainerAt(context.Context, workload.Spec, string) (string, bool, error) {
+	return "", false, h.call("container at")
+}
+
+func (h *fakeHost) RestartAt(_ context.Context, _ workload.Spec, address string) error {
+	return h.call("restart at", address)
+}
+
 func (h *fakeHost) Wipe(_ context.Context, _ workload.Spec, machine string) error {
 	return h.call("wipe", machine)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -33,7 +34,7 @@ func nodesOf(ctx context.Context, api *kubernetes.Client) (nodes kubestate.State
 }
 
 // workersOf are the machines of the nodes that are no control planes, by node name.
-func (a asked) workersOf(nodes kubestate.State) []cluster.Machine {
+func (a asked) workersOf(p machineset.Set, nodes kubestate.State) []cluster.Machine {
 	var workers []cluster.Machine
 
 	for _, node := range nodes.Nodes {
@@ -42,11 +43,16 @@ func (a asked) workersOf(nodes kubestate.State) []cluster.Machine {
 		}
 
 		workers = append(workers, cluster.Machine{Name: node.Name, Role: step.Worker,
-			Wanted:     cluster.Wanted{Address: node.Address(), Through: a.through()},
+			Wanted:     cluster.Wanted{Address: p.AddressOfNode(node), Through: a.through()},
 			Remembered: cluster.Remembered{NodeName: node.Name}})
 	}
 
 	return workers
+}
+
+// isNodeOf reports whether a node is that of a machine.
+func isNodeOf(p machineset.Set, m cluster.Machine, node kubestate.Node) bool {
+	return slices.Contains(node.Addresses, m.Address) || p.AddressOfNode(node) == m.Address
 }
 
 // UnknownMachineError is about a machine that the cluster does not have.
@@ -60,7 +66,7 @@ func (e *UnknownMachineError) Error() string {
 }
 
 // chosen are the machines that the configuration names, by their names in the spec; all when it names none.
-func (a asked) chosen(want cluster.Spec, nodes kubestate.State) ([]string, error) {
+func (a asked) chosen(p machineset.Set, want cluster.Spec, nodes kubestate.State) ([]string, error) {
 	names := map[string]string{}
 
 	var all []string
@@ -70,8 +76,8 @@ func (a asked) chosen(want cluster.Spec, nodes kubestate.State) ([]string, error
 		names[m.Name], names[m.Address] = m.Name, m.Name
 
 		for _, node := range nodes.Nodes {
-			if slices.Contains(node.Addresses, m.Address) {
-				names[node.Name] = m.Name
+			if isNodeOf(p, m, node) {
+				names[node.Name], names[node.Address()] = m.Name, m.Name
 			}
 		}
 	}

@@ -152,10 +152,10 @@ func (a asked) order(
 		return want, order, err
 	}
 
-	want.Machines = append(want.Machines, a.workersOf(nodes)...)
+	want.Machines = append(want.Machines, a.workersOf(p, nodes)...)
 
 	if len(a.named()) > 0 || !a.kind.planes {
-		chosen, err := a.chosen(want, nodes)
+		chosen, err := a.chosen(p, want, nodes)
 		if err != nil {
 			return want, order, err
 		}

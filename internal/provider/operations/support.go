@@ -94,7 +94,7 @@ func (a asked) machinesOf(
 ) ([]cluster.Machine, []support.Missing, error) {
 	want := providerdata.ControlPlanesOf(p)
 	nodes := api.Observe(ctx)
-	want.Machines = append(want.Machines, a.workersOf(nodes)...)
+	want.Machines = append(want.Machines, a.workersOf(p, nodes)...)
 
 	var missing []support.Missing
 
@@ -113,7 +113,7 @@ func (a asked) machinesOf(
 		}
 	}
 
-	chosen, err := a.chosen(want, nodes)
+	chosen, err := a.chosen(p, want, nodes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +122,7 @@ func (a asked) machinesOf(
 
 	for i, m := range machines {
 		for _, node := range nodes.Nodes {
-			if slices.Contains(node.Addresses, m.Address) {
+			if isNodeOf(p, m, node) {
 				machines[i].NodeName = node.Name
 			}
 		}

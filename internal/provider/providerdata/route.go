@@ -57,6 +57,10 @@ type HostRoute struct {
 func (r *HostRoute) dialer(dialer) dialer { return r.Host.Dial(r.Spec) }
 
 func (r *HostRoute) fleet(inner lifecycle.Fleet, fresh time.Duration) lifecycle.Fleet {
+	if len(r.Spec.Machines) == 0 { // as a handle has it
+		return containers.PodFleet{Inner: inner, Host: r.Host, Spec: r.Spec}
+	}
+
 	watch := containers.NewHostWatch(r.Host, r.Spec, fresh)
 	maps.Copy(watch.Versions, r.ran)
 
