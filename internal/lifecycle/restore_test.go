@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +16,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -134,6 +138,96 @@ func TestRestore_ofAllControlPlanes(t *testing.T) {
 	if _, err := s.runner().Converge(bounded(t), s.want); !errors.As(err, &refused) ||
 		!strings.Contains(err.Error(), "backups/older.db") {
 		t.Errorf("another snapshot for a cluster that lives: %v", err)
+	}
+}
+
+// TestRestore_staysAfterReboots: the restored data survives the reboot of every member, one after the other, and then a
+// loss of power of all of them. A member that kept only a part of what it got would show it now.
+func TestRestore_staysAfterReboots(t *testing.T) {
+	t.Parallel()
+
+	t.Run("model", func(t *testing.T) {
+		t.Parallel()
+		restoresAndReboots(t, sim.Options{})
+	})
+
+	if assets := os.Getenv("TALOSOP_TEST_ASSETS"); assets != "" && testenv.Everything() {
+		t.Run("etcd", func(t *testing.T) {
+			t.Parallel()
+			restoresAndReboots(t, sim.Options{Assets: assets, OnlyEtcd: true})
+		})
+	}
+}
+
+func restoresAndReboots(t *testing.T, opts sim.Options) {
+	t.Helper()
+
+	s := newSite(t, 3, 0, opts)
+	s.create()
+
+	kept := map[string]string{}
+	for i := range 50 {
+		kept[fmt.Sprintf("/test/kept-%d", i)] = fmt.Sprint("value ", i)
+	}
+
+	planes := []*sim.Machine{s.sim.Machine("cp-1"), s.sim.Machine("cp-2"), s.sim.Machine("cp-3")}
+	if err := planes[0].PutEtcdKeys(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+
+	s.wipeControlPlanes(s.takeSnapshot())
+	s.converge()
+
+	expect := func(when string) {
+		t.Helper()
+
+		for _, m := range planes {
+			if keys, err := m.EtcdKeys(t.Context(), "/test/"); err != nil || !maps.Equal(keys, kept) {
+				t.Errorf("%s %s has %d keys (%v), want %d", when, m.Name(), len(keys), err, len(kept))
+			}
+		}
+
+		if members, err := s.sim.EtcdMembers(t.Context()); err != nil || len(members) != len(planes) {
+			t.Errorf("%s the members are %v (%v)", when, members, err)
+		}
+	}
+
+	expect("after the restore")
+
+	boots := func() (n int) {
+		for _, m := range planes {
+			n += m.Boots()
+		}
+
+		return n
+	}
+	before := boots()
+
+	if _, err := s.operates(operation.Operation{Kind: operation.Reboot}); err != nil {
+		t.Fatal(err)
+	}
+
+	if rebooted := boots() - before; rebooted != len(planes) {
+		t.Errorf("%d control planes were rebooted, want %d", rebooted, len(planes))
+	}
+
+	expect("after the reboots")
+
+	for _, m := range planes {
+		m.PowerOff()
+	}
+
+	for _, m := range planes {
+		m.PowerOn()
+	}
+
+	// The snapshot is still wanted, and is not restored twice.
+	result := s.converge()
+	s.isReady(result.Snapshot)
+	expect("after the loss of power")
+
+	if restored := s.order("EtcdRecover"); len(restored) > 0 {
+		t.Errorf("the snapshot was sent again to %v", restored)
 	}
 }
 
