@@ -35,8 +35,9 @@ var connecting = []string{
 	"/registry/configmaps/kube-system/kubeconfig-in-cluster",
 	// Networks of pods lead to the addresses of nodes, and controllers of clouds act on their machines.
 	"/registry/minions/",
-	// The right of a talosop run on the other cluster.
+	// The rights of talosop runs on the other cluster. A backup would wait until the lease expires.
 	"/registry/leases/kube-system/talosop",
+	"/registry/leases/kube-system/talosop-backup",
 }
 
 // connects reports whether a key is one of them.

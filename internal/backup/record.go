@@ -38,8 +38,8 @@ type Record struct {
 	Compression string   `json:"compression,omitempty"`
 	Encryption  string   `json:"encryption,omitempty"`
 	Database    Database `json:"database"`
-	// Objects are the numbers of Kubernetes objects by resource, such as secrets or certificates.cert-manager.io; nil in
-	// a record that has none.
+	// Objects are the numbers of Kubernetes objects by resource, such as secrets or certificates.cert-manager.io, without
+	// those that Isolate deletes; nil in a record that has none.
 	Objects map[string]int64 `json:"objects"`
 	Facts
 	// Secrets are those stored beside the snapshot, if any.

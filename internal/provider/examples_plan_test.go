@@ -626,8 +626,9 @@ func exampleFunctions() map[string]function.Function {
 		Impl: func([]cty.Value, cty.Type) (cty.Value, error) { return cty.DynamicVal, nil },
 	})
 
-	for _, name := range strings.Fields(`templatestring alltrue anytrue file fileset formatdate nonsensitive pathexpand plantimestamp
-		startswith timeadd timecmp uuidv5 provider::talosop::installer_image provider::talosop::machine_config_diff
+	for _, name := range strings.Fields(`abspath templatestring alltrue anytrue distinct file fileset floor formatdate min nonsensitive one
+		pathexpand plantimestamp
+		startswith timeadd timecmp timestamp uuidv5 provider::talosop::installer_image provider::talosop::machine_config_diff
 		provider::talosop::merge_patches provider::talosop::parse_machine_config provider::talosop::schematic_id
 		provider::talosop::convert_patches
 		provider::talosop::upgrade_path provider::talosop::validate_patch`) {

@@ -107,8 +107,8 @@ func etcdBackupResults() map[string]schema.Attribute {
 		"hash":     tf.ComputedString("Hash of the database in hexadecimal, as `etcdutl snapshot status` prints it."),
 		"objects": tf.ComputedNumberMap("Number of Kubernetes objects in the snapshot by resource: the plural name, such as " +
 			"`secrets`, with the group of custom resources, such as `certificates.cert-manager.io`. A comparison with the " +
-			"snapshot of a restored cluster shows what is missing ([guide](../guides/restore-drill)). Null for a snapshot " +
-			"whose record has no numbers."),
+			"snapshot of a restored cluster shows what is missing ([guide](../guides/restore-drill)). Nodes and what else " +
+			"an isolated restore removes do not count."),
 		"member": tf.ComputedString("Name of the etcd member that provided the snapshot: a healthy member, and a " +
 			"follower if there is one."),
 		"time":          tf.ComputedTime("When the snapshot was taken (RFC 3339, UTC)."),

@@ -1,0 +1,19 @@
+#!/bin/sh
+# Runs the drill and leaves report.json. It fails if the drill did, and removes the pods in either case.
+#
+#   CLI=terraform sh drill.sh
+set -eu
+
+cli=${CLI:-tofu}
+
+"$cli" init -input=false
+
+# What a run that was cancelled left.
+"$cli" destroy -input=false -auto-approve
+
+passed=0
+"$cli" apply -input=false -auto-approve || passed=$?
+"$cli" output -json report >report.json || passed=1
+"$cli" destroy -input=false -auto-approve
+
+exit "$passed"
