@@ -65,8 +65,16 @@ resource "talosop_control_plane" "this" {
 }
 `
 
+// restarting reboots all machines.
+const restarting = `
+resource "talosop_rolling_restart" "all" {
+  cluster = talosop_control_plane.this.cluster
+}
+`
+
 // restore: every control plane of a cluster is wiped after a backup, and the cluster comes back with its earlier
-// data. The provider process is killed once, when etcd has its first member again.
+// data. The provider process is killed once, when etcd has its first member again. In the end every member reboots,
+// because a member that was not restored well fails at its first reboot.
 func (s site) restore(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -121,6 +129,14 @@ func (s site) restored(t *testing.T, w *clitest.Workspace) {
 	if from := w.Attribute("talosop_control_plane.this", "restored_from"); from != bucket+"/"+key {
 		t.Errorf("restored_from is %v", from)
 	}
+
+	before := bootIDs(t, w)
+
+	w.Write("restart.tf", restarting)
+	s.applied(t, w, "a reboot of every machine")
+	w.MustRun("apply", "-refresh-only", "-auto-approve")
+	rebooted(t, w, before)
+	holdsObjects(t, api)
 }
 
 // backsUp takes a backup of etcd and returns its key and the URL of its bucket.
