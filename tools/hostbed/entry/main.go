@@ -5,12 +5,9 @@
 //     set the machine's.
 //   - A host with cgroup v1 gives privileged containers the machine's cgroup namespace. Talos gets one of its own, with
 //     a cgroup2 tree that begins at its own group.
-//   - Nodes have no network of pods that spans them. A bridge on each stands in for it, so that kubelets call their
-//     nodes ready.
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -19,13 +16,7 @@ import (
 	"syscall"
 )
 
-const (
-	cgroups = "/sys/fs/cgroup"
-	cni     = "/etc/cni/net.d/10-bridge.conflist"
-	bridge  = `{"cniVersion": "1.0.0", "name": "bridge", "plugins": [{"type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
- "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.245.0.0/24"}]]}}]}
-`
-)
+const cgroups = "/sys/fs/cgroup"
 
 func main() {
 	runtime.LockOSThread() // a cgroup namespace belongs to a thread
@@ -55,15 +46,7 @@ func prepare() error {
 		return fmt.Errorf("mount cgroup2: %w", err)
 	}
 
-	if _, err := os.Stat(cni); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-
-	if err := os.MkdirAll(filepath.Dir(cni), 0o755); err != nil {
-		return err
-	}
-
-	return os.WriteFile(cni, []byte(bridge), 0o600)
+	return nil
 }
 
 // privateCopy mounts a copy of a tree of small files over it. What cannot be read is left out.
