@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +59,7 @@ type hosted struct {
 	patches                         []string
 	talosVersion, kubernetes        string
 	talosAfter                      string // the version to upgrade to; empty when the image has one tag
+	talosNext                       string // a version that knows contract v1.14; empty when the image has none
 	controlPlanes, workers          int
 }
 
@@ -68,6 +73,7 @@ func hostedFromEnvironment(t *testing.T) hosted {
 		storageClass:  os.Getenv("TALOSOP_E2E_HOST_STORAGE_CLASS"),
 		talosVersion:  setting("TALOSOP_E2E_TALOS_VERSION", "v1.13.0"),
 		talosAfter:    os.Getenv("TALOSOP_E2E_HOST_TALOS_AFTER"),
+		talosNext:     os.Getenv("TALOSOP_E2E_HOST_TALOS_NEXT"),
 		kubernetes:    setting("TALOSOP_E2E_KUBERNETES_VERSION", "v1.36.3"),
 		controlPlanes: 1,
 		workers:       1,
@@ -90,7 +96,7 @@ func hostedFromEnvironment(t *testing.T) hosted {
 	return h
 }
 
-// TestContainers takes a cluster in pods of a real host cluster through its lifecycle.
+// TestContainers takes clusters in pods of a real host cluster through scenarios, one after the other.
 func TestContainers(t *testing.T) {
 	h := hostedFromEnvironment(t)
 
@@ -98,23 +104,23 @@ func TestContainers(t *testing.T) {
 	// errors itself.
 	klog.SetLogger(klog.Logger{})
 
-	h.container(t, clitest.Any(t))
+	for _, scenario := range []struct {
+		name string
+		run  func(h hosted, t *testing.T, cli clitest.CLI)
+	}{{"lifecycle", hosted.lifecycle}, {"contract", hosted.contract}} {
+		t.Run(scenario.name, func(t *testing.T) { scenario.run(h, t, clitest.Any(t)) })
+
+		if t.Failed() {
+			t.Fatalf("scenario %s failed: the cluster is left as it is", scenario.name)
+		}
+	}
 }
 
-// container: a cluster of one control plane and a worker is created, backed up, loses its pods, is upgraded, grows,
+// lifecycle: a cluster of one control plane and a worker is created, backed up, loses its pods, is upgraded, grows,
 // loses a control plane's pod, shrinks, and leaves nothing on its host. Its data survives all of it.
-func (h hosted) container(t *testing.T, cli clitest.CLI) {
-	host := h.host(t)
-
-	if left := h.left(t, host); len(left) > 0 {
-		t.Fatalf("nothing was made, because there is something on the host cluster already: %v", left)
-	}
-
-	w := clitest.NewWorkspace(t, cli)
-	w.CopyFrom(container)
+func (h hosted) lifecycle(t *testing.T, cli clitest.CLI) {
+	host, w := h.host(t), h.workspace(t, cli)
 	w.Write("backup.tf", fileBackup)
-	w.Write(variables, h.variables(t))
-	w.Init()
 
 	h.applied(t, w, "create")
 	h.remember(t, w)
@@ -141,7 +147,28 @@ func (h hosted) container(t *testing.T, cli clitest.CLI) {
 	h.controlPlanes, h.workers = 1, 1
 	h.applied(t, w, "shrinking")
 	h.remembers(t, w)
+	h.destroy(t, w)
+}
 
+// workspace returns a workspace with the example. The host cluster must have nothing of an earlier run.
+func (h hosted) workspace(t *testing.T, cli clitest.CLI) *clitest.Workspace {
+	t.Helper()
+
+	if left := h.left(t, h.host(t)); len(left) > 0 {
+		t.Fatalf("nothing was made, because there is something on the host cluster already: %v", left)
+	}
+
+	w := clitest.NewWorkspace(t, cli)
+	w.CopyFrom(container)
+	w.Write(variables, h.variables(t))
+	w.Init()
+
+	return w
+}
+
+// destroy destroys the cluster, and waits until nothing of it is left on the host.
+func (h hosted) destroy(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
 	w.MustRun("destroy", "-auto-approve")
 
 	if resources := w.Resources(); len(resources) > 0 {
@@ -149,7 +176,7 @@ func (h hosted) container(t *testing.T, cli clitest.CLI) {
 	}
 
 	eventually(t, 2*time.Minute, "a host cluster that nothing is left on", func(context.Context) error {
-		if left := h.left(t, host); len(left) > 0 {
+		if left := h.left(t, h.host(t)); len(left) > 0 {
 			return fmt.Errorf("there is still %v", left)
 		}
 
@@ -441,24 +468,98 @@ func (h hosted) asks(
 ) {
 	t.Helper()
 
-	secrets := bundle(t, w)
+	secrets, forward := bundle(t, w), h.forwarder(t)
+
+	eventually(t, 3*time.Minute, what, func(ctx context.Context) error {
+		port, stop, err := forward(0)
+		if err != nil {
+			return err
+		}
+		defer stop()
+
+		config, err := inside(secrets, port)
+		if err != nil {
+			return err
+		}
+
+		api, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+
+		return ask(ctx, api)
+	})
+}
+
+// connect returns the API of the cluster through forwarded ports. Each connection goes to the next control plane.
+func (h hosted) connect(t *testing.T) connect {
+	t.Helper()
+
+	var next atomic.Int32
+
+	forward := h.forwarder(t)
+
+	return func(b *pki.Bundle) (*kubernetes.Clientset, error) {
+		config, err := inside(b, constants.DefaultControlPlanePort)
+		if err != nil {
+			return nil, err
+		}
+
+		config.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			port, stop, err := forward(int(next.Add(1)) % h.controlPlanes)
+			if err != nil {
+				return nil, err
+			}
+
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, fmt.Sprintf("127.0.0.1:%d", port))
+			if err != nil {
+				stop()
+
+				return nil, err
+			}
+
+			return forwarded{conn, stop}, nil
+		}
+
+		return kubernetes.NewForConfig(config)
+	}
+}
+
+// forwarded is a connection through a forwarded port of its own.
+type forwarded struct {
+	net.Conn
+
+	stop func()
+}
+
+func (f forwarded) Close() error {
+	defer f.stop()
+
+	return f.Conn.Close()
+}
+
+// forwarder forwards a port of this computer to the Kubernetes API of a control plane, until it is told to stop.
+func (h hosted) forwarder(t *testing.T) func(controlPlane int) (port uint16, stop func(), err error) {
+	t.Helper()
 
 	transport, upgrader, err := spdy.RoundTripperFor(h.hostConfig(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	url := h.host(t).CoreV1().RESTClient().Post().Resource("pods").Namespace(hostedNamespace).Name(hostedName +
-		"-cp-0-0").SubResource("portforward").URL()
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	pods := h.host(t).CoreV1().RESTClient()
 
-	eventually(t, 3*time.Minute, what, func(ctx context.Context) error {
-		stop, open, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-		defer close(stop)
+	return func(controlPlane int) (port uint16, stop func(), err error) {
+		url := pods.Post().Resource("pods").Namespace(hostedNamespace).
+			Name(fmt.Sprintf("%s-cp-%d-0", hostedName, controlPlane)).SubResource("portforward").URL()
+		end, open, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		stop = sync.OnceFunc(func() { close(end) })
 
-		forwarder, err := portforward.New(dialer, []string{"0:6443"}, stop, open, io.Discard, io.Discard)
+		forwarder, err := portforward.New(
+			spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url),
+			[]string{fmt.Sprintf("0:%d", constants.DefaultControlPlanePort)}, end, open, io.Discard, io.Discard)
 		if err != nil {
-			return err
+			return 0, nil, err
 		}
 
 		go func() { ended <- forwarder.ForwardPorts() }()
@@ -466,25 +567,22 @@ func (h hosted) asks(
 		select {
 		case <-open:
 		case err := <-ended:
-			return err
+			return 0, nil, err
 		}
 
 		ports, err := forwarder.GetPorts()
 		if err != nil {
-			return err
+			stop()
+
+			return 0, nil, err
 		}
 
-		inside, err := inside(secrets, ports[0].Local)
-		if err != nil {
-			return err
-		}
-
-		return ask(ctx, inside)
-	})
+		return ports[0].Local, stop, nil
+	}
 }
 
-// inside is the API of the cluster at a port of this computer.
-func inside(secrets *pki.Bundle, port uint16) (*kubernetes.Clientset, error) {
+// inside connects to the API of the cluster at a port of this computer.
+func inside(secrets *pki.Bundle, port uint16) (*rest.Config, error) {
 	text, err := secrets.Kubeconfig(pki.KubeconfigInput{
 		Cluster: hostedName, Server: fmt.Sprintf("https://127.0.0.1:%d", port), User: "e2e",
 		Groups: []string{"system:masters"}, TTL: time.Hour,
@@ -500,5 +598,5 @@ func inside(secrets *pki.Bundle, port uint16) (*kubernetes.Clientset, error) {
 
 	config.Timeout = 10 * time.Second
 
-	return kubernetes.NewForConfig(config)
+	return config, nil
 }

@@ -40,7 +40,7 @@ func (s site) rotation(t *testing.T, cli clitest.CLI) {
 	s.applied(t, w, "create")
 
 	former, boots := bundle(t, w), bootIDs(t, w)
-	writer := s.startWriter(t, former)
+	writer := startWriter(t, s.clientset, former)
 
 	w.Write("rotate_override.tf", rotating)
 
@@ -151,7 +151,7 @@ func (s site) refuses(t *testing.T, former *pki.Bundle) {
 
 // writer writes objects to Kubernetes, one after the other, and takes at most a minute for each.
 type writer struct {
-	site
+	connect connect
 
 	mu sync.Mutex
 	// access are its credentials: an apply that was killed may have left new ones that do not work yet.
@@ -159,16 +159,21 @@ type writer struct {
 	end     context.CancelFunc
 	ended   chan error
 	written int
+	// slowest is how long the write took that took longest.
+	slowest time.Duration
 }
 
+// connect returns the Kubernetes API of a cluster, with the credentials of a bundle.
+type connect func(b *pki.Bundle) (*kubernetes.Clientset, error)
+
 // startWriter starts to write with the credentials of a bundle.
-func (s site) startWriter(t *testing.T, b *pki.Bundle) *writer {
+func startWriter(t *testing.T, connect connect, b *pki.Bundle) *writer {
 	t.Helper()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 
-	w := &writer{site: s, end: cancel, ended: make(chan error, 1)}
+	w := &writer{connect: connect, end: cancel, ended: make(chan error, 1)}
 	w.use(t, b)
 
 	go func() { w.ended <- w.run(ctx) }()
@@ -180,7 +185,7 @@ func (s site) startWriter(t *testing.T, b *pki.Bundle) *writer {
 func (w *writer) use(t *testing.T, b *pki.Bundle) {
 	t.Helper()
 
-	api, err := w.clientset(b)
+	api, err := w.connect(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,6 +266,7 @@ func object(i int) string { return fmt.Sprintf("written-%d", i) }
 // run writes until the context ends.
 func (w *writer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
+		began := time.Now()
 		limited, cancel := context.WithTimeout(ctx, time.Minute)
 		err := wait.Until(limited, 200*time.Millisecond, w.write)
 
@@ -269,6 +275,7 @@ func (w *writer) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			w.written++
+			w.slowest = max(w.slowest, time.Since(began))
 		case ctx.Err() == nil:
 			return fmt.Errorf("write %s: %w", object(w.written), err)
 		}
