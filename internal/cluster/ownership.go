@@ -64,6 +64,10 @@ func ownerOfRemoved(want Spec, have Snapshot, m Machine) (owner string, marked b
 // refuseNewOwners refuses to remove machines whose owner is another one than the plan knew. Leaving such a machine
 // alone would report a removal that did not happen, and a reset would take it from its owner.
 func refuseNewOwners(want Spec, have Snapshot, d *Decision) {
+	if want.Ending {
+		return
+	}
+
 	for _, m := range want.Removed {
 		owner, marked := ownerOfRemoved(want, have, m)
 		if !marked || have.Machines[m.Name].Claimed || (owner != want.Owner) == m.OwnedByOther {
@@ -127,7 +131,7 @@ func (s Spec) going() Spec {
 func holdUntilOwned(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
-	if have.Kubernetes.Owners != nil || kubernetesSilent(have, p) || !want.Bootstrapped {
+	if want.Ending || have.Kubernetes.Owners != nil || kubernetesSilent(have, p) || !want.Bootstrapped {
 		return d
 	}
 

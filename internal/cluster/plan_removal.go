@@ -29,7 +29,13 @@ func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
 //
 // A machine with a Ready node lives, even if it is silent or another machine waits in maintenance mode at its
 // address: its pods run, and would run twice if its node were deleted.
+//
+// A machine that this run shut down is gone, and so is a silent one that ends and is already out of its cluster.
 func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
+	if m.off(have.Machines[m.Name]) || want.Ending && leftBefore(want, have, m) {
+		return true
+	}
+
 	if stillAtWork(want, have, m) {
 		return false
 	}
@@ -44,6 +50,22 @@ func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
 	gone := s.Access == step.Gone || s.Access == step.Maintenance && !m.hidesHardware(s)
 
 	return gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
+}
+
+// leftBefore is true for a silent machine of which etcd and Kubernetes have nothing.
+func leftBefore(want Spec, have Snapshot, m Machine) bool {
+	s := have.Machines[m.Name]
+	if s.Access != step.Unreachable || s.Busy != "" || !have.Kubernetes.Reachable {
+		return false
+	}
+
+	if _, registered := nodeOfRemoved(want, have, m); registered {
+		return false
+	}
+
+	_, member := memberOfRemoved(want, have, m)
+
+	return m.Role == step.Worker || have.Etcd.Known && !member
 }
 
 // unanswered says why a machine that takes part in its removal is unreachable.
@@ -84,7 +106,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case otherDisrupted(want, have, m, p) != "":
 			d.hold(m.Name, "is not reset yet: %s", otherDisrupted(want, have, m, p))
 		default:
-			d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container})
+			d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, ShutDown: m.ShutsDown})
 
 			inHand = m.Name
 		}
@@ -109,7 +131,7 @@ func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting && TeardownLeft(m, have, p) == "" && !m.ended(s):
-		d.hold(m.Name, "%s%s", m.Platform().Resetting, Because(s.Cause))
+		d.hold(m.Name, "%s%s", m.stillResetting(), Because(s.Cause))
 	default:
 		return false
 	}
@@ -199,7 +221,8 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
-		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, Evacuation: EvacuationOf(have, m, p)})
+		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, ShutDown: m.ShutsDown,
+			Evacuation: EvacuationOf(have, m, p)})
 	}
 }
 

@@ -77,7 +77,7 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting:
-		d.hold(m.Name, "%s%s", m.Platform().Resetting, Because(s.Cause))
+		d.hold(m.Name, "%s%s", m.stillResetting(), Because(s.Cause))
 	case m.Platform().Deleted && s.Access != step.Unobserved:
 		d.step(step.Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
 	case s.Access == step.Member && m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !have.Kubernetes.Reachable &&
@@ -87,7 +87,7 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 			Because(have.Kubernetes.Cause))
 	case s.Access == step.Member:
 		d.step(step.Reset{
-			Machine: m.Name, Role: m.Role, Last: last,
+			Machine: m.Name, Role: m.Role, Last: last, ShutDown: m.ShutsDown,
 			// A draining reset needs the API of a cluster that lives on. Talos itself drains then, and continues when that
 			// fails (Talos 1.13, sequence Reset).
 			Graceful: m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && have.Kubernetes.Reachable,
@@ -146,7 +146,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 func AwayAfterReset(m Machine, have Snapshot, p Policy) bool {
 	s := have.Machines[m.Name]
 
-	return !m.Platform().Deleted && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
+	return !m.Platform().Deleted && !m.ShutsDown && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
 		have.Time.Sub(s.Since) > p.ResetTimeout
 }
 

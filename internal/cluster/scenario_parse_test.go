@@ -65,6 +65,8 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			spec.Isolated = true
 		case "single":
 			spec.Single = true
+		case "ending":
+			spec.Ending = true
 		case "rotates":
 			spec.Rotates = true
 		case "pods":
@@ -178,6 +180,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.InService = true
 		case "pinned":
 			m.Fingerprint = "known"
+		case "shuts-down":
+			m.ShutsDown = true
 		case "locked":
 			m.Locked = true
 		case "rejoin":

@@ -63,9 +63,23 @@ func RoleOf(n kubestate.Node) step.Role {
 	return step.Worker
 }
 
-// ended is true for a machine that was fully reset.
+// ended is true for a machine that was fully reset, or shut down instead.
 func (m Machine) ended(s step.MachineState) bool {
-	return s.Access == step.Gone || s.Access == step.Maintenance && !m.Platform().Deleted && !m.hidesHardware(s)
+	return s.Access == step.Gone || m.off(s) || s.Access == step.Maintenance && !m.Platform().Deleted && !m.hidesHardware(s)
+}
+
+// off is true for a machine that this run shut down.
+func (m Machine) off(s step.MachineState) bool {
+	return m.ShutsDown && s.Resetting && s.Busy == "" && s.Access == step.Unreachable
+}
+
+// stillResetting is the unfinished result of a reset, or of the shutdown instead of it.
+func (m Machine) stillResetting() string {
+	if m.ShutsDown {
+		return "was shut down and still responds"
+	}
+
+	return m.Platform().Resetting
 }
 
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos reports, or, if that is unknown, by its

@@ -20,6 +20,9 @@ type Resource struct {
 	// Replaced is true where the removed machines are created again after this run. The cluster does not end with them,
 	// unless a removed one is the only known control plane.
 	Replaced bool
+	// Ending is true where the removed machines themselves end after this run, such as VMs that are destroyed: they leave
+	// whichever resource owns them, and a silent one that is out of etcd and Kubernetes is not waited for.
+	Ending bool
 	// Single is true for a resource that is one machine: its cluster has others, of resources like it.
 	Single bool
 	// Joins is true when the control planes of the resource join an existing etcd: they never bootstrap one.
@@ -109,6 +112,9 @@ type Machine struct {
 	Container bool
 	// Ephemeral is true where all data is in the pod and is lost with it. Containers only.
 	Ephemeral bool
+	// ShutsDown is true for a machine that is shut down instead of reset when it leaves, so that its disks keep their
+	// data. Not for containers.
+	ShutsDown bool
 	// Meta is the wanted META values by key. Nil leaves META alone, and other keys are never changed.
 	Meta map[uint8]string
 

@@ -69,7 +69,13 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	case step.RemoveMember:
 		return r.Fleet.Machine(o.via).RemoveMember(ctx, s.Member)
 	case step.Reset:
-		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Reset(ctx, s.Graceful) })
+		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error {
+			if s.ShutDown {
+				return machine.Shutdown(ctx, m.UUID)
+			}
+
+			return machine.Reset(ctx, s.Graceful)
+		})
 	case step.ReplaceVolumes:
 		return r.replaceVolumes(ctx, o, s)
 	case step.RestartKubelet:

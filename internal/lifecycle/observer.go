@@ -484,7 +484,23 @@ func (o *observer) snapshot() cluster.Snapshot {
 		}
 	}
 
+	o.settleLeft(have)
+
 	return have
+}
+
+// settleLeft records that removed machines are gone which left their cluster before, and are silent since.
+func (o *observer) settleLeft(have cluster.Snapshot) {
+	if o.runner.HasLeft == nil {
+		return
+	}
+
+	for _, m := range o.want.Removed {
+		if s := have.Machines[m.Name]; s.Access == step.Unreachable && o.runner.HasLeft(m) {
+			s.Access = step.Gone
+			have.Machines[m.Name] = s
+		}
+	}
 }
 
 func (o *observer) state(name string) step.MachineState {

@@ -99,6 +99,9 @@ type Machine interface {
 	// WriteMeta writes META values under their keys on a Member; other keys are left alone. Nothing reboots, but a
 	// network configuration (0x0a) takes effect at once. Safe to repeat.
 	WriteMeta(ctx context.Context, values map[uint8]string) error
+	// Shutdown shuts a Member down without a drain, and wipes nothing. It returns when the machine is going down.
+	// Disruptive.
+	Shutdown(ctx context.Context, uuid string) error
 	// Reset wipes the machine's state and reboots it into maintenance mode. Destructive. With graceful, it first
 	// cordons, drains and leaves etcd. It returns when Talos accepted the reset. A container is deleted with its
 	// volumes, even if it does not answer; it is Gone then.

@@ -46,6 +46,9 @@ type Runner struct {
 	// Claimed reports whether another resource of this process took a machine over, by its address or its hardware's
 	// UUID; nil where none can have. It does no I/O.
 	Claimed func(m cluster.Machine) bool
+	// HasLeft reports whether a machine to remove already left its cluster in this process, because it ends: it is gone
+	// once it is silent. nil where none can have. It does no I/O.
+	HasLeft func(m cluster.Machine) bool
 	// Lock guards disruptive steps; nil where no other run can interfere.
 	Lock Lock
 	// Checks are the user's own checks. They run before a machine goes out of service and once it is back; nil where

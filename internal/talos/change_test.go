@@ -461,6 +461,28 @@ func TestReset_refuses(t *testing.T) {
 	}
 }
 
+// A member that is shut down is off, and still has its configuration. Other hardware is left alone.
+func TestShutdown_keepsItsData(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+
+	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+
+	if err := api.Shutdown(t.Context(), "11111111-2222-3333-4444-555555555555"); !errors.Is(err, talos.ErrForeign) {
+		t.Errorf("shutdown of another machine: %v", err)
+	}
+
+	must(t, api.Shutdown(t.Context(), m.UUID()))
+	observed(t, api, "off", func(s step.MachineState) bool { return s.Access == step.Unreachable })
+
+	if calls := simulator.CallsTo("Shutdown"); len(calls) != 1 || !m.Configured() {
+		t.Errorf("%d calls; configured %t", len(calls), m.Configured())
+	}
+}
+
 // Early in a boot a machine does not know its hardware yet. Nothing is sent to it,
 // and it is asked again.
 func TestReset_asksAMachineWithoutAUUIDAgain(t *testing.T) {

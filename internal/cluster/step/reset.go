@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Reset wipes a machine's state and reboots it into maintenance mode.
+// Reset wipes a machine's state and reboots it into maintenance mode, or shuts it down.
 type Reset struct {
 	plain
 
@@ -21,6 +21,8 @@ type Reset struct {
 	// Shared is set when other runs may work on the same cluster, which ends with this reset: those that have begun
 	// finish first.
 	Shared bool
+	// ShutDown shuts the machine down and wipes nothing.
+	ShutDown bool
 	// Container is set for a machine that is a pod: the pod and its volumes are deleted, and nothing is left of the
 	// machine.
 	Container bool
@@ -37,6 +39,12 @@ func (s Reset) String() string {
 		return fmt.Sprintf("delete pod and volumes of %s %s (%s)", s.Role, s.Machine, s.does())
 	case s.Container:
 		return fmt.Sprintf("delete pod and volumes of %s %s", s.Role, s.Machine)
+	case s.ShutDown && s.Last:
+		return fmt.Sprintf("shut down %s, the last %s", s.Machine, s.Role)
+	case s.ShutDown && s.Drain:
+		return fmt.Sprintf("shut down %s %s (drains it)", s.Role, s.Machine)
+	case s.ShutDown:
+		return fmt.Sprintf("shut down %s %s", s.Role, s.Machine)
 	case s.Last:
 		return fmt.Sprintf("reset %s, the last %s (wipes its state, reboots to maintenance mode)", s.Machine, s.Role)
 	case s.Graceful, s.Drain:
@@ -52,7 +60,7 @@ func (s Reset) Disrupts() bool { return s.Node != "" || s.Shared }
 
 // Impact is that of the wipe.
 func (s Reset) Impact() Impact {
-	return Impact{Drains: s.Drain, Wipes: true, EndsCluster: s.Last && s.Role == ControlPlane}
+	return Impact{Drains: s.Drain, Wipes: !s.ShutDown, EndsCluster: s.Last && s.Role == ControlPlane}
 }
 
 func (Reset) ends(m *MachineState, _ time.Time) { m.Resetting = true }

@@ -58,6 +58,8 @@ type walk struct {
 	// claimed are the owner IDs of the resources that have claimed machines. The marks on nodes say the same across
 	// processes. This also works before there is a mark, and while Kubernetes is down.
 	claimed facts[machineKey, string]
+	// left are the machines that left their cluster because they end, such as VMs that are destroyed.
+	left facts[machineKey, bool]
 	// made and wiped are the objects that a plan creates from machines, and those whose machines it resets.
 	made, wiped facts[machineKey, plannedObject]
 	// listed are the objects whose plans list machines, and answered those of the machines at the addresses of their
@@ -90,8 +92,8 @@ func New() *Ledger {
 
 func newWalk(mu *sync.Mutex) walk {
 	return walk{
-		claimed: none[machineKey, string](mu),
-		made:    none[machineKey, plannedObject](mu), wiped: none[machineKey, plannedObject](mu),
+		claimed: none[machineKey, string](mu), left: none[machineKey, bool](mu),
+		made: none[machineKey, plannedObject](mu), wiped: none[machineKey, plannedObject](mu),
 		listed: none[machineKey, holder](mu), answered: none[machineKey, holder](mu),
 		ends: none[string, plannedEnd](mu), unused: none[string, bool](mu), recorded: none[string, bool](mu),
 		exposed: none[string, bool](mu), seen: none[string, machineset.Refreshed](mu),

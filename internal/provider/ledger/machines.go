@@ -89,6 +89,26 @@ func (l *Ledger) ClaimedByOthers(p machineset.Set) func(cluster.Machine) bool {
 	}
 }
 
+// NoteLeft notes that a machine left the cluster with these secrets because it ends.
+func (l *Ledger) NoteLeft(secrets string, m cluster.Machine) {
+	for _, key := range keysOf(clusterKey(secrets), m) {
+		l.left.put(key, true)
+	}
+}
+
+// HasLeft reports which machines left the cluster with these secrets because they end.
+func (l *Ledger) HasLeft(secrets string) func(cluster.Machine) bool {
+	of := clusterKey(secrets)
+
+	return func(m cluster.Machine) bool {
+		return slices.ContainsFunc(keysOf(of, m), func(key machineKey) bool {
+			left, _ := l.left.get(key)
+
+			return left
+		})
+	}
+}
+
 // PlanMade notes the machines that a plan creates an object from. It refuses those that the same plan resets for
 // another object: the two have no order.
 func (l *Ledger) PlanMade(p machineset.Set, object string, machines []cluster.Machine) finding.List {

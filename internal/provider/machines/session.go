@@ -65,6 +65,7 @@ func openSession(
 		},
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Claimed:  m.Ledger().ClaimedByOthers(p),
+		HasLeft:  m.Ledger().HasLeft(p.Secrets),
 		Lock:     lockOf(p, bundle, c.API),
 		Founding: m.Ledger().Founding(p.Identity(bundle)), Rejoining: replacement.Others,
 		Peers: m.Ledger().Peers(p.Identity(bundle)), Observed: follow.Observed,
