@@ -22,6 +22,8 @@ const (
 	// SyncManifests applies the bootstrap manifests that a control plane renders from its configuration. Talos does that
 	// at the bootstrap, and talosctl at a Kubernetes upgrade.
 	SyncManifests Kind = "sync-manifests"
+	// Leave takes a machine out of its cluster for good, before the machine itself ends.
+	Leave Kind = "leave"
 	// Collect reads what a bug report needs. It changes nothing.
 	Collect Kind = "collect"
 )

@@ -27,6 +27,7 @@ type asked struct {
 	maxUnavailable types.String
 	path           types.String
 	overwrite      types.Bool
+	leaver         leaver
 }
 
 // getter reads one attribute of a configuration or a plan.
@@ -41,7 +42,8 @@ func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 	a := asked{kind: k}
 	targets := map[string]any{"cluster": &a.cluster, "machines": &a.machines, "access": &a.access,
 		"service": &a.service, "drain": &a.drain, "max_unavailable": &a.maxUnavailable, "path": &a.path,
-		"overwrite": &a.overwrite}
+		"overwrite": &a.overwrite, "machine": &a.leaver.machine, "uuid": &a.leaver.uuid, "on_leave": &a.leaver.onLeave,
+		"deletion_protection": &a.leaver.protection}
 
 	for name := range k.arguments() {
 		diags.Append(from.GetAttribute(ctx, path.Root(name), targets[name])...)
@@ -76,7 +78,9 @@ func (a asked) evacuation() step.Evacuation {
 	on := func(name string) bool {
 		value, _ := a.drain.Attributes()[name].(types.Bool)
 
-		return a.operation().Reboots() && (value.IsNull() || value.IsUnknown() || value.ValueBool())
+		takesOut := a.operation().Reboots() || a.kind.kind == operation.Leave
+
+		return takesOut && (value.IsNull() || value.IsUnknown() || value.ValueBool())
 	}
 
 	return step.Evacuation{Drain: on("enabled"), Volumes: on("wait_for_volumes")}

@@ -45,6 +45,11 @@ var kinds = []kind{
 		description: "Applies the bootstrap manifests of the control planes (such as kube-proxy, CoreDNS and Flannel) to " +
 			"the cluster, as `talosctl upgrade-k8s` does; Talos itself only adds missing objects. Waits until their " +
 			"workloads are rolled out."},
+	{name: leaveName, kind: operation.Leave,
+		description: "Takes a machine out of its cluster before its VM is destroyed: drains the node, removes the etcd " +
+			"member, resets the machine or shuts it down, and deletes the node. Does nothing to a machine that already left, " +
+			"and removes a dead one through the others. Refuses the last control plane, and waits while etcd would lose its " +
+			"quorum."},
 	{name: "support_bundle", kind: operation.Collect,
 		machines: "the control planes, and the workers that are Kubernetes nodes",
 		description: "Writes a file for bug reports, as `talosctl support` does but without secrets: machine logs, " +
@@ -68,7 +73,13 @@ func NewResources() []func() resource.Resource {
 	var constructors []func() resource.Resource
 
 	for _, k := range kinds {
-		constructors = append(constructors, func() resource.Resource { return &operationResource{kind: k} })
+		constructors = append(constructors, func() resource.Resource {
+			if k.kind == operation.Leave {
+				return &leaveResource{kind: k}
+			}
+
+			return &operationResource{kind: k}
+		})
 	}
 
 	return constructors

@@ -19,6 +19,17 @@ var (
 		"{{.solution}}",
 		"Finished steps stay finished. Correct the cause, then request the operation again.")
 
+	machineLeaves = Messages.Warning("machine_leaves",
+		"{{.machine}} leaves cluster {{.cluster}}",
+		"This plan destroys or replaces a talosop_machine_leave. The apply takes {{.machine}} out of cluster "+
+			"{{quote .cluster}}{{if .drains}}, with a drain,{{end}} and then {{.then}}. Terraform changes its VM after that.",
+		"To keep the machine in its cluster, remove the resource with a `removed` block that has `destroy = false`.")
+
+	leavesContainers = Messages.Invalid("machine_leave_of_containers",
+		"Found `mode = \"container\"`.",
+		"Allowed: a cluster on metal or VMs. A pod leaves its cluster before talosop deletes it.",
+		"To remove machines in pods, change `machines` or `replicas` of their resource.")
+
 	pathExists = Messages.Invalid("support_bundle_exists",
 		"Found {{quote .path}}: {{.cause}}.",
 		"Allowed: the path of a new file.",

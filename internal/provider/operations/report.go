@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -31,7 +32,7 @@ func (a asked) failed(
 
 	var state []string
 
-	for _, step := range machineset.LinesOf(operated(result.Done)) {
+	for _, step := range machineset.LinesOf(a.operated(result.Done)) {
 		state = append(state, "done: "+step)
 	}
 
@@ -47,13 +48,17 @@ func (a asked) failed(
 func (a asked) title() string { return strings.ReplaceAll(a.kind.name, "_", " ") }
 
 // operated are the steps of the operation itself.
-func operated(done []step.Step) []step.Step {
+func (a asked) operated(done []step.Step) []step.Step {
+	if a.kind.kind == operation.Leave {
+		return done
+	}
+
 	return slices.DeleteFunc(slices.Clone(done), func(s step.Step) bool { _, is := s.(step.Operate); return !is })
 }
 
 // leftOf are the machines of an order without the operation.
-func leftOf(order operate.Order, done []step.Step) []string {
+func (a asked) leftOf(order operate.Order, done []step.Step) []string {
 	return slices.DeleteFunc(slices.Clone(order.Machines), func(machine string) bool {
-		return slices.ContainsFunc(operated(done), func(s step.Step) bool { return s.On() == machine })
+		return slices.ContainsFunc(a.operated(done), func(s step.Step) bool { return s.On() == machine })
 	})
 }

@@ -36,6 +36,7 @@ func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(
 	handle, bundle, diags := m.ClusterOf(ctx, a.cluster)
 	p := providerdata.OfHandle(handle, a.kind.name, &diags)
 	a.put(ctx, &p)
+	diags.Append(tf.Diagnostics(a.refuseContainers(handle.Mode))...)
 
 	if diags.HasError() {
 		return outcome{}, diags
@@ -50,6 +51,10 @@ func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(
 
 	defer s.close()
 
+	if a.kind.kind == operation.Leave {
+		return a.leave(ctx, m, p, handle.Secrets.ValueString(), s)
+	}
+
 	want, order, err := a.order(ctx, p, s.api)
 	if err != nil {
 		return outcome{left: a.named()}, append(diags, a.failed(ctx, p, nil, lifecycle.Result{}, err))
@@ -58,10 +63,10 @@ func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(
 	result, err := s.runner.Operate(ctx, want, order)
 	s.follow.End(ctx, err)
 
-	out := outcome{done: machineset.LinesOf(operated(result.Done))}
+	out := outcome{done: machineset.LinesOf(a.operated(result.Done))}
 
 	if err != nil {
-		out.left = leftOf(order, result.Done)
+		out.left = a.leftOf(order, result.Done)
 		diags.Append(a.failed(ctx, p, order.Machines, result, err))
 	}
 

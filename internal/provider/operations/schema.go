@@ -1,6 +1,8 @@
 package operations
 
 import (
+	"maps"
+
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -19,7 +21,9 @@ func (k kind) arguments() map[string]schema.Attribute {
 		"cluster": clusterhandle.HandleWriteOnly(),
 	}
 
-	if !k.single {
+	if k.kind == operation.Leave {
+		maps.Copy(attributes, leaverAttributes())
+	} else if !k.single {
 		attributes["machines"] = k.machinesAttribute()
 	}
 
@@ -35,6 +39,10 @@ func (k kind) arguments() map[string]schema.Attribute {
 		attributes["path"] = tf.RequiredString("Path of the file, a ZIP archive that only its owner can read, relative " +
 			"to the folder where Terraform runs. The provider creates missing folders.")
 		attributes["overwrite"] = tf.OptionalBool("Whether to replace an existing file. Default: `false`.")
+	}
+
+	if k.kind == operation.Leave {
+		attributes["drain"] = rollout.Attributes()["drain"]
 	}
 
 	if (operation.Operation{Kind: k.kind}).Reboots() {

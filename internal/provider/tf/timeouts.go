@@ -116,6 +116,12 @@ func ChangeTimeouts(ctx context.Context, description string) schema.Attribute {
 		map[string]string{string(OpCreate): description, string(OpUpdate): description})
 }
 
+// DestroyTimeouts is timeouts of a resource of which only the destroy makes requests, as description explains.
+func DestroyTimeouts(ctx context.Context, description string) schema.Attribute {
+	return describedTimeouts(timeouts.Attributes(ctx, timeouts.Opts{Delete: true}), TerraformOnly,
+		map[string]string{string(OpDelete): description})
+}
+
 func describedTimeouts(of schema.Attribute, change string, operations map[string]string) schema.Attribute {
 	attribute, ok := of.(schema.SingleNestedAttribute)
 	if !ok {
