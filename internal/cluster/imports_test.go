@@ -26,7 +26,7 @@ func TestCluster_importsNothingThatActs(t *testing.T) {
 	const module = "github.com/talosop/terraform-provider-talosop/internal/"
 
 	pure := map[string]bool{module + "cluster/step": true, module + "etcdstate": true, module + "kubenames": true,
-		module + "kubestate": true, module + "metakey": true, module + "operation": true, module + "rotation": true, module + "versions": true}
+		module + "kubestate": true, module + "metakey": true, module + "operation": true, module + "rotation": true, module + "versions": true, module + "wipe": true}
 	acts := map[string]bool{"context": true, "net": true, "net/http": true, "os": true, "os/exec": true, "sync": true,
 		"log": true}
 

@@ -102,6 +102,12 @@ func staysAtWork(want Spec, have Snapshot, m Machine, p Policy, op step.Step) st
 		return ""
 	}
 
+	if operate, ok := op.(step.Operate); ok && operate.LosesEtcd() {
+		if member, ok := have.MemberOf(m); ok {
+			return "its etcd data belongs to member " + member.ID
+		}
+	}
+
 	if upgrade, ok := op.(step.Upgrade); ok {
 		if upgrade.Loses {
 			if reason, _ := dataStays(want, have, m); reason != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // Machine is the Talos API of one machine.
@@ -55,6 +56,12 @@ type Machine interface {
 	// RestartService restarts a service of a Member by its ID. Talos permits that for the kubelet and for extension
 	// services; any other service is a permanent error. Safe to repeat.
 	RestartService(ctx context.Context, service string) error
+	// CheckWipe reports whether Talos on a Member wipes volumes and user disks, and changes nothing. What it would refuse
+	// is a permanent error.
+	CheckWipe(ctx context.Context, selected wipe.Selection) error
+	// WipeVolumes wipes volumes and user disks of a Member, and reboots it with its configuration. It returns when the
+	// machine is down. Destructive. A control plane whose etcd data is wiped must be out of etcd.
+	WipeVolumes(ctx context.Context, selected wipe.Selection, uuid string) error
 	// Rollback boots a Member with the Talos from before its last upgrade. It returns when the machine is down.
 	// Disruptive, and not safe to repeat: a second rollback undoes the first.
 	Rollback(ctx context.Context, uuid string) error

@@ -2,7 +2,11 @@
 // does not show whether one was done.
 package operation
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
+)
 
 // Kind is a kind of [Operation].
 type Kind string
@@ -14,6 +18,8 @@ const (
 	// Rollback starts a machine with the Talos from before its last upgrade (Talos 1.13, MachineService.Rollback, which
 	// changes the boot entry and reboots).
 	Rollback Kind = "rollback"
+	// Reset wipes volumes and disks of a machine, and restarts it with its configuration: it rejoins its cluster.
+	Reset Kind = "reset"
 	// Defragment frees the disk space that the etcd database no longer uses. Meanwhile the member answers no request
 	// (etcd 3.6, maintenance guide).
 	Defragment Kind = "defragment"
@@ -33,10 +39,15 @@ type Operation struct {
 	Kind Kind
 	// Service is the ID of the service to restart, such as kubelet.
 	Service string
+	// Wipe is what a reset erases.
+	Wipe wipe.Selection
 }
 
 // Reboots reports whether the operation reboots the machine.
-func (o Operation) Reboots() bool { return o.Kind == Reboot || o.Kind == Rollback }
+func (o Operation) Reboots() bool { return o.Kind == Reboot || o.Kind == Rollback || o.Kind == Reset }
+
+// LosesEtcd reports whether a control plane loses the data of its etcd member, which has to be out of etcd before.
+func (o Operation) LosesEtcd() bool { return o.Kind == Reset && o.Wipe.LosesEtcd() }
 
 // OfControlPlanes reports whether the operation works on control planes only.
 func (o Operation) OfControlPlanes() bool { return o.Kind == Defragment || o.Kind == SyncManifests }
@@ -50,6 +61,8 @@ func (o Operation) On(machine, before string) string {
 	switch o.Kind {
 	case Rollback:
 		return fmt.Sprintf("roll back Talos on %s%s", machine, before)
+	case Reset:
+		return fmt.Sprintf("wipe %s of %s and reboot it%s", o.Wipe, machine, before)
 	case Defragment:
 		return "defragment etcd on " + machine
 	case SyncManifests:

@@ -129,10 +129,17 @@ func (b *boot) bootServices(r *machined.SequenceRun) error {
 	return r.Phase("startEverything", "startAllServices", b.startServices)
 }
 
-// mountEphemeral is where the boot of a system ends that SetImage declared broken.
+// mountEphemeral is where the boot of a system ends that SetImage declared broken, and where the boot of a machine
+// with a broken EPHEMERAL waits (Talos 1.14, v1alpha1_sequencer_tasks.go, MountEphemeralPartition).
 func (b *boot) mountEphemeral(ctx context.Context) error {
 	if !b.m.Installed() {
 		return b.awaitInstallation(ctx)
+	}
+
+	if b.m.EphemeralBroken() {
+		<-ctx.Done()
+
+		return ctx.Err()
 	}
 
 	if !b.System.BootFails {

@@ -125,6 +125,14 @@ func (m *Machine) Wipe() {
 	m.RemoveFile(snapshot)
 }
 
+// BreakEphemeral damages the file system of EPHEMERAL and restarts the machine: its boot waits for EPHEMERAL until it
+// is wiped, with neither etcd nor kubelet. Nobody can read the data of its etcd member any more.
+func (m *Machine) BreakEphemeral() {
+	m.PowerOff()
+	m.World.Update(func() { m.Disk.Broken = true })
+	m.PowerOn()
+}
+
 // Move gives the machine another free address of the site's network, the next one when addr is not set, as a new
 // DHCP lease would. It cuts the power meanwhile: the new address holds from the next boot on, and a machine that
 // was on boots at once. UUID, disk and node stay. A real machine takes a new lease without a reboot. The rest is

@@ -95,7 +95,8 @@ func (b *boot) checkUserDisk(device string) error {
 // FindBackingVolume).
 func (b *boot) checkVolume(label string, ephemeral bool) error {
 	directory := slices.Contains(machined.OwnVolumes, label) && (b.Since(1, 14) || label == "ETCD")
-	known := label == "STATE" || label == "EPHEMERAL" || label == "META" || directory
+	known := label == "STATE" || label == "EPHEMERAL" || label == "META" || directory ||
+		slices.Contains(b.UserVolumes(), label)
 	nowhere := b.m.Platform == machined.Container || !b.m.Installed()
 
 	switch {
@@ -189,14 +190,29 @@ func (b *boot) wipe(r *machined.SequenceRun, req *machine.ResetRequest, labels [
 		return err
 	}
 
-	if req.GetMode() == machine.ResetRequest_USER_DISKS {
-		return r.Phases("resetUserDisks", "resetUserDisks")
+	if req.GetMode() != machine.ResetRequest_USER_DISKS {
+		if err := b.wipeSystemDisk(r, labels); err != nil {
+			return err
+		}
 	}
 
+	if len(req.GetUserDisksToWipe()) == 0 || req.GetMode() == machine.ResetRequest_SYSTEM_DISK {
+		return nil
+	}
+
+	return r.Phase("resetUserDisks", "resetUserDisks", func(context.Context) error {
+		b.m.WipeDisks(req.GetUserDisksToWipe())
+
+		return nil
+	})
+}
+
+// wipeSystemDisk empties the named partitions, or the whole disk when labels is nil.
+func (b *boot) wipeSystemDisk(r *machined.SequenceRun, labels []string) error {
 	phase, task := "resetSpec", "resetSystemDiskSpec"
 	if labels == nil {
 		phase, task = "reset", "resetSystemDisk"
-		labels = []string{"META", "STATE", "EPHEMERAL"}
+		labels = append([]string{"META", "STATE", "EPHEMERAL"}, b.UserVolumes()...)
 	}
 
 	return r.Phase(phase, task, func(ctx context.Context) error {

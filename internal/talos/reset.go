@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // containerMode is Talos's name of the runtime mode without disks.
@@ -61,16 +62,12 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 	return m.settle(ctx, m.leftIdle(""))
 }
 
-// ownVolumes are what lies on EPHEMERAL unless it was given a partition when the machine was installed (Talos 1.14,
-// block/internal/volumes/volumeconfig/system_volumes.go). Without that of etcd a machine that is wiped keeps its
-// member's data, and can never be bootstrapped again.
-var ownVolumes = []string{"ETCD", "CRI", "KUBELET", "LOG"}
-
-// partitionsToWipe are the partitions of a machine that hold anything of its cluster.
+// partitionsToWipe are the partitions of a machine that hold anything of its cluster. With the data of etcd, a machine
+// that was wiped could never be bootstrapped again.
 func (m *Machine) partitionsToWipe(
 	ctx context.Context, s *session, talos string,
 ) ([]*machineapi.ResetPartitionSpec, error) {
-	labels := []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel}
+	volumes := []string{wipe.State, wipe.Ephemeral}
 
 	if talosversion.Of(talos).OwnVolumes {
 		partitions, err := bounded(ctx, m, s.volumePartitions)
@@ -78,19 +75,24 @@ func (m *Machine) partitionsToWipe(
 			return nil, err
 		}
 
-		for _, label := range ownVolumes {
-			if slices.Contains(partitions, label) {
-				labels = append(labels, label)
+		for _, volume := range wipe.OwnVolumes {
+			if slices.Contains(partitions, volume) {
+				volumes = append(volumes, volume)
 			}
 		}
 	}
 
-	specs := make([]*machineapi.ResetPartitionSpec, len(labels))
-	for i, label := range labels {
-		specs[i] = &machineapi.ResetPartitionSpec{Label: label, Wipe: true}
+	return specsOf(volumes), nil
+}
+
+// specsOf are the volumes of a reset.
+func specsOf(volumes []string) []*machineapi.ResetPartitionSpec {
+	var specs []*machineapi.ResetPartitionSpec
+	for _, volume := range volumes {
+		specs = append(specs, &machineapi.ResetPartitionSpec{Label: volume, Wipe: true})
 	}
 
-	return specs, nil
+	return specs
 }
 
 // volumePartitions lists the volumes that are partitions.
@@ -109,6 +111,48 @@ func (s *session) volumePartitions(ctx context.Context) ([]string, error) {
 	}
 
 	return names, nil
+}
+
+// WipeVolumes wipes volumes and user disks of a member, and reboots it with its configuration. It compares the
+// hardware UUID first, and returns when the machine went down. Destructive.
+//
+// When a wipe fails, Talos reboots without it: a machine whose data is broken then does not get ready. On locks, see
+// [Machine.Reset].
+func (m *Machine) WipeVolumes(ctx context.Context, selected wipe.Selection, uuid string) error {
+	return doing(m.wipeVolumes(ctx, selected, usableUUID(uuid)), "wipe %s of %s", selected, m.address)
+}
+
+func (m *Machine) wipeVolumes(ctx context.Context, selected wipe.Selection, uuid string) error {
+	s, begun, err := m.interrupting(ctx, uuid, step.StageResetting)
+	if err != nil || begun {
+		return err
+	}
+
+	version, err := bounded(ctx, m, s.version)
+	if err != nil {
+		return err
+	}
+
+	if version.GetPlatform().GetMode() == containerMode {
+		return wait.Permanent(fmt.Errorf("%w: a container has no partitions and no disks", ErrUnsupported))
+	}
+
+	boot, err := bounded(ctx, m, s.bootID)
+	if err != nil {
+		return err
+	}
+
+	request := &machineapi.ResetRequest{Reboot: true, SystemPartitionsToWipe: specsOf(selected.Volumes()),
+		UserDisksToWipe: selected.Disks()}
+	if len(selected.Volumes()) == 0 {
+		request.Mode = machineapi.ResetRequest_USER_DISKS
+	}
+
+	if err := m.sendReset(ctx, s, request); err != nil && !s.ambiguous(err) {
+		return err
+	}
+
+	return m.settle(ctx, m.leftIdle(boot))
 }
 
 func (m *Machine) sendReset(ctx context.Context, s *session, request *machineapi.ResetRequest) error {

@@ -19,8 +19,9 @@ type Order struct {
 
 // Plan decides the next step of an order, at most one new step at a time: control planes one by one, the leader of
 // etcd last, then workers within the budget of their pool. Before a machine goes out of service, every other control
-// plane must work, and etcd must keep its quorum without it. It is done once the operation ran on every machine of
-// the order, each works again, and its node is uncordoned.
+// plane must work, and etcd must keep its quorum without it. A control plane that loses the data of etcd leaves etcd
+// first. It is done once the operation ran on every machine of the order, each works again, and its node is
+// uncordoned.
 func Plan(want cluster.Spec, have cluster.Snapshot, p cluster.Policy, asked Order) cluster.Decision {
 	var d cluster.Decision
 
@@ -61,6 +62,10 @@ func next(
 	if have.Machines[m.Name].Access != step.Member {
 		hold(d, m, "does not respond"+cluster.Because(have.Machines[m.Name].Cause))
 
+		return
+	}
+
+	if m.Role == step.ControlPlane && asked.LosesEtcd() && !d.TakeOutOfEtcd(want, have, m, p) {
 		return
 	}
 
@@ -114,6 +119,10 @@ func refusals(want cluster.Spec, have cluster.Snapshot, asked Order) []step.Refu
 		case asked.OfControlPlanes() && m.Role != step.ControlPlane:
 			refused = append(refused, step.Refusal{Machine: m.Name, Reason: "it is a worker",
 				Remedy: "Name control planes only"})
+		case asked.LosesEtcd() && m.Role == step.ControlPlane && isOnlyMember(want, have, m):
+			refused = append(refused, step.Refusal{Machine: m.Name,
+				Reason: "it is the last etcd member, so the cluster would end",
+				Remedy: "Add another control plane first, or restore the cluster from an etcd snapshot"})
 		case access == step.Maintenance, access == step.Foreign:
 			refused = append(refused, step.Refusal{Machine: m.Name,
 				Reason: "it does not respond as a machine of this cluster" + cluster.Because(have.Machines[m.Name].Cause),
@@ -122,4 +131,16 @@ func refusals(want cluster.Spec, have cluster.Snapshot, asked Order) []step.Refu
 	}
 
 	return refused
+}
+
+// isOnlyMember is true for the control plane that alone has the data of etcd. While etcd does not respond, the spec
+// decides.
+func isOnlyMember(want cluster.Spec, have cluster.Snapshot, m cluster.Machine) bool {
+	if !have.Etcd.Known {
+		return len(cluster.OfRole(want.Machines, step.ControlPlane))+len(want.OtherControlPlanes) == 1
+	}
+
+	_, member := have.MemberOf(m)
+
+	return member && len(have.Etcd.Members) == 1
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // running is a working cluster of three control planes and some workers.
@@ -161,5 +163,74 @@ func TestPlan_refusesWhatCannotBe(t *testing.T) {
 	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held,
 		"cp-2: it does not respond as a machine of this cluster") {
 		t.Errorf("%v, %s", steps, held)
+	}
+}
+
+var wiped = operation.Operation{Kind: operation.Reset, Wipe: wipe.Select([]string{wipe.Ephemeral}, nil)}
+
+// A control plane leaves etcd before its data is wiped. One whose etcd does not run, such as with a broken EPHEMERAL,
+// is removed from etcd by another one.
+func TestPlan_wipesNoMemberOfEtcd(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(0)
+
+	if steps, held := decide(t, want, have, wiped); !slices.Equal(steps,
+		[]string{"remove control plane cp-1 from etcd (drains it)"}) {
+		t.Errorf("a healthy one: %v, %s", steps, held)
+	}
+
+	member, _ := have.MemberOf(want.Machines[0])
+
+	change(have, "cp-1", func(s *step.MachineState) {
+		s.Stage, s.Ready, s.MemberID, s.EtcdService = step.StageBooting, false, "", ""
+	})
+
+	if steps, held := decide(t, want, have, wiped); len(steps) != 1 ||
+		!strings.HasPrefix(steps[0], "remove etcd member "+member.ID+" of cp-1 through cp-") {
+		t.Errorf("a broken one: %v, %s", steps, held)
+	}
+
+	have.Etcd.Members = slices.DeleteFunc(have.Etcd.Members, func(m etcdstate.Member) bool { return m.ID == member.ID })
+
+	if steps, held := decide(t, want, have, wiped); len(steps) != 1 ||
+		!strings.HasPrefix(steps[0], "wipe EPHEMERAL of cp-1 and reboot it") {
+		t.Errorf("one that is out: %v, %s", steps, held)
+	}
+}
+
+// No member leaves while another control plane does not work, or while etcd is silent. The last one never leaves.
+func TestPlan_wipesOnlyWithQuorum(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(1)
+	change(have, "cp-3", func(s *step.MachineState) { s.Access = step.Unreachable })
+
+	if steps, held := decide(t, want, have, wiped); len(steps) > 0 || !strings.Contains(held, "stays in etcd for now: cp-3") {
+		t.Errorf("beside a lost one: %v, %s", steps, held)
+	}
+
+	have.Etcd.Known = false
+
+	if steps, held := decide(t, want, have, wiped); len(steps) > 0 || !strings.Contains(held, "after etcd responds") {
+		t.Errorf("without etcd: %v, %s", steps, held)
+	}
+
+	want, have = running(0)
+	want.Machines, have.Etcd.Members = want.Machines[:1], have.Etcd.Members[:1]
+
+	for _, known := range []bool{true, false} {
+		have.Etcd.Known = known
+
+		if steps, held := decide(t, want, have, wiped); len(steps) > 0 || !strings.Contains(held, "it is the last etcd member") {
+			t.Errorf("the last one, etcd known %t: %v, %s", known, steps, held)
+		}
+	}
+
+	disks := operation.Operation{Kind: operation.Reset, Wipe: wipe.Select(nil, []string{"/dev/sdb"})}
+	have.Etcd.Known = true
+
+	if steps, held := decide(t, want, have, disks); len(steps) != 1 {
+		t.Errorf("a disk of the last one: %v, %s", steps, held)
 	}
 }

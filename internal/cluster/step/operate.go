@@ -26,8 +26,10 @@ func (s Operate) Disrupts() bool { return s.Reboots() }
 // OneByOne is always true.
 func (s Operate) OneByOne() bool { return true }
 
-// Impact is that of a reboot.
-func (s Operate) Impact() Impact { return Impact{Drains: s.Drain, Reboots: s.Reboots()} }
+// Impact is that of a reboot, or of a wipe.
+func (s Operate) Impact() Impact {
+	return Impact{Drains: s.Drain, Reboots: s.Reboots(), Wipes: s.Kind == operation.Reset}
+}
 
 // ChangesEtcd reports whether the operation is one of the control planes.
 func (s Operate) ChangesEtcd() bool { return s.OfControlPlanes() }

@@ -50,6 +50,7 @@ func TestStep_whatEachKindDoes(t *testing.T) {
 		"volumes":                           {step: step.ReplaceVolumes{}, impact: step.Impact{Wipes: true, ReplacesPod: true}, disrupts: true},
 		"kubelet":                           {step: step.RestartKubelet{}},
 		"asked-for reboot":                  {step: step.Operate{Operation: operation.Operation{Kind: operation.Reboot}, Evacuation: drain}, impact: step.Impact{Drains: true, Reboots: true}, disrupts: true, oneByOne: true},
+		"asked-for wipe":                    {step: step.Operate{Operation: operation.Operation{Kind: operation.Reset}}, impact: step.Impact{Reboots: true, Wipes: true}, disrupts: true, oneByOne: true},
 		"asked-for defragmentation":         {step: step.Operate{Operation: operation.Operation{Kind: operation.Defragment}}, oneByOne: true},
 		"node":                              {step: step.DeleteNode{}},
 		"images":                            {step: step.PullImages{}},

@@ -44,6 +44,10 @@ type Storage struct {
 	Images images.Pulled
 	// Own are those of OwnVolumes that got separate partitions at the installation.
 	Own map[string]bool
+	// Broken: the file system of EPHEMERAL is damaged, so that it is never mounted until it is wiped.
+	Broken bool
+	// written are the volumes and disks with data of a test, by volume or path.
+	written map[string]bool
 	// meta is the values on META; no other partition's wipe touches them.
 	meta map[uint8]string
 }
@@ -119,6 +123,8 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 		d := &m.Disk
 
 		for _, label := range labels {
+			delete(d.written, label)
+
 			switch label {
 			case "STATE":
 				d.Config, d.NodeID = nil, ""
@@ -126,7 +132,7 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 				delete(d.meta, metakeys.StateEncryptionConfig) // Talos 1.13, ResetSystemDiskSpec
 			case "EPHEMERAL":
 				snapshot, d.Snapshot = d.Snapshot, ""
-				d.CNI = false
+				d.CNI, d.Broken = false, false
 			case "META":
 				d.Installed, d.meta = false, nil
 			}
@@ -160,6 +166,42 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 	}
 
 	m.RemoveFile(snapshot)
+}
+
+// EphemeralBroken reports whether EPHEMERAL cannot be mounted.
+func (m *Hardware) EphemeralBroken() bool {
+	m.World.Lock()
+	defer m.World.Unlock()
+
+	return m.Disk.Broken
+}
+
+// WipeDisks empties user disks.
+func (m *Hardware) WipeDisks(paths []string) {
+	m.World.Update(func() {
+		for _, path := range paths {
+			delete(m.Disk.written, path)
+		}
+	})
+}
+
+// Write puts data of a test on a volume or a user disk, and Holds reports whether it is still there.
+func (m *Hardware) Write(to string) {
+	m.World.Update(func() {
+		if m.Disk.written == nil {
+			m.Disk.written = map[string]bool{}
+		}
+
+		m.Disk.written[to] = true
+	})
+}
+
+// Holds is true for a volume or a user disk with the data of Write.
+func (m *Hardware) Holds(on string) bool {
+	m.World.Lock()
+	defer m.World.Unlock()
+
+	return m.Disk.written[on]
 }
 
 // RemoveFile deletes a file that stands for one on the disk, if there is one.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/extensions"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
@@ -167,6 +168,10 @@ func (b *Boot) publishSystemDisk(disk string) {
 			r.TypedSpec().Phase = block.VolumePhaseReady
 			r.TypedSpec().Location = fmt.Sprintf("%s%d", disk, 4+i)
 			r.TypedSpec().ParentLocation, r.TypedSpec().Type = disk, block.VolumeTypePartition
+
+			if label == "EPHEMERAL" && b.EphemeralBroken() {
+				r.TypedSpec().Phase = block.VolumePhaseFailed
+			}
 		})
 	}
 
@@ -185,6 +190,43 @@ func (b *Boot) publishSystemDisk(disk string) {
 			} else {
 				r.TypedSpec().Type, r.TypedSpec().ParentID = block.VolumeTypeDirectory, "EPHEMERAL"
 			}
+		})
+	}
+}
+
+// UserVolumes are the volumes that the configuration adds, by the IDs of their statuses.
+func (b *Boot) UserVolumes() []string {
+	b.Mu.Lock()
+	cfg := b.active
+	b.Mu.Unlock()
+
+	if cfg == nil {
+		return nil
+	}
+
+	var ids []string
+
+	for _, volume := range cfg.UserVolumeConfigs() {
+		ids = append(ids, constants.UserVolumePrefix+volume.Name())
+	}
+
+	for _, volume := range cfg.RawVolumeConfigs() {
+		ids = append(ids, constants.RawVolumePrefix+volume.Name())
+	}
+
+	for _, volume := range cfg.ExistingVolumeConfigs() {
+		ids = append(ids, constants.ExistingVolumePrefix+volume.Name())
+	}
+
+	return ids
+}
+
+// publishUserVolumes makes the volumes of the configuration visible on an installed machine.
+func (b *Boot) publishUserVolumes(disk string) {
+	for i, id := range b.UserVolumes() {
+		Modify(b, block.NewVolumeStatus(block.NamespaceName, id), func(r *block.VolumeStatus) {
+			r.TypedSpec().Phase, r.TypedSpec().Type = block.VolumePhaseReady, block.VolumeTypePartition
+			r.TypedSpec().Location, r.TypedSpec().ParentLocation = fmt.Sprintf("%s%d", disk, 11+i), disk
 		})
 	}
 }
@@ -233,6 +275,10 @@ func (b *Boot) publishConfig() error {
 
 	if !b.InMaintenance() {
 		b.publishCluster()
+
+		if disk := b.SystemDisk(); disk != "" {
+			b.publishUserVolumes(disk)
+		}
 	}
 
 	return nil

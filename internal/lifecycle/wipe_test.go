@@ -1,0 +1,233 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
+)
+
+// wiping is a reset of volumes and user disks.
+func wiping(volumes, disks []string) operation.Operation {
+	return operation.Operation{Kind: operation.Reset, Wipe: wipe.Select(volumes, disks)}
+}
+
+var ofEphemeral = wiping([]string{wipe.Ephemeral}, nil)
+
+const userVolumes = "apiVersion: v1alpha1\nkind: UserVolumeConfig\nname: data\n" +
+	"provisioning: {diskSelector: {match: system_disk}, minSize: 1GB}\n---\n" +
+	"apiVersion: v1alpha1\nkind: RawVolumeConfig\nname: blocks\n" +
+	"provisioning: {diskSelector: {match: system_disk}, minSize: 1GB}\n"
+
+// withUserVolumes creates a site whose machines have user volumes and a second disk, all with data.
+func (s *site) withUserVolumes() {
+	s.t.Helper()
+
+	for i, m := range s.want.Machines {
+		config := s.render(m.Role, userVolumes)
+		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
+	}
+
+	s.create()
+
+	for _, m := range s.sim.Machines() {
+		for _, place := range []string{"EPHEMERAL", "u-data", "r-blocks", "/dev/sdb"} {
+			m.Write(place)
+		}
+	}
+}
+
+// holds checks on which volumes and disks of a machine data is left.
+func (s *site) holds(machine string, want ...string) {
+	s.t.Helper()
+
+	m := s.sim.Machine(machine)
+	held := slices.DeleteFunc([]string{"/dev/sdb", "EPHEMERAL", "r-blocks", "u-data"},
+		func(place string) bool { return !m.Holds(place) })
+
+	if !slices.Equal(held, want) {
+		s.t.Errorf("%s holds data on %q, want %q", machine, held, want)
+	}
+
+	if !m.Configured() {
+		s.t.Errorf("%s lost its configuration", machine)
+	}
+}
+
+// A broken EPHEMERAL of a worker is wiped alone: the machine rejoins with its configuration and its user volumes.
+func TestWipe_repairsAWorker(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 2, sim.Options{})
+	s.withUserVolumes()
+	s.guard(1)
+
+	w := s.sim.Machine("w-1")
+	w.BreakEphemeral()
+
+	if err := w.AwaitStage(bounded(t), sim.StageBooting); err != nil {
+		t.Fatal(err)
+	}
+
+	result, err := s.operates(ofEphemeral, "w-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if done := texts(result.Done); !slices.Contains(done, "wipe EPHEMERAL of w-1 and reboot it") {
+		t.Errorf("did %q", done)
+	}
+
+	s.holds("w-1", "/dev/sdb", "r-blocks", "u-data")
+	s.schedulable()
+
+	if again := s.converge(); len(again.Done) > 0 {
+		t.Errorf("the next run did %v", again.Done)
+	}
+}
+
+// A control plane whose EPHEMERAL is broken cannot leave etcd: another one removes its member, and it joins again.
+func TestWipe_repairsAControlPlane(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, sim.Options{})
+	s.withUserVolumes()
+	s.guard(1)
+
+	members := s.membership()
+
+	s.sim.Machine("cp-2").BreakEphemeral()
+
+	if err := s.sim.Machine("cp-2").AwaitStage(bounded(t), sim.StageBooting); err != nil {
+		t.Fatal(err)
+	}
+
+	result, err := s.operates(ofEphemeral, "cp-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	removed := slices.IndexFunc(result.Done, func(s step.Step) bool { _, is := s.(step.RemoveMember); return is })
+	wiped := slices.IndexFunc(result.Done, func(s step.Step) bool { _, is := s.(step.Operate); return is })
+
+	if removed < 0 || wiped < removed {
+		t.Errorf("did %q", texts(result.Done))
+	}
+
+	s.hasMembers(3)
+	s.holds("cp-2", "/dev/sdb", "r-blocks", "u-data")
+	s.schedulable()
+
+	if now := s.membership(); slices.Equal(now, members) {
+		t.Errorf("etcd has the members %v as before", now)
+	}
+
+	if left := s.order("EtcdLeaveCluster"); len(left) > 0 {
+		t.Errorf("%v left etcd", left)
+	}
+}
+
+// Healthy control planes leave etcd before their data is wiped, one after the other, and all join again.
+func TestWipe_healthyControlPlanesLeaveEtcd(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, sim.Options{})
+	s.withUserVolumes()
+	s.guard(1)
+
+	if _, err := s.operates(ofEphemeral); err != nil {
+		t.Fatal(err)
+	}
+
+	left, wiped := s.order("EtcdLeaveCluster"), s.order("Reset")
+	if len(left) != 3 || !slices.Equal(left, wiped) {
+		t.Errorf("left etcd: %v, wiped: %v", left, wiped)
+	}
+
+	s.hasMembers(3)
+	s.schedulable()
+
+	for _, m := range s.want.Machines {
+		s.holds(m.Name, "/dev/sdb", "r-blocks", "u-data")
+	}
+}
+
+// User disks and user volumes are wiped without the data of etcd, so no member leaves.
+func TestWipe_userDisksAndVolumes(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, sim.Options{})
+	for _, m := range s.sim.Machines() {
+		m.Disks = append(m.Disks, machined.Disk{Path: "/dev/sdb", Size: 10 << 30})
+	}
+
+	s.withUserVolumes()
+
+	if _, err := s.operates(wiping(nil, []string{"/dev/sdb"}), "cp-1"); err != nil {
+		t.Fatal(err)
+	}
+
+	s.holds("cp-1", "EPHEMERAL", "r-blocks", "u-data")
+	s.hasMembers(1)
+
+	if _, err := s.operates(wiping([]string{"u-data"}, []string{"/dev/sdb"}), "w-1"); err != nil {
+		t.Fatal(err)
+	}
+
+	s.holds("w-1", "EPHEMERAL", "r-blocks")
+	s.schedulable()
+}
+
+// What cannot be wiped is refused before any machine is touched.
+func TestWipe_refusals(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, sim.Options{})
+	s.create()
+
+	for name, test := range map[string]struct {
+		asked    operation.Operation
+		on, says string
+	}{
+		"the last etcd member": {ofEphemeral, "cp-1", "it is the last etcd member"},
+		"an unknown volume":    {wiping([]string{"EPHEMERAL", "u-none"}, nil), "w-1", "it has no volume u-none"},
+		"the system disk":      {wiping(nil, []string{"/dev/sda"}), "w-1", "disk /dev/sda is the system disk"},
+		"an unknown disk":      {wiping(nil, []string{"/dev/sdz"}), "w-1", "it has no disk /dev/sdz"},
+	} {
+		var refused *lifecycle.RefusedError
+		if _, err := s.operates(test.asked, test.on); !errors.As(err, &refused) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+
+		if sent := slices.Concat(s.order("Reset"), s.order("EtcdLeaveCluster")); len(sent) > 0 {
+			t.Errorf("%s: %v were disrupted", name, sent)
+		}
+	}
+
+	s.schedulable()
+}
+
+// In Talos 1.14, a directory is wiped only with the volume below it.
+func TestWipe_directories(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, sim.Options{TalosVersion: talos114})
+	s.withDocuments()
+	s.create()
+
+	if _, err := s.operates(wiping([]string{"LOG"}, nil), "w-1"); err == nil ||
+		!strings.Contains(err.Error(), "volume LOG is a directory of EPHEMERAL, which is not wiped") {
+		t.Error(err)
+	}
+
+	if _, err := s.operates(wiping([]string{"EPHEMERAL", "LOG"}, nil), "w-1"); err != nil {
+		t.Error(err)
+	}
+}
