@@ -16,7 +16,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var _ action.ActionWithConfigure = (*operationAction)(nil)
+var (
+	_ action.ActionWithConfigure  = (*operationAction)(nil)
+	_ action.ActionWithModifyPlan = (*operationAction)(nil)
+)
 
 // operationAction runs an operation when Terraform invokes it.
 type operationAction struct {
@@ -41,6 +44,16 @@ func (a *operationAction) Schema(ctx context.Context, _ action.SchemaRequest, re
 	resp.Schema = schema.Schema{
 		MarkdownDescription: a.kind.description + " Needs Terraform 1.14; for OpenTofu, use the resource of the same name.",
 		Attributes:          attributes,
+	}
+}
+
+// ModifyPlan implements the framework: it warns about data that the operation wipes.
+func (a *operationAction) ModifyPlan(
+	ctx context.Context, req action.ModifyPlanRequest, resp *action.ModifyPlanResponse,
+) {
+	asked, diags := a.kind.read(ctx, req.Config)
+	if resp.Diagnostics.Append(diags...); !asked.inPods(&resp.Diagnostics) {
+		asked.announce(&resp.Diagnostics)
 	}
 }
 

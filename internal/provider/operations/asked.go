@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // asked is an operation as configured. Arguments that a kind does not have are null.
@@ -25,6 +26,8 @@ type asked struct {
 	service        types.String
 	drain          types.Object
 	maxUnavailable types.String
+	wipe           types.List
+	userDisks      types.List
 	path           types.String
 	overwrite      types.Bool
 	leaver         leaver
@@ -41,7 +44,8 @@ func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 
 	a := asked{kind: k}
 	targets := map[string]any{"cluster": &a.cluster, "machines": &a.machines, "access": &a.access,
-		"service": &a.service, "drain": &a.drain, "max_unavailable": &a.maxUnavailable, "path": &a.path,
+		"service": &a.service, "wipe": &a.wipe, "user_disks": &a.userDisks, "drain": &a.drain, "max_unavailable": &a.maxUnavailable,
+		"path": &a.path,
 		"overwrite": &a.overwrite, "machine": &a.leaver.machine, "uuid": &a.leaver.uuid, "on_leave": &a.leaver.onLeave,
 		"deletion_protection": &a.leaver.protection}
 
@@ -54,7 +58,26 @@ func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 
 // operation is the operation on each machine.
 func (a asked) operation() operation.Operation {
-	return operation.Operation{Kind: a.kind.kind, Service: a.service.ValueString()}
+	return operation.Operation{Kind: a.kind.kind, Service: a.service.ValueString(), Wipe: a.selected()}
+}
+
+// selected is what a reset wipes: EPHEMERAL, unless something else is named.
+func (a asked) selected() wipe.Selection {
+	volumes, disks := (&tf.Reader{}).Texts(a.wipe), (&tf.Reader{}).Texts(a.userDisks)
+	if a.kind.kind == operation.Reset && a.wipe.IsNull() && a.userDisks.IsNull() {
+		volumes = []string{wipe.Ephemeral}
+	}
+
+	return wipe.Select(volumes, disks)
+}
+
+// unknown reports whether the text of the operation depends on a value that is only known later.
+func (a asked) unknown() bool {
+	r := &tf.Reader{}
+	r.Texts(a.wipe)
+	r.Texts(a.userDisks)
+
+	return r.Unknown || a.service.IsUnknown()
 }
 
 // named are the machines that the configuration names; nil for none.
@@ -90,7 +113,7 @@ func (a asked) evacuation() step.Evacuation {
 // later.
 func (a asked) forecast() types.List {
 	known := a.machines.Elements()
-	if a.machines.IsNull() || a.machines.IsUnknown() || a.service.IsUnknown() {
+	if a.machines.IsNull() || a.machines.IsUnknown() || a.unknown() {
 		return types.ListUnknown(types.StringType)
 	}
 

@@ -30,6 +30,33 @@ var (
 		"Allowed: a cluster on metal or VMs. A pod leaves its cluster before talosop deletes it.",
 		"To remove machines in pods, change `machines` or `replicas` of their resource.")
 
+	volumeNotWiped = Messages.Invalid("reset_volume_not_wiped",
+		"Found {{quote .volume}}{{if .configuration}}, without which the machine has no configuration or no network for "+
+			"its return{{end}}.",
+		"Allowed: `EPHEMERAL`, `ETCD`, `CRI`, `KUBELET`, `LOG`, and volumes of the machine configuration by their IDs, such "+
+			"as `u-data`.",
+		"{{if .configuration}}To reset a machine for good, remove it from its resource. {{end}}To list the volumes of a "+
+			"machine, run `talosctl get volumestatus`. Whole disks belong in `user_disks`.")
+
+	diskNotAPath = Messages.Invalid("reset_disk_not_a_path",
+		"Found {{quote .disk}}.",
+		"Allowed: the path of a disk in `/dev`, such as `/dev/sdb`. Talos resolves no links, such as those below "+
+			"`/dev/disk`.",
+		"To list the disks of a machine, run `talosctl get disks`.")
+
+	podsNotWiped = Messages.Invalid("reset_of_pods",
+		"The machines of the cluster are pods, which have no partitions and no disks.",
+		"Allowed: clusters whose `mode` is `metal`.",
+		"To give a machine new volumes, remove it from its resource and add it again.")
+
+	volumesWiped = Messages.Warning("volumes_wiped",
+		"Data on machines is wiped: {{brief .machines}}",
+		"The apply wipes {{if .volumes}}{{.volumes}}{{end}}{{if and .volumes .disks}} and {{end}}{{if .disks}}the "+
+			"{{plural .disks \"disk\" \"disks\"}} {{.disks}}{{end}} of {{.machines}}.",
+		"{{if .etcd}}Local data of pods, images and logs are lost. A control plane leaves etcd first, and joins it again "+
+			"without data. {{end}}All other volumes stay: `STATE` with the machine configuration, `META`, and user, raw and "+
+			"existing volumes{{if .disks}} on other disks{{end}}.")
+
 	pathExists = Messages.Invalid("support_bundle_exists",
 		"Found {{quote .path}}: {{.cause}}.",
 		"Allowed: the path of a new file.",

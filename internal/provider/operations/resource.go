@@ -85,6 +85,7 @@ func (r *operationResource) ModifyPlan(
 
 	asked, diags := r.kind.read(ctx, req.Plan)
 	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("cluster"), &asked.cluster)...) // it is write-only
 
 	runs := req.State.Raw.IsNull() || changed(req.State, req.Plan)
 	unfinished := unfinishedIn(ctx, req.State, &resp.Diagnostics)
@@ -92,11 +93,13 @@ func (r *operationResource) ModifyPlan(
 	switch {
 	case resp.Diagnostics.HasError(), !runs && len(unfinished.Elements()) == 0:
 		return
-	case asked.occupied(ctx, &resp.Diagnostics):
+	case asked.occupied(ctx, &resp.Diagnostics), asked.inPods(&resp.Diagnostics):
 		return
 	case !runs:
 		asked.machines = unfinished
 	}
+
+	asked.announce(&resp.Diagnostics)
 
 	for name, value := range map[string]attr.Value{
 		operations: asked.forecast(), left: types.ListUnknown(types.StringType), finishedAt: types.StringUnknown(),
@@ -117,7 +120,7 @@ func unfinishedIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostic
 
 // changed reports whether the plan changes an argument that triggers the operation.
 func changed(state tfsdk.State, plan tfsdk.Plan) bool {
-	for _, name := range []string{triggers, "machines", "service", "path"} {
+	for _, name := range []string{triggers, "machines", "service", "path", "wipe", "user_disks"} {
 		at := tftypes.NewAttributePath().WithAttributeName(name)
 
 		before, _, err := tftypes.WalkAttributePath(state.Raw, at)

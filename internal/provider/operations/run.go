@@ -33,6 +33,10 @@ func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(
 		return a.collect(ctx, m, tell)
 	}
 
+	if diags := (diag.Diagnostics{}); a.inPods(&diags) {
+		return outcome{left: a.named()}, diags
+	}
+
 	handle, bundle, diags := m.ClusterOf(ctx, a.cluster)
 	p := providerdata.OfHandle(handle, a.kind.name, &diags)
 	a.put(ctx, &p)

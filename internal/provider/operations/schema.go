@@ -35,6 +35,10 @@ func (k kind) arguments() map[string]schema.Attribute {
 		attributes["service"] = tf.RequiredString("ID of the service, such as `kubelet` or `ext-iscsid`.")
 	}
 
+	if k.kind == operation.Reset {
+		maps.Copy(attributes, wipeAttributes())
+	}
+
 	if k.kind == operation.Collect {
 		attributes["path"] = tf.RequiredString("Path of the file, a ZIP archive that only its owner can read, relative " +
 			"to the folder where Terraform runs. The provider creates missing folders.")
