@@ -1,16 +1,20 @@
 package lifecycle_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
@@ -229,5 +233,38 @@ func TestWipe_directories(t *testing.T) {
 
 	if _, err := s.operates(wiping([]string{"EPHEMERAL", "LOG"}, nil), "w-1"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A process that is killed around a call leaves a cluster in which the next run wipes the machine, which joins again.
+func TestWipe_killed(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, sim.Options{})
+	s.withUserVolumes()
+
+	asked := operate.Order{Operation: ofEphemeral, Machines: []string{"cp-2"}}
+	run := func(ctx context.Context, r *lifecycle.Runner, want cluster.Spec) error {
+		_, err := r.Operate(ctx, want, asked)
+
+		return err
+	}
+
+	for _, at := range []point{{"cp-2", "EtcdLeaveCluster", 1}, {"cp-2", "Reset", 1}} {
+		for _, served := range []bool{true, false} {
+			if !served && !testenv.Everything() {
+				continue
+			}
+
+			s.kill(at, served, run)
+
+			if _, err := s.operates(ofEphemeral, "cp-2"); err != nil {
+				t.Fatalf("killed at %s (served %t): %v", at, served, err)
+			}
+
+			s.hasMembers(3)
+			s.holds("cp-2", "/dev/sdb", "r-blocks", "u-data")
+			s.schedulable()
+		}
 	}
 }
