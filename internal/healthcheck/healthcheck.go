@@ -30,10 +30,13 @@ type Object struct {
 	JSONPath, Value string
 }
 
-// HTTP is a check of a URL's response.
+// HTTP is a request to a URL, and the response that it must get.
 type HTTP struct {
 	URL string
-	// Status is the expected status, and Contains is the text that the body must contain; empty for any.
+	// Method and Body are those of the request: GET without a body by default.
+	Method, Body string
+	// Status is the expected status; by default 200 for GET, and any 2xx for other methods. Contains is the text that
+	// the response must contain; empty for any.
 	Status   int
 	Contains string
 	// CA that signed the certificate of the server, in PEM; empty for those of the system.

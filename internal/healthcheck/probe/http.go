@@ -19,8 +19,8 @@ import (
 // mostBody is how much of an answer is read.
 const mostBody = 1 << 20
 
-// askURL is nil when a URL returns the expected response.
-func askURL(ctx context.Context, check healthcheck.HTTP) error {
+// Request is nil when a URL returns the expected response.
+func Request(ctx context.Context, check healthcheck.HTTP) error {
 	client, err := clientOf(check)
 	if err != nil {
 		return err
@@ -28,7 +28,9 @@ func askURL(ctx context.Context, check healthcheck.HTTP) error {
 
 	defer client.CloseIdleConnections()
 
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, check.URL, nil)
+	method := cmp.Or(check.Method, http.MethodGet)
+
+	request, err := http.NewRequestWithContext(ctx, method, check.URL, strings.NewReader(check.Body))
 	if err != nil {
 		return withoutURL(err)
 	}
@@ -51,7 +53,7 @@ func askURL(ctx context.Context, check healthcheck.HTTP) error {
 		return withoutURL(err)
 	}
 
-	if want := cmp.Or(check.Status, http.StatusOK); answer.StatusCode != want {
+	if want := expected(method, check.Status, answer.StatusCode); answer.StatusCode != want {
 		return fmt.Errorf("the response is %s, expected %d%s", answer.Status, want, elsewhere(request, answer, check))
 	}
 
@@ -60,6 +62,15 @@ func askURL(ctx context.Context, check healthcheck.HTTP) error {
 	}
 
 	return nil
+}
+
+// expected is the status that a response must have. A method that changes something returns any 2xx.
+func expected(method string, wanted, got int) int {
+	if wanted == 0 && method != http.MethodGet && got/100 == 2 {
+		return got
+	}
+
+	return cmp.Or(wanted, http.StatusOK)
 }
 
 // clientOf trusts the CAs of the check, and keeps no connection.
@@ -82,13 +93,17 @@ func clientOf(check healthcheck.HTTP) (*http.Client, error) {
 const mostRedirects = 10
 
 // withoutHeaders follows a redirect to another origin without the headers of the check, which may be secret. It removes
-// Referer, too: net/http puts the URL with its query there.
+// Referer, too: net/http puts the URL with its query there. A body is not sent there at all.
 func withoutHeaders(next *http.Request, via []*http.Request) error {
 	if len(via) >= mostRedirects {
 		return fmt.Errorf("more than %d redirects", mostRedirects)
 	}
 
 	if redirect.Left(next, via) {
+		if next.ContentLength > 0 {
+			return errors.New("the server redirects the request with its body to another server")
+		}
+
 		next.Header = http.Header{}
 	}
 

@@ -51,9 +51,9 @@ func ParseJob(manifest string) (map[string]any, error) {
 	return object, nil
 }
 
-// askJob runs a job once, and is nil when it succeeds. left is why it could not be cleared away.
-func (p *Prober) askJob(ctx context.Context, check healthcheck.Check, left *error) (err error) {
-	created, err := p.create(ctx, jobOf(check))
+// RunJob runs a job of [JobOf] once, and is nil when it succeeds. left is why it could not be cleared away.
+func RunJob(ctx context.Context, cluster Cluster, job map[string]any, left *error) (err error) {
+	created, err := create(ctx, cluster, job)
 	if err != nil {
 		return err
 	}
@@ -66,14 +66,14 @@ func (p *Prober) askJob(ctx context.Context, check healthcheck.Check, left *erro
 		clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleared)
 		defer cancel()
 
-		*left = p.Cluster.RequestDeletion(clearing, ref, uid)
+		*left = cluster.RequestDeletion(clearing, ref, uid)
 		err = errors.Join(err, *left)
 	}()
 
 	var failed error
 
 	err = wait.Backoff(ctx, 100*time.Millisecond, 5*time.Second, func(ctx context.Context) error {
-		job, err := p.Cluster.GetObject(ctx, ref)
+		job, err := cluster.GetObject(ctx, ref)
 
 		switch {
 		case err != nil:
@@ -94,7 +94,7 @@ func (p *Prober) askJob(ctx context.Context, check healthcheck.Check, left *erro
 }
 
 // create makes a job. An interrupt does not cancel it: a job whose creation is unconfirmed would never be removed.
-func (p *Prober) create(ctx context.Context, job map[string]any) (map[string]any, error) {
+func create(ctx context.Context, cluster Cluster, job map[string]any) (map[string]any, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (p *Prober) create(ctx context.Context, job map[string]any) (map[string]any
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleared)
 	defer cancel()
 
-	return p.Cluster.CreateObject(ctx, job)
+	return cluster.CreateObject(ctx, job)
 }
 
 func whyFailed(job map[string]any) string {
@@ -118,11 +118,16 @@ func whyFailed(job map[string]any) string {
 	return ""
 }
 
-// jobOf is a job for one answer, under a separate name.
 func jobOf(check healthcheck.Check) map[string]any {
-	u := unstructured.Unstructured{Object: runtime.DeepCopyJSON(check.Job.Manifest)}
+	return JobOf(check.Job.Manifest, check.Name, jobLabel, check.Name)
+}
 
-	name := cmp.Or(u.GetName(), check.Name)
+// JobOf is a job for one run of a manifest, under a separate name. It and its pods have a label. name is the beginning
+// of its name if the manifest has none.
+func JobOf(manifest map[string]any, name, label, value string) map[string]any {
+	u := unstructured.Unstructured{Object: runtime.DeepCopyJSON(manifest)}
+
+	name = cmp.Or(u.GetName(), name)
 
 	u.SetName("")
 	u.SetGenerateName(name + "-")
@@ -131,12 +136,18 @@ func jobOf(check healthcheck.Check) map[string]any {
 		u.SetNamespace("default")
 	}
 
-	labels := map[string]string{jobLabel: check.Name}
-	maps.Copy(labels, u.GetLabels())
+	labels := maps.Clone(u.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+
+	labels[label] = value
 	u.SetLabels(labels)
 
+	// spec and its template are maps, or ParseJob had refused them.
+	_ = unstructured.SetNestedField(u.Object, value, "spec", "template", "metadata", "labels", label)
+
 	if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "ttlSecondsAfterFinished"); !found {
-		// spec is a map, or ParseJob had refused it.
 		_ = unstructured.SetNestedField(u.Object, keptJob, "spec", "ttlSecondsAfterFinished")
 	}
 

@@ -77,27 +77,48 @@ func (p *Prober) pass(
 ) error {
 	timeout := cmp.Or(check.Timeout, healthcheck.DefaultTimeout)
 
+	cause, err := Repeat(ctx, timeout, p.Interval, func(ctx context.Context) error {
+		return p.ask(ctx, check, left)
+	}, func(reason string) { waiting(fmt.Sprintf("for the health check %q: %s", check.Name, reason)) })
+	if cause != nil {
+		return &FailedError{check.Name, timeout, cause}
+	}
+
+	return err
+}
+
+// Repeat does something until it succeeds, at an interval (5 s by default), and reports why it did not yet. cause is
+// why it did not within its timeout. err is that ctx ended before, or cause.
+func Repeat(
+	ctx context.Context, timeout, interval time.Duration, do func(context.Context) error, waiting func(reason string),
+) (cause, err error) {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	cause := errors.New("no response")
+	cause = errors.New("no response")
 
-	err := wait.Until(within, cmp.Or(p.Interval, 5*time.Second), func(ctx context.Context) error {
-		err := p.ask(ctx, check, left)
+	err = wait.Until(within, cmp.Or(interval, 5*time.Second), func(ctx context.Context) error {
+		err := do(ctx)
 		if err == nil || wait.Over(ctx) {
 			return err // what was cut off says less than the answer before it
 		}
 
-		cause = err
-		waiting(fmt.Sprintf("for the health check %q: %s", check.Name, oneLine(err)))
+		cause = errors.New(oneLine(err))
+		waiting(cause.Error())
 
 		return err
 	})
-	if err == nil || ctx.Err() != nil {
-		return err
+
+	switch {
+	case err == nil:
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, err
+	case wait.IsPermanent(err):
+		cause = err
 	}
 
-	return &FailedError{check.Name, timeout, errors.New(oneLine(cause))}
+	return cause, cause
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
@@ -107,14 +128,14 @@ const attemptTime = 15 * time.Second
 
 func (p *Prober) ask(ctx context.Context, check healthcheck.Check, left *error) error {
 	if check.Job != nil {
-		return p.askJob(ctx, check, left)
+		return RunJob(ctx, p.Cluster, jobOf(check), left)
 	}
 
 	ctx, cancel := context.WithTimeoutCause(ctx, attemptTime, fmt.Errorf("no response within %s", attemptTime))
 	defer cancel()
 
 	if check.HTTP != nil {
-		return askURL(ctx, *check.HTTP)
+		return Request(ctx, *check.HTTP)
 	}
 
 	return p.askObject(ctx, *check.Object)
