@@ -71,6 +71,7 @@ func TestLock_onClusters(t *testing.T) {
 		t.Run("expires", func(t *testing.T) { testLockExpires(t, l) })
 		t.Run("of a forger", func(t *testing.T) { testLockOfAForger(t, l) })
 		t.Run("deleted", func(t *testing.T) { testLockDeleted(t, l) })
+		t.Run("has annotations", func(t *testing.T) { testLockHasAnnotations(t, l) })
 		t.Run("of another lease", func(t *testing.T) { testLockOfAnotherLease(t, l) })
 	})
 }
@@ -482,4 +483,57 @@ func queued(t *testing.T, want int) error {
 	}
 
 	return nil
+}
+
+// Only the holder changes annotations of the Lease. They stay for the next one, even if another client deletes the
+// Lease meanwhile.
+func testLockHasAnnotations(t *testing.T, l *living) {
+	t.Helper()
+
+	const key = "talosop.dev/hooks"
+
+	first, second := l.lock(t, "first", time.Hour), l.lock(t, "second", time.Hour)
+	to := func(value string) func(string) (string, error) {
+		return func(before string) (string, error) { return before + value, nil }
+	}
+
+	if err := first.Annotate(t.Context(), key, to("a")); !wait.IsPermanent(err) {
+		t.Errorf("without the lock: %v", err)
+	}
+
+	_, release, err := first.Acquire(within(t, time.Minute), nil)
+	check(t, err)
+	check(t, first.Annotate(t.Context(), key, to("a")))
+	check(t, first.Annotate(t.Context(), key, to("b")))
+	check(t, first.Held(t.Context()))
+	check(t, l.api.CoordinationV1().Leases("kube-system").Delete(t.Context(), "talosop", metav1.DeleteOptions{}))
+	check(t, first.Held(t.Context()))
+
+	failed := errors.New("it is not valid")
+	if err := first.Annotate(t.Context(), key, func(string) (string, error) { return "", failed }); !errors.Is(err, failed) {
+		t.Errorf("a change that fails: %v", err)
+	}
+
+	release()
+
+	if value, err := second.Annotation(t.Context(), key); err != nil || value != "ab" {
+		t.Errorf("the next run reads %q (%v)", value, err)
+	}
+
+	_, release, err = second.Acquire(within(t, time.Minute), nil)
+	check(t, err)
+
+	defer release()
+
+	l.replaceHolder(t, "thief")
+
+	if err := second.Annotate(t.Context(), key, to("c")); err == nil || !strings.Contains(err.Error(), "held by \"thief\"") {
+		t.Errorf("a lock that was lost: %v", err)
+	}
+
+	if value, err := second.Annotation(t.Context(), key); err != nil || value != "ab" {
+		t.Errorf("it is now %q (%v)", value, err)
+	}
+
+	l.replaceHolder(t, "")
 }

@@ -46,6 +46,8 @@ type holder struct {
 	written bool
 	// over is why it ended against its will.
 	over error
+	// annotations are those that it wrote into the lease, for one that another client deleted.
+	annotations map[string]string
 }
 
 func (h *holder) retry() time.Duration { return min(h.duration/attempts, maxRetry) }
@@ -202,7 +204,7 @@ func (h *holder) claim(ctx context.Context, take func(*coordinationv1.Lease) boo
 	lease, err := h.leases.Get(ctx, h.lease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err := h.leases.Create(ctx, h.write(&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: h.lease},
+			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: h.lease, Annotations: h.annotations},
 		}), metav1.CreateOptions{})
 
 		return "", err
@@ -219,6 +221,45 @@ func (h *holder) claim(ctx context.Context, take func(*coordinationv1.Lease) boo
 	_, err = h.leases.Update(ctx, h.write(lease), metav1.UpdateOptions{})
 
 	return "", err
+}
+
+// annotate changes an annotation of the lease, which has to be ours, and renews it. A conflict is an error, after which
+// it may be repeated.
+func (h *holder) annotate(ctx context.Context, key string, change func(string) (string, error)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if h.over != nil {
+		return h.over
+	}
+
+	lease, err := h.leases.Get(ctx, h.lease, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+
+	if other := holderOf(lease); other != h.identity {
+		return fmt.Errorf("the lock of the cluster is held by %q", other)
+	}
+
+	value, err := change(lease.Annotations[key])
+	if err != nil {
+		return wait.Permanent(err)
+	}
+
+	if lease.Annotations == nil {
+		lease.Annotations = map[string]string{}
+	}
+
+	if lease.Annotations[key] = value; value == "" {
+		delete(lease.Annotations, key)
+	}
+
+	if _, err = h.leases.Update(ctx, h.write(lease), metav1.UpdateOptions{}); err == nil {
+		h.annotations = map[string]string{key: value}
+	}
+
+	return err
 }
 
 // write puts the holder in a lease.

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -186,10 +189,45 @@ func (l *Lock) Held(ctx context.Context) error {
 	l.mu.Unlock()
 
 	if h == nil {
-		return wait.Permanent(errors.New("the lock of the cluster is not held"))
+		return errNotHeld
 	}
 
 	return h.renew(ctx)
+}
+
+// errNotHeld is the error of calls that need the lock.
+var errNotHeld = wait.Permanent(errors.New("the lock of the cluster is not held"))
+
+// Annotation is an annotation of the Lease, whatever run holds it; empty where there is none.
+func (l *Lock) Annotation(ctx context.Context, key string) (string, error) {
+	lease, err := l.api.CoordinationV1().Leases(leaseNamespace).Get(ctx, l.lease, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+
+	if err != nil {
+		return "", fmt.Errorf("read the Lease %s/%s: %w", leaseNamespace, l.lease, api.WithoutURL(err))
+	}
+
+	return lease.Annotations[key], nil
+}
+
+// Annotate changes an annotation of the Lease, if the lock is held. An empty value removes it. An error of change is
+// permanent, as is a lock that is not held. After any other error, it may be repeated.
+func (l *Lock) Annotate(ctx context.Context, key string, change func(before string) (string, error)) error {
+	l.mu.Lock()
+	h := l.holder
+	l.mu.Unlock()
+
+	if h == nil {
+		return errNotHeld
+	}
+
+	if err := h.annotate(ctx, key, change); err != nil {
+		return fmt.Errorf("annotate the Lease %s/%s: %w", leaseNamespace, l.lease, api.WithoutURL(err))
+	}
+
+	return nil
 }
 
 // queue orders the runs of this process.

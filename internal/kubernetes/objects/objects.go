@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
@@ -197,6 +199,25 @@ func (o *Objects) RequestDeletion(ctx context.Context, ref Reference, uid string
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s: %w", ref, err)
+	}
+
+	return nil
+}
+
+// PatchObject changes an object with a merge patch, or with a list of JSON 6902 operations, in JSON. It retries nothing.
+func (o *Objects) PatchObject(ctx context.Context, ref Reference, patch []byte) error {
+	kind, try := types.MergePatchType, &attempt{o, o.api.Library(ctx)}
+	if bytes.HasPrefix(bytes.TrimSpace(patch), []byte("[")) {
+		kind = types.JSONPatchType
+	}
+
+	err := try.on(ctx, ref, func(resources dynamic.ResourceInterface) error {
+		_, err := resources.Patch(ctx, ref.Name, kind, patch, metav1.PatchOptions{FieldManager: objectManager})
+
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("patch %s: %w", ref, try.Answered(err))
 	}
 
 	return nil
