@@ -31,6 +31,8 @@ type Snapshot struct {
 	Elsewhere Elsewhere
 	// Rejoining are the control planes that other runs of this process replace.
 	Rejoining []Rejoining
+	// Hooks are the names of the hooks that a run began and none ended; nil where they are unknown.
+	Hooks []string
 
 	// nodes are the positions of the nodes by name, in copies that a plan works with.
 	nodes map[string]int

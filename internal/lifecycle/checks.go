@@ -34,13 +34,14 @@ func newCheckGate(checks Checks) *checkGate {
 	return &checkGate{checks: checks, answered: make(chan error, 1)}
 }
 
-// open reports whether a step may begin. Otherwise it runs the checks, and the run decides again when they passed.
-func (g *checkGate) open(ctx context.Context, step step.Step, have cluster.Snapshot, tell func(Event)) bool {
-	return g.checks == nil || !takesOut(step, have) || g.pass(ctx, tell)
+// open reports whether a working machine may go out of service. Otherwise it runs the checks, and the run decides again
+// when they passed.
+func (g *checkGate) open(ctx context.Context, tell func(Event)) bool {
+	return g.checks == nil || g.pass(ctx, tell)
 }
 
-// takesOut reports whether a step takes a working machine out of service. A broken machine may be why a check fails,
-// so it is repaired without checks.
+// takesOut reports whether a step takes a working machine out of service. A broken machine may be why a check or a hook
+// fails, so it is repaired without them.
 func takesOut(op step.Step, have cluster.Snapshot) bool {
 	s := have.Machines[op.On()]
 

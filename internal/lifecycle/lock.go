@@ -34,10 +34,13 @@ func newLeaseGate(lock Lock) *leaseGate {
 	return &leaseGate{lock: lock, acquired: make(chan acquisition, 1)}
 }
 
+// held reports whether this run has the lock, as far as it knows.
+func (t *leaseGate) held() bool { return t.lock == nil || t.release != nil }
+
 // open reports whether disruptive steps may begin. Otherwise it requests the lock. When the run has it, it decides
 // again with a new observation, because others may have changed the cluster.
 func (t *leaseGate) open(ctx context.Context, tell func(Event)) bool {
-	if t.lock == nil || t.release != nil {
+	if t.held() {
 		return true
 	}
 

@@ -8,6 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/hook"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/wipe"
@@ -176,6 +177,20 @@ type Checks interface {
 	// Pass returns once all checks pass, each within its own time, and reports what it waits for. The error names the
 	// checks that did not pass in time, and why. It cleans up even when the context ends, or reports what it left.
 	Pass(ctx context.Context, waiting func(reason string)) error
+}
+
+// Hooks are the user's hooks. They are recorded in the cluster, so that another run ends what a killed one began.
+type Hooks interface {
+	// Of are the hooks for a machine that goes out of service, and its node. It does no I/O.
+	Of(m cluster.Machine, node string) []hook.Started
+	// Recorded are the hooks of this resource that runs began and none ended.
+	Recorded(ctx context.Context) ([]hook.Started, error)
+	// Begin records a hook, and then runs its `before` until it succeeds, within its timeout. It needs the lock. Safe to
+	// repeat.
+	Begin(ctx context.Context, h hook.Started, waiting func(reason string)) error
+	// End runs the `after` of a hook until it succeeds, within its timeout, and then removes the record. It needs the
+	// lock. Safe to repeat.
+	End(ctx context.Context, h hook.Started, waiting func(reason string)) error
 }
 
 // Founding is what the runs of a process know about the one bootstrap of a cluster. Talos does not prevent a second

@@ -16,8 +16,30 @@ import (
 func (r *Runner) Refresh(ctx context.Context, want cluster.Spec) cluster.Snapshot {
 	o := newObserver(r, want).withViews()
 	o.reads = true
+	have := o.observe(ctx)
 
-	return o.observe(ctx)
+	if r.Hooks != nil && have.Kubernetes.Reachable {
+		have.Hooks = r.recordedHooks(ctx)
+	}
+
+	return have
+}
+
+// recordedHooks are the names of the hooks that an earlier run left; nil where they cannot be read.
+func (r *Runner) recordedHooks(ctx context.Context) []string {
+	found, err := r.Hooks.Recorded(ctx)
+	if err != nil {
+		r.tell(Event{State: Note, Reason: "cannot read which hooks earlier runs began: " + err.Error()})
+
+		return nil
+	}
+
+	names := []string{}
+	for _, h := range found {
+		names = append(names, h.Name)
+	}
+
+	return slices.Compact(names)
 }
 
 // goesBack is the target of an etcd downgrade that an earlier run enabled, as reported by any member. A run reads it

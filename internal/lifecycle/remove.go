@@ -12,7 +12,7 @@ import (
 // in an *[IncompleteError] like that of Teardown. Machines that accepted their reset and do not come back are in
 // Result.Away. It is idempotent.
 func (r *Runner) Remove(ctx context.Context, want cluster.Spec) (Result, error) {
-	r.Checks = nil
+	r.Checks, r.endsHooks = nil, true
 
 	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
 		return cluster.PlanRemoval(want, have, r.Policy)

@@ -54,6 +54,9 @@ type Runner struct {
 	// Checks are the user's own checks. They run before a machine goes out of service and once it is back; nil where
 	// there are none. They do not hold a teardown or a removal.
 	Checks Checks
+	// Hooks are the user's hooks around the time that machines are out of service; nil where there are none. A teardown
+	// runs none, and a removal only ends those that an earlier run left.
+	Hooks Hooks
 	// Interval is the pause between observations; zero is DefaultInterval.
 	Interval time.Duration
 	// Events receives events from several goroutines; nil is allowed.
@@ -65,6 +68,8 @@ type Runner struct {
 
 	// forecast decides about a model of the machines; nil before a run.
 	forecast func(have cluster.Snapshot) cluster.Decision
+	// endsHooks is set in a run that begins no hooks.
+	endsHooks bool
 }
 
 // Result is the result of a run.
@@ -85,6 +90,8 @@ type Result struct {
 	Left []step.Hold
 	// Away names the machines that accepted their reset and did not come back while the run waited.
 	Away []step.Hold
+	// FailedHooks are the failures of hooks after which the run continued.
+	FailedHooks []string
 }
 
 // Converge makes the machines what want says. It returns once nothing is left to do and every machine is a working
@@ -122,6 +129,7 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 // error. It is idempotent.
 func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {
 	want.RestoreFrom, r.Checks = "", nil // a teardown restores nothing and checks no health
+	r.endsHooks = true
 
 	going := want
 	going.Machines, going.Removed = nil, want.Machines
@@ -135,7 +143,7 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 		return r.Remove(ctx, going)
 	}
 
-	want.OtherControlPlanes, going.OtherControlPlanes = nil, nil
+	want.OtherControlPlanes, going.OtherControlPlanes, r.Hooks = nil, nil, nil
 
 	result, err := r.runWith(ctx, want, newObserver(r, want).withoutEtcd(), func(have cluster.Snapshot) cluster.Decision {
 		return cluster.PlanTeardown(want, have, r.Policy)
@@ -206,6 +214,7 @@ func (r *Runner) runWith(
 		watch.news.close()
 		work.wait(watch)
 		work.checks.close(r.tell)
+		work.hooks.undo(ctx, work.gate)
 		work.gate.close()
 		work.standing.leave()
 	}()
@@ -241,7 +250,7 @@ func (r *Runner) loop(
 			return r.giveUp(ctx, want, watch, work, decision, &RefusedError{decision.Refusals})
 		}
 
-		if decision.Done() && work.idle() && work.checks.settled(ctx, r.tell) {
+		if decision.Done() && work.idle() && work.hooks.settled(ctx, work.gate) && work.checks.settled(ctx, r.tell) {
 			// Rarely polled machines are observed once more.
 			if watch.refresh() && ctx.Err() == nil {
 				continue
@@ -269,8 +278,11 @@ func (r *Runner) loop(
 			continue
 		}
 
-		if decision.Yields && len(decision.Steps) == 0 && work.idle() {
+		work.endHooks(ctx, have)
+
+		if decision.Yields && len(decision.Steps) == 0 && work.idle() && work.hooks.release(ctx) {
 			work.gate.giveBack()
+			work.hooks.released()
 		}
 
 		if err := work.start(ctx, decision.Steps, watch, have); err != nil {
@@ -294,6 +306,9 @@ func (r *Runner) giveUp(
 	ctx context.Context, want cluster.Spec, watch *observer, work *work, decision cluster.Decision, cause error,
 ) (Result, error) {
 	work.wait(watch)
+
+	begun := work.hooks.undo(ctx, work.gate)
+
 	watch.rest()
 
 	// The record of an interrupted run gets a few seconds more than the canceled context allows.
@@ -307,8 +322,10 @@ func (r *Runner) giveUp(
 
 	// What the run waited for when a step failed for good is not why it ended.
 	if !errors.As(cause, new(*StepError)) {
-		holds = slices.Concat(decision.Holds, work.checks.holds(), work.gate.holds(), holds)
+		holds = slices.Concat(decision.Holds, work.checks.holds(), work.hooks.holds(), work.gate.holds(), holds)
 	}
+
+	holds = append(holds, begun...)
 
 	return work.result(have), &IncompleteError{
 		Phase:  cluster.PhaseOf(want, have),

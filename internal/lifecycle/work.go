@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ type work struct {
 	gate       *leaseGate
 	standing   *standing
 	checks     *checkGate
+	hooks      *hookGate
 	precaution precaution
 	// fetched is set once the snapshot for the restore is available.
 	fetched bool
@@ -82,6 +84,7 @@ func newWork(r *Runner, want cluster.Spec) *work {
 		times:     map[step.Step]int{},
 		gate:      newLeaseGate(r.Lock),
 		checks:    newCheckGate(r.Checks),
+		hooks:     newHookGate(r),
 		stale:     make(chan struct{}, 1),
 		ending:    ending,
 		end:       sync.OnceFunc(func() { close(ending) }),
@@ -101,8 +104,7 @@ func (w *work) look(ctx context.Context, watch *observer) cluster.Snapshot {
 // start runs the steps on idle machines. A step that already succeeded on an unchanged machine is an error: the
 // planner and the machine disagree, and a retry would never end.
 //
-// Disruptive steps wait for the lock, and then for the user's checks. have is the observation on which they were
-// decided.
+// have is the observation on which they were decided.
 func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, have cluster.Snapshot) error {
 	disrupts := false
 
@@ -112,15 +114,9 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 			continue
 		}
 
-		if locked(op, have) && !w.gate.open(ctx, w.runner.tell) && !w.endsWithoutLock(op) {
+		if !w.admits(ctx, op, watch.machine(name), have, &disrupts) {
 			continue
 		}
-
-		if !w.checks.open(ctx, op, have, w.runner.tell) {
-			continue
-		}
-
-		disrupts = disrupts || takesOut(op, have)
 
 		state := watch.state(name)
 		if w.repeats(op, state) {
@@ -128,6 +124,7 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 		}
 
 		w.finished[name] = decided{op, state}
+		w.hooks.out(name)
 
 		watch.busy(name, op)
 		w.runner.tell(Event{State: StepStarted, Machine: name, Step: op})
@@ -164,6 +161,31 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 	}
 
 	return nil
+}
+
+// admits reports whether a step may begin. A disruptive one waits for the lock. One that takes a working machine out of
+// service then waits for the hooks of an earlier run, the user's checks and the hooks for the machine. disrupts is set
+// when it uses the result of the checks.
+func (w *work) admits(
+	ctx context.Context, op step.Step, m cluster.Machine, have cluster.Snapshot, disrupts *bool,
+) bool {
+	if locked(op, have) && !w.gate.open(ctx, w.runner.tell) && !w.endsWithoutLock(op) {
+		return false
+	}
+
+	if !takesOut(op, have) {
+		return true
+	}
+
+	if !w.hooks.awaits(m.Name) {
+		if !w.hooks.endedFound(ctx, w.gate.held()) || w.hooks.ends() || !w.checks.open(ctx, w.runner.tell) {
+			return false
+		}
+
+		*disrupts = true
+	}
+
+	return w.hooks.admits(ctx, m, cmp.Or(have.Machines[m.Name].NodeName, m.NodeName, m.Name))
 }
 
 // finally does work whose panic becomes an error that ends the run, because a retry would panic again.
@@ -339,6 +361,8 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 		return w.gate.take(a)
 	case err := <-w.checks.answered:
 		return w.checks.take(err)
+	case then := <-w.hooks.answered:
+		return w.hooks.take(then)
 	case <-w.gate.lost:
 		return wait.Permanent(ErrLockLost)
 	}
@@ -445,7 +469,10 @@ func (w *work) wait(watch *observer) {
 
 // result is the result of the run, from the last observation.
 func (w *work) result(have cluster.Snapshot) Result {
-	return Result{Snapshot: have, Done: w.lasting(have), Touched: w.touched || cluster.HasMembers(w.want, have)}
+	have.Hooks = w.hooks.left()
+
+	return Result{Snapshot: have, Done: w.lasting(have), Touched: w.touched || cluster.HasMembers(w.want, have),
+		FailedHooks: w.hooks.failed}
 }
 
 // lasting are the finished steps without the upgrades that Talos rolled back.
