@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
+	"github.com/talosop/terraform-provider-talosop/internal/hook"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/timetable"
 )
@@ -27,6 +28,10 @@ type Changes struct {
 	KubernetesVia []machineconfig.KubernetesVersion
 	// HealthChecks must pass before machines go out of service, and once they are back.
 	HealthChecks []healthcheck.Check
+	// Hooks enclose the time that machines are out of service. HooksUnknown is true while a plan does not know which
+	// there are.
+	Hooks        []hook.Hook
+	HooksUnknown bool
 	// Window is when machines may go out of service. RefusesOutside is true when plans that need it at another time are
 	// refused.
 	Window         timetable.Window

@@ -140,7 +140,7 @@ func (f Forecast) with(
 		// Objects on the host cluster are repaired first.
 		f.Operations = append([]string{refusedLine}, p.operationsOf(host, nil, nil, nil)...)
 	} else {
-		before := slices.Concat(recorded.bookkeeping(p), host, generally(waits))
+		before := slices.Concat(recorded.bookkeeping(p), host, generally(waits), generally(p.unfinishedHooks()))
 		f.Operations = append(p.operationsOf(before, steps, recorded.changes, recorded.Removed),
 			keptLines(last.Kept, recorded.changes)...)
 		f.Impact = ImpactOf(steps, recorded.Removed)

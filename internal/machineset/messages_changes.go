@@ -276,3 +276,16 @@ var (
 		"The pod of {{.machine}} cannot be planned: {{.problem}}.",
 		"Check the `pod` settings. If they are correct, report this with the version of the provider.")
 )
+
+// Hooks of users.
+var (
+	unknownHookPool = Messages.Invalid("hook_pool",
+		"Found {{quote .value}}.",
+		"Allowed: {{if .pools}}{{.pools}}{{else}}no pools, because this resource has none{{end}}.",
+		"Name pools of this resource; `control_plane` is the control planes. Without `pools`, the hook is for all machines.")
+
+	hooksFailed = Messages.Warning("hooks_failed",
+		"Failed hooks of cluster {{.cluster}}",
+		"These hooks failed, and the apply continued because `on_failure` is `continue`:{{bullets .hooks}}",
+		"A hook whose `after` failed stays recorded, and the next apply repeats it. Correct the cause, then apply again.")
+)

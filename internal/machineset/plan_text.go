@@ -25,7 +25,7 @@ const (
 // OperationsOf lists what a plan does, in order, and what it holds back, if only the steps and the leaving machines
 // are known.
 func (p Set) OperationsOf(steps []step.Step, kept []step.Kept, leaving []cluster.Machine) []string {
-	return append(p.operationsOf(nil, steps, nil, leaving), keptLines(kept, nil)...)
+	return append(p.operationsOf(generally(p.unfinishedHooks()), steps, nil, leaving), keptLines(kept, nil)...)
 }
 
 // checksAsked is the line about the health checks of a plan; none where there are none.
@@ -118,7 +118,7 @@ func (p Set) operationsOf(
 		first = append(first, summaryOf(len(lines), machines, steps))
 	}
 
-	return append(first, slices.Concat(p.routesTo(steps, leaving), p.checksAsked(steps), awaited(steps), lines)...)
+	return append(first, slices.Concat(p.routesTo(steps, leaving), p.checksAsked(steps), p.hooksRun(steps), awaited(steps), lines)...)
 }
 
 // bookkeeping lists what an apply does without a step on any machine.

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
+	"github.com/talosop/terraform-provider-talosop/internal/hook"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -67,6 +68,14 @@ func TestOperationsOf(t *testing.T) {
 		"checks": {more: []option{changing(func(c *Changes) { c.HealthChecks = []healthcheck.Check{{Name: "a"}, {Name: "b"}} })}, steps: []step.Step{upgrade("cp-1")},
 			want: []string{"wait for the health checks a and b before a machine goes out of service, and once it is back", "upgrade Talos on cp-1: v1.13.6 -> v1.14.1 (drain, reboot)"}},
 		"checks of no use": {more: []option{changing(func(c *Changes) { c.HealthChecks = []healthcheck.Check{{Name: "a"}} })}, steps: []step.Step{uncordon("cp-1")}, want: []string{"uncordon node cp-1"}},
+		"hooks": {more: []option{changing(func(c *Changes) { c.Hooks = someHooks(); c.HooksUnknown = true })}, steps: []step.Step{upgrade("cp-1")},
+			want: []string{"run the hooks a and c before a machine goes out of service, and once it is back", "run the hook d before the first machine goes out of service",
+				"run the hooks, which are known after apply", "upgrade Talos on cp-1: v1.13.6 -> v1.14.1 (drain, reboot)"}},
+		"hooks of pools": {more: []option{changing(func(c *Changes) { c.Hooks = someHooks() })}, steps: []step.Step{step.Upgrade{Machine: "batch/w-1", From: "v1.13.6", To: "v1.14.1"}},
+			want: []string{"run the hook b after the last machine is back", "run the hook c before a machine goes out of service, and once it is back",
+				"upgrade Talos on batch/w-1: v1.13.6 -> v1.14.1 (reboot)"}},
+		"hooks of no use": {more: []option{changing(func(c *Changes) { c.Hooks = someHooks(); c.HooksUnknown = true })}, steps: []step.Step{uncordon("cp-1")}, want: []string{"uncordon node cp-1"}},
+		"begun hooks":     {more: []option{func(p *Set) { p.StartedHooks = []string{"a", "b"} }}, steps: []step.Step{uncordon("cp-1")}, want: []string{"end the hooks a and b, which an earlier apply began", "uncordon node cp-1"}},
 		"API servers": {steps: []step.Step{step.UpgradeComponent{Machine: "cp-1", Component: kubenames.KubeAPIServer, From: "a:v1.35.2", Image: "a:v1.35.1", Awaits: true}},
 			want: []string{"API servers go back once no kubelet of the cluster is newer, those of other resources included; else in a later apply", "take kube-apiserver on cp-1 back: v1.35.2 -> v1.35.1"}},
 		"components": {steps: []step.Step{component("cp-1", kubenames.KubeAPIServer), component("cp-2", kubenames.KubeAPIServer), component("cp-1", kubenames.KubeScheduler), component("cp-2", kubenames.KubeScheduler), component("cp-1", kubenames.Kubelet), component("cp-2", kubenames.Kubelet), component("w-1", kubenames.Kubelet)},
@@ -385,4 +394,16 @@ func TestWarnOfStrays(t *testing.T) {
 
 	have.Kubernetes.Owners["own"] = "another"
 	expect(t, "joined", WarnOfStrays(want, have, []kubestate.Node{}), []string{joined}, "nodes: old (10.0.0.7, worker)\n")
+}
+
+// someHooks are hooks of both scopes, with one part and two.
+func someHooks() []hook.Hook {
+	part := &hook.Action{}
+
+	return []hook.Hook{
+		{Name: "a", Scope: hook.Machine, Pools: []string{hook.ControlPlanes}, Before: part, After: part},
+		{Name: "b", Scope: hook.Rollout, Pools: []string{"batch"}, After: part},
+		{Name: "c", Scope: hook.Machine, Before: part, After: part},
+		{Name: "d", Scope: hook.Rollout, Pools: []string{hook.ControlPlanes, "other"}, Before: part},
+	}
 }

@@ -57,6 +57,8 @@ type Set struct {
 	Changes Changes
 	// LastLook is the record of the last refresh or apply; nil where state has none.
 	LastLook *LastLook
+	// StartedHooks are the names of the hooks that an earlier apply began and none ended.
+	StartedHooks []string
 	// Preserves is true where a destroy leaves the machines as they are.
 	Preserves bool
 	// Restore is the snapshot for etcd.

@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/hooks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
@@ -46,6 +47,7 @@ func Messages() []*finding.Catalog {
 		rollout.Messages,
 		timetable.Messages,
 		healthchecks.Messages,
+		hooks.Messages,
 		clusterhandle.Messages,
 		unmanaged.Messages,
 		clusterimport.Messages,

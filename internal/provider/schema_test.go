@@ -122,7 +122,8 @@ func TestSchema_namesMeanOneThing(t *testing.T) {
 			t.Errorf("%s means something else than elsewhere: %s", where, a.Description)
 		}
 
-		if a.Name == "timeout" && !strings.Contains(where, "drain") && !strings.Contains(where, "health_checks") {
+		if a.Name == "timeout" && !strings.Contains(where, "drain") && !strings.Contains(where, "health_checks") &&
+			!strings.Contains(where, "hooks") {
 			t.Errorf("%s is not in timeouts", where)
 		}
 	})

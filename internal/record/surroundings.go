@@ -19,6 +19,8 @@ type Surroundings struct {
 	OtherKeys rotation.Cluster `json:"other_keys,omitempty"`
 	// NeedsConsent is true where the create had no consent to bootstrap etcd: it found an etcd to join.
 	NeedsConsent bool `json:"needs_consent,omitempty"`
+	// Hooks are the names of the hooks that an apply began and none ended.
+	Hooks []string `json:"hooks,omitempty"`
 }
 
 // Secrets identifies the secrets of a cluster by digests. The first covers the current secrets

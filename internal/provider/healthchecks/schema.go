@@ -43,7 +43,8 @@ func Attribute(timeout validator.String) schema.MapNestedAttribute {
 			"timeout": tf.OptionalString("How long the check is repeated until it passes (default `5m`).", timeout),
 			"object": tf.OptionalObject("Object of the cluster, and what must be true of it. Set one of `object`, `http` "+
 				"and `job`.", objectAttributes()),
-			"http": tf.OptionalObject("URL that Terraform requests with GET, and the expected response.", httpAttributes()),
+			"http": tf.OptionalObject("URL that Terraform requests with GET, and the expected response.",
+				RequestAttributes("URL with `http` or `https`.", "Expected status code (default `200`).")),
 			"job": tf.OptionalString("Manifest (YAML) of a Job of `batch/v1` that must succeed. Each check creates it with "+
 				"a unique name and deletes it afterwards.", job),
 		}},
@@ -81,12 +82,13 @@ func objectAttributes() map[string]schema.Attribute {
 	}
 }
 
-func httpAttributes() map[string]schema.Attribute {
+// RequestAttributes are those of a request and its response, with the descriptions of two of them.
+func RequestAttributes(url, status string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"url": tf.RequiredString("URL with `http` or `https`.",
+		"url": tf.RequiredString(url,
 			stringvalidator.RegexMatches(regexp.MustCompile(`^https?://[^/]`),
 				"a URL begins with http:// or https:// and a host")),
-		"status":   tf.OptionalNumber("Expected status code (default `200`).", int64validator.Between(100, 599)),
+		"status":   tf.OptionalNumber(status, int64validator.Between(100, 599)),
 		"contains": tf.OptionalString("Text that the response must contain."),
 		"ca":       tf.OptionalString("Authority (PEM) of the server certificate. Default: those of the system."),
 		"headers": schema.MapAttribute{
@@ -128,9 +130,14 @@ var job = tf.StringCheck{
 	Allowed: "value must be the manifest of a Job of batch/v1",
 	Check: func(at path.Path, value string) diag.Diagnostic {
 		if _, err := probe.ParseJob(value); err != nil {
-			return tf.Diagnostic(invalidJob.At(tf.PathOf(at), finding.Args{"cause": err.Error()}))
+			return InvalidJob(at, err)
 		}
 
 		return nil
 	},
+}
+
+// InvalidJob reports a manifest that is not a Job.
+func InvalidJob(at path.Path, err error) diag.Diagnostic {
+	return tf.Diagnostic(invalidJob.At(tf.PathOf(at), finding.Args{"cause": err.Error()}))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/hooks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -27,6 +28,7 @@ func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute 
 		"`observed` and `operations` refer to these machines by name.", planesAttributes())
 	attributes["workers"] = workersAttribute()
 	attributes["health_checks"] = healthchecks.AttributeAsIn("worker", rollout.PositiveDuration)
+	attributes["hooks"] = hooks.AttributeAsIn("worker", rollout.PositiveDuration)
 
 	return attributes
 }

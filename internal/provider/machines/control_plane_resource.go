@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/hooks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -40,6 +41,7 @@ type controlPlaneResource struct {
 func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	attributes := poolAttributes(ctx, "control-plane", true)
 	attributes["health_checks"] = healthchecks.AttributeAsIn("worker", rollout.PositiveDuration)
+	attributes["hooks"] = hooks.AttributeAsIn("worker", rollout.PositiveDuration)
 	maps.Copy(attributes, settingsAttributes())
 	maps.Copy(attributes, settings.Attributes(settings.ControlPlane))
 

@@ -13,7 +13,15 @@ func checked(base tftest.Config, url any) tftest.Config {
 	}, "health_checks")
 }
 
-// checkedScenarios are plans of changes that wait for health checks.
+// hooked is a configuration with hooks.
+func hooked(base tftest.Config, before any) tftest.Config {
+	return tftest.With(base, tftest.Config{
+		"ceph_noout": tftest.Config{"scope": "rollout", "pools": []any{"batch"}, "before": before, "after": before},
+		"switchover": tftest.Config{"before": tftest.Config{"http": tftest.Config{"url": "https://site.test/{{node}}"}}},
+	}, "hooks")
+}
+
+// checkedScenarios are plans of changes that wait for health checks, or run hooks.
 func checkedScenarios() map[string]planScenario {
 	return map[string]planScenario{
 		"health-checks-added": {
@@ -24,6 +32,18 @@ func checkedScenarios() map[string]planScenario {
 			says:   "A file takes a reboot of workers, which waits for health checks; what one of them asks is not known yet.",
 			before: tftest.BaseCluster(),
 			after: tftest.With(checked(tftest.BaseCluster(), tftest.Unknown{}), []any{aFile}, "workers", "batch",
+				"config_patches"),
+		},
+		"hooks-run": {
+			says:   "A file takes a reboot of workers, with hooks around it; what one of them does is not known yet.",
+			before: tftest.BaseCluster(),
+			after: tftest.With(hooked(tftest.BaseCluster(), tftest.Unknown{}), []any{aFile}, "workers", "batch",
+				"config_patches"),
+		},
+		"hooks-unknown": {
+			says:   "A file takes a reboot of workers; the hooks are not known yet.",
+			before: tftest.BaseCluster(),
+			after: tftest.With(tftest.With(tftest.BaseCluster(), tftest.Unknown{}, "hooks"), []any{aFile}, "workers", "batch",
 				"config_patches"),
 		},
 	}

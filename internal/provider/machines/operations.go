@@ -228,6 +228,7 @@ func updateMachines(
 	}
 
 	diags.Append(done.warnOfRestore()...)
+	diags.Append(machineset.WarnOfHooks(done.want, done.result.FailedHooks)...)
 	diags.Append(done.warnOfGone(machineset.GoneInUpdate)...)
 
 	return done, append(diags, done.warnOfRemoved()...)
@@ -266,6 +267,7 @@ func remaining(
 		recorded.Machines[name] = machine
 	}
 
+	p.StartedHooks = done.result.Snapshot.Hooks
 	steps, last := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
 
 	// The refresh before the next plan records the same problems, and that plan waits for them.

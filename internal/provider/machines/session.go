@@ -7,8 +7,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck/probe"
+	"github.com/talosop/terraform-provider-talosop/internal/hook/execute"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -57,6 +59,7 @@ func openSession(
 	}
 
 	replacement := m.Ledger().Replacement(p.Identity(bundle), runName(p), p.Addresses())
+	lease := lockOf(p, bundle, c.API)
 	follow := m.Follow(ctx, p.Settings.Name, p.Object, runName(p))
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineconfig.WithImages,
@@ -66,7 +69,7 @@ func openSession(
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Claimed:  m.Ledger().ClaimedByOthers(p),
 		HasLeft:  m.Ledger().HasLeft(p.Secrets),
-		Lock:     lockOf(p, bundle, c.API),
+		Lock:     lease,
 		Founding: m.Ledger().Founding(p.Identity(bundle)), Rejoining: replacement.Others,
 		Peers: m.Ledger().Peers(p.Identity(bundle)), Observed: follow.Observed,
 	}
@@ -79,7 +82,7 @@ func openSession(
 		follow.Tell(e)
 	}
 
-	putChanges(runner, m, p, c.API)
+	putChanges(runner, m, p, c.API, lease)
 
 	s := &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
 		recordKeys: bundle.RecordKeys(), follow: follow, replacement: replacement, Close: c.Close}
@@ -89,7 +92,9 @@ func openSession(
 }
 
 // putChanges puts the settings for changes of running machines into a runner.
-func putChanges(runner *lifecycle.Runner, m *providerdata.ProviderData, p machineset.Set, api probe.Cluster) {
+func putChanges(
+	runner *lifecycle.Runner, m *providerdata.ProviderData, p machineset.Set, api execute.Cluster, lease *lock.Lock,
+) {
 	if !p.Changes.Window.IsZero() {
 		runner.Window = p.Changes.WindowAt
 	}
@@ -100,6 +105,11 @@ func putChanges(runner *lifecycle.Runner, m *providerdata.ProviderData, p machin
 
 	if len(p.Changes.HealthChecks) > 0 {
 		runner.Checks = &probe.Prober{Checks: p.Changes.HealthChecks, Cluster: api, Interval: m.Interval}
+	}
+
+	if len(p.Changes.Hooks)+len(p.StartedHooks) > 0 {
+		runner.Hooks = &execute.Executor{Hooks: p.Changes.Hooks, Cluster: api, Lease: lease, Owner: p.Owner,
+			Interval: m.Interval}
 	}
 }
 

@@ -59,6 +59,10 @@ func (p writtenSet) surroundings(
 		return now
 	}
 
+	if have.Hooks != nil {
+		now.Hooks = have.Hooks
+	}
+
 	now.OtherKeys = cluster.HoldersOf(want, have)
 
 	if p.TakesCluster() && p.Host == nil {
@@ -88,6 +92,8 @@ func (p *writtenSet) recall(s record.Surroundings) {
 		holder.Settled = true // nothing else is known of it
 		p.Holders = append(p.Holders, holder)
 	}
+
+	p.StartedHooks = s.Hooks
 
 	if s.Unseen != nil {
 		p.LastLook = &machineset.LastLook{Unseen: s.Unseen}

@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/hooks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -34,6 +35,7 @@ type Changes struct {
 	DrainKubelet   types.Bool   `tfsdk:"drain_before_kubelet_upgrade"`
 	PruneManifests types.Bool   `tfsdk:"prune_bootstrap_manifests"`
 	HealthChecks   types.Map    `tfsdk:"health_checks"`
+	Hooks          types.Map    `tfsdk:"hooks"`
 	Window         types.Object `tfsdk:"maintenance_window"`
 	AppearWithin   types.String `tfsdk:"appear_within"`
 }
@@ -82,6 +84,7 @@ func Attributes() map[string]schema.Attribute {
 						string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))),
 			}),
 		"health_checks": healthchecks.Attribute(PositiveDuration),
+		"hooks":         hooks.Attribute(PositiveDuration),
 		"upgrade_via": tf.OptionalStrings("Talos releases for upgrades across more than one minor version, such as "+
 			"`[\"v1.12.6\"]`, at most one per minor version. Default: the newest known release of each; for an unknown "+
 			"minor version, its first release."+tf.TerraformOnly,
@@ -139,6 +142,7 @@ func Unset() Changes {
 		PruneManifests: types.BoolNull(),
 		AppearWithin:   types.StringNull(),
 		HealthChecks:   healthchecks.Unset(),
+		Hooks:          hooks.Unset(),
 		Window:         types.ObjectNull(tf.ObjectOf(windowAttribute().Attributes).AttrTypes),
 	}
 }
@@ -155,6 +159,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	p.Changes.DrainForKubelet = r.Truth(m.DrainKubelet, false)
 	p.Changes.KeepManifests = !r.Truth(m.PruneManifests, true)
 	p.Changes.HealthChecks = healthchecks.Read(ctx, m.HealthChecks)
+	p.Changes.Hooks, p.Changes.HooksUnknown = hooks.Read(ctx, m.Hooks), m.Hooks.IsUnknown()
 
 	for _, text := range r.Texts(m.UpgradeVia) {
 		if v, err := machineconfig.ParseTalosVersion(text); err == nil {

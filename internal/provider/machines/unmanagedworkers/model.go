@@ -32,11 +32,15 @@ type model struct {
 	MaxUnavailable types.String   `tfsdk:"max_unavailable"`
 	Drain          types.Object   `tfsdk:"drain"`
 	HealthChecks   types.Map      `tfsdk:"health_checks"`
+	Hooks          types.Map      `tfsdk:"hooks"`
 	Window         types.Object   `tfsdk:"maintenance_window"`
 	Timeouts       timeouts.Value `tfsdk:"timeouts"`
 	Nodes          types.Map      `tfsdk:"nodes"`
 	Operations     types.List     `tfsdk:"operations"`
 	Impact         types.Object   `tfsdk:"impact"`
+
+	// started are the names of the hooks that an apply began and none ended, in private state.
+	started []string
 }
 
 func (m model) name(ctx context.Context) types.String {
@@ -54,7 +58,10 @@ func (m model) set(ctx context.Context, handle clusterhandle.AccessModel, diags 
 
 	changes := rollout.Unset()
 	changes.Drain, changes.HealthChecks, changes.Window = m.Drain, m.HealthChecks, m.Window
+	changes.Hooks = m.Hooks
 	changes.Put(ctx, &p)
+
+	p.StartedHooks = m.started
 
 	return p
 }
@@ -74,6 +81,14 @@ func (m model) selects() func(map[string]string) bool {
 
 // validate checks that the configuration is one of workers of the cluster, which many of them can have.
 func (m model) validate(ctx context.Context, data *providerdata.ProviderData) diag.Diagnostics {
+	changes, p := rollout.Unset(), machineset.Set{}
+	changes.Hooks = m.Hooks
+	changes.Put(ctx, &p)
+
+	if found := p.ValidateHooks(); found.HasError() {
+		return tf.Diagnostics(found)
+	}
+
 	if m.Config.IsUnknown() || m.Config.IsNull() {
 		return nil
 	}

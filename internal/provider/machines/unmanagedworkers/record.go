@@ -46,6 +46,21 @@ func store(ctx context.Context, private tf.PrivateStore, nodes []machineset.Unma
 	return tf.StorePrivate(ctx, private, observedKey, out)
 }
 
+// hooksKey is the key of the hooks that an apply began and none ended.
+const hooksKey = "hooks"
+
+func (m *model) readHooks(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
+	if private == nil {
+		return nil
+	}
+
+	return tf.ReadPrivate(ctx, private, hooksKey, &m.started)
+}
+
+func (m *model) storeHooks(ctx context.Context, private tf.PrivateStore) diag.Diagnostics {
+	return tf.StorePrivate(ctx, private, hooksKey, m.started)
+}
+
 func recordedIn(ctx context.Context, private tf.PrivateState) ([]machineset.UnmanagedNode, diag.Diagnostics) {
 	var (
 		in    recorded

@@ -66,7 +66,7 @@ func (w *workers) ModifyPlan(
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 
 	last, diags := recordedIn(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(append(diags, plan.readHooks(ctx, req.Private)...)...)
 
 	if resp.Diagnostics.HasError() {
 		return
@@ -101,6 +101,7 @@ func (w *workers) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 		resp.Diagnostics.Append(store(ctx, resp.Private, seen)...)
+		resp.Diagnostics.Append(plan.storeHooks(ctx, resp.Private)...)
 	}
 }
 
@@ -111,7 +112,7 @@ func (w *workers) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
 	last, diags := recordedIn(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(append(diags, state.readHooks(ctx, req.Private)...)...)
 
 	ctx, cancel := tf.DeadlineOf(ctx, state.Timeouts, tf.OpRead, &resp.Diagnostics)
 	defer cancel()
@@ -134,6 +135,7 @@ func (w *workers) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		resp.Diagnostics.Append(store(ctx, resp.Private, seen)...)
+		resp.Diagnostics.Append(state.storeHooks(ctx, resp.Private)...)
 	}
 }
 
@@ -145,7 +147,7 @@ func (w *workers) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 
 	last, diags := recordedIn(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(append(diags, plan.readHooks(ctx, req.Private)...)...)
 
 	ctx, cancel := tf.DeadlineOf(ctx, plan.Timeouts, tf.OpUpdate, &resp.Diagnostics)
 	defer cancel()
@@ -164,6 +166,7 @@ func (w *workers) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(store(ctx, resp.Private, seen)...)
+	resp.Diagnostics.Append(plan.storeHooks(ctx, resp.Private)...)
 }
 
 // lookTimeout is how long the observation after a run may take.

@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck/probe"
+	"github.com/talosop/terraform-provider-talosop/internal/hook/execute"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
@@ -63,10 +64,11 @@ func (w *workers) open(
 		return nil, ctx, append(diags, incomplete(p, lifecycle.Result{}, providerdata.StopOf(err, nil)))
 	}
 
+	lease := c.API.Lock(lock.Options{Cluster: p.Identity(bundle), Name: runName})
 	s := &session{set: p, api: c.API, follow: w.Follow(ctx, p.Settings.Name, runName, runName), close: c.Close}
 	s.runner = &lifecycle.Runner{
 		Fleet: working.FleetFor(c), Kubernetes: c.API, Policy: p.Policy(w.Policy), Interval: w.Interval,
-		Lock: c.API.Lock(lock.Options{Cluster: p.Identity(bundle), Name: runName}),
+		Lock: lease,
 		// A machine keeps its host name with its keys: both are in its own configuration.
 		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {
 			named, err := machineconfig.WithHostnameOf(config, active)
@@ -85,6 +87,11 @@ func (w *workers) open(
 
 	if len(p.Changes.HealthChecks) > 0 {
 		s.runner.Checks = &probe.Prober{Checks: p.Changes.HealthChecks, Cluster: c.API, Interval: w.Interval}
+	}
+
+	if len(p.Changes.Hooks)+len(p.StartedHooks) > 0 {
+		s.runner.Hooks = &execute.Executor{Hooks: p.Changes.Hooks, Cluster: c.API, Lease: lease, Interval: w.Interval,
+			Owner: runName + " " + m.Selector.ValueString()}
 	}
 
 	return s, ctx, diags
@@ -136,6 +143,7 @@ func (w *workers) configure(
 		diags.Append(incomplete(s.set, result, providerdata.StopOf(err, tf.RanOut(ctx))))
 	}
 
+	diags.Append(tf.Diagnostics(machineset.WarnOfHooks(want, result.FailedHooks))...)
 	m.settle(result.Done)
 
 	return diags
@@ -198,7 +206,12 @@ func (w *workers) look(
 		want.ChangeOnly[i].ConfigDigest = digest
 	}
 
-	drift := s.compare(nodes, s.runner.Refresh(ctx, want), m.config(), configs, last)
+	have := s.runner.Refresh(ctx, want)
+	if have.Hooks != nil {
+		m.started = have.Hooks
+	}
+
+	drift := s.compare(nodes, have, m.config(), configs, last)
 	m.show(nodes, drift)
 
 	return nodes, append(diags, tf.Diagnostics(machineset.WarnOfDrift(drift))...)

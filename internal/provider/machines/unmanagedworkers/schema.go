@@ -37,6 +37,7 @@ func attributes(ctx context.Context) map[string]schema.Attribute {
 		"max_unavailable":    budget,
 		"drain":              changes["drain"],
 		"health_checks":      changes["health_checks"],
+		"hooks":              changes["hooks"],
 		"maintenance_window": changes["maintenance_window"],
 		"timeouts": tf.TimeoutsAttribute(ctx, tf.TerraformOnly, map[string]string{
 			string(tf.OpCreate): "Time to observe the machines. Default: `30m`.",
