@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // The planner is tested on one model of machines, and the engine on another, the simulator. Both must behave like
@@ -425,7 +426,9 @@ func (w *twins) upgrade(m cluster.Machine, e step.Evacuation) {
 func (w *twins) reset(m cluster.Machine) {
 	w.t.Helper()
 	w.step(m, step.Reset{Machine: m.Name, Role: m.Role, Evacuation: step.Evacuation{Node: m.Name}},
-		w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error { return machine.Reset(ctx, false) }))
+		w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error {
+			return machine.Reset(ctx, false, wipe.Reset{})
+		}))
 }
 
 // other is another control plane that works.

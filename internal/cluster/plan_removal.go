@@ -32,7 +32,7 @@ func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
 //
 // A machine that this run shut down is gone, and so is a silent one that ends and is already out of its cluster.
 func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
-	if m.off(have.Machines[m.Name]) || want.Ending && leftBefore(want, have, m) {
+	if m.wentAway(have.Machines[m.Name]) || want.Ending && leftBefore(want, have, m) {
 		return true
 	}
 
@@ -47,7 +47,7 @@ func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
 
 	s := have.Machines[m.Name]
 
-	gone := s.Access == step.Gone || s.Access == step.Maintenance && !m.hidesHardware(s)
+	gone := s.Access == step.Gone || s.Access == step.Maintenance && !m.hidesHardware(s) || m.wentAway(s)
 
 	return gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
 }
@@ -106,7 +106,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case otherDisrupted(want, have, m, p) != "":
 			d.hold(m.Name, "is not reset yet: %s", otherDisrupted(want, have, m, p))
 		default:
-			d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, ShutDown: m.ShutsDown})
+			d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, How: m.Reset})
 
 			inHand = m.Name
 		}
@@ -184,7 +184,14 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
-	d.step(step.LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: EvacuationOf(have, m, p)})
+	d.step(step.LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: lastEvacuation(have, m, p)})
+}
+
+// lastEvacuation is how a machine is taken out of service that leaves.
+func lastEvacuation(have Snapshot, m Machine, p Policy) step.Evacuation {
+	p.Drain.Skip = p.Drain.Skip || m.Reset.Abrupt
+
+	return EvacuationOf(have, m, p)
 }
 
 // otherChanging names another control plane that has a step or a hold, because membership changes come last and one at a
@@ -221,8 +228,8 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
-		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, ShutDown: m.ShutsDown,
-			Evacuation: EvacuationOf(have, m, p)})
+		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, How: m.Reset,
+			Evacuation: lastEvacuation(have, m, p)})
 	}
 }
 

@@ -80,17 +80,17 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 		d.hold(m.Name, "%s%s", m.stillResetting(), Because(s.Cause))
 	case m.Platform().Deleted && s.Access != step.Unobserved:
 		d.step(step.Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
-	case s.Access == step.Member && m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !have.Kubernetes.Reachable &&
-		!kubernetesSilent(have, p):
+	case s.Access == step.Member && m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !m.Reset.Abrupt &&
+		!have.Kubernetes.Reachable && !kubernetesSilent(have, p):
 		d.hold(m.Name, "is drained and reset after the Kubernetes API responds, or reset after %s without a response%s",
 			p.DeadAfter,
 			Because(have.Kubernetes.Cause))
 	case s.Access == step.Member:
 		d.step(step.Reset{
-			Machine: m.Name, Role: m.Role, Last: last, ShutDown: m.ShutsDown,
+			Machine: m.Name, Role: m.Role, Last: last, How: m.Reset,
 			// A draining reset needs the API of a cluster that lives on. Talos itself drains then, and continues when that
 			// fails (Talos 1.13, sequence Reset).
-			Graceful: m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && have.Kubernetes.Reachable,
+			Graceful: m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !m.Reset.Abrupt && have.Kubernetes.Reachable,
 		})
 	case m.hidesHardware(s):
 		d.hold(m.Name, "waits in maintenance mode at %s and does not report its hardware UUID yet", m.Address)
@@ -118,7 +118,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	s := have.Machines[m.Name]
 
 	switch {
-	case s.Busy != "":
+	case s.Busy != "", m.wentAway(s):
 		return ""
 	case s.Access == step.Foreign:
 		return "responds, but not as a machine of this cluster" + Because(s.Cause)
@@ -142,11 +142,12 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 }
 
 // AwayAfterReset is true for a machine that accepted its reset and has been silent for longer than
-// Policy.ResetTimeout. It may only be slow to boot, and nothing is left to do. A pod must be gone.
+// Policy.ResetTimeout. It may only be slow to boot, and nothing is left to do. A pod must be gone. One that is meant to
+// stay away is fully reset instead.
 func AwayAfterReset(m Machine, have Snapshot, p Policy) bool {
 	s := have.Machines[m.Name]
 
-	return !m.Platform().Deleted && !m.ShutsDown && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
+	return !m.Platform().Deleted && !m.Reset.StaysAway() && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
 		have.Time.Sub(s.Since) > p.ResetTimeout
 }
 

@@ -181,7 +181,7 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 		case "pinned":
 			m.Fingerprint = "known"
 		case "shuts-down":
-			m.ShutsDown = true
+			m.Reset.ShutDown = true
 		case "locked":
 			m.Locked = true
 		case "rejoin":

@@ -67,17 +67,17 @@ func RoleOf(n kubestate.Node) step.Role {
 
 // ended is true for a machine that was fully reset, or shut down instead.
 func (m Machine) ended(s step.MachineState) bool {
-	return s.Access == step.Gone || m.off(s) || s.Access == step.Maintenance && !m.Platform().Deleted && !m.hidesHardware(s)
+	return s.Access == step.Gone || m.wentAway(s) || s.Access == step.Maintenance && !m.Platform().Deleted && !m.hidesHardware(s)
 }
 
-// off is true for a machine that this run shut down.
-func (m Machine) off(s step.MachineState) bool {
-	return m.ShutsDown && s.Resetting && s.Busy == "" && s.Access == step.Unreachable
+// wentAway is true for a machine that was reset or shut down and is silent, as it is meant to be.
+func (m Machine) wentAway(s step.MachineState) bool {
+	return m.Reset.StaysAway() && s.Resetting && s.Access == step.Unreachable && s.Busy == ""
 }
 
 // stillResetting is the unfinished result of a reset, or of the shutdown instead of it.
 func (m Machine) stillResetting() string {
-	if m.ShutsDown {
+	if m.Reset.ShutDown {
 		return "was shut down and still responds"
 	}
 

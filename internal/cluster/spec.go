@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // Resource is what applies to a resource with machines.
@@ -112,9 +113,6 @@ type Machine struct {
 	Container bool
 	// Ephemeral is true where all data is in the pod and is lost with it. Containers only.
 	Ephemeral bool
-	// ShutsDown is true for a machine that is shut down instead of reset when it leaves, so that its disks keep their
-	// data. Not for containers.
-	ShutsDown bool
 	// Meta is the wanted META values by key. Nil leaves META alone, and other keys are never changed.
 	Meta map[uint8]string
 
@@ -142,6 +140,8 @@ type Wanted struct {
 	Rejoin bool
 	// Locked is true for a machine that nothing may take out of service.
 	Locked bool
+	// Reset is how the machine is reset when it leaves. Metal only.
+	Reset wipe.Reset
 }
 
 // Installation is the wanted Talos of a machine, and what installs it.

@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // In a container cluster the API of the host stands where the power button, the disk and the
@@ -173,7 +174,7 @@ func (m *containerMachine) Reboot(ctx context.Context, uuid string) error {
 
 // Reset removes the machine's pod, its volumes and all else that the host has of it. Its
 // caller has drained it and taken it out of etcd, where that was to be done.
-func (m *containerMachine) Reset(ctx context.Context, _ bool) error {
+func (m *containerMachine) Reset(ctx context.Context, _ bool, _ wipe.Reset) error {
 	return m.change(func() error { return m.Watch.Host.Remove(ctx, m.Watch.Spec, m.Name) })
 }
 

@@ -70,11 +70,11 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 		return r.Fleet.Machine(o.via).RemoveMember(ctx, s.Member)
 	case step.Reset:
 		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error {
-			if s.ShutDown {
+			if s.How.ShutDown {
 				return machine.Shutdown(ctx, m.UUID)
 			}
 
-			return machine.Reset(ctx, s.Graceful)
+			return machine.Reset(ctx, s.Graceful, s.How)
 		})
 	case step.ReplaceVolumes:
 		return r.replaceVolumes(ctx, o, s)

@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // podSite is a site whose machines are pods of a host cluster. Runs reach them through the product's fleet of
@@ -223,7 +224,7 @@ func (m *podMachine) Upgrade(context.Context, string, string, func(context.Conte
 }
 
 // Reset would wipe a disk.
-func (m *podMachine) Reset(context.Context, bool) error {
+func (m *podMachine) Reset(context.Context, bool, wipe.Reset) error {
 	m.fleet.site.t.Errorf("%s is to reset itself", m.name)
 
 	return nil

@@ -110,10 +110,10 @@ type Machine interface {
 	// Shutdown shuts a Member down without a drain, and wipes nothing. It returns when the machine is going down.
 	// Disruptive.
 	Shutdown(ctx context.Context, uuid string) error
-	// Reset wipes the machine's state and reboots it into maintenance mode. Destructive. With graceful, it first
-	// cordons, drains and leaves etcd. It returns when Talos accepted the reset. A container is deleted with its
-	// volumes, even if it does not answer; it is Gone then.
-	Reset(ctx context.Context, graceful bool) error
+	// Reset wipes the machine's state, or what is selected, and reboots it into maintenance mode, or switches it off.
+	// Destructive. With graceful, it first cordons, drains and leaves etcd. It returns when Talos accepted the reset. A
+	// container is deleted with its volumes, even if it does not answer; it is Gone then.
+	Reset(ctx context.Context, graceful bool, how wipe.Reset) error
 }
 
 // Volumes are the volumes of a [Machine] that is a pod of a host cluster. A metal machine does not implement it.

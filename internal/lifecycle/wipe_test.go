@@ -268,3 +268,81 @@ func TestWipe_killed(t *testing.T) {
 		}
 	}
 }
+
+// A machine leaves as the user wants it: another selection of volumes and disks is wiped, and it switches off. Control
+// planes leave etcd nevertheless.
+func TestRemove_resetsAsWanted(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 2, sim.Options{})
+	for _, m := range s.sim.Machines() {
+		m.Disks = append(m.Disks, machined.Disk{Path: "/dev/sdb", Size: 10 << 30})
+	}
+
+	s.withUserVolumes()
+
+	off := wipe.Reset{Selection: wipe.Select([]string{"STATE", "EPHEMERAL", "u-data"}, []string{"/dev/sdb"}), Off: true}
+	for i, m := range s.want.Machines {
+		if m.Name == "cp-3" || m.Name == "w-2" {
+			s.want.Machines[i].Reset = off
+		}
+	}
+
+	s.remove("cp-3", "w-2")
+
+	result := s.converge()
+	want := "reset worker w-2 (drains it, wipes EPHEMERAL, STATE, u-data and /dev/sdb, switches off)"
+
+	if done := texts(result.Done); !slices.Contains(done, want) {
+		t.Errorf("did %q", done)
+	}
+
+	if len(result.Left)+len(result.Away) > 0 {
+		t.Errorf("left: %v, away: %v", result.Left, result.Away)
+	}
+
+	s.hasMembers(2)
+
+	for _, name := range []string{"cp-3", "w-2"} {
+		m := s.sim.Machine(name)
+		if err := m.AwaitStage(bounded(t), sim.StageUnknown); err != nil {
+			t.Error(err)
+		}
+
+		if m.Configured() || m.Holds("u-data") || m.Holds("/dev/sdb") || m.Holds("EPHEMERAL") || !m.Holds("r-blocks") {
+			t.Errorf("%s was wiped otherwise", name)
+		}
+	}
+
+	if again := s.converge(); len(again.Done) > 0 {
+		t.Errorf("the next run did %v", again.Done)
+	}
+}
+
+// A teardown ends although nothing is left to boot from, and skips the drain where it must.
+func TestTeardown_wipesSystemDisks(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, sim.Options{})
+	s.create()
+
+	for i := range s.want.Machines {
+		s.want.Machines[i].Reset = wipe.Reset{Selection: wipe.Select([]string{wipe.SystemDisk}, nil), Abrupt: true}
+	}
+
+	result, err := s.runner().Teardown(bounded(t), s.want)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if done := texts(result.Done); !slices.Contains(done,
+		"reset worker w-1 (wipes its system disk, reboots without an installed Talos)") {
+		t.Errorf("did %q", done)
+	}
+
+	for _, m := range s.sim.Machines() {
+		if m.Installed() || m.Configured() {
+			t.Errorf("%s has an installed Talos", m.Name())
+		}
+	}
+}

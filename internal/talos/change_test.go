@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 func TestApplyConfig_returnsWhenMaintenanceIsOver(t *testing.T) {
@@ -388,14 +389,14 @@ func TestReset_withFaults(t *testing.T) {
 			}
 
 			first := o.fleet(t, shortlyUnless(test.first == nil)).Machine(wanted(m))
-			if err := first.Reset(t.Context(), false); !errors.Is(err, test.first) {
+			if err := first.Reset(t.Context(), false, wipe.Reset{}); !errors.Is(err, test.first) {
 				t.Fatalf("first attempt: %v, want %v", err, test.first)
 			}
 
 			m.ClearFaults()
 
 			if test.first != nil {
-				must(t, api.Reset(t.Context(), false))
+				must(t, api.Reset(t.Context(), false, wipe.Reset{}))
 			}
 
 			observed(t, api, "waited in maintenance mode",
@@ -420,7 +421,7 @@ func TestReset_whenTheLastUpgradeIsNotProved(t *testing.T) {
 	m.SetMeta(metakey.PreviousEntry, "A")
 
 	hasty := o.fleet(t, shortly).Machine(wanted(m))
-	if err := hasty.Reset(t.Context(), false); err != nil && !errors.Is(err, talos.ErrInProgress) {
+	if err := hasty.Reset(t.Context(), false, wipe.Reset{}); err != nil && !errors.Is(err, talos.ErrInProgress) {
 		t.Fatal(err)
 	}
 
@@ -436,7 +437,7 @@ func TestReset_refuses(t *testing.T) {
 	m := add(t, simulator, sim.MachineOptions{})
 	f := o.fleet(t, nil)
 
-	if err := f.Machine(wanted(m)).Reset(t.Context(), false); !errors.Is(err, talos.ErrMaintenance) {
+	if err := f.Machine(wanted(m)).Reset(t.Context(), false, wipe.Reset{}); !errors.Is(err, talos.ErrMaintenance) {
 		t.Errorf("in maintenance mode: %v", err)
 	}
 
@@ -448,7 +449,7 @@ func TestReset_refuses(t *testing.T) {
 	other.UUID = "11111111-2222-3333-4444-555555555555"
 
 	for what, call := range map[string]func() error{
-		"reset":     func() error { return o.fleet(t, nil).Machine(other).Reset(t.Context(), false) },
+		"reset":     func() error { return o.fleet(t, nil).Machine(other).Reset(t.Context(), false, wipe.Reset{}) },
 		"bootstrap": func() error { return o.fleet(t, nil).Machine(other).Bootstrap(t.Context()) },
 	} {
 		if err := call(); !errors.Is(err, talos.ErrForeign) || !wait.IsPermanent(err) {
@@ -511,7 +512,7 @@ func TestReset_ofAContainer(t *testing.T) {
 
 	api := waitingContainer(t)
 
-	must(t, api.Reset(t.Context(), false))
+	must(t, api.Reset(t.Context(), false, wipe.Reset{}))
 	observed(t, api, "ended", func(s step.MachineState) bool { return s.Access == step.Unreachable })
 }
 
@@ -566,7 +567,7 @@ func TestReset_wipesVolumesOfTheirOwn(t *testing.T) {
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 			must(t, api.Bootstrap(t.Context()))
 			observed(t, api, "became ready", settled)
-			must(t, api.Reset(t.Context(), false))
+			must(t, api.Reset(t.Context(), false, wipe.Reset{}))
 			observed(t, api, "waited in maintenance mode",
 				func(s step.MachineState) bool { return s.Access == step.Maintenance })
 

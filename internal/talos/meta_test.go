@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 func TestWriteMeta_onlyWhatDiffers(t *testing.T) {
@@ -268,7 +269,7 @@ func TestTrustNodeNames_savesCalls(t *testing.T) {
 
 			// No change is made on the word of a certificate.
 			if test.uuid != "" {
-				if err := api.Reset(t.Context(), false); !errors.Is(err, talos.ErrForeign) || len(simulator.CallsTo("Reset")) != 0 {
+				if err := api.Reset(t.Context(), false, wipe.Reset{}); !errors.Is(err, talos.ErrForeign) || len(simulator.CallsTo("Reset")) != 0 {
 					t.Errorf("reset: %v", err)
 				}
 			}

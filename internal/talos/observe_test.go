@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 func TestObserve_maintenance(t *testing.T) {
@@ -229,7 +230,7 @@ func TestObserve_foreign(t *testing.T) {
 		"apply as to a new machine": foreign.ApplyConfig(t.Context(), configuration, step.Maintenance, ""),
 		"apply as to a member":      foreign.ApplyConfig(t.Context(), configuration, step.Member, ""),
 		"bootstrap":                 foreign.Bootstrap(t.Context()),
-		"reset":                     foreign.Reset(t.Context(), false),
+		"reset":                     foreign.Reset(t.Context(), false, wipe.Reset{}),
 	} {
 		if !errors.Is(err, talos.ErrForeign) {
 			t.Errorf("%s: %v, want a foreign machine", what, err)
@@ -478,7 +479,7 @@ func TestObserve_disks(t *testing.T) {
 	// A reset leaves Talos on its disk.
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, m.UUID()))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
-	must(t, api.Reset(t.Context(), false))
+	must(t, api.Reset(t.Context(), false, wipe.Reset{}))
 
 	again := observed(t, api, "waited again", func(s step.MachineState) bool { return s.Access == step.Maintenance })
 	if again.DiskProblem != "" {

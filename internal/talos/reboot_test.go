@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 func TestReboot_withFaults(t *testing.T) {
@@ -82,7 +83,7 @@ func TestReboot_meetsAnotherSequence(t *testing.T) {
 		class error
 	}{
 		"a reboot": {begin: func(ctx context.Context, api *talos.Machine) error { return api.Reboot(ctx, "") }},
-		"a reset": {begin: func(ctx context.Context, api *talos.Machine) error { return api.Reset(ctx, false) },
+		"a reset": {begin: func(ctx context.Context, api *talos.Machine) error { return api.Reset(ctx, false, wipe.Reset{}) },
 			class: talos.ErrInProgress},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,19 +19,20 @@ import (
 const containerMode = "container"
 
 // Reset wipes what makes the machine a member of its cluster (the partitions STATE and EPHEMERAL, and those of
-// ETCD, CRI, KUBELET and LOG where they are separate partitions) and reboots it into maintenance mode.
-// Destructive. The installation and META stay, so that the machine boots from its disk again. In a container there
-// are no partitions and Talos refuses their labels: it only stops, and the container runtime owns its volumes.
+// ETCD, CRI, KUBELET and LOG where they are separate partitions), or the selected volumes and disks. Then it reboots
+// the machine into maintenance mode, or switches it off. Destructive. Unless the system disk is wiped, the
+// installation stays, so that the machine boots from its disk again. In a container there are no partitions and Talos
+// refuses their labels: it only stops, and the container runtime owns its volumes.
 //
 // Talos answers OK even when another sequence is in its way and nothing happens ("locked", Talos 1.13). So Reset
 // asks only a machine that is booting or running. It returns when that machine changed to another stage, and
 // ErrInProgress when it did not. A graceful reset drains the node and leaves etcd first; when leaving fails, Talos
 // reboots without having wiped anything, which only an observation shows.
-func (m *Machine) Reset(ctx context.Context, graceful bool) error {
-	return doing(m.reset(ctx, graceful), "reset %s", m.address)
+func (m *Machine) Reset(ctx context.Context, graceful bool, how wipe.Reset) error {
+	return doing(m.reset(ctx, graceful, how), "reset %s", m.address)
 }
 
-func (m *Machine) reset(ctx context.Context, graceful bool) error {
+func (m *Machine) reset(ctx context.Context, graceful bool, how wipe.Reset) error {
 	s, begun, err := m.interrupting(ctx, m.knownUUID(), step.StageResetting)
 	if err != nil || begun {
 		return err
@@ -42,7 +43,7 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 		return err
 	}
 
-	request := &machineapi.ResetRequest{Graceful: graceful, Reboot: true}
+	request := &machineapi.ResetRequest{Graceful: graceful, Reboot: !how.Off}
 	if version.GetPlatform().GetMode() != containerMode {
 		// While a rollback is possible, a failed reset boots the release before, which may keep all data. A
 		// machine that never gets ready is reset nevertheless: otherwise it could never be removed.
@@ -50,7 +51,7 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 			return err
 		}
 
-		if request.SystemPartitionsToWipe, err = m.partitionsToWipe(ctx, s, version.GetVersion().GetTag()); err != nil {
+		if err := m.selectTargets(ctx, s, request, how, version.GetVersion().GetTag()); err != nil {
 			return err
 		}
 	}
@@ -62,14 +63,39 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 	return m.settle(ctx, m.leftIdle(""))
 }
 
-// partitionsToWipe are the partitions of a machine that hold anything of its cluster. With the data of etcd, a machine
-// that was wiped could never be bootstrapped again.
-func (m *Machine) partitionsToWipe(
-	ctx context.Context, s *session, talos string,
-) ([]*machineapi.ResetPartitionSpec, error) {
-	volumes := []string{wipe.State, wipe.Ephemeral}
+// selectTargets names in a request what a reset wipes. A whole system disk has no volumes, and then the mode decides
+// about user disks.
+func (m *Machine) selectTargets(
+	ctx context.Context, s *session, request *machineapi.ResetRequest, how wipe.Reset, talos string,
+) error {
+	request.UserDisksToWipe = how.Disks()
 
-	if talosversion.Of(talos).OwnVolumes {
+	if how.WipesSystemDisk() {
+		if len(request.UserDisksToWipe) == 0 {
+			request.Mode = machineapi.ResetRequest_SYSTEM_DISK
+		}
+
+		return nil
+	}
+
+	partitions, err := m.partitionsToWipe(ctx, s, how.Volumes(), talos)
+	request.SystemPartitionsToWipe = partitions
+
+	return err
+}
+
+// partitionsToWipe are the selected partitions of a machine; without a selection, those that hold anything of its
+// cluster. EPHEMERAL includes the volumes that could be on it: with the data of etcd, a machine that was wiped could
+// never be bootstrapped again.
+func (m *Machine) partitionsToWipe(
+	ctx context.Context, s *session, selected []string, talos string,
+) ([]*machineapi.ResetPartitionSpec, error) {
+	volumes := selected
+	if len(volumes) == 0 {
+		volumes = []string{wipe.State, wipe.Ephemeral}
+	}
+
+	if talosversion.Of(talos).OwnVolumes && slices.Contains(volumes, wipe.Ephemeral) {
 		partitions, err := bounded(ctx, m, s.volumePartitions)
 		if err != nil {
 			return nil, err

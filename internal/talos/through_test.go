@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // shielded is a cluster of two control planes and a worker whose configured API is reached only through them, and
@@ -137,7 +138,7 @@ func TestThrough_isTheOnlyRoute(t *testing.T) {
 		t.Error("no resources")
 	}
 
-	must(t, api.Reset(t.Context(), false))
+	must(t, api.Reset(t.Context(), false, wipe.Reset{}))
 	observed(t, api, "was reset", func(now step.MachineState) bool { return now.Access == step.Unreachable })
 
 	if s.reached(s.worker) || !s.reached(s.controlPlanes[0]) {

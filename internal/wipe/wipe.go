@@ -29,6 +29,7 @@
 package wipe
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,6 +41,8 @@ const (
 	Ephemeral = "EPHEMERAL"
 	Meta      = "META"
 	Etcd      = "ETCD"
+	// SystemDisk is the whole system disk with its boot loader, in place of volumes.
+	SystemDisk = "SYSTEM_DISK"
 )
 
 // OwnVolumes are those on EPHEMERAL unless a VolumeConfig gives them partitions (Talos 1.14).
@@ -88,3 +91,48 @@ func (s Selection) LosesEtcd() bool {
 
 // String names what is erased, such as "EPHEMERAL, u-data, /dev/sdb".
 func (s Selection) String() string { return strings.Join(slices.Concat(s.Volumes(), s.Disks()), ", ") }
+
+// Reset is how a machine is reset that leaves its cluster. The zero value drains its node, wipes the volumes with
+// anything of the cluster (STATE, EPHEMERAL, and those of OwnVolumes with a partition), and reboots the machine.
+type Reset struct {
+	// Selection is what is wiped. Without volumes, it is the volumes above.
+	Selection
+	// Abrupt skips the drain.
+	Abrupt bool
+	// Off switches the machine off instead of a reboot.
+	Off bool
+	// ShutDown only shuts the machine down, in place of a reset: nothing is wiped.
+	ShutDown bool
+}
+
+// StaysAway reports whether a machine does not answer any more after its reset: it is off, or has nothing to boot.
+func (r Reset) StaysAway() bool { return r.Off || r.ShutDown || r.WipesSystemDisk() }
+
+// WipesSystemDisk reports whether nothing stays on the system disk.
+func (r Reset) WipesSystemDisk() bool { return slices.Contains(r.Volumes(), SystemDisk) }
+
+// Wiped names what is wiped, such as "STATE, EPHEMERAL and /dev/sdb".
+func (r Reset) Wiped() string {
+	volumes := cmp.Or(strings.Join(r.Volumes(), ", "), "its state")
+	if r.WipesSystemDisk() {
+		volumes = "its system disk"
+	}
+
+	if disks := r.Disks(); len(disks) > 0 {
+		return volumes + " and " + strings.Join(disks, ", ")
+	}
+
+	return volumes
+}
+
+// Then says what the machine does after the wipe.
+func (r Reset) Then() string {
+	switch {
+	case r.Off:
+		return "switches off"
+	case r.WipesSystemDisk():
+		return "reboots without an installed Talos"
+	default:
+		return "reboots to maintenance mode"
+	}
+}

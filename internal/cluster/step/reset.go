@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
-// Reset wipes a machine's state and reboots it into maintenance mode, or shuts it down.
+// Reset wipes a machine that leaves its cluster: its state, or what the user selected. It reboots into maintenance
+// mode, unless the user wants it off. Or it only shuts the machine down.
 type Reset struct {
 	plain
 
@@ -21,11 +24,11 @@ type Reset struct {
 	// Shared is set when other runs may work on the same cluster, which ends with this reset: those that have begun
 	// finish first.
 	Shared bool
-	// ShutDown shuts the machine down and wipes nothing.
-	ShutDown bool
 	// Container is set for a machine that is a pod: the pod and its volumes are deleted, and nothing is left of the
 	// machine.
 	Container bool
+	// How is what is wiped, and what follows. Metal only.
+	How wipe.Reset
 }
 
 // On names the machine.
@@ -39,28 +42,30 @@ func (s Reset) String() string {
 		return fmt.Sprintf("delete pod and volumes of %s %s (%s)", s.Role, s.Machine, s.does())
 	case s.Container:
 		return fmt.Sprintf("delete pod and volumes of %s %s", s.Role, s.Machine)
-	case s.ShutDown && s.Last:
+	case s.How.ShutDown && s.Last:
 		return fmt.Sprintf("shut down %s, the last %s", s.Machine, s.Role)
-	case s.ShutDown && s.Drain:
+	case s.How.ShutDown && s.Drain:
 		return fmt.Sprintf("shut down %s %s (drains it)", s.Role, s.Machine)
-	case s.ShutDown:
+	case s.How.ShutDown:
 		return fmt.Sprintf("shut down %s %s", s.Role, s.Machine)
 	case s.Last:
-		return fmt.Sprintf("reset %s, the last %s (wipes its state, reboots to maintenance mode)", s.Machine, s.Role)
+		return fmt.Sprintf("reset %s, the last %s (%s)", s.Machine, s.Role, s.course())
 	case s.Graceful, s.Drain:
-		return fmt.Sprintf("reset %s %s (%s, wipes its state, reboots to maintenance mode)", s.Role, s.Machine,
-			cmp.Or(s.does(), "drains it"))
+		return fmt.Sprintf("reset %s %s (%s, %s)", s.Role, s.Machine, cmp.Or(s.does(), "drains it"), s.course())
 	default:
-		return fmt.Sprintf("reset %s %s (wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
+		return fmt.Sprintf("reset %s %s (%s)", s.Role, s.Machine, s.course())
 	}
 }
+
+// course is what the machine does.
+func (s Reset) course() string { return "wipes " + s.How.Wiped() + ", " + s.How.Then() }
 
 // Disrupts is true for a node of a cluster that lives on, and where other runs work on the same cluster.
 func (s Reset) Disrupts() bool { return s.Node != "" || s.Shared }
 
 // Impact is that of the wipe.
 func (s Reset) Impact() Impact {
-	return Impact{Drains: s.Drain, Wipes: !s.ShutDown, EndsCluster: s.Last && s.Role == ControlPlane}
+	return Impact{Drains: s.Drain, Wipes: !s.How.ShutDown, EndsCluster: s.Last && s.Role == ControlPlane}
 }
 
 func (Reset) ends(m *MachineState, _ time.Time) { m.Resetting = true }

@@ -6,6 +6,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // The effect of each kind of step on a machine in service, whether it disrupts, and whether it goes machine by
@@ -43,7 +44,7 @@ func TestStep_whatEachKindDoes(t *testing.T) {
 		"member":                            {step: step.RemoveMember{}, disrupts: true},
 		"reset":                             {step: step.Reset{Role: step.Worker, Evacuation: drain}, impact: step.Impact{Drains: true, Wipes: true}, disrupts: true},
 		"reset of a machine without a node": {step: step.Reset{Role: step.Worker}, impact: step.Impact{Wipes: true}},
-		"shutdown":                          {step: step.Reset{Role: step.Worker, ShutDown: true, Evacuation: drain}, impact: step.Impact{Drains: true}, disrupts: true},
+		"shutdown":                          {step: step.Reset{Role: step.Worker, How: wipe.Reset{ShutDown: true}, Evacuation: drain}, impact: step.Impact{Drains: true}, disrupts: true},
 		"reset beside others":               {step: step.Reset{Shared: true}, impact: step.Impact{Wipes: true}, disrupts: true},
 		"reset of the last worker":          {step: step.Reset{Role: step.Worker, Last: true}, impact: step.Impact{Wipes: true}},
 		"reset of the last control plane":   {step: step.Reset{Role: step.ControlPlane, Last: true}, impact: step.Impact{Wipes: true, EndsCluster: true}},

@@ -22,6 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // fakeHost is a host cluster with pods and no Talos in them.
@@ -415,7 +416,7 @@ func TestContainer_changesGoThroughTheHost(t *testing.T) {
 		"pull":    m.PullImage(t.Context(), "talos:v1.12.4"),
 		"upgrade": m.Upgrade(t.Context(), "talos:v1.12.4", "", func(context.Context) error { return nil }),
 		"reboot":  m.Reboot(t.Context(), ""),
-		"reset":   m.Reset(t.Context(), true),
+		"reset":   m.Reset(t.Context(), true, wipe.Reset{}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)

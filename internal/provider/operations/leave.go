@@ -105,7 +105,7 @@ func (a asked) going(nodes kubestate.State) (m cluster.Machine, known bool) {
 	m = cluster.MachineAt(name, step.Worker, name)
 
 	m.UUID, m.Through = a.leaver.uuid.ValueString(), a.through()
-	m.ShutsDown = a.leaver.onLeave.ValueString() == onLeaveShutdown
+	m.Reset.ShutDown = a.leaver.onLeave.ValueString() == onLeaveShutdown
 
 	node, known := (cluster.Snapshot{Kubernetes: nodes}).NodeOf(m)
 
