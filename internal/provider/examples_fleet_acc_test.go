@@ -70,7 +70,7 @@ func TestAccExamples_fleet(t *testing.T) {
 }
 
 // A second cluster is restored from a snapshot of the first one with its addons, takes over the traffic, and the first
-// one is destroyed. Then the first one is made again from the second.
+// one is destroyed.
 func TestAccExamples_blueGreen(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRehearsal_besideTheCluster", "TestAccExamples_validate")
 	t.Parallel()
