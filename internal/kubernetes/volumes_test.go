@@ -111,17 +111,17 @@ func testDrainUntilDetached(t *testing.T, l *living) {
 	l.inStatus(t, "detaches", "db")
 	l.pod(t, "detaches", "db-0", using("db"))
 
-	told, done := make(chan string, 10), make(chan error, 1)
+	reports, done := make(chan string, 10), make(chan error, 1)
 	client := l.client(t)
 
 	go func() {
-		done <- client.Drain(t.Context(), "detaches", patient, func(text string) { told <- text })
+		done <- client.Drain(t.Context(), "detaches", patient, func(text string) { reports <- text })
 	}()
 
 	const want = "drain node detaches: waiting, 1 volume is still attached: pv-db (claim default/db, attacher " +
 		"driver.longhorn.io)"
-	if got := <-told; got != want {
-		t.Errorf("told %q, want %q", got, want)
+	if got := <-reports; got != want {
+		t.Errorf("reported %q, want %q", got, want)
 	}
 
 	if got := l.pods(t, "detaches"); got != "" {
@@ -132,8 +132,8 @@ func testDrainUntilDetached(t *testing.T, l *living) {
 	l.inStatus(t, "detaches")
 	check(t, <-done)
 
-	if len(told) > 0 {
-		t.Errorf("told again: %q", <-told)
+	if len(reports) > 0 {
+		t.Errorf("reported again: %q", <-reports)
 	}
 }
 
@@ -225,7 +225,7 @@ func testDrainIgnoresVolumes(t *testing.T, l *living) {
 	check(t, l.client(t).Drain(t.Context(), "ignores", cluster.DrainPolicy{IgnoreVolumes: true, Timeout: time.Minute}, tell))
 
 	if len(*reported) > 0 {
-		t.Errorf("told %q", *reported)
+		t.Errorf("reported %q", *reported)
 	}
 }
 

@@ -70,8 +70,8 @@ type draining struct {
 	attachments []storagev1.VolumeAttachment
 	// volumes are those that were looked up, by their names. Their drivers and claims do not change.
 	volumes map[string]*corev1.PersistentVolume
-	// told is true once the wait for volumes was reported.
-	told bool
+	// reported is true once the report had the wait for volumes.
+	reported bool
 }
 
 func (d *draining) run(ctx context.Context) error {

@@ -43,11 +43,11 @@ func (d *draining) detached(ctx context.Context) error {
 	}
 
 	text := describeVolumes(left)
-	if !d.told {
+	if !d.reported {
 		d.report(fmt.Sprintf("drain node %s: waiting, %s", d.node, text))
 	}
 
-	d.told = true
+	d.reported = true
 
 	return errors.New(text)
 }
