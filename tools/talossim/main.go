@@ -77,8 +77,8 @@ func parse(args []string) (*settings, error) {
 	f.Func("image", "REFERENCE=WHAT, may be repeated: what is wrong with an image that machines pull; WHAT is missing, "+
 		"unavailable, install-fails or boot-fails (then machines go back to what ran before)", s.addImage)
 
-	f.Func("volume", "MACHINE:NAME:LINGER, may be repeated: a volume that a pod on the machine uses, and how long it stays "+
-		"attached after the pod left; LINGER is a duration or forever", s.addVolume)
+	f.Func("volume", "MACHINE:NAME:LINGER, may be repeated: a volume that a pod on the machine uses, and how long it "+
+		"stays attached after the pod left; LINGER is a duration or forever", s.addVolume)
 
 	d := &s.delays
 	f.DurationVar(&d.Install, "install", d.Install, "time to install Talos")
