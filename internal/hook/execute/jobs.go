@@ -26,7 +26,8 @@ func labelOf(h hook.Started) string {
 }
 
 // clearJobs removes the jobs of a hook that an interrupted run left, and returns an error while their pods still run: a
-// job that starts late must not redo what `after` undid. A pod that outlives its grace period is on a node that is down.
+// job that starts late must not redo what `after` undid. A pod that outlives its grace period is on a node that is
+// down.
 func (e *Executor) clearJobs(ctx context.Context, h hook.Started) error {
 	if h.Before != nil && h.Before.Job == "" && (h.After == nil || h.After.Job == "") {
 		return nil

@@ -1,16 +1,21 @@
 package unmanagedworkers_test
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // life is a cluster with workers of an autoscaler, and the resource that configures them.
@@ -241,5 +246,62 @@ func TestUnmanagedWorkers_refuseOtherConfigurations(t *testing.T) {
 		if !strings.Contains(got, "[unmanaged_config_invalid]") || !strings.Contains(got, says) {
 			t.Errorf("%q: %s", config, got)
 		}
+	}
+}
+
+// Hooks run around the reboots of the machines. Pools are a mistake: the machines have none.
+func TestUnmanagedWorkers_runHooks(t *testing.T) {
+	t.Parallel()
+
+	l := newLife(t, 1)
+	api := l.Kubernetes(t, l.Bundle)
+	hooked := func(config tftest.Config, more tftest.Config) tftest.Config {
+		label := func(value string) tftest.Config {
+			return tftest.Config{"patch": tftest.Config{"api_version": "v1", "kind": "Node", "name": "{{node}}",
+				"patch": "metadata: { labels: { example.com/away: \"" + value + "\" } }"}}
+		}
+		hook := tftest.Config{"before": label("yes"), "after": label("no")}
+		maps.Copy(hook, more)
+		config["hooks"] = tftest.Config{"away": hook}
+
+		return config
+	}
+
+	tftest.ExpectMistake(t, tftest.Validate(t, "talosop_unmanaged_workers", hooked(l.config(),
+		tftest.Config{"pools": []any{"spot"}})), `AttributeName("hooks").ElementKeyString("away").AttributeName("pools").`+
+		`ElementKeyInt(0)`, []string{"[hook_pool]"}, false)
+
+	l.d.Apply(t, hooked(l.config(), nil)).Must(t)
+
+	label := func() string {
+		node, err := api.CoreV1().Nodes().Get(context.Background(), l.Workers[0].Hostname(), metav1.GetOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+
+		return node.Labels["example.com/away"]
+	}
+
+	var seen atomic.Value
+
+	l.SetOnCall(func(c fault.Call) error {
+		if c.Method == "Reboot" {
+			seen.Store(label())
+		}
+
+		return nil
+	})
+
+	changed := hooked(l.config(reboot), nil)
+	if got := l.planned(changed); !slices.Contains(got,
+		"run the hook away before a machine goes out of service, and once it is back") {
+		t.Errorf("planned: %q", got)
+	}
+
+	l.d.Apply(t, changed).Must(t)
+	l.d.ExpectEmpty(t, "after the change", changed)
+
+	if now := label(); seen.Load() != "yes" || now != "no" {
+		t.Errorf("the label was %v at the reboot, and is %q", seen.Load(), now)
 	}
 }
