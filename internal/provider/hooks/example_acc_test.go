@@ -137,8 +137,8 @@ func jobsMade(t *testing.T, api *kubernetes.Client) func() []string {
 	}
 }
 
-// The example runs against a real API server: Ceph and Longhorn are told around the rollout, the database before each
-// machine, and alerts are muted. Nothing of it is left.
+// The example runs against a real API server: the hooks of Ceph, Longhorn and alerts around the rollout, that of the
+// database before each machine. Nothing of them is left.
 func TestAccHooks_exampleIsApplied(t *testing.T) {
 	testenv.BeforeRelease(t, "TestHooks_enclosesARollout", "TestHooks_runAroundDisruptions", "TestExecutor_jobs")
 	t.Parallel()
