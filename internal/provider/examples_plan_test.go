@@ -630,7 +630,7 @@ func exampleFunctions() map[string]function.Function {
 		pathexpand plantimestamp
 		startswith timeadd timecmp timestamp uuidv5 provider::talosop::installer_image provider::talosop::machine_config_diff
 		provider::talosop::merge_patches provider::talosop::parse_machine_config provider::talosop::schematic_id
-		provider::talosop::convert_patches
+		provider::talosop::convert_patches provider::talosop::without_hardware
 		provider::talosop::upgrade_path provider::talosop::validate_patch`) {
 		known[name] = unknown
 	}

@@ -8,7 +8,7 @@ cli=${CLI:-tofu}
 
 "$cli" init -input=false
 
-# What a run that was cancelled left.
+# What a run that was canceled left.
 "$cli" destroy -input=false -auto-approve
 
 passed=0

@@ -2,7 +2,6 @@ package functions
 
 import (
 	"context"
-	"math/big"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -11,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// partType is a part of a patch that did not become a document.
+// partType is a part of a patch, and why it is listed.
 var partType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"patch": types.NumberType, "path": types.StringType, "reason": types.StringType,
 }}
@@ -83,10 +82,7 @@ func convertPatches() pure {
 func partsOf(parts []machineconfig.ConvertedPart) attr.Value {
 	values := []attr.Value{}
 	for _, part := range parts {
-		values = append(values, types.ObjectValueMust(partType.AttrTypes, map[string]attr.Value{
-			"patch": types.NumberValue(big.NewFloat(float64(part.Patch))), "path": types.StringValue(part.Path),
-			"reason": types.StringValue(part.Why),
-		}))
+		values = append(values, partOf(part.Patch, part.Path, part.Why))
 	}
 
 	return types.ListValueMust(partType, values)

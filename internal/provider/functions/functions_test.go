@@ -124,6 +124,13 @@ func TestFunctions_give(t *testing.T) {
 			`{"kept":[{"patch":0,"path":"machine.certSANs","reason":"only the main document has it"}],` +
 				`"patches":["machine: {certSANs: [a]}","apiVersion: v1alpha1\nkind: SysctlConfig\nparams: {a: b}\n",""],` +
 				`"removed":[{"patch":2,"path":"cluster.proxy.mode","reason":"it has no effect on workers"}]}`},
+		{"without_hardware", []attr.Value{listOf("machine: {install: {disk: /dev/sda}}", "machine: {nodeLabels: {a: b}}",
+			"apiVersion: v1alpha1\nkind: LinkConfig\nname: eth0\n---\nmachine: {certSANs: [a], nodeLabels: {c: d}}")},
+			`{"patches":["machine: {nodeLabels: {a: b}}","machine: {nodeLabels: {c: d}}\n"],` +
+				`"skipped":[{"patch":0,"path":"machine.install","reason":"disks and volumes"},` +
+				`{"patch":2,"path":"LinkConfig eth0","reason":"addresses and links"},` +
+				`{"patch":2,"path":"machine.certSANs","reason":"addresses and links"}]}`},
+		{"without_hardware", []attr.Value{listOf()}, `{"patches":[],"skipped":[]}`},
 		{"schematic_id", texts("{}"), `"376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"`},
 		{"schematic_id", texts(guestAgent), `"` + guestAgent + `"`},
 		{"upgrade_path", texts("v1.11.3", "v1.14.1"), `["v1.12.12","v1.13.9","v1.14.1"]`},
@@ -163,6 +170,7 @@ func TestFunctions_refuse(t *testing.T) {
 			"did you mean HostnameConfig?"},
 		{"validate_patch", texts("machine: {}", "latest"), 1, `found "latest"`},
 		{"validate_patch", texts("machine: {}", "v1.9"), 1, "v1.10.0 to v1.14.x"},
+		{"without_hardware", []attr.Value{listOf("machine: {nodeLabels: {a: b}}", "machine: [hunter2")}, 0, "patches[1]"},
 		{"convert_patches", append([]attr.Value{listOf("", "machine: {kubelet: {extraMounts: []}, token: hunter2}")}, texts("worker", "v1.13", "v1.14")...),
 			0, "[1]: found machine.kubelet.extraMounts"},
 		{"convert_patches", append([]attr.Value{listOf()}, texts("hunter", "v1.13", "v1.14")...), 1, "controlplane"},
