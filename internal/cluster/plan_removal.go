@@ -194,8 +194,8 @@ func lastEvacuation(have Snapshot, m Machine, p Policy) step.Evacuation {
 	return EvacuationOf(have, m, p)
 }
 
-// otherChanging names another control plane that has a step or a hold, because membership changes come last and one at a
-// time. Urgent ones wait only for steps.
+// otherChanging names another control plane that has a step or a hold, because membership changes come last and one
+// at a time. Urgent ones wait only for steps.
 func (d *Decision) otherChanging(want Spec, have Snapshot, machine string, urgent bool) string {
 	for _, m := range slices.Concat(want.sorted(step.ControlPlane), want.removed(step.ControlPlane)) {
 		busy := have.Machines[m.Name].Busy != "" || d.steps(m.Name)

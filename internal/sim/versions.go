@@ -5,8 +5,8 @@ type Versions struct {
 	Machine, Kubelet, APIServer string
 }
 
-// SetOnVersions sets a hook that gets what runs on all machines, now and whenever a kubelet or a kube-apiserver starts or
-// ends on any: between two calls nothing changes. It must not call the simulator.
+// SetOnVersions sets a hook that gets what runs on all machines, now and whenever a kubelet or a kube-apiserver starts
+// or ends on any: between two calls nothing changes. It must not call the simulator.
 func (s *Simulator) SetOnVersions(hook func(running []Versions)) {
 	s.world.Lock()
 	defer s.world.Unlock()

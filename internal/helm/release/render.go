@@ -161,7 +161,8 @@ func (r *run) definable(ctx context.Context, a *attempt) error {
 	})
 }
 
-// blockingObjects is the error about objects of others that an apply would be refused for, which are asked for side by side.
+// blockingObjects is the error about objects of others that an apply would be refused for, which are asked for side by
+// side.
 func (r *run) blockingObjects(ctx context.Context, a *attempt, have Observation, objects []diff.Object) error {
 	// Helm looks for nothing when it renders an installation as an upgrade.
 	if r.spec.Options.TakeOwnership || a.asUpgrade {

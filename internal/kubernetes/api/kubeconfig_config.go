@@ -41,7 +41,7 @@ func (k Kubeconfig) config() (config *rest.Config, context string, err error) {
 	}
 
 	if config.Proxy == nil {
-		config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // net/http takes this as no proxy
+		config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // no proxy
 	}
 
 	return config, cmp.Or(k.Context, file.CurrentContext), nil
