@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
@@ -29,7 +31,7 @@ resource "talosop_cluster" "this" {
   name                = "dev"
   secrets             = talosop_secrets.this.bundle
   talos_version       = "v1.14.1"
-  kubernetes_version  = "v1.37.0"
+  kubernetes_version  = "v1.36.3"
   deletion_protection = false
   host                = { namespace = %q }
   control_plane       = { replicas = 1 }
@@ -42,16 +44,15 @@ resource "talosop_etcd_backup" "this" {
 }
 `
 
-// drill is a cluster with a backup, and the stack of the drill beside it.
+// drill is a cluster with a backup, and a stack beside it that restores it.
 type drill struct {
 	*clitest.Workspace
 
-	cli       clitest.CLI
 	host      *hosttest.Host
 	namespace string
 }
 
-func newDrill(t *testing.T, cli clitest.CLI) *drill {
+func newDrill(t *testing.T, cli clitest.CLI, stack string) *drill {
 	t.Helper()
 
 	host := hosttest.Shared(t)
@@ -63,7 +64,7 @@ func newDrill(t *testing.T, cli clitest.CLI) *drill {
 		fmt.Sprintf(backedUpHCL, host.Kubeconfig(), namespace, folder, identity.Recipient()))
 	secrets, _ := production.Attribute("talosop_secrets.this", "bundle").(string)
 
-	w := clitest.NewWorkspace(t, cli).Example("../../examples", "stacks/restore-drill")
+	w := clitest.NewWorkspace(t, cli).Example("../../examples", "stacks/"+stack)
 	setVariables(t, w, map[string]any{
 		"kubeconfig": host.Kubeconfig(), "secrets": secrets, "identities": []string{identity.String()},
 		"cluster":   map[string]string{"name": "dev", "endpoint": "https://192.0.2.1:6443"},
@@ -72,19 +73,19 @@ func newDrill(t *testing.T, cli clitest.CLI) *drill {
 	})
 	w.Setenv("CLI", cli.Path)
 
-	return &drill{w, cli, host, namespace + "-drill"}
+	return &drill{w, host, namespace + "-drill"}
 }
 
-// run runs the script of the example, and returns its output, its report, and its error.
-func (d *drill) run(t *testing.T) (output string, report map[string]any, failed error) {
+// run runs a script of the example, and returns its output, its report, and its error.
+func (d *drill) run(t *testing.T, command ...string) (output string, report map[string]any, failed error) {
 	t.Helper()
 
-	script := exec.CommandContext(t.Context(), "sh", "drill.sh")
+	script := exec.CommandContext(t.Context(), "sh", command...)
 	script.Dir, script.Env = d.Dir, d.Environ()
 
 	began := time.Now()
 	out, failed := script.CombinedOutput()
-	t.Logf("the drill took %s", time.Since(began).Round(time.Second))
+	t.Logf("the script took %s", time.Since(began).Round(time.Second))
 
 	content, err := os.ReadFile(filepath.Join(d.Dir, "report.json"))
 	if err == nil && len(content) > 0 {
@@ -94,18 +95,18 @@ func (d *drill) run(t *testing.T) (output string, report map[string]any, failed 
 	return string(out), report, failed
 }
 
-// expectGone checks that nothing is left of a drill.
-func (d *drill) expectGone(t *testing.T) {
+// expectGone checks that nothing is left of a restored cluster.
+func (d *drill) expectGone(t *testing.T, name string) {
 	t.Helper()
 
-	left, err := d.host.Objects(t.Context(), d.namespace, workload.LabelCluster+"=restore-drill")
+	left, err := d.host.Objects(t.Context(), d.namespace, workload.LabelCluster+"="+name)
 	tftest.Must(t, err)
 
 	snapshots, err := filepath.Glob(filepath.Join(d.Dir, ".restore-drill", "*", "*.db*"))
 	tftest.Must(t, err)
 
 	if len(left)+len(snapshots) > 0 {
-		t.Errorf("the drill left %s, and the snapshots %s", left, snapshots)
+		t.Errorf("%s left %s, and the snapshots %s", name, left, snapshots)
 	}
 }
 
@@ -115,9 +116,9 @@ func TestAccExamples_restoreDrill(t *testing.T) {
 	t.Parallel()
 
 	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		d := newDrill(t, cli)
+		d := newDrill(t, cli, "restore-drill")
 
-		output, report, err := d.run(t)
+		output, report, err := d.run(t, "drill.sh")
 		if err != nil {
 			t.Fatalf("the drill failed: %v\n%s", err, output)
 		}
@@ -146,7 +147,7 @@ func TestAccExamples_restoreDrill(t *testing.T) {
 			}
 		}
 
-		d.expectGone(t)
+		d.expectGone(t, "restore-drill")
 
 		if testenv.Everything() {
 			d.misses(t)
@@ -165,7 +166,7 @@ locals {
 }
 `)
 
-	output, report, err := d.run(t)
+	output, report, err := d.run(t, "drill.sh")
 	if err == nil || !strings.Contains(output, "Objects are missing after the restore") {
 		t.Errorf("a drill without all objects passed (%v):\n%s", err, output)
 	}
@@ -174,5 +175,56 @@ locals {
 		t.Errorf("missing are %v", report["missing"])
 	}
 
-	d.expectGone(t)
+	d.expectGone(t, "restore-drill")
+}
+
+// A rehearsal copies the cluster without what is bound to its machines, applies the change to the copy, and leaves
+// nothing. A change that the plan refuses fails, too.
+func TestAccExamples_rehearsal(t *testing.T) {
+	t.Parallel()
+
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		d := newDrill(t, cli, "rehearsal")
+		setVariables(t, d.Workspace, map[string]any{"control_planes": 1, "config_patches": []string{
+			"machine: {install: {disk: /dev/sda}}\n---\napiVersion: v1alpha1\nkind: KubeNodeConfig\nlabels: {pool: a}\n",
+			"apiVersion: v1alpha1\nkind: LinkConfig\nname: eth0\naddresses: [{address: 10.0.0.11/24}]\n",
+		}})
+		d.Write("change.tfvars",
+			`planned = { kubernetes = "v1.37.0", config_patches = ["machine: {sysctls: {vm.swappiness: 1}}"] }`)
+
+		output, report, err := d.run(t, "rehearse.sh", "change.tfvars")
+		if err != nil {
+			t.Fatalf("the rehearsal failed: %v\n%s", err, output)
+		}
+
+		skipped := []any{"machine.install: disks and volumes", "LinkConfig eth0: addresses and links",
+			"machine.sysctls: kernel and devices"}
+		if diff := cmp.Diff(skipped, report["skipped"]); diff != "" {
+			t.Errorf("skipped parts differ (-want +got):\n%s", diff)
+		}
+
+		if conditions, ok := report["conditions"].(map[string]any); !ok || len(conditions) > 0 {
+			t.Errorf("conditions are %v", report["conditions"])
+		}
+
+		if operations := tftest.JSON(t, report["operations"]); !strings.Contains(operations, "v1.37.0") {
+			t.Errorf("the change did %s", operations)
+		}
+
+		if durations := d.Read("durations.txt"); strings.Count(durations, " seconds\n") != 3 {
+			t.Errorf("durations are %q", durations)
+		}
+
+		d.expectGone(t, "rehearsal")
+
+		if testenv.Everything() {
+			d.Write("change.tfvars", `planned = { config_patches = ["machine: {kubelet: {extraArg: {v: 2}}}"] }`)
+
+			if output, _, err := d.run(t, "rehearse.sh", "change.tfvars"); err == nil || !strings.Contains(output, "extraArg") {
+				t.Errorf("a change that the plan refuses passed (%v):\n%s", err, output)
+			}
+
+			d.expectGone(t, "rehearsal")
+		}
+	})
 }
