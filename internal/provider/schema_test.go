@@ -36,7 +36,7 @@ func TestSchema_everyFunctionIsDescribed(t *testing.T) {
 	t.Parallel()
 
 	functions := tftest.Schemas(t).Functions
-	if len(functions) != 8 {
+	if len(functions) != 9 {
 		t.Errorf("there are %d functions", len(functions))
 	}
 
