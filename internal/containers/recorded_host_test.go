@@ -48,6 +48,10 @@ func (h *knownHost) Restart(context.Context, workload.Spec, string) error { retu
 func (h *knownHost) Wipe(context.Context, workload.Spec, string) error    { return h.done() }
 func (h *knownHost) Remove(context.Context, workload.Spec, string) error  { return h.done() }
 func (h *knownHost) RemoveShared(context.Context, workload.Spec) error    { return h.done() }
+func (h *knownHost) ContainerAt(context.Context, workload.Spec, string) (string, bool, error) {
+	return "", false, h.done()
+}
+func (h *knownHost) RestartAt(context.Context, workload.Spec, string) error { return h.done() }
 func (h *knownHost) ExternalEndpoint(context.Context, workload.Spec) (string, error) {
 	return "", h.done()
 }
@@ -66,6 +70,8 @@ func everyCall(ctx context.Context, h containers.Host) map[string]func() error {
 		"wipe":              func() error { return h.Wipe(ctx, s, "cp-0") },
 		"remove":            func() error { return h.Remove(ctx, s, "cp-0") },
 		"remove shared":     func() error { return h.RemoveShared(ctx, s) },
+		"container at":      func() error { _, _, err := h.ContainerAt(ctx, s, "dev-cp-0"); return err },
+		"restart at":        func() error { return h.RestartAt(ctx, s, "dev-cp-0") },
 		"external endpoint": func() error { _, err := h.ExternalEndpoint(ctx, s); return err },
 		"dial":              func() error { _, err := h.Dial(s)(ctx, "tcp", "dev-cp-0:50000"); return err },
 	}
