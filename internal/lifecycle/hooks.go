@@ -168,7 +168,7 @@ func (g *hookGate) look(ctx context.Context, locked bool) {
 
 		switch {
 		case g.ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it was cut off, and the run has its own error
 		case err != nil:
 			return wait.Permanent(fmt.Errorf("read which hooks earlier runs began: %w", err))
 		}
@@ -224,7 +224,7 @@ func (g *hookGate) judge(b *begunHook, err error) error {
 	g.waiting(b)("")
 
 	if err == nil || g.ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it was cut off, and the run has its own error
 	}
 
 	text := fmt.Sprintf("%s: %s", b.Started, err)

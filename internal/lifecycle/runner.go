@@ -279,11 +279,7 @@ func (r *Runner) loop(
 		}
 
 		work.endHooks(ctx, have)
-
-		if decision.Yields && len(decision.Steps) == 0 && work.idle() && work.hooks.release(ctx) {
-			work.gate.giveBack()
-			work.hooks.released()
-		}
+		work.yield(ctx, decision)
 
 		if err := work.start(ctx, decision.Steps, watch, have); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)

@@ -329,6 +329,15 @@ func (w *work) repeats(step step.Step, state step.MachineState) bool {
 // must show within a few observations.
 const mostTimes = 10
 
+// yield releases the lock while the rest of a decision waits for other runs or for the maintenance window, once the
+// hooks have ended.
+func (w *work) yield(ctx context.Context, decision cluster.Decision) {
+	if decision.Yields && len(decision.Steps) == 0 && w.idle() && w.hooks.release(ctx) {
+		w.gate.giveBack()
+		w.hooks.released()
+	}
+}
+
 // leave releases the lock once the only machines of a run are being reset, so that no other run waits for their boot.
 func (w *work) leave(op step.Step) {
 	if _, reset := op.(step.Reset); reset && len(w.want.Machines) == 0 && len(w.want.Removed) == 1 {

@@ -59,7 +59,6 @@ func openSession(
 	}
 
 	replacement := m.Ledger().Replacement(p.Identity(bundle), runName(p), p.Addresses())
-	lease := lockOf(p, bundle, c.API)
 	follow := m.Follow(ctx, p.Settings.Name, p.Object, runName(p))
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineconfig.WithImages,
@@ -69,7 +68,6 @@ func openSession(
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Claimed:  m.Ledger().ClaimedByOthers(p),
 		HasLeft:  m.Ledger().HasLeft(p.Secrets),
-		Lock:     lease,
 		Founding: m.Ledger().Founding(p.Identity(bundle)), Rejoining: replacement.Others,
 		Peers: m.Ledger().Peers(p.Identity(bundle)), Observed: follow.Observed,
 	}
@@ -82,7 +80,7 @@ func openSession(
 		follow.Tell(e)
 	}
 
-	putChanges(runner, m, p, c.API, lease)
+	putChanges(runner, m, p, c.API, lockOf(p, bundle, c.API))
 
 	s := &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
 		recordKeys: bundle.RecordKeys(), follow: follow, replacement: replacement, Close: c.Close}
@@ -91,10 +89,12 @@ func openSession(
 	return s, nil
 }
 
-// putChanges puts the settings for changes of running machines into a runner.
+// putChanges puts the lock and the settings for changes of running machines into a runner.
 func putChanges(
 	runner *lifecycle.Runner, m *providerdata.ProviderData, p machineset.Set, api execute.Cluster, lease *lock.Lock,
 ) {
+	runner.Lock = lease
+
 	if !p.Changes.Window.IsZero() {
 		runner.Window = p.Changes.WindowAt
 	}
