@@ -110,17 +110,19 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 	steps, last := recorded.forecast(p, files, policy)
 
 	diags.Append(obstructions(p, prior, stored, last, policy)...)
-	diags.Append(recorded.remindOfRestore(p, last)...)
-	diags.Append(append(warnOfSteps(p, steps), recorded.warnOfLostExtensions(p, steps)...)...)
-	diags.Append(warnOfLeft(recorded.leavingToOthers())...)
-	diags.Append(p.remindOfRejoin(recorded)...)
-	diags.Append(p.warnOfWaiting(steps)...)
+	diags.Append(recorded.warnOfUpdate(p, steps, last)...)
 
 	if known {
 		diags.Append(p.warnOfKubernetes(path, recorded, steps)...)
 	}
 
 	return f.with(p, prior, recorded, files, steps, last), diags
+}
+
+// warnOfUpdate warns about the steps of an update, and reminds of settings that stay in effect.
+func (r PriorState) warnOfUpdate(p Set, steps []step.Step, last cluster.Decision) finding.List {
+	return slices.Concat(r.remindOfRestore(p, last), warnOfSteps(p, steps), r.warnOfLostExtensions(p, steps),
+		warnOfLeft(r.leavingToOthers()), p.remindOfRejoin(r), p.warnOfWaiting(steps))
 }
 
 // with is a forecast completed with what follows from the steps.

@@ -40,45 +40,47 @@ func installerImage() pure {
 			},
 			Return: function.StringReturn{},
 		},
-		call: func(ctx context.Context, arguments function.ArgumentsData) (attr.Value, error) {
-			var (
-				version  string
-				content  types.String
-				options  []types.Map
-				wanted   image.Installer
-				problems error
-			)
-
-			if err := get(ctx, arguments, &version, &content, &options); err != nil {
-				return nil, err
-			}
-
-			if _, err := machineconfig.ParseTalosVersion(version); err != nil {
-				return nil, err
-			}
-
-			for i, option := range options {
-				problems = errors.Join(problems, readOptions(fmt.Sprintf("options[%d]", i), option, &wanted))
-			}
-
-			wanted.Version = machineconfig.CanonicalVersion(version)
-
-			if !content.IsNull() {
-				id, err := schematic.IDOf(content.ValueString())
-				problems = errors.Join(problems, wrong("schematic", err))
-				wanted.Schematic = id
-			}
-
-			if problems != nil {
-				return nil, problems
-			}
-
-			reference, err := wanted.Reference()
-
-			// Version and schematic are valid here: the mistake is in options.
-			return types.StringValue(reference), wrong("options", err)
-		},
+		call: callInstallerImage,
 	}
+}
+
+func callInstallerImage(ctx context.Context, arguments function.ArgumentsData) (attr.Value, error) {
+	var (
+		version  string
+		content  types.String
+		options  []types.Map
+		wanted   image.Installer
+		problems error
+	)
+
+	if err := get(ctx, arguments, &version, &content, &options); err != nil {
+		return nil, err
+	}
+
+	if _, err := machineconfig.ParseTalosVersion(version); err != nil {
+		return nil, err
+	}
+
+	for i, option := range options {
+		problems = errors.Join(problems, readOptions(fmt.Sprintf("options[%d]", i), option, &wanted))
+	}
+
+	wanted.Version = machineconfig.CanonicalVersion(version)
+
+	if !content.IsNull() {
+		id, err := schematic.IDOf(content.ValueString())
+		problems = errors.Join(problems, wrong("schematic", err))
+		wanted.Schematic = id
+	}
+
+	if problems != nil {
+		return nil, problems
+	}
+
+	reference, err := wanted.Reference()
+
+	// Version and schematic are valid here: the mistake is in options.
+	return types.StringValue(reference), wrong("options", err)
 }
 
 // wrong is an error as a mistake in an argument.
