@@ -355,17 +355,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	diags.Append(replaceForNetworks(ctx, p.Set, prior.Set, req, resp)...)
 
 	if !diags.HasError() && leaves {
-		// A separate call plans the create, and reports what blocks it.
-		f, _ := p.ForecastCreate(cluster.DefaultPolicy())
-		r.setForecast(plan, forecastCreate(p, f, true))
-
-		record, found := recordedNow(ctx, r.ProviderData, P(&state).common(), prior.Set)
-		found.Append(p.RefuseNewSecrets(prior.Set, record)...)
-		found.Append(p.refuseSecretlessReplacement(moved)...)
-		found.Append(prior.RefuseReplace(r.kind, P(&state).common().ID.ValueString(), record)...)
-		found.Append(r.planRemoval(prior.Set, P(&state).common(), record)...)
-
-		return append(diags, tf.Diagnostics(found)...)
+		return append(diags, tf.Diagnostics(r.planReplacement(ctx, plan, P(&state).common(), p, prior, moved))...)
 	}
 
 	r.Ledger().KeepMachines(r.kind, P(&state).common().ID.ValueString(), prior.Set, true)
@@ -398,6 +388,23 @@ func (r *machinesResource[M, P]) planUpdate(
 	}
 
 	return diags
+}
+
+// planReplacement forecasts an update that replaces the resource, and refuses what cannot be replaced. common is that
+// of the state, and secretless is true if it had no secrets. A separate call plans the create, and reports what blocks
+// it.
+func (r *machinesResource[M, P]) planReplacement(
+	ctx context.Context, plan *M, common CommonModel, p, prior writtenSet, secretless bool,
+) finding.List {
+	f, _ := p.ForecastCreate(cluster.DefaultPolicy())
+	r.setForecast(plan, forecastCreate(p, f, true))
+
+	record, found := recordedNow(ctx, r.ProviderData, common, prior.Set)
+	found.Append(p.RefuseNewSecrets(prior.Set, record)...)
+	found.Append(p.refuseSecretlessReplacement(secretless)...)
+	found.Append(prior.RefuseReplace(r.kind, common.ID.ValueString(), record)...)
+
+	return append(found, r.planRemoval(prior.Set, common, record)...)
 }
 
 // advise reports facts about a plan that only the network knows. No planned value depends on it.
