@@ -269,7 +269,8 @@ var (
 	comparisonFailed = Messages.Error("comparison_failed",
 		"Unable to compare the configurations of {{brief .machines}}",
 		"The recorded and the planned configuration of {{.machines}} cannot be compared: {{.problem}}.",
-		"Check the patches of {{plural .machines \"the machine\" \"these machines\"}}. If they are correct, report this with the version of the provider.")
+		"Check the patches of {{plural .machines \"the machine\" \"these machines\"}}. "+
+			"If they are correct, report this with the version of the provider.")
 
 	podFailed = Messages.Error("pod_failed",
 		"Unable to plan the pod of {{.machine}}",
