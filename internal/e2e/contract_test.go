@@ -169,7 +169,7 @@ func (h hosted) moves(t *testing.T, w *clitest.Workspace, what string) {
 			t.Logf("impact of %s: %v\n%v", what, impact, after["operations"])
 
 			for _, machine := range impact["rebooted"].([]any) {
-				planned = append(planned, hostedName+"-"+machine.(string))
+				planned = append(planned, hostedName+"-"+strings.ReplaceAll(machine.(string), "/", "-"))
 			}
 		}
 	}
