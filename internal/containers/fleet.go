@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 	"github.com/talosop/terraform-provider-talosop/internal/wipe"
@@ -121,6 +122,7 @@ func HostSilent(err error) string { return "the host cluster does not respond: "
 func onHost(state step.MachineState, pod workload.MachineState) step.MachineState {
 	state.BootID, state.VolumesLost = pod.Container, pod.VolumesLost
 	state.Current = pod.Exists && len(pod.Outdated) == 0
+	state.RebootFor = machineconfig.InContainers(state.RebootFor)
 
 	if len(pod.PodIPs) > 0 {
 		state.Addresses = pod.PodIPs

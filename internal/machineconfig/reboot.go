@@ -207,6 +207,16 @@ func rebootDocument(p fieldpath.Place, rules rebootRules) string {
 	return p.Document
 }
 
+// InContainers leaves out of the fields of NeedsReboot what Talos does not read in a container: volumes of the system
+// are folders there, and workloads are never isolated (Talos 1.14, volumeconfig/system_volumes.go, sandboxd.Enabled).
+func InContainers(fields []string) []string {
+	return slices.DeleteFunc(slices.Clone(fields), func(field string) bool {
+		kind, name, _ := strings.Cut(field, "/")
+
+		return system.BootPlace(kind, name, nil)
+	})
+}
+
 func differingFeatures(old, updated *v1alpha1.FeaturesConfig, immediate []string) []string {
 	switch {
 	case old == nil && updated == nil:

@@ -187,3 +187,12 @@ func unchecked(t *testing.T, patches ...string) string {
 
 	return string(encoded)
 }
+
+// A container keeps running with documents that Talos does not read there.
+func TestInContainers(t *testing.T) {
+	fields := []string{"machine.files", "VolumeConfig/EPHEMERAL", "VolumeConfig/STATE", "SecurityProfileConfig", "v1alpha1"}
+
+	if left := InContainers(fields); !slices.Equal(left, []string{"machine.files", "v1alpha1"}) {
+		t.Errorf("%v are left", left)
+	}
+}

@@ -50,6 +50,10 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 			continue
 		}
 
+		if p.Platform().Container {
+			fields = machineconfig.InContainers(fields)
+		}
+
 		state := r.Machines[name]
 
 		// A run left it with another configuration than that of state: because of a lock, or until its next boot.

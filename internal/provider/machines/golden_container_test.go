@@ -59,6 +59,11 @@ func olderContainers(talos string) tftest.Config {
 	return tftest.With(tftest.With(baseContainers(), talos, "talos_version"), "v1.34.1", "kubernetes_version")
 }
 
+// documentedContainers are containers of a Talos that knows the documents, with a contract.
+func documentedContainers(contract string) tftest.Config {
+	return tftest.With(tftest.With(baseContainers(), "v1.14.1", "talos_version"), contract, "version_contract")
+}
+
 // podded is a state in which every pod is as recorded.
 func podded[M any, P machines.Model[M]](t *testing.T, r resource.Resource, state tftypes.Value) tftypes.Value {
 	t.Helper()
@@ -163,6 +168,10 @@ func containerScenarios() map[string]planScenario {
 			after: tftest.With(tftest.With(baseContainers(), []any{label}, "control_plane", "replica_config_patches", "1"),
 				[]any{aFile},
 				"workers", "batch", "config_patches"),
+		},
+		"container-contract": {
+			says:   "The contract moves: no machine restarts for what Talos does not read in a container.",
+			before: documentedContainers("v1.13"), after: documentedContainers("v1.14"),
 		},
 		"container-service": {
 			says:   "The Kubernetes API is to be reached from outside, and the machines by node ports.",
