@@ -538,7 +538,7 @@ func (f forwarded) Close() error {
 	return f.Conn.Close()
 }
 
-// forwarder forwards a port of this computer to the Kubernetes API of a control plane, until it is told to stop.
+// forwarder forwards a port of this computer to the Kubernetes API of a control plane, until stop is called.
 func (h hosted) forwarder(t *testing.T) func(controlPlane int) (port uint16, stop func(), err error) {
 	t.Helper()
 

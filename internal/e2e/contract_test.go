@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	tfjson "github.com/hashicorp/terraform-json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
@@ -18,7 +17,7 @@ import (
 // Patches in the form of contract v1.13: of all machines, and of control planes.
 const (
 	formerOfAll = `
-# Both are labels of the nodes.
+# Where the machines are.
 machine:
   nodeLabels:
     example.com/rack: "4" # the rack at the door
@@ -66,14 +65,16 @@ locals {
 output "converted" {
   value = {
     for role in ["controlplane", "worker"] :
-    role => provider::talosop::convert_patches(concat(local.patches["all"], local.patches[role]), role, "v1.13", "v1.14")
+    role => provider::talosop::convert_patches(
+      concat(local.patches["all"], local.patches[role]), role, "v1.13", "v1.14"
+    )
   }
 }
 `
 
-// contract: a cluster of three control planes and a worker goes from Talos 1.13 to 1.14, and then to contract v1.14 with
-// converted patches, as the guide says, and back. A client writes all the time; every write it got an answer for is
-// there. A machine restarts only when the plan says so.
+// contract: a cluster of three control planes and a worker goes from Talos 1.13 to 1.14, and then to contract v1.14
+// with converted patches, as the guide says, and back. A client writes all the time; every write it got an answer for
+// is there. A machine restarts only when the plan says so.
 func (h hosted) contract(t *testing.T, cli clitest.CLI) {
 	if h.talosNext == "" {
 		t.Skip("nothing says which tag of the image is Talos 1.14 (TALOSOP_E2E_HOST_TALOS_NEXT)")
@@ -156,20 +157,30 @@ func (h hosted) moves(t *testing.T, w *clitest.Workspace, what string) {
 
 	shown, _ := w.SavedPlan("move.plan")
 
-	var plan tfjson.Plan
+	var plan struct {
+		ResourceChanges []struct {
+			Address string
+			Change  struct {
+				After struct {
+					Operations []string
+					Impact     struct{ Rebooted []string }
+				}
+			}
+		} `json:"resource_changes"`
+	}
+
 	if err := json.Unmarshal([]byte(shown), &plan); err != nil {
 		t.Fatal(err)
 	}
 
 	var planned []string
 
-	for _, change := range plan.ResourceChanges {
-		after, _ := change.Change.After.(map[string]any)
-		if impact, ok := after["impact"].(map[string]any); ok && change.Address == theCluster {
-			t.Logf("impact of %s: %v\n%v", what, impact, after["operations"])
+	for _, resource := range plan.ResourceChanges {
+		if after := resource.Change.After; resource.Address == theCluster {
+			t.Logf("%s: %s", what, strings.Join(after.Operations, "\n"))
 
-			for _, machine := range impact["rebooted"].([]any) {
-				planned = append(planned, hostedName+"-"+strings.ReplaceAll(machine.(string), "/", "-"))
+			for _, machine := range after.Impact.Rebooted {
+				planned = append(planned, hostedName+"-"+strings.ReplaceAll(machine, "/", "-"))
 			}
 		}
 	}
