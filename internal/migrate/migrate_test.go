@@ -61,11 +61,12 @@ func write(t *testing.T, folder, name, text string) {
 	}
 }
 
+// recorded are the versions of Talos of which testdata has what the tools wrote.
+var recorded = map[string][]string{"talhelper": {"v1.11.3", "v1.12.4", "v1.13.2"}, "topf": {"v1.12.4", "v1.13.2"}}
+
 // The configurations are those that the tools themselves wrote (testdata/record).
 func TestReaders_makeWhatTheToolMakes(t *testing.T) {
-	for tool, versions := range map[string][]string{
-		"talhelper": {"v1.11.3", "v1.12.4", "v1.13.2"}, "topf": {"v1.12.4", "v1.13.2"},
-	} {
+	for tool, versions := range recorded {
 		for _, version := range versions {
 			t.Run(tool+version, func(t *testing.T) {
 				found, err := Readers[tool](copied(t, tool, version, nil))
