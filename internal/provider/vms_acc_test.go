@@ -212,10 +212,11 @@ type changedVMs struct {
 	refused map[string]string
 }
 
-// applyVMs makes the changes one after another: etcd stays the same throughout, and each plan afterwards is empty.
+// applyVMs makes the changes one after another: etcd stays the same throughout, and each plan afterwards is empty. It
+// returns the workspace.
 func applyVMs(
 	t *testing.T, s *sitetest.Site, cli clitest.CLI, config func(machines map[string]string) string, changes []changedVMs,
-) {
+) *clitest.Workspace {
 	t.Helper()
 
 	w, h := vmSite(t, s, cli)
@@ -256,6 +257,8 @@ func applyVMs(
 			t.Errorf("after %s etcd holds %v (%v)", change.name, got, err)
 		}
 	}
+
+	return w
 }
 
 // With create_before_destroy every machine is reset and has left before its VM ends, even when one apply removes
