@@ -301,6 +301,12 @@ func nodeOfRemoved(want Spec, have Snapshot, m Machine) (kubestate.Node, bool) {
 
 	node, ok := have.nodeNamed(name, m.Address)
 
+	// The successor of a machine that ends belongs to another run, and may have its name already.
+	if want.Ending && m.NodeName != "" && !slices.ContainsFunc(node.Addresses,
+		func(a string) bool { return sameHost(a, m.Address) }) {
+		return kubestate.Node{}, false
+	}
+
 	for _, successor := range want.all() {
 		if have.Machines[successor.Name].Access != step.Member && !sameHost(successor.Address, m.Address) {
 			continue
