@@ -36,7 +36,7 @@ func (a *operationAction) Metadata(_ context.Context, req action.MetadataRequest
 // Schema implements the framework.
 func (a *operationAction) Schema(ctx context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
 	attributes := tf.ActionAttributes(tf.WithDescriptions(a.kind.arguments(), func(description string) string {
-		return strings.ReplaceAll(description, tf.TerraformOnly, "")
+		return strings.NewReplacer(tf.TerraformOnly, "", leavesOnChange, "").Replace(description)
 	}))
 	attributes["cluster"] = clusterhandle.HandleForActions()
 	attributes["timeouts"] = tf.ActionTimeouts(ctx, "Time for all machines together. Default: `30m`.")

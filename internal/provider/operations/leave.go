@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -21,6 +22,9 @@ import (
 
 const leaveName = "machine_leave"
 
+// leavesOnChange says what a change of the machine does to the resource.
+const leavesOnChange = " A change replaces the resource: the machine from before the change leaves."
+
 // The choices of on_leave.
 const (
 	onLeaveReset    = "reset"
@@ -35,14 +39,16 @@ type leaver struct {
 
 func leaverAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"machine": tf.RequiredString("The machine that leaves: its address, or the name of its node."),
+		"machine": tf.RequiredString("The machine that leaves: its address, or the name of its node." +
+			leavesOnChange),
 		"uuid": tf.OptionalString("Hardware UUID (SMBIOS) of the machine; the provider leaves other hardware at its " +
-			"address alone."),
+			"address alone." + leavesOnChange),
 		"on_leave": tf.OptionalString("What happens to the machine at the end: `reset` (the default) wipes its state "+
-			"and EPHEMERAL and reboots it to maintenance mode, `shutdown` only shuts it down and keeps its disks.",
+			"and EPHEMERAL and reboots it to maintenance mode, `shutdown` only shuts it down and keeps its disks."+
+			tf.TerraformOnly,
 			stringvalidator.OneOf(onLeaveReset, onLeaveShutdown)),
 		"deletion_protection": tf.OptionalBool("Whether the last control plane is kept from leaving (default `true`). " +
-			"With `false` it leaves, and the cluster and its etcd end."),
+			"With `false` it leaves, and the cluster and its etcd end." + tf.TerraformOnly),
 	}
 }
 
@@ -78,31 +84,45 @@ func (a asked) leaving(ctx context.Context, p machineset.Set, s *session) cluste
 	want.Protected = a.leaver.protection.IsNull() || a.leaver.protection.ValueBool()
 
 	nodes := s.api.Observe(ctx)
-	going, known := a.going(nodes)
-	at := slices.IndexFunc(want.Machines, func(m cluster.Machine) bool { return m.Address == going.Address })
+	going := a.going(nodes)
 
-	switch {
-	case at >= 0:
+	is := func(m cluster.Machine) bool { return m.Address == going.Address }
+	if slices.ContainsFunc(want.Machines, is) {
 		going.Role = step.ControlPlane
-		want.Machines = slices.Delete(want.Machines, at, at+1)
-	case !known:
-		if seen := s.runner.Fleet.Machine(going).Observe(ctx); seen.Role != "" {
-			going.Role = seen.Role
-		}
 	}
 
-	going.Through = going.Through && going.Role == step.Worker
-
-	want.OtherControlPlanes = append(want.Machines, otherPlanes(want.Machines, going, nodes)...)
+	listed := slices.DeleteFunc(want.Machines, is)
+	want.OtherControlPlanes = append(listed, otherPlanes(listed, going, nodes)...)
 	want.Machines, want.Removed = nil, []cluster.Machine{going}
+	want.Removed[0] = recognized(going, s.runner.Observe(ctx, want))
 
 	return want
 }
 
+// recognized is the machine with what it reports itself, and with its etcd member: a successor may join under the same
+// name while the machine leaves.
+func recognized(going cluster.Machine, have cluster.Snapshot) cluster.Machine {
+	if seen := have.Machines[going.Name].Role; going.NodeName == "" && seen != "" {
+		going.Role = seen
+	}
+
+	going.Through = going.Through && going.Role == step.Worker
+
+	if have.Etcd.Known {
+		member, _ := have.MemberOf(going)
+		going.MemberID = cmp.Or(member.ID, noMember)
+	}
+
+	return going
+}
+
+// noMember is the ID of no member: that of a machine that has none when it begins to leave.
+const noMember = "none"
+
 // going is the machine that leaves, with its node where Kubernetes knows one.
-func (a asked) going(nodes kubestate.State) (m cluster.Machine, known bool) {
+func (a asked) going(nodes kubestate.State) cluster.Machine {
 	name := a.leaver.machine.ValueString()
-	m = cluster.MachineAt(name, step.Worker, name)
+	m := cluster.MachineAt(name, step.Worker, name)
 
 	m.UUID, m.Through = a.leaver.uuid.ValueString(), a.through()
 	m.Reset.ShutDown = a.leaver.onLeave.ValueString() == onLeaveShutdown
@@ -119,7 +139,7 @@ func (a asked) going(nodes kubestate.State) (m cluster.Machine, known bool) {
 		m.NodeName, m.Role = node.Name, cluster.RoleOf(node)
 	}
 
-	return m, known
+	return m
 }
 
 // otherPlanes are the control planes among the nodes that are not in a list and do not leave.

@@ -30,9 +30,6 @@ type leaveResource struct {
 	kind kind
 }
 
-// leavesOnChange says what a change of the machine does.
-const leavesOnChange = " A change replaces the resource: the machine from before the change leaves."
-
 // Metadata implements the framework.
 func (r *leaveResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + r.kind.name
@@ -53,8 +50,8 @@ func (r *leaveResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 	})
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: r.kind.description + "\n\nThe machine leaves when the resource is destroyed or replaced; " +
-			"create and update touch no machine. Terraform 1.16 also has an action of the same name.",
+		MarkdownDescription: r.kind.description + " It happens when the resource is destroyed or replaced, while create " +
+			"and update touch no machine; Terraform 1.16 also has an action of the same name.",
 		Attributes: attributes,
 	}
 }
