@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -102,8 +103,17 @@ func (a asked) leaving(ctx context.Context, p machineset.Set, s *session) cluste
 // recognized is the machine with what it reports itself, and with its etcd member: a successor may join under the same
 // name while the machine leaves.
 func recognized(going cluster.Machine, have cluster.Snapshot) cluster.Machine {
-	if seen := have.Machines[going.Name].Role; going.NodeName == "" && seen != "" {
-		going.Role = seen
+	seen := have.Machines[going.Name]
+
+	// Other hardware at the address keeps its node and its member.
+	if going.UUID != "" && seen.UUID != "" && !strings.EqualFold(going.UUID, seen.UUID) {
+		going.NodeName, going.MemberID = "", noMember
+
+		return going
+	}
+
+	if going.NodeName == "" && seen.Role != "" {
+		going.Role = seen.Role
 	}
 
 	going.Through = going.Through && going.Role == step.Worker

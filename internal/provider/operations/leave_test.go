@@ -158,7 +158,15 @@ func TestMachineLeave_otherHardware(t *testing.T) {
 	config := leaving(b, b.ControlPlane[0], tftest.Config{"uuid": "00000000-0000-4000-8000-000000000000"})
 
 	_, diagnostics := invoke(t, "talosop_machine_leave", config)
-	t.Log(diagnostics)
+	if diagnostics != "" {
+		t.Error(diagnostics)
+	}
+
+	for _, node := range b.Kubernetes(t, b.Bundle).Observe(t.Context()).Nodes {
+		if node.Cordoned || node.Unschedulable {
+			t.Errorf("node %s is cordoned", node.Name)
+		}
+	}
 
 	if calls := b.CallsTo("Reset"); len(calls) > 0 || b.ControlPlane[0].Stage() != sim.StageRunning {
 		t.Errorf("reset: %v", calls)

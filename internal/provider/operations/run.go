@@ -90,7 +90,7 @@ func (a asked) open(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, bundle *pki.Bundle, tell func(string),
 ) (*session, error) {
 	working := *m
-	working.Talos.TrustNodeNames, working.Talos.Digest = true, nil
+	working.Talos.TrustNodeNames, working.Talos.Digest = a.kind.kind != operation.Leave, nil
 
 	name := strings.ReplaceAll(a.kind.name, "_", " ")
 
