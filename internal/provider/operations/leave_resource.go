@@ -43,8 +43,8 @@ func (r *leaveResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 			"`talosop_control_plane` or `talosop_cluster`, or an object that you write with at least `name`, `endpoint` and "+
 			"`secrets`. State keeps it for the destroy.", clusterhandle.AccessAttributes()),
 			"talos_version", "kubernetes_version", "version_contract", "phase"),
-		triggers: tf.OptionalStringMap("What identifies the VM, such as its ID, so that another VM at the same address " +
-			"lets the machine of the former one leave." + leavesOnChange),
+		triggers: tf.OptionalStringMap("What identifies the VM, such as its ID, so that another VM at the same address "+
+			"lets the machine of the former one leave."+leavesOnChange, tf.MayBeBlank{}),
 		"timeouts": tf.DestroyTimeouts(ctx, "Time until the machine has left, including waits for other machines. "+
 			"Default: `30m`."),
 	})
