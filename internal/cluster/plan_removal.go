@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
@@ -106,7 +107,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case otherDisrupted(want, have, m, p) != "":
 			d.hold(m.Name, "is not reset yet: %s", otherDisrupted(want, have, m, p))
 		default:
-			d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, How: m.Reset})
+			d.step(m.resetStep())
 
 			inHand = m.Name
 		}
@@ -187,6 +188,16 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	d.step(step.LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: lastEvacuation(have, m, p)})
 }
 
+// resetStep is the reset of a machine that leaves.
+func (m Machine) resetStep() step.Reset {
+	kept := slices.DeleteFunc(slices.Clone(m.UserVolumes),
+		func(volume string) bool {
+			return m.Reset.WipesSystemDisk() || slices.Contains(m.Reset.Volumes(), volume)
+		})
+
+	return step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, How: m.Reset, Keeps: strings.Join(kept, ", ")}
+}
+
 // lastEvacuation is how a machine is taken out of service that leaves.
 func lastEvacuation(have Snapshot, m Machine, p Policy) step.Evacuation {
 	p.Drain.Skip = p.Drain.Skip || m.Reset.Abrupt
@@ -228,8 +239,9 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
-		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, How: m.Reset,
-			Evacuation: lastEvacuation(have, m, p)})
+		reset := m.resetStep()
+		reset.Evacuation = lastEvacuation(have, m, p)
+		d.step(reset)
 	}
 }
 

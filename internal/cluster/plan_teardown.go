@@ -86,12 +86,13 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 			p.DeadAfter,
 			Because(have.Kubernetes.Cause))
 	case s.Access == step.Member:
-		d.step(step.Reset{
-			Machine: m.Name, Role: m.Role, Last: last, How: m.Reset,
-			// A draining reset needs the API of a cluster that lives on. Talos itself drains then, and continues when that
-			// fails (Talos 1.13, sequence Reset).
-			Graceful: m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !m.Reset.Abrupt && have.Kubernetes.Reachable,
-		})
+		reset := m.resetStep()
+		reset.Last = last
+		// A draining reset needs the API of a cluster that lives on. Talos itself drains then, and continues when that
+		// fails (Talos 1.13, sequence Reset).
+		reset.Graceful = m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !m.Reset.Abrupt &&
+			have.Kubernetes.Reachable
+		d.step(reset)
 	case m.hidesHardware(s):
 		d.hold(m.Name, "waits in maintenance mode at %s and does not report its hardware UUID yet", m.Address)
 	default:

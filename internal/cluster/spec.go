@@ -113,6 +113,8 @@ type Machine struct {
 	Container bool
 	// Ephemeral is true where all data is in the pod and is lost with it. Containers only.
 	Ephemeral bool
+	// UserVolumes are the volumes that the machine configuration adds, by their IDs, such as u-data.
+	UserVolumes []string
 	// Meta is the wanted META values by key. Nil leaves META alone, and other keys are never changed.
 	Meta map[uint8]string
 

@@ -41,8 +41,8 @@ func (r *Runner) unwipeable(ctx context.Context, want cluster.Spec, asked operat
 
 		if err := r.Fleet.Machine(m).CheckWipe(ctx, asked.Wipe); wait.IsPermanent(err) {
 			refused = append(refused, step.Refusal{Machine: m.Name, Reason: err.Error(),
-				Remedy: "Name volumes and disks that the machine has, as `talosctl get volumestatus` and `talosctl get disks` list " +
-					"them"})
+				Remedy: "Name volumes and disks of the machine, as `talosctl get volumestatus` and `talosctl get disks` " +
+					"list them"})
 		}
 	}
 

@@ -5,6 +5,7 @@ import (
 
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
@@ -34,11 +35,13 @@ type Facts struct {
 	CertSANs []string
 	// Labels and Taints are those of the Kubernetes node of the machine; a taint is value:effect or effect.
 	Labels, Taints map[string]string
+	// UserVolumes are the volumes that the configuration adds, by their IDs in Talos, such as u-data.
+	UserVolumes []string
 }
 
 // factsOf reads the facts of a configuration.
 func factsOf(p coreconfig.Provider) Facts {
-	f := Facts{NodeName: nodeName(p), CNI: cniOf(p), VirtualIPs: virtualIPs(p)}
+	f := Facts{NodeName: nodeName(p), CNI: cniOf(p), VirtualIPs: virtualIPs(p), UserVolumes: userVolumes(p)}
 	f.Installer, f.Disk = installationOf(p)
 
 	if network := p.K8sNetworkConfig(); network != nil {
@@ -62,6 +65,33 @@ func factsOf(p coreconfig.Provider) Facts {
 	}
 
 	return f
+}
+
+// userVolumes are the IDs of the volumes that a configuration adds (Talos 1.14, volumeconfig/user_volumes.go).
+func userVolumes(p coreconfig.Provider) []string {
+	var ids []string
+
+	for _, v := range p.UserVolumeConfigs() {
+		ids = append(ids, constants.UserVolumePrefix+v.Name())
+	}
+
+	for _, v := range p.RawVolumeConfigs() {
+		ids = append(ids, constants.RawVolumePrefix+v.Name())
+	}
+
+	for _, v := range p.ExistingVolumeConfigs() {
+		ids = append(ids, constants.ExistingVolumePrefix+v.Name())
+	}
+
+	for _, v := range p.ExternalVolumeConfigs() {
+		ids = append(ids, constants.ExternalVolumePrefix+v.Name())
+	}
+
+	for _, v := range p.SwapVolumeConfigs() {
+		ids = append(ids, constants.SwapVolumePrefix+v.Name())
+	}
+
+	return ids
 }
 
 // nodeName is the name of the Kubernetes node of a machine with a static host name (Talos 1.13, controllers/k8s,

@@ -187,7 +187,8 @@ func (r *PriorState) rename(from, to, before, now string) {
 func (m Machine) leaving(name string) cluster.Machine {
 	m.Fingerprint, m.Rejoin = "", false
 
-	return cluster.Machine{Name: name, Role: m.Group.Role, Pool: m.Group.Pool, Wanted: m.Wanted}
+	return cluster.Machine{Name: name, Role: m.Group.Role, Pool: m.Group.Pool, Wanted: m.Wanted,
+		UserVolumes: m.userVolumes()}
 }
 
 // Remove removes a machine. A machine that waits in maintenance mode and left nothing behind has nothing of the

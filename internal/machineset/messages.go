@@ -10,6 +10,10 @@ var Messages = finding.NewCatalog("Machines")
 // ofCluster names the cluster where a plan may not know it yet.
 const ofCluster = "{{if .cluster}} of cluster {{.cluster}}{{end}}"
 
+// wipedAndKept lists what resets wipe, and what stays.
+const wipedAndKept = "{{if .wiped}}Wiped:{{bullets .wiped}}{{end}}{{if .kept}}User volumes that stay:" +
+	"{{bullets .kept}}{{end}}"
+
 // Machines that a plan takes out of service.
 var (
 	machinesReboot = Messages.Warning("machines_reboot",
@@ -73,7 +77,8 @@ var (
 		"{{.machines}} {{plural .machines \"leaves\" \"leave\"}} the cluster.",
 		"{{if .drained}}Drained first: {{.drained}}.{{end}}",
 		"{{if .undrained}}Without a drain: {{.undrained}}.{{end}}",
-		"Each machine is reset to maintenance mode, its state is wiped, and its node is deleted from Kubernetes.",
+		"Each machine is reset, and its node is deleted from Kubernetes.",
+		wipedAndKept,
 		"Until then, {{plural .machines \"the machine\" \"the machines\"}} must answer. For VMs of the same "+
 			"configuration, set `create_before_destroy` in their `lifecycle`.",
 		"Otherwise Terraform destroys the VMs first"+
@@ -89,12 +94,14 @@ var (
 	clusterDestroyed = Messages.Warning("cluster_destroyed",
 		"Cluster {{.cluster}} and its etcd are destroyed",
 		"Cluster {{quote .cluster}} ends, and its machines are {{if .containers}}deleted{{else}}wiped{{end}}. "+
-			"Based on the recorded state, the steps are:{{bullets .steps}}")
+			"Based on the recorded state, the steps are:{{bullets .steps}}",
+		wipedAndKept)
 
 	machinesDestroyed = Messages.Warning("machines_destroyed",
 		"Machines of cluster {{.cluster}} are {{if .containers}}deleted{{else}}wiped{{end}}: {{brief .machines}}",
 		"{{.machines}} {{plural .machines \"leaves\" \"leave\"}} cluster {{quote .cluster}}. "+
-			"Based on the recorded state, the steps are:{{bullets .steps}}")
+			"Based on the recorded state, the steps are:{{bullets .steps}}",
+		wipedAndKept)
 
 	machinesOfOthers = Messages.Warning("machines_of_others",
 		"Machines belong to another resource: {{brief .machines}}",

@@ -83,4 +83,36 @@ var (
 		"Found {{.found}}.",
 		"{{.reason}}",
 		"{{.fix}}")
+
+	resetUnknownVolume = Messages.Invalid("reset_volume_unknown",
+		"Found {{.volumes}}.",
+		"Allowed: `STATE`, `EPHEMERAL`, `META`, `SYSTEM_DISK` alone, and volumes of the machine configuration by their "+
+			"IDs{{if .has}}: {{.has}}{{else}}, of which this one has none{{end}}.",
+		"Whole disks beside the system disk belong in `user_disks`.")
+
+	resetDiskAndVolumes = Messages.Invalid("reset_disk_and_volumes",
+		"Found `SYSTEM_DISK` with volumes.",
+		"Allowed: `SYSTEM_DISK` alone, or only volumes.",
+		"The whole system disk includes its volumes, so name nothing else.")
+
+	resetKeepsState = Messages.Invalid("reset_keeps_state",
+		"Found {{.volumes}}, without `STATE`.",
+		"With its configuration on `STATE`, a machine that left its cluster joins it again.",
+		"Add `STATE`. To wipe volumes of a machine that stays in its cluster, use `talosop_machine_reset`.")
+
+	resetKeepsEtcd = Messages.Invalid("reset_keeps_etcd",
+		"Found {{.volumes}}, without `EPHEMERAL`.",
+		"A control plane keeps the data of its former etcd member on `EPHEMERAL`, and can never join or bootstrap an etcd "+
+			"with it.",
+		"Add `EPHEMERAL`.")
+
+	lastLeavesNothing = Messages.Invalid("reset_of_the_last_graceful",
+		"Found true for {{.machine}}, the only control plane.",
+		"The last etcd member cannot leave etcd, and its pods have no other node.",
+		"Remove `graceful`, or set it to false.")
+
+	resetStaysOff = Messages.Invalid("reset_stays_off",
+		"Found false for {{.machines}}, which the plan resets and creates again.",
+		"A machine that is off does not answer the create.",
+		"Set `reboot = true` and apply. Then replace the resource.")
 )

@@ -1,12 +1,16 @@
 package machineset
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // What a plan reports about machines that leave, and the warnings about those whose removal was incomplete.
@@ -83,14 +87,62 @@ func warnOfLeft(left []string) finding.List {
 func (p Set) lossOf(steps []step.Step, left []string) finding.Finding {
 	lines, containers := finding.Shortened(stringsOf(steps)), p.Platform().Container
 
+	wiped, kept := wipedOf(steps)
+
 	if p.TakesCluster() && len(left)+len(p.Others) == 0 {
-		return clusterDestroyed.With(finding.Args{"cluster": p.Settings.Name, "containers": containers, "steps": lines})
+		return clusterDestroyed.With(finding.Args{"cluster": p.Settings.Name, "containers": containers, "steps": lines,
+			"wiped": wiped, "kept": kept})
 	}
 
 	names := slices.DeleteFunc(p.Names(), func(name string) bool { return slices.Contains(left, name) })
 
 	return machinesDestroyed.With(finding.Args{"cluster": p.Settings.Name, "containers": containers, "machines": names,
-		"steps": lines})
+		"steps": lines, "wiped": wiped, "kept": kept})
+}
+
+// wipedOf lists what the resets of a plan wipe, and the user volumes that stay, each with its machines.
+func wipedOf(steps []step.Step) (wiped, kept []string) {
+	var wipes, keeps byText
+
+	for _, s := range steps {
+		reset, ok := s.(step.Reset)
+		if !ok || reset.Container {
+			continue
+		}
+
+		what := cmp.Or(strings.Join(reset.How.Volumes(), ", "), wipe.State+", "+wipe.Ephemeral)
+		if reset.How.WipesSystemDisk() {
+			what = "the whole system disk"
+		}
+
+		wipes.add(strings.Join(append([]string{what}, reset.How.Disks()...), ", "), reset.Machine)
+
+		if reset.Keeps != "" {
+			keeps.add(reset.Keeps, reset.Machine)
+		}
+	}
+
+	return wipes.lines(), keeps.lines()
+}
+
+// byText is machines by what is said about them.
+type byText map[string][]string
+
+func (b *byText) add(text, machine string) {
+	if *b == nil {
+		*b = byText{}
+	}
+
+	(*b)[text] = append((*b)[text], machine)
+}
+
+func (b byText) lines() []string {
+	var lines []string
+	for _, text := range slices.Sorted(maps.Keys(b)) {
+		lines = append(lines, text+" ("+finding.Briefly(b[text])+")")
+	}
+
+	return lines
 }
 
 // stringsOf lists values, one in each line.

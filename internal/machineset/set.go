@@ -86,6 +86,9 @@ type Machine struct {
 	OwnInstall bool
 	// OwnVolumes is true when the machine has its own system volumes.
 	OwnVolumes bool
+	// OwnReset is true when the machine has its own reset settings, and Graceful when these or those of the group ask for
+	// a drain.
+	OwnReset, Graceful bool
 	// OwnImage is true when the machine or its group sets the installer image.
 	OwnImage bool
 	Meta     Meta
@@ -183,7 +186,7 @@ func (p Set) machine(name string, recorded PriorState, configured cluster.Config
 	m, known, on := p.Machines[name], recorded.Machines[name], p.Platform()
 	out := cluster.Machine{Name: name, Role: m.Group.Role, Pool: m.Group.Pool, Meta: m.Meta.Keyed(),
 		Container: on.Container, Ephemeral: m.Pod.Storage.Ephemeral,
-		Wanted: m.Wanted, Installation: p.installation(m, known), Configured: configured}
+		Wanted: m.Wanted, Installation: p.installation(m, known), Configured: configured, UserVolumes: m.userVolumes()}
 
 	out.UUID = cmp.Or(m.UUID, known.UUID)
 	out.Remembered = recorded.remembered(name, out.UUID)
@@ -195,6 +198,15 @@ func (p Set) machine(name string, recorded PriorState, configured cluster.Config
 	out.InService = out.InService && !on.Identified
 
 	return out
+}
+
+// userVolumes are the volumes that the configuration of the machine adds, as far as it is known.
+func (m Machine) userVolumes() []string {
+	if m.Facts == nil {
+		return nil
+	}
+
+	return m.Facts.UserVolumes
 }
 
 // installation is the wanted Talos of a recorded machine.

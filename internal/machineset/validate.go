@@ -25,8 +25,8 @@ var NewestTalos = talosversion.Newest().String()
 func (p Set) Validate() finding.List {
 	p = p.WithFacts()
 
-	return slices.Concat(validateMachines(p), validateVersions(p), validateConfigurations(p), p.refuseOutsideOfCluster(),
-		p.ValidateHooks())
+	return slices.Concat(validateMachines(p), validateVersions(p), validateConfigurations(p), validateResets(p),
+		p.refuseOutsideOfCluster(), p.ValidateHooks())
 }
 
 // ValidateSecrets checks the secrets, and that a snapshot to restore is from their cluster.

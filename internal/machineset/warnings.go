@@ -93,8 +93,10 @@ func (p Set) warnOfReset(reset, emptied []string, steps []step.Step) finding.Fin
 		lost = nil // etcd keeps its quorum
 	}
 
+	wiped, kept := wipedOf(steps)
+
 	return machinesWiped.With(finding.Args{"cluster": p.Settings.Name, "machines": reset, "drained": drained,
-		"undrained": undrained, "lost": lost, "members": before})
+		"undrained": undrained, "lost": lost, "members": before, "wiped": wiped, "kept": kept})
 }
 
 // leavesEtcd are the machines whose members leave etcd, and the number of members before.

@@ -36,6 +36,7 @@ var guideExamples, addonExamples = map[string]guideExample{
 	"node-labels": {controlPlanes: 3, workers: 2, configured: []string{"example.com/pool: gpu", "example.com/gpu: NoSchedule"}},
 	"disks-and-security": {controlPlanes: 3, workers: 1, secureBoot: true,
 		configured: []string{"kind: UserVolumeConfig", "name: CRI"}},
+	"reset-options": {controlPlanes: 1, workers: 2},
 	"addons/cilium": {controlPlanes: 3, workers: 2,
 		charts: map[string]string{"cilium": "1.18.3", "cert-manager": "v1.19.1"}},
 	"metrics": {controlPlanes: 3, workers: 2, created: hasMetrics},

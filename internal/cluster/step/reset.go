@@ -29,6 +29,8 @@ type Reset struct {
 	Container bool
 	// How is what is wiped, and what follows. Metal only.
 	How wipe.Reset
+	// Keeps names the user volumes that stay, as far as they are known.
+	Keeps string
 }
 
 // On names the machine.

@@ -31,7 +31,7 @@ func ConfiguredAttributes() map[string]schema.Attribute {
 	maps.Copy(attributes, settings.Attributes(settings.Configured))
 	attributes["talos_version"], attributes["hostname"] = talosVersionAttribute(""), hostnameAttribute("")
 
-	for _, name := range []string{"machines", "replicas", "replica_config_patches", "pod"} {
+	for _, name := range []string{"machines", "replicas", "replica_config_patches", "pod", "reset"} {
 		delete(attributes, name)
 	}
 

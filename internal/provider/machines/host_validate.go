@@ -84,6 +84,7 @@ func (p writtenSet) validateContainers() finding.List {
 func (g *writtenGroup) metalAttributes() []finding.Path {
 	return attributesSet(g.At, map[string]attr.Value{"machines": g.machines.Machines, "install": g.machines.Install,
 		"schematic": g.machines.Schematic, "platform": g.machines.Platform, "system_volumes": g.machines.SystemVolumes,
+		"reset":              g.machines.Reset,
 		"workload_isolation": g.machines.WorkloadIsolation, "secure_boot": g.machines.SecureBoot})
 }
 

@@ -113,7 +113,8 @@ func poolFrom(
 		TalosVersion: tf.TextOrNull(version),
 		machinesModel: unsetReplicas(
 			machinesModel{groupModel: groupModel{Schematic: types.StringNull(),
-				Platform: types.StringValue(clusterhandle.MetalMode), ConfigPatches: tf.TextList(nil)}}),
+				Platform: types.StringValue(clusterhandle.MetalMode), ConfigPatches: tf.TextList(nil)},
+				Reset: types.ObjectNull(resetType())}),
 		CommonModel: unsetCommon(ctx, protect),
 	}
 
@@ -192,6 +193,7 @@ func importedMachines(
 			Address: types.StringValue(found[name].Address), Access: endpoint.Imported(found[name].Through), Hostname: hostname,
 			Install: own(machines[name].Install), SystemVolumes: volumes,
 			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
+			Reset: types.ObjectNull(resetType()),
 		}
 		settings.Write(machines[name].Settings, &one.MachineModel)
 

@@ -151,7 +151,7 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagn
 	}
 
 	written := unsetReplicas(machinesModel{
-		Machines: machines,
+		Machines: machines, Reset: types.ObjectNull(resetType()),
 		groupModel: groupModel{NodeModel: settings.None[settings.NodeModel](), Install: types.ObjectNull(installType()),
 			Schematic: m.Schematic, Platform: m.Platform,
 			ConfigPatches: types.ListNull(types.StringType), SystemModel: m.SystemModel, SystemVolumes: noSystemVolumes()},

@@ -37,6 +37,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes["install"] = installAttribute("the machine", "")
 	attributes["schematic"], attributes["platform"] = shared["schematic"], shared["platform"]
 	attributes["system_volumes"] = systemVolumes("the machine", patchChange)
+	attributes["reset"] = resetAttribute()
 	attributes["talos_version"] = talosVersionAttribute("the machine runs")
 	attributes["config_patches"] = configPatchesOfOne(shared["config_patches"])
 	attributes["observed"] = observedOne()

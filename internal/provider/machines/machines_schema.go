@@ -27,6 +27,7 @@ type machineModel struct {
 	Fingerprint   types.String `tfsdk:"fingerprint"`
 	Rejoin        types.Bool   `tfsdk:"rejoin"`
 	Locked        types.Bool   `tfsdk:"locked"`
+	Reset         types.Object `tfsdk:"reset"`
 	Hostname      types.String `tfsdk:"hostname"`
 	Install       types.Object `tfsdk:"install"`
 	SystemVolumes types.Map    `tfsdk:"system_volumes"`
@@ -81,6 +82,7 @@ func machineAttributes(install string) map[string]schema.Attribute {
 		"rejoin": tf.OptionalBool("Lets a machine without a hardware UUID rejoin after a wipe, for one apply. Nothing " +
 			"proves that it is the same machine."),
 		"locked": rollout.Locked(),
+		"reset":  resetAgain(strings.TrimSuffix(install, "install") + "reset"),
 		"hostname": hostnameAttribute("its name in `machines`, prefixed with the pool and a dash in `workers` of " +
 			"`talosop_cluster`"),
 		"install":        installAgain(install),

@@ -85,6 +85,10 @@ func (r *machinesResource[M, P]) planReset(
 		return nil
 	}
 
+	if off := p.RefuseOff(next); off.HasError() {
+		return off
+	}
+
 	going := p.Spec(machineset.PriorStateOfDestroy(record, p), machineset.Rendered{}).Machines
 	r.Ledger().PlanReplaced(p, r.object(common), going)
 

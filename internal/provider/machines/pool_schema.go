@@ -48,7 +48,8 @@ type groupModel struct {
 type machinesModel struct {
 	groupModel
 
-	Machines types.Map `tfsdk:"machines"`
+	Machines types.Map    `tfsdk:"machines"`
+	Reset    types.Object `tfsdk:"reset"`
 
 	// What there is in the place of Machines in containers.
 	Replicas       types.Int64  `tfsdk:"replicas"`
@@ -200,6 +201,7 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 	}
 
 	attributes["system_volumes"] = systemVolumes("the "+role+" machines", patchChange)
+	attributes["reset"] = resetAttribute()
 	maps.Copy(attributes, systemAttributes(patchChange, imageChange))
 	maps.Copy(attributes, settings.Attributes(settings.Workers))
 	maps.Copy(attributes, replicaAttributes(role))

@@ -178,6 +178,7 @@ func machineSetOf(
 func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named, located, settings *tf.Reader) {
 	for key, machine := range tf.Objects[machineModel](ctx, named, g.machines.Machines) {
 		_, ownImage := g.installOf(named, machine)
+		reset, graceful := g.resetOf(ctx, machine)
 		address, dialed := machineset.Reached(located.Text(machine.Address), located.Text(machine.TalosEndpoint))
 
 		p.Machines[g.Prefix+key] = machineset.Machine{
@@ -190,6 +191,7 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 				Fingerprint: settings.Text(machine.Fingerprint),
 				Rejoin:      settings.Truth(machine.Rejoin, false),
 				Locked:      settings.Truth(machine.Locked, false),
+				Reset:       reset,
 			},
 			Group:       g.Group,
 			Key:         key,
@@ -197,6 +199,8 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 			OwnHostname: !machine.Hostname.IsNull(),
 			OwnInstall:  !machine.Install.IsNull(),
 			OwnVolumes:  !machine.SystemVolumes.IsNull(),
+			OwnReset:    !machine.Reset.IsNull(),
+			Graceful:    graceful,
 			OwnImage:    ownImage,
 			Meta:        readMeta(named, settings, machine.Meta),
 			Config:      g.machine(settings, key, machine),

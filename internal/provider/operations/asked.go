@@ -44,8 +44,8 @@ func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 
 	a := asked{kind: k}
 	targets := map[string]any{"cluster": &a.cluster, "machines": &a.machines, "access": &a.access,
-		"service": &a.service, "wipe": &a.wipe, "user_disks": &a.userDisks, "drain": &a.drain, "max_unavailable": &a.maxUnavailable,
-		"path":      &a.path,
+		"service": &a.service, "wipe": &a.wipe, "user_disks": &a.userDisks,
+		"drain": &a.drain, "max_unavailable": &a.maxUnavailable, "path": &a.path,
 		"overwrite": &a.overwrite, "machine": &a.leaver.machine, "uuid": &a.leaver.uuid, "on_leave": &a.leaver.onLeave,
 		"deletion_protection": &a.leaver.protection}
 

@@ -38,12 +38,6 @@ var (
 		"{{if .configuration}}To reset a machine for good, remove it from its resource. {{end}}To list the volumes of a "+
 			"machine, run `talosctl get volumestatus`. Whole disks belong in `user_disks`.")
 
-	diskNotAPath = Messages.Invalid("reset_disk_not_a_path",
-		"Found {{quote .disk}}.",
-		"Allowed: the path of a disk in `/dev`, such as `/dev/sdb`. Talos resolves no links, such as those below "+
-			"`/dev/disk`.",
-		"To list the disks of a machine, run `talosctl get disks`.")
-
 	podsNotWiped = Messages.Invalid("reset_of_pods",
 		"The machines of the cluster are pods, which have no partitions and no disks.",
 		"Allowed: clusters whose `mode` is `metal`.",

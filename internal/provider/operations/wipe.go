@@ -1,6 +1,8 @@
 package operations
 
 import (
+	"strings"
+
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -10,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
@@ -23,7 +26,7 @@ func wipeAttributes() map[string]schema.Attribute {
 			listvalidator.SizeAtLeast(1), listvalidator.UniqueValues(), listvalidator.ValueStringsAre(wipedVolume)),
 		"user_disks": tf.OptionalStrings("Whole disks beside the system disk, such as `/dev/sdb`, by their paths in "+
 			"`talosctl get disks`. Their partitions and user volumes are lost.",
-			listvalidator.SizeAtLeast(1), listvalidator.UniqueValues(), listvalidator.ValueStringsAre(wipedDisk)),
+			listvalidator.SizeAtLeast(1), listvalidator.UniqueValues(), listvalidator.ValueStringsAre(rollout.WipedDisk)),
 	}
 }
 
@@ -31,24 +34,12 @@ func wipeAttributes() map[string]schema.Attribute {
 var wipedVolume = tf.StringCheck{
 	Allowed: "value must be the name of a volume, such as EPHEMERAL or u-data",
 	Check: func(at path.Path, value string) diag.Diagnostic {
-		if wipe.IsRuntimeVolume(value) {
+		if wipe.IsRuntimeVolume(value) || strings.TrimSpace(value) == "" { // which is refused everywhere
 			return nil
 		}
 
 		return tf.Diagnostic(volumeNotWiped.At(tf.PathOf(at), finding.Args{"volume": value,
 			"configuration": value == wipe.State || value == wipe.Meta}))
-	},
-}
-
-// wipedDisk accepts paths of devices.
-var wipedDisk = tf.StringCheck{
-	Allowed: "value must be the path of a disk, such as /dev/sdb",
-	Check: func(at path.Path, value string) diag.Diagnostic {
-		if wipe.IsDisk(value) {
-			return nil
-		}
-
-		return tf.Diagnostic(diskNotAPath.At(tf.PathOf(at), finding.Args{"disk": value}))
 	},
 }
 

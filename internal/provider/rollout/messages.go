@@ -30,4 +30,10 @@ var (
 		"Found {{quote .value}}.",
 		"Allowed: a duration of at most seven days, such as 90m or 4h.",
 		"Write how long the window is open.")
+
+	diskNotAPath = Messages.Invalid("reset_disk_not_a_path",
+		"Found {{quote .disk}}.",
+		"Allowed: the path of a disk in `/dev`, such as `/dev/sdb`. Talos resolves no links, such as those below "+
+			"`/dev/disk`.",
+		"To list the disks of a machine, run `talosctl get disks`.")
 )
