@@ -23,8 +23,8 @@ type resetModel struct {
 
 // resetAttribute are the options of a reset.
 func resetAttribute() schema.SingleNestedAttribute {
-	return tf.OptionalObject(tf.MetalOnly+"The reset of machines that leave, with the options of `talosctl reset`, as last "+
-		"applied ([guide](../guides/replacing-machines))."+tf.TerraformOnly, map[string]schema.Attribute{
+	return tf.OptionalObject(tf.MetalOnly+"The reset of machines that leave, with the options of `talosctl reset`, as "+
+		"last applied ([guide](../guides/replacing-machines))."+tf.TerraformOnly, map[string]schema.Attribute{
 		"wipe": tf.OptionalStrings("Volumes to wipe: `STATE` (required), `EPHEMERAL` (required on control planes), `META`, "+
 			"user volumes such as `u-data`; or `SYSTEM_DISK` alone. Default: `STATE` and `EPHEMERAL`.",
 			listvalidator.SizeAtLeast(1), listvalidator.UniqueValues()),

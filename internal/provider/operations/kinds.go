@@ -36,8 +36,9 @@ var kinds = []kind{
 			"of `talosop_machine_reboot`; a second rollback returns to the newer one. The next apply upgrades them to " +
 			"`talos_version` of their resource, so change that as well."},
 	{name: "machine_reset", kind: operation.Reset,
-		description: "Wipes `EPHEMERAL`, or other volumes and disks, of metal machines and reboots them with their configuration, with the drain and order of `talosop_machine_reboot`. A " +
-		"control plane that loses the data of etcd leaves etcd first and joins again."},
+		description: "Wipes `EPHEMERAL`, or other volumes and disks, of metal machines and reboots them with their " +
+			"configuration, with the drain and order of `talosop_machine_reboot`. A control plane that loses the data of " +
+			"etcd leaves etcd first and joins again."},
 	{name: "etcd_defragment", kind: operation.Defragment, machines: "all control planes", planes: true,
 		description: "Releases disk space that the etcd database no longer uses. A member does not answer meanwhile, so " +
 			"members are defragmented one at a time, the leader last, while all others work."},
