@@ -44,8 +44,8 @@ func leaverAttributes() map[string]schema.Attribute {
 			leavesOnChange),
 		"uuid": tf.OptionalString("Hardware UUID (SMBIOS) of the machine; the provider leaves other hardware at its " +
 			"address alone." + leavesOnChange),
-		"on_leave": tf.OptionalString("What happens to the machine at the end: `reset` (the default) wipes its state "+
-			"and EPHEMERAL and reboots it to maintenance mode, `shutdown` only shuts it down and keeps its disks."+
+		"on_leave": tf.OptionalString("What happens at the end: `reset` (the default) wipes the machine's state and "+
+			"reboots it to maintenance mode. `shutdown` only shuts it down and keeps its disks."+
 			tf.TerraformOnly,
 			stringvalidator.OneOf(onLeaveReset, onLeaveShutdown)),
 		"deletion_protection": tf.OptionalBool("Whether the last control plane is kept from leaving (default `true`). " +

@@ -43,15 +43,15 @@ func (r *leaveResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 			"`talosop_control_plane` or `talosop_cluster`, or an object that you write with at least `name`, `endpoint` and "+
 			"`secrets`. State keeps it for the destroy.", clusterhandle.AccessAttributes()),
 			"talos_version", "kubernetes_version", "version_contract", "phase"),
-		triggers: tf.OptionalStringMap("What identifies the VM, such as its ID, so that another VM at the same address "+
-			"lets the machine of the former one leave."+leavesOnChange, tf.MayBeBlank{}),
+		triggers: tf.OptionalStringMap("What identifies the VM, such as its ID: with another VM at the same address, the "+
+			"machine of the former one leaves."+leavesOnChange, tf.MayBeBlank{}),
 		"timeouts": tf.DestroyTimeouts(ctx, "Time until the machine has left, including waits for other machines. "+
 			"Default: `30m`."),
 	})
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: r.kind.description + " It happens when the resource is destroyed or replaced, while create " +
-			"and update touch no machine; Terraform 1.16 also has an action of the same name.",
+		MarkdownDescription: r.kind.description + " It happens when the resource is destroyed or replaced; create " +
+			"and update touch no machine (Terraform 1.16 also has an action of this name).",
 		Attributes: attributes,
 	}
 }
