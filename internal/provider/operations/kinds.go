@@ -50,8 +50,8 @@ var kinds = []kind{
 			"the cluster, as `talosctl upgrade-k8s` does; Talos itself only adds missing objects. Waits until their " +
 			"workloads are rolled out."},
 	{name: leaveName, kind: operation.Leave,
-		description: "Takes a machine out of its cluster before its VM is destroyed: drain, leave etcd, reset or shut down, " +
-			"delete the node. A dead machine is removed through the others, one that " +
+		description: "Takes a machine out of its cluster before its VM is destroyed: drain, leave etcd, reset or " +
+			"shut down, delete the node. A dead machine is removed through the others, one that " +
 			"already left stays as it is, and the last control plane is refused."},
 	{name: "support_bundle", kind: operation.Collect,
 		machines: "the control planes, and the workers that are Kubernetes nodes",
