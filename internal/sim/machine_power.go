@@ -126,7 +126,7 @@ func (m *Machine) Wipe() {
 }
 
 // BreakEphemeral damages the file system of EPHEMERAL and restarts the machine: its boot waits for EPHEMERAL until it
-// is wiped, with neither etcd nor kubelet. Nobody can read the data of its etcd member any more.
+// is wiped, with neither etcd nor kubelet. The data of its etcd member is lost.
 func (m *Machine) BreakEphemeral() {
 	m.PowerOff()
 	m.World.Update(func() { m.Disk.Broken = true })
