@@ -304,8 +304,8 @@ func (x *exploration) livelock(first func() *world) string {
 	return ""
 }
 
-// story is how a state is reached, and some moves after it: the moves, what the planner decides after each, and the last
-// observation.
+// story is how a state is reached, and some moves after it: what the planner decides after each, and what was observed
+// last.
 func (x *exploration) story(first func() *world, at int32, after int) string {
 	var moves []move
 
@@ -325,7 +325,7 @@ func (x *exploration) story(first func() *world, at int32, after int) string {
 		b.WriteString(render(w.last))
 	}
 
-	b.WriteString(scenarioOf(w))
+	fmt.Fprintf(&b, "%+v\n", w.watch.states)
 
 	for range after {
 		worlds, by := w.next()
@@ -497,7 +497,8 @@ func TestPlan_exploresEveryState(t *testing.T) {
 				begin := time.Now()
 				x, found := explore(func() *world { return change(shape[0], shape[1], shape[2]).begun("") }, most)
 
-				t.Logf("%d states (all: %t), ends %v, %s", len(x.parent), x.whole, x.ends, time.Since(begin).Round(time.Millisecond))
+				t.Logf("%d states (all: %t), ends %v, %s", len(x.parent), x.whole, x.ends,
+					time.Since(begin).Round(time.Millisecond))
 
 				if found != "" {
 					t.Fatal(found)

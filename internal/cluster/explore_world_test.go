@@ -239,7 +239,8 @@ func (w *world) phase(i int, how failure) bool {
 	silent := actsOnMachine(r.step) && target == nil
 
 	// A connection with certificates fails in maintenance mode, and one without them outside of it.
-	if actsOnMachine(r.step) && target != nil && target.pod == nil && (target.life == maintenance) != (r.access == step.Maintenance) {
+	if actsOnMachine(r.step) && target != nil && target.pod == nil &&
+		(target.life == maintenance) != (r.access == step.Maintenance) {
 		return w.callsOff(i)
 	}
 
@@ -329,7 +330,7 @@ func (w *world) apply() {
 	w.watch = w.beginRun()
 }
 
-// machine lets a machine and its kubelet progress, and reports whether they did.
+// machineGoesOn lets a machine and its kubelet progress, and reports whether they did.
 func (w *world) machineGoesOn(b *box) bool {
 	moved := w.progress(b)
 
@@ -503,8 +504,8 @@ func (w *world) hashMap(h *maphash.Hash, v reflect.Value) {
 
 // newWorld is a cluster without machines, and what is wanted for it.
 func newWorld(faults int) *world {
-	s := &site{random: rand.New(firstChoice{}), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pinned: map[string]string{},
-		pins: map[naming]string{}}
+	s := &site{random: rand.New(firstChoice{}), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		pinned: map[string]string{}, pins: map[naming]string{}}
 	t := &trial{random: s.random, judge: &judge{site: s, meant: map[string]*box{}}, policy: cluster.DefaultPolicy(),
 		created: true, digest: newDigest}
 
