@@ -178,8 +178,8 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
-	// An etcd that does not run cannot leave by itself.
-	if etcd := have.Machines[m.Name].EtcdService; etcd != "" && etcd != step.ServiceRunning {
+	// An etcd that does not run cannot leave by itself. On a machine whose EPHEMERAL is broken there is no such service.
+	if s := have.Machines[m.Name]; s.EtcdDown() || s.EtcdService == "" && !mayVote(have, s) {
 		planExpulsion(want, have, m, member, d)
 
 		return
