@@ -41,7 +41,7 @@ var notOurs = strings.Fields(`
 	firewall_ids mock_outputs preserve_client_ip user_data
 	download_url machine_token user_1 user_3 uuid_override
 	https_proxy through_control_plane
-	apply_config node_textfile_mtime_seconds
+	apply_config node_textfile_mtime_seconds rpo_seconds rto_seconds
 	disable_crd_hooks disable_webhooks force_update helm_release recreate_pods render_subchart_notes
 	repository_ca_file repository_cert_file repository_key_file repository_password repository_username
 	reset_values set_list set_wo set_wo_revision upgrade_install

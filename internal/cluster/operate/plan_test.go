@@ -176,7 +176,7 @@ func TestPlan_wipesNoMemberOfEtcd(t *testing.T) {
 	want, have := running(0)
 
 	if steps, held := decide(t, want, have, wiped); !slices.Equal(steps,
-		[]string{"remove control plane cp-1 from etcd (drains it)"}) {
+		[]string{"remove control plane cp-1 from etcd (drains it, waits for volumes)"}) {
 		t.Errorf("a healthy one: %v, %s", steps, held)
 	}
 

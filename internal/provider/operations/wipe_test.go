@@ -32,7 +32,7 @@ func TestReset_repairsEphemeral(t *testing.T) {
 	planned.Tells(t, "[volumes_wiped]", "wipes EPHEMERAL of "+address, "A control plane leaves etcd first",
 		"`STATE` with the machine configuration, `META`, and user, raw and existing volumes")
 
-	line := "wipe EPHEMERAL of " + address + " and reboot it (drain)"
+	line := "wipe EPHEMERAL of " + address + " and reboot it (drain, wait for volumes)"
 	if lines := tftest.TextsOf(t, tftest.AttributeOf(t, planned.Value, "operations")); !slices.Equal(lines, []string{line}) {
 		t.Errorf("planned: %q", lines)
 	}
@@ -67,7 +67,7 @@ func TestReset_action(t *testing.T) {
 
 	progress, diagnostics = invoke(t, "talosop_machine_reset", tftest.Config{"cluster": b.Handle,
 		"machines": []any{machine.Address().String()}})
-	if line := "finished: wipe EPHEMERAL of " + machine.Address().String() + " and reboot it (drain)"; diagnostics != "" ||
+	if line := "finished: wipe EPHEMERAL of " + machine.Address().String() + " and reboot it (drain, wait for volumes)"; diagnostics != "" ||
 		!slices.Contains(progress, line) {
 		t.Errorf("%q is not told: %q, %s", line, progress, diagnostics)
 	}
