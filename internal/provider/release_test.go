@@ -132,8 +132,8 @@ func readsIdentity(t *testing.T, server tfprotov6.ProviderServer, where, name st
 }
 
 // operationNames are resource types that one of them represents.
-var operationNames = []string{"talosop_rolling_restart", "talosop_machine_rollback", "talosop_machine_reset", "talosop_etcd_defragment",
-	"talosop_service_restart", "talosop_bootstrap_manifests_sync", "talosop_support_bundle"}
+var operationNames = []string{"talosop_rolling_restart", "talosop_machine_rollback", "talosop_machine_reset",
+	"talosop_etcd_defragment", "talosop_service_restart", "talosop_bootstrap_manifests_sync", "talosop_support_bundle"}
 
 // remembersAll checks that the observations of machines in a former state are kept, and returns the rest of the
 // state.

@@ -237,7 +237,7 @@ func TestExecutor_fails(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t) // without the object
-	e, release := s.executor(hook.Hook{Name: "noout", Scope: hook.Rollout, Timeout: 200 * time.Millisecond,
+	e, release := s.executor(hook.Hook{Name: "noout", Scope: hook.Rollout, Timeout: 3 * time.Second,
 		Before: s.patch(`data: { noout: "true" }`), After: s.patch(`data: { noout: "false" }`)})
 
 	defer release()
@@ -247,7 +247,7 @@ func TestExecutor_fails(t *testing.T) {
 	var waited atomic.Value
 
 	err := e.Begin(t.Context(), started, func(reason string) { waited.Store(reason) })
-	if err == nil || !strings.Contains(err.Error(), "its `before` did not succeed within 200ms") ||
+	if err == nil || !strings.Contains(err.Error(), "its `before` did not succeed within 3s") ||
 		!strings.Contains(err.Error(), `configmaps "flags" not found`) {
 		t.Error(err)
 	}
