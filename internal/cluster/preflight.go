@@ -34,6 +34,11 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 		return ""
 	}
 
+	return staysForNow(want, have, m, p, op)
+}
+
+// staysForNow says why a disruptive step must wait.
+func staysForNow(want Spec, have Snapshot, m Machine, p Policy, op step.Step) string {
 	switch s := op.(type) {
 	case step.RemoveMember:
 		if reason := wasRemoved(have, s.Member); reason != "" {

@@ -69,13 +69,7 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	case step.RemoveMember:
 		return r.Fleet.Machine(o.via).RemoveMember(ctx, s.Member)
 	case step.Reset:
-		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error {
-			if s.How.ShutDown {
-				return machine.Shutdown(ctx, m.UUID)
-			}
-
-			return machine.Reset(ctx, s.Graceful, s.How)
-		})
+		return r.reset(ctx, o, s)
 	case step.ReplaceVolumes:
 		return r.replaceVolumes(ctx, o, s)
 	case step.RestartKubelet:
@@ -93,6 +87,19 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	default:
 		return wait.Permanent(fmt.Errorf("unsupported step %q", o.step))
 	}
+}
+
+// reset wipes a machine, or only shuts it down.
+func (r *Runner) reset(ctx context.Context, o stepRun, s step.Reset) error {
+	machine := r.Fleet.Machine(o.on)
+
+	return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error {
+		if s.How.ShutDown {
+			return machine.Shutdown(ctx, o.on.UUID)
+		}
+
+		return machine.Reset(ctx, s.Graceful, s.How)
+	})
 }
 
 // configure sends a machine its configuration in the step's mode.
