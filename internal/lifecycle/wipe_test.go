@@ -291,7 +291,7 @@ func TestRemove_resetsAsWanted(t *testing.T) {
 	s.remove("cp-3", "w-2")
 
 	result := s.converge()
-	want := "reset worker w-2 (drains it, wipes EPHEMERAL, STATE, u-data and /dev/sdb, switches off)"
+	want := "reset worker w-2 (drains it, waits for volumes, wipes EPHEMERAL, STATE, u-data and /dev/sdb, switches off)"
 
 	if done := texts(result.Done); !slices.Contains(done, want) {
 		t.Errorf("did %q", done)
