@@ -19,7 +19,8 @@ var resourceNames = map[string]string{
 }
 
 // objects counts the objects of Kubernetes in the bucket of etcd's keys, which has several revisions of a key, and
-// deletions. Those that Isolate deletes do not count, so that a restored cluster has as many. Of each key it keeps a hash, so its memory grows by some 30 bytes for each object.
+// deletions. Those that Isolate deletes do not count, so that a restored cluster has as many. Of each key it
+// keeps a hash, so its memory grows by some 30 bytes for each object.
 type objects struct {
 	seed      maphash.Seed
 	resources []string          // names by number; the first is none

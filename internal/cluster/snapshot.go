@@ -67,7 +67,8 @@ func RoleOf(n kubestate.Node) step.Role {
 
 // ended is true for a machine that was fully reset, or shut down instead.
 func (m Machine) ended(s step.MachineState) bool {
-	return s.Access == step.Gone || m.wentAway(s) || s.Access == step.Maintenance && !m.Platform().Deleted && !m.hidesHardware(s)
+	return s.Access == step.Gone || m.wentAway(s) ||
+		s.Access == step.Maintenance && !m.Platform().Deleted && !m.hidesHardware(s)
 }
 
 // wentAway is true for a machine that was reset or shut down and is silent, as it is meant to be.

@@ -10,7 +10,9 @@ import (
 
 // ContainerAt identifies the run of Talos at an address of a cluster, as [Host.Dial] takes it, for callers that do not
 // know the machines of the cluster. It is empty while none runs. ours is false for an address outside of the cluster.
-func (h *Host) ContainerAt(ctx context.Context, s workload.Spec, address string) (container string, ours bool, err error) {
+func (h *Host) ContainerAt(
+	ctx context.Context, s workload.Spec, address string,
+) (container string, ours bool, err error) {
 	t, err := h.target(ctx, s, address)
 	if err != nil || t.machine == "" {
 		return "", false, err

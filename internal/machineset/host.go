@@ -74,8 +74,8 @@ func (h *Host) AddressOf(clusterName string, m workload.Machine) string {
 	return workload.Spec{Cluster: clusterName, Namespace: h.Namespace, Domain: h.Domain}.Address(m)
 }
 
-// AddressOfNode is an address that the machine of a node keeps when it restarts: on a host, the DNS name of the machine,
-// after which the node is named, and elsewhere its own address.
+// AddressOfNode is an address that the machine of a node keeps when it restarts: on a host, the DNS name of the
+// machine, after which the node is named, and elsewhere its own address.
 func (p Set) AddressOfNode(node kubestate.Node) string {
 	if p.Host == nil {
 		return node.Address()

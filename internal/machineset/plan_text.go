@@ -118,7 +118,8 @@ func (p Set) operationsOf(
 		first = append(first, summaryOf(len(lines), machines, steps))
 	}
 
-	return append(first, slices.Concat(p.routesTo(steps, leaving), p.checksAsked(steps), p.hooksRun(steps), awaited(steps), lines)...)
+	return append(first, slices.Concat(p.routesTo(steps, leaving), p.checksAsked(steps), p.hooksRun(steps),
+		awaited(steps), lines)...)
 }
 
 // bookkeeping lists what an apply does without a step on any machine.

@@ -133,7 +133,9 @@ func (p Set) ForecastUnmanaged(
 
 	steps, _ := cluster.Forecast(want, cluster.Assume(want, recorded), p.Policy(policy))
 
-	return Forecast{Operations: p.operationsOf(generally(p.unfinishedHooks()), steps, changes, nil), Impact: ImpactOf(steps, nil)}, err
+	operations := p.operationsOf(generally(p.unfinishedHooks()), steps, changes, nil)
+
+	return Forecast{Operations: operations, Impact: ImpactOf(steps, nil)}, err
 }
 
 // DriftOfUnmanaged is how the machine of a node differs from a configuration.

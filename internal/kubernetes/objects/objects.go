@@ -204,7 +204,8 @@ func (o *Objects) RequestDeletion(ctx context.Context, ref Reference, uid string
 	return nil
 }
 
-// PatchObject changes an object with a merge patch, or with a list of JSON 6902 operations, in JSON. It retries nothing.
+// PatchObject changes an object with a merge patch, or with a list of JSON 6902 operations, in JSON. It does not
+// retry.
 func (o *Objects) PatchObject(ctx context.Context, ref Reference, patch []byte) error {
 	kind, try := types.MergePatchType, &attempt{o, o.api.Library(ctx)}
 	if bytes.HasPrefix(bytes.TrimSpace(patch), []byte("[")) {

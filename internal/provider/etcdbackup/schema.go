@@ -105,8 +105,8 @@ func etcdBackupResults() map[string]schema.Attribute {
 			"snapshot status` prints it."),
 		"revision": tf.ComputedNumber("etcd revision when the snapshot was taken, as `etcdutl snapshot status` prints it."),
 		"hash":     tf.ComputedString("Hash of the database in hexadecimal, as `etcdutl snapshot status` prints it."),
-		"objects": tf.ComputedNumberMap("Number of Kubernetes objects in the snapshot by resource: the plural name, such as " +
-			"`secrets`, with the group of custom resources, such as `certificates.cert-manager.io`. A comparison with the " +
+		"objects": tf.ComputedNumberMap("Number of Kubernetes objects in the snapshot by resource: the plural name, such " +
+			"as `secrets`, with the group of custom resources, such as `certificates.cert-manager.io`. A comparison with the " +
 			"snapshot of a restored cluster shows what is missing ([guide](../guides/restore-drill)). Nodes and what else " +
 			"an isolated restore removes do not count."),
 		"member": tf.ComputedString("Name of the etcd member that provided the snapshot: a healthy member, and a " +

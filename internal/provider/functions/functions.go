@@ -23,7 +23,8 @@ func All() []func() function.Function {
 	var all []func() function.Function
 
 	for _, p := range []pure{
-		mergePatches(), validatePatch(), convertPatches(), withoutHardware(), machineConfigDiff(), parseMachineConfig(), installerImage(),
+		mergePatches(), validatePatch(), convertPatches(), withoutHardware(), machineConfigDiff(), parseMachineConfig(),
+		installerImage(),
 		schematicID(), upgradePath(),
 	} {
 		all = append(all, func() function.Function { return p })

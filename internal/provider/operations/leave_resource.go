@@ -110,8 +110,9 @@ func (r *leaveResource) warn(ctx context.Context, state tfsdk.State, resp *resou
 	}
 
 	resp.Diagnostics.Append(tf.Diagnostic(machineLeaves.With(finding.Args{
-		"machine": asked.leaver.machine.ValueString(), "cluster": handle.Name.ValueString(), "drains": asked.evacuation().Drain,
-		"then": then})))
+		"machine": asked.leaver.machine.ValueString(), "cluster": handle.Name.ValueString(),
+		"drains": asked.evacuation().Drain,
+		"then":   then})))
 }
 
 // Create stores what the destroy needs.
