@@ -24,8 +24,8 @@ func withoutHardware() pure {
 			Summary: "Remove from configuration patches what is bound to machines",
 			MarkdownDescription: "Removes the documents and fields about disks, volumes, links, addresses, the kernel and " +
 				"other systems of the site. A copy of a cluster in pods takes the rest ([guide](../guides/rehearsals.md)). The " +
-				"result has `patches`, and the list `skipped` with `patch` (its index), `path` and `reason`. Patches without such " +
-				"parts stay as written.",
+				"result has the `patches`, as written where nothing is removed, and the list `skipped` with `patch` (its index), " +
+				"`path` and `reason`.",
 			Parameters: []function.Parameter{function.ListParameter{
 				Name: "patches", ElementType: types.StringType, MarkdownDescription: "Patches. " + patchFormat,
 			}},
