@@ -48,7 +48,7 @@ func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
 
 	s := have.Machines[m.Name]
 
-	gone := s.Access == step.Gone || s.Access == step.Maintenance && !m.hidesHardware(s) || m.wentAway(s)
+	gone := s.Access == step.Gone || s.Access == step.Maintenance && !m.hidesHardware(s)
 
 	return gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
 }
