@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hook"
 	"github.com/talosop/terraform-provider-talosop/internal/hook/execute"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -84,6 +85,10 @@ func (e *executor) ListObjects(
 
 func (e *executor) CreateObject(ctx context.Context, object map[string]any) (out map[string]any, err error) {
 	return out, e.call(func() error { out, err = e.api.CreateObject(ctx, object); return err })
+}
+
+func (e *executor) Job(ctx context.Context, namespace, job string) (found []diagnose.NotReady, err error) {
+	return found, e.call(func() error { found, err = e.api.Job(ctx, namespace, job); return err })
 }
 
 func (e *executor) RequestDeletion(ctx context.Context, ref objects.Reference, uid string) error {

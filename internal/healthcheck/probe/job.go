@@ -51,8 +51,11 @@ func ParseJob(manifest string) (map[string]any, error) {
 	return object, nil
 }
 
-// RunJob runs a job of [JobOf] once, and is nil when it succeeds. left is why it could not be cleared away.
-func RunJob(ctx context.Context, cluster Cluster, job map[string]any, left *error) (err error) {
+// RunJob runs a job of [JobOf] once, and is nil when it succeeds. It reports to notYet while the job runs. left is why
+// the job could not be cleared away.
+func RunJob(
+	ctx context.Context, cluster Cluster, job map[string]any, notYet func(error), left *error,
+) (err error) {
 	created, err := create(ctx, cluster, job)
 	if err != nil {
 		return err
@@ -84,13 +87,34 @@ func RunJob(ctx context.Context, cluster Cluster, job map[string]any, left *erro
 		case conditionIsTrue(job, "Failed") == nil:
 			failed = fmt.Errorf("%s failed%s", ref, whyFailed(job))
 		default:
-			return fmt.Errorf("%s has not finished", ref)
+			running := whyRunning(ctx, cluster, ref)
+			if !wait.Over(ctx) {
+				notYet(running)
+			}
+
+			return running
 		}
 
 		return nil
 	})
 
 	return errors.Join(err, failed)
+}
+
+// whyRunning is why a job has not finished, with what its pods wait for.
+func whyRunning(ctx context.Context, cluster Cluster, ref objects.Reference) error {
+	text := ref.String() + " has not finished"
+
+	found, err := cluster.Job(ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return fmt.Errorf("%s; %w", text, err)
+	}
+
+	for _, n := range found {
+		text += "; " + n.Why()
+	}
+
+	return errors.New(text)
 }
 
 // create makes a job. An interrupt does not cancel it: a job whose creation is unconfirmed would never be removed.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -26,6 +27,8 @@ type Cluster interface {
 	CreateObject(ctx context.Context, object map[string]any) (map[string]any, error)
 	// RequestDeletion removes an object with what depends on it, and does not wait until it is gone.
 	RequestDeletion(ctx context.Context, ref objects.Reference, uid string) error
+	// Job diagnoses the pods of a job that do not run, or the job if it has none.
+	Job(ctx context.Context, namespace, job string) ([]diagnose.NotReady, error)
 }
 
 // Prober asks checks. It is safe for concurrent use.
@@ -77,8 +80,8 @@ func (p *Prober) pass(
 ) error {
 	timeout := cmp.Or(check.Timeout, healthcheck.DefaultTimeout)
 
-	cause, err := Repeat(ctx, timeout, p.Interval, func(ctx context.Context) error {
-		return p.ask(ctx, check, left)
+	cause, err := Repeat(ctx, timeout, p.Interval, func(ctx context.Context, notYet func(error)) error {
+		return p.ask(ctx, check, notYet, left)
 	}, func(reason string) { waiting(fmt.Sprintf("for the health check %q: %s", check.Name, reason)) })
 	if cause != nil {
 		return &FailedError{check.Name, timeout, cause}
@@ -87,23 +90,32 @@ func (p *Prober) pass(
 	return err
 }
 
-// Repeat does something until it succeeds, at an interval (5 s by default), and reports why it did not yet. cause is
-// why it did not within its timeout. err is that ctx ended before, or cause.
+// Repeat does something until it succeeds, at an interval (5 s by default), and reports why it did not yet. An attempt
+// that takes long reports it by notYet. cause is why it did not succeed within its timeout. err is that ctx ended
+// before, or cause.
 func Repeat(
-	ctx context.Context, timeout, interval time.Duration, do func(context.Context) error, waiting func(reason string),
+	ctx context.Context, timeout, interval time.Duration, do func(ctx context.Context, notYet func(error)) error,
+	waiting func(reason string),
 ) (cause, err error) {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
 	cause = errors.New("no response")
+	failed := false // the cause is that of an attempt
+
+	notYet := func(err error) {
+		if waiting(oneLine(err)); !failed {
+			cause = errors.New(oneLine(err))
+		}
+	}
 
 	err = wait.Until(within, cmp.Or(interval, 5*time.Second), func(ctx context.Context) error {
-		err := do(ctx)
+		err := do(ctx, notYet)
 		if err == nil || wait.Over(ctx) {
 			return err // what was cut off says less than the answer before it
 		}
 
-		cause = errors.New(oneLine(err))
+		cause, failed = errors.New(oneLine(err)), true
 		waiting(cause.Error())
 
 		return err
@@ -126,9 +138,9 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 // attemptTime bounds one question, but for a job, which takes its time.
 const attemptTime = 15 * time.Second
 
-func (p *Prober) ask(ctx context.Context, check healthcheck.Check, left *error) error {
+func (p *Prober) ask(ctx context.Context, check healthcheck.Check, notYet func(error), left *error) error {
 	if check.Job != nil {
-		return RunJob(ctx, p.Cluster, jobOf(check), left)
+		return RunJob(ctx, p.Cluster, jobOf(check), notYet, left)
 	}
 
 	ctx, cancel := context.WithTimeoutCause(ctx, attemptTime, fmt.Errorf("no response within %s", attemptTime))

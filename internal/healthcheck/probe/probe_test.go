@@ -17,6 +17,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck/probe"
@@ -156,9 +158,22 @@ func TestPass_ofJobs(t *testing.T) {
 	}
 
 	failing := job("kubetest/fail: no quorum")
-	failing.Timeout = 4 * time.Second
+	failing.Timeout = 10 * time.Second
 
 	if reason := asked(t, client, failing); !strings.Contains(reason, "failed: Job has reached the specified backoff limit") {
+		t.Error(reason)
+	}
+
+	// A job without pods says why it has none.
+	_, err := cluster.API().CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType,
+		[]byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}`), metav1.PatchOptions{})
+	must(t, err)
+
+	refused := job("")
+	refused.Timeout = 4 * time.Second
+	must(t, unstructured.SetNestedField(refused.Job.Manifest, true, "spec", "template", "spec", "hostNetwork"))
+
+	if reason := asked(t, client, refused); !strings.Contains(reason, "violates PodSecurity") {
 		t.Error(reason)
 	}
 

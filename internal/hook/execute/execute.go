@@ -136,7 +136,7 @@ func (e *Executor) run(
 
 	timeout := cmp.Or(h.Timeout, hook.DefaultTimeout)
 
-	cause, err := probe.Repeat(ctx, timeout, e.Interval, func(ctx context.Context) error {
+	cause, err := probe.Repeat(ctx, timeout, e.Interval, func(ctx context.Context, notYet func(error)) error {
 		if err := e.Lease.Held(ctx); err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (e *Executor) run(
 			return err
 		}
 
-		return e.act(ctx, h, action, &left)
+		return e.act(ctx, h, action, notYet, &left)
 	}, waiting)
 	if cause != nil {
 		return &FailedError{part, timeout, cause}
@@ -157,14 +157,16 @@ func (e *Executor) run(
 // requestTime bounds one request that is no job.
 const requestTime = 15 * time.Second
 
-func (e *Executor) act(ctx context.Context, h hook.Started, action *hook.Action, left *error) error {
+func (e *Executor) act(
+	ctx context.Context, h hook.Started, action *hook.Action, notYet func(error), left *error,
+) error {
 	if action.Job != "" {
 		manifest, err := probe.ParseJob(action.Job)
 		if err != nil {
 			return wait.Permanent(err)
 		}
 
-		return probe.RunJob(ctx, e.Cluster, probe.JobOf(manifest, h.Name, jobLabel, labelOf(h)), left)
+		return probe.RunJob(ctx, e.Cluster, probe.JobOf(manifest, h.Name, jobLabel, labelOf(h)), notYet, left)
 	}
 
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTime, fmt.Errorf("no response within %s", requestTime))
